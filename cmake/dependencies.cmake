@@ -1,0 +1,41 @@
+# Every external component, found once. What is missing ends the configuration with the name of the package to install,
+# which cmake/packages.txt knows; the reasons for each component are in docs/dependencies.md.
+function(visa_missing what component)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/cmake/packages.txt rows REGEX "^[^#].* ${component}$")
+  string(REGEX MATCH "^[^ ]+" package "${rows}")
+  message(FATAL_ERROR "${what} is missing: apt-get install ${package} (or ./visa demo, which installs all that is missing)")
+endfunction()
+
+find_package(PkgConfig)
+if(NOT PkgConfig_FOUND)
+  visa_missing("pkg-config" pkg-config)
+endif()
+
+foreach(component libelf jansson check)
+  string(TOUPPER ${component} prefix)
+  pkg_check_modules(${prefix} IMPORTED_TARGET ${component})
+  if(NOT ${prefix}_FOUND)
+    visa_missing("${component}" ${component})
+  endif()
+endforeach()
+
+find_package(FLEX)
+if(NOT FLEX_FOUND)
+  visa_missing("flex" flex)
+endif()
+find_package(BISON 3.8)
+if(NOT BISON_FOUND)
+  visa_missing("bison 3.8 or later" bison)
+endif()
+find_package(Threads REQUIRED)
+
+find_package(LLVM 19.1 CONFIG PATHS /usr/lib/llvm-19/lib/cmake/llvm)
+if(NOT LLVM_FOUND)
+  visa_missing("LLVM 19" llvm)
+endif()
+
+# A second opinion on mappings for tests and bench/; nothing else needs it.
+pkg_check_modules(ISL QUIET IMPORTED_TARGET isl)
+if(NOT ISL_FOUND)
+  message(STATUS "isl is not installed (libisl-dev): its tests and its column in bench/derive are left out")
+endif()

@@ -1,0 +1,179 @@
+#include "support/arena.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 4 * 1024 * 1024 };
+
+struct block {
+    struct block *next;
+    size_t used, bytes;
+    alignas(max_align_t) unsigned char data[];
+};
+
+struct arena {
+    struct block *head;
+    struct block *spare; /* empty blocks, zeroed, that a rewind left behind */
+    jmp_buf guard;
+    int guarded;
+    size_t next_block_bytes;
+};
+
+static struct block *block_new(size_t bytes)
+{
+    struct block *b = calloc(1, sizeof *b + bytes);
+    if (b)
+        b->bytes = bytes;
+    return b;
+}
+
+arena *arena_new(void)
+{
+    arena *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->next_block_bytes = FIRST_BLOCK_BYTES;
+    a->head = block_new(FIRST_BLOCK_BYTES);
+    if (!a->head) {
+        free(a);
+        return NULL;
+    }
+    return a;
+}
+
+static void blocks_free(struct block *b)
+{
+    for (struct block *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+}
+
+void arena_free(arena *a)
+{
+    if (!a)
+        return;
+    blocks_free(a->head);
+    blocks_free(a->spare);
+    free(a);
+}
+
+jmp_buf *arena_guard(arena *a)
+{
+    a->guarded = 1;
+    return &a->guard;
+}
+
+static _Noreturn void arena_exhausted(arena *a)
+{
+    if (a->guarded)
+        longjmp(a->guard, 1);
+    abort();
+}
+
+/* A spare block that is large enough, or a new one. */
+static struct block *block_for(arena *a, size_t bytes)
+{
+    for (struct block **b = &a->spare; *b; b = &(*b)->next)
+        if ((*b)->bytes >= bytes) {
+            struct block *found = *b;
+            *b = found->next;
+            return found;
+        }
+    if (a->next_block_bytes < LARGEST_BLOCK_BYTES)
+        a->next_block_bytes *= 2;
+    return block_new(bytes > a->next_block_bytes ? bytes : a->next_block_bytes);
+}
+
+void *arena_alloc(arena *a, size_t bytes)
+{
+    const size_t unit = alignof(max_align_t);
+    if (bytes > SIZE_MAX / 2)
+        arena_exhausted(a);
+    bytes = (bytes + unit - 1) / unit * unit;
+    if (a->head->bytes - a->head->used < bytes) {
+        struct block *b = block_for(a, bytes);
+        if (!b)
+            arena_exhausted(a);
+        b->next = a->head;
+        a->head = b;
+    }
+    void *p = a->head->data + a->head->used;
+    a->head->used += bytes;
+    return p;
+}
+
+arena_mark arena_mark_here(const arena *a)
+{
+    return (arena_mark){a->head, a->head->used};
+}
+
+/* Only what was used needs to be zeroed for the next user. */
+static void block_empty(struct block *b, size_t used)
+{
+    memset(b->data + used, 0, b->used - used);
+    b->used = used;
+}
+
+void arena_rewind(arena *a, arena_mark mark)
+{
+    while (a->head != mark.block) {
+        struct block *b = a->head;
+        a->head = b->next;
+        block_empty(b, 0);
+        b->next = a->spare;
+        a->spare = b;
+    }
+    block_empty(a->head, mark.used);
+}
+
+void *arena_array(arena *a, size_t count, size_t bytes_each)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, bytes_each, &bytes))
+        arena_exhausted(a);
+    return arena_alloc(a, bytes);
+}
+
+char *arena_strndup(arena *a, const char *text, size_t bytes)
+{
+    char *copy = arena_alloc(a, bytes + 1);
+    memcpy(copy, text, bytes);
+    return copy;
+}
+
+char *arena_strdup(arena *a, const char *text)
+{
+    return arena_strndup(a, text, strlen(text));
+}
+
+char *arena_vprintf(arena *a, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int bytes = vsnprintf(NULL, 0, format, args);
+    char *text = arena_alloc(a, bytes < 0 ? 1 : (size_t)bytes + 1);
+    if (bytes >= 0)
+        vsnprintf(text, (size_t)bytes + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *arena_printf(arena *a, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = arena_vprintf(a, format, args);
+    va_end(args);
+    return text;
+}
+
+void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each)
+{
+    void *grown = arena_array(a, new_count, bytes_each);
+    if (old_count)
+        memcpy(grown, array, old_count * bytes_each);
+    return grown;
+}

@@ -1,0 +1,61 @@
+/* Memory of one compilation or one loaded binary.
+ *
+ * The one idea: everything that a compilation makes lives exactly as long as the compilation, so it is
+ * carved from one arena and freed at once; what is made over and over again is forgotten back to a mark.
+ * An arena never returns NULL: when the system has no memory left
+ * it unwinds to the jump buffer that the owner armed (arena_guard), so that no caller checks an
+ * allocation, and no tool dies without a word. */
+#ifndef VISA_SUPPORT_ARENA_H
+#define VISA_SUPPORT_ARENA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct arena arena;
+
+/* Returns NULL only when the first block cannot be had. */
+arena *arena_new(void);
+void arena_free(arena *a);
+
+/* Arms the out-of-memory exit: `if (setjmp(*arena_guard(a))) { ...out of memory... }`. Without a guard
+ * an exhausted arena aborts. */
+jmp_buf *arena_guard(arena *a);
+
+/* A point to go back to. arena_rewind forgets everything that was allocated behind it and keeps the memory for what
+ * comes next, so that work that is repeated asks the system for memory once. Marks are used like brackets: one that was taken
+ * behind the point gone back to is void. */
+typedef struct arena_mark {
+    void *block;
+    size_t used;
+} arena_mark;
+arena_mark arena_mark_here(const arena *a);
+void arena_rewind(arena *a, arena_mark mark);
+
+/* Zeroed storage of `bytes` bytes, aligned for any object. */
+void *arena_alloc(arena *a, size_t bytes);
+/* Zeroed array; a size product that overflows counts as out of memory. */
+void *arena_array(arena *a, size_t count, size_t bytes_each);
+char *arena_strdup(arena *a, const char *text);
+char *arena_strndup(arena *a, const char *text, size_t bytes);
+char *arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vprintf(arena *a, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+/* Grows an array in place or by copying: returns storage for `new_count` elements, the first `old_count` kept. */
+void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each);
+
+#define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
+#define ARENA_ARRAY(a, type, count) ((type *)arena_array((a), (count), sizeof(type)))
+
+/* Appends to a growing array that lives in an arena: `items`, `count` and `capacity` are lvalues. */
+#define ARENA_PUSH(a, items, count, capacity, value)                                                         \
+    do {                                                                                                     \
+        if ((count) == (capacity)) {                                                                         \
+            size_t arena_push_cap = (capacity) ? 2 * (size_t)(capacity) : sizeof *(items) > 256 ? 1 : 8;    \
+            (items) = arena_grow((a), (items), (count), arena_push_cap, sizeof *(items));                    \
+            (capacity) = arena_push_cap;                                                                     \
+        }                                                                                                    \
+        (items)[(count)++] = (value);                                                                        \
+    } while (0)
+
+#endif

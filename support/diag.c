@@ -1,0 +1,119 @@
+#include "support/diag.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const diag_row rows[] = {
+#define WARNING DIAG_WARNING
+#define ERROR DIAG_ERROR
+#define DIAG(symbol, name, severity, title, explanation) {name, severity, title, explanation},
+#include "support/diagnostics.def"
+#undef DIAG
+#undef ERROR
+#undef WARNING
+};
+
+src_range src_range_join(src_range a, src_range b)
+{
+    if (a.file < 0 || a.file != b.file)
+        return a.file < 0 ? b : a;
+    return (src_range){a.file, a.begin < b.begin ? a.begin : b.begin, a.end > b.end ? a.end : b.end};
+}
+
+const diag_row *diag_row_of(diag_id id)
+{
+    return &rows[id];
+}
+
+diag_id diag_id_by_name(const char *name)
+{
+    for (int id = 0; id < DIAG_ID_COUNT; id++)
+        if (strcasecmp(rows[id].name, name) == 0)
+            return (diag_id)id;
+    return DIAG_ID_COUNT;
+}
+
+void diag_list_init(diag_list *list, arena *a)
+{
+    *list = (diag_list){.arena = a};
+}
+
+static bool is_known(const diag_list *list, diag_id id, src_range range)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const diag *d = list->items[i];
+        if (d->id == id && d->range.file == range.file && d->range.begin == range.begin && d->range.end == range.end)
+            return true;
+    }
+    return false;
+}
+
+diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...)
+{
+    diag *d = ARENA_NEW(list->arena, diag);
+    d->id = id;
+    d->severity = list->warnings_are_errors ? DIAG_ERROR : rows[id].severity;
+    d->range = range;
+    va_list args;
+    va_start(args, format);
+    d->message = arena_vprintf(list->arena, format, args);
+    va_end(args);
+    if (list->repeating && is_known(list, id, range))
+        return d;
+    if (d->severity == DIAG_ERROR)
+        list->error_count++;
+    ARENA_PUSH(list->arena, list->items, list->count, list->capacity, d);
+    return d;
+}
+
+void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    diag_remark note = {range, arena_vprintf(list->arena, format, args)};
+    va_end(args);
+    ARENA_PUSH(list->arena, d->notes, d->note_count, d->note_capacity, note);
+}
+
+void diag_help(diag_list *list, diag *d, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    d->help = arena_vprintf(list->arena, format, args);
+    va_end(args);
+}
+
+static int diag_order(const diag *a, const diag *b)
+{
+    if (a->range.file != b->range.file)
+        return a->range.file < b->range.file ? -1 : 1;
+    if (a->range.begin != b->range.begin)
+        return a->range.begin < b->range.begin ? -1 : 1;
+    return 0;
+}
+
+void diag_list_sort(diag_list *list)
+{
+    /* Insertion sort: lists are short, nearly sorted, and the order of equal places must stay. */
+    for (size_t i = 1; i < list->count; i++)
+        for (size_t j = i; j > 0 && diag_order(list->items[j - 1], list->items[j]) > 0; j--) {
+            diag *t = list->items[j];
+            list->items[j] = list->items[j - 1];
+            list->items[j - 1] = t;
+        }
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        diag *d = list->items[i];
+        bool repeated = false;
+        for (size_t j = kept; j-- > 0 && !repeated && diag_order(list->items[j], d) == 0;) {
+            diag *e = list->items[j];
+            repeated = e->id == d->id && e->range.end == d->range.end && strcmp(e->message, d->message) == 0;
+        }
+        if (!repeated)
+            list->items[kept++] = d;
+        else if (d->severity == DIAG_ERROR)
+            list->error_count--;
+    }
+    list->count = kept;
+}

@@ -1,0 +1,89 @@
+/* Diagnostics as values.
+ *
+ * The one idea: whoever finds a fault adds a value to a list and goes on; nobody below tools/ prints or
+ * exits. The value has everything a reader needs: the id of the rule, a source range, the message with both
+ * numbers and their units, notes with ranges of their own, and a next step. frontend/render.c turns a list
+ * into text or JSON.
+ *
+ * The rules themselves are rows of support/diagnostics.def; docs/diagnostics.md, `--explain` and the tests
+ * read the same rows. */
+#ifndef VISA_SUPPORT_DIAG_H
+#define VISA_SUPPORT_DIAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "support/arena.h"
+
+/* A range of bytes [begin, end) of one source text; {0, 0} of file -1 means "no place in a source". */
+typedef struct src_range {
+    int32_t file;
+    uint32_t begin, end;
+} src_range;
+
+#define SRC_NOWHERE ((src_range){.file = -1})
+
+/* The smallest range that holds both. */
+src_range src_range_join(src_range a, src_range b);
+
+typedef enum diag_severity { DIAG_WARNING, DIAG_ERROR } diag_severity;
+
+typedef enum diag_id {
+#define DIAG(symbol, name, severity, title, explanation) symbol,
+#include "support/diagnostics.def"
+#undef DIAG
+    DIAG_ID_COUNT
+} diag_id;
+
+/* One row of support/diagnostics.def. */
+typedef struct diag_row {
+    const char *name;        /* "E-COLLECT-FLIT": what users search for */
+    diag_severity severity;
+    const char *title;       /* one line: the rule */
+    const char *explanation; /* what `--explain` prints */
+} diag_row;
+
+const diag_row *diag_row_of(diag_id id);
+/* The row with that name ("E-COLLECT-FLIT", case ignored), or DIAG_ID_COUNT. */
+diag_id diag_id_by_name(const char *name);
+
+typedef struct diag_remark {
+    src_range range;
+    const char *text;
+} diag_remark;
+
+typedef struct diag {
+    diag_id id;
+    diag_severity severity;
+    src_range range;
+    const char *message;
+    diag_remark *notes;
+    size_t note_count, note_capacity;
+    const char *help; /* NULL: no next step is known */
+} diag;
+
+typedef struct diag_list {
+    arena *arena; /* owns every text of the list */
+    diag **items;
+    size_t count, capacity;
+    size_t error_count;
+    bool warnings_are_errors;
+    unsigned repeating; /* text is being read again (a loop's next iteration): nothing is said twice of one place */
+} diag_list;
+
+void diag_list_init(diag_list *list, arena *a);
+
+/* Adds a diagnostic and returns it, for diag_note and diag_help. Never NULL. While `repeating` is not 0 a rule that was
+ * already broken at that range is not added once more. */
+diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void diag_help(diag_list *list, diag *d, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Orders by file and position (stable, so that equal places keep the order of discovery) and drops exact
+ * repetitions: same id, range and message. */
+void diag_list_sort(diag_list *list);
+
+#endif

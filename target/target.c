@@ -1,0 +1,83 @@
+#include "target/target.h"
+
+#include <string.h>
+
+static const dtype_row dtype_rows[] = {
+#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth)                                         \
+    {name, bits, reg_type, slots, kind, acc, depth},
+#include "target/dtype.def"
+#undef DTYPE
+};
+
+static const target targets[] = {
+    {
+        .name = "rngd",
+#define LIMIT(field, value, unit, source) .field = (value),
+#include "target/limits.def"
+#undef LIMIT
+    },
+};
+
+static const target_limit_row limit_rows[] = {
+#define LIMIT(field, value, unit, source) {#field, unit, source, (value)},
+#include "target/limits.def"
+#undef LIMIT
+};
+
+const dtype_row *dtype_row_of(dtype t)
+{
+    return &dtype_rows[t];
+}
+
+bool dtype_by_name(const char *name, dtype *out)
+{
+    for (int t = 0; t < DTYPE_COUNT; t++)
+        if (strcmp(dtype_rows[t].name, name) == 0) {
+            *out = (dtype)t;
+            return true;
+        }
+    return false;
+}
+
+bool dtype_is_operand(dtype t)
+{
+    return dtype_rows[t].max_tree_depth > 0;
+}
+
+int64_t dtype_bytes(dtype t, int64_t elements)
+{
+    int64_t bits;
+    if (elements < 0 || __builtin_mul_overflow(elements, (int64_t)dtype_rows[t].bits, &bits) || bits % 8)
+        return -1;
+    return bits / 8;
+}
+
+const char *trf_address_name(trf_address mode)
+{
+    static const char *const names[] = {"Full", "FirstHalf", "SecondHalf"};
+    return names[mode];
+}
+
+const char *context_name(context c)
+{
+    static const char *const names[] = {"main", "sub", "dma"};
+    return names[c];
+}
+
+const target *target_by_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (strcmp(targets[i].name, name) == 0)
+            return &targets[i];
+    return NULL;
+}
+
+const target_limit_row *target_limit_row_at(size_t index)
+{
+    return index < sizeof limit_rows / sizeof *limit_rows ? &limit_rows[index] : NULL;
+}
+
+int64_t target_trf_capacity_bytes(const target *t, trf_address mode)
+{
+    return mode == TRF_FULL ? t->trf_bytes : t->trf_bytes / 2;
+}

@@ -1,0 +1,67 @@
+/* The machine as data.
+ *
+ * The one idea: a hardware number exists once, as a row of limits.def, and is read by whoever needs it:
+ * verifier, encoder, decoder, machine, documentation. Another machine is another filled struct. */
+#ifndef VISA_TARGET_TARGET_H
+#define VISA_TARGET_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum dtype {
+#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth) symbol,
+#include "target/dtype.def"
+#undef DTYPE
+    DTYPE_COUNT
+} dtype;
+
+typedef enum dtype_kind { DTYPE_KIND_INT, DTYPE_KIND_FLOAT } dtype_kind;
+
+typedef struct dtype_row {
+    const char *name;
+    unsigned bits;      /* of one element in memory */
+    int trf_reg_type;   /* -1: not storable in the TRF */
+    unsigned trf_slots; /* 5-bit slots per element in a TRF row */
+    dtype_kind kind;
+    dtype accumulates_in;
+    unsigned max_tree_depth;
+} dtype_row;
+
+const dtype_row *dtype_row_of(dtype t);
+/* False when no type has that name. */
+bool dtype_by_name(const char *name, dtype *out);
+/* May elements of this type be multiplied by `contract` ("Reducer", element types)? */
+bool dtype_is_operand(dtype t);
+/* Bytes of `elements` elements, or -1 when they do not fill whole bytes or overflow. */
+int64_t dtype_bytes(dtype t, int64_t elements);
+
+/* TRF address modes ("TRF Sequencer", TRF Address Modes); the values are the binary's codes. */
+typedef enum trf_address { TRF_FULL = 0, TRF_FIRST_HALF = 1, TRF_SECOND_HALF = 2 } trf_address;
+const char *trf_address_name(trf_address mode); /* "Full", "FirstHalf", "SecondHalf" */
+
+/* Contexts of the command stream ("Contexts": main, sub, DMA). */
+typedef enum context { CONTEXT_MAIN = 0, CONTEXT_SUB = 1, CONTEXT_DMA = 2 } context;
+const char *context_name(context c); /* "main", "sub", "dma" */
+
+typedef struct target {
+    const char *name;
+#define LIMIT(field, value, unit, source) int64_t field;
+#include "target/limits.def"
+#undef LIMIT
+} target;
+
+/* The machine with that name ("rngd"), or NULL. The default is target_by_name("rngd"). */
+const target *target_by_name(const char *name);
+
+/* A row of limits.def, for documentation and `--explain`; NULL past the end. */
+typedef struct target_limit_row {
+    const char *field, *unit, *source;
+    int64_t value;
+} target_limit_row;
+const target_limit_row *target_limit_row_at(size_t index);
+
+/* Bytes of TRF storage that an address mode gives. */
+int64_t target_trf_capacity_bytes(const target *t, trf_address mode);
+
+#endif
