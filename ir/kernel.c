@@ -1,0 +1,112 @@
+#include "ir/kernel.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *components;
+} tensor_rows[] = {
+#define TENSOR(symbol, name, components) {name, components},
+#include "ir/tensor.def"
+#undef TENSOR
+};
+
+const char *tensor_kind_name(tensor_kind kind)
+{
+    return tensor_rows[kind].name;
+}
+
+const char *tensor_kind_components(tensor_kind kind)
+{
+    return tensor_rows[kind].components;
+}
+
+bool tensor_kind_is_stream(tensor_kind kind)
+{
+    return strchr(tensor_rows[kind].components, 'p') != NULL;
+}
+
+const char *component_name(component c)
+{
+    static const char *const names[] = {"chip", "cluster", "slice", "row", "time", "element", "packet"};
+    return names[c];
+}
+
+const char *component_parameter(component c)
+{
+    static const char *const names[] = {"Chip", "Cluster", "Slice", "Row", "Time", "Element", "Packet"};
+    return names[c];
+}
+
+component component_of_letter(char letter)
+{
+    static const char letters[] = "clsrtep";
+    return (component)(strchr(letters, letter) - letters);
+}
+
+const char *op_kind_name(op_kind kind)
+{
+    static const char *const names[] = {"port_in", "to_dm",    "to_hbm",     "fetch", "collect", "to_trf",
+                                        "align",   "contract", "accumulate", "cast",  "commit",  "port_out",
+                                        "alloc",   "view"};
+    return names[kind];
+}
+
+const op *op_root(const op *o)
+{
+    while (o->kind == IR_VIEW)
+        o = o->input;
+    return o;
+}
+
+op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
+{
+    op *o = ARENA_NEW(a, op);
+    o->kind = kind;
+    o->context = c;
+    o->range = range;
+    o->name = "";
+    o->index = (uint32_t)k->op_count;
+    o->repeated = k->repeating;
+    for (int i = 0; i < MAPPING_COMPONENTS; i++)
+        o->parts[i] = SRC_NOWHERE;
+    ARENA_PUSH(a, k->ops, k->op_count, k->op_capacity, o);
+    return o;
+}
+
+mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping **out)
+{
+    const mapping *all = mapping_identity(c);
+    for (int i = 0; i < MAPPING_COMPONENTS; i++) {
+        if (!t->part[i])
+            continue;
+        mapping_status status = mapping_pair(c, all, t->part[i], &all);
+        if (status != MAPPING_OK)
+            return status;
+    }
+    *out = all;
+    return MAPPING_OK;
+}
+
+int64_t tensor_unit_bytes(const tensor *t)
+{
+    return t->part[ELEMENT] ? dtype_bytes(t->dtype, t->part[ELEMENT]->size) : -1;
+}
+
+const char *tensor_text(const tensor *t, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_printf(&s, "%s %s [", dtype_row_of(t->dtype)->name, tensor_kind_name(t->kind));
+    const char *separator = "";
+    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
+        component c = component_of_letter(*p);
+        strbuf_printf(&s, "%s%s ", separator, component_name(c));
+        if (t->part[c])
+            mapping_print(t->part[c], &s);
+        else
+            strbuf_puts(&s, "_");
+        separator = " | ";
+    }
+    strbuf_puts(&s, "]");
+    return s.text;
+}

@@ -1,0 +1,221 @@
+/* Kernels as lists of operations on mapped tensors.
+ *
+ * The one idea: an operation is a stage of the machine with the tensor that leaves it; the tensor's mappings
+ * are all that a pass needs to derive the stage's configuration. Sema builds the operations in program order
+ * with their declared tensors; each pass fills in one configuration struct and nothing else; the encoder
+ * reads them. An operation with `bad` set has been diagnosed and is skipped, and so is whatever uses it. */
+#ifndef VISA_IR_KERNEL_H
+#define VISA_IR_KERNEL_H
+
+#include "ir/mapping.h"
+#include "ir/tile.h"
+#include "support/diag.h"
+#include "target/target.h"
+
+typedef enum tensor_kind {
+#define TENSOR(symbol, name, components) symbol,
+#include "ir/tensor.def"
+#undef TENSOR
+    TENSOR_KIND_COUNT
+} tensor_kind;
+
+/* The parts of a tensor's mapping, in the order in which they make up the whole (outermost first). */
+typedef enum component {
+    CHIP, CLUSTER, SLICE, ROW, TIME, ELEMENT, PACKET,
+    MAPPING_COMPONENTS
+} component;
+
+const char *tensor_kind_name(tensor_kind kind);       /* "FetchTensor" */
+const char *tensor_kind_components(tensor_kind kind); /* "clstp" */
+const char *component_name(component c);              /* "chip": as in JSON */
+const char *component_parameter(component c);         /* "Chip": as in the type's parameter list */
+component component_of_letter(char letter);
+bool tensor_kind_is_stream(tensor_kind kind);
+
+typedef struct tensor {
+    tensor_kind kind;
+    dtype dtype;
+    const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
+    trf_address trf_address;                 /* TENSOR_TRF */
+    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: not yet placed */
+} tensor;
+
+typedef enum op_kind {
+    IR_PORT_IN,  /* a parameter of the kernel */
+    IR_TO_DM,    /* HBM -> DM */
+    IR_TO_HBM,   /* DM -> HBM */
+    IR_FETCH,    /* DM -> stream; begin and view are folded into it */
+    IR_COLLECT,
+    IR_TO_TRF,
+    IR_ALIGN,    /* input: stream, weights: TRF tensor */
+    IR_CONTRACT,
+    IR_ACCUMULATE,
+    IR_CAST,
+    IR_COMMIT,   /* stream -> DM */
+    IR_PORT_OUT, /* the kernel's result; input: what is returned */
+    IR_ALLOC,    /* memory that is written later through views: from_addr, `&mut` parameters */
+    IR_VIEW,     /* a tile of the input's memory; no command */
+    IR_OP_COUNT
+} op_kind;
+const char *op_kind_name(op_kind kind); /* "to_dm", "fetch": as in the language */
+
+typedef enum accumulation_kind { INTERLEAVED = 0, SEQUENTIAL = 1 } accumulation_kind;
+
+/* ---- configurations: what the passes derive ---- */
+
+typedef struct sequencer_entry {
+    const mapping *term; /* for readers */
+    int64_t size;        /* iterations */
+    int64_t stride;      /* in the sequencer's unit */
+    int64_t stride2;     /* DMA: the destination's stride, bytes */
+} sequencer_entry;
+
+enum { SEQUENCER_MAX_ENTRIES = 8 };
+
+typedef struct sequencer_config {
+    const char *memory, *access, *unit; /* "dm" "hbm" "trf"; "read" "write" "copy"; "element" "byte" */
+    int64_t base;                       /* bytes */
+    uint32_t count;
+    sequencer_entry entries[SEQUENCER_MAX_ENTRIES]; /* outermost first, in loop order */
+    int64_t packet;                     /* elements of one packet */
+    int64_t access_bytes;               /* bytes of one hardware access */
+    int64_t contiguous_bytes;           /* bytes that lie in one run from the innermost loop outwards */
+} sequencer_config;
+
+/* One command of a copy; bases are virtual DMA addresses (docs/isa.md, dma). */
+typedef struct dma_config {
+    int64_t source_base, destination_base, packet_bytes;
+    bool granular; /* element by element: the 8-byte rules of a DM destination do not hold */
+    sequencer_config sequencer; /* strides in bytes: stride is the source's, stride2 the destination's */
+    struct dma_config *next;
+} dma_config;
+
+typedef struct collect_config {
+    int64_t flits_per_packet, pad_bytes;
+} collect_config;
+
+typedef struct to_trf_config {
+    int64_t rows, bytes_per_row, flits_per_row;
+    int reg_type;
+    bool short_command;
+} to_trf_config;
+
+typedef struct align_config {
+    int64_t collect_flits, rows;
+    const mapping *tiling; /* innermost part of OutTime that repeats the packet; `1`: none */
+    int64_t packets;       /* collected packets; packets x tiling size = computation steps */
+    int64_t reg_read_size; /* bytes */
+    int64_t broadcast;     /* repetitions that fill mac_width */
+    sequencer_config trf_sequencer;
+} align_config;
+
+/* One term of a mask: (counter / div % mod) * weight. The counters are those of docs/isa.md, mask. */
+typedef struct mask_term {
+    int counter;
+    int64_t div, mod, weight;
+} mask_term;
+enum { MASK_MAX_TERMS = 15 };
+typedef struct lane_mask {
+    int64_t limit;
+    uint32_t count;
+    mask_term terms[MASK_MAX_TERMS];
+    struct lane_mask *next;
+} lane_mask;
+
+typedef struct contract_config {
+    int64_t tree_depth, columns;
+    const mapping *kept; /* of the packet */
+    lane_mask *masks;
+} contract_config;
+
+typedef struct accumulate_loop {
+    int64_t size;
+    bool reduced;
+    int64_t slot_stride;
+} accumulate_loop;
+enum { ACCUMULATE_MAX_LOOPS = 15 };
+typedef struct accumulate_config {
+    uint32_t count;
+    accumulate_loop loops[ACCUMULATE_MAX_LOOPS]; /* outermost first */
+    const mapping *kept;                         /* Time that stays */
+    int64_t slots;                               /* inner_time: partial results that are live at once */
+    int64_t buffer, buffer_limit;                /* the two sides of the buffer bound */
+    int64_t columns, rows;
+} accumulate_config;
+
+typedef struct commit_config {
+    int64_t commit_in_bytes, commit_bytes;
+} commit_config;
+
+typedef struct op op;
+struct op {
+    op_kind kind;
+    context context;
+    uint32_t index;    /* place in the kernel */
+    src_range range;   /* the method's name, or the parameter */
+    src_range parts[MAPPING_COMPONENTS]; /* where a declared mapping was written; SRC_NOWHERE: inferred */
+    const char *name;  /* the variable that holds the result, or the port's name; "" */
+    op *input, *weights;
+    op *into;              /* writes that make no tensor: the memory or view that is written */
+    tile_window *window;   /* IR_VIEW: from the memory's tensor, all tiles together */
+    const mapping *guard;  /* IR_VIEW: Element with PAD_BOTTOM outside the window */
+    tensor out;
+    accumulation_kind accumulation;
+    uint32_t port;     /* IR_PORT_IN, IR_PORT_OUT */
+    bool bad;
+    bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
+
+    sequencer_config *sequencer; /* fetch, commit */
+    dma_config *dma;             /* to_dm, to_hbm */
+    collect_config *collect;
+    to_trf_config *to_trf;
+    align_config *align;
+    contract_config *contract;
+    accumulate_config *accumulate;
+    commit_config *commit;
+};
+
+typedef struct kernel_port {
+    const char *name;
+    bool is_output;
+    tensor tensor;
+    src_range range;
+} kernel_port;
+
+/* What the kernel computes, over axis digits: derived from the tensors alone (passes/einsum.h). */
+typedef struct kernel_einsum kernel_einsum;
+
+typedef struct kernel {
+    const char *name;
+    src_range range; /* the function's name */
+    bool is_device;  /* #[device]: whole-machine sizes are checked */
+    int64_t chips;
+    op **ops;
+    size_t op_count, op_capacity;
+    kernel_port *ports;
+    size_t port_count, port_capacity;
+    kernel_einsum *einsum;
+    bool bad; /* any diagnostic of severity error */
+    bool repeating; /* while it is built: what is added now is `repeated` */
+} kernel;
+
+typedef struct module {
+    kernel **kernels;
+    size_t count, capacity;
+} module;
+
+op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
+/* The operation that made the memory which `o` is, or is a view of. */
+const op *op_root(const op *o);
+static inline bool op_is_write(const op *o)
+{
+    return o->kind == IR_TO_DM || o->kind == IR_TO_HBM || o->kind == IR_COMMIT;
+}
+/* The whole mapping of a tensor: the pair of its components, outermost first. MAPPING_TOO_LARGE when it overflows. */
+mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping **out);
+/* Positions of one unit (DM: one slice; HBM: one chip) in bytes; -1: not whole bytes or too large. */
+int64_t tensor_unit_bytes(const tensor *t);
+/* "bf16 DmTensor [chip 1, slice 1 # 256, element M, K]" */
+const char *tensor_text(const tensor *t, arena *a);
+
+#endif

@@ -1,0 +1,106 @@
+#include "ir/print.h"
+
+static void print_tensor(const tensor *t, strbuf *out)
+{
+    strbuf_printf(out, "%s %s", dtype_row_of(t->dtype)->name, tensor_kind_name(t->kind));
+    const char *separator = " [";
+    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
+        component c = component_of_letter(*p);
+        strbuf_printf(out, "%s%s: ", separator, component_parameter(c));
+        if (t->part[c])
+            mapping_print(t->part[c], out);
+        else
+            strbuf_puts(out, "_");
+        separator = " | ";
+    }
+    strbuf_puts(out, "]");
+    if (t->kind == TENSOR_TRF)
+        strbuf_printf(out, " in %s", trf_address_name(t->trf_address));
+    else if ((t->kind == TENSOR_HBM || t->kind == TENSOR_DM) && t->address >= 0)
+        strbuf_printf(out, " at %lld", (long long)t->address);
+}
+
+static void print_entries(const sequencer_config *s, strbuf *out)
+{
+    strbuf_puts(out, " [");
+    for (uint32_t i = 0; i < s->count; i++) {
+        strbuf_printf(out, "%s%lld : %lld", i ? ", " : "", (long long)s->entries[i].size, (long long)s->entries[i].stride);
+        if (s->access[0] == 'c')
+            strbuf_printf(out, " -> %lld", (long long)s->entries[i].stride2);
+    }
+    strbuf_printf(out, "] %ss", s->unit);
+}
+
+static void print_configuration(const op *o, strbuf *out)
+{
+    if (o->sequencer) {
+        strbuf_puts(out, "\n        sequencer");
+        print_entries(o->sequencer, out);
+        strbuf_printf(out, ", access %lld bytes, run %lld bytes", (long long)o->sequencer->access_bytes, (long long)o->sequencer->contiguous_bytes);
+    }
+    for (const dma_config *d = o->dma; d; d = d->next) {
+        strbuf_puts(out, "\n        dma");
+        print_entries(&d->sequencer, out);
+        strbuf_printf(out, ", packet %lld bytes", (long long)d->packet_bytes);
+    }
+    if (o->collect)
+        strbuf_printf(out, "\n        collect flits_per_packet %lld", (long long)o->collect->flits_per_packet);
+    if (o->to_trf)
+        strbuf_printf(out, "\n        trf_store rows %lld, %lld bytes per Row%s", (long long)o->to_trf->rows, (long long)o->to_trf->bytes_per_row,
+                      o->to_trf->short_command ? ", short command" : "");
+    if (o->align) {
+        strbuf_printf(out, "\n        stream_adapter collect_flits %lld, rows %lld, tiling ", (long long)o->align->collect_flits, (long long)o->align->rows);
+        mapping_print(o->align->tiling, out);
+        if (o->align->reg_read_size) {
+            strbuf_printf(out, "\n        trf_sequencer reg_read_size %lld", (long long)o->align->reg_read_size);
+            print_entries(&o->align->trf_sequencer, out);
+        }
+    }
+    if (o->contract) {
+        strbuf_printf(out, "\n        contract depth %lld, columns %lld", (long long)o->contract->tree_depth, (long long)o->contract->columns);
+        for (const lane_mask *m = o->contract->masks; m; m = m->next) {
+            strbuf_puts(out, "\n        mask");
+            for (uint32_t i = 0; i < m->count; i++)
+                strbuf_printf(out, "%s(%s / %lld %% %lld) * %lld", i ? " + " : " ",
+                              (const char *[]){"step", "lane", "slice", "cluster", "chip"}[m->terms[i].counter], (long long)m->terms[i].div,
+                              (long long)m->terms[i].mod, (long long)m->terms[i].weight);
+            strbuf_printf(out, " < %lld", (long long)m->limit);
+        }
+    }
+    if (o->accumulate) {
+        strbuf_printf(out, "\n        accumulate %s", o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential");
+        for (uint32_t i = 0; i < o->accumulate->count; i++)
+            strbuf_printf(out, " %s %lld", o->accumulate->loops[i].reduced ? "sum" : "keep", (long long)o->accumulate->loops[i].size);
+        strbuf_printf(out, ", slots %lld", (long long)o->accumulate->slots);
+    }
+    if (o->commit)
+        strbuf_printf(out, "\n        commit_in_size %lld bytes, commit_size %lld bytes", (long long)o->commit->commit_in_bytes,
+                      (long long)o->commit->commit_bytes);
+}
+
+void kernel_print(const kernel *k, strbuf *out)
+{
+    strbuf_printf(out, "kernel %s\n", k->name);
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        strbuf_printf(out, "    %%%u = %s %s", o->index, context_name(o->context), op_kind_name(o->kind));
+        if (o->input)
+            strbuf_printf(out, " %%%u", o->input->index);
+        if (o->weights)
+            strbuf_printf(out, ", %%%u", o->weights->index);
+        if (o->into)
+            strbuf_printf(out, " into %%%u", o->into->index);
+        if (o->kind == IR_PORT_IN || o->kind == IR_PORT_OUT)
+            strbuf_printf(out, " \"%s\"", o->name);
+        strbuf_puts(out, ": ");
+        print_tensor(&o->out, out);
+        print_configuration(o, out);
+        strbuf_puts(out, o->bad ? "  (refused)\n" : "\n");
+    }
+}
+
+void module_print(const module *m, strbuf *out)
+{
+    for (size_t i = 0; i < m->count; i++)
+        kernel_print(m->kernels[i], out);
+}
