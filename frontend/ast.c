@@ -1,0 +1,82 @@
+#include "frontend/ast.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/strbuf.h"
+
+static const char *const kind_names[] = {
+#define AST(symbol, name, layout) name,
+#include "frontend/ast.def"
+#undef AST
+};
+
+static const char *const kind_symbols[] = {
+#define AST(symbol, name, layout) #symbol,
+#include "frontend/ast.def"
+#undef AST
+};
+
+static const ast missing = {
+    .kind = AST_NONE, .range = {.file = -1}, .name_range = {.file = -1}, .text = "", .depth = 1};
+
+const char *ast_kind_name(ast_kind kind)
+{
+    return kind < AST_KIND_COUNT ? kind_names[kind] : "?";
+}
+
+const ast *ast_kid(const ast *node, uint32_t position)
+{
+    return position < node->kid_count ? node->kids[position] : &missing;
+}
+
+ast *ast_new(arena *a, ast_kind kind, src_range range)
+{
+    ast *node = ARENA_NEW(a, ast);
+    *node = (ast){.kind = kind, .range = range, .name_range = range, .text = "", .depth = 1};
+    return node;
+}
+
+void ast_push(arena *a, ast *node, ast *kid)
+{
+    /* The capacity is the next power of two, at least 2: most nodes have one or two kids. */
+    uint32_t count = node->kid_count;
+    if (count == 0)
+        node->kids = ARENA_ARRAY(a, ast *, 2);
+    else if (count >= 2 && (count & (count - 1)) == 0)
+        node->kids = arena_grow(a, node->kids, count, 2 * (size_t)count, sizeof *node->kids);
+    node->kids[node->kid_count++] = kid;
+    if (kid->depth >= node->depth)
+        node->depth = kid->depth + 1;
+}
+
+bool ast_equal(const ast *a, const ast *b)
+{
+    if (a->kind != b->kind || a->value != b->value || a->kid_count != b->kid_count ||
+        strcmp(a->text, b->text) != 0)
+        return false;
+    for (uint32_t i = 0; i < a->kid_count; i++)
+        if (!ast_equal(a->kids[i], b->kids[i]))
+            return false;
+    return true;
+}
+
+static void dump(const ast *node, strbuf *out, int level)
+{
+    strbuf_printf(out, "%*s%s", 2 * level, "", kind_symbols[node->kind]);
+    if (node->text[0] != '\0')
+        strbuf_printf(out, " %s", node->text);
+    if (node->value != 0)
+        strbuf_printf(out, " =%" PRId64, node->value);
+    strbuf_puts(out, "\n");
+    for (uint32_t i = 0; i < node->kid_count; i++)
+        dump(node->kids[i], out, level + 1);
+}
+
+const char *ast_dump(const ast *node, arena *a)
+{
+    strbuf out;
+    strbuf_init(&out, a);
+    dump(node, &out, 0);
+    return out.text;
+}

@@ -1,0 +1,65 @@
+/* The syntax tree.
+ *
+ * The one idea: one uniform node. What a kind's kids, text and value mean is said in words by its row of
+ * frontend/ast.def; a missing optional kid is a node of kind AST_NONE (never NULL), so every position is
+ * fixed and no reader counts. A node of kind AST_ERROR stands for text that was diagnosed already: whoever
+ * meets it gives up on the construct silently.
+ *
+ * Nodes live in the arena of the compilation and are not changed once the parser returned them. Trees are at
+ * most AST_DEPTH_MAX levels deep (deeper ones are a diagnostic), so recursion over them is safe. */
+#ifndef VISA_FRONTEND_AST_H
+#define VISA_FRONTEND_AST_H
+
+#include <stdbool.h>
+
+#include "support/arena.h"
+#include "support/diag.h"
+
+#define AST_DEPTH_MAX 256
+
+typedef enum ast_kind {
+#define AST(symbol, name, layout) AST_##symbol,
+#include "frontend/ast.def"
+#undef AST
+    AST_KIND_COUNT
+} ast_kind;
+
+typedef struct ast {
+    ast_kind kind;
+    uint32_t kid_count;
+    src_range range;      /* the whole construct, with the brackets around it if there are any */
+    src_range name_range; /* the name, method or operator alone; equals range when the kind has none */
+    const char *text;     /* never NULL; "" when the kind has none */
+    int64_t value;
+    struct ast **kids; /* never holds NULL */
+    uint32_t depth;    /* levels of the tree below and including this node */
+} ast;
+
+/* value of an AST_FN node: any of these together. */
+typedef enum ast_fn_flag { AST_FN_ASYNC = 1, AST_FN_UNSAFE = 2, AST_FN_CONST = 4 } ast_fn_flag;
+
+const char *ast_kind_name(ast_kind kind);
+
+/* The kid at that position, or a node of kind AST_NONE when there are fewer. Never NULL. */
+const ast *ast_kid(const ast *node, uint32_t position);
+static inline bool ast_is(const ast *node, ast_kind kind)
+{
+    return node->kind == kind;
+}
+
+/* Same kinds, texts, values and kids; ranges do not matter. */
+bool ast_equal(const ast *a, const ast *b);
+
+/* The node in the input language, in one canonical spelling. What it prints parses back to an equal tree. */
+const char *ast_text(const ast *node, arena *a);
+
+/* For tests and --emit=ast: one node per line, indented, with kind, text and value. */
+const char *ast_dump(const ast *node, arena *a);
+
+/* ---- Construction (the parser's) ---- */
+
+ast *ast_new(arena *a, ast_kind kind, src_range range);
+/* Appends a kid; the caller keeps `depth` of the result within AST_DEPTH_MAX. */
+void ast_push(arena *a, ast *node, ast *kid);
+
+#endif

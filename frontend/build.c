@@ -1,0 +1,348 @@
+#include "frontend/build.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+static src_range token_range(const parse_state *p, const token *t)
+{
+    return (src_range){p->file, t->begin, t->end};
+}
+
+static const char *source_slice(const parse_state *p, uint32_t begin, uint32_t end)
+{
+    /* NULs are no tokens; those in comments end the text. */
+    return arena_strndup(p->arena, p->source + begin, strnlen(p->source + begin, end - begin));
+}
+
+/* A node that would make the tree too deep is dropped; the first one is reported. */
+static ast *within_depth(parse_state *p, ast *node)
+{
+    if (node->depth <= AST_DEPTH_MAX)
+        return node;
+    parse_report_depth(p, node->range);
+    return ast_new(p->arena, AST_ERROR, node->range);
+}
+
+static ast *build_from(parse_state *p, ast *node, va_list kids)
+{
+    ast *kid;
+    while ((kid = va_arg(kids, ast *)) != NULL)
+        ast_push(p->arena, node, kid);
+    return within_depth(p, node);
+}
+
+ast *build(parse_state *p, ast_kind kind, src_range range, ...)
+{
+    va_list kids;
+    va_start(kids, range);
+    ast *node = build_from(p, ast_new(p->arena, kind, range), kids);
+    va_end(kids);
+    return node;
+}
+
+ast *build_none(parse_state *p, src_range at)
+{
+    at.begin = at.end;
+    return ast_new(p->arena, AST_NONE, at);
+}
+
+ast *build_raw(parse_state *p, src_range range)
+{
+    return build_text(ast_new(p->arena, AST_RAW, range), source_slice(p, range.begin, range.end));
+}
+
+ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first)
+{
+    return build(p, kind, range, first, NULL);
+}
+
+ast *build_push(parse_state *p, ast *list, ast *kid, src_range range)
+{
+    if (kid->depth >= AST_DEPTH_MAX) {
+        parse_report_depth(p, kid->range);
+        kid = ast_new(p->arena, AST_ERROR, kid->range);
+    }
+    ast_push(p->arena, list, kid);
+    return build_widen(list, range);
+}
+
+ast *build_widen(ast *node, src_range range)
+{
+    bool unnamed = node->name_range.begin == node->range.begin && node->name_range.end == node->range.end;
+    node->range = range;
+    if (unnamed)
+        node->name_range = range;
+    return node;
+}
+
+ast *build_kind(ast *node, ast_kind kind)
+{
+    if (node->kind != AST_ERROR)
+        node->kind = kind;
+    return node;
+}
+
+ast *build_value(ast *node, int64_t value)
+{
+    node->value = value;
+    return node;
+}
+
+ast *build_text(ast *node, const char *text)
+{
+    node->text = text;
+    return node;
+}
+
+ast *build_named(parse_state *p, ast *node, const token *name)
+{
+    return build_operator(node, token_range(p, name), name->text);
+}
+
+ast *build_operator(ast *node, src_range name_range, const char *text)
+{
+    node->name_range = name_range;
+    node->text = text;
+    return node;
+}
+
+ast *build_put_first(parse_state *p, ast *node, ast *kid, src_range range)
+{
+    if (node->kind == AST_ERROR)
+        return build_widen(node, range);
+    node->kids[0] = kid;
+    if (kid->depth >= node->depth)
+        node->depth = kid->depth + 1;
+    return within_depth(p, build_widen(node, range));
+}
+
+ast *build_group(ast *list, src_range range)
+{
+    return build_widen(list->kid_count == 1 ? list->kids[0] : list, range);
+}
+
+/* ---- Items ---- */
+
+ast *build_item(parse_state *p, ast_kind kind, src_range range, ...)
+{
+    ast *node = ast_new(p->arena, kind, range);
+    ast_push(p->arena, node, build_none(p, (src_range){range.file, range.begin, range.begin}));
+    va_list kids;
+    va_start(kids, range);
+    node = build_from(p, node, kids);
+    va_end(kids);
+    return node;
+}
+
+ast *build_with_attributes(ast *item, ast *attributes, src_range range)
+{
+    /* Attributes are shallower than any limit. */
+    if (item->kind != AST_ERROR) {
+        item->kids[0] = attributes;
+        if (item->depth <= attributes->depth)
+            item->depth = attributes->depth + 1;
+    }
+    return build_widen(item, range);
+}
+
+static ast *attribute_value(parse_state *p, const token *first, const token *end)
+{
+    src_range range = {p->file, first->begin, (end - 1)->end};
+    if (end - first == 1 && first->kind == T_INT)
+        return build_integer(p, first);
+    if (end - first == 1 && first->kind == T_STRING)
+        return build_named(p, build(p, AST_STRING, range, NULL), first);
+    return build_raw(p, range);
+}
+
+/* One of `key`, `key = value` or anything else between two commas. */
+static ast *attribute_argument(parse_state *p, const token *first, const token *end)
+{
+    src_range range = {p->file, first->begin, (end - 1)->end};
+    bool has_value = end - first > 2 && first[1].kind == '=';
+    ast *value = has_value ? attribute_value(p, first + 2, end) : build_none(p, range);
+    ast *argument = build(p, AST_ATTR_ARG, range, value, NULL);
+    if (!has_value && end - first > 1)
+        return build_text(argument, source_slice(p, range.begin, range.end));
+    return build_operator(argument, token_range(p, first), source_slice(p, first->begin, first->end));
+}
+
+static void attribute_arguments(parse_state *p, ast *attribute, const token *open)
+{
+    const token *items = p->tokens.items, *close = &items[open->match], *first = open + 1;
+    for (const token *t = first; t <= close; t++) {
+        if (t->kind == ',' || t == close) {
+            if (t > first)
+                ast_push(p->arena, attribute, attribute_argument(p, first, t));
+            first = t + 1;
+        } else if (token_closer(t) != 0) {
+            t = &items[t->match];
+        }
+    }
+}
+
+ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner)
+{
+    const token *open = first + (inner ? 2 : 1), *close = &p->tokens.items[open->match], *t = open + 1;
+    while (t < close && t->kind != '(' && t->kind != '=' && t->kind != '[' && t->kind != '{')
+        t++;
+    uint32_t path_begin = open + 1 < close ? open[1].begin : close->begin;
+    uint32_t path_end = t > open + 1 ? t[-1].end : path_begin;
+    ast *node = ast_new(p->arena, AST_ATTR, range);
+    build_operator(node, (src_range){p->file, path_begin, path_end}, source_slice(p, path_begin, path_end));
+    node->value = inner;
+    ast_push(p->arena, node, build_raw(p, (src_range){p->file, path_end, close->begin}));
+    if (t->kind == '(')
+        attribute_arguments(p, node, t);
+    return node;
+}
+
+const token *build_qualifier(parse_state *p, const token *word, int64_t flags)
+{
+    token *marked = ARENA_NEW(p->arena, token);
+    *marked = *word;
+    marked->value |= flags;
+    return marked;
+}
+
+ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,
+              ast *result, ast *body)
+{
+    ast *node = build_item(p, AST_FN, range, generics, params, result, body, NULL);
+    return build_named(p, build_value(node, flags), name);
+}
+
+ast *build_ignored_item(parse_state *p, src_range range, const token *first)
+{
+    const token *keyword = first->kind == T_UNSAFE ? first + 1 : first;
+    return build_named(p, build_item(p, AST_ITEM_IGNORED, range, build_raw(p, range), NULL), keyword);
+}
+
+void build_file_part(parse_state *p, ast *part)
+{
+    if (part != NULL)
+        build_push(p, p->root, part, p->root->range);
+}
+
+/* ---- Paths and expressions ---- */
+
+static ast *segment(parse_state *p, const token *name)
+{
+    src_range range = token_range(p, name);
+    return build_named(p, build(p, AST_SEGMENT, range, build_none(p, range), NULL), name);
+}
+
+ast *build_path(parse_state *p, ast_kind kind, src_range range, const token *name, const char *global)
+{
+    return build_text(build(p, kind, range, segment(p, name), NULL), global);
+}
+
+ast *build_path_add(parse_state *p, ast *path, const token *name, src_range range)
+{
+    return path->kind == AST_ERROR ? build_widen(path, range) : build_push(p, path, segment(p, name), range);
+}
+
+ast *build_path_arguments(parse_state *p, ast *path, ast *arguments, src_range range)
+{
+    if (path->kind == AST_ERROR)
+        return build_widen(path, range);
+    ast *last = path->kids[path->kid_count - 1];
+    if (last->kids[0]->kind != AST_NONE) {
+        parse_error(p, E_PARSE, arguments->range, "a second list of generic arguments");
+        return build_widen(path, range);
+    }
+    build_put_first(p, last, arguments, src_range_join(last->range, arguments->range));
+    if (last->depth >= path->depth)
+        path->depth = last->depth + 1;
+    return within_depth(p, build_widen(path, range));
+}
+
+ast *build_integer(parse_state *p, const token *t)
+{
+    if (t->flags & TOKEN_POISON)
+        return ast_new(p->arena, AST_ERROR, token_range(p, t));
+    return build_value(build_named(p, ast_new(p->arena, AST_INT, token_range(p, t)), t), t->value);
+}
+
+ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text,
+                  ast *right)
+{
+    return build_operator(build(p, AST_BINARY, range, left, right, NULL), name_range, text);
+}
+
+ast *build_prefix(parse_state *p, ast_kind kind, src_range range, src_range name_range, const char *text,
+                  ast *operand)
+{
+    return build_operator(build(p, kind, range, operand, NULL), name_range, text);
+}
+
+ast *build_range(parse_state *p, src_range range, ast *low, src_range name_range, const char *text, ast *high)
+{
+    return build_operator(build(p, AST_RANGE, range, low, high, NULL), name_range, text);
+}
+
+ast *build_method(parse_state *p, src_range range, ast *receiver, const token *name, ast *generics, ast *args)
+{
+    return build_named(p, build(p, AST_METHOD, range, receiver, generics, args, NULL), name);
+}
+
+ast *build_tuple_index(parse_state *p, src_range range, ast *operand, const token *index)
+{
+    src_range name = {p->file, index->begin + 1, index->end};
+    return build_operator(build(p, AST_FIELD, range, operand, NULL), name, index->text + 1);
+}
+
+ast *build_macro(parse_state *p, src_range range, const token *name)
+{
+    /* The name, `!`, the brackets. */
+    src_range body = {p->file, name[2].begin, range.end};
+    return build_named(p, build(p, AST_MACRO, range, build_raw(p, body), NULL), name);
+}
+
+ast *build_refused(parse_state *p, src_range range, const token *first, src_range unread, ast *operand)
+{
+    return build_named(p, build(p, AST_UNSUPPORTED, range, build_raw(p, unread), operand, NULL), first);
+}
+
+ast *build_closure(parse_state *p, src_range range, src_range params, ast *body)
+{
+    ast *node = build(p, AST_UNSUPPORTED, range, build_raw(p, params), body, NULL);
+    return build_operator(node, params, "closure");
+}
+
+/* ---- Mappings ---- */
+
+ast *build_map_list(parse_state *p, ast *list, src_range range, const token *trailing_comma)
+{
+    if (trailing_comma != NULL)
+        return build_operator(build_widen(list, range), token_range(p, trailing_comma), ",");
+    return build_group(list, range);
+}
+
+ast *build_map_number(ast *integer)
+{
+    /* The spelling says nothing that the value does not. */
+    return integer->kind == AST_ERROR ? integer : build_text(build_kind(integer, AST_MAP_NUMBER), "");
+}
+
+/* `#{!}` as the scanner saw it, blanks and all. */
+static const char *pad_kind_text(const token *pad_kind)
+{
+    static const char *const kinds[] = {"!", "0", "*"};
+    for (size_t i = 0; pad_kind != NULL && i < sizeof kinds / sizeof *kinds; i++)
+        if (strchr(pad_kind->text, kinds[i][0]) != NULL)
+            return kinds[i];
+    return "";
+}
+
+ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range,
+                        ast *number, const token *pad_kind)
+{
+    name_range = src_range_join(name_range, number->range);
+    bool escape = number->kind == AST_CONST_ARG;
+    if (number->kind == AST_ERROR)
+        return ast_new(p->arena, AST_ERROR, range);
+    ast *node = build(p, kind, range, operand, escape ? number->kids[0] : build_none(p, number->range), NULL);
+    return build_value(build_operator(node, name_range, pad_kind_text(pad_kind)), escape ? 0 : number->value);
+}

@@ -1,0 +1,65 @@
+/* Builders of syntax nodes: what the grammar's actions call.
+ *
+ * The one idea: a builder takes finished kids and returns a finished node, and every node goes through
+ * `build` or `build_push`, which keep the tree within AST_DEPTH_MAX. */
+#ifndef VISA_FRONTEND_BUILD_H
+#define VISA_FRONTEND_BUILD_H
+
+#include "frontend/parse_state.h"
+
+/* A node with the given kids, ended by NULL. */
+ast *build(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
+ast *build_none(parse_state *p, src_range at);
+/* The source text of a range, as it is. */
+ast *build_raw(parse_state *p, src_range range);
+ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first);
+/* Appends and takes over the list's new range. */
+ast *build_push(parse_state *p, ast *list, ast *kid, src_range range);
+
+/* These change a node that was just built and return it. */
+ast *build_widen(ast *node, src_range range);
+ast *build_kind(ast *node, ast_kind kind);
+ast *build_value(ast *node, int64_t value);
+ast *build_text(ast *node, const char *text);
+ast *build_named(parse_state *p, ast *node, const token *name);
+ast *build_operator(ast *node, src_range name_range, const char *text);
+ast *build_put_first(parse_state *p, ast *node, ast *kid, src_range range);
+/* A list in round brackets: of one element that element, with the brackets' range. */
+ast *build_group(ast *list, src_range range);
+
+/* Items; the kids after attributes, ended by NULL. */
+ast *build_item(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
+ast *build_with_attributes(ast *item, ast *attributes, src_range range);
+ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner);
+const token *build_qualifier(parse_state *p, const token *word, int64_t flags);
+ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,
+              ast *result, ast *body);
+ast *build_ignored_item(parse_state *p, src_range range, const token *first);
+void build_file_part(parse_state *p, ast *part);
+
+/* Paths and expressions */
+ast *build_path(parse_state *p, ast_kind kind, src_range range, const token *name, const char *global);
+ast *build_path_add(parse_state *p, ast *path, const token *name, src_range range);
+ast *build_path_arguments(parse_state *p, ast *path, ast *arguments, src_range range);
+ast *build_integer(parse_state *p, const token *t);
+ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text,
+                  ast *right);
+ast *build_prefix(parse_state *p, ast_kind kind, src_range range, src_range name_range, const char *text,
+                  ast *operand);
+ast *build_range(parse_state *p, src_range range, ast *low, src_range name_range, const char *text,
+                 ast *high);
+ast *build_method(parse_state *p, src_range range, ast *receiver, const token *name, ast *generics,
+                  ast *args);
+ast *build_tuple_index(parse_state *p, src_range range, ast *operand, const token *index);
+ast *build_macro(parse_state *p, src_range range, const token *name);
+/* Legal Rust that the language has not: `first` is its first word, `unread` the tokens that stay text. */
+ast *build_refused(parse_state *p, src_range range, const token *first, src_range unread, ast *operand);
+ast *build_closure(parse_state *p, src_range range, src_range params, ast *body);
+
+/* Mappings */
+ast *build_map_list(parse_state *p, ast *list, src_range range, const token *trailing_comma);
+ast *build_map_number(ast *integer);
+ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range,
+                        ast *number, const token *pad_kind);
+
+#endif

@@ -1,0 +1,196 @@
+#include "frontend/constant.h"
+
+#include <string.h>
+
+static const value error_value = {.kind = VALUE_ERROR};
+
+static value integer(int64_t n)
+{
+    return (value){.kind = VALUE_INT, .number = n};
+}
+
+static value boolean(bool b)
+{
+    return (value){.kind = VALUE_BOOL, .number = b};
+}
+
+const char *value_kind_name(const value *v)
+{
+    switch (v->kind) {
+    case VALUE_INT: return "an integer";
+    case VALUE_BOOL: return "a condition";
+    case VALUE_RANGE: return "a range";
+    case VALUE_LIST: return "a tuple or array";
+    case VALUE_TENSOR: return tensor_kind_name(v->op->out.kind);
+    case VALUE_VIEW: return "a view";
+    case VALUE_BEGIN: return "a stream that has begun";
+    case VALUE_CONTEXT: return "the Context";
+    case VALUE_UNIT_OF_CONTEXT: return "a context of the device";
+    case VALUE_UNIT: return "nothing";
+    default: return "this value";
+    }
+}
+
+/* ---- operators ---- */
+
+/* Comparisons; false when `operator` is none. */
+static bool compare(const char *operator, int64_t a, int64_t b, bool *out)
+{
+    if (strcmp(operator, "==") == 0)
+        *out = a == b;
+    else if (strcmp(operator, "<") == 0)
+        *out = a < b;
+    else if (strcmp(operator, "<=") == 0)
+        *out = a <= b;
+    else if (strcmp(operator, ">") == 0)
+        *out = a > b;
+    else if (strcmp(operator, ">=") == 0)
+        *out = a >= b;
+    else
+        return false;
+    return true;
+}
+
+value constant_binary(scope *s, const ast *n, const value *a, const value *b)
+{
+    bool truth = false;
+    int64_t number = 0;
+    if (a->kind == VALUE_ERROR || b->kind == VALUE_ERROR)
+        return error_value;
+    bool both = a->kind == b->kind && (a->kind == VALUE_INT || (a->kind == VALUE_BOOL && strcmp(n->text, "==") == 0));
+    if (!both && (scope_is_arithmetic(n->text) || compare(n->text, 0, 0, &truth))) {
+        diag_add(scope_context_of(s)->diags, E_CONST, n->name_range, "`%s` takes two integers, got %s and %s", n->text, value_kind_name(a), value_kind_name(b));
+        return error_value;
+    }
+    if (compare(n->text, a->number, b->number, &truth))
+        return boolean(truth);
+    return scope_arithmetic(s, n, a->number, b->number, &number) ? integer(number) : error_value;
+}
+
+value constant_unary(scope *s, const ast *n, const value *operand)
+{
+    int64_t number = 0;
+    if (operand->kind == VALUE_ERROR)
+        return error_value;
+    if (n->text[0] == '!' && operand->kind == VALUE_BOOL)
+        return boolean(!operand->number);
+    if (n->text[0] == '-' && operand->kind == VALUE_INT && !__builtin_sub_overflow((int64_t)0, operand->number, &number))
+        return integer(number);
+    diag_add(scope_context_of(s)->diags, E_CONST, n->range, "`%s` has no value for %s", n->text, value_kind_name(operand));
+    return error_value;
+}
+
+/* ---- ranges and lists ---- */
+
+bool value_is_sequence(const value *v)
+{
+    return v->kind == VALUE_RANGE || v->kind == VALUE_LIST;
+}
+
+value value_item(const value *sequence, size_t i)
+{
+    if (sequence->kind == VALUE_LIST)
+        return sequence->items[i];
+    return integer(sequence->number + (int64_t)i * sequence->step);
+}
+
+value value_list(arena *a, const value *items, size_t count)
+{
+    value *copy = ARENA_ARRAY(a, value, count);
+    if (count)
+        memcpy(copy, items, count * sizeof *items);
+    return (value){.kind = VALUE_LIST, .items = copy, .count = count};
+}
+
+value constant_range(scope *s, const ast *n, const value *first, const value *end)
+{
+    diag_list *diags = scope_context_of(s)->diags;
+    if (first->kind == VALUE_ERROR || end->kind == VALUE_ERROR)
+        return error_value;
+    if (first->kind != VALUE_INT || end->kind != VALUE_INT) {
+        diag *d = diag_add(diags, E_CONST, n->range, "a range needs two integer bounds, got %s and %s", value_kind_name(first), value_kind_name(end));
+        diag_help(diags, d, "write `0..N` with a constant N");
+        return error_value;
+    }
+    int64_t last = end->number, count = 0;
+    if (strcmp(n->text, "..=") == 0 && __builtin_add_overflow(last, 1, &last))
+        last = INT64_MAX;
+    if (last > first->number && (__builtin_sub_overflow(last, first->number, &count) || count > (int64_t)UNROLL_MAX)) {
+        diag *d = diag_add(diags, E_UNROLL, n->range, "the range %lld..%lld has more than %zu values", (long long)first->number, (long long)last, UNROLL_MAX);
+        diag_help(diags, d, "let an axis of Time count instead: a stage runs through all of its Time in one command");
+        return error_value;
+    }
+    return (value){.kind = VALUE_RANGE, .number = first->number, .step = 1, .count = (size_t)count};
+}
+
+value constant_index(scope *s, const ast *n, const value *list, const value *index)
+{
+    if (list->kind == VALUE_ERROR || index->kind == VALUE_ERROR)
+        return error_value;
+    if (list->kind != VALUE_LIST || index->kind != VALUE_INT) {
+        diag_add(scope_context_of(s)->diags, E_CONST, n->range, "%s cannot be indexed with %s", value_kind_name(list), value_kind_name(index));
+        return error_value;
+    }
+    if (index->number < 0 || (uint64_t)index->number >= list->count) {
+        diag_add(scope_context_of(s)->diags, E_CONST, n->range, "index %lld of an array of %zu elements", (long long)index->number, list->count);
+        return error_value;
+    }
+    return list->items[index->number];
+}
+
+static value enumerate(scope *s, const value *v)
+{
+    arena *a = scope_context_of(s)->arena;
+    value *pairs = ARENA_ARRAY(a, value, v->count);
+    for (size_t i = 0; i < v->count; i++) {
+        value pair[2] = {integer((int64_t)i), value_item(v, i)};
+        pairs[i] = value_list(a, pair, 2);
+    }
+    return (value){.kind = VALUE_LIST, .items = pairs, .count = v->count};
+}
+
+/* Every `step`-th value, from the first or, backwards, from the last. */
+static value thin_out(scope *s, const value *v, int64_t step, bool backwards)
+{
+    size_t count = v->count ? (v->count - 1) / (size_t)step + 1 : 0;
+    value *items = ARENA_ARRAY(scope_context_of(s)->arena, value, count);
+    for (size_t i = 0; i < count; i++)
+        items[i] = value_item(v, backwards ? v->count - 1 - i * (size_t)step : i * (size_t)step);
+    return (value){.kind = VALUE_LIST, .items = items, .count = count};
+}
+
+value constant_method(scope *s, const ast *n, const value *receiver, const value *args, size_t arg_count)
+{
+    static const char *const methods[] = {"iter", "into_iter", "copied", "cloned", "enumerate", "rev", "step_by", "len", NULL};
+    diag_list *diags = scope_context_of(s)->diags;
+    const char *name = n->text;
+    size_t wanted = strcmp(name, "step_by") == 0;
+    bool known = false;
+    for (size_t i = 0; methods[i]; i++)
+        known = known || strcmp(methods[i], name) == 0;
+    if (!known) {
+        const char *near = suggest(name, methods);
+        diag *d = diag_add(diags, E_METHOD, n->name_range, "there is no method `%s` on %s", name, value_kind_name(receiver));
+        diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by and len%s", near ? near : "");
+        return error_value;
+    }
+    if (arg_count != wanted) {
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %zu argument%s, got %zu", name, wanted, wanted == 1 ? "" : "s", arg_count);
+        return error_value;
+    }
+    if (wanted && args[0].kind == VALUE_ERROR)
+        return error_value;
+    if (wanted && (args[0].kind != VALUE_INT || args[0].number < 1)) {
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`step_by` takes an integer of at least 1");
+        return error_value;
+    }
+    if (strcmp(name, "enumerate") == 0)
+        return enumerate(s, receiver);
+    if (strcmp(name, "rev") == 0)
+        return thin_out(s, receiver, 1, true);
+    if (wanted)
+        return thin_out(s, receiver, args[0].number, false);
+    if (strcmp(name, "len") == 0)
+        return integer((int64_t)receiver->count);
+    return *receiver;
+}

@@ -1,0 +1,28 @@
+/* Host constants: integers, conditions, ranges, tuples and arrays.
+ *
+ * The one idea: whatever in a kernel is no tensor is known when it is compiled, so a loop is a list of values and an operator
+ * is carried out at once. Every function gives a value or has diagnosed why not (VALUE_ERROR). */
+#ifndef VISA_FRONTEND_CONSTANT_H
+#define VISA_FRONTEND_CONSTANT_H
+
+#include "frontend/scope.h"
+
+/* Loop iterations, calls and elements of one kernel's constants; and stage calls of one kernel. */
+#define UNROLL_MAX ((size_t)1000000)
+
+value constant_binary(scope *s, const ast *n, const value *a, const value *b);
+value constant_unary(scope *s, const ast *n, const value *operand);
+value constant_range(scope *s, const ast *n, const value *first, const value *end);
+value constant_index(scope *s, const ast *n, const value *list, const value *index);
+
+/* `.iter()`, `.enumerate()`, `.rev()`, `.step_by(n)`, `.len()` and the like on a range or list. */
+value constant_method(scope *s, const ast *n, const value *receiver, const value *args, size_t arg_count);
+
+/* What `for` runs through. */
+bool value_is_sequence(const value *v);
+value value_item(const value *sequence, size_t i);
+value value_list(arena *a, const value *items, size_t count);
+/* "an integer" */
+const char *value_kind_name(const value *v);
+
+#endif

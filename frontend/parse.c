@@ -1,0 +1,53 @@
+#include "frontend/parse.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "frontend/parse_state.h"
+
+#define MAPPING_TEXT_MAX ((size_t)1 << 20) /* bytes */
+
+struct mapping_parser {
+    token_scanner *scanner;
+    parse_state state;
+};
+
+mapping_parser *mapping_parser_new(arena *a)
+{
+    mapping_parser *m = ARENA_NEW(a, mapping_parser);
+    m->scanner = token_scanner_new(a);
+    return m;
+}
+
+ast *parse_mapping(mapping_parser *m, const char *text, size_t bytes, arena *a, diag_list *diags)
+{
+    size_t before = diags->count;
+    parse_state *p = &m->state;
+    if (bytes > MAPPING_TEXT_MAX) {
+        diag_add(diags, E_LEX, SRC_NOWHERE, "the mapping is longer than %zu bytes", MAPPING_TEXT_MAX);
+        return NULL;
+    }
+    char *copy = arena_alloc(a, bytes + 2);
+    memcpy(copy, text, bytes);
+    memset(p, 0, offsetof(parse_state, blocks));
+    p->arena = a, p->diags = diags, p->source = copy;
+    p->resync = T_LONE_MAPPING;
+    p->tokens = token_scan_text(m->scanner, copy, bytes, 0, true, a, diags);
+    if (!p->tokens.too_deep)
+        visa_parse_parse(p);
+    return diags->count == before ? p->root : NULL;
+}
+
+ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags)
+{
+    uint32_t bytes = (uint32_t)source_bytes(sources, file);
+    src_range whole = {file, 0, bytes};
+    parse_state *p = ARENA_NEW(a, parse_state);
+    *p = (parse_state){.arena = a, .diags = diags, .file = file, .source = source_text(sources, file)};
+    p->root = ast_new(a, AST_FILE, whole);
+    p->resync_to = TOKEN_NONE;
+    p->tokens = token_scan(sources, file, a, diags);
+    if (!p->tokens.too_deep)
+        visa_parse_parse(p);
+    return p->root;
+}

@@ -1,0 +1,626 @@
+/* The grammar of .vm files (docs/language.md). Each action is one call of a builder (frontend/build.h);
+ * tokens come from parse_next (frontend/feed.c), which folds constructs that are kept but not read into one
+ * token each and says which `if`, `{` .. begin a statement. The grammar is LALR(1) without conflicts. */
+%require "3.8"
+%define api.pure full
+%define api.prefix {visa_parse_}
+%define api.token.prefix {T_}
+%define api.location.type {src_range}
+%define parse.error custom
+%define parse.lac full
+%locations
+%param { struct parse_state *p }
+
+%code requires {
+#include "frontend/ast.h"
+#include "frontend/token.h"
+struct parse_state;
+}
+
+%union {
+    const token *token;
+    ast *node;
+}
+
+%code {
+#include "frontend/build.h"
+#include "frontend/parse_state.h"
+
+/* Symbols stand in the order of the text, so the first one begins the range and the last one ends it. Whole ranges are copied
+ * before single fields are changed: that is what processors forward from store to load. */
+#define YYLLOC_DEFAULT(Current, Rhs, N)                                                                      \
+    do {                                                                                                     \
+        (Current) = YYRHSLOC(Rhs, (N) > 0 ? 1 : 0);                                                          \
+        if ((N) > 0)                                                                                         \
+            (Current).end = YYRHSLOC(Rhs, N).end;                                                            \
+        else                                                                                                 \
+            (Current).begin = (Current).end;                                                                 \
+    } while (0)
+#undef yylex
+#define yylex parse_next
+
+static void visa_parse_error(const src_range *at, struct parse_state *p, const char *message);
+#define NONE(at) build_none(p, at)
+}
+
+%token END 0 "the end of the file"
+%token <token> IDENT "a name" INT "an integer" FLOAT "a float" STRING "a string" CHAR "a character literal"
+%token <token> LIFETIME "a lifetime" TUPLE_INDEX "a tuple index" OP_ASSIGN "an assignment operator"
+%token <token> AS "as" ASYNC "async" AWAIT "await" BREAK "break" CONST "const" CONTINUE "continue"
+%token <token> CRATE "crate" ELSE "else" EXTERN "extern" FALSE "false" FN "fn" FOR "for" IF "if" IN "in"
+%token <token> LET "let" MOD "mod" MOVE "move"
+%token <token> MUT "mut" PUB "pub" RETURN "return" SELF "self" SELF_TYPE "Self"
+%token <token> SUPER "super" TRUE "true" TYPE "type" UNSAFE "unsafe" USE "use" UNDERSCORE "_"
+%token <token> STRUCT "struct" ENUM "enum" TRAIT "trait" IMPL "impl" STATIC "static" DYN "dyn"
+%token <token> MATCH "match" WHILE "while" LOOP "loop" WHERE "where"
+%token <token> COLON2 "::" ARROW "->" FAT_ARROW "=>" DOT2 ".." DOT2_EQ "..=" DOT3 "..."
+%token <token> EQ_EQ "==" NOT_EQ "!=" LE "<=" OR_OR "||"
+/* The first character of <<, >>, >= and &&: joined in expressions, single in types. */
+%token <token> LT_LT "<<" GT_GT ">>" GT_EQ ">=" AND_AND "&&"
+%token <token> MAP_OPEN "m![" AXES_OPEN "axes![" MACRO_CLOSE "]" PAD_KIND "#{!}"
+%token BAD_TOKEN "a character"
+/* Made by parse_next: folded constructs, words that begin a statement, the place to go on after an error. */
+%token <token> OUTER_ATTR "an attribute" INNER_ATTR "an inner attribute" MACRO_CALL "a macro call"
+%token <token> IGNORED_ITEM "an item" WHERE_CLAUSE "a where clause" REFUSED "a block expression"
+%token <token> S_IF "`if`" S_FOR "`for`" S_UNSAFE "`unsafe`" S_BLOCK "`{`" S_REFUSED "a block statement"
+%token <token> S_MACRO "a macro"
+%token <token> COND_BLOCK "{"
+%token LONE_MAPPING "a mapping alone" /* in front of a text that is one mapping and nothing else */
+%token RESYNC "a new statement" RESYNC_BODY "a function body" RESYNC_MAP "the rest of a mapping"
+%token <token> '(' ')' '[' ']' '{' '}' '<' '>' ',' ';' ':' '.' '&' '*' '/' '%' '+' '-' '=' '!' '#' '|'
+%token <token> '?' '^' '@' '$' '~'
+
+%left OR_OR
+%left AND_AND
+%left EQ_EQ NOT_EQ '<' '>' LE GT_EQ
+%left '|'
+%left '^'
+%left '&'
+%left LT_LT GT_GT
+%left '+' '-'
+%left '*' '/' '%'
+%precedence AS
+
+%type <token> segment_name quals qual lt gt crate_name
+%type <node> attrs item bare_item visible_item use_tree use_trees use_path use_group as_name mod_body
+%type <node> axes axis_list axis
+%type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
+%type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
+%type <node> map map_expr map_list map_term map_operand window_list window_part qualified
+%type <node> pattern patterns
+%type <node> stmt sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
+%type <node> expr expr_opt assign range bin unary postfix callable primary path exprs args call_args
+%type <node> if_rest else_if for_rest inits init closure literal
+
+%%
+
+file: parts
+    | LONE_MAPPING map          { p->root = $2; }
+    ;
+
+/* The kids are pushed one by one, so that an error at the end of the file loses nothing. */
+parts: %empty
+    | parts stmt                { build_file_part(p, $2); }
+    ;
+
+/* ---- Items ---- */
+
+attrs: OUTER_ATTR               { $$ = build_list_of(p, AST_LIST, @$, build_attribute(p, $1, @1, false)); }
+    | attrs OUTER_ATTR          { $$ = build_push(p, $1, build_attribute(p, $2, @2, false), @$); }
+    ;
+
+item: visible_item
+    | attrs visible_item        { $$ = build_with_attributes($2, $1, @$); }
+    ;
+
+visible_item: bare_item
+    | vis bare_item             { $$ = build_widen($2, @$); }
+    ;
+
+vis: PUB
+    | PUB '(' vis_scope ')'
+    ;
+
+vis_scope: CRATE | SUPER | SELF
+    | IN path
+    ;
+
+bare_item: USE use_tree ';'     { $$ = build_item(p, AST_USE, @$, $2, NULL); }
+    | EXTERN CRATE crate_name as_name ';'
+                                { $$ = build_named(p, build_item(p, AST_EXTERN_CRATE, @$, $4, NULL), $3); }
+    | MOD IDENT mod_body        { $$ = build_named(p, build_item(p, AST_MOD, @$, $3, NULL), $2); }
+    | TYPE IDENT generics_opt '=' type ';'
+                                { $$ = build_named(p, build_item(p, AST_TYPE_ALIAS, @$, $3, $5, NULL), $2); }
+    | CONST IDENT ':' type '=' expr ';'
+                                { $$ = build_named(p, build_item(p, AST_CONST, @$, $4, $6, NULL), $2); }
+    | CONST UNDERSCORE ':' type '=' expr ';'
+                                { $$ = build_named(p, build_item(p, AST_CONST, @$, $4, $6, NULL), $2); }
+    | axes
+    | fn
+    | IGNORED_ITEM              { $$ = build_ignored_item(p, @$, $1); }
+    ;
+
+crate_name: IDENT | SELF
+    ;
+
+as_name: %empty                 { $$ = NONE(@$); }
+    | AS IDENT                  { $$ = build_named(p, build(p, AST_NAME, @2, NULL), $2); }
+    | AS UNDERSCORE             { $$ = build_named(p, build(p, AST_NAME, @2, NULL), $2); }
+    ;
+
+use_tree: use_path              { $$ = build(p, AST_USE_NAME, @$, $1, NULL); }
+    | use_path COLON2 '*'       { $$ = build_operator(build(p, AST_USE_GLOB, @$, $1, NULL), @3, ""); }
+    | use_path COLON2 use_group { $$ = build_put_first(p, $3, $1, @$); }
+    | use_path AS IDENT         { $$ = build_named(p, build(p, AST_USE_RENAME, @$, $1, NULL), $3); }
+    | use_path AS UNDERSCORE    { $$ = build_named(p, build(p, AST_USE_RENAME, @$, $1, NULL), $3); }
+    | use_group
+    | '*'                       { $$ = build_operator(build(p, AST_USE_GLOB, @$, NONE(@$), NULL), @1, ""); }
+    ;
+
+use_path: segment_name          { $$ = build_path(p, AST_PATH, @$, $1, ""); }
+    | COLON2 segment_name       { $$ = build_path(p, AST_PATH, @$, $2, "::"); }
+    | use_path COLON2 segment_name  { $$ = build_path_add(p, $1, $3, @$); }
+    ;
+
+use_group: '{' '}'              { $$ = build(p, AST_USE_GROUP, @$, NONE(@1), NULL); }
+    | '{' use_trees '}'         { $$ = build_widen($2, @$); }
+    | '{' use_trees ',' '}'     { $$ = build_widen($2, @$); }
+    ;
+
+use_trees: use_tree             { $$ = build(p, AST_USE_GROUP, @$, NONE(@1), $1, NULL); }
+    | use_trees ',' use_tree    { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+mod_body: ';'                   { $$ = NONE(@$); }
+    | block
+    ;
+
+axes: AXES_OPEN axis_list MACRO_CLOSE       { $$ = build_widen($2, @$); }
+    | AXES_OPEN axis_list ',' MACRO_CLOSE   { $$ = build_widen($2, @$); }
+    ;
+
+axis_list: axis                 { $$ = build_item(p, AST_AXES, @$, $1, NULL); }
+    | axis_list ',' axis        { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+axis: IDENT '=' INT
+                        { $$ = build_named(p, build(p, AST_AXIS, @$, build_integer(p, $3), NULL), $1); }
+    ;
+
+fn: FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt
+                                { $$ = build_fn(p, @$, 0, $2, $3, $5, $7, $9); }
+    | quals FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt
+                                { $$ = build_fn(p, @$, $1->value, $3, $4, $6, $8, $10); }
+    ;
+
+quals: qual
+    | quals qual                { $$ = build_qualifier(p, $2, $1->value); }
+    ;
+
+qual: ASYNC                     { $$ = build_qualifier(p, $1, AST_FN_ASYNC); }
+    | UNSAFE                    { $$ = build_qualifier(p, $1, AST_FN_UNSAFE); }
+    | CONST                     { $$ = build_qualifier(p, $1, AST_FN_CONST); }
+    ;
+
+generics_opt: %empty            { $$ = NONE(@$); }
+    | lt gt                     { $$ = build(p, AST_GENERICS, @$, NULL); }
+    | lt generics gt            { $$ = build_widen($2, @$); }
+    | lt generics ',' gt        { $$ = build_widen($2, @$); }
+    ;
+
+generics: gparam                { $$ = build(p, AST_GENERICS, @$, $1, NULL); }
+    | generics ',' gparam       { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+gparam: LIFETIME                { $$ = build_named(p, build(p, AST_GENERIC_LIFETIME, @$, NULL), $1); }
+    | LIFETIME ':' bounds       { $$ = build_named(p, build(p, AST_GENERIC_LIFETIME, @$, NULL), $1); }
+    | CONST IDENT ':' type      { $$ = build_named(p, build(p, AST_GENERIC_CONST, @$, $4, NULL), $2); }
+    | IDENT                     { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, NONE(@1), NULL), $1); }
+    | IDENT ':' bounds          { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, $3, NULL), $1); }
+    ;
+
+bounds: bound                   { $$ = build_list_of(p, AST_LIST, @$, $1); }
+    | bounds '+' bound          { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+bound: type
+    | LIFETIME                  { $$ = build_named(p, build(p, AST_LIFETIME, @$, NULL), $1); }
+    | '?' type_path             { $$ = build_raw(p, @$); }
+    ;
+
+params: %empty                  { $$ = build(p, AST_LIST, @$, NULL); }
+    | param_list
+    | param_list ','
+    ;
+
+param_list: param               { $$ = build_list_of(p, AST_LIST, @$, $1); }
+    | param_list ',' param      { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+param: pattern ':' type         { $$ = build(p, AST_PARAM, @$, NONE(@1), $1, $3, NULL); }
+    | attrs pattern ':' type    { $$ = build(p, AST_PARAM, @$, $1, $2, $4, NULL); }
+    ;
+
+return_opt: %empty              { $$ = NONE(@$); }
+    | ARROW type                { $$ = $2; }
+    ;
+
+where_opt: %empty
+    | WHERE_CLAUSE
+    ;
+
+body_opt: block
+    | ';'                       { $$ = NONE(@$); }
+    ;
+
+/* ---- Types ---- */
+
+lt: '<' | LT_LT
+    ;
+gt: '>' | GT_GT | GT_EQ
+    ;
+
+segment_name: IDENT | CRATE | SUPER | SELF | SELF_TYPE
+    ;
+
+type: bare_type
+    | type_path
+    ;
+
+bare_type: '&' type             { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "", $2); }
+    | '&' LIFETIME type         { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "", $3); }
+    | '&' MUT type              { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "mut", $3); }
+    | '&' LIFETIME MUT type     { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "mut", $4); }
+    | AND_AND type              { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "", $2); }
+    | '(' ')'                   { $$ = build(p, AST_TYPE_TUPLE, @$, NULL); }
+    | '(' types ')'             { $$ = build_group($2, @$); }
+    | '(' types ',' ')'         { $$ = build_widen($2, @$); }
+    | '[' type ']'              { $$ = build(p, AST_TYPE_ARRAY, @$, $2, NONE(@3), NULL); }
+    | '[' type ';' expr ']'     { $$ = build(p, AST_TYPE_ARRAY, @$, $2, $4, NULL); }
+    | UNDERSCORE                { $$ = build(p, AST_TYPE_INFER, @$, NULL); }
+    | map
+    | qualified
+    ;
+
+types: type                     { $$ = build(p, AST_TYPE_TUPLE, @$, $1, NULL); }
+    | types ',' type            { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+qualified: lt type gt COLON2 IDENT
+                        { $$ = build_named(p, build(p, AST_TYPE_QUALIFIED, @$, $2, NONE(@3), NULL), $5); }
+    | lt type AS type gt COLON2 IDENT
+                        { $$ = build_named(p, build(p, AST_TYPE_QUALIFIED, @$, $2, $4, NULL), $7); }
+    ;
+
+type_path: segment_name         { $$ = build_path(p, AST_TYPE_PATH, @$, $1, ""); }
+    | COLON2 segment_name       { $$ = build_path(p, AST_TYPE_PATH, @$, $2, "::"); }
+    | type_path COLON2 segment_name     { $$ = build_path_add(p, $1, $3, @$); }
+    | type_path generic_args    { $$ = build_path_arguments(p, $1, $2, @$); }
+    | type_path COLON2 generic_args     { $$ = build_path_arguments(p, $1, $3, @$); }
+    ;
+
+generic_args: lt gt             { $$ = build(p, AST_GENERIC_ARGS, @$, NULL); }
+    | lt garg_list gt           { $$ = build_widen($2, @$); }
+    | lt garg_list ',' gt       { $$ = build_widen($2, @$); }
+    ;
+
+garg_list: garg                 { $$ = build(p, AST_GENERIC_ARGS, @$, $1, NULL); }
+    | garg_list ',' garg        { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+garg: LIFETIME                  { $$ = build_named(p, build(p, AST_LIFETIME, @$, NULL), $1); }
+    | INT                       { $$ = build_integer(p, $1); }
+    | '-' INT                   { $$ = build_prefix(p, AST_UNARY, @$, @1, "-", build_integer(p, $2)); }
+    | TRUE                      { $$ = build_value(build(p, AST_BOOL, @$, NULL), 1); }
+    | FALSE                     { $$ = build_value(build(p, AST_BOOL, @$, NULL), 0); }
+    | '{' expr '}'              { $$ = build(p, AST_CONST_ARG, @$, $2, NULL); }
+    | type
+    ;
+
+/* ---- Mappings ---- */
+
+map: MAP_OPEN map_expr MACRO_CLOSE      { $$ = build(p, AST_MAP, @$, $2, NULL); }
+    | MAP_OPEN error RESYNC_MAP MACRO_CLOSE
+                                { yyerrok; $$ = build(p, AST_MAP, @$, build(p, AST_ERROR, @2, NULL), NULL); }
+    ;
+
+map_expr: map_list              { $$ = build_map_list(p, $1, @$, NULL); }
+    | map_list ','              { $$ = build_map_list(p, $1, @$, $2); }
+    ;
+
+map_list: map_term              { $$ = build(p, AST_MAP_PAIR, @$, $1, NULL); }
+    | map_list ',' map_term     { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+map_term: IDENT                 { $$ = build_named(p, build(p, AST_MAP_AXIS, @$, NULL), $1); }
+    | INT                       { $$ = build_map_number(build_integer(p, $1)); }
+    | '(' map_expr ')'          { $$ = build_widen($2, @$); }
+    | '[' map_expr ']'          { $$ = build_widen($2, @$); }
+    | '{' type '}'              { $$ = build(p, AST_MAP_ESCAPE, @$, $2, NULL); }
+    | '$' '(' window_list ')'   { $$ = build_widen($3, @$); }
+    | '$' '(' window_list ',' ')'   { $$ = build_widen($3, @$); }
+    | map_term '/' map_operand  { $$ = build_map_operator(p, AST_MAP_DIV, @$, $1, @2, $3, NULL); }
+    | map_term '%' map_operand  { $$ = build_map_operator(p, AST_MAP_MOD, @$, $1, @2, $3, NULL); }
+    | map_term '=' map_operand  { $$ = build_map_operator(p, AST_MAP_RESIZE, @$, $1, @2, $3, NULL); }
+    | map_term '#' map_operand  { $$ = build_map_operator(p, AST_MAP_PAD, @$, $1, @2, $3, NULL); }
+    | map_term PAD_KIND map_operand     { $$ = build_map_operator(p, AST_MAP_PAD, @$, $1, @2, $3, $2); }
+    ;
+
+map_operand: INT                { $$ = build_integer(p, $1); }
+    | '{' expr '}'              { $$ = build_widen(build(p, AST_CONST_ARG, @$, $2, NULL), @$); }
+    ;
+
+window_list: window_part        { $$ = build(p, AST_MAP_WINDOW, @$, $1, NULL); }
+    | window_list ',' window_part   { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+window_part: map_term ':' map_operand
+                                { $$ = build_map_operator(p, AST_MAP_SLIDE, @$, $1, @2, $3, NULL); }
+    ;
+
+/* ---- Statements ---- */
+
+pattern: UNDERSCORE             { $$ = build(p, AST_PAT_WILD, @$, NULL); }
+    | IDENT                     { $$ = build_named(p, build(p, AST_PAT_NAME, @$, NULL), $1); }
+    | MUT IDENT                 { $$ = build_value(build_named(p, build(p, AST_PAT_NAME, @$, NULL), $2), 1); }
+    | '(' ')'                   { $$ = build(p, AST_PAT_TUPLE, @$, NULL); }
+    | '(' patterns ')'          { $$ = build_group($2, @$); }
+    | '(' patterns ',' ')'      { $$ = build_widen($2, @$); }
+    | '&' pattern               { $$ = build(p, AST_PAT_REF, @$, $2, NULL); }
+    | AND_AND pattern           { $$ = build(p, AST_PAT_REF, @$, $2, NULL); }
+    ;
+
+patterns: pattern               { $$ = build(p, AST_PAT_TUPLE, @$, $1, NULL); }
+    | patterns ',' pattern      { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+/* Three spellings of one bracket: parse_next knows which { ends a condition and which begins a statement. */
+block: block_open block_rest            { $$ = build_widen($2, @$); }
+    ;
+cond_block: cond_open block_rest        { $$ = build_widen($2, @$); }
+    ;
+stmt_block: stmt_open block_rest        { $$ = build_widen($2, @$); }
+    ;
+block_open: '{'                         { parse_enter_block(p, $1); }
+    ;
+cond_open: COND_BLOCK                   { parse_enter_block(p, $1); }
+    ;
+stmt_open: S_BLOCK                      { parse_enter_block(p, $1); }
+    ;
+
+block_rest: stmts block_close
+    | stmts tail block_close    { $$ = build_push(p, $1, $2, @$); }
+    | stmts attrs tail block_close
+                                { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+tail: expr                      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }
+    ;
+
+block_close: '}'                { parse_leave_block(p); }
+    ;
+
+stmts: %empty                   { $$ = build(p, AST_BLOCK, @$, NULL); }
+    | stmts stmt                { $$ = $2 != NULL ? build_push(p, $1, $2, @$) : $1; }
+    ;
+
+stmt: sound_stmt                { $$ = $1; parse_statement_done(p, @$); }
+    | error RESYNC              { $$ = NULL; yyerrok; parse_statement_done(p, @2); }
+    | error resync_body block   { $$ = NULL; parse_statement_done(p, @$); }
+    ;
+
+sound_stmt: ';'                 { $$ = NULL; }
+    | item
+    | INNER_ATTR                { $$ = build_attribute(p, $1, @1, true); }
+    | let
+    | attrs let                 { $$ = $2; }
+    | expr_stmt
+    | attrs expr_stmt           { $$ = $2; }
+    ;
+
+expr_stmt: block_statement      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }
+    | expr ';'                  { $$ = build_text(build(p, AST_EXPR_STMT, @$, $1, NULL), ";"); }
+    ;
+
+/* The body of a function with a faulty head is read for its own errors and dropped. */
+resync_body: RESYNC_BODY        { yyerrok; parse_statement_done(p, @1); }
+    ;
+
+let: LET pattern type_opt ';'   { $$ = build(p, AST_LET, @$, $2, $3, NONE(@4), NULL); }
+    | LET pattern type_opt '=' expr ';'     { $$ = build(p, AST_LET, @$, $2, $3, $5, NULL); }
+    ;
+
+type_opt: %empty                { $$ = NONE(@$); }
+    | ':' type                  { $$ = $2; }
+    ;
+
+/* What ends a statement without `;`: parse_next returns S_ tokens for these words at the start of one. */
+block_statement: S_IF if_rest   { $$ = build_widen($2, @$); }
+    | S_FOR for_rest            { $$ = build_widen($2, @$); }
+    | S_UNSAFE block            { $$ = build(p, AST_UNSAFE, @$, $2, NULL); }
+    | S_REFUSED                 { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
+    | S_MACRO                   { $$ = build_macro(p, @$, $1); }
+    | stmt_block
+    ;
+
+/* ---- Expressions ---- */
+
+expr: assign
+    | closure
+    | RETURN expr_opt           { $$ = build_refused(p, @$, $1, @1, $2); }
+    | BREAK expr_opt            { $$ = build_refused(p, @$, $1, @1, $2); }
+    | CONTINUE                  { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
+    ;
+
+expr_opt: %empty                { $$ = NONE(@$); }
+    | expr
+    ;
+
+closure: closure_head expr      { $$ = build_closure(p, @$, @1, $2); }
+    ;
+
+closure_head: '|' closure_params '|'
+    | '|' closure_params ',' '|'
+    | OR_OR
+    | MOVE '|' closure_params '|'
+    | MOVE '|' closure_params ',' '|'
+    | MOVE OR_OR
+    ;
+
+closure_params: closure_param
+    | closure_params ',' closure_param
+    ;
+
+closure_param: pattern
+    | pattern ':' type
+    ;
+
+assign: range
+    | range '=' expr            { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, "="); }
+    | range OP_ASSIGN expr      { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, $2->text); }
+    ;
+
+range: bin
+    | bin DOT2                  { $$ = build_range(p, @$, $1, @2, "..", NONE(@2)); }
+    | bin DOT2 bin              { $$ = build_range(p, @$, $1, @2, "..", $3); }
+    | bin DOT2_EQ bin           { $$ = build_range(p, @$, $1, @2, "..=", $3); }
+    | DOT2                      { $$ = build_range(p, @$, NONE(@1), @1, "..", NONE(@1)); }
+    | DOT2 bin                  { $$ = build_range(p, @$, NONE(@1), @1, "..", $2); }
+    ;
+
+bin: unary
+    | bin '+' bin               { $$ = build_binary(p, @$, $1, @2, "+", $3); }
+    | bin '-' bin               { $$ = build_binary(p, @$, $1, @2, "-", $3); }
+    | bin '*' bin               { $$ = build_binary(p, @$, $1, @2, "*", $3); }
+    | bin '/' bin               { $$ = build_binary(p, @$, $1, @2, "/", $3); }
+    | bin '%' bin               { $$ = build_binary(p, @$, $1, @2, "%", $3); }
+    | bin '&' bin               { $$ = build_binary(p, @$, $1, @2, "&", $3); }
+    | bin '^' bin               { $$ = build_binary(p, @$, $1, @2, "^", $3); }
+    | bin '|' bin               { $$ = build_binary(p, @$, $1, @2, "|", $3); }
+    | bin EQ_EQ bin             { $$ = build_binary(p, @$, $1, @2, "==", $3); }
+    | bin NOT_EQ bin            { $$ = build_binary(p, @$, $1, @2, "!=", $3); }
+    | bin '<' bin               { $$ = build_binary(p, @$, $1, @2, "<", $3); }
+    | bin '>' bin               { $$ = build_binary(p, @$, $1, @2, ">", $3); }
+    | bin LE bin                { $$ = build_binary(p, @$, $1, @2, "<=", $3); }
+    | bin GT_EQ '=' bin %prec GT_EQ     { $$ = build_binary(p, @$, $1, src_range_join(@2, @3), ">=", $4); }
+    | bin LT_LT '<' bin %prec LT_LT     { $$ = build_binary(p, @$, $1, src_range_join(@2, @3), "<<", $4); }
+    | bin GT_GT '>' bin %prec GT_GT     { $$ = build_binary(p, @$, $1, src_range_join(@2, @3), ">>", $4); }
+    | bin AND_AND '&' bin %prec AND_AND { $$ = build_binary(p, @$, $1, src_range_join(@2, @3), "&&", $4); }
+    | bin OR_OR bin             { $$ = build_binary(p, @$, $1, @2, "||", $3); }
+    | bin AS cast_path          { $$ = build_operator(build(p, AST_CAST, @$, $1, $3, NULL), @2, ""); }
+    ;
+
+/* Without generic arguments: `a as usize < b` compares. */
+cast_path: segment_name         { $$ = build_path(p, AST_TYPE_PATH, @$, $1, ""); }
+    | cast_path COLON2 segment_name     { $$ = build_path_add(p, $1, $3, @$); }
+    ;
+
+unary: postfix
+    | '-' unary                 { $$ = build_prefix(p, AST_UNARY, @$, @1, "-", $2); }
+    | '!' unary                 { $$ = build_prefix(p, AST_UNARY, @$, @1, "!", $2); }
+    | '*' unary                 { $$ = build_prefix(p, AST_DEREF, @$, @1, "", $2); }
+    | '&' unary                 { $$ = build_prefix(p, AST_BORROW, @$, @1, "", $2); }
+    | '&' MUT unary             { $$ = build_prefix(p, AST_BORROW, @$, src_range_join(@1, @2), "mut", $3); }
+    | AND_AND unary             { $$ = build_prefix(p, AST_BORROW, @$, @1, "", $2); }
+    ;
+
+postfix: callable
+    | postfix '.' IDENT         { $$ = build_named(p, build(p, AST_FIELD, @$, $1, NULL), $3); }
+    | postfix TUPLE_INDEX       { $$ = build_tuple_index(p, @$, $1, $2); }
+    ;
+
+/* Everything but a field: `a.f(x)` is a method call. */
+callable: primary
+    | postfix '.' IDENT call_args           { $$ = build_method(p, @$, $1, $3, NONE(@3), $4); }
+    | postfix '.' IDENT COLON2 generic_args call_args
+                                            { $$ = build_method(p, @$, $1, $3, $5, $6); }
+    | callable call_args        { $$ = build(p, AST_CALL, @$, $1, $2, NULL); }
+    | postfix '[' expr ']'      { $$ = build(p, AST_INDEX, @$, $1, $3, NULL); }
+    | postfix '.' AWAIT         { $$ = build_operator(build(p, AST_AWAIT, @$, $1, NULL), @3, ""); }
+    | postfix '?'               { $$ = build_operator(build(p, AST_TRY, @$, $1, NULL), @2, ""); }
+    ;
+
+call_args: '(' args ')'         { $$ = build_widen($2, @$); }
+    ;
+
+args: %empty                    { $$ = build(p, AST_LIST, @$, NULL); }
+    | exprs
+    | exprs ','
+    ;
+
+exprs: expr                     { $$ = build_list_of(p, AST_LIST, @$, $1); }
+    | exprs ',' expr            { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+primary: literal
+    | path
+    | path '{' '}'              { $$ = build(p, AST_STRUCT_LITERAL, @$, $1, NULL); }
+    | path '{' inits '}'        { $$ = build_put_first(p, $3, $1, @$); }
+    | path '{' inits ',' '}'    { $$ = build_put_first(p, $3, $1, @$); }
+    | '(' ')'                   { $$ = build(p, AST_TUPLE, @$, NULL); }
+    | '(' exprs ')'             { $$ = build_group(build_kind($2, AST_TUPLE), @$); }
+    | '(' exprs ',' ')'         { $$ = build_widen(build_kind($2, AST_TUPLE), @$); }
+    | '[' args ']'              { $$ = build_widen(build_kind($2, AST_ARRAY), @$); }
+    | '[' expr ';' expr ']'     { $$ = build(p, AST_ARRAY_REPEAT, @$, $2, $4, NULL); }
+    | map
+    | qualified
+    | MACRO_CALL                { $$ = build_macro(p, @$, $1); }
+    | IF if_rest                { $$ = build_widen($2, @$); }
+    | FOR for_rest              { $$ = build_widen($2, @$); }
+    | UNSAFE block              { $$ = build(p, AST_UNSAFE, @$, $2, NULL); }
+    | REFUSED                   { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
+    | block
+    ;
+
+literal: INT                    { $$ = build_integer(p, $1); }
+    | FLOAT                     { $$ = build_named(p, build(p, AST_FLOAT, @$, NULL), $1); }
+    | STRING                    { $$ = build_named(p, build(p, AST_STRING, @$, NULL), $1); }
+    | TRUE                      { $$ = build_value(build(p, AST_BOOL, @$, NULL), 1); }
+    | FALSE                     { $$ = build_value(build(p, AST_BOOL, @$, NULL), 0); }
+    ;
+
+path: segment_name              { $$ = build_path(p, AST_PATH, @$, $1, ""); }
+    | COLON2 segment_name       { $$ = build_path(p, AST_PATH, @$, $2, "::"); }
+    | path COLON2 segment_name  { $$ = build_path_add(p, $1, $3, @$); }
+    | path COLON2 generic_args  { $$ = build_path_arguments(p, $1, $3, @$); }
+    ;
+
+inits: init                     { $$ = build(p, AST_STRUCT_LITERAL, @$, NONE(@1), $1, NULL); }
+    | inits ',' init            { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+init: IDENT                     { $$ = build_named(p, build(p, AST_FIELD_INIT, @$, NONE(@1), NULL), $1); }
+    | IDENT ':' expr            { $$ = build_named(p, build(p, AST_FIELD_INIT, @$, $3, NULL), $1); }
+    ;
+
+if_rest: expr cond_block             { $$ = build(p, AST_IF, @$, $1, $2, NONE(@2), NULL); }
+    | expr cond_block ELSE block     { $$ = build(p, AST_IF, @$, $1, $2, $4, NULL); }
+    | expr cond_block ELSE else_if          { $$ = build(p, AST_IF, @$, $1, $2, $4, NULL); }
+    ;
+
+else_if: IF if_rest             { $$ = build_widen($2, @$); }
+    ;
+
+for_rest: pattern IN expr cond_block { $$ = build(p, AST_FOR, @$, $1, $3, $4, NULL); }
+    ;
+
+%%
+
+/* Hands the names of what could stand here to parse_report (parse.c), which makes the message. */
+static int yyreport_syntax_error(const yypcontext_t *context, struct parse_state *p)
+{
+    yysymbol_kind_t kinds[YYNTOKENS];
+    const char *names[YYNTOKENS];
+    int count = yypcontext_expected_tokens(context, kinds, YYNTOKENS);
+    for (int i = 0; i < count; i++)
+        names[i] = yysymbol_name(kinds[i]);
+    parse_report(p, *yypcontext_location(context), names, count > 0 ? count : 0);
+    return 0;
+}
+
+/* Called for one reason only: the parser's stack is full. */
+static void visa_parse_error(const src_range *at, struct parse_state *p, const char *message)
+{
+    (void)message;
+    parse_report_depth(p, *at);
+}

@@ -1,0 +1,799 @@
+#include "frontend/scope.h"
+
+#include <string.h>
+
+struct scope {
+    scope_context *context;
+    scope *parent;
+    symbol **symbols; /* in order of declaration */
+    size_t count, capacity;
+    symbol **buckets; /* by name, the latest first; as many as `capacity` */
+    bool is_module;
+    bool visiting; /* a search through globs has been here */
+    scope **globs; /* `use x::*` */
+    size_t glob_count, glob_capacity;
+};
+
+static size_t name_hash(const char *name)
+{
+    size_t h = 0;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+    return h ^ h >> 32;
+}
+
+static void bucket_push(scope *s, symbol *y)
+{
+    symbol **bucket = &s->buckets[name_hash(y->name) & (s->capacity - 1)];
+    y->next = *bucket;
+    *bucket = y;
+}
+
+scope *scope_new(scope_context *c, scope *parent)
+{
+    scope *s = ARENA_NEW(c->arena, scope);
+    s->context = c;
+    s->parent = parent;
+    return s;
+}
+
+scope_context *scope_context_of(scope *s)
+{
+    return s->context;
+}
+
+symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range)
+{
+    symbol *y = ARENA_NEW(s->context->arena, symbol);
+    *y = (symbol){.kind = kind, .name = name, .range = range, .scope = s};
+    size_t capacity = s->capacity;
+    ARENA_PUSH(s->context->arena, s->symbols, s->count, s->capacity, y); /* powers of two */
+    if (s->capacity == capacity) {
+        bucket_push(s, y);
+        return y;
+    }
+    s->buckets = ARENA_ARRAY(s->context->arena, symbol *, s->capacity);
+    for (size_t i = 0; i < s->count; i++)
+        bucket_push(s, s->symbols[i]);
+    return y;
+}
+
+static name_space space_of(symbol_kind kind)
+{
+    if (kind == SYMBOL_MODULE)
+        return MODULE_NAMES;
+    return kind == SYMBOL_AXIS || kind == SYMBOL_ALIAS ? TYPE_NAMES : VALUE_NAMES;
+}
+
+symbol *scope_find_here(scope *s, name_space space, const char *name)
+{
+    if (s->count == 0)
+        return NULL;
+    symbol *y = s->buckets[name_hash(name) & (s->capacity - 1)];
+    while (y && (space_of(y->kind) != space || strcmp(y->name, name) != 0))
+        y = y->next;
+    return y && y->target ? y->target : y;
+}
+
+/* The scope's own names, then what it imports as a whole. */
+static symbol *find_in(scope *s, name_space space, const char *name)
+{
+    symbol *found = scope_find_here(s, space, name);
+    if (found || s->visiting)
+        return found;
+    s->visiting = true;
+    for (size_t i = 0; i < s->glob_count && !found; i++)
+        found = find_in(s->globs[i], space, name);
+    s->visiting = false;
+    return found;
+}
+
+symbol *scope_find(scope *s, name_space space, const char *name)
+{
+    for (; s; s = s->parent) {
+        symbol *y = find_in(s, space, name);
+        if (y)
+            return y;
+    }
+    return NULL;
+}
+
+/* ---- modules ---- */
+
+void scope_set_module(scope *s)
+{
+    s->is_module = true;
+}
+
+static scope *module_around(scope *s)
+{
+    while (s && !s->is_module)
+        s = s->parent;
+    return s;
+}
+
+/* One step of a path; `first`: names are searched outwards too. NULL: not a module of the file. */
+static scope *enter_module(scope *s, const char *name, bool first)
+{
+    if (strcmp(name, "crate") == 0) {
+        while (s->parent)
+            s = s->parent;
+        return s;
+    }
+    if (strcmp(name, "self") == 0)
+        return module_around(s);
+    if (strcmp(name, "super") == 0) {
+        s = module_around(s);
+        return s && s->parent ? module_around(s->parent) : NULL;
+    }
+    symbol *y = first ? scope_find(s, MODULE_NAMES, name) : find_in(s, MODULE_NAMES, name);
+    return y ? y->inner : NULL;
+}
+
+/* The module that the first `count` segments name. */
+static scope *path_module(scope *s, const ast *path, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && s; i++)
+        s = enter_module(s, path->kids[i]->text, i == 0);
+    return s;
+}
+
+symbol *scope_find_path(scope *s, name_space space, const ast *path)
+{
+    const char *name = path->kids[path->kid_count - 1]->text;
+    scope *in = path->kid_count > 1 ? path_module(s, path, path->kid_count - 1) : NULL;
+    return in ? find_in(in, space, name) : scope_find(s, space, name);
+}
+
+static bool import(scope *s, symbol *y, const char *name)
+{
+    if (!y || strcmp(name, "_") == 0 || scope_find_here(s, space_of(y->kind), name) == y)
+        return false;
+    for (size_t i = 0; i < s->count; i++) /* a name of its own goes before an imported one */
+        if (!s->symbols[i]->target && space_of(s->symbols[i]->kind) == space_of(y->kind) && strcmp(s->symbols[i]->name, name) == 0)
+            return false;
+    symbol *alias = scope_add(s, y->kind, name, y->range);
+    alias->target = y;
+    return true;
+}
+
+static bool import_name(scope *s, scope *from, const char *name, const char *as)
+{
+    bool grew = false;
+    for (name_space space = TYPE_NAMES; space <= MODULE_NAMES; space++)
+        grew = import(s, find_in(from, space, name), as) || grew;
+    return grew;
+}
+
+static bool import_glob(scope *s, scope *from)
+{
+    for (size_t i = 0; i < s->glob_count; i++)
+        if (s->globs[i] == from)
+            return false;
+    if (from == s)
+        return false;
+    ARENA_PUSH(s->context->arena, s->globs, s->glob_count, s->glob_capacity, from);
+    return true;
+}
+
+/* `from`: the module that the tree's paths start in, or NULL at the top. */
+static bool use_tree(scope *s, scope *from, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    scope *start = from ? from : s, *in = start;
+    bool is_path = ast_is(path, AST_PATH) && path->kid_count > 0;
+    bool names_last = ast_is(tree, AST_USE_NAME) || ast_is(tree, AST_USE_RENAME);
+    for (uint32_t i = 0; is_path && in && i + (names_last ? 1 : 0) < path->kid_count; i++)
+        in = enter_module(in, path->kids[i]->text, i == 0 && !from);
+    if (!in)
+        return false;
+    if (ast_is(tree, AST_USE_GLOB))
+        return import_glob(s, in);
+    if (names_last && is_path) {
+        const char *name = path->kids[path->kid_count - 1]->text;
+        const char *as = ast_is(tree, AST_USE_RENAME) ? tree->text : name;
+        if (strcmp(name, "self") == 0 || strcmp(name, "super") == 0 || strcmp(name, "crate") == 0)
+            return false;
+        return import_name(s, in, name, as);
+    }
+    bool grew = false;
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
+        grew = use_tree(s, is_path || from ? in : NULL, tree->kids[i]) || grew;
+    return grew;
+}
+
+bool scope_use(scope *s, const ast *use)
+{
+    return use_tree(s, NULL, ast_kid(use, 1));
+}
+
+/* ---- suggestions ---- */
+
+/* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
+ * counts half. In half edits. */
+static unsigned distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    size_t n = strlen(a), m = strlen(b);
+    unsigned d[LONGEST + 1][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST)
+        return ~0u;
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = 2 * (unsigned)(i + j);
+                continue;
+            }
+            unsigned change = a[i - 1] == b[j - 1] ? 0 : (a[i - 1] ^ b[j - 1]) == 32 ? 1 : 2;
+            unsigned best = d[i - 1][j - 1] + change;
+            best = best < d[i - 1][j] + 2 ? best : d[i - 1][j] + 2;
+            best = best < d[i][j - 1] + 2 ? best : d[i][j - 1] + 2;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            d[i][j] = swapped && d[i - 2][j - 2] + 2 < best ? d[i - 2][j - 2] + 2 : best;
+        }
+    return d[n][m];
+}
+
+static bool nearer(const char *name, const char *candidate, unsigned *best)
+{
+    unsigned d = distance(name, candidate), allowed = 2 * (1 + (unsigned)strlen(name) / 3);
+    if (d > allowed || d >= *best || (strlen(name) == 1 && d > 1))
+        return false;
+    *best = d;
+    return true;
+}
+
+const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
+{
+    const char *found = NULL;
+    unsigned best = ~0u;
+    for (; s; s = s->parent)
+        for (size_t i = 0; i < s->count; i++)
+            if (s->symbols[i]->kind == kind && nearer(name, s->symbols[i]->name, &best))
+                found = s->symbols[i]->name;
+    return found;
+}
+
+const char *suggest(const char *name, const char *const *known)
+{
+    const char *found = NULL;
+    unsigned best = ~0u;
+    for (; *known; known++)
+        if (nearer(name, *known, &best))
+            found = *known;
+    return found;
+}
+
+/* ---- axes ---- */
+
+/* A refused axis is declared all the same, without a meaning, so that its uses are not refused as well. */
+void scope_add_axes(scope *s, const ast *axes)
+{
+    diag_list *diags = s->context->diags;
+    size_t first = s->count;
+    for (uint32_t i = 1; i < axes->kid_count; i++) {
+        const ast *a = axes->kids[i], *size = ast_kid(a, 0);
+        if (!ast_is(a, AST_AXIS) || !ast_is(size, AST_INT))
+            continue;
+        const symbol *twin = NULL;
+        for (size_t j = first; j < s->count; j++)
+            if (strcmp(s->symbols[j]->name, a->text) == 0)
+                twin = s->symbols[j];
+        if (twin) {
+            diag *d = diag_add(diags, E_AXIS_DUP, a->name_range, "axis %s is declared multiple times", a->text);
+            diag_note(diags, d, twin->range, "first declared here");
+            continue;
+        }
+        symbol *y = scope_add(s, SYMBOL_AXIS, a->text, a->name_range);
+        if (a->text[0] < 'A' || a->text[0] > 'Z') {
+            diag *d = diag_add(diags, E_AXIS_NAME, a->name_range, "axis name `%s` does not start with an upper-case letter", a->text);
+            diag_help(diags, d, "axis names are an upper-case letter followed by letters, digits and _");
+        } else if (size->value < 1 || size->value > MAPPING_MAX_SIZE) {
+            diag *d = diag_add(diags, E_AXIS_SIZE, size->range, "axis %s has %lld elements; an axis has 1 to 2^62", a->text, (long long)size->value);
+            diag_help(diags, d, "an axis of size 1 behaves like `1`");
+        } else {
+            y->axis = mapping_axis(s->context->mappings, a->text, size->value);
+        }
+    }
+}
+
+/* ---- mappings ---- */
+
+static const mapping *map_node(scope *s, const ast *n);
+
+/* NULL: the axis was refused where it is declared. */
+static const mapping *axis_mapping(scope *s, const symbol *y)
+{
+    return y->axis ? mapping_symbol(s->context->mappings, y->axis) : NULL;
+}
+
+static const mapping *map_axis(scope *s, const ast *n)
+{
+    symbol *y = scope_find(s, TYPE_NAMES, n->text);
+    if (y && y->kind == SYMBOL_AXIS)
+        return axis_mapping(s, y);
+    diag *d = diag_add(s->context->diags, E_AXIS_UNKNOWN, n->range, "axis `%s` is not declared", n->text);
+    const char *near = scope_suggest(s, n->text, SYMBOL_AXIS);
+    if (y && y->kind == SYMBOL_ALIAS)
+        diag_help(s->context->diags, d, "`%s` is a type alias: write { %s }", n->text, n->text);
+    else if (near)
+        diag_help(s->context->diags, d, "did you mean `%s`?", near);
+    else
+        diag_help(s->context->diags, d, "declare it: axes![%s = SIZE]", n->text);
+    return NULL;
+}
+
+/* The failed operator, both sizes, and what would be accepted. */
+static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t operand, mapping_status status)
+{
+    diag_list *diags = s->context->diags;
+    const char *text = mapping_text(m, s->context->arena);
+    if (strchr(text, ','))
+        text = arena_printf(s->context->arena, "[%s]", text);
+    long long size = m->size, v = operand;
+    diag *d;
+    switch (status) {
+    case MAPPING_NOT_DIVISIBLE:
+        d = diag_add(diags, ast_is(n, AST_MAP_DIV) ? E_STRIDE_DIV : E_MOD_DIV, n->name_range,
+                     "%s size must divide the original size: %lld does not divide %lld, the size of `%s`",
+                     ast_is(n, AST_MAP_DIV) ? "Stride" : "Modulo", v, size, text);
+        diag_help(diags, d, "pad first: `%s # %lld %c %lld`", text, (size + v - 1) / v * v, ast_is(n, AST_MAP_DIV) ? '/' : '%', v);
+        break;
+    case MAPPING_GROWS:
+        d = diag_add(diags, E_RESIZE_GROW, n->name_range, "= %lld is larger than %lld, the size of `%s`", v, size, text);
+        diag_help(diags, d, "to add padding write `%s # %lld`", text, v);
+        break;
+    case MAPPING_SHRINKS:
+        d = diag_add(diags, E_PAD_SHRINK, n->name_range, "# %lld is smaller than %lld, the size of `%s`", v, size, text);
+        diag_help(diags, d, "to keep the first %lld positions write `%s = %lld`", v, text, v);
+        break;
+    case MAPPING_ZERO:
+        diag_add(diags, E_MAP_ZERO, n->name_range, "the operand is %lld; it must be at least 1", v);
+        break;
+    default:
+        diag_add(diags, E_MAP_SIZE, n->range, "the mapping has more than 2^62 positions");
+    }
+}
+
+static const mapping *map_operator(scope *s, const ast *n)
+{
+    mapping_context *c = s->context->mappings;
+    const mapping *m = map_node(s, ast_kid(n, 0)), *out = NULL;
+    int64_t operand = n->value;
+    if (!ast_is(ast_kid(n, 1), AST_NONE) && !scope_integer(s, ast_kid(n, 1), &operand))
+        return NULL;
+    if (!m)
+        return NULL;
+    mapping_status status;
+    pad_kind kind = n->text[0] == '!' ? PAD_BOTTOM : n->text[0] == '0' ? PAD_ZERO : PAD_TOP;
+    switch (n->kind) {
+    case AST_MAP_DIV: status = mapping_stride(c, m, operand, &out); break;
+    case AST_MAP_MOD: status = mapping_modulo(c, m, operand, &out); break;
+    case AST_MAP_RESIZE: status = mapping_resize(c, m, operand, &out); break;
+    default: status = mapping_pad(c, m, operand, kind, &out); break;
+    }
+    if (status != MAPPING_OK)
+        map_operator_error(s, n, m, operand, status);
+    return out;
+}
+
+static const mapping *map_pair(scope *s, const ast *n)
+{
+    const mapping **parts = ARENA_ARRAY(s->context->arena, const mapping *, n->kid_count), *all;
+    bool ok = true;
+    for (uint32_t i = 0; i < n->kid_count; i++) {
+        parts[i] = map_node(s, n->kids[i]);
+        ok = ok && parts[i];
+    }
+    if (!ok)
+        return NULL;
+    if (mapping_concat(s->context->mappings, parts, n->kid_count, &all) == MAPPING_OK)
+        return all;
+    diag_add(s->context->diags, E_MAP_SIZE, n->range, "the mapping has more than 2^62 positions");
+    return NULL;
+}
+
+static void map_window_error(scope *s, const ast *n, mapping_status status)
+{
+    diag_list *diags = s->context->diags;
+    diag *d;
+    switch (status) {
+    case MAPPING_ZERO:
+        diag_add(diags, E_MAP_ZERO, n->range, "the stride of a window's term must be at least 1");
+        break;
+    case MAPPING_WINDOW_TERM:
+        d = diag_add(diags, E_MAP_WINDOW, n->range, "a window slides over whole axes and their digits; padding and broadcasts do not slide");
+        diag_help(diags, d, "write the padding behind the window: `$(A:2, B:1) # 16`");
+        break;
+    case MAPPING_WINDOW_TWICE:
+        d = diag_add(diags, E_MAP_WINDOW, n->range, "two terms of the window count through the same elements of an axis");
+        diag_help(diags, d, "let each digit of an axis occur once: `$(A / 4:8, A %% 4:2, B:1)`");
+        break;
+    case MAPPING_WINDOW_TERMS:
+        diag_add(diags, E_MAP_WINDOW, n->range, "a window has at most %d digits", WINDOW_MAX_TERMS);
+        break;
+    default:
+        diag_add(diags, E_MAP_SIZE, n->range, "the window has more than 2^62 positions");
+    }
+}
+
+/* `$(e1:n1, ..)` */
+static const mapping *map_window(scope *s, const ast *n)
+{
+    window_part *parts = ARENA_ARRAY(s->context->arena, window_part, n->kid_count);
+    const mapping *out = NULL;
+    bool ok = true;
+    for (uint32_t i = 0; i < n->kid_count; i++) {
+        const ast *part = n->kids[i];
+        if (!ast_is(part, AST_MAP_SLIDE))
+            return NULL;
+        parts[i] = (window_part){map_node(s, ast_kid(part, 0)), part->value};
+        ok = ok && parts[i].mapping;
+        if (!ast_is(ast_kid(part, 1), AST_NONE) && !scope_integer(s, ast_kid(part, 1), &parts[i].stride))
+            ok = false;
+    }
+    if (!ok)
+        return NULL;
+    mapping_status status = mapping_window(s->context->mappings, parts, n->kid_count, &out);
+    if (status != MAPPING_OK)
+        map_window_error(s, n, status);
+    return out;
+}
+
+static const mapping *map_node(scope *s, const ast *n)
+{
+    switch (n->kind) {
+    case AST_MAP: return map_node(s, ast_kid(n, 0));
+    case AST_MAP_AXIS: return map_axis(s, n);
+    case AST_MAP_PAIR: return map_pair(s, n);
+    case AST_MAP_WINDOW: return map_window(s, n);
+    case AST_MAP_NUMBER: {
+        if (n->value == 1)
+            return mapping_identity(s->context->mappings);
+        diag *d = diag_add(s->context->diags, E_MAP_LITERAL, n->range, "Broadcast not supported: %lld stands alone in a mapping", (long long)n->value);
+        diag_help(s->context->diags, d, "only 1 stands alone; to broadcast name a new axis with axes!");
+        return NULL;
+    }
+    case AST_MAP_ESCAPE: {
+        bool infer = false;
+        const mapping *m = scope_mapping(s, ast_kid(n, 0), &infer);
+        if (!m && infer)
+            diag_add(s->context->diags, E_INFER, n->range, "`_` cannot be inferred inside a mapping");
+        return m;
+    }
+    case AST_MAP_DIV: case AST_MAP_MOD: case AST_MAP_RESIZE: case AST_MAP_PAD: return map_operator(s, n);
+    default: return NULL;
+    }
+}
+
+/* The last segment of a path, or NULL. */
+static const ast *last_segment(const ast *path)
+{
+    return (ast_is(path, AST_TYPE_PATH) || ast_is(path, AST_PATH)) && path->kid_count ? path->kids[path->kid_count - 1] : NULL;
+}
+
+static symbol *enter(scope_context *c, symbol *y, src_range range)
+{
+    if (!y->busy)
+        return y;
+    diag_add(c->diags, E_NAME, range, "`%s` is defined by itself", y->name);
+    return NULL;
+}
+
+const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
+{
+    if (ast_is(type, AST_TYPE_INFER)) {
+        *infer = true;
+        return NULL;
+    }
+    if (ast_is(type, AST_MAP))
+        return map_node(s, type);
+    const ast *last = last_segment(type);
+    if (!last) {
+        if (!ast_is(type, AST_ERROR))
+            diag_add(s->context->diags, E_ARGUMENTS, type->range, "expected a mapping m![..] here");
+        return NULL;
+    }
+    symbol *y = scope_find_path(s, TYPE_NAMES, type);
+    if (y && y->kind == SYMBOL_AXIS)
+        return axis_mapping(s, y);
+    if (y && y->kind == SYMBOL_ALIAS) {
+        if (y->mapping)
+            return y->mapping;
+        if (!enter(s->context, y, last->range))
+            return NULL;
+        y->busy = true;
+        y->mapping = scope_mapping(y->scope, y->node, infer);
+        y->busy = false;
+        return y->mapping;
+    }
+    diag *d = diag_add(s->context->diags, E_NAME, last->range, "`%s` is not a mapping: no type alias or axis of that name", last->text);
+    const char *near = scope_suggest(s, last->text, SYMBOL_ALIAS);
+    if (near)
+        diag_help(s->context->diags, d, "did you mean `%s`?", near);
+    return NULL;
+}
+
+/* ---- constants ---- */
+
+static bool integer_overflow(scope *s, const ast *n)
+{
+    diag_add(s->context->diags, E_CONST, n->range, "the value of this expression does not fit 63 bits");
+    return false;
+}
+
+bool scope_is_arithmetic(const char *operator)
+{
+    static const char *const known[] = {"+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], operator) == 0)
+            return true;
+    return false;
+}
+
+bool scope_arithmetic(scope *s, const ast *n, int64_t a, int64_t b, int64_t *out)
+{
+    const char *o = n->text;
+    bool over = false;
+    if (strcmp(o, "+") == 0)
+        over = __builtin_add_overflow(a, b, out);
+    else if (strcmp(o, "-") == 0)
+        over = __builtin_sub_overflow(a, b, out);
+    else if (strcmp(o, "*") == 0)
+        over = __builtin_mul_overflow(a, b, out);
+    else if (strcmp(o, "<<") == 0)
+        over = b < 0 || b > 62 || __builtin_mul_overflow(a, (int64_t)1 << b, out);
+    else if (strcmp(o, ">>") == 0 && b >= 0 && b < 64)
+        *out = a >> b;
+    else if ((strcmp(o, "/") == 0 || strcmp(o, "%") == 0) && b > 0)
+        *out = o[0] == '/' ? a / b : a % b;
+    else if (o[0] == '&' && o[1] == '\0')
+        *out = a & b;
+    else if (o[0] == '|' && o[1] == '\0')
+        *out = a | b;
+    else if (o[0] == '^')
+        *out = a ^ b;
+    else {
+        bool divides = strcmp(o, "/") == 0 || strcmp(o, "%") == 0, shifts = strcmp(o, ">>") == 0;
+        if (divides) {
+            diag_add(s->context->diags, E_CONST, n->name_range, "`%s` by %lld; the divisor must be at least 1", o, (long long)b);
+        } else if (shifts) {
+            diag_add(s->context->diags, E_CONST, n->name_range, "a shift by %lld; it must be 0 to 63", (long long)b);
+        } else {
+            diag *d = diag_add(s->context->diags, E_UNSUPPORTED, n->name_range, "`%s` is not supported in .vm kernels", o);
+            diag_help(s->context->diags, d, "use constants; a condition compares with ==, <, <=, > or >=");
+        }
+        return false;
+    }
+    return over ? integer_overflow(s, n) : true;
+}
+
+/* `NAME::SIZE` of an axis or alias. */
+static bool integer_size(scope *s, const ast *path, int64_t *out)
+{
+    symbol *y = scope_find(s, TYPE_NAMES, path->kids[path->kid_count - 2]->text);
+    if (!y || (y->kind != SYMBOL_AXIS && y->kind != SYMBOL_ALIAS)) {
+        diag_add(s->context->diags, E_NAME, path->range, "`%s` has no SIZE: it is neither an axis nor a mapping alias", path->kids[path->kid_count - 2]->text);
+        return false;
+    }
+    bool infer = false;
+    const mapping *m = y->kind == SYMBOL_AXIS ? axis_mapping(s, y) : scope_mapping(y->scope, y->node, &infer);
+    if (m)
+        *out = m->size;
+    return m != NULL;
+}
+
+static bool integer_path(scope *s, const ast *n, int64_t *out)
+{
+    const ast *last = last_segment(n);
+    if (n->kid_count >= 2 && strcmp(last->text, "SIZE") == 0)
+        return integer_size(s, n, out);
+    symbol *y = scope_find_path(s, VALUE_NAMES, n);
+    if (y && y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_INT) {
+        *out = y->value.number;
+        return true;
+    }
+    if (!y || y->kind != SYMBOL_CONST) {
+        if (!y || y->value.kind != VALUE_ERROR || y->kind != SYMBOL_VARIABLE) {
+            diag *d = diag_add(s->context->diags, E_NAME, n->range, "`%s` is not a constant", last->text);
+            const char *near = scope_suggest(s, last->text, SYMBOL_CONST);
+            if (near)
+                diag_help(s->context->diags, d, "did you mean `%s`?", near);
+        }
+        return false;
+    }
+    if (!enter(s->context, y, n->range))
+        return false;
+    y->busy = true;
+    bool ok = scope_integer(y->scope, y->node, out);
+    y->busy = false;
+    return ok;
+}
+
+bool scope_integer(scope *s, const ast *n, int64_t *out)
+{
+    int64_t a, b;
+    bool infer = false;
+    switch (n->kind) {
+    case AST_INT:
+        *out = n->value;
+        return true;
+    case AST_UNARY:
+        if (n->text[0] != '-' || !scope_integer(s, ast_kid(n, 0), &a))
+            break;
+        return __builtin_sub_overflow((int64_t)0, a, out) ? integer_overflow(s, n) : true;
+    case AST_BINARY: {
+        bool left = scope_integer(s, ast_kid(n, 0), &a), right = scope_integer(s, ast_kid(n, 1), &b);
+        return left && right && scope_arithmetic(s, n, a, b, out);
+    }
+    case AST_PATH: case AST_TYPE_PATH:
+        return integer_path(s, n, out);
+    case AST_TYPE_QUALIFIED: {
+        const mapping *m = strcmp(n->text, "SIZE") == 0 ? scope_mapping(s, ast_kid(n, 0), &infer) : NULL;
+        if (m)
+            *out = m->size;
+        return m != NULL;
+    }
+    case AST_BLOCK: case AST_CONST_ARG:
+        if (n->kid_count == 1)
+            return scope_integer(s, n->kids[0], out);
+        break;
+    case AST_EXPR_STMT:
+        return scope_integer(s, ast_kid(n, 0), out);
+    case AST_ERROR:
+        return false;
+    default:
+        break;
+    }
+    if (n->kind != AST_UNARY || n->text[0] != '-')
+        diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
+    return false;
+}
+
+/* ---- types ---- */
+
+bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
+{
+    if (ast_is(type, AST_TYPE_INFER)) {
+        *infer = true;
+        return false;
+    }
+    const ast *last = last_segment(type);
+    if (last && dtype_by_name(last->text, out))
+        return true;
+    symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
+    if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        y->busy = true;
+        bool ok = scope_dtype(y->scope, y->node, out, infer);
+        y->busy = false;
+        return ok;
+    }
+    if (!ast_is(type, AST_ERROR)) {
+        diag *d = diag_add(s->context->diags, E_TYPE, type->range, "`%s` is not an element type", last ? last->text : "this");
+        diag_help(s->context->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
+    }
+    return false;
+}
+
+/* Lifetimes, `{ T }` and a const parameter in front of the element type carry no meaning in a tensor type. A const parameter
+ * may have the name of an axis, so its place decides: there is one argument more than the type has. */
+static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
+{
+    uint32_t first = 0;
+    while (first < args->kid_count && (ast_is(args->kids[first], AST_LIFETIME) || ast_is(args->kids[first], AST_CONST_ARG)))
+        first++;
+    const ast *last = first < args->kid_count ? last_segment(args->kids[first]) : NULL;
+    symbol *y = last ? scope_find(s, VALUE_NAMES, last->text) : NULL;
+    return args->kid_count - first == wanted + 1 && y && y->kind == SYMBOL_CONST_PARAM ? first + 1 : first;
+}
+
+static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
+{
+    declared d = {.kind = DECLARED_TENSOR, .range = segment->range};
+    const ast *args = ast_kid(segment, 0);
+    const char *letters = tensor_kind_components(kind);
+    d.tensor = (tensor){.kind = kind, .address = -1};
+    for (int i = 0; i < MAPPING_COMPONENTS; i++)
+        d.parts[i] = SRC_NOWHERE;
+    size_t wanted = strlen(letters) + 1, got = 0;
+    for (uint32_t i = first_meaningful(s, args, wanted); i < args->kid_count; i++) {
+        const ast *arg = args->kids[i];
+        bool infer = false;
+        if (got == 0) {
+            d.has_dtype = scope_dtype(s, arg, &d.tensor.dtype, &infer);
+            if (!d.has_dtype && !infer)
+                d.kind = DECLARED_ERROR;
+        } else if (got < wanted) {
+            component c = component_of_letter(letters[got - 1]);
+            d.tensor.part[c] = scope_mapping(s, arg, &infer);
+            d.parts[c] = arg->range;
+            if (!d.tensor.part[c] && !infer)
+                d.kind = DECLARED_ERROR;
+        }
+        got++;
+    }
+    if (got != wanted && args->kid_count > 0) {
+        diag_add(s->context->diags, E_ARGUMENTS, segment->range, "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind),
+                 wanted - 1, got);
+        d.kind = DECLARED_ERROR;
+    }
+    return d;
+}
+
+static const char *const unsupported_types[] = {"VrfTensor", "HostTensor", "VectorBranchTensor", "StreamTensor", "VectorTensor", NULL};
+
+static bool is_listed(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(*list, name) == 0)
+            return true;
+    return false;
+}
+
+static declared path_type(scope *s, const ast *type)
+{
+    declared d = {.kind = DECLARED_OTHER, .range = type->range};
+    const ast *last = last_segment(type);
+    for (tensor_kind kind = 0; last && kind < TENSOR_KIND_COUNT; kind++)
+        if (strcmp(last->text, tensor_kind_name(kind)) == 0)
+            return tensor_type(s, last, kind);
+    static const struct { const char *name; tensor_kind kind; bool mutable; } views[] = {
+        {"HbmTensorView", TENSOR_HBM, false}, {"HbmTensorViewMut", TENSOR_HBM, true}, {"DmTensorView", TENSOR_DM, false}, {"DmTensorViewMut", TENSOR_DM, true}};
+    for (size_t i = 0; last && i < sizeof views / sizeof *views; i++)
+        if (strcmp(last->text, views[i].name) == 0) {
+            d = tensor_type(s, last, views[i].kind);
+            d.is_view = true;
+            d.mutable = views[i].mutable;
+            return d;
+        }
+    if (last && strcmp(last->text, "Context") == 0)
+        d.kind = DECLARED_CONTEXT;
+    symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
+    if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        y->busy = true;
+        d = scope_type(y->scope, y->node);
+        y->busy = false;
+    } else if (last && is_listed(last->text, unsupported_types)) {
+        diag *e = diag_add(s->context->diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
+        diag_help(s->context->diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
+        d.kind = DECLARED_ERROR;
+    }
+    return d;
+}
+
+declared scope_type(scope *s, const ast *type)
+{
+    declared d = {.kind = DECLARED_OTHER, .range = type->range};
+    switch (type->kind) {
+    case AST_NONE:
+        d.kind = DECLARED_NONE;
+        return d;
+    case AST_ERROR:
+        d.kind = DECLARED_ERROR;
+        return d;
+    case AST_TYPE_REF:
+        d = scope_type(s, ast_kid(type, 0));
+        d.mutable = d.mutable || type->text[0] != '\0';
+        return d;
+    case AST_TYPE_TUPLE:
+        d.kind = type->kid_count == 0 ? DECLARED_UNIT : DECLARED_OTHER;
+        d.tuple = type->kid_count ? type : NULL;
+        d.scope = s;
+        return d;
+    case AST_TYPE_INFER:
+        d.kind = DECLARED_NONE;
+        return d;
+    case AST_TYPE_PATH:
+        return path_type(s, type);
+    default:
+        return d;
+    }
+}
+
+declared scope_type_of_path(scope *s, const ast *path)
+{
+    ast *type = ast_new(s->context->arena, AST_TYPE_PATH, path->range);
+    for (uint32_t i = 0; i + 1 < path->kid_count; i++)
+        ast_push(s->context->arena, type, path->kids[i]);
+    return scope_type(s, type);
+}

@@ -1,0 +1,132 @@
+/* Names and what they stand for: axes, aliases, constants, variables; and the meaning of mappings and types.
+ *
+ * The one idea: a scope is a list of names with a parent; an item is resolved in the scope in which it was written, the
+ * first time it is asked for. Everything here either gives a value or has diagnosed why not and gives nothing, so that
+ * the caller stays silent. */
+#ifndef VISA_FRONTEND_SCOPE_H
+#define VISA_FRONTEND_SCOPE_H
+
+#include "frontend/ast.h"
+#include "ir/kernel.h"
+
+typedef struct scope scope;
+
+typedef enum value_kind {
+    VALUE_ERROR,      /* diagnosed: stay silent */
+    VALUE_UNIT,
+    VALUE_INT,
+    VALUE_BOOL,       /* number: 0 or 1 */
+    VALUE_RANGE,      /* number, number + step, ..: `count` integers */
+    VALUE_LIST,       /* a tuple or an array: items, count */
+    VALUE_TENSOR,     /* op: a memory tensor or a stream */
+    VALUE_VIEW,       /* op: the DM or HBM tensor that is viewed, or a tile of it; writable */
+    VALUE_BEGIN,      /* op: the DM tensor; context */
+    VALUE_CONTEXT,    /* `ctx` */
+    VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
+    VALUE_TRF_ADDRESS,
+    VALUE_ACCUMULATION,
+} value_kind;
+
+typedef struct value {
+    value_kind kind;
+    op *op;
+    context context;
+    bool writable; /* VALUE_VIEW: of view_mut() */
+    int64_t number; /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    int64_t step;   /* VALUE_RANGE */
+    const struct value *items; /* VALUE_LIST */
+    size_t count;              /* VALUE_LIST, VALUE_RANGE */
+} value;
+
+typedef enum symbol_kind {
+    SYMBOL_AXIS, SYMBOL_ALIAS, SYMBOL_CONST, SYMBOL_CONST_PARAM, SYMBOL_VARIABLE,
+    SYMBOL_FUNCTION, /* node: AST_FN */
+    SYMBOL_MODULE,   /* inner */
+} symbol_kind;
+
+typedef struct declared declared;
+
+typedef struct symbol {
+    symbol_kind kind;
+    const char *name;
+    struct symbol *next; /* of its bucket */
+    src_range range;
+    const axis *axis;  /* SYMBOL_AXIS; NULL: refused */
+    const ast *node;   /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression */
+    scope *scope;      /* in which node is read */
+    const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: not yet */
+    value value;       /* SYMBOL_VARIABLE */
+    bool mutable;      /* `let mut` */
+    const declared *declared; /* its annotation, or NULL */
+    scope *inner;      /* SYMBOL_MODULE */
+    struct symbol *target; /* imported by `use`: what it stands for */
+    uint32_t calls;    /* SYMBOL_FUNCTION: so far, in this kernel */
+    bool busy;         /* being resolved: a second visit is a cycle */
+    bool moved;        /* a stream that was consumed */
+    src_range moved_at;
+} symbol;
+
+/* What reading needs; one per compilation. */
+typedef struct scope_context {
+    mapping_context *mappings;
+    arena *arena;
+    diag_list *diags;
+} scope_context;
+
+scope *scope_new(scope_context *c, scope *parent);
+scope_context *scope_context_of(scope *s);
+/* Adds a name; a second equal name of the same scope shadows the first. Never NULL. */
+symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range);
+/* Types (axes, aliases) and values (constants, const parameters, variables) have names of their own, as in Rust. */
+typedef enum name_space { TYPE_NAMES, VALUE_NAMES, MODULE_NAMES } name_space;
+/* Searches the scope and its parents; NULL: unknown. */
+symbol *scope_find(scope *s, name_space space, const char *name);
+/* Only this scope. */
+symbol *scope_find_here(scope *s, name_space space, const char *name);
+
+/* The same for `a::b::name`; a path whose front is not known (a library's) is its last name. */
+symbol *scope_find_path(scope *s, name_space space, const ast *path);
+
+/* A module of the file: `super` is its parent, `crate` the outermost one. */
+void scope_set_module(scope *s);
+/* `use`: what is not known is ignored, since it is a library's; false: nothing new was imported. */
+bool scope_use(scope *s, const ast *use);
+
+/* The known name nearest to a misspelt one among the symbols of that kind, or NULL. */
+const char *scope_suggest(scope *s, const char *name, symbol_kind kind);
+/* The nearest of a NULL-ended list, or NULL. */
+const char *suggest(const char *name, const char *const *known);
+
+/* Declares `axes![..]`. */
+void scope_add_axes(scope *s, const ast *axes);
+
+/* A type argument that stands for a mapping: m![..], an alias, or NULL with *infer set for `_`; NULL without: diagnosed. */
+const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
+
+/* A constant expression of integers; false: diagnosed. */
+bool scope_integer(scope *s, const ast *expression, int64_t *out);
+/* Its operators: `n` is the AST_BINARY. False: diagnosed. */
+bool scope_arithmetic(scope *s, const ast *n, int64_t a, int64_t b, int64_t *out);
+bool scope_is_arithmetic(const char *operator);
+
+/* A type as written. Tensor parts that are `_` are NULL. */
+typedef enum declared_kind { DECLARED_NONE, DECLARED_UNIT, DECLARED_TENSOR, DECLARED_CONTEXT, DECLARED_OTHER, DECLARED_ERROR } declared_kind;
+struct declared {
+    declared_kind kind;
+    tensor tensor;
+    bool has_dtype;
+    bool mutable; /* behind &mut */
+    bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
+    src_range range;
+    src_range parts[MAPPING_COMPONENTS];
+    const ast *tuple; /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
+    scope *scope;
+};
+
+declared scope_type(scope *s, const ast *type);
+/* The type in front of the last segment of a path: `HbmTensor::<..>::from_addr`. */
+declared scope_type_of_path(scope *s, const ast *path);
+/* A scalar type name; false with *infer for `_`, false without: diagnosed. */
+bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer);
+
+#endif

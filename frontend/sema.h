@@ -1,0 +1,23 @@
+/* From the syntax tree to kernels.
+ *
+ * The one idea: a function with tensor parameters is a kernel; its body is evaluated once, in order, and what evaluation
+ * leaves behind is the list of operations. Everything that carries no meaning for that (imports, attributes, lifetimes,
+ * host functions) is passed over; what would carry meaning and is not supported is named. */
+#ifndef VISA_FRONTEND_SEMA_H
+#define VISA_FRONTEND_SEMA_H
+
+#include "frontend/ast.h"
+#include "ir/kernel.h"
+
+typedef struct sema_options {
+    const char *only; /* the one kernel to compile; NULL: all */
+    /* The items of `mod x;` (the AST_MOD node): an AST_FILE, or NULL when it was diagnosed. NULL: such modules are empty. */
+    const ast *(*load)(void *user, const ast *module);
+    void *user;
+} sema_options;
+
+/* All kernels of a file, in source order. A kernel with errors is in the module with `bad` set. A function that others call
+ * and that is no #[device] function is compiled where it is called. */
+module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options);
+
+#endif

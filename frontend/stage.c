@@ -1,0 +1,648 @@
+#include "frontend/stage.h"
+
+#include <string.h>
+
+#include "frontend/constant.h"
+
+static const value error_value = {.kind = VALUE_ERROR};
+
+typedef struct stage_row {
+    const char *name;
+    value_kind receiver;       /* VALUE_TENSOR: one of `kinds` */
+    uint32_t kinds;            /* bit per tensor_kind */
+    unsigned generics;         /* type arguments, all or none */
+    const char *arguments;     /* of the call: c context, i integer, t TRF tensor, v DM view, w DM view to write, h HBM view to write,
+                                * n number, a TrfAddress, k AccumulationKind */
+    value (*build)(const stage_call *call);
+} stage_row;
+
+#define ON(kind) (1u << (kind))
+
+/* ---- reading the call ---- */
+
+static diag_list *diags_of(const stage_call *call)
+{
+    return scope_context_of(call->scope)->diags;
+}
+
+static op *add_op(const stage_call *call, op_kind kind, context c, const tensor *out)
+{
+    op *o = kernel_add(call->kernel, scope_context_of(call->scope)->arena, kind, c, call->node->name_range);
+    o->out = *out;
+    o->input = call->receiver.op;
+    if (o->input->bad)
+        o->bad = true;
+    return o;
+}
+
+static const ast *generic(const stage_call *call, unsigned index)
+{
+    const ast *args = ast_kid(call->node, 1);
+    return ast_is(args, AST_GENERIC_ARGS) && index < args->kid_count ? args->kids[index] : NULL;
+}
+
+/* Type argument `index` as a mapping into o's part; `_` and absent leave it. False: diagnosed. */
+static bool take_part(const stage_call *call, op *o, unsigned index, component c)
+{
+    const ast *arg = generic(call, index);
+    if (!arg)
+        return true;
+    bool infer = false;
+    const mapping *m = scope_mapping(call->scope, arg, &infer);
+    if (m) {
+        o->out.part[c] = m;
+        o->parts[c] = arg->range;
+    }
+    return m || infer;
+}
+
+static bool take_dtype(const stage_call *call, op *o, unsigned index)
+{
+    const ast *arg = generic(call, index);
+    bool infer = false;
+    return !arg || scope_dtype(call->scope, arg, &o->out.dtype, &infer) || infer;
+}
+
+/* The element type that argument `index` leaves open is the expected one. */
+static void adopt_dtype(const stage_call *call, op *o, unsigned index)
+{
+    const ast *arg = generic(call, index);
+    const declared *e = call->expected;
+    if ((!arg || ast_is(arg, AST_TYPE_INFER)) && e && e->kind == DECLARED_TENSOR && e->has_dtype)
+        o->out.dtype = e->tensor.dtype;
+}
+
+void stage_adopt(op *o, const declared *e)
+{
+    if (!e || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+        return;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++)
+        if (!o->out.part[c] && e->tensor.part[c]) {
+            o->out.part[c] = e->tensor.part[c];
+            o->parts[c] = e->parts[c];
+        }
+}
+
+/* Parts named by letters must be known now. */
+static bool require_parts(const stage_call *call, op *o, const char *letters)
+{
+    for (; *letters; letters++) {
+        component c = component_of_letter(*letters);
+        if (o->out.part[c])
+            continue;
+        o->bad = true;
+        call->kernel->bad = true;
+        if (call->expected && call->expected->kind == DECLARED_ERROR) /* the annotation was diagnosed */
+            return false;
+        arena *a = scope_context_of(call->scope)->arena;
+        diag *d = diag_add(diags_of(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", component_parameter(c),
+                           call->node->text, tensor_text(&o->out, a));
+        diag_help(diags_of(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
+        return false;
+    }
+    return true;
+}
+
+bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
+{
+    scope_context *c = scope_context_of(s);
+    if (!expected || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
+        return true;
+    if (expected->kind != DECLARED_TENSOR || expected->tensor.kind != t->kind) {
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_name(t->kind),
+                           expected->kind == DECLARED_TENSOR ? tensor_kind_name(expected->tensor.kind) : "value of another type");
+        diag_note(c->diags, d, expected->range, "declared here");
+        return false;
+    }
+    if (expected->has_dtype && expected->tensor.dtype != t->dtype) {
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression has %s elements, but %s is declared", dtype_row_of(t->dtype)->name,
+                           dtype_row_of(expected->tensor.dtype)->name);
+        diag_note(c->diags, d, expected->range, "declared here");
+        return false;
+    }
+    bool ok = true;
+    for (int k = 0; k < MAPPING_COMPONENTS; k++) {
+        const mapping *want = expected->tensor.part[k], *have = t->part[k];
+        if (!want || !have || mapping_equal(c->mappings, want, have))
+            continue;
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_parameter((component)k),
+                           mapping_text(have, c->arena), mapping_text(want, c->arena));
+        diag_note(c->diags, d, expected->parts[k], "declared here");
+        ok = false;
+    }
+    return ok;
+}
+
+static value finish(const stage_call *call, op *o, bool ok)
+{
+    bool unknown = call->expected && call->expected->kind == DECLARED_ERROR; /* what was meant is not known: judge nothing */
+    if (!ok || unknown || !stage_check_type(call->scope, call->node->name_range, &o->out, call->expected)) {
+        o->bad = true;
+        call->kernel->bad = true;
+    }
+    return (value){.kind = VALUE_TENSOR, .op = o};
+}
+
+/* ---- stages ---- */
+
+static value build_view(const stage_call *call)
+{
+    return (value){.kind = VALUE_VIEW, .op = call->receiver.op};
+}
+
+static value build_view_mut(const stage_call *call)
+{
+    const op *of = call->receiver.op;
+    if (of->kind == IR_PORT_IN) {
+        diag *d = diag_add(diags_of(call), E_VIEW_READ_ONLY, call->node->name_range, "`%s` is an input of the kernel", of->name);
+        diag_help(diags_of(call), d, "pass it as `&mut` to write it");
+        call->kernel->bad = true;
+        return error_value;
+    }
+    return (value){.kind = VALUE_VIEW, .op = call->receiver.op, .writable = true};
+}
+
+/* The window's length, the second type argument; false: diagnosed. */
+static bool tile_length(const stage_call *call, int64_t *out)
+{
+    const ast *arg = generic(call, 1);
+    if (!arg) {
+        diag *d = diag_add(diags_of(call), E_ARGUMENTS, call->node->name_range, "`tile` needs its type arguments");
+        diag_help(diags_of(call), d, "tile::<m![Index], LENGTH, m![Element]>(start)");
+        return false;
+    }
+    return scope_integer(call->scope, arg, out);
+}
+
+static void refuse_tile(const stage_call *call, tile_status status, const mapping *index, int64_t length)
+{
+    arena *a = scope_context_of(call->scope)->arena;
+    diag_list *diags = diags_of(call);
+    const char *in = mapping_text(call->receiver.op->out.part[ELEMENT], a), *of = mapping_text(index, a);
+    long long start = call->args[0].number, size = index->size;
+    src_range at = generic(call, 0)->range;
+    diag *d;
+    switch (status) {
+    case TILE_RANGE:
+        d = diag_add(diags, E_TILE_RANGE, call->node->name_range, "the tile takes positions %lld..%lld of `%s`, which has %lld", start, start + (long long)length, of, size);
+        diag_help(diags, d, "start counts positions of `%s` and is at most %lld here", of, size - (long long)length > 0 ? size - (long long)length : 0);
+        break;
+    case TILE_PADDING:
+        d = diag_add(diags, E_TILE_PADDING, call->node->name_range, "tile start maps to padding: positions %lld..%lld of `%s` are not all stored in m![%s]", start,
+                     start + (long long)length, of, in);
+        diag_help(diags, d, "cut the last, shorter part with a LEN of its own");
+        break;
+    case TILE_TERMS:
+        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is several digits of m![%s], and LEN is %lld", of, in, (long long)length);
+        diag_help(diags, d, "tile one digit after the other, or with LEN = 1");
+        break;
+    case TILE_DEEP:
+        diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: the tiles of this view fix more than %d digits", TILE_MAX_SHIFTS);
+        break;
+    default:
+        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own", in, of);
+        diag_help(diags, d, "tile along an axis, or a part of one, that the view's Element names");
+    }
+}
+
+/* The declared Element must be the tile's. */
+static bool check_tile_type(const stage_call *call, const mapping *result)
+{
+    bool infer = false;
+    const ast *written = generic(call, 2);
+    const mapping *given = scope_mapping(call->scope, written, &infer);
+    scope_context *c = scope_context_of(call->scope);
+    if (!given || mapping_equal(c->mappings, given, result))
+        return given || infer;
+    diag *d = diag_add(c->diags, E_TILE_VIEW, written->range, "inconsistent view type after split: the tile's Element is m![%s], but m![%s] is declared",
+                       mapping_text(result, c->arena), mapping_text(given, c->arena));
+    diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
+    return false;
+}
+
+static value build_tile(const stage_call *call)
+{
+    scope_context *c = scope_context_of(call->scope);
+    const op *of = call->receiver.op;
+    int64_t length = 0;
+    bool infer = false, sized = tile_length(call, &length);
+    const mapping *index = sized ? scope_mapping(call->scope, generic(call, 0), &infer) : NULL;
+    if (infer)
+        diag_add(c->diags, E_INFER, generic(call, 0)->range, "the index of a tile cannot be inferred");
+    call->kernel->bad = call->kernel->bad || !index;
+    if (!index)
+        return error_value;
+    tile_window *w = ARENA_NEW(c->arena, tile_window);
+    if (of->window)
+        *w = *of->window;
+    const mapping *guard = of->guard ? of->guard : of->out.part[ELEMENT], *result = NULL;
+    tile_status status = mapping_tile(c->mappings, of->out.part[ELEMENT], index, length, call->args[0].number, &result, &guard, w);
+    if (status != TILE_OK)
+        refuse_tile(call, status, index, length);
+    if (status != TILE_OK || !check_tile_type(call, result)) {
+        call->kernel->bad = true;
+        return error_value;
+    }
+    op *o = add_op(call, IR_VIEW, CONTEXT_DMA, &of->out);
+    o->out.part[ELEMENT] = result;
+    o->guard = guard;
+    o->window = w;
+    o->name = of->name;
+    return (value){.kind = VALUE_VIEW, .op = o, .writable = call->receiver.writable};
+}
+
+static value build_begin(const stage_call *call)
+{
+    return (value){.kind = VALUE_BEGIN, .op = call->args[0].op, .context = call->receiver.context};
+}
+
+static value build_fetch(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_FETCH;
+    out.part[ELEMENT] = NULL;
+    op *o = add_op(call, IR_FETCH, call->receiver.context, &out);
+    bool ok = take_dtype(call, o, 0);
+    ok = take_part(call, o, 1, TIME) && ok;
+    ok = take_part(call, o, 2, PACKET) && ok;
+    adopt_dtype(call, o, 0);
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "tp"));
+}
+
+/* Collect's and cast's missing parts follow from their rules; the passes fill them in when nothing is expected. */
+static value build_collect(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_COLLECT;
+    out.part[TIME] = out.part[PACKET] = NULL;
+    op *o = add_op(call, IR_COLLECT, call->receiver.op->context, &out);
+    bool ok = take_part(call, o, 0, TIME);
+    ok = take_part(call, o, 1, PACKET) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok);
+}
+
+static value build_to_trf(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_TRF;
+    out.part[TIME] = out.part[PACKET] = NULL;
+    out.trf_address = (trf_address)call->args[0].number;
+    op *o = add_op(call, IR_TO_TRF, CONTEXT_SUB, &out);
+    bool stream_kernel = true; /* no context was written: the store runs in the sub context */
+    for (op *i = o->input; i; i = i->input)
+        stream_kernel = stream_kernel && i->kind != IR_FETCH;
+    if (!stream_kernel)
+        o->context = o->input->context;
+    for (op *i = o->input; i && stream_kernel; i = i->input)
+        i->context = CONTEXT_SUB;
+    bool ok = take_part(call, o, 0, ROW);
+    ok = take_part(call, o, 1, ELEMENT) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "re"));
+}
+
+static value build_align(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    const op *weights = call->args[0].op;
+    out.kind = TENSOR_ALIGNED;
+    out.part[TIME] = out.part[PACKET] = NULL;
+    op *o = add_op(call, IR_ALIGN, call->receiver.op->context, &out);
+    o->weights = call->args[0].op;
+    bool ok = take_part(call, o, 0, TIME);
+    ok = take_part(call, o, 1, PACKET) && ok;
+    ok = take_part(call, o, 2, ROW) && ok;
+    tensor element = {.kind = TENSOR_TRF, .dtype = weights->out.dtype};
+    const ast *written = generic(call, 3);
+    bool infer = false;
+    if (written)
+        element.part[ELEMENT] = scope_mapping(call->scope, written, &infer);
+    if (written && !element.part[ELEMENT] && !infer)
+        ok = false;
+    declared given = {.kind = DECLARED_TENSOR, .tensor = weights->out, .range = weights->range};
+    for (int k = 0; k < MAPPING_COMPONENTS; k++)
+        given.parts[k] = weights->parts[k].file >= 0 ? weights->parts[k] : weights->range;
+    if (o->out.part[ROW]) {
+        element.part[ROW] = o->out.part[ROW];
+    }
+    ok = stage_check_type(call->scope, call->node->name_range, &element, &given) && ok;
+    o->out.part[ROW] = weights->out.part[ROW];
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "tp"));
+}
+
+static value build_contract(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_CONTRACTION;
+    out.dtype = dtype_row_of(out.dtype)->accumulates_in;
+    out.part[PACKET] = NULL;
+    op *o = add_op(call, IR_CONTRACT, call->receiver.op->context, &out);
+    bool ok = take_part(call, o, 0, PACKET);
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "p"));
+}
+
+static value build_accumulate(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_ACCUMULATION;
+    out.part[ROW] = out.part[TIME] = out.part[PACKET] = NULL;
+    op *o = add_op(call, IR_ACCUMULATE, call->receiver.op->context, &out);
+    o->accumulation = (accumulation_kind)call->args[0].number;
+    bool ok = take_part(call, o, 0, TIME);
+    ok = take_part(call, o, 1, PACKET) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "tp"));
+}
+
+static value build_cast(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_CAST;
+    out.part[PACKET] = NULL;
+    op *o = add_op(call, IR_CAST, call->receiver.op->context, &out);
+    bool ok = take_dtype(call, o, 0);
+    adopt_dtype(call, o, 0);
+    ok = take_part(call, o, 1, PACKET) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok);
+}
+
+static bool take_address(const stage_call *call, op *o, const value *v)
+{
+    if (v->number < 0) {
+        diag_add(diags_of(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0", (long long)v->number);
+        return false;
+    }
+    o->out.address = v->number;
+    return true;
+}
+
+static value build_commit(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_DM;
+    out.part[ROW] = out.part[TIME] = out.part[PACKET] = NULL;
+    op *o = add_op(call, IR_COMMIT, call->receiver.op->context, &out);
+    bool ok = take_address(call, o, &call->args[0]);
+    ok = take_part(call, o, 0, ELEMENT) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "e"));
+}
+
+static value build_to_dm(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_DM;
+    out.part[ELEMENT] = NULL;
+    op *o = add_op(call, IR_TO_DM, CONTEXT_DMA, &out);
+    bool ok = take_address(call, o, &call->args[1]);
+    ok = take_part(call, o, 0, CLUSTER) && ok;
+    ok = take_part(call, o, 1, SLICE) && ok;
+    ok = take_part(call, o, 2, ELEMENT) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "lse"));
+}
+
+static value build_to_hbm(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    out.kind = TENSOR_HBM;
+    out.part[CLUSTER] = out.part[SLICE] = out.part[ELEMENT] = NULL;
+    op *o = add_op(call, IR_TO_HBM, CONTEXT_DMA, &out);
+    const ast *args = ast_kid(call->node, 1);
+    bool two = ast_is(args, AST_GENERIC_ARGS) && args->kid_count == 2;
+    bool ok = take_address(call, o, &call->args[1]);
+    if (two)
+        ok = take_part(call, o, 0, CHIP) && ok;
+    ok = take_part(call, o, two ? 1 : 0, ELEMENT) && ok;
+    stage_adopt(o, call->expected);
+    return finish(call, o, ok && require_parts(call, o, "e"));
+}
+
+/* A write into a view: what is written is known, nothing is inferred. */
+static value finish_write(const stage_call *call, op *o, const value *view)
+{
+    o->into = view->op;
+    o->name = view->op->name;
+    if (view->op->bad)
+        o->bad = true;
+    if (o->out.dtype != o->input->out.dtype && !o->bad && o->kind != IR_COMMIT) {
+        diag_add(diags_of(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s", dtype_row_of(o->input->out.dtype)->name,
+                 dtype_row_of(o->out.dtype)->name);
+        o->bad = call->kernel->bad = true;
+    }
+    return (value){.kind = VALUE_UNIT};
+}
+
+static value build_commit_view(const stage_call *call)
+{
+    const value *view = &call->args[0];
+    op *o = add_op(call, IR_COMMIT, call->receiver.op->context, &view->op->out);
+    tensor element = {.kind = TENSOR_DM, .dtype = o->out.dtype};
+    const ast *written = generic(call, 0);
+    bool infer = false;
+    if (written)
+        element.part[ELEMENT] = scope_mapping(call->scope, written, &infer);
+    declared given = {.kind = DECLARED_TENSOR, .tensor = view->op->out, .range = view->op->range};
+    for (int k = 0; k < MAPPING_COMPONENTS; k++)
+        given.parts[k] = view->op->range;
+    if ((written && !element.part[ELEMENT] && !infer) || !stage_check_type(call->scope, call->node->name_range, &element, &given))
+        o->bad = call->kernel->bad = true;
+    return finish_write(call, o, view);
+}
+
+static value build_copy_view(const stage_call *call)
+{
+    const value *view = &call->args[1];
+    op *o = add_op(call, view->op->out.kind == TENSOR_DM ? IR_TO_DM : IR_TO_HBM, CONTEXT_DMA, &view->op->out);
+    return finish_write(call, o, view);
+}
+
+/* ---- the table ---- */
+
+enum { ANY_STREAM_TO_COMMIT = ON(TENSOR_FETCH) | ON(TENSOR_COLLECT) | ON(TENSOR_ACCUMULATION) | ON(TENSOR_CAST) };
+
+static const stage_row rows[] = {
+    {"view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", build_view},
+    {"begin", VALUE_UNIT_OF_CONTEXT, 0, 0, "v", build_begin},
+    {"fetch", VALUE_BEGIN, 0, 3, "", build_fetch},
+    {"collect", VALUE_TENSOR, ON(TENSOR_FETCH) | ON(TENSOR_SWITCH), 2, "", build_collect},
+    {"to_trf", VALUE_TENSOR, ON(TENSOR_COLLECT), 2, "a", build_to_trf},
+    {"align", VALUE_TENSOR, ON(TENSOR_COLLECT), 4, "t", build_align},
+    {"contract", VALUE_TENSOR, ON(TENSOR_ALIGNED), 1, "", build_contract},
+    {"accumulate", VALUE_TENSOR, ON(TENSOR_CONTRACTION), 2, "k", build_accumulate},
+    {"cast", VALUE_TENSOR, ON(TENSOR_COLLECT) | ON(TENSOR_ACCUMULATION), 2, "", build_cast},
+    {"commit", VALUE_TENSOR, ANY_STREAM_TO_COMMIT, 1, "i", build_commit},
+    {"commit_view", VALUE_TENSOR, ANY_STREAM_TO_COMMIT, 1, "w", build_commit_view},
+    {"to_dm", VALUE_TENSOR, ON(TENSOR_HBM) | ON(TENSOR_DM), 3, "ci", build_to_dm},
+    {"to_hbm", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
+    {"view_mut", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", build_view_mut},
+    {"tile", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "n", build_tile},
+    {"to_dm_view", VALUE_TENSOR, ON(TENSOR_HBM), 0, "cw", build_copy_view},
+    {"to_dm_view", VALUE_VIEW, ON(TENSOR_HBM), 0, "cw", build_copy_view},
+    {"to_hbm_view", VALUE_TENSOR, ON(TENSOR_DM), 0, "ch", build_copy_view},
+    {"to_hbm_view", VALUE_VIEW, ON(TENSOR_DM), 0, "ch", build_copy_view},
+    {"to_dm", VALUE_VIEW, ON(TENSOR_HBM), 3, "ci", build_to_dm},
+    {"to_hbm", VALUE_VIEW, ON(TENSOR_DM), 2, "ci", build_to_hbm},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static bool row_accepts(const stage_row *r, const value *v)
+{
+    return r->receiver == v->kind && ((v->kind != VALUE_TENSOR && v->kind != VALUE_VIEW) || (r->kinds & ON(v->op->out.kind)));
+}
+
+/* "collect, commit" */
+static const char *offered(const stage_call *call)
+{
+    strbuf s;
+    strbuf_init(&s, scope_context_of(call->scope)->arena);
+    for (size_t i = 0; i < ROWS; i++)
+        if (row_accepts(&rows[i], &call->receiver))
+            strbuf_printf(&s, "%s%s", s.bytes ? ", " : "", rows[i].name);
+    return s.bytes ? s.text : "no stage";
+}
+
+/* Known methods of the language that this release does not compile, and those of the newer release. */
+static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "slice_tile", "chip_tile", "cluster_tile", "reshape",
+                                            "begin_interleaved", "dma_gather", "dma_scatter",
+                                            "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle", NULL};
+static const struct {
+    const char *newer, *april;
+} newer_methods[] = {{"contract_outer", "align"}, {"contract_packet", "contract"}, {"contract_time", "accumulate"}, {"contract_lane", "accumulate"},
+                     {"fetch_cast", "fetch::<D2, Time, Packet>"}, {"commit_trim", "commit::<Element>"}};
+
+/* A misspelt name is an error of its own even where what it is called on is not known. */
+static void check_spelling(const stage_call *call)
+{
+    const char *name = call->node->text, *names[ROWS + 1];
+    for (size_t i = 0; i < ROWS; i++) {
+        names[i] = rows[i].name;
+        if (strcmp(name, rows[i].name) == 0)
+            return;
+    }
+    names[ROWS] = NULL;
+    const char *near = suggest(name, names);
+    for (const char *const *later = later_methods; *later; later++)
+        if (strcmp(*later, name) == 0)
+            near = NULL;
+    if (!near)
+        return;
+    diag *d = diag_add(diags_of(call), E_METHOD, call->node->name_range, "there is no method `%s`", name);
+    diag_help(diags_of(call), d, "did you mean `%s`?", near);
+}
+
+static void unknown_method(const stage_call *call, bool known)
+{
+    const char *name = call->node->text, *names[ROWS + 1];
+    for (size_t i = 0; i < ROWS; i++)
+        names[i] = rows[i].name;
+    names[ROWS] = NULL;
+    diag_list *diags = diags_of(call);
+    for (const char *const *later = later_methods; *later; later++)
+        if (strcmp(*later, name) == 0) {
+            diag *d = diag_add(diags, E_UNSUPPORTED, call->node->name_range, "`%s` is not supported yet", name);
+            diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
+            return;
+        }
+    diag *d = diag_add(diags, E_METHOD, call->node->name_range, known ? "`%s` is not offered by %s" : "there is no method `%s` on %s", name,
+                       value_kind_name(&call->receiver));
+    for (size_t i = 0; i < sizeof newer_methods / sizeof *newer_methods; i++)
+        if (strcmp(newer_methods[i].newer, name) == 0) {
+            diag_help(diags, d, "`%s` is the newer dialect; the April form is %s", name, newer_methods[i].april);
+            return;
+        }
+    const char *near = known ? NULL : suggest(name, names);
+    if (near)
+        diag_help(diags, d, "did you mean `%s`?", near);
+    else
+        diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
+}
+
+static const char *argument_name(char letter)
+{
+    switch (letter) {
+    case 'c': return "`&mut ctx.tdma`";
+    case 'i': return "an integer address";
+    case 't': return "a reference to a TrfTensor";
+    case 'n': return "an integer of at least 0";
+    case 'v': return "a view (`x.view()`)";
+    case 'w': return "a view of a DmTensor to write (`x.view_mut()`)";
+    case 'h': return "a view of an HbmTensor to write (`x.view_mut()`)";
+    case 'a': return "a TrfAddress (Full, FirstHalf or SecondHalf)";
+    default: return "an AccumulationKind (Interleaved or Sequential)";
+    }
+}
+
+static bool argument_fits(char letter, const value *v)
+{
+    switch (letter) {
+    case 'c': return v->kind == VALUE_UNIT_OF_CONTEXT && v->context == CONTEXT_DMA;
+    case 'i': return v->kind == VALUE_INT;
+    case 't': return v->kind == VALUE_TENSOR && v->op->out.kind == TENSOR_TRF;
+    case 'n': return v->kind == VALUE_INT && v->number >= 0;
+    case 'v': return v->kind == VALUE_VIEW && v->op->out.kind == TENSOR_DM;
+    case 'w': return v->kind == VALUE_VIEW && v->op->out.kind == TENSOR_DM && v->writable;
+    case 'h': return v->kind == VALUE_VIEW && v->op->out.kind == TENSOR_HBM && v->writable;
+    case 'a': return v->kind == VALUE_TRF_ADDRESS;
+    default: return v->kind == VALUE_ACCUMULATION;
+    }
+}
+
+static bool check_arguments(const stage_call *call, const stage_row *r)
+{
+    const ast *args = ast_kid(call->node, 2), *generics = ast_kid(call->node, 1);
+    size_t wanted = strlen(r->arguments);
+    unsigned given = ast_is(generics, AST_GENERIC_ARGS) ? generics->kid_count : 0;
+    bool to_hbm = strcmp(r->name, "to_hbm") == 0;
+    if (given && given != r->generics && !(to_hbm && given == 1)) {
+        diag_add(diags_of(call), E_ARGUMENTS, generics->range, "`%s` takes %u type argument%s or none, got %u", r->name, r->generics, r->generics == 1 ? "" : "s", given);
+        return false;
+    }
+    if (args->kid_count != wanted) {
+        diag_add(diags_of(call), E_ARGUMENTS, call->node->name_range, "`%s` takes %zu argument%s, got %u", r->name, wanted, wanted == 1 ? "" : "s", args->kid_count);
+        return false;
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        if (call->args[i].kind == VALUE_ERROR)
+            return false;
+        bool read_only = strchr("wh", r->arguments[i]) && call->args[i].kind == VALUE_VIEW && !call->args[i].writable;
+        if (!argument_fits(r->arguments[i], &call->args[i]) && read_only) {
+            diag *d = diag_add(diags_of(call), E_VIEW_READ_ONLY, args->kids[i]->range, "`%s` writes into this view, which is only read", r->name);
+            diag_help(diags_of(call), d, "write view_mut() instead of view()");
+            return false;
+        }
+        if (!argument_fits(r->arguments[i], &call->args[i])) {
+            diag_add(diags_of(call), E_ARGUMENTS, args->kids[i]->range, "argument %zu of `%s` must be %s", i + 1, r->name, argument_name(r->arguments[i]));
+            return false;
+        }
+    }
+    return true;
+}
+
+value stage_build(const stage_call *call)
+{
+    if (call->receiver.kind == VALUE_ERROR) {
+        check_spelling(call);
+        return error_value;
+    }
+    bool known = false;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].name, call->node->text) != 0)
+            continue;
+        known = true;
+        if (row_accepts(&rows[i], &call->receiver)) {
+            if (check_arguments(call, &rows[i]))
+                return rows[i].build(call);
+            call->kernel->bad = true;
+            return error_value;
+        }
+    }
+    unknown_method(call, known);
+    call->kernel->bad = true;
+    return error_value;
+}

@@ -1,0 +1,457 @@
+#include "frontend/token.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/parser.tab.h"
+
+#include "frontend/lexer.yy.h"
+
+/* Sorted by name: token_word searches it by halves. */
+static const struct keyword {
+    const char *name;
+    int kind;
+} keywords[] = {
+    {"Self", T_SELF_TYPE}, {"_", T_UNDERSCORE},  {"as", T_AS},         {"async", T_ASYNC},
+    {"await", T_AWAIT},    {"break", T_BREAK},   {"const", T_CONST},   {"continue", T_CONTINUE},
+    {"crate", T_CRATE},    {"dyn", T_DYN},       {"else", T_ELSE},     {"enum", T_ENUM},
+    {"extern", T_EXTERN},  {"false", T_FALSE},   {"fn", T_FN},         {"for", T_FOR},
+    {"if", T_IF},          {"impl", T_IMPL},     {"in", T_IN},         {"let", T_LET},
+    {"loop", T_LOOP},      {"match", T_MATCH},   {"mod", T_MOD},       {"move", T_MOVE},
+    {"mut", T_MUT},        {"pub", T_PUB},       {"return", T_RETURN}, {"self", T_SELF},
+    {"static", T_STATIC},  {"struct", T_STRUCT}, {"super", T_SUPER},   {"trait", T_TRAIT},
+    {"true", T_TRUE},      {"type", T_TYPE},     {"unsafe", T_UNSAFE}, {"use", T_USE},
+    {"where", T_WHERE},    {"while", T_WHILE},
+};
+
+char token_closer(const token *t)
+{
+    switch (t->kind) {
+    case '(':
+        return ')';
+    case '[':
+        return ']';
+    case '{':
+        return '}';
+    case T_MAP_OPEN:
+    case T_AXES_OPEN:
+        return (char)t->value;
+    default:
+        return 0;
+    }
+}
+
+bool token_in_map(const token_scanner *s)
+{
+    return s->open_count > 0 && s->open[s->open_count - 1].map;
+}
+
+token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const char *text)
+{
+    token t = {.kind = kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
+    if (s->open_count > 0)
+        t.parent = s->open[s->open_count - 1].index;
+    if (token_in_map(s))
+        t.flags |= TOKEN_IN_MAP;
+    if (kind == ',' && s->open_count > 0)
+        s->open[s->open_count - 1].comma = true;
+    if (text != NULL)
+        t.text = arena_strndup(s->arena, text, strnlen(text, end - begin));
+    ARENA_PUSH(s->arena, s->list->items, s->list->count, s->list->capacity, t);
+    return &s->list->items[s->list->count - 1];
+}
+
+/* What follows a fault in the same statement is its consequence; the parser looks the places up here. */
+static void remember_fault(token_scanner *s, uint32_t offset)
+{
+    token_list *l = s->list;
+    ARENA_PUSH(s->arena, l->faults, l->fault_count, l->fault_capacity, offset);
+}
+
+static diag *add_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, const char *message)
+{
+    if (s->error_count++ >= SYNTAX_ERRORS_MAX)
+        return NULL;
+    return diag_add(s->diags, id, (src_range){s->file, begin, end}, "%s", message);
+}
+
+diag *token_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, const char *message)
+{
+    remember_fault(s, begin);
+    return add_fault(s, id, begin, end, message);
+}
+
+/* ---- Brackets ---- */
+
+bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char closer)
+{
+    if (s->open_count == TOKEN_NESTING_MAX) {
+        diag *d = diag_add(s->diags, E_NESTING, (src_range){s->file, begin, end},
+                           "brackets are nested more than %d levels deep", TOKEN_NESTING_MAX);
+        diag_help(s->diags, d, "name a part of it with `let` or `type`");
+        s->list->too_deep = true;
+        return false;
+    }
+    bool map = kind == T_MAP_OPEN || (token_in_map(s) && closer != '}');
+    token *t = token_add(s, kind, begin, end, NULL);
+    t->value = closer;
+    s->open[s->open_count++] = (token_bracket){(uint32_t)s->list->count - 1, closer, map, false};
+    return true;
+}
+
+static uint32_t last_end(const token_scanner *s)
+{
+    return s->list->count > 0 ? s->list->items[s->list->count - 1].end : 0;
+}
+
+/* Adds the partner of the innermost open bracket. */
+static token *add_closer(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    token_bracket open = s->open[--s->open_count];
+    int opener = s->list->items[open.index].kind;
+    token *t = token_add(s, opener == T_MAP_OPEN || opener == T_AXES_OPEN ? T_MACRO_CLOSE : open.closer,
+                         begin, end, NULL);
+    t->match = open.index;
+    if (open.map)
+        t->flags |= TOKEN_IN_MAP;
+    s->list->items[open.index].match = (uint32_t)s->list->count - 1;
+    return t;
+}
+
+static void note_opener(token_scanner *s, diag *d, const token *opener, char closer)
+{
+    if (d != NULL)
+        diag_note(s->diags, d, (src_range){s->file, opener->begin, opener->end}, "this bracket wants a `%c`",
+                  closer);
+}
+
+static int *supplied_count(token_scanner *s, char closer)
+{
+    return &s->supplied[closer == ')' ? 0 : closer == ']' ? 1 : 2];
+}
+
+/* Supplies the partner of the innermost open bracket in front of the text [begin, end). */
+static void supply_closer(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    token_bracket open = s->open[s->open_count - 1];
+    const token opener = s->list->items[open.index];
+    bool at_end = begin == end;
+    uint32_t place = last_end(s);
+    remember_fault(s, place);
+    /* What is open at the end of the file after an earlier fault most likely follows from that. */
+    if (!(at_end && s->bracket_fault)) {
+        const char *found = at_end ? (s->outermost ? "the end of the mapping" : "the end of the file")
+                                   : arena_printf(s->arena, "`%.*s`", (int)(end - begin), s->source + begin);
+        diag *d = add_fault(s, E_DELIMITER, begin, end,
+                            arena_printf(s->arena, "expected `%c`, found %s", open.closer, found));
+        note_opener(s, d, &opener, open.closer);
+    }
+    s->bracket_fault = true;
+    ++*supplied_count(s, open.closer);
+    add_closer(s, place, place)->flags |= TOKEN_SUPPLIED;
+}
+
+/* The depth at which the closer's partner is open, or -1. Round and square brackets do not reach over a {. */
+static int find_open(const token_scanner *s, char closer)
+{
+    for (int i = s->open_count - 1; i >= s->outermost; i--) {
+        if (s->open[i].closer == closer)
+            return i;
+        if (s->open[i].closer == '}' && closer != '}')
+            return -1;
+    }
+    return -1;
+}
+
+/* The one that was supplied too early is most likely this one; and of a run of them one is enough. */
+static void report_superfluous(token_scanner *s, char closer, uint32_t begin, uint32_t end)
+{
+    int *supplied = supplied_count(s, closer);
+    bool follows = *supplied > 0 || (closer == '}' && s->bracket_fault) || s->superfluous_end == begin;
+    if (*supplied > 0)
+        --*supplied;
+    remember_fault(s, begin);
+    if (!follows)
+        add_fault(s, E_DELIMITER, begin, end,
+                  arena_printf(s->arena, "`%c` without an opening bracket", closer));
+    s->superfluous_end = end;
+    s->bracket_fault = true;
+}
+
+void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end)
+{
+    int partner = find_open(s, closer);
+    if (partner >= 0) {
+        while (s->open_count - 1 > partner)
+            supply_closer(s, begin, end);
+        add_closer(s, begin, end);
+        if (closer == '}')
+            s->supplied[0] = s->supplied[1] = 0; /* what was supplied inside is settled */
+        return;
+    }
+    if (s->open_count == s->outermost || s->open[s->open_count - 1].closer == '}') {
+        report_superfluous(s, closer, begin, end);
+        return;
+    }
+    char wanted = s->open[s->open_count - 1].closer;
+    const token opener = s->list->items[s->open[s->open_count - 1].index];
+    diag *d = token_fault(s, E_DELIMITER, begin, end,
+                          arena_printf(s->arena, "expected `%c`, found `%c`", wanted, closer));
+    note_opener(s, d, &opener, wanted);
+    s->bracket_fault = true;
+    add_closer(s, begin, end);
+}
+
+void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end)
+{
+    while (s->open_count > s->outermost) {
+        const token_bracket *open = &s->open[s->open_count - 1];
+        int opener = s->list->items[open->index].kind;
+        /* `;` stands in [T; 4] and in every { }, a statement only in { }. */
+        bool allowed =
+            open->closer == '}' ? opener == '{' : !all && !open->map && !open->comma && opener == '[';
+        if (allowed)
+            return;
+        supply_closer(s, begin, end);
+    }
+}
+
+/* ---- Words and numbers ---- */
+
+static int compare_keyword(const void *name, const void *row)
+{
+    return strcmp(name, ((const struct keyword *)row)->name);
+}
+
+void token_word(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    char word[16];
+    const struct keyword *row = NULL;
+    char c = s->source[begin];
+    bool upper = c >= 'A' && c <= 'Z' && c != 'S'; /* of those only Self is a keyword */
+    if (!upper && end - begin < sizeof word) {
+        memcpy(word, s->source + begin, end - begin);
+        word[end - begin] = '\0';
+        row = bsearch(word, keywords, sizeof keywords / sizeof *keywords, sizeof *keywords, compare_keyword);
+    }
+    int kind = row != NULL ? row->kind : T_IDENT;
+    s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;
+    if (kind == T_LET || kind == T_FN || kind == T_USE)
+        token_close_before(s, true, begin, end);
+    token_add(s, kind, begin, end, s->source + begin);
+}
+
+void token_odd_bytes(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    unsigned char first = (unsigned char)s->source[begin];
+    bool name = (first | 0x20) >= 'a' && (first | 0x20) <= 'z';
+    diag *d = token_fault(s, E_LEX, begin, end,
+                          name ? "names are made of ASCII letters, digits and `_`"
+                               : "characters outside ASCII stand only in comments and strings");
+    if (d != NULL && memcmp(s->source + begin, "\xc2\xa0", end - begin < 2 ? end - begin : 2) == 0)
+        diag_help(s->diags, d, "this is a non-breaking space: write a blank");
+    /* A name stays a name, so that the declaration around it can be read. */
+    token_add(s, name ? T_IDENT : T_BAD_TOKEN, begin, end, s->source + begin);
+}
+
+/* Reads the digits of one base; returns how many bytes belong to them, or 0 when the value does not fit. */
+static uint32_t read_digits(const char *text, uint32_t bytes, int base, int64_t *value, bool *fits)
+{
+    uint32_t used = 0;
+    *value = 0, *fits = true;
+    for (; used < bytes; used++) {
+        char c = text[used];
+        int digit = c >= '0' && c <= '9'                     ? c - '0'
+                    : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                             : 99;
+        if (c == '_')
+            continue;
+        if (digit >= base)
+            break;
+        if (__builtin_mul_overflow(*value, base, value) || __builtin_add_overflow(*value, digit, value))
+            *fits = false;
+    }
+    return used;
+}
+
+static bool is_suffix(const char *text, uint32_t bytes)
+{
+    static const char *const suffixes[] = {"usize", "isize", "u8",  "u16", "u32",
+                                           "u64",   "i8",    "i16", "i32", "i64"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strlen(suffixes[i]) == bytes && memcmp(suffixes[i], text, bytes) == 0)
+            return true;
+    return bytes == 0;
+}
+
+typedef struct number {
+    int64_t value;
+    bool legal, fits, plain; /* plain: decimal digits and nothing else */
+} number;
+
+static number read_number(const char *text, uint32_t bytes)
+{
+    int base = 10;
+    uint32_t prefix = 0;
+    if (bytes > 1 && text[0] == '0')
+        base = text[1] == 'x' ? 16 : text[1] == 'b' ? 2 : text[1] == 'o' ? 8 : 10;
+    if (base != 10)
+        prefix = 2;
+    number n = {0};
+    uint32_t digits = read_digits(text + prefix, bytes - prefix, base, &n.value, &n.fits);
+    bool any = false;
+    for (uint32_t i = 0; i < digits; i++)
+        any |= text[prefix + i] != '_';
+    n.legal = any && is_suffix(text + prefix + digits, bytes - prefix - digits);
+    n.plain = prefix == 0 && digits == bytes && memchr(text, '_', bytes) == NULL;
+    return n;
+}
+
+void token_number(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    const char *text = s->source + begin;
+    number n = read_number(text, end - begin);
+    bool poison = !n.legal || !n.fits;
+    diag *d = NULL;
+    if (!n.legal) {
+        token_fault(s, E_LEX, begin, end, "this is neither a number nor a name");
+    } else if (!n.fits) {
+        d = token_fault(s, E_LEX, begin, end, "this number does not fit into 63 bits");
+        if (d != NULL)
+            diag_help(s->diags, d, "the largest number is %lld", (long long)INT64_MAX);
+    } else if (token_in_map(s) && !n.plain) {
+        d = token_fault(s, E_MAP_SYNTAX, begin, end, "inside m![..] numbers are decimal digits only");
+        if (d != NULL)
+            diag_help(s->diags, d, "write %lld", (long long)n.value);
+    }
+    token *t = token_add(s, T_INT, begin, end, text);
+    t->value = poison ? 0 : n.value;
+    t->flags |= poison ? TOKEN_POISON : 0;
+}
+
+/* ---- The whole file ---- */
+
+void token_scan_end(token_scanner *s)
+{
+    while (s->open_count > s->outermost)
+        supply_closer(s, s->offset, s->offset);
+    if (s->outermost)
+        add_closer(s, s->offset, s->offset);
+}
+
+static bool ends_expression(int kind)
+{
+    switch (kind) {
+    case T_IDENT:
+    case T_INT:
+    case T_FLOAT:
+    case T_STRING:
+    case T_CHAR:
+    case T_TRUE:
+    case T_FALSE:
+    case T_SELF:
+    case T_SELF_TYPE:
+    case T_CRATE:
+    case T_SUPER:
+    case T_AWAIT:
+    case T_TUPLE_INDEX:
+    case T_MACRO_CLOSE:
+    case T_DOT2:
+    case '>':
+    case ')':
+    case ']':
+    case '}':
+    case '?':
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void forget_pending(token *items, uint32_t *pending)
+{
+    while (*pending != TOKEN_NONE) {
+        uint32_t outer = items[*pending].match;
+        items[*pending].match = TOKEN_NONE;
+        *pending = outer;
+    }
+}
+
+/* Gives every if, for, while and match the { of its block: the first one at its own nesting level that
+ * follows a complete expression (so it cannot begin one). Heads that still wait are chained through `match`.
+ */
+static void link_blocks(token_list *l)
+{
+    uint32_t pending[TOKEN_NESTING_MAX + 1];
+    pending[0] = TOKEN_NONE;
+    int level = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        token *t = &l->items[i];
+        int next = i + 1 < l->count ? l->items[i + 1].kind : 0;
+        if (t->kind == T_IF || t->kind == T_WHILE || t->kind == T_MATCH ||
+            (t->kind == T_FOR && next != '<' && next != T_LT_LT)) {
+            t->match = pending[level];
+            pending[level] = i;
+        } else if (token_closer(t) != 0) {
+            if (t->kind == '{' && pending[level] != TOKEN_NONE && ends_expression(l->items[i - 1].kind)) {
+                token *head = &l->items[pending[level]];
+                pending[level] = head->match;
+                head->match = i;
+                t->flags |= TOKEN_COND_BLOCK;
+            }
+            pending[++level] = TOKEN_NONE;
+        } else if (t->kind == ';') {
+            forget_pending(l->items, &pending[level]);
+        } else if (t->match != TOKEN_NONE) {
+            forget_pending(l->items, &pending[level--]);
+        }
+    }
+    forget_pending(l->items, &pending[0]);
+}
+
+static int compare_offset(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+token_scanner *token_scanner_new(arena *home)
+{
+    token_scanner *s = ARENA_NEW(home, token_scanner);
+    s->home = home;
+    visa_yylex_init_extra(s, &s->lexer);
+    visa_yy_scan_buffer(arena_alloc(home, 2), 2, s->lexer); /* token_run_lexer puts the texts into this one */
+    return s;
+}
+
+token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
+{
+    token_list list = {.capacity = bytes / 4 + 8};
+    list.items = ARENA_ARRAY(a, token, list.capacity);
+    arena *home = s->home;
+    void *lexer = s->lexer;
+    memset(s, 0, offsetof(token_scanner, open));
+    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text;
+    /* A byte order mark says nothing here. */
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        s->offset = 3;
+    if (lone_mapping)
+        token_open(s, T_MAP_OPEN, 0, 0, ']');
+    s->outermost = lone_mapping;
+    token_run_lexer(s, text + s->offset, bytes - s->offset);
+    token_add(s, T_END, (uint32_t)bytes, (uint32_t)bytes, NULL);
+    if (!list.too_deep && s->block_heads)
+        link_blocks(&list);
+    if (list.fault_count > 1)
+        qsort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
+    return list;
+}
+
+token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags)
+{
+    size_t bytes = source_bytes(sources, file);
+    char *text = arena_alloc(a, bytes + 2);
+    memcpy(text, source_text(sources, file), bytes);
+    token_scanner *s = token_scanner_new(a);
+    return token_scan_text(s, text, bytes, file, false, a, diags);
+}
