@@ -1,0 +1,221 @@
+/* Rules. Explicit addresses are honoured. A port in HBM without an address is placed at the lowest 4 KiB boundary that overlaps no
+ * other HBM tensor of the kernel. A tensor must fit its memory, start on a multiple of its element size ("Memory and Stream"), and
+ * nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
+#include "passes/allocate.h"
+
+enum { PORT_ALIGNMENT_BYTES = 4096 };
+
+static bool is_memory(const op *o, tensor_kind kind)
+{
+    return o->out.kind == kind && o->kind != IR_PORT_OUT && o->kind != IR_VIEW && !o->into;
+}
+
+static int64_t bytes_of(const op *o)
+{
+    return tensor_unit_bytes(&o->out);
+}
+
+/* By operation: the last one that uses the memory it made, itself or through views. Views and their memory share an entry. */
+static uint32_t *last_uses(pass_context *p, const kernel *k)
+{
+    uint32_t *last = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1);
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i], *used[] = {o->input, o->weights, o->into};
+        last[i] = o->index;
+        for (size_t j = 0; j < 3 && o->kind != IR_VIEW; j++)
+            if (used[j])
+                last[op_root(used[j])->index] = o->index;
+    }
+    return last;
+}
+
+static bool hbm_overlaps(const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
+{
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *other = k->ops[i];
+        if (other == o || !is_memory(other, TENSOR_HBM) || other->out.address < 0)
+            continue;
+        int64_t size = bytes_of(other);
+        if (size > 0 && address < other->out.address + size && other->out.address < address + bytes) {
+            *next = other->out.address + size;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void place_port(pass_context *p, kernel *k, op *o)
+{
+    int64_t bytes = bytes_of(o), address = 0, next;
+    while (hbm_overlaps(k, o, address, bytes, &next))
+        address = (next + PORT_ALIGNMENT_BYTES - 1) / PORT_ALIGNMENT_BYTES * PORT_ALIGNMENT_BYTES;
+    o->out.address = address;
+    (void)p;
+}
+
+static void check_capacity(pass_context *p, kernel *k, op *o)
+{
+    bool hbm = o->out.kind == TENSOR_HBM;
+    int64_t bytes = bytes_of(o), limit = hbm ? p->target->hbm_bytes_per_chip : p->target->dm_bytes_per_slice;
+    int64_t element = dtype_row_of(o->out.dtype)->bits / 8;
+    if (bytes < 0) {
+        pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large",
+                    pass_text(p, o->out.part[ELEMENT]), dtype_row_of(o->out.dtype)->name);
+        return;
+    }
+    if (o->out.address < 0 && (o->kind == IR_PORT_IN || o->kind == IR_ALLOC) && hbm)
+        place_port(p, k, o);
+    if (o->out.address < 0)
+        o->out.address = 0;
+    if (bytes > limit || o->out.address > limit - bytes) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes", (long long)bytes,
+                              hbm ? "a chip's HBM" : "a slice's DM", (long long)o->out.address, hbm ? "a chip" : "a slice", (long long)limit);
+        if (bytes <= limit)
+            diag_help(p->diags, d, "the highest address for it is %lld", (long long)((limit - bytes) / 8 * 8));
+        else if (!hbm)
+            diag_help(p->diags, d, "spread an axis over Slice or Cluster");
+        return;
+    }
+    if (element > 1 && o->out.address % element) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "address %lld is not a multiple of the element size, %lld bytes",
+                              (long long)o->out.address, (long long)element);
+        diag_help(p->diags, d, "use %lld", (long long)(o->out.address / element * element));
+    }
+}
+
+/* Tensors of memory that are read at or behind the operation at hand. */
+typedef struct live_list {
+    op **items;
+    size_t count, capacity;
+    const uint32_t *last;
+} live_list;
+
+static void live_prune(live_list *live, uint32_t index)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < live->count; i++)
+        if (live->last[live->items[i]->index] > index)
+            live->items[kept++] = live->items[i];
+    live->count = kept;
+}
+
+static void check_overlap(pass_context *p, kernel *k, op *writer, const live_list *live)
+{
+    for (size_t i = 0; i < live->count; i++) {
+        op *other = live->items[i];
+        if (other->bad || other->out.kind != writer->out.kind)
+            continue;
+        int64_t a = writer->out.address, b = other->out.address, a_end = a + bytes_of(writer), b_end = b + bytes_of(other);
+        if (a >= b_end || b >= a_end)
+            continue;
+        op *reader = k->ops[live->last[other->index]];
+        diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
+                              "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later", op_kind_name(writer->kind),
+                              (long long)a, (long long)a_end, other->name, (long long)b, (long long)b_end);
+        diag_note(p->diags, d, other->range, "`%s` is written here", other->name);
+        diag_note(p->diags, d, reader->range, "and read here");
+        diag_help(p->diags, d, "the first free address behind it is %lld", (long long)((b_end + 7) / 8 * 8));
+        return;
+    }
+}
+
+static bool halves_overlap(trf_address a, trf_address b)
+{
+    return a == b || a == TRF_FULL || b == TRF_FULL;
+}
+
+/* A TRF tensor that comes from outside must fit as one that to_trf stores ("TRF Sequencer", TRF Address Modes). */
+static void check_trf_port(pass_context *p, kernel *k, op *o)
+{
+    int64_t rows = o->out.part[ROW]->size, per_row = tensor_unit_bytes(&o->out);
+    int64_t capacity = target_trf_capacity_bytes(p->target, o->out.trf_address);
+    if (per_row >= 0 && per_row <= capacity / rows)
+        return;
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY,
+                          "TRF data (%lld rows x %lld bytes) exceeds register file capacity (%lld bytes for TrfAddress::%s)", (long long)rows, (long long)per_row,
+                          (long long)capacity, trf_address_name(o->out.trf_address));
+    diag_help(p->diags, d, "take at most %lld bytes per Row", (long long)(capacity / rows));
+}
+
+static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *live)
+{
+    for (size_t i = 0; i < live->count; i++) {
+        op *other = live->items[i];
+        if (other->bad || other->out.kind != TENSOR_TRF || !halves_overlap(other->out.trf_address, writer->out.trf_address))
+            continue;
+        diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_TRF_OVERLAP, "TrfAddress::%s overlaps `%s` in TrfAddress::%s, which is read later",
+                              trf_address_name(writer->out.trf_address), other->name, trf_address_name(other->out.trf_address));
+        diag_note(p->diags, d, other->range, "`%s` is stored here", other->name);
+        diag_help(p->diags, d, "keep two tensors in FirstHalf and SecondHalf");
+        return;
+    }
+}
+
+/* TRF parameters of a stream kernel come without an address: one takes all, two take a half each. */
+static void place_trf_ports(kernel *k)
+{
+    op *ports[2] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < k->op_count; i++)
+        if (k->ops[i]->kind == IR_PORT_IN && k->ops[i]->out.kind == TENSOR_TRF) {
+            if (count < 2)
+                ports[count] = k->ops[i];
+            count++;
+        }
+    if (count == 2) {
+        ports[0]->out.trf_address = TRF_FIRST_HALF;
+        ports[1]->out.trf_address = TRF_SECOND_HALF;
+    }
+}
+
+/* Views lie in their memory, writes go where their view is. */
+static void place_view(pass_context *p, kernel *k, op *o)
+{
+    int64_t bits = dtype_row_of(o->out.dtype)->bits, from = o->window->displacement * bits;
+    if (from % 8) {
+        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "the tile starts at bit %lld of `%s`, inside a byte", (long long)from, op_root(o)->name);
+        return;
+    }
+    o->out.address = op_root(o)->out.address + from / 8;
+}
+
+static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
+{
+    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
+    if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->into && o->into->bad))
+        o->bad = true;
+    if (memory && !o->bad)
+        check_capacity(p, k, o);
+    if (!o->bad && o->kind == IR_VIEW)
+        place_view(p, k, o);
+    if (!o->bad && o->into)
+        o->out.address = o->into->out.address;
+    if (!memory && !trf)
+        return;
+    live_prune(live, o->index);
+    if (memory && !o->bad && o->index > 0)
+        check_overlap(p, k, o, live);
+    if (trf && !o->bad)
+        check_trf(p, k, o, live);
+    if (o->kind == IR_PORT_IN && o->out.kind == TENSOR_TRF && !o->bad)
+        check_trf_port(p, k, o);
+    ARENA_PUSH(p->arena, live->items, live->count, live->capacity, o);
+}
+
+void pass_allocate(pass_context *p, kernel *k)
+{
+    place_trf_ports(k);
+    live_list live = {.last = last_uses(p, k)};
+    for (size_t i = 0; i < k->op_count; i++) {
+        p->diags->repeating = k->ops[i]->repeated;
+        allocate_one(p, k, k->ops[i], &live);
+    }
+    p->diags->repeating = 0;
+    for (size_t j = 0; j < k->op_count; j++) { /* ports show where their tensors live */
+        const op *o = k->ops[j], *at = o->kind == IR_PORT_IN ? o : o->input;
+        if (o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT)
+            continue;
+        k->ports[o->port].tensor.address = at->out.address < 0 ? 0 : at->out.address;
+        k->ports[o->port].tensor.trf_address = at->out.trf_address;
+    }
+}

@@ -1,0 +1,9 @@
+/* Where tensors live: addresses of ports that have none, capacities, overlap, TRF halves. */
+#ifndef VISA_PASSES_ALLOCATE_H
+#define VISA_PASSES_ALLOCATE_H
+
+#include "passes/pass.h"
+
+void pass_allocate(pass_context *p, kernel *k);
+
+#endif

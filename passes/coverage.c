@@ -1,0 +1,324 @@
+/* Rule: memory that is written through views has each element written exactly once, and before it is read; an output is written as a
+ * whole. A view's elements are a displacement plus the digits of its Element, so with the positions cut at every stride that the memory
+ * or one of its views has, they are boxes of digits: two writes are apart when their boxes are, and what is covered is a sum of volumes. */
+#include "passes/coverage.h"
+
+#include <string.h>
+
+enum { MAX_LEVELS = 48, MAX_COMPARED = 1 << 16 };
+
+typedef struct box {
+    int64_t begin[MAX_LEVELS], end[MAX_LEVELS];
+} box;
+
+typedef struct box_list {
+    box *items;
+    size_t count, capacity;
+} box_list;
+
+/* One memory that is written in parts. */
+typedef struct memory {
+    const op *root;
+    int64_t cuts[MAX_LEVELS + 1]; /* strides, ascending, and the size */
+    size_t levels;
+    bool undecided;        /* the strides do not divide each other */
+    int64_t live, covered; /* elements */
+    box_list boxes;
+    const op **writers; /* by box */
+    size_t writer_count, writer_capacity;
+    bool whole;   /* written at once, by the operation that made it */
+    bool refused; /* said already: judge no more */
+    bool aligned; /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
+    size_t *table, table_size; /* of boxes, by where they begin; entries are number + 1 */
+} memory;
+
+typedef struct coverage {
+    pass_context *context;
+    kernel *kernel;
+    memory **of; /* by operation: of its root; NULL: made at once */
+} coverage;
+
+/* ---- levels ---- */
+
+static void add_cut(memory *m, int64_t cut)
+{
+    size_t i = 0;
+    while (i < m->levels && m->cuts[i] < cut)
+        i++;
+    if (i < m->levels && m->cuts[i] == cut)
+        return;
+    if (m->levels == MAX_LEVELS) {
+        m->undecided = true;
+        return;
+    }
+    memmove(&m->cuts[i + 1], &m->cuts[i], (m->levels - i) * sizeof *m->cuts);
+    m->cuts[i] = cut;
+    m->levels++;
+}
+
+static void add_strides(memory *m, const mapping *element)
+{
+    int64_t stride = 1;
+    for (size_t i = element->count; i-- > 0;) {
+        add_cut(m, stride);
+        stride *= element->factors[i].extent;
+    }
+}
+
+static void finish_cuts(memory *m)
+{
+    add_cut(m, 1);
+    m->cuts[m->levels] = m->root->out.part[ELEMENT]->size;
+    for (size_t i = 0; i < m->levels; i++)
+        m->undecided = m->undecided || m->cuts[i + 1] % m->cuts[i];
+}
+
+/* ---- boxes ---- */
+
+typedef struct expansion {
+    coverage *c;
+    const memory *m;
+    const mapping *element;
+    box_list out;
+} expansion;
+
+/* How many values the digit of the element that starts at this stride has; 1: none starts there. */
+static int64_t digit_at(const mapping *element, int64_t stride)
+{
+    int64_t at = 1;
+    for (size_t i = element->count; i-- > 0;) {
+        if (at == stride)
+            return element->factors[i].live;
+        at *= element->factors[i].extent;
+    }
+    return 1;
+}
+
+/* Fixes level `i` and those above; `values` of a digit go on from the levels below (1: none). */
+static void expand(expansion *x, size_t i, int64_t displacement, int64_t values, box *b)
+{
+    if (i == x->m->levels) {
+        ARENA_PUSH(x->c->context->arena, x->out.items, x->out.count, x->out.capacity, *b);
+        return;
+    }
+    int64_t radix = x->m->cuts[i + 1] / x->m->cuts[i], from = displacement / x->m->cuts[i] % radix;
+    if (values == 1)
+        values = digit_at(x->element, x->m->cuts[i]);
+    if (values <= radix - from) {
+        b->begin[i] = from;
+        b->end[i] = from + values;
+        expand(x, i + 1, displacement, 1, b);
+        return;
+    }
+    if (from > 0) { /* up to the end of this level's digit, then the rest */
+        int64_t head = radix - from;
+        b->begin[i] = from;
+        b->end[i] = radix;
+        expand(x, i + 1, displacement, 1, b);
+        displacement += head * x->m->cuts[i];
+        values -= head;
+        if (values < radix) {
+            b->begin[i] = 0;
+            b->end[i] = values;
+            expand(x, i + 1, displacement, 1, b);
+            return;
+        }
+    }
+    b->begin[i] = 0;
+    b->end[i] = radix;
+    expand(x, i + 1, displacement, values / radix, b);
+    if (values % radix) {
+        b->end[i] = values % radix;
+        expand(x, i + 1, displacement + values / radix * x->m->cuts[i + 1], 1, b);
+    }
+}
+
+static box_list boxes_of(coverage *c, const memory *m, const op *view)
+{
+    expansion x = {.c = c, .m = m, .element = view->out.part[ELEMENT]};
+    box b;
+    expand(&x, 0, view->window ? view->window->displacement : 0, 1, &b);
+    return x.out;
+}
+
+static int64_t common_elements(const memory *m, const box *a, const box *b)
+{
+    int64_t volume = 1;
+    for (size_t i = 0; i < m->levels; i++) {
+        int64_t begin = a->begin[i] > b->begin[i] ? a->begin[i] : b->begin[i], end = a->end[i] < b->end[i] ? a->end[i] : b->end[i];
+        if (end <= begin)
+            return 0;
+        volume *= end - begin;
+    }
+    return volume;
+}
+
+/* ---- boxes of one grid ---- */
+
+static bool is_of_grid(const memory *m, const box *b)
+{
+    const box *first = m->boxes.count ? &m->boxes.items[0] : b;
+    for (size_t i = 0; i < m->levels; i++) {
+        int64_t length = b->end[i] - b->begin[i];
+        if (length != first->end[i] - first->begin[i] || b->begin[i] % length)
+            return false;
+    }
+    return true;
+}
+
+static size_t grid_slot(const memory *m, const box *b)
+{
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < m->levels; i++)
+        hash = (hash ^ (uint64_t)b->begin[i]) * 1099511628211u;
+    hash ^= hash >> 29;
+    size_t slot = (size_t)hash & (m->table_size - 1);
+    while (m->table[slot] && memcmp(m->boxes.items[m->table[slot] - 1].begin, b->begin, m->levels * sizeof *b->begin) != 0)
+        slot = (slot + 1) & (m->table_size - 1);
+    return slot;
+}
+
+static void grid_add(coverage *c, memory *m, size_t number)
+{
+    if (2 * (number + 1) > m->table_size) {
+        m->table_size = m->table_size ? 4 * m->table_size : 64;
+        m->table = ARENA_ARRAY(c->context->arena, size_t, m->table_size);
+        for (size_t i = 0; i < number; i++)
+            m->table[grid_slot(m, &m->boxes.items[i])] = i + 1;
+    }
+    m->table[grid_slot(m, &m->boxes.items[number])] = number + 1;
+}
+
+/* ---- writes and reads ---- */
+
+/* The write that has elements in common with the box, or NULL; *undecided when there are too many to compare. */
+static const op *writer_of(const memory *m, const box *b, bool *undecided)
+{
+    if (m->whole)
+        return m->root;
+    if (m->aligned && m->table_size && is_of_grid(m, b)) {
+        size_t number = m->table[grid_slot(m, b)];
+        return number ? m->writers[number - 1] : NULL;
+    }
+    *undecided = *undecided || m->boxes.count > MAX_COMPARED;
+    for (size_t i = 0; i < m->boxes.count && !*undecided; i++)
+        if (common_elements(m, b, &m->boxes.items[i]))
+            return m->writers[i];
+    return NULL;
+}
+
+static void add_box(coverage *c, memory *m, const box *b, const op *writer)
+{
+    m->aligned = m->boxes.count == 0 ? is_of_grid(m, b) : m->aligned && is_of_grid(m, b);
+    ARENA_PUSH(c->context->arena, m->boxes.items, m->boxes.count, m->boxes.capacity, *b);
+    ARENA_PUSH(c->context->arena, m->writers, m->writer_count, m->writer_capacity, writer);
+    if (m->aligned)
+        grid_add(c, m, m->boxes.count - 1);
+    m->covered += common_elements(m, b, b);
+}
+
+static void refuse_undecided(coverage *c, op *o, memory *m)
+{
+    m->refused = true;
+    diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, "it cannot be decided which elements of `%s` its many different tiles write",
+                          m->root->name);
+    diag_help(c->context->diags, d, "cut `%s` into tiles of one size", m->root->name);
+}
+
+static void write_part(coverage *c, op *o, memory *m)
+{
+    bool undecided = m->undecided;
+    if (m->refused)
+        return;
+    box_list boxes = boxes_of(c, m, o->into);
+    for (size_t i = 0; i < boxes.count && !undecided; i++) {
+        const op *other = writer_of(m, &boxes.items[i], &undecided);
+        if (other) {
+            m->refused = true;
+            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_WRITTEN_TWICE, "%s writes elements of `%s` that were written before", op_kind_name(o->kind),
+                                  m->root->name);
+            diag_note(c->context->diags, d, other->range, other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
+            return;
+        }
+        add_box(c, m, &boxes.items[i], o);
+    }
+    if (undecided)
+        refuse_undecided(c, o, m);
+}
+
+static void read_part(coverage *c, op *o, const op *view, memory *m)
+{
+    if (m->covered == m->live || m->whole || m->refused)
+        return;
+    int64_t wanted = 0, found = 0;
+    bool undecided = m->undecided;
+    box_list boxes = boxes_of(c, m, view);
+    for (size_t i = 0; i < boxes.count; i++) {
+        const box *b = &boxes.items[i];
+        wanted += common_elements(m, b, b);
+        bool one = m->aligned && is_of_grid(m, b) && m->table_size;
+        undecided = undecided || (!one && m->boxes.count > MAX_COMPARED);
+        if (one && m->table[grid_slot(m, b)])
+            found += common_elements(m, b, b);
+        for (size_t k = 0; k < m->boxes.count && !one && !undecided; k++)
+            found += common_elements(m, b, &m->boxes.items[k]);
+    }
+    if (undecided) {
+        refuse_undecided(c, o, m);
+    } else if (found < wanted) {
+        bool output = o->kind == IR_PORT_OUT;
+        m->refused = true;
+        diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, output ? "of output `%s` only %lld of %lld elements are written" :
+                              "of `%s` only %lld of the %lld elements that are read here were written", m->root->name, (long long)found, (long long)wanted);
+        if (!output && m->root->out.kind == TENSOR_HBM && m->boxes.count == 0)
+            diag_help(c->context->diags, d, "a tensor that is only read is passed as `&`, not `&mut`");
+    }
+}
+
+/* ---- all of the kernel ---- */
+
+static memory *memory_of(coverage *c, const op *o)
+{
+    const op *root = op_root(o);
+    memory *m = c->of[root->index];
+    if (m)
+        return m;
+    m = ARENA_NEW(c->context->arena, memory);
+    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC};
+    const mapping *element = root->out.part[ELEMENT];
+    for (size_t i = 0; i < element->count; i++)
+        m->live *= element->factors[i].live;
+    add_strides(m, element);
+    return c->of[root->index] = m;
+}
+
+static bool is_part(const op *o)
+{
+    return o->kind == IR_ALLOC || o->into != NULL;
+}
+
+void pass_coverage(pass_context *p, kernel *k)
+{
+    coverage c = {p, k, ARENA_ARRAY(p->arena, memory *, k->op_count + 1)};
+    if (k->bad)
+        return;
+    for (size_t i = 0; i < k->op_count; i++)
+        if (is_part(k->ops[i]))
+            memory_of(&c, k->ops[i]->into ? k->ops[i]->into : k->ops[i]);
+    for (size_t i = 0; i < k->op_count; i++)
+        if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index])
+            add_strides(c.of[op_root(k->ops[i])->index], k->ops[i]->out.part[ELEMENT]);
+    for (size_t i = 0; i < k->op_count; i++)
+        if (c.of[i])
+            finish_cuts(c.of[i]);
+    for (size_t i = 0; i < k->op_count; i++) {
+        op *o = k->ops[i], *sources[] = {o->input, o->weights};
+        p->diags->repeating = o->repeated;
+        for (size_t j = 0; j < 2 && o->kind != IR_VIEW && !o->bad; j++)
+            if (sources[j] && c.of[op_root(sources[j])->index])
+                read_part(&c, o, sources[j], c.of[op_root(sources[j])->index]);
+        if (o->into && !o->bad)
+            write_part(&c, o, c.of[op_root(o->into)->index]);
+    }
+    p->diags->repeating = 0;
+}

@@ -1,0 +1,355 @@
+/* Rule ("DMA Engine"): a copy is the identity on the tensor, so every live source element has a place in the destination; what only the
+ * destination has is a broadcast. The loops follow the destination's digits, cut where the source's are cut; each loop has a stride on
+ * both sides. The packet is the longest run that is contiguous on both. A digit whose live values are no whole number of loops (15 rows
+ * over 4 engines) takes several commands: one per digit of its count, as a number in the loops' radices. */
+#include "passes/dma.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HBM_CHIP_STRIDE_LOG2 = 36, COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
+
+/* One loop of a copy, in bits on both sides. */
+typedef struct copy_loop {
+    const mapping *term;
+    int64_t size, source, destination;
+} copy_loop;
+
+/* A command in the making: loops innermost first, after sorting. */
+typedef struct copy {
+    copy_loop loops[COPY_MAX_LOOPS];
+    size_t count;
+    int64_t source, destination; /* bits from the bases */
+    int64_t run_bits;            /* contiguous on both sides */
+} copy;
+
+typedef struct copy_list {
+    pass_context *context;
+    copy *items;
+    size_t count, capacity;
+    bool too_many;
+} copy_list;
+
+/* A tensor's components and the distance, in bits, of their positions in the DMA address space (docs/isa.md, dma). */
+static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space *out)
+{
+    size_t count = 0;
+    int64_t slice = p->target->dm_slice_stride_bytes * 8, cluster = slice * p->target->slices_per_cluster;
+    if (t->kind == TENSOR_HBM) {
+        out[count++] = (sequence_space){t->part[CHIP], (int64_t)8 << HBM_CHIP_STRIDE_LOG2};
+    } else {
+        out[count++] = (sequence_space){t->part[CHIP], cluster * p->target->clusters_per_chip};
+        out[count++] = (sequence_space){t->part[CLUSTER], cluster};
+        out[count++] = (sequence_space){t->part[SLICE], slice};
+    }
+    out[count++] = (sequence_space){t->part[ELEMENT], dtype_row_of(t->dtype)->bits};
+    return count;
+}
+
+/* ---- commands of one digit, and of all ---- */
+
+/* The parts of one destination digit, outermost first, and the values to walk. Value v < live is v's digits in the loops' sizes. */
+typedef struct copy_digit {
+    const sequence_part *parts;
+    size_t count;
+    int64_t live;
+    const sequence_space *spaces;
+} copy_digit;
+
+static void add_loop(const copy_digit *d, size_t i, int64_t size, copy *c)
+{
+    const sequence_part *part = &d->parts[i];
+    if (size > 1 && c->count < COPY_MAX_LOOPS)
+        c->loops[c->count++] = (copy_loop){part->term, size, part->stride, part->position * d->spaces[part->segment].stride};
+}
+
+/* Appends to `out` the copies of `base` combined with the values of the digit: with live = (x0, x1, ...) in the loops'
+ * radices, block j has the loops before j fixed at x, loop j running below x[j], and those behind it whole. */
+static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
+{
+    copy fixed = *base;
+    int64_t rest = d->live, inner = 1;
+    for (size_t i = 1; i < d->count; i++)
+        inner *= d->parts[i].size;
+    for (size_t j = 0; j < d->count && rest > 0; j++) {
+        int64_t whole = rest / inner;
+        if (whole > 0) {
+            if (out->count == COPY_MAX_COMMANDS) {
+                out->too_many = true;
+                return;
+            }
+            copy block = fixed;
+            add_loop(d, j, whole, &block);
+            for (size_t i = j + 1; i < d->count; i++)
+                add_loop(d, i, d->parts[i].size, &block);
+            ARENA_PUSH(out->context->arena, out->items, out->count, out->capacity, block);
+            fixed.source += whole * d->parts[j].stride;
+            fixed.destination += whole * d->parts[j].position * d->spaces[d->parts[j].segment].stride;
+        }
+        rest -= whole * inner;
+        if (j + 1 < d->count)
+            inner /= d->parts[j + 1].size;
+    }
+}
+
+static copy_list expand(pass_context *p, const sequence *seq, const sequence_space *destination)
+{
+    copy_list all = {.context = p};
+    copy none = {0};
+    ARENA_PUSH(p->arena, all.items, all.count, all.capacity, none);
+    for (size_t i = 0; i < seq->count;) {
+        copy_digit d = {.parts = &seq->parts[i], .live = seq->parts[i].live, .spaces = destination};
+        while (i < seq->count && seq->parts[i].digit == d.parts->digit) {
+            d.count++;
+            i++;
+        }
+        copy_list next = {.context = p};
+        for (size_t k = 0; k < all.count && !next.too_many; k++)
+            expand_digit(&next, &all.items[k], &d);
+        all = next;
+        if (all.too_many)
+            break;
+    }
+    return all;
+}
+
+/* ---- one command ---- */
+
+static int by_destination(const void *a, const void *b)
+{
+    const copy_loop *x = a, *y = b;
+    if (x->destination != y->destination)
+        return x->destination < y->destination ? -1 : 1;
+    return x->source < y->source ? -1 : x->source > y->source;
+}
+
+/* Innermost first: takes loops into the contiguous run, then merges neighbours that continue each other on both sides. */
+static void copy_merge(pass_context *p, copy *c, int64_t element_bits)
+{
+    qsort(c->loops, c->count, sizeof *c->loops, by_destination);
+    c->run_bits = element_bits;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        copy_loop l = c->loops[i], *inner = kept ? &c->loops[kept - 1] : NULL;
+        if (kept == 0 && l.source == c->run_bits && l.destination == c->run_bits) {
+            c->run_bits *= l.size;
+        } else if (inner && l.source == inner->source * inner->size && l.destination == inner->destination * inner->size) {
+            inner->term = pass_pair(p, l.term, inner->term);
+            inner->size *= l.size;
+        } else {
+            c->loops[kept++] = l;
+        }
+    }
+    c->count = kept;
+}
+
+static int64_t largest_divisor(int64_t n, int64_t limit)
+{
+    int64_t d = n < limit ? n : limit;
+    while (n % d)
+        d--;
+    return d;
+}
+
+/* Cuts the run into packets of at most 4096 bytes: multiples of 256 where possible, else of what a DM destination needs. */
+static int64_t copy_packet_bytes(const pass_context *p, const op *o, copy *c)
+{
+    enum { REQUEST_BYTES = 256 };
+    int64_t bytes = c->run_bits / 8, limit = p->target->dma_packet_max_bytes;
+    int64_t unit = o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
+    unit = bytes % REQUEST_BYTES == 0 ? REQUEST_BYTES : bytes % unit == 0 ? unit : 1;
+    int64_t packet = bytes <= limit ? bytes : unit * largest_divisor(bytes / unit, limit / unit);
+    if (bytes > packet && c->count < COPY_MAX_LOOPS) {
+        for (size_t i = c->count++; i > 0; i--)
+            c->loops[i] = c->loops[i - 1];
+        c->loops[0] = (copy_loop){mapping_identity(p->mappings), bytes / packet, packet * 8, packet * 8};
+    }
+    return packet;
+}
+
+/* Loops above the iteration limit become two; NULL, or the term of one that cannot be split. */
+static const copy_loop *copy_split_large(const pass_context *p, copy *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        copy_loop *l = &c->loops[i];
+        if (l->size <= p->target->sequencer_entry_size)
+            continue;
+        int64_t n = largest_divisor(l->size, p->target->sequencer_entry_size);
+        if (n == 1 || c->count == COPY_MAX_LOOPS)
+            return l;
+        for (size_t j = c->count++; j > i + 1; j--)
+            c->loops[j] = c->loops[j - 1];
+        c->loops[i + 1] = (copy_loop){l->term, l->size / n, l->source * n, l->destination * n};
+        l->size = n;
+    }
+    return NULL;
+}
+
+/* The first quantity that is no multiple of the 8 bytes which a DM destination needs ("DMA Engine", Alignment); NULL: none. */
+static const char *misaligned(const pass_context *p, const op *o, const copy *c, int64_t packet, int64_t *value)
+{
+    int64_t unit = p->target->dma_dm_multiple_bytes;
+    const struct { const char *name; int64_t bytes; } checks[] = {{"packet", packet},
+                                                                  {"destination address", o->out.address + c->destination / 8},
+                                                                  {"source address", o->input->out.address + c->source / 8}};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (checks[i].bytes % unit) {
+            *value = checks[i].bytes;
+            return checks[i].name;
+        }
+    for (size_t i = 0; i < c->count; i++)
+        if (c->loops[i].destination % (8 * unit)) {
+            *value = c->loops[i].destination / 8;
+            return "destination stride";
+        }
+    return NULL;
+}
+
+/* A run of a single element is allowed with a warning, since public kernels do it; anything else is an error. */
+static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
+{
+    int64_t value = 0, unit = p->target->dma_dm_multiple_bytes;
+    const char *what = o->kind == IR_TO_DM ? misaligned(p, o, c, packet, &value) : NULL;
+    *granular = what != NULL;
+    if (!what)
+        return true;
+    if (c->run_bits == dtype_row_of(o->out.dtype)->bits) {
+        if (!*warned) {
+            diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
+                               "source and destination have only %lld byte%s in common runs: the transfer goes element by element", (long long)packet,
+                               packet == 1 ? "" : "s");
+            diag_help(p->diags, d, "keep the innermost axis the same on both sides");
+        }
+        *warned = true;
+        return true;
+    }
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "DMA %s of %lld bytes is not a multiple of %lld bytes, which a DM destination needs", what,
+                          (long long)value, (long long)unit);
+    if (strstr(what, "address"))
+        diag_help(p->diags, d, "place the tensor at a multiple of %lld", (long long)unit);
+    else
+        diag_help(p->diags, d, "pad the innermost axis on both sides to a multiple of %lld elements", (long long)elements_of(o->out.dtype, unit));
+    return false;
+}
+
+static bool whole_bytes(const copy *c)
+{
+    bool whole = c->run_bits % 8 == 0 && c->source % 8 == 0 && c->destination % 8 == 0;
+    for (size_t i = 0; i < c->count; i++)
+        whole = whole && c->loops[i].source % 8 == 0 && c->loops[i].destination % 8 == 0;
+    return whole;
+}
+
+/* Appends the loops as commands at *end and returns the new end; loops beyond the table's entries are unrolled, outermost first. */
+static dma_config **copy_commands(pass_context *p, const copy *c, size_t count, dma_config like, dma_config **end)
+{
+    if (count > SEQUENCER_MAX_ENTRIES) {
+        const copy_loop *l = &c->loops[count - 1];
+        for (int64_t i = 0; i < l->size; i++) {
+            end = copy_commands(p, c, count - 1, like, end);
+            like.source_base += l->source / 8;
+            like.destination_base += l->destination / 8;
+        }
+        return end;
+    }
+    dma_config *d = ARENA_NEW(p->arena, dma_config);
+    *d = like;
+    sequencer_config *s = &d->sequencer;
+    *s = (sequencer_config){.unit = "byte", .access = "copy", .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
+    for (size_t i = count; i-- > 0;)
+        s->entries[s->count++] = (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8};
+    if (s->count == 0)
+        s->entries[s->count++] = (sequencer_entry){.term = mapping_identity(p->mappings), .size = 1};
+    *end = d;
+    return &d->next;
+}
+
+static int64_t unrolled(const copy *c)
+{
+    int64_t commands = 1;
+    for (size_t i = SEQUENCER_MAX_ENTRIES; i < c->count && commands <= COPY_MAX_COMMANDS; i++)
+        commands *= c->loops[i].size;
+    return commands;
+}
+
+/* ---- the whole copy ---- */
+
+static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *from, size_t from_count, const sequence_space *to, size_t to_count)
+{
+    sequence whole;
+    bool found = sequence_derive_spaces(p->mappings, to, to_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
+    const char *reason = found ? NULL : sequence_reason(p, &whole);
+    for (size_t i = 0; found && i < whole.count && !reason; i++)
+        if (whole.parts[i].stride == 0)
+            reason = arena_printf(p->arena, "`%s` has no place in it", mapping_text(whole.parts[i].term, p->arena));
+    if (!reason)
+        return true;
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_COVER, "the destination does not hold all of the source: %s", reason);
+    diag_help(p->diags, d, "declare the destination with every axis of the source; a part is moved through a tile");
+    return false;
+}
+
+/* Is the innermost padding of this view what a tile left out? */
+static bool ends_in_tile(const op *o)
+{
+    const mapping *m = o->guard;
+    return m && m->count > 0 && m->factors[m->count - 1].pad == PAD_BOTTOM;
+}
+
+static void copy_one(pass_context *p, kernel *k, op *o)
+{
+    sequence_space from[COPY_SPACES], to[COPY_SPACES];
+    size_t from_count = dma_spaces(p, &o->input->out, from), to_count = dma_spaces(p, &o->out, to);
+    if (!covers_source(p, k, o, from, from_count, to, to_count))
+        return;
+    sequence seq;
+    /* A DM destination wants whole units of 8 bytes: padding that both sides share goes with the data. Behind a tile other data follows. */
+    bool tiles = ends_in_tile(o->input) || (o->into && ends_in_tile(o->into));
+    sequence_access access = o->kind == IR_TO_DM && !tiles ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
+    if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(&seq), "no DMA loops copy this: %s", sequence_reason(p, &seq));
+        diag_help(p->diags, d, "cut the axes at common divisors on both sides");
+        return;
+    }
+    copy_list all = expand(p, &seq, to);
+    dma_config **end = &o->dma;
+    int64_t commands = 0;
+    bool warned = false, granular;
+    for (size_t i = 0; i < all.count && !all.too_many; i++) {
+        copy *c = &all.items[i];
+        copy_merge(p, c, dtype_row_of(o->out.dtype)->bits);
+        if (!whole_bytes(c)) {
+            diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "the copy would have to cut bytes: %s elements have %u bits",
+                                  dtype_row_of(o->out.dtype)->name, dtype_row_of(o->out.dtype)->bits);
+            diag_help(p->diags, d, "keep the innermost axis, with an even number of elements, the same on both sides");
+            return;
+        }
+        int64_t packet = copy_packet_bytes(p, o, c);
+        if (!copy_aligned(p, k, o, c, packet, &granular, &warned))
+            return;
+        const copy_loop *large = copy_split_large(p, c);
+        if (large) {
+            diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it",
+                        mapping_text(large->term, p->arena), (long long)large->size, (long long)p->target->sequencer_entry_size);
+            diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)p->target->sequencer_entry_size);
+            return;
+        }
+        commands += unrolled(c);
+        all.too_many = commands > COPY_MAX_COMMANDS;
+        dma_config like = {.source_base = o->input->out.address + c->source / 8, .destination_base = o->out.address + c->destination / 8,
+                           .packet_bytes = packet, .granular = granular};
+        if (!all.too_many)
+            end = copy_commands(p, c, c->count, like, end);
+    }
+    if (all.too_many) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "the copy would take more than %d DMA commands of %lld entries", COPY_MAX_COMMANDS,
+                              (long long)p->target->sequencer_entries);
+        diag_help(p->diags, d, "keep neighbouring digits together on both sides");
+    }
+}
+
+void pass_dma(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_TO_DM, copy_one);
+    pass_each(p, k, IR_TO_HBM, copy_one);
+}

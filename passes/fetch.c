@@ -1,0 +1,114 @@
+/* Rule ("Fetch Engine"): the loops read DM in the order of [Time, Packet]. One access (fetch_size) may neither split over two packets
+ * nor leave a run of addresses, so it is the largest allowed size that divides both. */
+#include "passes/fetch.h"
+
+/* Conversions of the fetch path ("Fetch Engine", Type Casting, RNGD). */
+static bool fetch_converts(dtype from, dtype to)
+{
+    static const dtype pairs[][2] = {{DTYPE_I4, DTYPE_I32},     {DTYPE_I8, DTYPE_I32},     {DTYPE_I16, DTYPE_I32},
+                                     {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_F32}, {DTYPE_BF16, DTYPE_F32},
+                                     {DTYPE_F32, DTYPE_BF16}};
+    if (from == to)
+        return true;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i][0] == from && pairs[i][1] == to)
+            return true;
+    return false;
+}
+
+/* The largest allowed access in bytes of the stored type; 0: none. Rule: it divides the packet and the run, and what it
+ * becomes after a conversion fits one flit. The sub context reads 8 bytes at a time, 4 for i4 to i32. */
+static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t packet_bits, int64_t run_bits)
+{
+    dtype from = o->input->out.dtype, to = o->out.dtype;
+    int64_t ratio = dtype_row_of(to)->bits / dtype_row_of(from)->bits;
+    int64_t common = pass_gcd(packet_bits, run_bits);
+    int64_t only = from == DTYPE_I4 && to == DTYPE_I32 ? 4 : p->target->fetch_access_sub_bytes;
+    for (int64_t bytes = p->target->fetch_access_max_bytes; bytes >= 1; bytes /= 2)
+        if (common % (8 * bytes) == 0 && bytes * (ratio ? ratio : 1) <= p->target->flit_bytes &&
+            (o->context != CONTEXT_SUB || bytes == only))
+            return bytes;
+    return 0;
+}
+
+/* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
+static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, const tensor *dm)
+{
+    int64_t lowest, highest, bits = dtype_row_of(dm->dtype)->bits;
+    sequence_reach(seq, &lowest, &highest);
+    int64_t end = dm->address + (highest * bits + bits + 7) / 8;
+    if (end <= p->target->dm_bytes_per_slice)
+        return;
+    diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes",
+                          (long long)end, (long long)p->target->dm_bytes_per_slice);
+    diag_help(p->diags, d, "place the tensor lower, or pad the packet less");
+}
+
+/* One read returns adjacent bytes, so types of less than a byte may only begin on one: neither loops outside the run nor a
+ * repeated element may step through a byte. */
+static bool begins_on_bytes(const sequence *seq, int64_t bits)
+{
+    int64_t run = sequence_run(seq), inside = 1;
+    for (size_t i = seq->count; i-- > 0 && bits < 8;) {
+        bool repeated = inside == 1 && seq->parts[i].stride == 0 && seq->parts[i].size > 1;
+        if (repeated || (inside >= run && seq->parts[i].stride * bits % 8))
+            return false;
+        inside *= seq->parts[i].size;
+    }
+    return true;
+}
+
+static void fetch_one(pass_context *p, kernel *k, op *o)
+{
+    const tensor *dm = &o->input->out, *out = &o->out;
+    const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
+    if (!fetch_converts(dm->dtype, out->dtype)) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s",
+                              dtype_row_of(dm->dtype)->name, dtype_row_of(out->dtype)->name);
+        diag_help(p->diags, d, "i4, i8 and i16 convert to i32; f8e4m3, f8e5m2 and bf16 to f32; f32 to bf16");
+        return;
+    }
+    int64_t out_bits, multiple = p->target->fetch_packet_multiple_bytes, bits = dtype_row_of(dm->dtype)->bits;
+    if (__builtin_mul_overflow(packet->size, (int64_t)dtype_row_of(out->dtype)->bits, &out_bits) || out_bits % (8 * multiple)) {
+        int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %lld%s bytes",
+                              (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
+        diag_help(p->diags, d, "pad to %lld: %s", (long long)elements, pass_text(p, pass_pad(p, packet, elements)));
+        return;
+    }
+    sequence seq;
+    bool ok = sequence_derive_beside(p->mappings, buffer, pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
+    int64_t run = sequence_run(&seq);
+    bool on_bytes = begins_on_bytes(&seq, bits);
+    if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
+        diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &seq));
+        sequence_explain(p, d, &seq, buffer, time, packet);
+        return;
+    }
+    check_reach(p, k, o, &seq, dm);
+    int64_t access = on_bytes ? fetch_access_bytes(p, o, packet->size * bits, run * bits) : 0;
+    if (!on_bytes && !o->bad) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "the walk over %s elements would begin a read inside a byte", dtype_row_of(dm->dtype)->name);
+        diag_note(p->diags, d, SRC_NOWHERE, "entries (size : stride in elements) of %s over %s", pass_text(p, pass_pair(p, time, packet)), pass_text(p, buffer));
+        diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
+        return;
+    }
+    if (access == 0 && !o->bad) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE,
+                              "no fetch_size of the %s context divides the packet of %lld bytes and the run of %lld%s bytes",
+                              context_name(o->context), (long long)(packet->size * bits / 8), (long long)(run * bits / 8),
+                              run * bits % 8 ? ".5" : "");
+        diag_help(p->diags, d, "keep at least %s together in DM and in the packet",
+                  o->context == CONTEXT_SUB ? "8 bytes" : "one byte");
+        return;
+    }
+    o->sequencer = ARENA_NEW(p->arena, sequencer_config);
+    *o->sequencer = (sequencer_config){.memory = "dm", .access = "read", .unit = "element", .base = dm->address,
+                                       .packet = packet->size, .access_bytes = access, .contiguous_bytes = run * bits / 8};
+    sequencer_config_fill(o->sequencer, &seq, 1);
+}
+
+void pass_fetch(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_FETCH, fetch_one);
+}

@@ -1,0 +1,133 @@
+/* Rule ("Reducer", dead lanes): a product whose position in the computation mapping is dead adds nothing to the result,
+ * whatever bytes the padding holds. A position is dead when one of its digits is, or when the digits of an axis add up
+ * to the axis's size. Only sums need the rule: a dead position of a kept digit is a dead result. So there is one mask
+ * per summed factor with padding, and one per axis that has a summed digit and can overshoot. */
+#include "passes/mask.h"
+
+/* The counters of docs/isa.md, mask. */
+enum { COUNTER_STEP, COUNTER_LANE, COUNTER_SLICE, COUNTER_CLUSTER, COUNTER_CHIP, COUNTER_NONE };
+
+/* A digit of the computation mapping. */
+typedef struct digit {
+    const factor *factor;
+    int counter;
+    int64_t position; /* of the counter at which the digit starts */
+    bool summed;
+} digit;
+
+typedef struct masking {
+    pass_context *context;
+    const op *align, *contract, *accumulate; /* accumulate: NULL when the kernel ends behind contract */
+    digit digits[64];
+    size_t count;
+} masking;
+
+/* Does the factor at these positions of time overlap a summed loop? */
+static bool time_is_summed(const op *accumulate, int64_t position, int64_t extent)
+{
+    if (!accumulate)
+        return false;
+    const accumulate_config *a = accumulate->accumulate;
+    int64_t low = 1;
+    for (uint32_t i = a->count; i-- > 0;) {
+        int64_t high = low * a->loops[i].size;
+        if (a->loops[i].reduced && position < high && low < position * extent)
+            return true;
+        low = high;
+    }
+    return false;
+}
+
+static void add_digits(masking *m, const mapping *part, int counter)
+{
+    int64_t position = 1, reach = (int64_t)1 << m->contract->contract->tree_depth;
+    for (size_t i = part->count; i-- > 0 && m->count < 64;) {
+        const factor *f = &part->factors[i];
+        bool summed = counter == COUNTER_LANE   ? position < reach
+                      : counter == COUNTER_STEP ? time_is_summed(m->accumulate, position, f->extent)
+                                                : false;
+        m->digits[m->count++] = (digit){f, counter, position, summed};
+        position *= f->extent;
+    }
+}
+
+static lane_mask *new_mask(masking *m, int64_t limit)
+{
+    lane_mask *mask = ARENA_NEW(m->context->arena, lane_mask);
+    mask->limit = limit;
+    mask->next = m->contract->contract->masks;
+    m->contract->contract->masks = mask;
+    return mask;
+}
+
+static void add_term(lane_mask *mask, const digit *d, int64_t weight)
+{
+    if (mask->count < MASK_MAX_TERMS)
+        mask->terms[mask->count++] = (mask_term){d->counter, d->position, d->factor->extent, weight};
+}
+
+/* Masks of one axis, at its first digit; false when a Row digit would have to take part. */
+static bool mask_axis(masking *m, size_t first)
+{
+    const axis *a = m->digits[first].factor->axis;
+    int64_t reach = 0;
+    bool summed = false, row = false;
+    for (size_t i = 0; i < m->count; i++) {
+        const digit *d = &m->digits[i];
+        if (d->factor->axis != a)
+            continue;
+        if (i < first)
+            return true;
+        summed = summed || d->summed;
+        row = row || (d->counter == COUNTER_NONE && d->factor->live > 1);
+        if (reach < a->size)
+            reach += (d->factor->live - 1) * d->factor->weight;
+    }
+    if (!summed || reach < a->size)
+        return true;
+    if (row)
+        return false;
+    lane_mask *mask = new_mask(m, a->size);
+    for (size_t i = 0; i < m->count; i++)
+        if (m->digits[i].factor->axis == a)
+            add_term(mask, &m->digits[i], m->digits[i].factor->weight);
+    return true;
+}
+
+static void mask_one(pass_context *p, kernel *k, op *o)
+{
+    masking m = {.context = p, .align = o->input, .contract = o};
+    for (size_t i = 0; i < k->op_count; i++)
+        if (k->ops[i]->kind == IR_ACCUMULATE && k->ops[i]->input == o)
+            m.accumulate = k->ops[i];
+    if (o->input->kind != IR_ALIGN || (m.accumulate && m.accumulate->bad))
+        return;
+    const tensor *t = &o->input->out;
+    add_digits(&m, t->part[TIME], COUNTER_STEP);
+    add_digits(&m, t->part[PACKET], COUNTER_LANE);
+    add_digits(&m, t->part[ROW], COUNTER_NONE);
+    add_digits(&m, t->part[SLICE], COUNTER_SLICE);
+    add_digits(&m, t->part[CLUSTER], COUNTER_CLUSTER);
+    add_digits(&m, t->part[CHIP], COUNTER_CHIP);
+    for (size_t i = 0; i < m.count; i++) {
+        const digit *d = &m.digits[i];
+        if (d->summed && d->factor->live < d->factor->extent)
+            add_term(new_mask(&m, d->factor->live), d, 1);
+        if (d->summed && d->factor->kind == FACTOR_COMPOSITE && !mapping_is_full(d->factor->inner)) {
+            diag *e = pass_refuse(p, k, o, PACKET, E_MASK, "padding inside `%s` cannot be left out of the sum",
+                                  mapping_text(mapping_of_factor(p->mappings, d->factor), p->arena));
+            diag_help(p->diags, e, "pad the outermost axis of the group instead of an inner one");
+        }
+        if (d->factor->axis && !mask_axis(&m, i)) {
+            diag *e = pass_refuse(p, k, o, PACKET, E_MASK,
+                                  "axis %s is summed, ends inside a Row, and the Reducer cannot leave lanes out Row by Row",
+                                  d->factor->axis->name);
+            diag_help(p->diags, e, "let whole Rows hold %s: choose Row so that the axis ends with one", d->factor->axis->name);
+        }
+    }
+}
+
+void pass_mask(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_CONTRACT, mask_one);
+}

@@ -1,0 +1,232 @@
+#include "passes/pass.h"
+
+#include <stdarg.h>
+
+void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
+{
+    for (size_t i = 0; i < k->op_count; i++) {
+        op *o = k->ops[i];
+        if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->into && o->into->bad))
+            o->bad = true;
+        p->diags->repeating = o->repeated;
+        if (o->kind == kind && !o->bad)
+            visit(p, k, o);
+    }
+    p->diags->repeating = 0;
+}
+
+src_range op_part_range(const op *o, component part)
+{
+    return part < MAPPING_COMPONENTS && o->parts[part].file >= 0 ? o->parts[part] : o->range;
+}
+
+diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(p->arena, format, args);
+    va_end(args);
+    o->bad = true;
+    k->bad = true;
+    return diag_add(p->diags, id, op_part_range(o, part), "%s", text);
+}
+
+const char *pass_text(pass_context *p, const mapping *m)
+{
+    return m ? arena_printf(p->arena, "m![%s]", mapping_text(m, p->arena)) : "a mapping of more than 2^62 positions";
+}
+
+int64_t pass_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+int64_t elements_of(dtype t, int64_t bytes)
+{
+    return bytes * 8 / dtype_row_of(t)->bits;
+}
+
+const mapping *pass_outer(pass_context *p, const mapping *m, int64_t n)
+{
+    const mapping *out = NULL;
+    return mapping_stride(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
+}
+
+const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n)
+{
+    const mapping *out = NULL;
+    return mapping_modulo(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
+}
+
+const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *inner)
+{
+    const mapping *out = NULL;
+    return mapping_pair(p->mappings, outer, inner, &out) == MAPPING_OK ? out : NULL;
+}
+
+const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n)
+{
+    const mapping *out = NULL;
+    return mapping_pad(p->mappings, m, n, PAD_TOP, &out) == MAPPING_OK ? out : NULL;
+}
+
+const mapping *pass_beside(pass_context *p, const tensor *t)
+{
+    const mapping *all = mapping_identity(p->mappings);
+    for (component c = CHIP; c <= ROW && all; c++)
+        if (t->part[c])
+            all = pass_pair(p, all, t->part[c]);
+    return all;
+}
+
+/* ---- sequences in configurations and in words ---- */
+
+sequence_limits sequencer_limits(const target *t, int64_t scale)
+{
+    return (sequence_limits){.entries = t->sequencer_entries,
+                             .entry_size = t->sequencer_entry_size,
+                             .stride_min = t->sequencer_stride_min,
+                             .stride_max = t->sequencer_stride_max,
+                             .scale = scale};
+}
+
+void sequencer_config_fill(sequencer_config *config, const sequence *seq, int64_t scale)
+{
+    config->count = (uint32_t)seq->count;
+    for (size_t i = 0; i < seq->count; i++)
+        config->entries[i] = (sequencer_entry){
+            .term = seq->parts[i].term, .size = seq->parts[i].size, .stride = seq->parts[i].stride * scale};
+}
+
+diag_id sequence_id(const sequence *seq)
+{
+    static const diag_id ids[] = {
+        [SEQUENCE_INSUFFICIENT] = E_SEQ_INSUFFICIENT, [SEQUENCE_INCOMPATIBLE] = E_SEQ_INCOMPATIBLE,
+        [SEQUENCE_TWICE] = E_SEQ_TWICE,               [SEQUENCE_PADDING] = E_SEQ_PAD,
+        [SEQUENCE_BROADCAST] = E_SEQ_WRITE_BCAST,     [SEQUENCE_UNWRITTEN] = E_SEQ_UNWRITTEN,
+        [SEQUENCE_OUTSIDE] = E_SEQ_WRITE_OOB,         [SEQUENCE_ENTRIES] = E_SEQ_ENTRIES,
+        [SEQUENCE_ENTRY_SIZE] = E_SEQ_ITER,           [SEQUENCE_STRIDE] = E_SEQ_STRIDE,
+        [SEQUENCE_WINDOW_WRITE] = E_SEQ_WINDOW,       [SEQUENCE_WINDOW_TERMS] = E_SEQ_WINDOW,
+        [SEQUENCE_WINDOW_SHARED] = E_SEQ_WINDOW,      [SEQUENCE_WINDOW_MISSING] = E_SEQ_WINDOW,
+    };
+    return ids[seq->failure];
+}
+
+static const char *sequence_table(pass_context *p, const sequence *seq)
+{
+    strbuf s;
+    strbuf_init(&s, p->arena);
+    for (size_t i = 0; i < seq->count; i++) {
+        strbuf_printf(&s, "%s", i ? ", " : "");
+        mapping_print(seq->parts[i].term, &s);
+        strbuf_printf(&s, " %lld : %lld", (long long)seq->parts[i].size, (long long)seq->parts[i].stride);
+    }
+    return seq->count ? s.text : "none";
+}
+
+const char *sequence_reason(pass_context *p, const sequence *seq)
+{
+    const char *term = seq->term ? mapping_text(seq->term, p->arena) : "";
+    const char *name = seq->axis ? seq->axis->name : "";
+    long long measure = seq->measure, limit = seq->limit;
+    switch (seq->failure) {
+    case SEQUENCE_INSUFFICIENT:
+        return arena_printf(p->arena, "insufficient input: the stream asks for `%s`, but the buffer does not store that "
+                                      "digit of axis %s", term, name);
+    case SEQUENCE_INCOMPATIBLE:
+        return arena_printf(p->arena, "incompatible shapes: `%s` cuts axis %s where the buffer's digits do not", term, name);
+    case SEQUENCE_TWICE:
+        return arena_printf(p->arena, "axis %s is used twice: `%s` counts through a digit that another term counts through",
+                            name, term);
+    case SEQUENCE_PADDING:
+        return arena_printf(p->arena, "the padding of `%s` cannot be expressed as a loop", term);
+    case SEQUENCE_BROADCAST:
+        return arena_printf(p->arena, "`%s` of the stream has no place in the destination: one cell would receive several "
+                                      "values", term);
+    case SEQUENCE_UNWRITTEN:
+        return arena_printf(p->arena, "`%s` of the destination is not written completely", term);
+    case SEQUENCE_OUTSIDE:
+        return arena_printf(p->arena, "padding of the stream would be written over live cells or outside the tensor, at `%s`",
+                            term);
+    case SEQUENCE_ENTRIES:
+        return arena_printf(p->arena, "the walk needs %lld sequencer entries after merging, the table has %lld", measure, limit);
+    case SEQUENCE_ENTRY_SIZE:
+        return arena_printf(p->arena, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it", term,
+                            measure, limit);
+    case SEQUENCE_STRIDE:
+        return arena_printf(p->arena, "`%s` needs a stride of %lld elements, beyond the signed 32-bit field", term, measure);
+    case SEQUENCE_WINDOW_WRITE:
+        return arena_printf(p->arena, "`%s` would be written through the window `%s`, whose places several indices share", term, name);
+    case SEQUENCE_WINDOW_TERMS:
+        return arena_printf(p->arena, "the window `%s` is read by some of its terms, but `%s` is not among them", name, term);
+    case SEQUENCE_WINDOW_SHARED:
+        return arena_printf(p->arena, "`%s` selects a place of the window `%s` and of another part of the buffer at once", term, name);
+    case SEQUENCE_WINDOW_MISSING:
+        return arena_printf(p->arena, "the buffer has the terms of the window `%s`, but not the window", name);
+    case SEQUENCE_OK:
+        break;
+    }
+    return "no reason";
+}
+
+/* Why neighbours did not merge, for a table that is too long. */
+static void explain_merging(pass_context *p, diag *d, const sequence *seq)
+{
+    for (size_t i = 0; i + 1 < seq->count; i++) {
+        const sequence_part *o = &seq->parts[i], *f = &seq->parts[i + 1];
+        diag_note(p->diags, d, SRC_NOWHERE, "`%s` and `%s` do not merge: %lld is not %lld x %lld",
+                  mapping_text(o->term, p->arena), mapping_text(f->term, p->arena), (long long)o->stride,
+                  (long long)f->size, (long long)f->stride);
+    }
+}
+
+void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
+                      const mapping *packet)
+{
+    diag_note(p->diags, d, SRC_NOWHERE, "buffer %s; stream time %s, packet %s", pass_text(p, buffer), pass_text(p, time),
+              pass_text(p, packet));
+    diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term, size : stride in elements, outermost first): %s",
+              sequence_table(p, seq));
+    const char *name = seq->axis ? seq->axis->name : "";
+    switch (seq->failure) {
+    case SEQUENCE_INSUFFICIENT:
+        diag_help(p->diags, d, "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended "
+                               "broadcast", name);
+        break;
+    case SEQUENCE_INCOMPATIBLE:
+        diag_help(p->diags, d, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
+        break;
+    case SEQUENCE_TWICE:
+        diag_help(p->diags, d, "let each digit of `%s` occur once in the stream", name);
+        break;
+    case SEQUENCE_ENTRIES:
+        explain_merging(p, d, seq);
+        diag_help(p->diags, d, "stream neighbouring digits in the buffer's own order, so that they merge");
+        break;
+    case SEQUENCE_ENTRY_SIZE:
+        diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)seq->limit);
+        break;
+    case SEQUENCE_UNWRITTEN:
+    case SEQUENCE_BROADCAST:
+    case SEQUENCE_OUTSIDE:
+        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding");
+        break;
+    case SEQUENCE_PADDING:
+        diag_help(p->diags, d, "pad the outermost axis of the group instead of the group");
+        break;
+    case SEQUENCE_WINDOW_WRITE:
+    case SEQUENCE_WINDOW_MISSING:
+        diag_help(p->diags, d, "move the window as it is: name `%s` on both sides", name);
+        break;
+    case SEQUENCE_WINDOW_TERMS:
+        diag_help(p->diags, d, "name every term of `%s` in the stream, or `%s` itself", name, name);
+        break;
+    default:
+        break;
+    }
+}

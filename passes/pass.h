@@ -1,0 +1,67 @@
+/* What every pass gets, and how it refuses.
+ *
+ * The one idea: a pass reads the tensors of one kind of operation, writes that operation's configuration, and
+ * when the operation is not legal says so once and marks it bad; whatever uses a bad operation is bad without
+ * another word, so that no message is a consequence of another. */
+#ifndef VISA_PASSES_PASS_H
+#define VISA_PASSES_PASS_H
+
+#include "ir/kernel.h"
+#include "ir/sequence.h"
+
+typedef struct pass_context {
+    mapping_context *mappings;
+    arena *arena;
+    const target *target;
+    diag_list *diags;
+} pass_context;
+
+typedef struct pass {
+    const char *name, *summary;
+    void (*run)(pass_context *p, kernel *k);
+} pass;
+
+/* The passes in order, ended by a row without a name (passes/pipeline.c). */
+extern const pass pipeline[];
+
+/* Runs them all over every kernel. `after` (may be NULL) is called behind each pass. */
+void pipeline_run(pass_context *p, module *m, void (*after)(void *user, const pass *done, const module *m), void *user);
+
+/* Calls `visit` for every operation of that kind that is still good. */
+void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *));
+
+/* Refuses an operation: the range is that of the written mapping of `part` where there is one, else the method's
+ * name. `part` may be MAPPING_COMPONENTS for "no component". Never NULL. */
+diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* The same range rule, for warnings. */
+src_range op_part_range(const op *o, component part);
+
+/* "m![K # 32]" */
+const char *pass_text(pass_context *p, const mapping *m);
+
+int64_t pass_gcd(int64_t a, int64_t b);
+/* Elements of `bytes` bytes of a type. */
+int64_t elements_of(dtype t, int64_t bytes);
+
+/* Splits or pairs where the sizes are known to allow it; NULL when they do not. */
+const mapping *pass_outer(pass_context *p, const mapping *m, int64_t n); /* m / n */
+const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n); /* m % n */
+const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *inner);
+const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n);
+
+/* Chip, Cluster, Slice and Row of a tensor: what names axes beside a unit's own share. */
+const mapping *pass_beside(pass_context *p, const tensor *t);
+
+/* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic. */
+void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
+                      const mapping *packet);
+/* The diagnostic of a failure. */
+diag_id sequence_id(const sequence *seq);
+/* One sentence for the failure: "the buffer stores no digit A / 4". */
+const char *sequence_reason(pass_context *p, const sequence *seq);
+/* Copies the parts of a fitted sequence into a table; strides are multiplied by `scale`. */
+void sequencer_config_fill(sequencer_config *config, const sequence *seq, int64_t scale);
+sequence_limits sequencer_limits(const target *t, int64_t scale);
+
+#endif

@@ -1,0 +1,47 @@
+/* The order of the passes: read this table for the shape of the compiler. */
+#include "passes/pass.h"
+
+#include "passes/accumulate.h"
+#include "passes/allocate.h"
+#include "passes/cast.h"
+#include "passes/collect.h"
+#include "passes/contract.h"
+#include "passes/coverage.h"
+#include "passes/dma.h"
+#include "passes/commit.h"
+#include "passes/einsum.h"
+#include "passes/fetch.h"
+#include "passes/mask.h"
+#include "passes/stream_adapter.h"
+#include "passes/trf_sequencer.h"
+#include "passes/trf_store.h"
+#include "passes/verify.h"
+
+const pass pipeline[] = {
+    {"allocate", "addresses of ports; capacities; overlap of live DM tensors; TRF halves", pass_allocate},
+    {"verify", "sizes that must match the machine; operand types; what flows through unchanged", pass_verify},
+    {"dma", "loops of copies, packets", pass_dma},
+    {"fetch", "loops that read DM, fetch_size", pass_fetch},
+    {"collect", "packets into flits", pass_collect},
+    {"trf_store", "Rows, capacity and the short command of to_trf", pass_trf_store},
+    {"stream_adapter", "collect_flits, Row broadcast, tiling", pass_stream_adapter},
+    {"trf_sequencer", "reg_read_size and the TRF loops", pass_trf_sequencer},
+    {"contract", "tree depth, columns, lanes that count", pass_contract},
+    {"accumulate", "kept and summed time, slots, output order", pass_accumulate},
+    {"mask", "lanes that are padding and must not count", pass_mask},
+    {"cast", "narrowing", pass_cast},
+    {"commit", "loops that write DM, commit_in_size, commit_size", pass_commit},
+    {"coverage", "memory written in parts: each element once, and before it is read", pass_coverage},
+    {"einsum", "what the kernel computes, over axis digits", pass_einsum},
+    {0},
+};
+
+void pipeline_run(pass_context *p, module *m, void (*after)(void *user, const pass *done, const module *m), void *user)
+{
+    for (const pass *step = pipeline; step->name; step++) {
+        for (size_t i = 0; i < m->count; i++)
+            step->run(p, m->kernels[i]);
+        if (after)
+            after(user, step, m);
+    }
+}

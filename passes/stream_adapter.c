@@ -1,0 +1,161 @@
+/* Rule ("Stream Adapter", Conceptual Operation): the inner 32 bytes of OutPacket are the stream's Packet; what lies outside them
+ * is either padding (collect_flits = 1) or the innermost part of Time, of size 2 (collect_flits = 2). What is left of Time is the
+ * outer part of OutTime; the inner rest of OutTime, the tiling axes, repeats each packet and must come from the TRF. */
+#include "passes/stream_adapter.h"
+
+/* Does any digit of `a` count through a digit of `b`? */
+static const axis *shared_digit(const mapping *a, const mapping *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        for (size_t j = 0; j < b->count; j++) {
+            const factor *x = &a->factors[i], *y = &b->factors[j];
+            if (x->axis && x->axis == y->axis && x->weight < y->weight * y->live && y->weight < x->weight * x->live)
+                return x->axis;
+        }
+    return NULL;
+}
+
+/* Which of the published rules does this OutTime break? `time` is what the stream's Time leaves for it. */
+static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
+{
+    const mapping *out = o->out.part[TIME];
+    sequence seq;
+    const char *rule = "`align`: Time does not divide OutTime";
+    diag_id id = E_ALIGN_TIME;
+    bool found = sequence_derive(p->mappings, out, time, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
+    for (size_t i = 0; i < seq.count && found; i++)
+        found = seq.parts[i].stride != 0 || seq.parts[i].live == 1;
+    if (found) {
+        rule = "tiling axes must be innermost in OutTime";
+        id = E_ALIGN_TILING;
+        for (size_t i = 0; i + 1 < seq.count; i++)
+            if (seq.parts[i].stride < seq.parts[i + 1].stride) {
+                rule = "the axes of Time stand in another order in OutTime";
+                id = E_ALIGN_ORDER;
+            }
+    }
+    diag *d = pass_refuse(p, k, o, TIME, id, "%s: Time left for OutTime is %s, OutTime is %s", rule, pass_text(p, time), pass_text(p, out));
+    diag_help(p->diags, d, "OutTime is %s, with tiling axes of the TRF tensor behind it", pass_text(p, time));
+    return d;
+}
+
+/* Splits Time into what the packet takes and what stays: *packed is the flit digit (size 1 or 2). */
+static const mapping *collected_time(pass_context *p, kernel *k, op *o, const mapping **packed)
+{
+    const tensor *in = &o->input->out;
+    int64_t half = elements_of(in->dtype, p->target->flit_bytes);
+    const mapping *out = o->out.part[PACKET], *time = in->part[TIME];
+    const mapping *inner = pass_inner(p, out, half), *outer = pass_outer(p, out, half);
+    if (!mapping_equal(p->mappings, inner, in->part[PACKET])) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET, "`align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s",
+                              pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
+        diag_help(p->diags, d, "one flit per packet: OutPacket %s; two: the innermost axis of Time in front of %s",
+                  pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)), mapping_text(in->part[PACKET], p->arena));
+        return NULL;
+    }
+    *packed = mapping_strip_padding(p->mappings, outer);
+    const mapping *flits = time->size % (*packed)->size == 0 ? pass_inner(p, time, (*packed)->size) : NULL;
+    if (!flits || !mapping_equal(p->mappings, flits, *packed)) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
+                              "`align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s", pass_text(p, out),
+                              pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
+        diag_help(p->diags, d, "to use one flit per packet, write OutPacket %s", pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
+        return NULL;
+    }
+    return pass_outer(p, time, (*packed)->size);
+}
+
+/* Everything that the TRF tensor stores must be asked for, and Row axes only come from it. */
+static bool check_operands(pass_context *p, kernel *k, op *o)
+{
+    const tensor *in = &o->input->out, *trf = &o->weights->out, *out = &o->out;
+    if (in->dtype != trf->dtype) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ALIGN_TYPE, "the stream has %s elements, the TRF tensor %s",
+                              dtype_row_of(in->dtype)->name, dtype_row_of(trf->dtype)->name);
+        diag_help(p->diags, d, "store the weights as %s", dtype_row_of(in->dtype)->name);
+        return false;
+    }
+    for (component c = CHIP; c <= SLICE; c++)
+        if (!mapping_equal(p->mappings, in->part[c], trf->part[c])) {
+            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s of the stream is %s, of the TRF tensor %s", component_parameter(c),
+                                  pass_text(p, in->part[c]), pass_text(p, trf->part[c]));
+            diag_help(p->diags, d, "store the weights where the stream runs; only DMA moves data between slices");
+            return false;
+        }
+    const mapping *computation = pass_pair(p, out->part[TIME], out->part[PACKET]);
+    const axis *shared = computation ? shared_digit(trf->part[ROW], computation) : NULL;
+    if (shared) {
+        diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
+        diag_help(p->diags, d, "every Row sees the whole stream: leave %s to the TRF tensor", shared->name);
+        return false;
+    }
+    sequence seq;
+    bool used = computation && sequence_derive(p->mappings, computation, trf->part[ELEMENT], mapping_identity(p->mappings), SEQUENCE_COPY, &seq);
+    const mapping *missing = used ? NULL : computation ? seq.term : trf->part[ELEMENT];
+    for (size_t i = 0; used && i < seq.count && !missing; i++)
+        if (seq.parts[i].live > 1 && seq.parts[i].stride == 0)
+            missing = seq.parts[i].term;
+    if (!used || missing) {
+        diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_UNUSED, "the TRF tensor stores `%s`, which neither OutTime nor OutPacket asks for",
+                              missing ? mapping_text(missing, p->arena) : "its Element");
+        diag_help(p->diags, d, "add it to OutTime, innermost, as a tiling axis");
+        return false;
+    }
+    return true;
+}
+
+static void align_one(pass_context *p, kernel *k, op *o)
+{
+    tensor *out = &o->out;
+    const tensor *trf = &o->weights->out;
+    int64_t rows = trf->part[ROW]->size, bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
+    if (!dtype_is_operand(out->dtype)) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ALIGN_TYPE, "%s elements cannot be contracted", dtype_row_of(out->dtype)->name);
+        diag_help(p->diags, d, "operands are i4, i8, f8e4m3, f8e5m2 or bf16; fetch converts f32 to bf16");
+        return;
+    }
+    if (rows < 1 || rows > p->target->rows || (rows & (rows - 1))) {
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE should be 1, 2, 4, or 8, got %lld from %s", (long long)rows,
+                              pass_text(p, trf->part[ROW]));
+        diag_help(p->diags, d, "store at most 8 Rows and the rest in Element");
+        return;
+    }
+    if (bytes != p->target->mac_width_bytes) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be 64 bytes, got %lld bytes from %s of %s", (long long)bytes,
+                              pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
+        int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
+        if (full > out->part[PACKET]->size)
+            diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, out->part[PACKET], full)));
+        else
+            diag_help(p->diags, d, "leave %lld elements in OutPacket and the rest in OutTime", (long long)full);
+        return;
+    }
+    const mapping *packed, *time = collected_time(p, k, o, &packed);
+    if (!time)
+        return;
+    int64_t tiling = out->part[TIME]->size % time->size ? 0 : out->part[TIME]->size / time->size;
+    if (tiling == 0 || !mapping_equal(p->mappings, pass_outer(p, out->part[TIME], tiling), time)) {
+        refuse_time(p, k, o, time);
+        return;
+    }
+    const mapping *tiles = pass_inner(p, out->part[TIME], tiling);
+    sequence seq;
+    bool stored = sequence_derive(p->mappings, trf->part[ELEMENT], tiles, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
+    for (size_t i = 0; stored && i < seq.count; i++)
+        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1;
+    if (!stored) {
+        diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling %s of OutTime is not in the TRF tensor's Element %s",
+                              pass_text(p, tiles), pass_text(p, trf->part[ELEMENT]));
+        diag_help(p->diags, d, "a tiling axis repeats the packet for different weights: store it in the TRF");
+        return;
+    }
+    if (!check_operands(p, k, o))
+        return;
+    o->align = ARENA_NEW(p->arena, align_config);
+    *o->align = (align_config){.collect_flits = packed->size, .rows = rows, .tiling = tiles, .packets = time->size};
+}
+
+void pass_stream_adapter(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_ALIGN, align_one);
+}

@@ -1,0 +1,83 @@
+/* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the machine when a kernel runs on a device;
+ * Chip is the device's chip count. Chip, Cluster and Slice pass through every stage of the Tensor Unit unchanged. */
+#include "passes/verify.h"
+
+static void verify_units(pass_context *p, kernel *k, op *o)
+{
+    static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
+    int64_t sizes[] = {k->chips, p->target->clusters_per_chip, p->target->slices_per_cluster};
+    for (component c = CHIP; c <= SLICE && k->is_device; c++) {
+        const mapping *m = o->out.part[c];
+        if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT)
+            continue;
+        /* What flows through was said where it began. */
+        if (o->input && o->input->out.part[c] == m)
+            continue;
+        diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_parameter(c), (long long)sizes[c], (long long)m->size);
+        if (m->size < sizes[c])
+            diag_help(p->diags, d, "pad to %lld: %s", (long long)sizes[c], pass_text(p, pass_pad(p, m, sizes[c])));
+        else
+            diag_help(p->diags, d, "let %lld of it stay and the rest become Element or Time", (long long)sizes[c]);
+        return;
+    }
+}
+
+/* Does every unit component of a fragment fit the machine? (Device kernels must match exactly.) */
+static void verify_fits(pass_context *p, kernel *k, op *o)
+{
+    int64_t sizes[] = {p->target->chips, p->target->clusters_per_chip, p->target->slices_per_cluster};
+    static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
+    for (component c = CHIP; c <= SLICE; c++)
+        if (o->out.part[c] && o->out.part[c]->size > sizes[c] && !o->bad) {
+            diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be at most %lld, got %lld", component_parameter(c), (long long)sizes[c],
+                                  (long long)o->out.part[c]->size);
+            diag_help(p->diags, d, "let %lld of it stay and the rest become Element or Time", (long long)sizes[c]);
+        }
+}
+
+void verify_counts(pass_context *p, kernel *k, op *o)
+{
+    static const struct { component part; int64_t most; const char *what; } counts[] = {
+        {TIME, ((int64_t)1 << 48) - 1, "time steps"}, {PACKET, ((int64_t)1 << 32) - 1, "elements of a packet"}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && !o->bad; i++) {
+        const mapping *m = o->out.part[counts[i].part];
+        if (!m || m->size <= counts[i].most)
+            continue;
+        diag *d = pass_refuse(p, k, o, counts[i].part, E_STREAM_SIZE, "%s has %lld %s; a command counts %lld at most",
+                              pass_text(p, m), (long long)m->size, counts[i].what, (long long)counts[i].most);
+        diag_help(p->diags, d, "spread an axis over Slice, Cluster or several kernels");
+    }
+}
+
+static bool keeps_units(op_kind kind)
+{
+    return kind >= IR_FETCH && kind <= IR_COMMIT;
+}
+
+static void verify_flow(pass_context *p, kernel *k, op *o)
+{
+    for (component c = CHIP; c <= SLICE; c++)
+        if (keeps_units(o->kind) && o->input->out.part[c] && !mapping_equal(p->mappings, o->out.part[c], o->input->out.part[c]) && !o->bad) {
+            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_parameter(c),
+                                  op_kind_name(o->kind), pass_text(p, o->input->out.part[c]), pass_text(p, o->out.part[c]));
+            diag_help(p->diags, d, "only DMA moves data between slices");
+        }
+    bool same_type = o->kind == IR_TO_DM || o->kind == IR_TO_HBM || o->kind == IR_COLLECT || o->kind == IR_TO_TRF ||
+                     o->kind == IR_ALIGN || o->kind == IR_COMMIT || o->kind == IR_ACCUMULATE;
+    dtype expected = o->input ? o->input->out.dtype : o->out.dtype;
+    if (o->kind == IR_CONTRACT)
+        expected = dtype_row_of(expected)->accumulates_in;
+    if ((same_type || o->kind == IR_CONTRACT) && o->out.dtype != expected && !o->bad)
+        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
+                    dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name);
+}
+
+void pass_verify(pass_context *p, kernel *k)
+{
+    for (op_kind kind = 0; kind < IR_OP_COUNT; kind++) {
+        pass_each(p, k, kind, verify_units);
+        pass_each(p, k, kind, verify_fits);
+        pass_each(p, k, kind, verify_counts);
+        pass_each(p, k, kind, verify_flow);
+    }
+}
