@@ -1,0 +1,508 @@
+#include "codegen/einsum.h"
+
+#include <inttypes.h>
+
+#include "codegen/words.h"
+
+#define COUNT_LIMIT (INT64_C(1) << 62)
+
+enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 3, DIGIT_WORDS = 3, SHIFT_WORDS = 2, TERM_WORDS = 4 };
+enum { MAX_RANK = 0xffff, MAX_TENSORS = 0xffff, MAX_WINDOWS = 0xffff, MAX_TERMS = 8, MAX_SHIFTS = 255 };
+
+/* Encoder: docs/format.md, "Einsum section". */
+
+static void put_tensor(word_writer *w, const einsum_tensor *t)
+{
+    word_writer_put(w, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | word_writer_string(w, t->name) << 32);
+    word_writer_put(w, (uint64_t)((int64_t)t->port + 1));
+    for (uint32_t i = 0; i < t->rank; i++)
+        word_writer_put(w, t->axes[i]);
+}
+
+static void put_window(word_writer *w, const einsum_window *x)
+{
+    word_writer_put(w, x->axis | (uint64_t)x->term_count << 32);
+    for (uint32_t i = 0; i < x->term_count; i++) {
+        word_writer_put(w, x->terms[i].axis);
+        word_writer_put(w, (uint64_t)x->terms[i].weight);
+        word_writer_put(w, (uint64_t)x->terms[i].extent);
+        word_writer_put(w, (uint64_t)x->terms[i].stride);
+    }
+}
+
+static void put_statement(word_writer *w, const einsum_statement *s)
+{
+    word_writer_put(w, (uint64_t)s->op | (uint64_t)s->accumulator << 8 | (uint64_t)s->shift_count << 16 | (uint64_t)s->digit_count << 32);
+    word_writer_put(w, s->dst | (uint64_t)s->a << 32);
+    word_writer_put(w, s->op == EINSUM_COPY ? 0 : s->b);
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32);
+        word_writer_put(w, (uint64_t)s->digits[i].weight);
+        word_writer_put(w, (uint64_t)s->digits[i].size);
+    }
+    for (uint32_t i = 0; i < s->shift_count; i++) {
+        word_writer_put(w, s->shifts[i].axis | (uint64_t)s->shifts[i].side << 32);
+        word_writer_put(w, (uint64_t)s->shifts[i].offset);
+    }
+}
+
+bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count)
+{
+    word_writer w;
+    word_writer_init(&w, a);
+    if (e->tensor_count > MAX_TENSORS || e->window_count > MAX_WINDOWS)
+        return false;
+    word_writer_put(&w, e->tensor_count | (uint64_t)e->window_count << 16 | (uint64_t)e->statement_count << 32);
+    word_writer_put(&w, 0);
+    uint64_t text = word_writer_string(&w, e->text);
+    for (uint32_t i = 0; i < e->window_count; i++)
+        put_window(&w, &e->windows[i]);
+    for (uint32_t i = 0; i < e->tensor_count; i++) {
+        if (e->tensors[i].rank > MAX_RANK || e->tensors[i].port < -1)
+            return false;
+        put_tensor(&w, &e->tensors[i]);
+    }
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        if (e->statements[i].shift_count > MAX_SHIFTS)
+            return false;
+        put_statement(&w, &e->statements[i]);
+    }
+    w.words[1] = text | (uint64_t)w.string_bytes << 32;
+    word_writer_finish(&w);
+    *words = w.words;
+    *count = w.count;
+    return !w.failed;
+}
+
+/* Decoder. Every check stands beside the word it reads, so that the offset in the message is that word's. */
+
+typedef struct einsum_reader {
+    word_reader in;
+    arena *arena;
+    const layout_axis *axes;
+    uint32_t axis_count, port_count;
+    uint32_t window_count;
+    einsum_window *windows;
+    const einsum_window **window_of; /* by axis; NULL: no window */
+    uint32_t tensor_count;
+    einsum_tensor *tensors;
+    bool *assigned, *used; /* by tensor */
+    bool *begun;           /* by tensor: its first elements were assigned */
+    uint32_t *axis_mark;   /* by axis: number of the tensor or side that named it last */
+    bool *port_taken;      /* by port */
+} einsum_reader;
+
+static bool fault_here(einsum_reader *r, const char *text)
+{
+    return word_reader_fault(&r->in, r->in.at - 1, "%s", text);
+}
+
+/* ---- windows ---- */
+
+static bool read_term(einsum_reader *r, einsum_term *t, int64_t *size)
+{
+    uint64_t axis = word_reader_next(&r->in);
+    if (axis >= r->axis_count)
+        return word_reader_fault(&r->in, r->in.at - 1, "axis number %" PRIu64 " of %u axes", axis, r->axis_count);
+    t->axis = (uint32_t)axis;
+    uint64_t limit = (uint64_t)r->axes[axis].size;
+    uint64_t weight = word_reader_next(&r->in), extent = word_reader_next(&r->in), stride = word_reader_next(&r->in);
+    if (weight < 1 || weight > limit || extent < 1 || extent > (limit - 1) / weight + 1)
+        return word_reader_fault(&r->in, r->in.at - 3, "weight %" PRIu64 " and extent %" PRIu64 " of a digit of axis %s (size %" PRIu64 ")",
+                                 weight, extent, r->axes[axis].name, limit);
+    int64_t reach;
+    if (stride < 1 || stride >= (uint64_t)COUNT_LIMIT || __builtin_mul_overflow((int64_t)extent - 1, (int64_t)stride, &reach) ||
+        __builtin_add_overflow(*size, reach, size) || *size >= COUNT_LIMIT)
+        return fault_here(r, "a window has 2^62 places or more, or a stride of 0");
+    t->weight = (int64_t)weight;
+    t->extent = (int64_t)extent;
+    t->stride = (int64_t)stride;
+    return true;
+}
+
+/* Ranges of weights; the products are below 2^63 because a digit ends less than its weight behind its axis. */
+static bool terms_meet(const einsum_term *a, const einsum_term *b)
+{
+    return a->axis == b->axis && a->weight < b->weight * b->extent && b->weight < a->weight * a->extent;
+}
+
+static bool read_window(einsum_reader *r, einsum_window *x)
+{
+    uint64_t word = word_reader_next(&r->in);
+    x->axis = (uint32_t)word_bits(word, 0, 32);
+    x->term_count = (uint32_t)word_bits(word, 32, 32);
+    if (x->axis >= r->axis_count)
+        return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", x->axis, r->axis_count);
+    if (r->window_of[x->axis])
+        return word_reader_fault(&r->in, r->in.at - 1, "axis %s is two windows", r->axes[x->axis].name);
+    if (x->term_count < 1 || x->term_count > MAX_TERMS)
+        return word_reader_fault(&r->in, r->in.at - 1, "%u terms of a window, allowed are 1 to %d", x->term_count, MAX_TERMS);
+    if (!word_reader_has(&r->in, x->term_count, TERM_WORDS, "terms"))
+        return false;
+    einsum_term *terms = ARENA_ARRAY(r->arena, einsum_term, x->term_count);
+    int64_t size = 1;
+    for (uint32_t i = 0; i < x->term_count; i++) {
+        if (!read_term(r, &terms[i], &size))
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (terms_meet(&terms[i], &terms[k]))
+                return fault_here(r, "two terms of a window count through the same coordinates");
+    }
+    if (size != r->axes[x->axis].size)
+        return word_reader_fault(&r->in, r->in.at - 1, "window %s has %" PRId64 " places by its terms and %" PRId64 " as an axis",
+                                 r->axes[x->axis].name, size, r->axes[x->axis].size);
+    x->terms = terms;
+    r->window_of[x->axis] = x;
+    return true;
+}
+
+static bool read_windows(einsum_reader *r)
+{
+    r->windows = ARENA_ARRAY(r->arena, einsum_window, r->window_count);
+    r->window_of = ARENA_ARRAY(r->arena, const einsum_window *, r->axis_count);
+    for (uint32_t i = 0; i < r->window_count; i++)
+        if (!read_window(r, &r->windows[i]))
+            return false;
+    for (uint32_t i = 0; i < r->window_count; i++)
+        for (uint32_t k = 0; k < r->windows[i].term_count; k++)
+            if (r->window_of[r->windows[i].terms[k].axis])
+                return fault_here(r, "a term of a window is a window");
+    return true;
+}
+
+static bool read_axes(einsum_reader *r, einsum_tensor *t, uint32_t mark)
+{
+    uint32_t *axes = ARENA_ARRAY(r->arena, uint32_t, t->rank);
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        uint64_t axis = word_reader_next(&r->in);
+        if (axis >= r->axis_count)
+            return word_reader_fault(&r->in, r->in.at - 1, "axis number %" PRIu64 " of %u axes", axis,
+                                     r->axis_count);
+        if (r->axis_mark[axis] == mark)
+            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s names axis %s twice", t->name,
+                                     r->axes[axis].name);
+        r->axis_mark[axis] = mark;
+        if (__builtin_mul_overflow(elements, r->axes[axis].size, &elements) || elements >= COUNT_LIMIT)
+            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has 2^62 elements or more", t->name);
+        axes[i] = (uint32_t)axis;
+    }
+    t->axes = axes;
+    return true;
+}
+
+static bool read_port(einsum_reader *r, einsum_tensor *t)
+{
+    uint64_t port = word_reader_next(&r->in);
+    if (port > r->port_count)
+        return word_reader_fault(&r->in, r->in.at - 1, "tensor %s is port %" PRIu64 " of %u ports", t->name,
+                                 port - 1, r->port_count);
+    t->port = (int32_t)port - 1;
+    if (port > 0 && r->port_taken[port - 1])
+        return word_reader_fault(&r->in, r->in.at - 1, "port %" PRIu64 " is two tensors", port - 1);
+    if (port > 0)
+        r->port_taken[port - 1] = true;
+    return true;
+}
+
+static bool read_tensor(einsum_reader *r, uint32_t number)
+{
+    einsum_tensor *t = &r->tensors[number];
+    uint64_t word = word_reader_next(&r->in);
+    t->rank = (uint32_t)word_bits(word, 8, 16);
+    t->name = word_reader_name(&r->in, word_bits(word, 32, 32));
+    if (!t->name)
+        return false;
+    if (word_bits(word, 0, 8) >= DTYPE_COUNT)
+        return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has dtype code %u, allowed are 0 to %d",
+                                 t->name, (unsigned)word_bits(word, 0, 8), DTYPE_COUNT - 1);
+    t->dtype = (dtype)word_bits(word, 0, 8);
+    if (word_bits(word, 24, 8))
+        return fault_here(r, "reserved bits are not zero");
+    return read_port(r, t) && word_reader_has(&r->in, t->rank, 1, "axes") && read_axes(r, t, number + 1);
+}
+
+static bool read_digit(einsum_reader *r, einsum_digit *d)
+{
+    uint64_t word = word_reader_next(&r->in);
+    d->axis = (uint32_t)word_bits(word, 0, 32);
+    d->kept = word_bits(word, 32, 1);
+    if (word_bits(word, 33, 31))
+        return fault_here(r, "reserved bits are not zero");
+    if (d->axis >= r->axis_count)
+        return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", d->axis, r->axis_count);
+    const layout_axis *axis = &r->axes[d->axis];
+    uint64_t weight = word_reader_next(&r->in);
+    if (weight < 1 || weight > (uint64_t)axis->size)
+        return word_reader_fault(&r->in, r->in.at - 1,
+                                 "weight %" PRIu64 " of a digit of axis %s, allowed are 1 to %" PRId64,
+                                 weight, axis->name, axis->size);
+    uint64_t size = word_reader_next(&r->in), most = (uint64_t)(axis->size - 1) / weight + 1;
+    if (size < 1 || size > most)
+        return word_reader_fault(&r->in, r->in.at - 1,
+                                 "size %" PRIu64 " of a digit of axis %s (size %" PRId64
+                                 ") with weight %" PRIu64 ", allowed are 1 to %" PRIu64,
+                                 size, axis->name, axis->size, weight, most);
+    d->weight = (int64_t)weight;
+    d->size = (int64_t)size;
+    return true;
+}
+
+static bool tensor_has_axis(const einsum_tensor *t, uint32_t axis)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->axes[i] == axis)
+            return true;
+    return false;
+}
+
+/* Two digits that reach the same coordinate would count it twice. */
+static bool digits_overlap(const einsum_digit *a, const einsum_digit *b)
+{
+    if (a->axis != b->axis || a->size == 1 || b->size == 1)
+        return false;
+    const einsum_digit *low = a->weight <= b->weight ? a : b, *high = low == a ? b : a;
+    return (low->size - 1) * low->weight >= high->weight;
+}
+
+static bool check_digit(einsum_reader *r, const einsum_statement *s, const einsum_digit *digits,
+                        uint32_t number)
+{
+    const einsum_digit *d = &digits[number];
+    size_t at = r->in.at - DIGIT_WORDS;
+    const char *axis = r->axes[d->axis].name;
+    if (d->kept && d->size > 1 && !tensor_has_axis(&r->tensors[s->dst], d->axis))
+        return word_reader_fault(&r->in, at, "a digit of axis %s is kept, but tensor %s has no such axis",
+                                 axis, r->tensors[s->dst].name);
+    if (!d->kept && s->op == EINSUM_COPY)
+        return word_reader_fault(&r->in, at, "a copy sums over a digit of axis %s", axis);
+    if (number > 0 && d->kept && !digits[number - 1].kept)
+        return word_reader_fault(&r->in, at, "a kept digit of axis %s stands after a summed one", axis);
+    for (uint32_t i = 0; i < number; i++)
+        if (digits_overlap(&digits[i], d))
+            return word_reader_fault(&r->in, at, "digits %u and %u reach the same coordinates of axis %s", i,
+                                     number, axis);
+    return true;
+}
+
+/* Is the digit's counter outside the term: does it leave (coordinate / weight % extent) as it is? */
+static bool digit_outside(const einsum_term *t, const einsum_digit *d)
+{
+    return d->axis != t->axis || d->size == 1 || d->weight % (t->weight * t->extent) == 0 ||
+           (d->weight < t->weight && d->size <= t->weight / d->weight);
+}
+
+/* Digits of a term inside it, whose sum does not pass its end except at the axis's end, where nothing exists. */
+static const char *term_fault(const einsum_reader *r, const einsum_statement *s, const einsum_term *t, bool *used)
+{
+    int64_t last = 0, end = t->weight * t->extent;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (digit_outside(t, d))
+            continue;
+        if (d->weight % t->weight || (d->size - 1) * d->weight >= end)
+            return "a digit lies inside a window's term and outside it";
+        last += (d->size - 1) * (d->weight / t->weight); /* digits do not overlap: below twice the axis's size */
+        *used = true;
+    }
+    return last < t->extent || end >= r->axes[t->axis].size ? NULL : "digits add up to more than a window's term";
+}
+
+static bool has_digit_of(const einsum_statement *s, uint32_t axis)
+{
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].axis == axis && s->digits[i].size > 1)
+            return true;
+    return false;
+}
+
+/* A window is indexed by its own digits or by those of its terms, in a destination only by its own. */
+static bool check_windows(einsum_reader *r, const einsum_statement *s)
+{
+    const uint32_t numbers[] = {s->dst, s->a, s->b};
+    for (int i = 0; i < (s->op == EINSUM_COPY ? 2 : 3); i++) {
+        const einsum_tensor *t = &r->tensors[numbers[i]];
+        for (uint32_t k = 0; k < t->rank; k++) {
+            const einsum_window *x = r->window_of[t->axes[k]];
+            bool used = false;
+            for (uint32_t n = 0; x && n < x->term_count; n++) {
+                const char *fault = term_fault(r, s, &x->terms[n], &used);
+                if (fault)
+                    return fault_here(r, fault);
+            }
+            if (used && (i == 0 || has_digit_of(s, x->axis)))
+                return word_reader_fault(&r->in, r->in.at - 1, "tensor %s is indexed by window %s and by its terms", t->name,
+                                         r->axes[x->axis].name);
+        }
+    }
+    return true;
+}
+
+enum { MAX_DIGITS = 256 };
+
+static bool read_digits(einsum_reader *r, einsum_statement *s)
+{
+    if (s->digit_count > MAX_DIGITS)
+        return word_reader_fault(&r->in, r->in.at - STATEMENT_WORDS, "%u digits, allowed are at most %d",
+                                 s->digit_count, MAX_DIGITS);
+    if (!word_reader_has(&r->in, s->digit_count, DIGIT_WORDS, "digits"))
+        return false;
+    einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);
+    int64_t points = 1;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i))
+            return false;
+        if (__builtin_mul_overflow(points, digits[i].size, &points) || points >= COUNT_LIMIT)
+            return fault_here(r, "the digits of a statement have 2^62 combinations or more");
+    }
+    s->digits = digits;
+    return true;
+}
+
+/* A source holds something: an input port, or a tensor that a statement before this one assigned. */
+static bool check_source(einsum_reader *r, uint32_t number, size_t at)
+{
+    if (number >= r->tensor_count)
+        return word_reader_fault(&r->in, at, "tensor number %u of %u tensors", number, r->tensor_count);
+    if (r->tensors[number].port < 0 && !r->assigned[number])
+        return word_reader_fault(&r->in, at, "tensor %s is read before it is assigned",
+                                 r->tensors[number].name);
+    r->used[number] = true;
+    return true;
+}
+
+static bool check_destination(einsum_reader *r, const einsum_statement *s, size_t at)
+{
+    if (s->dst >= r->tensor_count)
+        return word_reader_fault(&r->in, at, "tensor number %u of %u tensors", s->dst, r->tensor_count);
+    if (s->dst == s->a || (s->op == EINSUM_CONTRACT && s->dst == s->b))
+        return word_reader_fault(&r->in, at, "tensor %s is assigned after it was read", r->tensors[s->dst].name);
+    if (r->used[s->dst] && !r->assigned[s->dst])
+        return word_reader_fault(&r->in, at, "tensor %s is assigned after it was read", r->tensors[s->dst].name);
+    r->assigned[s->dst] = true;
+    return true;
+}
+
+static bool read_shifts(einsum_reader *r, einsum_statement *s)
+{
+    if (!word_reader_has(&r->in, s->shift_count, SHIFT_WORDS, "shifts"))
+        return false;
+    einsum_shift *shifts = ARENA_ARRAY(r->arena, einsum_shift, s->shift_count);
+    size_t at = r->in.at;
+    bool first = true;
+    for (uint32_t i = 0; i < s->shift_count; i++) {
+        uint64_t word = word_reader_next(&r->in);
+        uint32_t axis = (uint32_t)word_bits(word, 0, 32), side = (uint32_t)word_bits(word, 32, 32);
+        if (side >= EINSUM_SIDES || (side == EINSUM_B && s->op == EINSUM_COPY))
+            return word_reader_fault(&r->in, r->in.at - 1, "a shift of operand %u", side);
+        if (axis >= r->axis_count)
+            return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", axis, r->axis_count);
+        uint32_t number = side == EINSUM_DST ? s->dst : side == EINSUM_A ? s->a : s->b;
+        if (!tensor_has_axis(&r->tensors[number], axis))
+            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has no axis %s to shift", r->tensors[number].name, r->axes[axis].name);
+        for (uint32_t k = 0; k < i; k++)
+            if (shifts[k].axis == axis && shifts[k].side == side)
+                return word_reader_fault(&r->in, r->in.at - 1, "axis %s of tensor %s is shifted twice", r->axes[axis].name, r->tensors[number].name);
+        uint64_t offset = word_reader_next(&r->in);
+        if (offset < 1 || offset >= (uint64_t)r->axes[axis].size)
+            return word_reader_fault(&r->in, r->in.at - 1, "shift %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, offset, r->axes[axis].name,
+                                     r->axes[axis].size - 1);
+        shifts[i] = (einsum_shift){(einsum_side)side, axis, (int64_t)offset};
+        first = first && side != EINSUM_DST;
+    }
+    if (first && r->begun[s->dst])
+        return word_reader_fault(&r->in, at, "tensor %s is assigned twice", r->tensors[s->dst].name);
+    r->begun[s->dst] = r->begun[s->dst] || first;
+    s->shifts = shifts;
+    return true;
+}
+
+static bool check_operation(einsum_reader *r, const einsum_statement *s, uint64_t word)
+{
+    size_t at = r->in.at - 1;
+    if (s->op != EINSUM_COPY && s->op != EINSUM_CONTRACT)
+        return word_reader_fault(&r->in, at, "operation code %u is not known", (unsigned)s->op);
+    if (word_bits(word, 24, 8))
+        return word_reader_fault(&r->in, at, "reserved bits are not zero");
+    if (word_bits(word, 8, 8) >= DTYPE_COUNT)
+        return word_reader_fault(&r->in, at, "accumulator dtype code %u, allowed are 0 to %d",
+                                 (unsigned)word_bits(word, 8, 8), DTYPE_COUNT - 1);
+    if (s->op == EINSUM_CONTRACT && s->accumulator != DTYPE_I32 && s->accumulator != DTYPE_F32)
+        return word_reader_fault(&r->in, at, "a contraction accumulates in %s, allowed are i32 and f32",
+                                 dtype_row_of(s->accumulator)->name);
+    return true;
+}
+
+static bool read_statement(einsum_reader *r, einsum_statement *s)
+{
+    uint64_t word = word_reader_next(&r->in);
+    s->op = (einsum_op)word_bits(word, 0, 8);
+    s->accumulator = (dtype)word_bits(word, 8, 8);
+    s->shift_count = (uint32_t)word_bits(word, 16, 8);
+    s->digit_count = (uint32_t)word_bits(word, 32, 32);
+    if (r->in.failed || !check_operation(r, s, word))
+        return false;
+    size_t at = r->in.at;
+    uint64_t tensors = word_reader_next(&r->in), second = word_reader_next(&r->in);
+    s->dst = (uint32_t)word_bits(tensors, 0, 32);
+    s->a = (uint32_t)word_bits(tensors, 32, 32);
+    s->b = (uint32_t)word_bits(second, 0, 32);
+    if (r->in.failed)
+        return false;
+    if (word_bits(second, 32, 32) || (s->op == EINSUM_COPY && s->b))
+        return fault_here(r, "reserved bits are not zero");
+    return check_source(r, s->a, at) && (s->op == EINSUM_COPY || check_source(r, s->b, at + 1)) &&
+           check_destination(r, s, at) && read_digits(r, s) && check_windows(r, s) && read_shifts(r, s);
+}
+
+static bool read_head(einsum_reader *r, einsum *out)
+{
+    uint64_t counts = word_reader_next(&r->in), strings = word_reader_next(&r->in);
+    word_reader_take_strings(&r->in, word_bits(strings, 32, 32), r->arena);
+    out->text = word_reader_text(&r->in, word_bits(strings, 0, 32));
+    out->tensor_count = r->tensor_count = (uint32_t)word_bits(counts, 0, 16);
+    out->window_count = r->window_count = (uint32_t)word_bits(counts, 16, 16);
+    out->statement_count = (uint32_t)word_bits(counts, 32, 32);
+    if (!r->in.failed && out->tensor_count == 0)
+        return word_reader_fault(&r->in, 0, "an einsum without tensors");
+    return word_reader_has(&r->in, out->window_count, 1 + TERM_WORDS, "windows") &&
+           word_reader_has(&r->in, out->tensor_count, TENSOR_WORDS, "tensors") &&
+           word_reader_has(&r->in, out->statement_count, STATEMENT_WORDS, "statements");
+}
+
+bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *axes, uint32_t axis_count,
+                   uint32_t port_count, const char *section, arena *a, diag_list *diags, einsum *out)
+{
+    einsum_reader r = {.arena = a, .axes = axes, .axis_count = axis_count, .port_count = port_count};
+    *out = (einsum){.axes = axes, .axis_count = axis_count};
+    word_reader_init(&r.in, words, word_count, section, diags);
+    if (!read_head(&r, out))
+        return false;
+    r.tensors = ARENA_ARRAY(a, einsum_tensor, out->tensor_count);
+    r.assigned = ARENA_ARRAY(a, bool, out->tensor_count);
+    r.used = ARENA_ARRAY(a, bool, out->tensor_count);
+    r.begun = ARENA_ARRAY(a, bool, out->tensor_count);
+    r.axis_mark = ARENA_ARRAY(a, uint32_t, axis_count);
+    r.port_taken = ARENA_ARRAY(a, bool, port_count);
+    if (!read_windows(&r))
+        return false;
+    for (uint32_t i = 0; i < out->tensor_count; i++)
+        if (!read_tensor(&r, i))
+            return false;
+    einsum_statement *statements = ARENA_ARRAY(a, einsum_statement, out->statement_count);
+    for (uint32_t i = 0; i < out->statement_count; i++)
+        if (!read_statement(&r, &statements[i]))
+            return false;
+    out->windows = r.windows;
+    out->tensors = r.tensors;
+    out->statements = statements;
+    return word_reader_end(&r.in);
+}
+
+int64_t einsum_tensor_elements(const einsum *e, uint32_t tensor)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        elements *= e->axes[e->tensors[tensor].axes[i]].size;
+    return elements;
+}

@@ -1,0 +1,517 @@
+#include "codegen/emit.h"
+
+#include <string.h>
+
+#include "passes/einsum.h"
+
+_Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT_PACKET &&
+                   (int)ELEMENT == (int)COMPONENT_ELEMENT && (int)TIME == (int)COMPONENT_TIME,
+               "the components of tensors and ports have one order");
+
+/* Bytes that a unit of work reads or writes, for the waits between contexts. */
+typedef struct access {
+    int memory; /* tensor_kind: TENSOR_HBM, TENSOR_DM, TENSOR_TRF */
+    int64_t begin, end;
+    bool write;
+} access;
+
+enum { WORK_ACCESSES = 4 };
+
+/* A chain or a copy that has been emitted. */
+typedef struct work {
+    context context;
+    size_t done; /* commands of its context when it is complete */
+    access accesses[WORK_ACCESSES];
+    size_t access_count;
+} work;
+
+typedef struct stream {
+    command *items;
+    size_t count, capacity;
+    command units; /* the last units command */
+    bool has_units;
+    size_t waited[3]; /* commands of the other contexts already waited for */
+} stream;
+
+typedef struct emission {
+    const emit_context *e;
+    const kernel *kernel;
+    stream streams[3];
+    work *works;
+    size_t work_count, work_capacity;
+    const axis **axes;
+    size_t axis_count, axis_capacity;
+} emission;
+
+/* ---- axes and layouts ---- */
+
+static uint32_t axis_number(emission *m, const axis *a)
+{
+    for (size_t i = 0; i < m->axis_count; i++)
+        if (m->axes[i] == a)
+            return (uint32_t)i;
+    for (uint32_t i = 0; i < a->term_count; i++)
+        axis_number(m, a->terms[i].of);
+    ARENA_PUSH(m->e->arena, m->axes, m->axis_count, m->axis_capacity, a);
+    return (uint32_t)m->axis_count - 1;
+}
+
+static layout emit_layout(emission *m, const mapping *part)
+{
+    const mapping_step *steps;
+    size_t count = mapping_postfix(part, m->e->arena, &steps);
+    uint64_t *words = ARENA_ARRAY(m->e->arena, uint64_t, count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t n = (uint64_t)steps[i].n;
+        switch (steps[i].op) {
+        case 'A': words[i] = LAYOUT_WORD(LAYOUT_AXIS, axis_number(m, steps[i].axis)); break;
+        case '1': words[i] = LAYOUT_WORD(LAYOUT_BROADCAST, n); break;
+        case '/': words[i] = LAYOUT_WORD(LAYOUT_STRIDE, n); break;
+        case '%': words[i] = LAYOUT_WORD(LAYOUT_MODULO, n); break;
+        case '=': words[i] = LAYOUT_WORD(LAYOUT_RESIZE, n); break;
+        case '#': words[i] = LAYOUT_WORD(LAYOUT_PAD, n); break;
+        default: words[i] = LAYOUT_WORD(LAYOUT_PAIR, 0); break;
+        }
+    }
+    return (layout){words, count};
+}
+
+/* ---- commands ---- */
+
+static command new_command(const emission *m, command_op code, const op *at, context c)
+{
+    command k;
+    memset(&k, 0, sizeof k);
+    k.op = code;
+    k.context = c;
+    k.line = m->e->line_of ? m->e->line_of(m->e->user, at->range) : 0;
+    return k;
+}
+
+static void push(emission *m, command k)
+{
+    stream *s = &m->streams[k.context];
+    ARENA_PUSH(m->e->arena, s->items, s->count, s->capacity, k);
+}
+
+static bool accesses_conflict(const work *a, const work *b)
+{
+    for (size_t i = 0; i < a->access_count; i++)
+        for (size_t j = 0; j < b->access_count; j++) {
+            const access *x = &a->accesses[i], *y = &b->accesses[j];
+            if ((x->write || y->write) && x->memory == y->memory && x->begin < y->end && y->begin < x->end)
+                return true;
+        }
+    return false;
+}
+
+/* Waits for what other contexts must have completed before `w` may start. */
+static void push_waits(emission *m, const work *w, const op *at)
+{
+    size_t needed[3] = {0};
+    for (size_t i = 0; i < m->work_count; i++)
+        if (m->works[i].context != w->context && accesses_conflict(&m->works[i], w) && m->works[i].done > needed[m->works[i].context])
+            needed[m->works[i].context] = m->works[i].done;
+    for (int c = 0; c < 3; c++)
+        if (needed[c] > m->streams[w->context].waited[c]) {
+            command k = new_command(m, OP_WAIT, at, w->context);
+            command_set(&k, WAIT_CONTEXT, c);
+            command_set(&k, WAIT_COUNT, (int64_t)needed[c]);
+            push(m, k);
+            m->streams[w->context].waited[c] = needed[c];
+        }
+}
+
+static void finish_work(emission *m, work *w)
+{
+    w->done = m->streams[w->context].count;
+    ARENA_PUSH(m->e->arena, m->works, m->work_count, m->work_capacity, *w);
+}
+
+/* One past the last position that holds an element: a tile does not own what is behind it. */
+static int64_t live_positions(const mapping *m)
+{
+    int64_t last = 0, stride = 1;
+    for (size_t i = m->count; i-- > 0;) {
+        last += (m->factors[i].live - 1) * stride;
+        stride *= m->factors[i].extent;
+    }
+    return last + 1;
+}
+
+static void add_access(const emission *m, work *w, const op *o, bool write)
+{
+    const tensor *t = &o->out;
+    bool tile = o->kind == IR_VIEW || (o->into && o->into->kind == IR_VIEW);
+    access a = {.memory = t->kind, .begin = t->address, .write = write};
+    if (t->kind == TENSOR_TRF) {
+        int64_t half = m->e->target->trf_bytes / 2;
+        a.begin = t->trf_address == TRF_SECOND_HALF ? half : 0;
+        a.end = t->trf_address == TRF_FIRST_HALF ? half : 2 * half;
+    } else if (t->kind == TENSOR_HBM || t->kind == TENSOR_DM) {
+        a.end = a.begin + (tile ? (live_positions(t->part[ELEMENT]) * dtype_row_of(t->dtype)->bits + 7) / 8 : tensor_unit_bytes(t));
+    } else {
+        return;
+    }
+    if (w->access_count < WORK_ACCESSES)
+        w->accesses[w->access_count++] = a;
+}
+
+/* Live positions of a unit component as a bit mask over words of 64. */
+static void live_mask(const emission *m, const mapping *part, uint64_t *words, size_t word_count)
+{
+    const axis *axes[64];
+    uint32_t count = mapping_axes(part, axes, 64), coord_count = 1;
+    for (uint32_t k = 0; k < count; k++)
+        coord_count = axes[k]->number >= coord_count ? axes[k]->number + 1 : coord_count;
+    int64_t *coords = ARENA_ARRAY(m->e->arena, int64_t, coord_count);
+    for (int64_t i = 0; i < part->size && i < (int64_t)(64 * word_count); i++) {
+        memset(coords, 0, coord_count * sizeof *coords);
+        if (mapping_map(part, i, coords))
+            words[i / 64] |= (uint64_t)1 << (i % 64);
+    }
+}
+
+static void push_units(emission *m, const op *at, const tensor *t, context c)
+{
+    command k = new_command(m, OP_UNITS, at, c);
+    uint64_t chips = 0, clusters = 0, slices[4] = {0};
+    live_mask(m, t->part[CHIP], &chips, 1);
+    live_mask(m, t->part[CLUSTER], &clusters, 1);
+    live_mask(m, t->part[SLICE], slices, 4);
+    command_set(&k, UNITS_CHIPS, (int64_t)chips);
+    command_set(&k, UNITS_CLUSTERS, (int64_t)clusters);
+    for (int i = 0; i < 4; i++)
+        command_set(&k, (command_field)(UNITS_SLICES_0 + i), (int64_t)slices[i]);
+    stream *s = &m->streams[c];
+    if (s->has_units && memcmp(s->units.fields, k.fields, sizeof k.fields) == 0)
+        return;
+    s->units = k;
+    s->has_units = true;
+    push(m, k);
+}
+
+/* ---- one command per stage ---- */
+
+static void fill_entries(command *k, const sequencer_config *s, command_column size, command_column stride, bool innermost_first)
+{
+    k->entry_count = s->count;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const sequencer_entry *from = &s->entries[innermost_first ? s->count - 1 - i : i];
+        command_set_entry(k, i, size, from->size);
+        command_set_entry(k, i, stride, from->stride);
+    }
+}
+
+static void push_fetch(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_FETCH, o, c);
+    command_set(&k, FETCH_BASE, o->sequencer->base);
+    command_set(&k, FETCH_DTYPE_IN, o->input->out.dtype);
+    command_set(&k, FETCH_DTYPE_OUT, o->out.dtype);
+    command_set(&k, FETCH_ACCESS_BYTES, o->sequencer->access_bytes);
+    command_set(&k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
+    fill_entries(&k, o->sequencer, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, false);
+    push(m, k);
+}
+
+static void push_stream_in(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_STREAM_IN, o, c);
+    command_set(&k, STREAM_IN_PORT, o->port);
+    command_set(&k, STREAM_IN_DTYPE, o->out.dtype);
+    command_set(&k, STREAM_IN_ROWS, 1);
+    command_set(&k, STREAM_IN_PACKET_ELEMENTS, o->out.part[PACKET]->size);
+    command_set(&k, STREAM_IN_PACKETS, o->out.part[TIME]->size);
+    push(m, k);
+}
+
+static void push_collect(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_COLLECT, o, c);
+    command_set(&k, COLLECT_DTYPE, o->out.dtype);
+    command_set(&k, COLLECT_FLITS, o->collect->flits_per_packet);
+    command_set(&k, COLLECT_PACKET_ELEMENTS, o->input->out.part[PACKET]->size);
+    push(m, k);
+}
+
+static void push_trf_store(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_TRF_STORE, o, c);
+    command_set(&k, TRF_STORE_ADDRESS, o->out.trf_address);
+    command_set(&k, TRF_STORE_ROWS, o->to_trf->rows);
+    command_set(&k, TRF_STORE_REG_TYPE, o->to_trf->reg_type);
+    command_set(&k, TRF_STORE_SHORT, o->to_trf->short_command);
+    command_set(&k, TRF_STORE_FLITS_PER_ROW, o->to_trf->flits_per_row);
+    push(m, k);
+}
+
+static void push_align(emission *m, const op *o, context c)
+{
+    const align_config *a = o->align;
+    command k = new_command(m, OP_ALIGN, o, c);
+    command_set(&k, ALIGN_COLLECT_FLITS, a->collect_flits);
+    command_set(&k, ALIGN_ROWS, a->rows);
+    command_set(&k, ALIGN_DTYPE, o->out.dtype);
+    command_set(&k, ALIGN_TILING, a->tiling->size);
+    command_set(&k, ALIGN_PACKETS, a->packets);
+    push(m, k);
+    k = new_command(m, OP_TRF_READ, o, c);
+    command_set(&k, TRF_READ_ADDRESS, o->weights->out.trf_address);
+    command_set(&k, TRF_READ_ROWS, a->rows);
+    command_set(&k, TRF_READ_REG_TYPE, dtype_row_of(o->out.dtype)->trf_reg_type);
+    command_set(&k, TRF_READ_SIZE, a->reg_read_size);
+    fill_entries(&k, &a->trf_sequencer, TRF_READ_ENTRY_SIZE, TRF_READ_ENTRY_STRIDE, true);
+    push(m, k);
+}
+
+static void push_contract(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_CONTRACT, o, c);
+    command_set(&k, CONTRACT_DTYPE, o->input->out.dtype);
+    command_set(&k, CONTRACT_DEPTH, o->contract->tree_depth);
+    command_set(&k, CONTRACT_COLUMNS, o->contract->columns);
+    push(m, k);
+    for (const lane_mask *mask = o->contract->masks; mask; mask = mask->next) {
+        k = new_command(m, OP_MASK, o, c);
+        command_set(&k, MASK_LIMIT, mask->limit);
+        k.entry_count = mask->count;
+        for (uint32_t i = 0; i < mask->count; i++) {
+            command_set_entry(&k, i, MASK_COUNTER, mask->terms[i].counter);
+            command_set_entry(&k, i, MASK_DIV, mask->terms[i].div);
+            command_set_entry(&k, i, MASK_MOD, mask->terms[i].mod);
+            command_set_entry(&k, i, MASK_WEIGHT, mask->terms[i].weight);
+        }
+        push(m, k);
+    }
+}
+
+static void push_accumulate(emission *m, const op *o, context c)
+{
+    const accumulate_config *a = o->accumulate;
+    command k = new_command(m, OP_ACCUMULATE, o, c);
+    command_set(&k, ACCUMULATE_KIND, o->accumulation);
+    command_set(&k, ACCUMULATE_ROWS, a->rows);
+    command_set(&k, ACCUMULATE_COLUMNS, a->columns);
+    command_set(&k, ACCUMULATE_SLOTS, a->slots);
+    k.entry_count = a->count;
+    for (uint32_t i = 0; i < a->count; i++) {
+        command_set_entry(&k, i, ACCUMULATE_LOOP_SIZE, a->loops[i].size);
+        command_set_entry(&k, i, ACCUMULATE_LOOP_REDUCED, a->loops[i].reduced);
+        command_set_entry(&k, i, ACCUMULATE_LOOP_SLOT, a->loops[i].slot_stride);
+    }
+    push(m, k);
+}
+
+static void push_cast(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_CAST, o, c);
+    command_set(&k, CAST_FROM, o->input->out.dtype);
+    command_set(&k, CAST_TO, o->out.dtype);
+    push(m, k);
+}
+
+static void push_commit(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_COMMIT, o, c);
+    command_set(&k, COMMIT_BASE, o->sequencer->base);
+    command_set(&k, COMMIT_DTYPE, o->out.dtype);
+    command_set(&k, COMMIT_IN_BYTES, o->commit->commit_in_bytes);
+    command_set(&k, COMMIT_BYTES, o->commit->commit_bytes);
+    fill_entries(&k, o->sequencer, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, false);
+    push(m, k);
+}
+
+static void push_stream_out(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_STREAM_OUT, o, c);
+    command_set(&k, STREAM_OUT_PORT, o->port);
+    command_set(&k, STREAM_OUT_DTYPE, o->out.dtype);
+    command_set(&k, STREAM_OUT_ROWS, o->out.part[ROW] ? o->out.part[ROW]->size : 1);
+    command_set(&k, STREAM_OUT_PACKET_ELEMENTS, o->out.part[PACKET]->size);
+    command_set(&k, STREAM_OUT_PACKETS, o->out.part[TIME]->size);
+    push(m, k);
+}
+
+static void push_stage(emission *m, const op *o, context c)
+{
+    switch (o->kind) {
+    case IR_PORT_IN: push_stream_in(m, o, c); break;
+    case IR_FETCH: push_fetch(m, o, c); break;
+    case IR_COLLECT: push_collect(m, o, c); break;
+    case IR_TO_TRF: push_trf_store(m, o, c); break;
+    case IR_ALIGN: push_align(m, o, c); break;
+    case IR_CONTRACT: push_contract(m, o, c); break;
+    case IR_ACCUMULATE: push_accumulate(m, o, c); break;
+    case IR_CAST: push_cast(m, o, c); break;
+    case IR_COMMIT: push_commit(m, o, c); break;
+    case IR_PORT_OUT: push_stream_out(m, o, c); break;
+    default: break;
+    }
+}
+
+/* ---- chains and copies ---- */
+
+static bool ends_chain(const op *o)
+{
+    return o->kind == IR_TO_TRF || o->kind == IR_COMMIT || (o->kind == IR_PORT_OUT && tensor_kind_is_stream(o->out.kind));
+}
+
+static void push_chain(emission *m, const op *end)
+{
+    const op *stages[64];
+    size_t count = 0;
+    work w = {.context = end->context};
+    const op *o = end;
+    for (; count < 63; o = o->input) {
+        stages[count++] = o;
+        if (o->weights)
+            add_access(m, &w, o->weights, false);
+        if (o->kind == IR_FETCH || o->kind == IR_PORT_IN)
+            break;
+    }
+    if (o->kind == IR_FETCH)
+        add_access(m, &w, o->input, false);
+    add_access(m, &w, end, true);
+    push_waits(m, &w, o);
+    push_units(m, o, &o->out, w.context);
+    while (count-- > 0)
+        push_stage(m, stages[count], w.context);
+    finish_work(m, &w);
+}
+
+static void push_copy(emission *m, const op *o)
+{
+    work w = {.context = CONTEXT_DMA};
+    add_access(m, &w, o->input, false);
+    add_access(m, &w, o, true);
+    push_waits(m, &w, o);
+    for (const dma_config *d = o->dma; d; d = d->next) {
+        command k = new_command(m, OP_DMA, o, CONTEXT_DMA);
+        command_set(&k, DMA_SOURCE, o->input->out.kind == TENSOR_DM);
+        command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
+        command_set(&k, DMA_GRANULAR, d->granular);
+        command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
+        command_set(&k, DMA_SOURCE_BASE, d->source_base);
+        command_set(&k, DMA_DESTINATION_BASE, d->destination_base);
+        k.entry_count = d->sequencer.count;
+        for (uint32_t i = 0; i < k.entry_count; i++) {
+            command_set_entry(&k, i, DMA_ENTRY_SIZE, d->sequencer.entries[i].size);
+            command_set_entry(&k, i, DMA_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
+            command_set_entry(&k, i, DMA_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
+        }
+        push(m, k);
+    }
+    finish_work(m, &w);
+}
+
+/* ---- ports and einsum ---- */
+
+static port_space space_of(tensor_kind kind)
+{
+    switch (kind) {
+    case TENSOR_HBM: return PORT_HBM;
+    case TENSOR_DM: return PORT_DM;
+    case TENSOR_TRF: return PORT_TRF;
+    default: return PORT_STREAM;
+    }
+}
+
+static const port *emit_ports(emission *m, mapping_context *c)
+{
+    const kernel *k = m->kernel;
+    port *ports = ARENA_ARRAY(m->e->arena, port, k->port_count);
+    for (size_t i = 0; i < k->port_count; i++) {
+        const tensor *t = &k->ports[i].tensor;
+        port *p = &ports[i];
+        *p = (port){.name = k->ports[i].name, .direction = k->ports[i].is_output ? PORT_OUT : PORT_IN, .space = space_of(t->kind),
+                    .dtype = t->dtype, .trf_address = t->kind == TENSOR_TRF ? t->trf_address : TRF_FULL,
+                    .address = t->kind == TENSOR_HBM || t->kind == TENSOR_DM ? t->address : 0};
+        for (int part = 0; part < COMPONENT_COUNT; part++)
+            if (port_space_has(p->space, (port_component)part))
+                p->mapping[part] = emit_layout(m, t->part[part] ? t->part[part] : mapping_identity(c));
+    }
+    return ports;
+}
+
+static const char *value_name(const emission *m, const einsum_value *v, size_t number)
+{
+    return v->port >= 0 ? m->kernel->ports[v->port].name : arena_printf(m->e->arena, "%%%zu", number);
+}
+
+/* The windows among the axes so far. */
+static void emit_windows(emission *m, einsum *out)
+{
+    einsum_window *windows = ARENA_ARRAY(m->e->arena, einsum_window, m->axis_count);
+    out->window_count = 0;
+    for (size_t i = 0; i < m->axis_count; i++) {
+        const axis *a = m->axes[i];
+        einsum_term *terms = ARENA_ARRAY(m->e->arena, einsum_term, a->term_count);
+        for (uint32_t k = 0; k < a->term_count; k++)
+            terms[k] = (einsum_term){axis_number(m, a->terms[k].of), a->terms[k].weight, a->terms[k].extent, a->terms[k].stride};
+        if (a->term_count > 0)
+            windows[out->window_count++] = (einsum_window){(uint32_t)i, a->term_count, terms};
+    }
+    out->windows = windows;
+}
+
+static void emit_einsum(emission *m, einsum *out)
+{
+    const kernel_einsum *from = m->kernel->einsum;
+    arena *a = m->e->arena;
+    einsum_tensor *tensors = ARENA_ARRAY(a, einsum_tensor, from->value_count);
+    for (size_t i = 0; i < from->value_count; i++) {
+        const einsum_value *v = &from->values[i];
+        uint32_t *axes = ARENA_ARRAY(a, uint32_t, v->rank);
+        for (uint32_t k = 0; k < v->rank; k++)
+            axes[k] = axis_number(m, v->axes[k]);
+        tensors[i] = (einsum_tensor){value_name(m, v, i), v->dtype, (int32_t)v->port, v->rank, axes};
+    }
+    einsum_statement *statements = ARENA_ARRAY(a, einsum_statement, from->step_count);
+    for (size_t i = 0; i < from->step_count; i++) {
+        const einsum_step *s = &from->steps[i];
+        einsum_digit *digits = ARENA_ARRAY(a, einsum_digit, s->count);
+        for (uint32_t k = 0; k < s->count; k++)
+            digits[k] = (einsum_digit){axis_number(m, s->digits[k].axis), s->digits[k].kept, s->digits[k].weight, s->digits[k].size};
+        einsum_shift *shifts = ARENA_ARRAY(a, einsum_shift, s->offset_count);
+        for (uint32_t k = 0; k < s->offset_count; k++)
+            shifts[k] = (einsum_shift){(einsum_side)s->offsets[k].side, axis_number(m, s->offsets[k].axis), s->offsets[k].offset};
+        statements[i] = (einsum_statement){s->contract ? EINSUM_CONTRACT : EINSUM_COPY, s->dst, s->a, s->b,
+                                           s->contract ? s->accumulator : from->values[s->a].dtype, s->count, digits, s->offset_count, shifts};
+    }
+    emit_windows(m, out);
+    *out = (einsum){.windows = out->windows, .window_count = out->window_count, .tensors = tensors, .tensor_count = (uint32_t)from->value_count, .statements = statements,
+                    .statement_count = (uint32_t)from->step_count, .text = from->text};
+}
+
+static void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
+{
+    emission m = {.e = e, .kernel = k};
+    mapping_context *none = mapping_context_new(e->arena);
+    *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        if (ends_chain(o))
+            push_chain(&m, o);
+        else if (o->dma)
+            push_copy(&m, o);
+    }
+    emit_einsum(&m, &out->einsum);
+    layout_axis *axes = ARENA_ARRAY(e->arena, layout_axis, m.axis_count);
+    for (size_t i = 0; i < m.axis_count; i++)
+        axes[i] = (layout_axis){m.axes[i]->name, m.axes[i]->size};
+    out->axes = out->einsum.axes = axes;
+    out->axis_count = out->einsum.axis_count = (uint32_t)m.axis_count;
+    for (int c = 0; c < 3; c++) {
+        out->streams[c].commands = m.streams[c].items;
+        out->streams[c].count = m.streams[c].count;
+    }
+}
+
+void emit_binary(const emit_context *e, const module *m, binary *out)
+{
+    binary_kernel *kernels = ARENA_ARRAY(e->arena, binary_kernel, m->count);
+    for (size_t i = 0; i < m->count; i++)
+        emit_kernel(e, m->kernels[i], &kernels[i]);
+    *out = (binary){.target = e->target, .kernels = kernels, .kernel_count = m->count};
+}

@@ -1,0 +1,21 @@
+/* From configured kernels to the binary's contents.
+ *
+ * The one idea: a chain of operations becomes a chain of commands in the context in which it runs; contexts run at once,
+ * and a wait stands wherever a chain touches bytes that another context's earlier chain has touched. */
+#ifndef VISA_CODEGEN_EMIT_H
+#define VISA_CODEGEN_EMIT_H
+
+#include "codegen/container.h"
+#include "ir/kernel.h"
+
+typedef struct emit_context {
+    arena *arena;
+    const target *target;
+    uint32_t (*line_of)(void *user, src_range range); /* source line for the lines section */
+    void *user;
+} emit_context;
+
+/* Everything of a module without errors; the parts live in the arena. */
+void emit_binary(const emit_context *e, const module *m, binary *out);
+
+#endif

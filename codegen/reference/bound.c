@@ -1,0 +1,100 @@
+#include "codegen/reference/bound.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "codegen/reference/convert.h"
+
+static LLVMValueRef fabs_of(emitter *e, LLVMValueRef x)
+{
+    return emit_intrinsic(e, "llvm.fabs", &x, 1);
+}
+
+static LLVMValueRef times(emitter *e, LLVMValueRef x, double factor)
+{
+    return LLVMBuildFMul(e->b, x, emit_f64(e, factor), "");
+}
+
+static LLVMValueRef below(emitter *e, LLVMValueRef x, LLVMValueRef limit)
+{
+    return LLVMBuildFCmp(e->b, LLVMRealOLT, x, limit, "");
+}
+
+static LLVMValueRef extended(emitter *e, LLVMValueRef x)
+{
+    return LLVMBuildFPExt(e->b, x, e->f64, "");
+}
+
+LLVMValueRef emit_magnitude(emitter *e, LLVMValueRef value)
+{
+    LLVMValueRef size = fabs_of(e, value);
+    return LLVMBuildSelect(e->b, below(e, size, emit_f32(e, INFINITY)), size, emit_f32(e, 0), "");
+}
+
+LLVMValueRef emit_rounded_up(emitter *e, LLVMValueRef bound)
+{
+    LLVMValueRef up = LLVMBuildFPTrunc(e->b, times(e, bound, 1 + 0x1p-20), e->f32, "");
+    LLVMValueRef least = emit_f32(e, FLT_MIN);
+    up = LLVMBuildSelect(e->b, below(e, up, least), least, up, "");
+    LLVMValueRef some = LLVMBuildFCmp(e->b, LLVMRealUGT, bound, emit_f64(e, 0), "");
+    return LLVMBuildSelect(e->b, some, up, emit_f32(e, 0), "");
+}
+
+LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, LLVMValueRef value,
+                            LLVMValueRef magnitude, LLVMValueRef error)
+{
+    double depth = (double)s->digits[PLAN_DEPTH].combinations, u = 0x1p-24;
+    double roundings = s->exact_products ? depth - 1 : depth;
+    /* magnitude and error are sums themselves, in f32 or f64 */
+    double inflate = 1 + 0x1p-20 + 4 * depth * (s->wide_bound ? 0x1p-53 : u);
+    double underflow = (roundings + (inexact ? depth : 0)) * 0x1p-148;
+    LLVMValueRef largest = LLVMBuildFAdd(e->b, magnitude, error, "");
+    LLVMValueRef twice = LLVMBuildFAdd(e->b, largest, magnitude, "");
+    LLVMValueRef bound = LLVMBuildFAdd(e->b, error, times(e, twice, roundings * u), "");
+    bound = LLVMBuildFAdd(e->b, times(e, bound, inflate), emit_f64(e, underflow), "");
+
+    LLVMValueRef infinity = emit_f64(e, INFINITY);
+    LLVMValueRef fits = below(e, times(e, largest, inflate + 2 * depth * u), emit_f64(e, FLT_MAX));
+    LLVMValueRef finite = below(e, fabs_of(e, value), emit_f32(e, INFINITY));
+    /* Nothing overflows: an infinity or NaN came in with the sources and comes out in every order. */
+    LLVMValueRef special = inexact ? infinity : emit_f64(e, 0);
+    bound = LLVMBuildSelect(e->b, finite, bound, special, "");
+    return LLVMBuildSelect(e->b, fits, bound, infinity, "");
+}
+
+/* Distance between the value's code and the code of another f32, in values of t; NaN when there is none. */
+static LLVMValueRef code_distance(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef other)
+{
+    LLVMValueRef other_code = emit_narrow(e, t, other);
+    LLVMValueRef near = extended(e, emit_widen(e, t, code)), far = extended(e, emit_widen(e, t, other_code));
+    LLVMValueRef distance = fabs_of(e, LLVMBuildFSub(e->b, far, near, ""));
+    LLVMValueRef same = LLVMBuildICmp(e->b, LLVMIntEQ, code, other_code, "");
+    return LLVMBuildSelect(e->b, same, emit_f64(e, 0), distance, "");
+}
+
+/* value + error, not nearer to the value than the true sum in spite of the rounding to f32 */
+static LLVMValueRef interval_end(emitter *e, LLVMValueRef value, LLVMValueRef error)
+{
+    LLVMValueRef end = LLVMBuildFAdd(e->b, extended(e, value), error, "");
+    LLVMValueRef slack = times(e, fabs_of(e, end), 0x1p-23);
+    slack = LLVMBuildFAdd(e->b, slack, emit_f64(e, 0x1p-149), "");
+    slack = emit_intrinsic(e, "llvm.copysign", (LLVMValueRef[]){slack, error}, 2);
+    return LLVMBuildFPTrunc(e->b, LLVMBuildFAdd(e->b, end, slack, ""), e->f32, "");
+}
+
+LLVMValueRef emit_cast_bound(emitter *e, dtype t, LLVMValueRef value, LLVMValueRef code, LLVMValueRef error)
+{
+    if (t == DTYPE_F32)
+        return error;
+    LLVMValueRef infinity = emit_f64(e, INFINITY);
+    LLVMValueRef up = code_distance(e, t, code, interval_end(e, value, error));
+    LLVMValueRef negated = LLVMBuildFNeg(e->b, error, "");
+    LLVMValueRef down = code_distance(e, t, code, interval_end(e, value, negated));
+    LLVMValueRef more = LLVMBuildFCmp(e->b, LLVMRealOGT, up, down, "");
+    LLVMValueRef bound = LLVMBuildSelect(e->b, more, up, down, "");
+    LLVMValueRef both = LLVMBuildFCmp(e->b, LLVMRealORD, up, down, "");
+    LLVMValueRef known = LLVMBuildAnd(e->b, both, below(e, error, infinity), "");
+    bound = LLVMBuildSelect(e->b, known, bound, infinity, "");
+    LLVMValueRef none = LLVMBuildFCmp(e->b, LLVMRealOEQ, error, emit_f64(e, 0), "");
+    return LLVMBuildSelect(e->b, none, emit_f64(e, 0), bound, "");
+}

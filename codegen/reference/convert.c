@@ -1,0 +1,259 @@
+#include "codegen/reference/convert.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- small IR shorthands ---- */
+
+static LLVMValueRef and32(emitter *e, LLVMValueRef x, uint32_t mask)
+{
+    return LLVMBuildAnd(e->b, x, emit_i32(e, mask), "");
+}
+
+static LLVMValueRef add32(emitter *e, LLVMValueRef x, int64_t n)
+{
+    return LLVMBuildAdd(e->b, x, emit_i32(e, n), "");
+}
+
+static LLVMValueRef shift_right(emitter *e, LLVMValueRef x, unsigned bits)
+{
+    return LLVMBuildLShr(e->b, x, emit_i32(e, bits), "");
+}
+
+static LLVMValueRef shift_left(emitter *e, LLVMValueRef x, unsigned bits)
+{
+    return LLVMBuildShl(e->b, x, emit_i32(e, bits), "");
+}
+
+static LLVMValueRef choose(emitter *e, LLVMIntPredicate p, LLVMValueRef x, uint32_t than, LLVMValueRef yes,
+                           LLVMValueRef no)
+{
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, p, x, emit_i32(e, than), ""), yes, no, "");
+}
+
+static LLVMValueRef least(emitter *e, LLVMValueRef x, uint32_t most)
+{
+    return choose(e, LLVMIntULT, x, most, x, emit_i32(e, most));
+}
+
+static LLVMValueRef bits_of(emitter *e, LLVMValueRef value)
+{
+    return LLVMBuildBitCast(e->b, value, e->i32, "");
+}
+
+static LLVMValueRef value_of(emitter *e, LLVMValueRef bits)
+{
+    return LLVMBuildBitCast(e->b, bits, e->f32, "");
+}
+
+/* ---- codes in memory ---- */
+
+static LLVMTypeRef code_type(emitter *e, dtype t)
+{
+    unsigned bits = dtype_row_of(t)->bits;
+    return bits <= 8 ? e->i8 : bits == 16 ? e->i16 : e->i32;
+}
+
+static LLVMValueRef nibble_byte(emitter *e, LLVMValueRef element)
+{
+    return LLVMBuildLShr(e->b, element, emit_i64(e, 1), "");
+}
+
+/* 0 for an even element, 4 for an odd one */
+static LLVMValueRef nibble_shift(emitter *e, LLVMValueRef element)
+{
+    LLVMValueRef odd =
+        LLVMBuildAnd(e->b, LLVMBuildTrunc(e->b, element, e->i8, ""), LLVMConstInt(e->i8, 1, false), "");
+    return LLVMBuildShl(e->b, odd, LLVMConstInt(e->i8, 2, false), "");
+}
+
+LLVMValueRef emit_code_load(emitter *e, dtype t, LLVMValueRef tensor, LLVMValueRef element)
+{
+    if (t == DTYPE_I4) {
+        LLVMValueRef byte = emit_load(e, e->i8, tensor, nibble_byte(e, element));
+        return LLVMBuildLShr(e->b, byte, nibble_shift(e, element), "");
+    }
+    LLVMValueRef code = emit_load(e, code_type(e, t), tensor, element);
+    LLVMSetAlignment(code, 1);
+    return code;
+}
+
+static void store_nibble(emitter *e, LLVMValueRef code, LLVMValueRef tensor, LLVMValueRef element)
+{
+    LLVMValueRef fifteen = LLVMConstInt(e->i8, 15, false);
+    LLVMValueRef at = nibble_byte(e, element), shift = nibble_shift(e, element);
+    LLVMValueRef mask = LLVMBuildShl(e->b, fifteen, shift, "");
+    LLVMValueRef others =
+        LLVMBuildAnd(e->b, emit_load(e, e->i8, tensor, at), LLVMBuildNot(e->b, mask, ""), "");
+    LLVMValueRef own = LLVMBuildShl(e->b, LLVMBuildAnd(e->b, code, fifteen, ""), shift, "");
+    emit_store(e, LLVMBuildOr(e->b, others, own, ""), tensor, at);
+}
+
+void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor, LLVMValueRef element)
+{
+    if (t == DTYPE_I4) {
+        store_nibble(e, code, tensor, element);
+        return;
+    }
+    LLVMValueRef store = LLVMBuildStore(e->b, code, emit_item(e, LLVMTypeOf(code), tensor, element));
+    LLVMSetAlignment(store, 1);
+}
+
+/* ---- widening ---- */
+
+/* A subnormal becomes a zero of its sign, every NaN the one NaN. */
+static LLVMValueRef widen_bf16(emitter *e, LLVMValueRef code)
+{
+    LLVMValueRef bits = shift_left(e, LLVMBuildZExt(e->b, code, e->i32, ""), 16);
+    LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
+    LLVMValueRef zero = and32(e, bits, 0x80000000);
+    bits = choose(e, LLVMIntULT, magnitude, 0x00800000, zero, bits);
+    return value_of(e, choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32(e, 0x7fc00000), bits));
+}
+
+typedef struct f8_format {
+    int fraction_bits, bias;
+    bool infinities; /* the highest exponent holds infinities and NaNs; else only the highest code is NaN */
+} f8_format;
+
+static f8_format f8_format_of(dtype t)
+{
+    return t == DTYPE_F8E4M3 ? (f8_format){3, 7, false} : (f8_format){2, 15, true};
+}
+
+/* The value from the definition of the format; there are only 256. */
+static float f8_value(f8_format f, unsigned code)
+{
+    unsigned one = 1u << f.fraction_bits, magnitude = code & 0x7f;
+    unsigned exponent = magnitude >> f.fraction_bits, fraction = magnitude & (one - 1);
+    unsigned highest = 0x7fu >> f.fraction_bits;
+    float sign = code & 0x80 ? -1.0f : 1.0f;
+    if (f.infinities ? exponent == highest && fraction : magnitude == 0x7f)
+        return NAN;
+    if (f.infinities && exponent == highest)
+        return sign * INFINITY;
+    int scale = (exponent ? (int)exponent : 1) - f.bias - f.fraction_bits;
+    return sign * ldexpf((float)(exponent ? one + fraction : fraction), scale);
+}
+
+/* A table of bit patterns, so that NaN has one spelling. */
+static LLVMValueRef f8_table(emitter *e, dtype t)
+{
+    if (e->f8_table[t])
+        return e->f8_table[t];
+    LLVMValueRef items[256];
+    for (unsigned code = 0; code < 256; code++) {
+        float value = f8_value(f8_format_of(t), code);
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        items[code] = emit_i32(e, isnan(value) ? 0x7fc00000 : bits);
+    }
+    LLVMValueRef table = LLVMAddGlobal(e->module, LLVMArrayType2(e->i32, 256), dtype_row_of(t)->name);
+    LLVMSetInitializer(table, LLVMConstArray2(e->i32, items, 256));
+    LLVMSetLinkage(table, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(table, true);
+    LLVMSetUnnamedAddress(table, LLVMGlobalUnnamedAddr);
+    return e->f8_table[t] = table;
+}
+
+LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code)
+{
+    switch (t) {
+    case DTYPE_I4: {
+        LLVMValueRef high = LLVMBuildShl(e->b, code, LLVMConstInt(e->i8, 4, false), "");
+        return LLVMBuildSExt(e->b, LLVMBuildAShr(e->b, high, LLVMConstInt(e->i8, 4, false), ""), e->i32, "");
+    }
+    case DTYPE_I8:
+    case DTYPE_I16:
+        return LLVMBuildSExt(e->b, code, e->i32, "");
+    case DTYPE_F8E4M3:
+    case DTYPE_F8E5M2:
+        return value_of(e, emit_load(e, e->i32, f8_table(e, t), LLVMBuildZExt(e->b, code, e->i64, "")));
+    case DTYPE_BF16:
+        return widen_bf16(e, code);
+    case DTYPE_F32:
+        return value_of(e, code);
+    default:
+        return code;
+    }
+}
+
+/* ---- narrowing ---- */
+
+/* The magnitude's upper bits, nearest even: `drop` low bits go. The sum cannot leave 32 bits. */
+static LLVMValueRef drop_nearest_even(emitter *e, LLVMValueRef magnitude, unsigned drop)
+{
+    LLVMValueRef lowest_kept = and32(e, shift_right(e, magnitude, drop), 1);
+    LLVMValueRef half = add32(e, magnitude, ((int64_t)1 << (drop - 1)) - 1);
+    return shift_right(e, LLVMBuildAdd(e->b, half, lowest_kept, ""), drop);
+}
+
+static LLVMValueRef narrow_bf16(emitter *e, LLVMValueRef bits)
+{
+    LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
+    LLVMValueRef sign = and32(e, shift_right(e, bits, 16), 0x8000);
+    LLVMValueRef code = drop_nearest_even(e, magnitude, 16);
+    code = choose(e, LLVMIntULT, magnitude, 0x00800000, emit_i32(e, 0), code);
+    code = LLVMBuildOr(e->b, code, sign, "");
+    code = choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32(e, 0x7fc0), code);
+    return LLVMBuildTrunc(e->b, code, e->i16, "");
+}
+
+/* Sign and NaN around a magnitude code of an 8-bit float. */
+static LLVMValueRef finish_f8(emitter *e, LLVMValueRef bits, LLVMValueRef code, uint32_t nan_code)
+{
+    LLVMValueRef sign = and32(e, shift_right(e, bits, 24), 0x80);
+    code = LLVMBuildOr(e->b, code, sign, "");
+    code = choose(e, LLVMIntUGT, and32(e, bits, 0x7fffffff), 0x7f800000, emit_i32(e, nan_code), code);
+    return LLVMBuildTrunc(e->b, code, e->i8, "");
+}
+
+/* Nearest even, saturating at 448. Below 2^-6 the codes count steps of 2^-9, which is the distance of
+ * neighbouring f32 values at 2^14: adding 2^14 rounds to a step. */
+static LLVMValueRef narrow_f8e4m3(emitter *e, LLVMValueRef bits)
+{
+    LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
+    LLVMValueRef normal = add32(e, drop_nearest_even(e, magnitude, 20), -((127 - 7) << 3));
+    normal = least(e, normal, 0x7e);
+    LLVMValueRef stepped = LLVMBuildFAdd(e->b, value_of(e, magnitude), emit_f32(e, 16384.0), "");
+    LLVMValueRef subnormal = and32(e, bits_of(e, stepped), 0xf);
+    LLVMValueRef code = choose(e, LLVMIntULT, magnitude, (127 - 6) << 23, subnormal, normal);
+    return finish_f8(e, bits, code, 0x7f);
+}
+
+/* Half away from zero; overflow is infinity. Below 2^-14 the codes count steps of 2^-16 and stop at 3. */
+static LLVMValueRef narrow_f8e5m2(emitter *e, LLVMValueRef bits)
+{
+    LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
+    LLVMValueRef normal = add32(e, shift_right(e, add32(e, magnitude, 1 << 20), 21), -((127 - 15) << 2));
+    normal = least(e, normal, 0x7c);
+    LLVMValueRef small = choose(e, LLVMIntULT, magnitude, (127 - 14) << 23, magnitude, emit_i32(e, 0));
+    LLVMValueRef steps = LLVMBuildFMul(e->b, value_of(e, small), emit_f32(e, 65536.0), "");
+    LLVMValueRef whole = LLVMBuildFPToSI(e->b, steps, e->i32, "");
+    LLVMValueRef rest = LLVMBuildFSub(e->b, steps, LLVMBuildSIToFP(e->b, whole, e->f32, ""), "");
+    LLVMValueRef half = LLVMBuildFCmp(e->b, LLVMRealOGE, rest, emit_f32(e, 0.5), "");
+    LLVMValueRef subnormal = LLVMBuildAdd(e->b, whole, LLVMBuildZExt(e->b, half, e->i32, ""), "");
+    subnormal = least(e, subnormal, 3);
+    LLVMValueRef code = choose(e, LLVMIntULT, magnitude, (127 - 14) << 23, subnormal, normal);
+    return finish_f8(e, bits, code, 0x7e);
+}
+
+LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value)
+{
+    switch (t) {
+    case DTYPE_I4:
+    case DTYPE_I8:
+    case DTYPE_I16:
+        return LLVMBuildTrunc(e->b, value, code_type(e, t), "");
+    case DTYPE_F8E4M3:
+        return narrow_f8e4m3(e, bits_of(e, value));
+    case DTYPE_F8E5M2:
+        return narrow_f8e5m2(e, bits_of(e, value));
+    case DTYPE_BF16:
+        return narrow_bf16(e, bits_of(e, value));
+    case DTYPE_F32:
+        return bits_of(e, value);
+    default:
+        return value;
+    }
+}

@@ -1,0 +1,225 @@
+#include "codegen/reference/emitter.h"
+
+#include <string.h>
+
+void emitter_init(emitter *e, const reference_plan *plan, LLVMContextRef llvm, LLVMModuleRef module,
+                  bool fused)
+{
+    *e = (emitter){.plan = plan, .context = llvm, .module = module, .fused = fused};
+    e->b = LLVMCreateBuilderInContext(llvm);
+    e->void_type = LLVMVoidTypeInContext(llvm);
+    e->i1 = LLVMInt1TypeInContext(llvm);
+    e->i8 = LLVMInt8TypeInContext(llvm);
+    e->i16 = LLVMInt16TypeInContext(llvm);
+    e->i32 = LLVMInt32TypeInContext(llvm);
+    e->i64 = LLVMInt64TypeInContext(llvm);
+    e->f32 = LLVMFloatTypeInContext(llvm);
+    e->f64 = LLVMDoubleTypeInContext(llvm);
+    e->ptr = LLVMPointerTypeInContext(llvm, 0);
+}
+
+void emitter_free(emitter *e)
+{
+    LLVMDisposeBuilder(e->b);
+}
+
+LLVMValueRef emit_i32(emitter *e, int64_t value)
+{
+    return LLVMConstInt(e->i32, (unsigned long long)value, true);
+}
+
+LLVMValueRef emit_i64(emitter *e, int64_t value)
+{
+    return LLVMConstInt(e->i64, (unsigned long long)value, true);
+}
+
+LLVMValueRef emit_f32(emitter *e, double value)
+{
+    return LLVMConstReal(e->f32, value);
+}
+
+LLVMValueRef emit_f64(emitter *e, double value)
+{
+    return LLVMConstReal(e->f64, value);
+}
+
+LLVMValueRef emit_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef type = LLVMTypeOf(args[0]);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(e->module, id, &type, 1);
+    return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, &type, 1), callee, args, count, "");
+}
+
+/* ---- functions and control flow ---- */
+
+static void add_function_attribute(emitter *e, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAttributeRef attribute = LLVMCreateEnumAttribute(e->context, kind, 0);
+    LLVMAddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
+void emit_function(emitter *e, const char *name, unsigned count, LLVMTypeRef *type)
+{
+    LLVMTypeRef params[8];
+    for (unsigned i = 0; i < count; i++)
+        params[i] = e->ptr;
+    *type = LLVMFunctionType(e->void_type, params, count, false);
+    e->function = LLVMAddFunction(e->module, name, *type);
+    LLVMSetLinkage(e->function, LLVMInternalLinkage);
+    add_function_attribute(e, "noinline");
+    add_function_attribute(e, "nounwind");
+    unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
+    for (unsigned i = 1; i <= count; i++)
+        LLVMAddAttributeAtIndex(e->function, i, LLVMCreateEnumAttribute(e->context, noalias, 0));
+    LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
+}
+
+void emit_function_end(emitter *e)
+{
+    LLVMBuildRetVoid(e->b);
+}
+
+void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step)
+{
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+    l->body = LLVMAppendBasicBlockInContext(e->context, e->function, "loop");
+    l->end = end;
+    l->step = step;
+    LLVMBuildBr(e->b, l->body);
+    LLVMPositionBuilderAtEnd(e->b, l->body);
+    l->counter = LLVMBuildPhi(e->b, e->i64, "i");
+    LLVMAddIncoming(l->counter, &first, &before, 1);
+}
+
+void emit_loop_close(emitter *e, emitter_loop *l)
+{
+    LLVMValueRef next = LLVMBuildNSWAdd(e->b, l->counter, emit_i64(e, l->step), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+    LLVMAddIncoming(l->counter, &next, &latch, 1);
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "done");
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, l->end, ""), l->body, after);
+    LLVMPositionBuilderAtEnd(e->b, after);
+}
+
+LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition)
+{
+    if (!condition)
+        return NULL;
+    LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(e->context, e->function, "then");
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "after");
+    LLVMBuildCondBr(e->b, condition, then, after);
+    LLVMPositionBuilderAtEnd(e->b, then);
+    return after;
+}
+
+void emit_if_end(emitter *e, LLVMBasicBlockRef after)
+{
+    if (!after)
+        return;
+    LLVMBuildBr(e->b, after);
+    LLVMPositionBuilderAtEnd(e->b, after);
+}
+
+/* ---- digits ---- */
+
+void emit_digits_open(emitter *e, const plan_digits *digits)
+{
+    for (unsigned i = 0; i < digits->count; i++) {
+        emitter_digit *d = &e->open[e->open_count++];
+        d->digit = digits->items[i];
+        emit_loop_open(e, &d->loop, emit_i64(e, 0), emit_i64(e, d->digit.size), 1);
+    }
+}
+
+void emit_digits_close(emitter *e, const plan_digits *digits)
+{
+    for (unsigned i = 0; i < digits->count; i++)
+        emit_loop_close(e, &e->open[--e->open_count].loop);
+}
+
+/* sum + counter * factor, without the terms that vanish */
+static LLVMValueRef add_scaled(emitter *e, LLVMValueRef sum, LLVMValueRef counter, int64_t factor)
+{
+    if (factor == 0)
+        return sum;
+    LLVMValueRef term = factor == 1 ? counter : LLVMBuildMul(e->b, counter, emit_i64(e, factor), "");
+    return sum ? LLVMBuildAdd(e->b, sum, term, "") : term;
+}
+
+LLVMValueRef emit_digits_index(emitter *e, unsigned first)
+{
+    int64_t factor = 1;
+    for (unsigned i = first; i < e->open_count; i++)
+        factor *= e->open[i].digit.size;
+    LLVMValueRef sum = NULL;
+    for (unsigned i = first; i < e->open_count; i++) {
+        factor /= e->open[i].digit.size;
+        sum = add_scaled(e, sum, e->open[i].loop.counter, factor);
+    }
+    return sum ? sum : emit_i64(e, 0);
+}
+
+LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side)
+{
+    LLVMValueRef sum = NULL;
+    for (unsigned i = 0; i < e->open_count; i++) {
+        const einsum_digit *d = &e->open[i].digit;
+        /* Outside an axis the product may wrap; the guard keeps such an offset from being used. */
+        uint64_t factor = plan_stride(e->plan->e, tensor, d);
+        sum = add_scaled(e, sum, e->open[i].loop.counter, (int64_t)factor);
+    }
+    int64_t base = e->statement->base[side];
+    if (!sum || base == 0)
+        return sum ? sum : emit_i64(e, base);
+    return LLVMBuildAdd(e->b, sum, emit_i64(e, base), "");
+}
+
+/* NULL when the axis was met before, or when its open digits stay inside. */
+static LLVMValueRef axis_guard(emitter *e, unsigned first)
+{
+    uint32_t axis = e->open[first].digit.axis;
+    int64_t size = e->plan->e->axes[axis].size - plan_shift_max(e->statement->of, axis), last = 0;
+    for (unsigned i = 0; i < e->open_count; i++)
+        if (e->open[i].digit.axis == axis) {
+            if (i < first)
+                return NULL;
+            last += (e->open[i].digit.size - 1) * e->open[i].digit.weight;
+        }
+    if (last < size)
+        return NULL;
+    LLVMValueRef coordinate = NULL;
+    for (unsigned i = first; i < e->open_count; i++)
+        if (e->open[i].digit.axis == axis)
+            coordinate = add_scaled(e, coordinate, e->open[i].loop.counter, e->open[i].digit.weight);
+    return LLVMBuildICmp(e->b, LLVMIntSLT, coordinate, emit_i64(e, size), "inside");
+}
+
+LLVMValueRef emit_guard(emitter *e)
+{
+    LLVMValueRef all = NULL;
+    for (unsigned i = 0; i < e->open_count; i++) {
+        LLVMValueRef one = axis_guard(e, i);
+        if (one)
+            all = all ? LLVMBuildAnd(e->b, all, one, "") : one;
+    }
+    return all;
+}
+
+/* ---- memory ---- */
+
+LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index)
+{
+    return LLVMBuildGEP2(e->b, type, array, &index, 1, "");
+}
+
+LLVMValueRef emit_load(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index)
+{
+    return LLVMBuildLoad2(e->b, type, emit_item(e, type, array, index), "");
+}
+
+void emit_store(emitter *e, LLVMValueRef value, LLVMValueRef array, LLVMValueRef index)
+{
+    LLVMBuildStore(e->b, value, emit_item(e, LLVMTypeOf(value), array, index));
+}

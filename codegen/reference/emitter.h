@@ -1,0 +1,78 @@
+/* Loops over digits, in LLVM IR.
+ *
+ * The one idea: the emitter keeps the stack of digits whose loops are open. Every address, coordinate and
+ * guard is a sum over that stack in loop order, so that LLVM hoists each prefix to the loop in which it is
+ * constant; no address is computed by hand anywhere else. */
+#ifndef VISA_CODEGEN_REFERENCE_EMITTER_H
+#define VISA_CODEGEN_REFERENCE_EMITTER_H
+
+#include <llvm-c/Core.h>
+
+#include "codegen/reference/plan.h"
+
+/* A counted loop that runs at least once. */
+typedef struct emitter_loop {
+    LLVMBasicBlockRef body;
+    LLVMValueRef counter, end;
+    int64_t step;
+} emitter_loop;
+
+typedef struct emitter_digit {
+    einsum_digit digit;
+    emitter_loop loop;
+} emitter_digit;
+
+typedef struct emitter {
+    const reference_plan *plan;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef b;
+    LLVMValueRef function; /* under construction */
+    LLVMTypeRef void_type, i1, i8, i16, i32, i64, f32, f64, ptr;
+    LLVMValueRef f8_table[DTYPE_COUNT]; /* NULL until used */
+    bool fused;                         /* the CPU multiplies and adds at once */
+    const plan_statement *statement; /* being generated */
+    emitter_digit open[PLAN_MAX_DIGITS];
+    unsigned open_count;
+} emitter;
+
+void emitter_init(emitter *e, const reference_plan *plan, LLVMContextRef llvm, LLVMModuleRef module,
+                  bool fused);
+void emitter_free(emitter *e);
+
+/* Constants. */
+LLVMValueRef emit_i32(emitter *e, int64_t value);
+LLVMValueRef emit_i64(emitter *e, int64_t value);
+LLVMValueRef emit_f32(emitter *e, double value);
+LLVMValueRef emit_f64(emitter *e, double value);
+
+/* A call of an overloaded intrinsic ("llvm.fabs") at the type of its arguments. */
+LLVMValueRef emit_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count);
+
+/* Opens an internal function whose `count` parameters are pointers that do not alias, at its entry block. */
+void emit_function(emitter *e, const char *name, unsigned count, LLVMTypeRef *type);
+void emit_function_end(emitter *e);
+
+/* for (counter = first; counter < end; counter += step); first < end always. */
+void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step);
+void emit_loop_close(emitter *e, emitter_loop *l);
+
+/* Skips to the matching end unless the condition holds; a NULL condition always holds. */
+LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition);
+void emit_if_end(emitter *e, LLVMBasicBlockRef after);
+
+void emit_digits_open(emitter *e, const plan_digits *digits);
+void emit_digits_close(emitter *e, const plan_digits *digits);
+/* The open digits from number `first` on as one row-major index. */
+LLVMValueRef emit_digits_index(emitter *e, unsigned first);
+/* Element of the tensor at the coordinates of the open digits. */
+LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side);
+/* i1: every coordinate is inside its axis; NULL when no open digit can leave it. */
+LLVMValueRef emit_guard(emitter *e);
+
+/* Pointer to item `index` of an array of `type`. */
+LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index);
+LLVMValueRef emit_load(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index);
+void emit_store(emitter *e, LLVMValueRef value, LLVMValueRef array, LLVMValueRef index);
+
+#endif

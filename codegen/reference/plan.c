@@ -1,0 +1,558 @@
+#include "codegen/reference/plan.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_ELEMENTS (INT64_C(1) << 46)
+#define MAX_COORDINATE (INT64_C(1) << 62)
+#define MAX_COMBINATIONS (INT64_C(1) << 50)
+#define MAX_SCRATCH_BYTES (INT64_C(1) << 36)
+/* From here on an f32 sum of magnitudes is no longer good to 1%. */
+#define WIDE_BOUND_TERMS (INT64_C(1) << 16)
+
+static char out_of_memory[] = "out of memory";
+
+char *plan_fault(const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int bytes = vasprintf(&text, format, args);
+    va_end(args);
+    return bytes < 0 ? out_of_memory : text;
+}
+
+void plan_fault_free(void *text)
+{
+    if (text != out_of_memory)
+        free(text);
+}
+
+/* ---- tensors ---- */
+
+int64_t plan_tensor_elements(const einsum *e, uint32_t tensor)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        elements *= e->axes[e->tensors[tensor].axes[i]].size;
+    return elements;
+}
+
+int64_t plan_tensor_bytes(const einsum *e, uint32_t tensor)
+{
+    return (plan_tensor_elements(e, tensor) * dtype_row_of(e->tensors[tensor].dtype)->bits + 7) / 8;
+}
+
+/* ---- windows ---- */
+
+/* How far one count of a digit moves the place of a term; 0: not at all, -1: the digit lies partly outside. */
+static int64_t term_weight(const einsum_term *t, const einsum_digit *d)
+{
+    int64_t end = t->weight * t->extent;
+    if (d->axis != t->axis || d->size == 1 || d->weight % end == 0)
+        return 0;
+    if (d->weight < t->weight && d->size <= t->weight / d->weight)
+        return 0;
+    if (d->weight % t->weight != 0 || d->weight >= end || d->size - 1 > (end - 1) / d->weight)
+        return -1;
+    return d->weight / t->weight * t->stride;
+}
+
+static const einsum_window *window_of(const einsum *e, uint32_t axis)
+{
+    for (uint32_t i = 0; i < e->window_count; i++)
+        if (e->windows[i].axis == axis)
+            return &e->windows[i];
+    return NULL;
+}
+
+/* How far one count of a digit moves the coordinate of an axis: its own digits' weights, and what the digits of a window's terms
+ * add to its place. The statement was checked to have one kind of them only. */
+static uint64_t axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d)
+{
+    const einsum_window *x = window_of(e, axis);
+    uint64_t weight = axis == d->axis ? (uint64_t)d->weight : 0;
+    for (uint32_t i = 0; x && i < x->term_count; i++) {
+        int64_t more = term_weight(&x->terms[i], d);
+        weight += more > 0 ? (uint64_t)more : 0;
+    }
+    return weight;
+}
+
+uint64_t plan_stride(const einsum *e, uint32_t tensor, const einsum_digit *d)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    uint64_t stride = 1, sum = 0;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        sum += stride * axis_weight(e, t->axes[i], d);
+        stride *= (uint64_t)e->axes[t->axes[i]].size;
+    }
+    return sum;
+}
+
+static bool tensor_varies(const einsum *e, uint32_t tensor, const einsum_digit *d)
+{
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        if (axis_weight(e, e->tensors[tensor].axes[i], d) != 0)
+            return true;
+    return false;
+}
+
+static char *check_term(const einsum *e, uint32_t number, const einsum_term *t, int64_t *size)
+{
+    int64_t reach;
+    if (t->axis >= e->axis_count || window_of(e, t->axis) || t->weight < 1 || t->extent < 1 || t->stride < 1 ||
+        t->weight > e->axes[t->axis].size || t->extent - 1 > (e->axes[t->axis].size - 1) / t->weight ||
+        e->axes[t->axis].size >= MAX_COORDINATE)
+        return plan_fault("window %u has a term that is no digit of an axis", number);
+    if (__builtin_mul_overflow(t->extent - 1, t->stride, &reach) || __builtin_add_overflow(*size, reach, size))
+        return plan_fault("window %u has places of 2^63 and more", number);
+    return NULL;
+}
+
+static char *check_window(const einsum *e, uint32_t number)
+{
+    const einsum_window *x = &e->windows[number];
+    if (x->axis >= e->axis_count || window_of(e, x->axis) != x)
+        return plan_fault("window %u is no axis, or the same as another window", number);
+    int64_t size = 1;
+    char *fault = NULL;
+    for (uint32_t i = 0; i < x->term_count && !fault; i++)
+        fault = check_term(e, number, &x->terms[i], &size);
+    if (!fault && size != e->axes[x->axis].size)
+        fault = plan_fault("window %u has %" PRId64 " places and %" PRId64 " as an axis", number, size, e->axes[x->axis].size);
+    return fault;
+}
+
+/* Every digit lies inside the term or outside it, and no combination that exists passes the term's end. */
+static char *check_term_digits(const einsum *e, uint32_t number, const einsum_statement *s, const einsum_term *t, bool *used)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        int64_t weight = term_weight(t, &s->digits[i]);
+        if (weight < 0)
+            return plan_fault("statement %u has a digit that a window's term cuts", number);
+        if (weight > 0)
+            last += (s->digits[i].size - 1) * (s->digits[i].weight / t->weight);
+        *used |= weight > 0;
+    }
+    if (last >= t->extent && t->weight * t->extent < e->axes[t->axis].size)
+        return plan_fault("statement %u passes the end of a window's term", number);
+    return NULL;
+}
+
+static char *check_tensor_windows(const einsum *e, uint32_t number, const einsum_statement *s, uint32_t tensor)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        const einsum_window *x = window_of(e, t->axes[i]);
+        bool used = false, own = tensor == s->dst;
+        char *fault = NULL;
+        for (uint32_t k = 0; x && k < x->term_count && !fault; k++)
+            fault = check_term_digits(e, number, s, &x->terms[k], &used);
+        for (uint32_t k = 0; k < s->digit_count; k++)
+            own |= s->digits[k].axis == t->axes[i] && s->digits[k].size > 1;
+        if (!fault && used && own)
+            fault = plan_fault("statement %u indexes tensor %u by a window and by its terms", number, tensor);
+        if (fault)
+            return fault;
+    }
+    return NULL;
+}
+
+static char *check_windows(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    char *fault = check_tensor_windows(e, number, s, s->dst);
+    if (!fault)
+        fault = check_tensor_windows(e, number, s, s->a);
+    return fault || s->op == EINSUM_COPY ? fault : check_tensor_windows(e, number, s, s->b);
+}
+
+/* ---- tensors, checked ---- */
+
+int64_t plan_shift_max(const einsum_statement *s, uint32_t axis)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].axis == axis && s->shifts[i].offset > most)
+            most = s->shifts[i].offset;
+    return most;
+}
+
+static bool tensor_has_axis(const einsum_tensor *t, uint32_t axis)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->axes[i] == axis)
+            return true;
+    return false;
+}
+
+static bool dtype_is_float(dtype t)
+{
+    return dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
+}
+
+static char *check_tensor(const einsum *e, uint32_t number)
+{
+    const einsum_tensor *t = &e->tensors[number];
+    if ((unsigned)t->dtype >= DTYPE_COUNT)
+        return plan_fault("tensor %u has no known element type", number);
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->axes[i] >= e->axis_count)
+            return plan_fault("tensor %u names axis %u of %u", number, t->axes[i], e->axis_count);
+        if (__builtin_mul_overflow(elements, e->axes[t->axes[i]].size, &elements) || elements > MAX_ELEMENTS)
+            return plan_fault("tensor %u has more than 2^46 elements", number);
+    }
+    return NULL;
+}
+
+/* ---- statements ---- */
+
+static char *check_types(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    const einsum_tensor *t = e->tensors;
+    bool floats = dtype_is_float(t[s->dst].dtype);
+    bool contract = s->op == EINSUM_CONTRACT;
+    if (dtype_is_float(t[s->a].dtype) != floats || (contract && dtype_is_float(t[s->b].dtype) != floats))
+        return plan_fault("statement %u mixes integers and floats", number);
+    if (contract && s->accumulator != (floats ? DTYPE_F32 : DTYPE_I32))
+        return plan_fault("statement %u accumulates in another kind than it multiplies", number);
+    return NULL;
+}
+
+static char *check_operands(const reference_plan *p, uint32_t number, const einsum_statement *s)
+{
+    const einsum *e = p->e;
+    if (s->op != EINSUM_COPY && s->op != EINSUM_CONTRACT)
+        return plan_fault("statement %u has the unknown operation %d", number, (int)s->op);
+    uint32_t b = s->op == EINSUM_COPY ? s->a : s->b;
+    if (s->dst >= e->tensor_count || s->a >= e->tensor_count || b >= e->tensor_count)
+        return plan_fault("statement %u names a tensor beyond %u", number, e->tensor_count);
+    if (s->dst == s->a || s->dst == b)
+        return plan_fault("statement %u assigns tensor %u while it is read", number, s->dst);
+    if ((e->tensors[s->a].port < 0 && !p->assigned[s->a]) || (e->tensors[b].port < 0 && !p->assigned[b]))
+        return plan_fault("statement %u reads an intermediate before it is assigned", number);
+    if (p->used[s->dst] && !p->assigned[s->dst])
+        return plan_fault("statement %u assigns tensor %u after it was read", number, s->dst);
+    p->used[s->a] = p->used[b] = true;
+    return check_types(e, number, s);
+}
+
+static char *check_digit(const einsum *e, uint32_t number, const einsum_statement *s, const einsum_digit *d)
+{
+    int64_t last;
+    if (d->axis >= e->axis_count)
+        return plan_fault("statement %u has a digit of axis %u of %u", number, d->axis, e->axis_count);
+    if (d->size < 1 || d->weight < 1 || __builtin_mul_overflow(d->size - 1, d->weight, &last) ||
+        last >= MAX_COORDINATE)
+        return plan_fault("statement %u has a digit of size %" PRId64 " and weight %" PRId64, number, d->size,
+                          d->weight);
+    if (d->size > 1 && d->kept && !tensor_has_axis(&e->tensors[s->dst], d->axis))
+        return plan_fault("statement %u keeps a digit of axis %u that its destination lacks", number,
+                          d->axis);
+    if (d->size > 1 && !d->kept && s->op == EINSUM_COPY)
+        return plan_fault("statement %u is a copy with a summed digit", number);
+    return NULL;
+}
+
+static char *check_digits(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    int64_t combinations = 1, coordinates = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        char *fault = check_digit(e, number, s, d);
+        if (fault)
+            return fault;
+        if (__builtin_mul_overflow(combinations, d->size, &combinations) || combinations > MAX_COMBINATIONS)
+            return plan_fault("statement %u has more than 2^50 combinations of digits", number);
+        if (__builtin_add_overflow(coordinates, (d->size - 1) * d->weight, &coordinates) ||
+            coordinates >= MAX_COORDINATE)
+            return plan_fault("statement %u has coordinates of 2^62 and more", number);
+    }
+    return NULL;
+}
+
+/* Elements between neighbours along an axis of the tensor. */
+static int64_t axis_stride(const einsum *e, uint32_t tensor, uint32_t axis)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0 && t->axes[i] != axis;)
+        stride *= e->axes[t->axes[i]].size;
+    return stride;
+}
+
+/* The last place of a window that the statement's digits reach; at least its size when that is beyond 62 bits. */
+static int64_t window_reach(const einsum *e, const einsum_statement *s, uint32_t axis)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        uint64_t weight = axis_weight(e, axis, &s->digits[i]);
+        int64_t more;
+        if (weight >= (uint64_t)MAX_COORDINATE || __builtin_mul_overflow((int64_t)weight, s->digits[i].size - 1, &more) ||
+            __builtin_add_overflow(last, more, &last) || last >= MAX_COORDINATE)
+            return e->axes[axis].size;
+    }
+    return last;
+}
+
+/* Shifts name axes of their tensors and stay inside them; they are a constant distance in each. */
+static char *check_shifts(const einsum *e, uint32_t number, plan_statement *p)
+{
+    const einsum_statement *s = p->of;
+    uint32_t tensors[EINSUM_SIDES] = {s->dst, s->a, s->op == EINSUM_COPY ? s->a : s->b};
+    for (uint32_t i = 0; i < s->shift_count; i++) {
+        const einsum_shift *h = &s->shifts[i];
+        if ((unsigned)h->side >= EINSUM_SIDES || h->axis >= e->axis_count || h->offset < 0 || h->offset >= e->axes[h->axis].size ||
+            !tensor_has_axis(&e->tensors[tensors[h->side]], h->axis))
+            return plan_fault("statement %u has a shift outside its tensor", number);
+        if (window_of(e, h->axis) && h->offset + window_reach(e, s, h->axis) >= e->axes[h->axis].size)
+            return plan_fault("statement %u shifts a window beyond its end", number);
+        p->base[h->side] += h->offset * axis_stride(e, tensors[h->side], h->axis);
+    }
+    return NULL;
+}
+
+/* Does some combination of the digits reach the end of the axis, and is the axis kept and summed at once?
+ * Then whether a term exists depends on both, and the kept digits cannot be rows or columns of a dense
+ * product. */
+static bool axis_couples(const einsum *e, const einsum_statement *s, uint32_t axis)
+{
+    int64_t last = 0;
+    bool kept = false, summed = false;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->axis != axis || d->size == 1)
+            continue;
+        last += (d->size - 1) * d->weight;
+        kept |= d->kept;
+        summed |= !d->kept;
+    }
+    return kept && summed && last + plan_shift_max(s, axis) >= e->axes[axis].size;
+}
+
+/* Does a window cut the two digits, of which the outer counts on from the inner, apart? */
+static bool windows_separate(const einsum *e, const einsum_digit *outer, const einsum_digit *inner)
+{
+    einsum_digit both = *inner;
+    both.size *= outer->size;
+    for (uint32_t i = 0; i < e->window_count; i++)
+        for (uint32_t k = 0; k < e->windows[i].term_count; k++) {
+            const einsum_term *t = &e->windows[i].terms[k];
+            int64_t whole = term_weight(t, &both);
+            if (whole < 0 || (whole == 0) != (term_weight(t, outer) == 0) || (whole == 0) != (term_weight(t, inner) == 0))
+                return true;
+        }
+    return false;
+}
+
+/* Digits that count on from each other are one longer digit. */
+static void digits_append(const einsum *e, plan_digits *list, const einsum_digit *d)
+{
+    list->combinations *= d->size;
+    einsum_digit *outer = list->count ? &list->items[list->count - 1] : NULL;
+    int64_t span = d->size * d->weight;
+    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->weight == span && !windows_separate(e, outer, d)) {
+        outer->size *= d->size;
+        outer->weight = d->weight;
+        return;
+    }
+    list->items[list->count++] = *d;
+}
+
+static plan_group digit_group(const einsum *e, const einsum_statement *s, const einsum_digit *d)
+{
+    if (s->op == EINSUM_COPY)
+        return PLAN_BATCH;
+    if (!d->kept)
+        return PLAN_DEPTH;
+    bool in_a = tensor_varies(e, s->a, d), in_b = tensor_varies(e, s->b, d);
+    if ((in_a && in_b) || axis_couples(e, s, d->axis))
+        return PLAN_BATCH;
+    return in_b ? PLAN_COLUMN : PLAN_ROW;
+}
+
+/* Vectors run over the columns: the longer side when the shorter one cannot fill a register. */
+static void group_digits(const einsum *e, plan_statement *p, int64_t lanes)
+{
+    const einsum_statement *s = p->of;
+    for (int g = 0; g < PLAN_GROUP_COUNT; g++)
+        p->digits[g].combinations = 1;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].size > 1)
+            digits_append(e, &p->digits[digit_group(e, s, &s->digits[i])], &s->digits[i]);
+    p->row_source = s->a;
+    p->column_source = s->b;
+    p->row_side = EINSUM_A;
+    p->column_side = s->op == EINSUM_COPY ? EINSUM_A : EINSUM_B;
+    int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
+    if (columns < lanes && rows > columns) {
+        plan_digits swap = p->digits[PLAN_ROW];
+        p->digits[PLAN_ROW] = p->digits[PLAN_COLUMN];
+        p->digits[PLAN_COLUMN] = swap;
+        p->row_source = s->b;
+        p->column_source = s->a;
+        p->row_side = EINSUM_B;
+        p->column_side = EINSUM_A;
+    }
+}
+
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+/* The tile height that wastes the fewest padding rows; among equals the tallest. */
+static int64_t tile_rows(int64_t rows, int64_t most)
+{
+    if (rows <= most)
+        return rows;
+    int64_t best = most;
+    for (int64_t height = most; height > most / 2; height--)
+        if (round_up(rows, height) < round_up(rows, best))
+            best = height;
+    return best;
+}
+
+static void choose_tile(plan_statement *p, plan_machine machine)
+{
+    enum { DEPTH_BLOCK = 384, BLOCK_ROWS = 240, SPARE_REGISTERS = 4, MOST_ROWS = 12 };
+    plan_tile *t = &p->tile;
+    int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
+    t->lanes = 1;
+    while (t->lanes < machine.lanes && t->lanes < columns)
+        t->lanes *= 2;
+    t->vectors = columns > machine.lanes ? 2 : 1;
+    t->columns = t->lanes * t->vectors;
+    int64_t most = (machine.registers - SPARE_REGISTERS) / t->vectors;
+    t->rows = tile_rows(rows, most > MOST_ROWS ? MOST_ROWS : most);
+    t->padded_rows = round_up(rows, t->rows);
+    t->padded_columns = round_up(columns, t->columns);
+    t->depth_block = DEPTH_BLOCK;
+    t->row_block_tiles = round_up(BLOCK_ROWS, t->rows) / t->rows;
+}
+
+static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int64_t bytes_each)
+{
+    int64_t bytes;
+    if (__builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, bytes_each, &bytes))
+        return false;
+    *at = *end;
+    return !__builtin_add_overflow(*end, bytes, end) && *end <= MAX_SCRATCH_BYTES &&
+           (*end = round_up(*end, 64));
+}
+
+static char *place_scratch(plan_statement *p, uint32_t number)
+{
+    const plan_tile *t = &p->tile;
+    plan_scratch *s = &p->scratch;
+    int64_t depth = p->digits[PLAN_DEPTH].combinations, bound_bytes = p->wide_bound ? 8 : 4;
+    s->end = 0;
+    if (!place(&s->end, &s->row_pack, t->padded_rows, depth, 4) ||
+        !place(&s->end, &s->column_pack, t->padded_columns, depth, 4) ||
+        !place(&s->end, &s->value, t->padded_rows, t->padded_columns, 4) ||
+        !place(&s->end, &s->magnitude, t->padded_rows, t->padded_columns, bound_bytes) ||
+        !place(&s->end, &s->error, t->padded_rows, t->padded_columns, bound_bytes))
+        return plan_fault("statement %u needs more than 2^36 bytes of scratch storage", number);
+    return NULL;
+}
+
+/* A copy of exact values is exact, whatever it rounds; so is one product that f32 holds. */
+static bool result_is_exact(const reference_plan *p, const plan_statement *s)
+{
+    if (s->integer)
+        return true;
+    if (s->of->op == EINSUM_COPY)
+        return p->exact[s->of->a];
+    return s->exact_products && s->digits[PLAN_DEPTH].combinations == 1 && p->exact[s->of->a] &&
+           p->exact[s->of->b];
+}
+
+static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
+{
+    const einsum *e = p->e;
+    plan_statement *s = &p->statements[number];
+    s->of = &e->statements[number];
+    char *fault = check_operands(p, number, s->of);
+    if (!fault)
+        fault = check_digits(e, number, s->of);
+    if (!fault)
+        fault = check_windows(e, number, s->of);
+    if (fault)
+        return fault;
+    fault = check_shifts(e, number, s);
+    if (fault)
+        return fault;
+    group_digits(e, s, machine.lanes);
+    s->first = !p->assigned[s->of->dst];
+    s->integer = !dtype_is_float(e->tensors[s->of->dst].dtype);
+    if (s->of->op == EINSUM_CONTRACT) {
+        s->exact_products =
+            e->tensors[s->of->a].dtype != DTYPE_F32 && e->tensors[s->of->b].dtype != DTYPE_F32;
+        s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
+        choose_tile(s, machine);
+        fault = place_scratch(s, number);
+        if (fault)
+            return fault;
+        if (s->scratch.end > p->scratch_bytes)
+            p->scratch_bytes = s->scratch.end;
+    }
+    p->assigned[s->of->dst] = true;
+    p->exact[s->of->dst] = p->exact[s->of->dst] && result_is_exact(p, s);
+    return NULL;
+}
+
+static char *plan_all(reference_plan *p, plan_machine machine)
+{
+    const einsum *e = p->e;
+    for (uint32_t i = 0; i < e->axis_count; i++)
+        if (e->axes[i].size < 1)
+            return plan_fault("axis %u has the size %" PRId64, i, e->axes[i].size);
+    char *fault = NULL;
+    for (uint32_t i = 0; i < e->window_count && !fault; i++)
+        fault = check_window(e, i);
+    for (uint32_t i = 0; i < e->tensor_count && !fault; i++) {
+        fault = check_tensor(e, i);
+        p->exact[i] = true;
+    }
+    for (uint32_t i = 0; i < e->statement_count && !fault; i++)
+        fault = plan_one(p, i, machine);
+    /* What is assigned in parts is exact when all parts are, also for a reader between them. */
+    for (bool changed = !fault; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < e->statement_count; i++) {
+            uint32_t dst = e->statements[i].dst;
+            if (p->exact[dst] && !result_is_exact(p, &p->statements[i])) {
+                p->exact[dst] = false;
+                changed = true;
+            }
+        }
+    }
+    return fault;
+}
+
+char *plan_build(const einsum *e, plan_machine machine, reference_plan *out)
+{
+    *out = (reference_plan){.e = e};
+    out->statements = calloc((size_t)e->statement_count + 1, sizeof *out->statements);
+    out->assigned = calloc((size_t)e->tensor_count + 1, sizeof *out->assigned);
+    out->used = calloc((size_t)e->tensor_count + 1, sizeof *out->used);
+    out->exact = calloc((size_t)e->tensor_count + 1, sizeof *out->exact);
+    bool have = out->statements && out->assigned && out->used && out->exact;
+    char *fault = have ? plan_all(out, machine) : plan_fault("out of memory");
+    if (fault)
+        plan_free(out);
+    return fault;
+}
+
+void plan_free(reference_plan *p)
+{
+    free(p->statements);
+    free(p->assigned);
+    free(p->used);
+    free(p->exact);
+    *p = (reference_plan){.e = p->e};
+}

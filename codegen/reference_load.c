@@ -1,0 +1,106 @@
+#include "codegen/reference_load.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__APPLE__)
+#define LIBRARY "libvisa_reference.dylib"
+#else
+#define LIBRARY "libvisa_reference.so"
+#endif
+
+/* The directory of the running executable, or NULL. */
+static const char *executable_directory(arena *a)
+{
+    char path[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (bytes <= 0)
+        return NULL;
+    path[bytes] = '\0';
+    char *slash = strrchr(path, '/');
+    return slash ? arena_strndup(a, path, (size_t)(slash - path)) : NULL;
+}
+
+/* A file that is there but cannot be loaded ends the search: its reason is the one to tell. */
+static void *open_library(arena *a)
+{
+    const char *named = getenv("VISA_REFERENCE"), *here = executable_directory(a);
+    if (named && *named)
+        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    static const char *const places[] = {"", "../lib/"};
+    for (size_t i = 0; here && i < sizeof places / sizeof *places; i++) {
+        const char *path = arena_printf(a, "%s/%s" LIBRARY, here, places[i]);
+        if (access(path, F_OK) == 0)
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+const reference_api *reference_load(diag_list *diags)
+{
+    void *library = open_library(diags->arena);
+    if (!library) {
+        diag *d = diag_add(diags, E_REFERENCE, SRC_NOWHERE, "the reference generator cannot be loaded: %s",
+                           dlerror());
+        diag_help(diags, d,
+                  "install " LIBRARY " next to the program or in ../lib, or name it in VISA_REFERENCE");
+        return NULL;
+    }
+    reference_api_function *entry;
+    *(void **)&entry = dlsym(library, "visa_reference_api");
+    const reference_api *api = entry ? entry(REFERENCE_API_VERSION) : NULL;
+    if (!api)
+        diag_add(diags, E_REFERENCE, SRC_NOWHERE,
+                 "the reference generator is of another release: it does not speak version %d",
+                 REFERENCE_API_VERSION);
+    return api;
+}
+
+/* True without a fault. */
+static bool take_fault(const reference_api *api, char *fault, diag_list *diags)
+{
+    if (!fault)
+        return true;
+    diag_add(diags, E_REFERENCE, SRC_NOWHERE, "reference kernel: %s", fault);
+    api->release_bytes(fault);
+    return false;
+}
+
+reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name,
+                                    diag_list *diags)
+{
+    reference_kernel *k = NULL;
+    return take_fault(api, api->build(e, name, &k), diags) ? k : NULL;
+}
+
+bool reference_run(const reference_api *api, const reference_kernel *k, unsigned char *const *tensors,
+                   double *const *bounds, diag_list *diags)
+{
+    return take_fault(api, api->run(k, tensors, bounds), diags);
+}
+
+bool reference_emit(const reference_api *api, const einsum *e, const char *name, reference_output kind,
+                    arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags)
+{
+    unsigned char *made = NULL;
+    size_t count = 0;
+    if (!take_fault(api, api->emit(e, name, kind, &made, &count), diags))
+        return false;
+    *bytes = arena_alloc(a, count + 1);
+    memcpy(*bytes, made, count);
+    *byte_count = count;
+    api->release_bytes(made);
+    return true;
+}
+
+int64_t reference_tensor_bytes(const einsum *e, uint32_t tensor)
+{
+    int64_t elements = einsum_tensor_elements(e, tensor), bits = dtype_row_of(e->tensors[tensor].dtype)->bits;
+    int64_t bytes;
+    if (bits < 8)
+        return elements / 2 + elements % 2;
+    return __builtin_mul_overflow(elements, bits / 8, &bytes) ? -1 : bytes;
+}

@@ -1,0 +1,28 @@
+/* The reference generator, found and loaded when it is first asked for.
+ *
+ * The one idea: LLVM lives behind dlopen. The library is looked for next to the running executable, then in
+ * ../lib of it, then where the dynamic linker looks; the environment variable VISA_REFERENCE names another
+ * file. A library that is missing, and everything that goes wrong inside, is an E-REFERENCE diagnostic. */
+#ifndef VISA_CODEGEN_REFERENCE_LOAD_H
+#define VISA_CODEGEN_REFERENCE_LOAD_H
+
+#include "codegen/reference/reference.h"
+#include "support/diag.h"
+
+/* NULL with a diagnostic. The library stays loaded; asking again costs a reference count. */
+const reference_api *reference_load(diag_list *diags);
+
+/* Compiles the einsum for this CPU; NULL with a diagnostic. `name` is the kernel's. */
+reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name,
+                                    diag_list *diags);
+/* See reference_api.run. */
+bool reference_run(const reference_api *api, const reference_kernel *k, unsigned char *const *tensors,
+                   double *const *bounds, diag_list *diags);
+/* The bytes of a file, in the arena, with a NUL behind them. */
+bool reference_emit(const reference_api *api, const einsum *e, const char *name, reference_output kind,
+                    arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags);
+
+/* Bytes of a logical tensor: packed, the last one filled up; -1 from 2^63 on. */
+int64_t reference_tensor_bytes(const einsum *e, uint32_t tensor);
+
+#endif
