@@ -1,0 +1,199 @@
+#include "runtime/accumulate.h"
+
+#include <string.h>
+
+static bool loops_join(const accumulate_loop *outer, const accumulate_loop *inner)
+{
+    return outer->reduced == inner->reduced &&
+           (outer->reduced || outer->slot_stride == inner->size * inner->slot_stride);
+}
+
+/* Loops of the table; kept ones outside the outermost reduced one have no slot of their own. */
+static bool loops_read(accumulate *k, const command *c, int64_t *steps, int64_t *kept, int64_t *last_slot)
+{
+    bool inside = false;
+    *steps = *kept = 1;
+    *last_slot = 0;
+    for (unsigned i = 0; i < c->entry_count; i++) {
+        accumulate_loop loop = {command_entry(c, i, ACCUMULATE_LOOP_SIZE), 0,
+                                command_entry(c, i, ACCUMULATE_LOOP_REDUCED) != 0};
+        inside |= loop.reduced;
+        if (inside && !loop.reduced)
+            loop.slot_stride = command_entry(c, i, ACCUMULATE_LOOP_SLOT);
+        int64_t reach;
+        if (__builtin_mul_overflow(*steps, loop.size, steps) ||
+            __builtin_mul_overflow(*kept, loop.reduced ? 1 : loop.size, kept) ||
+            __builtin_mul_overflow(loop.size - 1, loop.slot_stride, &reach) ||
+            __builtin_add_overflow(*last_slot, reach, last_slot))
+            return false;
+        if (loop.size == 1)
+            continue;
+        if (k->count > 0 && loops_join(&k->loops[k->count - 1], &loop)) {
+            k->loops[k->count - 1].size *= loop.size;
+            k->loops[k->count - 1].slot_stride = loop.slot_stride;
+        } else {
+            k->loops[k->count++] = loop;
+        }
+    }
+    return true;
+}
+
+static int64_t power_of_two_above(int64_t n)
+{
+    int64_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+/* Interleaved slots share the columns of a register, Sequential ones its Rows ("Slot mapping"). */
+static bool slots_fit(const accumulate *k, const target *t, const command *c, int64_t last_slot, fault *f)
+{
+    if (last_slot >= k->slots)
+        return fault_set(f, E_RUN_ACCESS, c, "reaches slot %lld, the command has %lld slots",
+                         (long long)last_slot, (long long)k->slots);
+    int64_t used = k->sequential ? k->slots * k->rows : k->slots * power_of_two_above(k->columns);
+    int64_t limit = t->accumulator_registers * (k->sequential ? t->rows : t->accumulator_columns);
+    if (used > limit)
+        return fault_set(f, E_RUN_ACCESS, c, "%lld slots of %lld %s pass the accumulator's %lld",
+                         (long long)k->slots, (long long)(used / k->slots),
+                         k->sequential ? "Rows" : "columns", (long long)limit);
+    return true;
+}
+
+static bool input_legal(const accumulate *k, const target *t, const command *c, const stream_shape *in,
+                        fault *f)
+{
+    if (in->dtype != DTYPE_I32 && in->dtype != DTYPE_F32)
+        return fault_set(f, E_RUN_CHAIN, c, "cannot sum %s", dtype_row_of(in->dtype)->name);
+    if (k->rows != in->rows || k->rows > t->rows || k->rows > t->output_lanes)
+        return fault_set(f, E_RUN_CHAIN, c, "has %lld Rows, the stream has %lld", (long long)k->rows,
+                         (long long)in->rows);
+    if (k->columns > in->packet_elements || k->columns > t->accumulator_columns)
+        return fault_set(f, E_RUN_CHAIN, c, "has %lld columns, the stream has %lld", (long long)k->columns,
+                         (long long)in->packet_elements);
+    return true;
+}
+
+bool accumulate_plan(accumulate *k, const target *t, const command *c, const stream_shape *in, fault *f)
+{
+    *k = (accumulate){.command = c,
+                      .sequential = command_get(c, ACCUMULATE_KIND) == 1,
+                      .is_float = in->dtype == DTYPE_F32,
+                      .rows = command_get(c, ACCUMULATE_ROWS),
+                      .columns = command_get(c, ACCUMULATE_COLUMNS),
+                      .slots = command_get(c, ACCUMULATE_SLOTS),
+                      .lanes = t->output_lanes,
+                      .beat_bytes = t->flit_bytes};
+    int64_t steps, kept, last_slot, beats;
+    if (!input_legal(k, t, c, in, f))
+        return false;
+    if (!loops_read(k, c, &steps, &kept, &last_slot) || steps != in->packets)
+        return fault_set(f, E_RUN_CHAIN, c, "the loops do not make the %lld steps that arrive",
+                         (long long)in->packets);
+    if (!slots_fit(k, t, c, last_slot, f))
+        return false;
+    k->beats_each = k->sequential ? k->rows * ((k->columns + k->lanes - 1) / k->lanes) : k->columns;
+    if (__builtin_mul_overflow(kept, k->beats_each, &beats))
+        return fault_set(f, E_RUN_CHAIN, c, "the number of beats overflows");
+    k->shape = (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1};
+    return true;
+}
+
+size_t accumulate_cell_bytes(const accumulate *k)
+{
+    return (size_t)(k->slots * k->columns * k->rows) * sizeof(stream_word);
+}
+
+void accumulate_start(const accumulate *k, accumulate_run *r)
+{
+    memset(r->index, 0, sizeof r->index);
+    r->slot = 0;
+    r->started = r->unfinished = 0;
+    for (unsigned i = 0; i < k->count; i++)
+        r->unfinished += k->loops[i].reduced;
+}
+
+static void advance(const accumulate *k, accumulate_run *r)
+{
+    for (unsigned i = k->count; i-- > 0;) {
+        const accumulate_loop *l = &k->loops[i];
+        int64_t now = ++r->index[i];
+        if (now < l->size) {
+            r->slot += l->slot_stride;
+            r->started += l->reduced && now == 1;
+            r->unfinished -= l->reduced && now == l->size - 1;
+            return;
+        }
+        r->index[i] = 0;
+        r->slot -= l->slot_stride * (l->size - 1);
+        r->started -= l->reduced;
+        r->unfinished += l->reduced;
+    }
+}
+
+/* Columns without a value are -0.0 or 0 in `words`: adding them changes nothing. */
+static void cells_add(const accumulate *k, stream_word *cells, const stream_word *words)
+{
+    int64_t count = k->columns * k->rows;
+    if (!k->is_float) {
+        for (int64_t i = 0; i < count; i++)
+            cells[i] += words[i];
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        float a, b;
+        memcpy(&a, cells + i, sizeof a);
+        memcpy(&b, words + i, sizeof b);
+        a += b;
+        memcpy(cells + i, &a, sizeof a);
+    }
+}
+
+static int64_t emit_interleaved(const accumulate *k, const stream_word *cells, unsigned char *beats)
+{
+    for (int64_t g = 0; g < k->columns; g++)
+        memcpy(beats + g * k->beat_bytes, cells + g * k->rows, (size_t)k->rows * sizeof *cells);
+    return k->columns;
+}
+
+static int64_t emit_sequential(const accumulate *k, const stream_word *cells, unsigned char *beats)
+{
+    int64_t per_row = k->beats_each / k->rows;
+    for (int64_t row = 0; row < k->rows; row++)
+        for (int64_t j = 0; j < per_row * k->lanes; j++) {
+            uint32_t value = j < k->columns ? cells[j * k->rows + row] : 0;
+            int64_t beat = row * per_row + j / k->lanes;
+            memcpy(beats + beat * k->beat_bytes + j % k->lanes * 4, &value, sizeof value);
+        }
+    return k->beats_each;
+}
+
+static void absent_to_zero(const accumulate *k, stream_word *cells, uint64_t seen)
+{
+    for (int64_t g = 0; g < k->columns; g++)
+        if (!(seen >> g & 1))
+            memset(cells + g * k->rows, 0, (size_t)k->rows * sizeof *cells);
+}
+
+int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
+                        unsigned char *beats)
+{
+    stream_word *cells = r->cells + r->slot * k->columns * k->rows;
+    uint64_t *seen = &r->seen[r->slot], all = (UINT64_C(1) << k->columns) - 1;
+    if (r->started == 0) {
+        memcpy(cells, words, (size_t)(k->columns * k->rows) * sizeof *cells);
+        *seen = present & all;
+    } else {
+        cells_add(k, cells, words);
+        *seen |= present & all;
+    }
+    int64_t emitted = 0;
+    if (r->unfinished == 0) {
+        if (*seen != all)
+            absent_to_zero(k, cells, *seen);
+        emitted = k->sequential ? emit_sequential(k, cells, beats) : emit_interleaved(k, cells, beats);
+    }
+    advance(k, r);
+    return emitted;
+}

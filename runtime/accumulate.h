@@ -1,0 +1,50 @@
+/* Reducer, temporal part: partial results meet in slots and leave as beats.
+ *
+ * The one idea: the loop table says for every step which slot it belongs to, whether it is the slot's first
+ * visit (store) or a later one (add), and whether it is the last one (emit). A column that never had a live
+ * lane is absent, not zero, until it leaves. */
+#ifndef VISA_RUNTIME_ACCUMULATE_H
+#define VISA_RUNTIME_ACCUMULATE_H
+
+#include "runtime/machine_state.h"
+#include "runtime/stream.h"
+
+typedef struct accumulate_loop {
+    int64_t size, slot_stride;
+    bool reduced;
+} accumulate_loop;
+
+typedef struct accumulate {
+    const command *command;
+    bool sequential, is_float;
+    int64_t rows, columns, slots;
+    int64_t lanes, beat_bytes; /* values and bytes of one beat */
+    int64_t beats_each;        /* beats that one emission makes */
+    unsigned count;
+    accumulate_loop loops[COMMAND_MAX_ENTRIES]; /* outermost first, none of size 1 */
+    stream_shape shape;                         /* beats */
+} accumulate;
+
+/* `in`: `packets` steps of `rows` Rows with at least `columns` columns. */
+bool accumulate_plan(accumulate *k, const target *t, const command *c, const stream_shape *in, fault *f);
+
+typedef struct accumulate_run {
+    stream_word *cells; /* slots x columns x Rows */
+    uint64_t *seen;     /* per slot: bit of every column that has a value */
+    int64_t index[COMMAND_MAX_ENTRIES];
+    int64_t slot;
+    unsigned started;    /* reduced loops past their first iteration */
+    unsigned unfinished; /* reduced loops before their last iteration */
+} accumulate_run;
+
+/* The run's cells and seen are the caller's. */
+size_t accumulate_cell_bytes(const accumulate *k);
+void accumulate_start(const accumulate *k, accumulate_run *r);
+
+/* One step: words[column * rows + row], `present` has the bits of the columns that have a value. Writes the
+ * beats that are complete to `beats` and returns their number, at most beats_each; lanes without data are
+ * left alone. */
+int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
+                        unsigned char *beats);
+
+#endif

@@ -1,0 +1,80 @@
+#include "runtime/commit.h"
+
+#include <string.h>
+
+static bool commit_sizes_legal(const commit *k, const target *t, const command *c, const stream_shape *flits,
+                               fault *f)
+{
+    int64_t write_bytes = command_get(c, COMMIT_BYTES), unit = t->commit_multiple_bytes;
+    if (k->in_bytes % unit || k->in_bytes > t->flit_bytes || write_bytes % unit || k->in_bytes % write_bytes)
+        return fault_set(
+            f, E_RUN_CHAIN, c,
+            "commit_in_bytes %lld and commit_bytes %lld are not multiples of %lld that divide each other",
+            (long long)k->in_bytes, (long long)write_bytes, (long long)unit);
+    int64_t elements = k->in_bytes * 8 / k->dm.bits, wanted;
+    if (__builtin_mul_overflow(flits->packets, elements, &wanted) || wanted != k->dm.positions)
+        return fault_set(f, E_RUN_CHAIN, c,
+                         "the entries have %lld elements, %lld flits of %lld elements arrive",
+                         (long long)k->dm.positions, (long long)flits->packets, (long long)elements);
+    if (walk_run(&k->dm.elements) % (write_bytes * 8 / k->dm.bits))
+        return fault_set(f, E_RUN_CHAIN, c,
+                         "a write of %lld bytes does not divide the contiguous run of %lld elements",
+                         (long long)write_bytes, (long long)walk_run(&k->dm.elements));
+    return true;
+}
+
+/* Bytes instead of elements; every address that a write can have must be a multiple of 8 bytes. */
+static bool commit_bytes_walk(commit *k, const target *t, const command *c, fault *f)
+{
+    k->bytes = k->dm.elements;
+    unsigned last = k->bytes.count - 1;
+    bool aligned = command_get(c, COMMIT_BASE) % t->commit_multiple_bytes == 0;
+    for (unsigned i = 0; i < last; i++) {
+        int64_t bits = k->bytes.stride[i] * k->dm.bits;
+        aligned &= bits % (t->commit_multiple_bytes * 8) == 0;
+        k->bytes.stride[i] = bits / 8;
+    }
+    if (!aligned)
+        return fault_set(f, E_RUN_ACCESS, c,
+                         "base and strides between writes must be multiples of %lld bytes",
+                         (long long)t->commit_multiple_bytes);
+    k->bytes.size[last] = k->bytes.size[last] * k->dm.bits / 8;
+    k->bytes.base = k->bytes.base * k->dm.bits / 8;
+    return true;
+}
+
+bool commit_plan(commit *k, const target *t, const command *c, const stream_shape *flits, fault *f)
+{
+    *k = (commit){.command = c, .in_bytes = command_get(c, COMMIT_IN_BYTES), .flit_bytes = t->flit_bytes};
+    dtype type = (dtype)command_get(c, COMMIT_DTYPE);
+    if (type != flits->dtype)
+        return fault_set(f, E_RUN_CHAIN, c, "takes %s elements, the stream has %s", dtype_row_of(type)->name,
+                         dtype_row_of(flits->dtype)->name);
+    return dm_walk_plan(&k->dm, t, c, command_get(c, COMMIT_BASE), dtype_row_of(type)->bits,
+                        COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, "writes", f) &&
+           commit_sizes_legal(k, t, c, flits, f) && commit_bytes_walk(k, t, c, f);
+}
+
+bool commit_open(const commit *k, machine *m, int64_t unit_index, commit_run *r, fault *f)
+{
+    r->memory = memory_span(&m->units[unit_index].dm, k->dm.low_byte, k->dm.span_bytes);
+    walk_start(&k->bytes, &r->cursor);
+    return r->memory || fault_memory(f, k->command, "a slice's DM");
+}
+
+void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t count)
+{
+    const walk *w = &k->bytes;
+    walk_cursor *c = &r->cursor;
+    int64_t run_bytes = w->size[w->count - 1];
+    for (; count > 0; count--, flits += k->flit_bytes)
+        for (int64_t done = 0; done < k->in_bytes;) {
+            int64_t left = run_bytes - c->run_position;
+            int64_t part = k->in_bytes - done < left ? k->in_bytes - done : left;
+            memcpy(r->memory + c->run_address + c->run_position, flits + done, (size_t)part);
+            done += part;
+            c->run_position += part;
+            if (c->run_position == run_bytes)
+                walk_next_run(w, c);
+        }
+}

@@ -1,0 +1,134 @@
+#include "runtime/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/numeric.h"
+#include "support/strbuf.h"
+
+/* A bound that is not a number allows nothing. */
+static double allowance(const double *allowed, int64_t i)
+{
+    return allowed && allowed[i] > 0 ? allowed[i] : 0;
+}
+
+static bool agree(double machine, double reference, double allowed)
+{
+    if (isinf(allowed) || (isnan(machine) && isnan(reference)) || machine == reference)
+        return true;
+    return fabs(machine - reference) <= allowed && isfinite(machine) && isfinite(reference);
+}
+
+static void note_agreement(double machine, double reference, double allowed, compare_result *out)
+{
+    double fraction = fabs(machine - reference) / allowed;
+    if (isfinite(allowed) && isfinite(fraction) && fraction > out->worst_fraction)
+        out->worst_fraction = fraction;
+}
+
+static void note_mismatch(int64_t element, double machine, double reference, double allowed,
+                          compare_result *out)
+{
+    if (out->mismatches++ > 0)
+        return;
+    out->first_mismatch = element;
+    out->machine = machine;
+    out->reference = reference;
+    out->allowed = allowed;
+}
+
+void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine,
+                      const double *allowed, const unsigned char *covered, compare_result *out)
+{
+    int64_t elements = tensor_elements(type);
+    *out = (compare_result){.first_mismatch = -1};
+    for (int64_t i = 0; i < elements; i++) {
+        if (covered && !covered[i]) {
+            out->uncovered++;
+            continue;
+        }
+        double m = numeric_to_double(type->dtype, machine, i),
+               r = numeric_to_double(type->dtype, reference, i);
+        double a = allowance(allowed, i);
+        out->compared++;
+        out->has_allowance = out->has_allowance || a > 0;
+        if (!agree(m, r, a))
+            note_mismatch(i, m, r, a, out);
+        else if (a > 0)
+            note_agreement(m, r, a, out);
+    }
+}
+
+const char *compare_place_text(const tensor_type *type, int64_t element, arena *a)
+{
+    int64_t *coords = ARENA_ARRAY(a, int64_t, (size_t)type->rank + 1);
+    for (int i = type->rank - 1; i >= 0; i--) {
+        coords[i] = element % type->shape[i];
+        element /= type->shape[i];
+    }
+    strbuf s;
+    strbuf_init(&s, a);
+    for (int i = 0; i < type->rank; i++) {
+        strbuf_puts(&s, i ? ", " : "");
+        if (type->names)
+            strbuf_printf(&s, "%s=", type->names[i]);
+        strbuf_printf(&s, "%" PRId64, coords[i]);
+    }
+    return type->rank ? s.text : "its only element";
+}
+
+/* As few digits as tell two values of the type apart. */
+static const char *value_text(dtype t, double value, arena *a)
+{
+    if (isnan(value))
+        return "NaN";
+    if (isinf(value))
+        return value < 0 ? "-infinity" : "infinity";
+    if (dtype_row_of(t)->kind == DTYPE_KIND_INT)
+        return arena_printf(a, "%.0f", value);
+    for (int digits = 6; digits < 9; digits++) {
+        const char *text = arena_printf(a, "%.*g", digits, value);
+        if ((double)strtof(text, NULL) == value)
+            return text;
+    }
+    return arena_printf(a, "%.9g", value);
+}
+
+static void agreement_text(strbuf *s, const compare_result *r)
+{
+    if (r->compared == 0) {
+        strbuf_puts(s, "no values to compare");
+        return;
+    }
+    strbuf_printf(s, "%" PRId64 " value%s", r->compared, r->compared == 1 ? " agrees" : "s agree");
+    if (r->has_allowance)
+        strbuf_printf(s, ", worst error %.2g of its bound", r->worst_fraction);
+}
+
+static void mismatch_text(strbuf *s, const tensor_type *type, const compare_result *r)
+{
+    arena *a = s->arena;
+    strbuf_printf(s, "%" PRId64 " of %" PRId64 " values differ, first at %s: ", r->mismatches, r->compared,
+                  compare_place_text(type, r->first_mismatch, a));
+    strbuf_printf(s, "machine %s, reference %s, ", value_text(type->dtype, r->machine, a),
+                  value_text(type->dtype, r->reference, a));
+    if (r->allowed > 0)
+        strbuf_printf(s, "allowed %.3g", r->allowed);
+    else
+        strbuf_puts(s, "must be equal");
+}
+
+const char *compare_text(const char *port, const tensor_type *type, const compare_result *r, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_printf(&s, "%s: ", port);
+    if (r->mismatches)
+        mismatch_text(&s, type, r);
+    else
+        agreement_text(&s, r);
+    if (r->uncovered)
+        strbuf_printf(&s, " (%" PRId64 " not held by the output)", r->uncovered);
+    return s.text;
+}

@@ -1,0 +1,190 @@
+#include "runtime/dma.h"
+
+#include <string.h>
+
+#include "runtime/walk.h"
+
+enum { SPACE_HBM = 0, SPACE_DM = 1, STACK_PACKET_BYTES = 4096 };
+
+/* One side of the transfer. */
+typedef struct side {
+    machine *machine;
+    const command *command;
+    int64_t space;
+    const char *verb;
+    walk table; /* as in the command */
+    walk walk;  /* joined, in step with the other side */
+} side;
+
+typedef struct place {
+    memory *memory;
+    int64_t address;
+} place;
+
+static void side_read(side *s, machine *m, const command *c, command_field space, command_field base,
+                      command_column stride, const char *verb)
+{
+    *s = (side){.machine = m, .command = c, .space = command_get(c, space), .verb = verb};
+    s->table.count = c->entry_count;
+    s->table.base = command_get(c, base);
+    for (unsigned i = 0; i < c->entry_count; i++) {
+        s->table.size[i] = command_entry(c, i, DMA_ENTRY_SIZE);
+        s->table.stride[i] = command_entry(c, i, stride);
+    }
+    s->walk = s->table;
+}
+
+/* The memory behind [address, address + bytes), or false when a byte has none. */
+static bool place_at(const side *s, int64_t address, int64_t bytes, place *p)
+{
+    const target *t = s->machine->target;
+    int64_t window = s->space == SPACE_HBM ? INT64_C(1) << DMA_CHIP_ADDRESS_BITS : t->dm_slice_stride_bytes;
+    int64_t capacity = s->space == SPACE_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice;
+    int64_t count = s->space == SPACE_HBM ? t->chips : s->machine->unit_count;
+    if (address < 0 || address / window >= count || address % window > capacity - bytes)
+        return false;
+    int64_t number = address / window;
+    p->memory = s->space == SPACE_HBM ? &s->machine->hbm[number] : &s->machine->units[number].dm;
+    p->address = address % window;
+    return true;
+}
+
+static bool outside(const side *s, const int64_t *counters, walk_address address, int64_t bytes, fault *f)
+{
+    char text[160];
+    walk_counters_text(&s->table, counters, text, sizeof text);
+    return fault_set(f, E_RUN_ACCESS, s->command,
+                     "%s outside %s: entry counters %s, address %lld (0x%llx), size %lld bytes", s->verb,
+                     s->space == SPACE_HBM ? "HBM" : "DM", text, (long long)address,
+                     (unsigned long long)(int64_t)address, (long long)bytes);
+}
+
+/* A first check of the whole walk, so that single addresses never overflow. */
+static bool side_in_space(const side *s, int64_t bytes, fault *f)
+{
+    int64_t counters[WALK_MAX_LOOPS];
+    walk_address address;
+    if (!walk_first_outside(&s->table, 0, (INT64_C(1) << 48) - bytes, counters, &address))
+        return true;
+    return outside(s, counters, address, bytes, f);
+}
+
+/* Writes into DM go in units of 8 bytes, but for transfers that are marked as element by element. */
+static bool destination_aligned(const side *d, int64_t packet_bytes, fault *f)
+{
+    int64_t unit = d->machine->target->dma_dm_multiple_bytes;
+    bool aligned = packet_bytes % unit == 0 && d->table.base % unit == 0;
+    for (unsigned i = 0; i < d->table.count; i++)
+        aligned &= d->table.size[i] == 1 || d->table.stride[i] % unit == 0;
+    return aligned || d->space != SPACE_DM || command_get(d->command, DMA_GRANULAR) ||
+           fault_set(f, E_RUN_ACCESS, d->command,
+                     "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
+                     (long long)unit);
+}
+
+/* Joins loops that continue each other on both sides; returns how many packets of `packet_bytes` the
+ * innermost loop then has as one contiguous run, and takes that loop off both walks. */
+static int64_t join(walk *a, walk *b, int64_t packet_bytes)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < a->count; i++) {
+        if (a->size[i] == 1)
+            continue;
+        if (kept > 0 && a->stride[kept - 1] == a->size[i] * a->stride[i] &&
+            b->stride[kept - 1] == b->size[i] * b->stride[i]) {
+            a->size[kept - 1] *= a->size[i];
+            a->stride[kept - 1] = a->stride[i];
+            b->stride[kept - 1] = b->stride[i];
+        } else {
+            a->size[kept] = a->size[i];
+            a->stride[kept] = a->stride[i];
+            b->stride[kept++] = b->stride[i];
+        }
+        b->size[kept - 1] = a->size[kept - 1];
+    }
+    int64_t run = 1;
+    if (kept > 0 && a->stride[kept - 1] == packet_bytes && b->stride[kept - 1] == packet_bytes)
+        run = a->size[--kept];
+    if (kept == 0) {
+        a->size[0] = b->size[0] = 1;
+        a->stride[0] = b->stride[0] = 0;
+        kept = 1;
+    }
+    a->count = b->count = kept;
+    return run;
+}
+
+/* The first packet of a run, which is packet number `first` of the whole, that lies outside. */
+static bool run_outside(const side *s, int64_t address, int64_t first, int64_t packet_bytes, fault *f)
+{
+    place p;
+    while (place_at(s, address, packet_bytes, &p)) {
+        address += packet_bytes;
+        first++;
+    }
+    int64_t counters[WALK_MAX_LOOPS];
+    walk_counters(&s->table, first, counters);
+    return outside(s, counters, address, packet_bytes, f);
+}
+
+/* Packet after packet, as the engine does it: only seen when the two ranges overlap. */
+static bool copy_packets(place to, place from, int64_t packets, int64_t packet_bytes)
+{
+    unsigned char packet[STACK_PACKET_BYTES];
+    for (int64_t i = 0; i < packets; i++)
+        if (!memory_read(from.memory, from.address + i * packet_bytes, packet, packet_bytes) ||
+            !memory_write(to.memory, to.address + i * packet_bytes, packet, packet_bytes))
+            return false;
+    return true;
+}
+
+static bool copy_run(place to, place from, int64_t packets, int64_t packet_bytes)
+{
+    int64_t bytes = packets * packet_bytes;
+    if (to.memory == from.memory && to.address < from.address + bytes && from.address < to.address + bytes)
+        return copy_packets(to, from, packets, packet_bytes);
+    return memory_copy(to.memory, to.address, from.memory, from.address, bytes);
+}
+
+static bool dma_legal(const side *source, const side *destination, int64_t packet_bytes, int64_t *packets,
+                      fault *f)
+{
+    const machine *m = source->machine;
+    int64_t limit = m->options.step_limit;
+    if (packet_bytes > STACK_PACKET_BYTES || packet_bytes > m->target->dma_packet_max_bytes)
+        return fault_set(f, E_RUN_CHAIN, source->command, "packets of %lld bytes are too long",
+                         (long long)packet_bytes);
+    if (!walk_positions(&source->table, packets))
+        return fault_set(f, E_RUN_CHAIN, source->command, "the product of the entry sizes overflows");
+    if (limit && *packets > limit)
+        return fault_set(f, E_RUN_LIMIT, source->command, "%lld packets pass the limit of %lld",
+                         (long long)*packets, (long long)limit);
+    return side_in_space(source, packet_bytes, f) && side_in_space(destination, packet_bytes, f) &&
+           destination_aligned(destination, packet_bytes, f);
+}
+
+bool dma_run(machine *m, const command *c, fault *f)
+{
+    side source, destination;
+    side_read(&source, m, c, DMA_SOURCE, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, "reads");
+    side_read(&destination, m, c, DMA_DESTINATION, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE,
+              "writes");
+    int64_t packet_bytes = command_get(c, DMA_PACKET_BYTES), packets;
+    if (!dma_legal(&source, &destination, packet_bytes, &packets, f))
+        return false;
+    int64_t run = join(&source.walk, &destination.walk, packet_bytes);
+    walk_cursor from, to;
+    walk_start(&source.walk, &from);
+    walk_start(&destination.walk, &to);
+    for (int64_t packet = 0; packet < packets; packet += run) {
+        int64_t a = walk_step(&source.walk, &from), b = walk_step(&destination.walk, &to);
+        place p, q;
+        if (!place_at(&source, a, run * packet_bytes, &p))
+            return run_outside(&source, a, packet, packet_bytes, f);
+        if (!place_at(&destination, b, run * packet_bytes, &q))
+            return run_outside(&destination, b, packet, packet_bytes, f);
+        if (!copy_run(q, p, run, packet_bytes))
+            return fault_memory(f, c, "HBM and DM");
+    }
+    return true;
+}

@@ -1,0 +1,42 @@
+/* How long one command or chain takes when nothing disturbs it.
+ *
+ * The one idea: every engine of a chain works at its own steady rate, so a chain takes its slowest engine's
+ * time and the few cycles until the first result is through; all of it follows from the commands. What other
+ * contexts do to it is in schedule.h. Each formula with its source: docs/timing.md. */
+#ifndef VISA_RUNTIME_DURATION_H
+#define VISA_RUNTIME_DURATION_H
+
+#include "runtime/chain.h"
+
+/* The engine that a duration follows from. */
+typedef enum duration_bound {
+    BOUND_DMA,
+    BOUND_FETCH,    /* accesses of the Fetch Engine */
+    BOUND_COLLECT,  /* flits, one per cycle */
+    BOUND_MULTIPLY, /* computation steps, one per cycle */
+    BOUND_OUTPUT,   /* beats of the Reducer, one per cycle */
+    BOUND_COMMIT,   /* writes of the Commit Engine */
+    BOUND_STORE,    /* writes to the TRF that are behind schedule */
+} duration_bound;
+const char *duration_bound_name(duration_bound b);
+
+/* fill + max(items * item_cycles, beats * beat_cycles), or with drains their sum. */
+typedef struct duration {
+    int64_t fill;        /* cycles until the first result leaves */
+    int64_t items;       /* what goes in: packets, flits, DMA requests ... */
+    int64_t item_cycles; /* ... each */
+    int64_t beats;       /* flits that leave; 0: nothing is slower on that side than on the other */
+    int64_t beat_cycles;
+    bool drains; /* everything leaves at the end, because the outermost loop is summed over */
+    duration_bound bound;
+    int64_t total;
+} duration;
+
+/* False, with E_RUN_LIMIT, when the number is absurdly large. */
+bool duration_of_chain(const chain *c, duration *out, fault *f);
+bool duration_of_dma(const target *t, const command *c, duration *out, fault *f);
+
+/* "8 + max(256 x 4, 128 x 1)" */
+const char *duration_formula(const duration *c, arena *a);
+
+#endif

@@ -1,0 +1,134 @@
+#include "runtime/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024 };
+
+struct memory_block {
+    uint64_t touched; /* bit g: granule g holds defined or poison bytes */
+    unsigned char bytes[];
+};
+
+void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
+{
+    int64_t granule = (block_bytes + GRANULES_PER_BLOCK - 1) / GRANULES_PER_BLOCK;
+    *m = (memory){.bytes = bytes,
+                  .block_bytes = block_bytes,
+                  .granule_bytes = granule < LEAST_GRANULE_BYTES ? LEAST_GRANULE_BYTES : granule,
+                  .poison = poison,
+                  .budget = budget};
+}
+
+static int64_t block_count(const memory *m)
+{
+    return (m->bytes + m->block_bytes - 1) / m->block_bytes;
+}
+
+void memory_free(memory *m)
+{
+    if (!m->blocks)
+        return;
+    for (int64_t i = 0; i < block_count(m); i++)
+        free(m->blocks[i]);
+    free(m->blocks);
+    m->blocks = NULL;
+}
+
+/* The budget counts whole granules, the part of a block that the system really has to provide. */
+static bool budget_take(memory_budget *b, int64_t bytes)
+{
+    int64_t used = atomic_fetch_add(&b->used_bytes, bytes) + bytes;
+    if (b->limit_bytes == 0 || used <= b->limit_bytes)
+        return true;
+    atomic_fetch_sub(&b->used_bytes, bytes);
+    return false;
+}
+
+static memory_block *block_at(memory *m, int64_t index)
+{
+    if (!m->blocks)
+        m->blocks = calloc((size_t)block_count(m), sizeof *m->blocks);
+    if (!m->blocks)
+        return NULL;
+    if (!m->blocks[index]) {
+        memory_block *b = malloc(sizeof *b + (size_t)m->block_bytes);
+        if (!b)
+            return NULL;
+        b->touched = 0;
+        m->blocks[index] = b;
+    }
+    return m->blocks[index];
+}
+
+static bool granule_touch(memory *m, memory_block *b, int64_t granule)
+{
+    if (b->touched >> granule & 1)
+        return true;
+    int64_t begin = granule * m->granule_bytes;
+    int64_t size = m->block_bytes - begin < m->granule_bytes ? m->block_bytes - begin : m->granule_bytes;
+    if (!budget_take(m->budget, size))
+        return false;
+    memset(b->bytes + begin, m->poison, (size_t)size);
+    b->touched |= UINT64_C(1) << granule;
+    return true;
+}
+
+unsigned char *memory_span(memory *m, int64_t address, int64_t size)
+{
+    memory_block *b = block_at(m, address / m->block_bytes);
+    if (!b)
+        return NULL;
+    int64_t offset = address % m->block_bytes;
+    int64_t last = size ? (offset + size - 1) / m->granule_bytes : offset / m->granule_bytes;
+    for (int64_t g = offset / m->granule_bytes; g <= last; g++)
+        if (!granule_touch(m, b, g))
+            return NULL;
+    return b->bytes + offset;
+}
+
+static int64_t span_size(const memory *m, int64_t address, int64_t size)
+{
+    int64_t left = m->block_bytes - address % m->block_bytes;
+    return size < left ? size : left;
+}
+
+bool memory_read(memory *m, int64_t address, unsigned char *destination, int64_t size)
+{
+    while (size > 0) {
+        int64_t part = span_size(m, address, size);
+        const unsigned char *from = memory_span(m, address, part);
+        if (!from)
+            return false;
+        memcpy(destination, from, (size_t)part);
+        address += part, destination += part, size -= part;
+    }
+    return true;
+}
+
+bool memory_write(memory *m, int64_t address, const unsigned char *source, int64_t size)
+{
+    while (size > 0) {
+        int64_t part = span_size(m, address, size);
+        unsigned char *to = memory_span(m, address, part);
+        if (!to)
+            return false;
+        memcpy(to, source, (size_t)part);
+        address += part, source += part, size -= part;
+    }
+    return true;
+}
+
+bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, int64_t size)
+{
+    while (size > 0) {
+        int64_t part = span_size(source, from, span_size(destination, to, size));
+        const unsigned char *s = memory_span(source, from, part);
+        unsigned char *d = memory_span(destination, to, part);
+        if (!s || !d)
+            return false;
+        memcpy(d, s, (size_t)part);
+        to += part, from += part, size -= part;
+    }
+    return true;
+}

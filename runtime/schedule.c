@@ -1,0 +1,258 @@
+#include "runtime/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTEXTS = 3, NO_ITEM = -1 };
+
+/* Cycles of the TRF followed one by one before giving up: seconds. Only tables that repeat nothing come near. */
+static const int64_t STEP_LIMIT = INT64_C(1) << 30;
+static const int64_t MOST_CYCLES = INT64_C(1) << 61;
+
+typedef struct lane {
+    size_t done;     /* completed commands of the context */
+    unit_mask units; /* as selected so far */
+    int64_t item;    /* the one that runs, or NO_ITEM */
+    bool is_open;    /* its end is not known yet: a store that reads may hold up */
+} lane;
+
+typedef struct scheduler {
+    machine *machine; /* only its ports and sizes are looked at */
+    schedule *out;
+    arena *arena;
+    size_t capacity;
+    int64_t now;
+    lane lanes[CONTEXTS];
+    unit_mask main_units, sub_units; /* of the running chains */
+    trf_timing *trf;
+    fault fault;
+} scheduler;
+
+static schedule_item *running(scheduler *s, int number)
+{
+    int64_t item = s->lanes[number].item;
+    return item == NO_ITEM ? NULL : &s->out->items[item];
+}
+
+static bool masks_meet(const unit_mask *a, const unit_mask *b)
+{
+    bool slices = false;
+    for (int i = 0; i < 4; i++)
+        slices |= (a->slices[i] & b->slices[i]) != 0;
+    return slices && (a->chips & b->chips) && (a->clusters & b->clusters);
+}
+
+static schedule_item *add_item(scheduler *s, int number, const command *commands, size_t count)
+{
+    schedule_item item = {.context = (context)number, .commands = commands, .count = count, .start = s->now};
+    ARENA_PUSH(s->arena, s->out->items, s->out->count, s->capacity, item);
+    s->lanes[number].item = (int64_t)s->out->count - 1;
+    return &s->out->items[s->out->count - 1];
+}
+
+/* ---- beginnings ---- */
+
+static void begin_reads(scheduler *s, schedule_item *item, const chain *c)
+{
+    const weights *w = &c->contraction.weights;
+    item->trf_read = w->command;
+    trf_reads r = {.view = {w->mode, w->rows},
+                   .table = w->table,
+                   .read_bytes = w->read_bytes,
+                   .tiling = c->contraction.tiling,
+                   .period = item->alone.item_cycles,
+                   .delay = s->machine->target->adapter_fill_cycles};
+    s->main_units = c->units;
+    s->trf->apart = !masks_meet(&s->main_units, &s->sub_units);
+    trf_timing_begin_reads(s->trf, &r);
+}
+
+static void begin_writes(scheduler *s, schedule_item *item, const chain *c)
+{
+    const trf_store *k = &c->trf_store;
+    item->trf_store = k->command;
+    if (item->context == CONTEXT_MAIN) { /* nobody reads meanwhile */
+        item->writes.flits = k->rows * k->flits_per_row;
+        return;
+    }
+    trf_writes w = {.view = {k->mode, k->rows},
+                    .base = k->base,
+                    .flits_per_row = k->flits_per_row,
+                    .flits = k->rows * k->flits_per_row,
+                    .cycles_per_flit = item->alone.item_cycles};
+    s->lanes[CONTEXT_SUB].is_open = true;
+    s->sub_units = c->units;
+    s->trf->apart = !masks_meet(&s->main_units, &s->sub_units);
+    trf_timing_begin_writes(s->trf, &w);
+}
+
+static bool begin_chain(scheduler *s, int number, const command *c, size_t available)
+{
+    chain k;
+    duration time;
+    if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
+        !duration_of_chain(&k, &time, &s->fault))
+        return false;
+    schedule_item *item = add_item(s, number, c, k.count);
+    item->alone = time;
+    item->end = s->now + time.total;
+    if (k.contraction.commands.trf_read && number == CONTEXT_MAIN)
+        begin_reads(s, item, &k);
+    if (k.sink->op == OP_TRF_STORE)
+        begin_writes(s, item, &k);
+    return true;
+}
+
+static bool begin_dma(scheduler *s, int number, const command *c)
+{
+    duration time;
+    if (!duration_of_dma(s->machine->target, c, &time, &s->fault))
+        return false;
+    schedule_item *item = add_item(s, number, c, 1);
+    item->alone = time;
+    item->end = s->now + time.total;
+    return true;
+}
+
+/* Starts what the context can start now. *moved: it did something. */
+static bool context_begin(scheduler *s, int number, bool *moved)
+{
+    lane *l = &s->lanes[number];
+    size_t count = s->out->kernel->streams[number].count;
+    while (l->item == NO_ITEM && l->done < count) {
+        const command *c = &s->out->kernel->streams[number].commands[l->done];
+        if (c->op == OP_WAIT && s->lanes[command_get(c, WAIT_CONTEXT)].done < (size_t)command_get(c, WAIT_COUNT))
+            return true;
+        *moved = true;
+        if (c->op == OP_UNITS)
+            unit_mask_select(&l->units, c);
+        if (c->op == OP_WAIT || c->op == OP_UNITS)
+            l->done++;
+        else if (c->op == OP_DMA ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done))
+            return false;
+    }
+    return true;
+}
+
+static bool contexts_begin(scheduler *s)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < CONTEXTS; i++)
+            if (!context_begin(s, i, &moved))
+                return false;
+    }
+    return true;
+}
+
+/* ---- time passes ---- */
+
+/* The next end that is known, or INT64_MAX. */
+static int64_t next_end(scheduler *s)
+{
+    int64_t next = INT64_MAX;
+    for (int i = 0; i < CONTEXTS; i++) {
+        const schedule_item *item = running(s, i);
+        if (item && !s->lanes[i].is_open && item->end < next)
+            next = item->end;
+    }
+    return next;
+}
+
+/* To the next end; the store may end before it. */
+static bool pass_time(scheduler *s)
+{
+    if (s->now > MOST_CYCLES)
+        return fault_set(&s->fault, E_RUN_LIMIT, NULL, "more than 2^61 cycles");
+    int64_t cycles = next_end(s) - s->now, stalls = s->trf->write_counts.stall_cycles;
+    int64_t gone = trf_timing_run(s->trf, cycles, STEP_LIMIT);
+    schedule_item *reader = running(s, CONTEXT_MAIN);
+    if (reader && reader->trf_read)
+        reader->held_stall_cycles += s->trf->write_counts.stall_cycles - stalls;
+    s->now += gone;
+    lane *sub = &s->lanes[CONTEXT_SUB];
+    if (sub->is_open && !s->trf->writing) {
+        sub->is_open = false;
+        running(s, CONTEXT_SUB)->end = s->now;
+    } else if (gone < cycles) {
+        return fault_set(&s->fault, E_RUN_LIMIT, reader ? reader->trf_read : NULL,
+                         "reads the TRF for too many cycles to be followed");
+    }
+    return true;
+}
+
+static void finish_item(scheduler *s, int number)
+{
+    schedule_item *item = running(s, number);
+    if (item->trf_read)
+        item->reads = s->trf->read_counts;
+    if (item->trf_store && item->context == CONTEXT_SUB) {
+        item->writes = s->trf->write_counts;
+        if (item->writes.stall_cycles > 0)
+            item->alone.bound = BOUND_STORE;
+    }
+    s->out->busy[number] += item->end - item->start;
+    s->out->serial_cycles += item->alone.total;
+    s->lanes[number].done += item->count;
+    s->lanes[number].item = NO_ITEM;
+}
+
+static bool follow(scheduler *s)
+{
+    for (;;) {
+        if (!contexts_begin(s))
+            return false;
+        bool any = false;
+        for (int i = 0; i < CONTEXTS; i++)
+            any |= s->lanes[i].item != NO_ITEM;
+        if (!any)
+            return true;
+        if (!pass_time(s))
+            return false;
+        for (int i = 0; i < CONTEXTS; i++)
+            if (running(s, i) && !s->lanes[i].is_open && running(s, i)->end <= s->now)
+                finish_item(s, i);
+    }
+}
+
+static bool all_done(const scheduler *s)
+{
+    bool done = true;
+    for (int i = 0; i < CONTEXTS; i++)
+        done &= s->lanes[i].done == s->out->kernel->streams[i].count;
+    return done;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const schedule_item *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (int)x->context - (int)y->context;
+}
+
+bool schedule_make(const target *t, const binary_kernel *k, arena *a, diag_list *diags, schedule *out)
+{
+    *out = (schedule){.kernel = k};
+    if (!trf_cache_fits(t)) {
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "target %s has a larger TRF cache than can be followed", t->name);
+        return false;
+    }
+    scheduler s = {.machine = machine_new(t, k, a, NULL), .out = out, .arena = a, .trf = ARENA_NEW(a, trf_timing)};
+    for (int i = 0; i < CONTEXTS; i++)
+        s.lanes[i].item = NO_ITEM;
+    trf_timing_init(s.trf, t);
+    bool ok = follow(&s);
+    machine_free(s.machine);
+    if (!ok) {
+        fault_report(&s.fault, k->name, diags);
+    } else if (!all_done(&s)) {
+        ok = false;
+        diag_add(diags, E_RUN_DEADLOCK, SRC_NOWHERE, "kernel %s: from cycle %lld on every context waits for another one",
+                 k->name, (long long)s.now);
+    }
+    out->cycles = s.now;
+    if (out->count > 0)
+        qsort(out->items, out->count, sizeof *out->items, by_start);
+    return ok;
+}

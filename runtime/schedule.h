@@ -1,0 +1,39 @@
+/* When each command of a kernel runs.
+ *
+ * The one idea: a context runs one command or chain after the other, a wait holds it until another context has
+ * completed its count, and nothing else holds anything: chains of main and sub and copies of the DMA overlap
+ * exactly where no wait stands between them. Where a main chain reads the TRF while a sub chain stores into it,
+ * the store's time comes from trf_timing.h. Nothing is executed; no tensor is needed. */
+#ifndef VISA_RUNTIME_SCHEDULE_H
+#define VISA_RUNTIME_SCHEDULE_H
+
+#include "runtime/duration.h"
+#include "runtime/trf_timing.h"
+
+/* A DMA command or a chain. Waits and units commands take no time and are no items. */
+typedef struct schedule_item {
+    context context;
+    const command *commands;
+    size_t count;
+    int64_t start, end; /* cycles */
+    duration alone;     /* when nothing disturbs it */
+    const command *trf_read, *trf_store; /* NULL: the chain has none */
+    trf_read_counts reads;
+    int64_t held_stall_cycles; /* stall cycles of stores that the reads caused */
+    trf_write_counts writes;
+} schedule_item;
+
+typedef struct schedule {
+    const binary_kernel *kernel;
+    schedule_item *items; /* by start, then context */
+    size_t count;
+    int64_t cycles;        /* the last end */
+    int64_t serial_cycles; /* of all items, one after the other */
+    int64_t busy[3];       /* per context */
+} schedule;
+
+/* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be
+ * followed. Everything lives in the arena. */
+bool schedule_make(const target *t, const binary_kernel *k, arena *a, diag_list *diags, schedule *out);
+
+#endif

@@ -1,0 +1,461 @@
+#include "runtime/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/reference_load.h"
+#include "runtime/compare.h"
+#include "runtime/machine.h"
+#include "runtime/port_data.h"
+#include "runtime/tensor_file.h"
+
+enum { FIRST_POISON = 0xa5, SECOND_POISON = 0x5a };
+
+typedef struct session_port {
+    const port *port;
+    tensor_type type;
+    tensor logical;
+    unsigned char *physical, *covered;
+    int64_t physical_bytes;
+    bool bound;
+    bool is_buffer; /* bound to physical bytes: there is no logical tensor to check with */
+} session_port;
+
+struct session {
+    const binary *binary;
+    const binary_kernel *kernel;
+    arena *arena;
+    session_port *ports;
+};
+
+static bool no_memory(diag_list *diags, const port *p)
+{
+    diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory for port `%s`", p->name);
+    return false;
+}
+
+static const char *kernel_names(const binary *b, arena *a)
+{
+    const char *names = "";
+    for (size_t i = 0; i < b->kernel_count; i++)
+        names = arena_printf(a, "%s%s%s", names, i ? ", " : "", b->kernels[i].name);
+    return names;
+}
+
+session *session_open(const binary *b, const char *kernel, arena *a, diag_list *diags)
+{
+    if (!kernel && b->kernel_count != 1) {
+        diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "the binary has %zu kernels; choose one", b->kernel_count);
+        diag_help(diags, d, "--kernel=NAME with one of: %s", kernel_names(b, a));
+        return NULL;
+    }
+    const binary_kernel *k = kernel ? binary_kernel_by_name(b, kernel) : &b->kernels[0];
+    if (!k) {
+        diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "the binary has no kernel `%s`", kernel);
+        diag_help(diags, d, "it has: %s", kernel_names(b, a));
+        return NULL;
+    }
+    session *s = ARENA_NEW(a, session);
+    *s = (session){.binary = b, .kernel = k, .arena = a, .ports = ARENA_ARRAY(a, session_port, k->port_count)};
+    for (uint32_t i = 0; i < k->port_count; i++) {
+        session_port *p = &s->ports[i];
+        p->port = &k->ports[i];
+        p->type = port_logical_type(p->port, k->axes, k->axis_count, a);
+        p->physical_bytes = port_physical_bytes(p->port, k->axes);
+        if (p->physical_bytes < 0 || tensor_elements(&p->type) < 0) {
+            diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port `%s` is too large to be run", p->port->name);
+            return NULL;
+        }
+    }
+    return s;
+}
+
+void session_close(session *s)
+{
+    for (uint32_t i = 0; s && i < s->kernel->port_count; i++) {
+        tensor_free(&s->ports[i].logical);
+        free(s->ports[i].physical);
+        free(s->ports[i].covered);
+    }
+}
+
+static session_port *find_port(session *s, const char *name, size_t bytes, port_direction direction, diag_list *diags)
+{
+    session_port *only = NULL;
+    unsigned count = 0;
+    const char *names = "";
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        const port *p = s->ports[i].port;
+        if (p->direction != direction)
+            continue;
+        only = &s->ports[i];
+        count++;
+        names = arena_printf(s->arena, "%s%s%s", names, *names ? ", " : "", p->name);
+        if (bytes && strlen(p->name) == bytes && memcmp(p->name, name, bytes) == 0)
+            return &s->ports[i];
+    }
+    if (bytes == 0 && count == 1)
+        return only;
+    diag *d = bytes ? diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has no %s `%.*s`", s->kernel->name, direction == PORT_IN ? "input" : "output", (int)bytes, name)
+                    : diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has %u %s; name one", s->kernel->name, count, direction == PORT_IN ? "inputs" : "outputs");
+    diag_help(diags, d, "it has: %s", *names ? names : "none");
+    return NULL;
+}
+
+/* ---- what a user writes: NAME[AXES]=FILE, NAME:buffer=FILE ---- */
+
+typedef struct binding {
+    const char *name, *axes, *file;
+    size_t name_bytes, axes_bytes;
+    bool buffer;
+} binding;
+
+static binding parse_binding(const char *spec)
+{
+    binding b = {.file = spec};
+    const char *equals = strchr(spec, '=');
+    if (!equals)
+        return b;
+    b.name = spec;
+    b.file = equals + 1;
+    b.name_bytes = (size_t)(equals - spec);
+    const char *open = memchr(spec, '[', b.name_bytes), *colon = memchr(spec, ':', b.name_bytes);
+    if (open && equals[-1] == ']') {
+        b.axes = open + 1;
+        b.axes_bytes = (size_t)(equals - 1 - b.axes);
+        b.name_bytes = (size_t)(open - spec);
+    } else if (colon && b.name_bytes - (size_t)(colon - spec) == 7 && memcmp(colon, ":buffer", 7) == 0) {
+        b.buffer = true;
+        b.name_bytes = (size_t)(colon - spec);
+    }
+    return b;
+}
+
+/* The next name of a list that commas and blanks separate, outside the brackets of a window's name; NULL: none. */
+static char *next_axis(char **rest)
+{
+    char *name = *rest + strspn(*rest, ", "), *end = name;
+    for (int depth = 0; *end && (depth > 0 || !strchr(", ", *end)); end++)
+        depth += *end == '(' ? 1 : *end == ')' ? -1 : 0;
+    *rest = end + (*end != '\0');
+    *end = '\0';
+    return *name ? name : NULL;
+}
+
+/* order[i]: the place in the file's axes of the port's axis i. */
+static bool parse_order(session *s, const session_port *p, const binding *b, int *order, diag_list *diags)
+{
+    char *list = arena_strndup(s->arena, b->axes, b->axes_bytes), *rest = list;
+    int place = 0;
+    for (int i = 0; i < p->type.rank; i++)
+        order[i] = -1;
+    for (char *name = next_axis(&rest); name; name = next_axis(&rest), place++) {
+        int found = -1;
+        for (int i = 0; i < p->type.rank; i++)
+            if (strcmp(p->type.names[i], name) == 0 && order[i] < 0)
+                found = i;
+        if (found < 0) {
+            diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` has no axis `%s`, or it is named twice; its axes are %s", p->port->name, name, tensor_shape_text(&p->type, s->arena));
+            return false;
+        }
+        order[found] = place;
+    }
+    if (place == p->type.rank)
+        return true;
+    diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` has %d axes, %d are named", p->port->name, p->type.rank, place);
+    return false;
+}
+
+static bool read_ordered(session *s, session_port *p, const binding *b, diag_list *diags)
+{
+    int *order = ARENA_ARRAY(s->arena, int, (size_t)p->type.rank + 1);
+    if (!parse_order(s, p, b, order, diags))
+        return false;
+    int64_t *shape = ARENA_ARRAY(s->arena, int64_t, (size_t)p->type.rank + 1);
+    const char **names = ARENA_ARRAY(s->arena, const char *, (size_t)p->type.rank + 1);
+    for (int i = 0; i < p->type.rank; i++) {
+        shape[order[i]] = p->type.shape[i];
+        names[order[i]] = p->type.names[i];
+    }
+    tensor_type stored = {p->type.dtype, p->type.rank, shape, names};
+    tensor file;
+    if (!tensor_file_read(b->file, &stored, s->arena, diags, &file))
+        return false;
+    bool ok = tensor_permute(&file, order, s->arena, &p->logical);
+    tensor_free(&file);
+    return ok || no_memory(diags, p->port);
+}
+
+static bool read_buffer(session *s, session_port *p, const char *file, diag_list *diags)
+{
+    tensor raw;
+    int64_t shape[1] = {p->physical_bytes};
+    tensor_type bytes = {DTYPE_F8E4M3, 1, shape, NULL}; /* any 8 bits: the type whose files are bit patterns */
+    if (!tensor_file_read(file, &bytes, s->arena, diags, &raw))
+        return false;
+    p->physical = raw.bytes;
+    p->is_buffer = true;
+    return true;
+}
+
+static void unbind(session_port *p)
+{
+    tensor_free(&p->logical);
+    free(p->physical);
+    p->logical = (tensor){0};
+    p->physical = NULL;
+    p->bound = p->is_buffer = false;
+}
+
+bool session_input(session *s, const char *spec, diag_list *diags)
+{
+    binding b = parse_binding(spec);
+    session_port *p = find_port(s, b.name, b.name_bytes, PORT_IN, diags);
+    if (!p)
+        return false;
+    unbind(p);
+    if (b.buffer)
+        p->bound = read_buffer(s, p, b.file, diags);
+    else if (b.axes)
+        p->bound = read_ordered(s, p, &b, diags);
+    else
+        p->bound = tensor_file_read(b.file, &p->type, s->arena, diags, &p->logical);
+    return p->bound;
+}
+
+bool session_fill(session *s, uint64_t seed, diag_list *diags)
+{
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        session_port *p = &s->ports[i];
+        if (p->port->direction != PORT_IN || p->bound)
+            continue;
+        if (!tensor_new(&p->type, s->arena, &p->logical))
+            return no_memory(diags, p->port);
+        tensor_fill_random(&p->logical, seed + i);
+        p->bound = true;
+    }
+    return true;
+}
+
+/* ---- runs ---- */
+
+static bool load_inputs(session *s, machine *m, unsigned char poison, diag_list *diags)
+{
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        session_port *p = &s->ports[i];
+        if (p->port->direction != PORT_IN)
+            continue;
+        if (!p->is_buffer) {
+            free(p->physical);
+            p->physical = malloc((size_t)p->physical_bytes + 1);
+            if (!p->physical)
+                return no_memory(diags, p->port);
+            memset(p->physical, poison, (size_t)p->physical_bytes);
+            if (!port_pack(p->port, s->kernel->axes, s->kernel->axis_count, p->logical.bytes, p->physical))
+                return no_memory(diags, p->port);
+        }
+        if (!machine_port_write(m, i, p->physical, (size_t)p->physical_bytes, diags))
+            return false;
+    }
+    return true;
+}
+
+static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags)
+{
+    session_port *p = &s->ports[i];
+    int64_t elements = tensor_elements(&p->type), disagreements = 0;
+    free(p->physical);
+    p->physical = malloc((size_t)p->physical_bytes + 1);
+    if (!p->covered)
+        p->covered = malloc((size_t)elements + 1);
+    if (!p->logical.bytes && !tensor_new(&p->type, s->arena, &p->logical))
+        return no_memory(diags, p->port);
+    if (!p->physical || !p->covered)
+        return no_memory(diags, p->port);
+    memset(p->physical, poison, (size_t)p->physical_bytes);
+    memset(p->logical.bytes, 0, p->logical.size);
+    if (!machine_port_read(m, i, p->physical, (size_t)p->physical_bytes, diags))
+        return false;
+    if (!port_unpack(p->port, s->kernel->axes, s->kernel->axis_count, p->physical, p->logical.bytes, p->covered, &disagreements))
+        return no_memory(diags, p->port);
+    if (disagreements == 0)
+        return true;
+    diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %lld copies of broadcast elements differ from the first", p->port->name, (long long)disagreements);
+    return false;
+}
+
+static bool run_once(session *s, unsigned char poison, context first, diag_list *diags)
+{
+    machine_options options = {.poison = poison, .first_context = first};
+    machine *m = machine_new(s->binary->target, s->kernel, s->arena, &options);
+    bool ok = load_inputs(s, m, poison, diags) && machine_run(m, diags);
+    for (uint32_t i = 0; ok && i < s->kernel->port_count; i++)
+        if (s->ports[i].port->direction == PORT_OUT)
+            ok = take_output(s, m, i, poison, diags);
+    machine_free(m);
+    return ok;
+}
+
+/* The first element of an output that is not the same in both runs. */
+static bool outputs_are_defined(session *s, const tensor *before, diag_list *diags)
+{
+    bool defined = true;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        session_port *p = &s->ports[i];
+        if (p->port->direction != PORT_OUT || memcmp(before[i].bytes, p->logical.bytes, p->logical.size) == 0)
+            continue;
+        compare_result r;
+        compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, &r);
+        diag *d = diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` depends on memory that was never written, first at %s", p->port->name,
+                           compare_place_text(&p->type, r.first_mismatch < 0 ? 0 : r.first_mismatch, s->arena));
+        diag_help(diags, d, "two runs with different bytes in unwritten memory gave %g and %g", r.reference, r.machine);
+        defined = false;
+    }
+    return defined;
+}
+
+bool session_run(session *s, bool twice, diag_list *diags)
+{
+    if (!run_once(s, FIRST_POISON, CONTEXT_MAIN, diags))
+        return false;
+    if (!twice)
+        return true;
+    tensor *before = ARENA_ARRAY(s->arena, tensor, s->kernel->port_count);
+    bool ok = true;
+    for (uint32_t i = 0; i < s->kernel->port_count && ok; i++)
+        if (s->ports[i].port->direction == PORT_OUT) {
+            before[i] = s->ports[i].logical;
+            ok = tensor_new(&s->ports[i].type, s->arena, &s->ports[i].logical) || no_memory(diags, s->ports[i].port);
+        }
+    ok = ok && run_once(s, SECOND_POISON, CONTEXT_DMA, diags) && outputs_are_defined(s, before, diags);
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        tensor_free(&before[i]);
+    return ok;
+}
+
+/* ---- the check ---- */
+
+typedef struct expected {
+    unsigned char **tensors; /* by einsum tensor */
+    double **bounds;
+    bool *owned;
+} expected;
+
+static bool expected_new(session *s, expected *x, diag_list *diags)
+{
+    const einsum *e = &s->kernel->einsum;
+    *x = (expected){ARENA_ARRAY(s->arena, unsigned char *, e->tensor_count), ARENA_ARRAY(s->arena, double *, e->tensor_count), ARENA_ARRAY(s->arena, bool, e->tensor_count)};
+    for (uint32_t t = 0; t < e->tensor_count; t++) {
+        int32_t number = e->tensors[t].port;
+        bool input = number >= 0 && s->ports[number].port->direction == PORT_IN;
+        if (input) {
+            x->tensors[t] = s->ports[number].logical.bytes;
+            continue;
+        }
+        int64_t bytes = reference_tensor_bytes(e, t), elements = einsum_tensor_elements(e, t);
+        x->owned[t] = true;
+        x->tensors[t] = bytes < 0 ? NULL : calloc((size_t)bytes + 1, 1);
+        x->bounds[t] = elements < 0 ? NULL : calloc((size_t)elements + 1, sizeof(double));
+        if (!x->tensors[t] || !x->bounds[t]) {
+            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`", e->tensors[t].name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void expected_free(session *s, expected *x)
+{
+    for (uint32_t t = 0; x->owned && t < s->kernel->einsum.tensor_count; t++)
+        if (x->owned[t]) {
+            free(x->tensors[t]);
+            free(x->bounds[t]);
+        }
+}
+
+/* The reference's tensor of a port has the port's axes in the port's order: the einsum section is built that way, and a
+ * binary where it is not is refused. */
+static bool same_shape(const session *s, uint32_t t, const session_port *p)
+{
+    const einsum_tensor *e = &s->kernel->einsum.tensors[t];
+    bool same = (int)e->rank == p->type.rank && e->dtype == p->type.dtype;
+    for (uint32_t i = 0; same && i < e->rank; i++)
+        same = strcmp(s->kernel->axes[e->axes[i]].name, p->type.names[i]) == 0 && s->kernel->axes[e->axes[i]].size == p->type.shape[i];
+    return same;
+}
+
+static bool compare_outputs(session *s, const expected *x, bool *agrees, const char **report, diag_list *diags)
+{
+    const einsum *e = &s->kernel->einsum;
+    *agrees = true;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        session_port *p = &s->ports[i];
+        uint32_t t = 0;
+        while (t < e->tensor_count && e->tensors[t].port != (int32_t)i)
+            t++;
+        if (t == e->tensor_count || !same_shape(s, t, p)) {
+            diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "section .visa.einsum.%s has no tensor that fits port `%s`", s->kernel->name, p->port->name);
+            return false;
+        }
+        if (p->port->direction == PORT_IN)
+            continue;
+        compare_result r;
+        compare_elements(&p->type, x->tensors[t], p->logical.bytes, x->bounds[t], p->covered, &r);
+        const char *line = compare_text(p->port->name, &p->type, &r, s->arena);
+        *report = arena_printf(s->arena, "%s%s: %s\n", *report, s->kernel->name, line);
+        if (r.mismatches > 0) {
+            diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", line);
+            *agrees = false;
+        }
+    }
+    return true;
+}
+
+bool session_check(session *s, bool *agrees, const char **report, diag_list *diags)
+{
+    *report = "";
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        if (s->ports[i].is_buffer) {
+            diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` was given physical bytes; a check needs logical tensors", s->ports[i].port->name);
+            return false;
+        }
+    if (s->kernel->einsum.tensor_count == 0) {
+        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "the binary has no section .visa.einsum.%s to check against", s->kernel->name);
+        return false;
+    }
+    const reference_api *api = reference_load(diags);
+    reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, diags) : NULL;
+    if (!k)
+        return false;
+    expected x = {0};
+    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, x.bounds, diags) && compare_outputs(s, &x, agrees, report, diags);
+    *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, (double)api->jit_nanoseconds(k) / 1e6);
+    expected_free(s, &x);
+    api->release(k);
+    return ok;
+}
+
+bool session_output(session *s, const char *spec, diag_list *diags)
+{
+    binding b = parse_binding(spec);
+    session_port *p = find_port(s, b.name, b.name_bytes, PORT_OUT, diags);
+    if (!p)
+        return false;
+    if (!b.buffer)
+        return tensor_file_write(b.file, &p->logical, s->arena, diags);
+    int64_t shape[1] = {p->physical_bytes};
+    tensor raw = {{DTYPE_F8E4M3, 1, shape, NULL}, p->physical, (size_t)p->physical_bytes};
+    return tensor_file_write(b.file, &raw, s->arena, diags);
+}
+
+const char *session_describe(const session *s)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        const session_port *p = &s->ports[i];
+        text = arena_printf(s->arena, "%s%s %s: %s %s\n", text, p->port->direction == PORT_IN ? "in" : "out", p->port->name, dtype_row_of(p->type.dtype)->name,
+                            tensor_shape_text(&p->type, s->arena));
+    }
+    return text;
+}

@@ -1,0 +1,38 @@
+/* One kernel of a binary, its tensors, its runs and their check.
+ *
+ * The one idea: what goes in and out of a session is logical tensors; the machine sees the physical bytes of the ports, the
+ * reference sees the logical ones, and neither sees the other. Memory that the kernel never writes must not matter, so a
+ * checked kernel runs twice with different fillings of it. */
+#ifndef VISA_RUNTIME_SESSION_H
+#define VISA_RUNTIME_SESSION_H
+
+#include "codegen/container.h"
+#include "runtime/tensor.h"
+
+typedef struct session session;
+
+/* `kernel` may be NULL when the binary has one. NULL with a diagnostic. The session's memory beside the arena is freed by
+ * session_close. */
+session *session_open(const binary *b, const char *kernel, arena *a, diag_list *diags);
+void session_close(session *s);
+
+/* Binds "NAME=FILE", "NAME[K,M]=FILE" or "NAME:buffer=FILE"; with a single input the name may be left away. */
+bool session_input(session *s, const char *spec, diag_list *diags);
+/* Every input that no file was bound to gets seeded numbers. */
+bool session_fill(session *s, uint64_t seed, diag_list *diags);
+
+/* Runs the binary on the machine. With `twice` a second time with other bytes in unwritten memory: E_RUN_UNDEFINED when an
+ * output depends on them. */
+bool session_run(session *s, bool twice, diag_list *diags);
+
+/* Builds the reference from the einsum section, runs it on the same logical inputs and compares. *agrees is false, with an
+ * E_CHECK_MISMATCH diagnostic per output, when an output is outside its bound. *report: lines for people. */
+bool session_check(session *s, bool *agrees, const char **report, diag_list *diags);
+
+/* Writes "NAME=FILE", "NAME:buffer=FILE", or "FILE" with a single output. */
+bool session_output(session *s, const char *spec, diag_list *diags);
+
+/* "in a: bf16 [M=32, K=32]" per line. */
+const char *session_describe(const session *s);
+
+#endif

@@ -1,0 +1,59 @@
+#include "runtime/trf_store.h"
+
+#include <string.h>
+
+#include "runtime/trf.h"
+
+static bool store_fits(const trf_store *k, const target *t, const command *c, const stream_shape *flits,
+                       fault *f)
+{
+    if (k->rows * k->flits_per_row != flits->packets)
+        return fault_set(f, E_RUN_CHAIN, c, "%lld Rows of %lld flits do not take the %lld flits that arrive",
+                         (long long)k->rows, (long long)k->flits_per_row, (long long)flits->packets);
+    int64_t partition = trf_partition_bytes(t, k->rows, k->mode), bytes = k->flits_per_row * k->flit_bytes;
+    if (k->base + bytes > partition)
+        return fault_set(
+            f, E_RUN_ACCESS, c,
+            "writes outside the Row's partition: address %lld, size %lld bytes; %s with %lld Rows has "
+            "%lld bytes per Row",
+            (long long)k->base, (long long)bytes, trf_address_name(k->mode), (long long)k->rows,
+            (long long)partition);
+    if (k->base % t->trf_row_bytes)
+        return fault_set(f, E_RUN_ACCESS, c, "base %lld is not a multiple of the %lld bytes of one write",
+                         (long long)k->base, (long long)t->trf_row_bytes);
+    return true;
+}
+
+bool trf_store_plan(trf_store *k, const target *t, const command *c, const stream_shape *flits, fault *f)
+{
+    *k = (trf_store){.command = c,
+                     .mode = (trf_address)command_get(c, TRF_STORE_ADDRESS),
+                     .rows = command_get(c, TRF_STORE_ROWS),
+                     .base = command_get(c, TRF_STORE_BASE),
+                     .flits_per_row = command_get(c, TRF_STORE_FLITS_PER_ROW),
+                     .flit_bytes = t->flit_bytes};
+    if (!trf_rows_legal(t, k->rows))
+        return fault_set(f, E_RUN_CHAIN, c, "the register file has no %lld Rows", (long long)k->rows);
+    if (command_get(c, TRF_STORE_REG_TYPE) != dtype_row_of(flits->dtype)->trf_reg_type)
+        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s",
+                         (long long)command_get(c, TRF_STORE_REG_TYPE), dtype_row_of(flits->dtype)->name);
+    return store_fits(k, t, c, flits, f);
+}
+
+bool trf_store_open(const trf_store *k, machine *m, int64_t unit_index, trf_store_run *r, fault *f)
+{
+    r->flit = 0;
+    r->file = memory_span(&m->units[unit_index].trf, 0, m->target->trf_bytes);
+    return r->file || fault_memory(f, k->command, "a slice's TRF");
+}
+
+void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits,
+                    int64_t count)
+{
+    for (; count > 0; count--, flits += k->flit_bytes) {
+        int64_t row = r->flit / k->flits_per_row;
+        int64_t byte = k->base + r->flit % k->flits_per_row * k->flit_bytes;
+        memcpy(r->file + trf_address_of(t, row, k->rows, k->mode, byte), flits, (size_t)k->flit_bytes);
+        r->flit++;
+    }
+}
