@@ -1,0 +1,123 @@
+/* The C API of visac: source text in, command streams and tables out.
+ *
+ * A visa_compilation owns everything that comes from one source text, until visa_free. No globals: compilations
+ * in several threads do not know of each other. Nothing here prints, exits or aborts; nothing links LLVM.
+ *
+ *     visa_compilation *c = visa_compile("matmul.vm", text, bytes, NULL);
+ *     if (visa_error_count(c) == 0)
+ *         visa_emit(c, VISA_EMIT_BINARY, &data, &size);
+ *     visa_free(c);
+ */
+#ifndef VISA_H
+#define VISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VISA_API __attribute__((visibility("default")))
+
+typedef struct visa_compilation visa_compilation;
+
+typedef struct visa_options {
+    const char *target;         /* "rngd"; NULL: the default */
+    bool warnings_are_errors;
+    const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
+    bool time_report;           /* measure for visa_time_report */
+    const char *kernel;         /* compile this kernel only; NULL: all */
+    bool modules;               /* read the files of `mod x;`, next to the file called `name` */
+} visa_options;
+
+/* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target or pass. */
+VISA_API visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options);
+VISA_API void visa_free(visa_compilation *c);
+
+VISA_API size_t visa_error_count(const visa_compilation *c);
+VISA_API size_t visa_warning_count(const visa_compilation *c);
+
+typedef enum visa_diagnostics_format { VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_COLOUR, VISA_DIAGNOSTICS_JSON } visa_diagnostics_format;
+/* All diagnostics in source order; owned by the compilation. */
+VISA_API const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format);
+
+typedef enum visa_emit_kind {
+    VISA_EMIT_BINARY, /* the ELF file, docs/format.md */
+    VISA_EMIT_TABLES, /* sequencer tables to read */
+    VISA_EMIT_JSON,   /* the same for programs, docs/tables.schema.json */
+    VISA_EMIT_IR,
+    VISA_EMIT_AST,
+} visa_emit_kind;
+/* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
+ * NUL behind it. */
+VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size);
+
+/* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
+ * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
+VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);
+
+/* "" when nothing was asked for; owned by the compilation. */
+VISA_API const char *visa_pass_dumps(const visa_compilation *c);
+VISA_API const char *visa_time_report(const visa_compilation *c);
+
+/* ---- Pairs of mappings, without a program ----
+ *
+ * A visa_deriver knows axes and turns mapping expressions, as they stand between `m![` and `]`, into loops:
+ *
+ *     visa_deriver *d = visa_deriver_new(NULL);
+ *     visa_deriver_axis(d, "A", 8);
+ *     visa_deriver_axis(d, "B", 512);
+ *     visa_entry entries[VISA_MAX_ENTRIES];
+ *     size_t count;
+ *     if (!visa_derive(d, "A, B", "B", "A", VISA_READ, entries, &count))
+ *         puts(visa_deriver_error(d));
+ *
+ * Texts that it hands out are its own and hold until its next call. Every call uses the memory of the one before: however many
+ * pairs are derived, it does not grow. One deriver belongs to one thread at a time. */
+typedef struct visa_deriver visa_deriver;
+
+/* NULL: no memory, or an unknown target (NULL: the default one). */
+VISA_API visa_deriver *visa_deriver_new(const char *target);
+VISA_API void visa_deriver_free(visa_deriver *d);
+/* Declares an axis of `size` elements; a name that is declared again has the new size. */
+VISA_API bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size);
+/* Forgets every axis. */
+VISA_API void visa_deriver_clear(visa_deriver *d);
+/* Why the last call gave false: the message, then lines "note: .." and "help: ..". "" when it did not. */
+VISA_API const char *visa_deriver_error(const visa_deriver *d);
+
+typedef enum visa_access {
+    VISA_READ,  /* what the buffer does not mention is a broadcast, padding may be read */
+    VISA_WRITE, /* every live cell exactly once, nothing but padding beside */
+} visa_access;
+
+enum { VISA_MAX_ENTRIES = 8 };
+typedef struct visa_entry {
+    int64_t size;   /* iterations */
+    int64_t stride; /* elements of the buffer */
+} visa_entry;
+
+/* The sequencer entries, outermost first, that walk `buffer` in the order of the stream [time, packet]. `entries` has room for
+ * VISA_MAX_ENTRIES. */
+VISA_API bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const char *packet, visa_access access,
+                          visa_entry *entries, size_t *count);
+/* The positions of a mapping, and its shortest equivalent form. */
+VISA_API bool visa_mapping(visa_deriver *d, const char *mapping, int64_t *size, const char **shortest);
+/* The index at a position ("A:1 B:3", in order of first mention; "" for the empty index), or NULL where there is padding. */
+VISA_API bool visa_map(visa_deriver *d, const char *mapping, int64_t position, const char **index);
+/* Do both mean the same at every position? */
+VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, bool *equal);
+
+/* The explanation of a diagnostic id ("E-COLLECT-FLIT"), or NULL. Static. */
+VISA_API const char *visa_explain(const char *id, const char **title);
+/* The i-th pass name, or NULL; for --help. */
+VISA_API const char *visa_pass_name(size_t i, const char **summary);
+VISA_API const char *visa_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

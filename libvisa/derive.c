@@ -1,0 +1,228 @@
+/* include/visa.h: pairs of mappings. What stays between calls (parser, scope, axes) lies in front of an arena mark, everything else
+ * behind it. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/parse.h"
+#include "frontend/scope.h"
+#include "include/visa.h"
+#include "passes/pass.h"
+
+_Static_assert((int)VISA_MAX_ENTRIES == (int)SEQUENCER_MAX_ENTRIES, "a caller's table holds a sequencer's");
+
+struct visa_deriver {
+    arena *arena;
+    arena_mark empty; /* without axes */
+    mapping_mark ready; /* behind the axes */
+    const target *target;
+    mapping_parser *parser;
+    scope_context context;
+    scope *scope;
+    diag_list diags;
+    const char *error;
+    bool exhausted; /* memory ran out while an axis was declared: what is known of axes is void */
+};
+
+static const char out_of_memory[] = "out of memory";
+
+/* ---- life ---- */
+
+void visa_deriver_clear(visa_deriver *d)
+{
+    if (setjmp(*arena_guard(d->arena))) {
+        d->exhausted = true;
+        return;
+    }
+    arena_rewind(d->arena, d->empty);
+    d->error = "";
+    d->context = (scope_context){.mappings = mapping_context_new(d->arena), .arena = d->arena, .diags = &d->diags};
+    d->scope = scope_new(&d->context, NULL);
+    d->exhausted = false;
+    d->ready = mapping_context_mark(d->context.mappings);
+}
+
+static bool set_up(visa_deriver *d)
+{
+    if (setjmp(*arena_guard(d->arena)))
+        return false;
+    d->parser = mapping_parser_new(d->arena);
+    d->empty = arena_mark_here(d->arena);
+    visa_deriver_clear(d);
+    return !d->exhausted;
+}
+
+visa_deriver *visa_deriver_new(const char *name)
+{
+    const target *t = target_by_name(name ? name : "rngd");
+    visa_deriver *d = t ? calloc(1, sizeof *d) : NULL;
+    if (!d)
+        return NULL;
+    *d = (visa_deriver){.arena = arena_new(), .target = t, .error = ""};
+    if (d->arena && set_up(d))
+        return d;
+    visa_deriver_free(d);
+    return NULL;
+}
+
+void visa_deriver_free(visa_deriver *d)
+{
+    if (!d)
+        return;
+    arena_free(d->arena);
+    free(d);
+}
+
+const char *visa_deriver_error(const visa_deriver *d)
+{
+    return d->error;
+}
+
+/* ---- one call ---- */
+
+static void begin(visa_deriver *d)
+{
+    mapping_context_rewind(d->context.mappings, d->ready);
+    diag_list_init(&d->diags, d->arena);
+    d->error = "";
+}
+
+static bool fail(visa_deriver *d, const char *text)
+{
+    d->error = text;
+    return false;
+}
+
+/* Everything that was diagnosed; `where` is what the ranges count in, or NULL. */
+static bool refuse(visa_deriver *d, const char *where)
+{
+    strbuf s;
+    strbuf_init(&s, d->arena);
+    for (size_t i = 0; i < d->diags.count; i++) {
+        const diag *g = d->diags.items[i];
+        strbuf_printf(&s, "%s%s: ", i ? "\n" : "", diag_row_of(g->id)->name);
+        if (where)
+            strbuf_printf(&s, "%s, byte %u: ", where, g->range.begin);
+        strbuf_puts(&s, g->message);
+        for (size_t n = 0; n < g->note_count; n++)
+            strbuf_printf(&s, "\nnote: %s", g->notes[n].text);
+        if (g->help)
+            strbuf_printf(&s, "\nhelp: %s", g->help);
+    }
+    return fail(d, s.bytes ? s.text : "this is no mapping");
+}
+
+/* `what` names the text in messages. */
+static const mapping *read_mapping(visa_deriver *d, const char *what, const char *text)
+{
+    bool infer = false;
+    const ast *n = parse_mapping(d->parser, text, strlen(text), d->arena, &d->diags);
+    const mapping *m = n ? scope_mapping(d->scope, n, &infer) : NULL;
+    if (!m)
+        refuse(d, what);
+    return m;
+}
+
+static bool is_axis_name(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    return name[0] >= 'A' && name[0] <= 'Z' && name[n] == '\0';
+}
+
+bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size)
+{
+    if (d->exhausted || setjmp(*arena_guard(d->arena))) {
+        d->exhausted = true;
+        return fail(d, out_of_memory);
+    }
+    begin(d);
+    if (!is_axis_name(name))
+        return fail(d, "an axis name is an upper-case letter and then letters, digits and _");
+    if (size < 1 || size > MAPPING_MAX_SIZE)
+        return fail(d, "an axis has 1 to 2^62 elements");
+    symbol *known = scope_find(d->scope, TYPE_NAMES, name);
+    if (!known)
+        known = scope_add(d->scope, SYMBOL_AXIS, arena_strdup(d->arena, name), SRC_NOWHERE);
+    known->axis = mapping_axis(d->context.mappings, name, size);
+    d->ready = mapping_context_mark(d->context.mappings);
+    return true;
+}
+
+static bool derive(visa_deriver *d, const mapping *buffer, const mapping *time, const mapping *packet, sequence_access access,
+                   visa_entry *entries, size_t *count)
+{
+    sequence seq;
+    mapping_context *c = d->context.mappings;
+    sequence_limits limits = sequencer_limits(d->target, 1);
+    if (!sequence_derive(c, buffer, time, packet, access | SEQUENCE_NAMELESS, &seq) || !sequence_fit(c, &seq, limits)) {
+        /* Once more, with names for the explanation. */
+        if (sequence_derive(c, buffer, time, packet, access, &seq))
+            sequence_fit(c, &seq, limits);
+        pass_context p = {.mappings = d->context.mappings, .arena = d->arena, .target = d->target, .diags = &d->diags};
+        diag *g = diag_add(&d->diags, sequence_id(&seq), SRC_NOWHERE, "%s", sequence_reason(&p, &seq));
+        sequence_explain(&p, g, &seq, buffer, time, packet);
+        return refuse(d, NULL);
+    }
+    *count = seq.count;
+    for (size_t i = 0; i < seq.count; i++)
+        entries[i] = (visa_entry){seq.parts[i].size, seq.parts[i].stride};
+    return true;
+}
+
+bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const char *packet, visa_access access,
+                 visa_entry *entries, size_t *count)
+{
+    if (d->exhausted || setjmp(*arena_guard(d->arena)))
+        return fail(d, out_of_memory);
+    begin(d);
+    const mapping *b = read_mapping(d, "buffer", buffer);
+    const mapping *t = b ? read_mapping(d, "time", time) : NULL;
+    const mapping *p = t ? read_mapping(d, "packet", packet) : NULL;
+    return p && derive(d, b, t, p, access == VISA_WRITE ? SEQUENCE_WRITE : SEQUENCE_READ, entries, count);
+}
+
+bool visa_mapping(visa_deriver *d, const char *text, int64_t *size, const char **shortest)
+{
+    if (d->exhausted || setjmp(*arena_guard(d->arena)))
+        return fail(d, out_of_memory);
+    begin(d);
+    const mapping *m = read_mapping(d, "mapping", text);
+    if (!m)
+        return false;
+    *size = m->size;
+    *shortest = mapping_text(m, d->arena);
+    return true;
+}
+
+bool visa_map(visa_deriver *d, const char *text, int64_t position, const char **index)
+{
+    if (d->exhausted || setjmp(*arena_guard(d->arena)))
+        return fail(d, out_of_memory);
+    begin(d);
+    const mapping *m = read_mapping(d, "mapping", text);
+    if (!m)
+        return false;
+    *index = NULL;
+    int64_t *coordinates = ARENA_ARRAY(d->arena, int64_t, mapping_context_mark(d->context.mappings).axis_count);
+    if (!mapping_map(m, position, coordinates))
+        return true;
+    const axis *axes[64];
+    uint32_t count = mapping_axes(m, axes, 64);
+    strbuf s;
+    strbuf_init(&s, d->arena);
+    for (uint32_t i = 0; i < count; i++)
+        strbuf_printf(&s, "%s%s:%lld", i ? " " : "", axes[i]->name, (long long)coordinates[axes[i]->number]);
+    *index = s.text;
+    return true;
+}
+
+bool visa_equal(visa_deriver *d, const char *left, const char *right, bool *equal)
+{
+    if (d->exhausted || setjmp(*arena_guard(d->arena)))
+        return fail(d, out_of_memory);
+    begin(d);
+    const mapping *l = read_mapping(d, "left mapping", left), *r = l ? read_mapping(d, "right mapping", right) : NULL;
+    if (r)
+        *equal = mapping_equal(d->context.mappings, l, r);
+    return r != NULL;
+}

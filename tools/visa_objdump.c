@@ -1,0 +1,135 @@
+/* visa-objdump: everything in a binary, decoded from its bytes. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/dump.h"
+#include "support/file.h"
+#include "support/strbuf.h"
+
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2 };
+
+static const char help[] =
+    "usage: visa-objdump [options] FILE...\n"
+    "\n"
+    "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
+    "fields, sequencer tables and loops, and the symbols. FILE `-` is standard input.\n"
+    "\n"
+    "options:\n"
+    "  --json       print JSON: an object for one FILE, an array for several\n"
+    "  -o FILE      write to FILE instead of standard output\n"
+    "  --help       print this text\n"
+    "  --version    print the version\n"
+    "\n"
+    "exit status: 0 done, 1 a file is at fault, 2 the command line is\n";
+
+typedef struct options {
+    bool json;
+    const char *output;
+    char **files;
+    int file_count;
+} options;
+
+/* -1: go on; otherwise the exit status. */
+static int parse(int argc, char **argv, options *o)
+{
+    static const struct option longs[] = {{"json", no_argument, NULL, 'j'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {0}};
+    for (int letter; (letter = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
+        if (letter == 'h')
+            return fputs(help, stdout) < 0 || fflush(stdout) ? EXIT_INPUT : EXIT_SUCCESS;
+        if (letter == 'v')
+            return printf("visa-objdump %s, format %d\n", VISA_VERSION, BINARY_FORMAT_VERSION) < 0 ||
+                           fflush(stdout)
+                       ? EXIT_INPUT
+                       : EXIT_SUCCESS;
+        if (letter == '?')
+            return fputs("visa-objdump: try --help\n", stderr), EXIT_USAGE;
+        if (letter == 'j')
+            o->json = true;
+        else
+            o->output = optarg;
+    }
+    o->files = argv + optind;
+    o->file_count = argc - optind;
+    if (o->file_count)
+        return -1;
+    fputs("visa-objdump: no input file; try --help\n", stderr);
+    return EXIT_USAGE;
+}
+
+static void print_diags(const char *file, const diag_list *diags)
+{
+    for (size_t i = 0; i < diags->count; i++) {
+        const diag *d = diags->items[i];
+        fprintf(stderr, "visa-objdump: %s: %s[%s]: %s\n", strcmp(file, "-") ? file : "<stdin>",
+                d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
+        if (d->help)
+            fprintf(stderr, "visa-objdump: help: %s\n", d->help);
+    }
+}
+
+/* The dump of one file, or NULL after printing why not. */
+static const char *dump_file(const char *file, bool json, arena *a)
+{
+    diag_list diags;
+    size_t size = 0;
+    binary b;
+    const char *text = NULL;
+    diag_list_init(&diags, a);
+    unsigned char *bytes = file_read_all(file, &size, &diags);
+    if (bytes && binary_read(bytes, size, a, &diags, &b)) {
+        text = json ? binary_to_json(&b, a) : binary_to_text(&b, a);
+        if (!text)
+            fprintf(stderr, "visa-objdump: %s: out of memory\n", file);
+    }
+    free(bytes);
+    print_diags(file, &diags);
+    return text;
+}
+
+static int run(const options *o, arena *a)
+{
+    diag_list diags;
+    strbuf out;
+    bool failed = false, several = o->file_count > 1;
+    diag_list_init(&diags, a);
+    strbuf_init(&out, a);
+    for (int i = 0; i < o->file_count; i++) {
+        const char *text = dump_file(o->files[i], o->json, a);
+        failed |= !text;
+        if (several && o->json)
+            strbuf_puts(&out, i ? ",\n" : "[\n");
+        else if (several)
+            strbuf_printf(&out, "%s%s:\n", i ? "\n" : "", o->files[i]);
+        strbuf_puts(&out, text ? text : "");
+    }
+    if (several && o->json)
+        strbuf_puts(&out, "]\n");
+    const char *where = o->output ? o->output : "-";
+    if (!failed && !file_write_all(where, out.text, out.bytes, &diags))
+        failed = true;
+    print_diags(where, &diags);
+    return failed ? EXIT_INPUT : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    options o = {0};
+    int status = parse(argc, argv, &o);
+    if (status >= 0)
+        return status;
+    arena *a = arena_new();
+    if (!a || setjmp(*arena_guard(a))) {
+        fputs("visa-objdump: out of memory\n", stderr);
+        arena_free(a);
+        return EXIT_INPUT;
+    }
+    status = run(&o, a);
+    arena_free(a);
+    return status;
+}

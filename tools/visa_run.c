@@ -1,0 +1,170 @@
+/* visa-run: runs a kernel of a binary on the simulated machine. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/file.h"
+#include "runtime/report.h"
+#include "runtime/session.h"
+
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+
+typedef struct arguments {
+    const char *file, *kernel;
+    const char **inputs, **outputs;
+    size_t input_count, output_count;
+    bool check, list, report;
+    report_format report_format;
+    uint64_t seed;
+} arguments;
+
+static const char usage[] =
+    "Usage: visa-run [options] FILE.bin\n"
+    "\n"
+    "Runs a kernel of a binary on the simulated machine, byte by byte. FILE may be - for standard input.\n"
+    "\n"
+    "Options:\n"
+    "  --input NAME=FILE         a tensor: .npy, .safetensors (FILE:TENSOR), or raw bytes; inputs without a file get\n"
+    "                            seeded numbers. The file holds whole axes, without padding, in the order in which the\n"
+    "                            port's mapping first names them; --input NAME[K,M]=FILE when it is stored otherwise.\n"
+    "                            bf16 and the 8-bit floats come in .safetensors, or in .npy as bit patterns (u2, u1);\n"
+    "                            i4 as one element per byte (i1).\n"
+    "  --input NAME:buffer=FILE  the port's physical bytes as they are\n"
+    "  --output NAME=FILE        writes an output the same way; with a single output NAME= may be left away\n"
+    "  --check                   run twice with different bytes in unwritten memory, and compare with the reference\n"
+    "                            kernel that LLVM builds from the binary's einsum section\n"
+    "  --report[=text|json]      when each command runs, its cycles by formula, what the TRF's cache and banks saw\n"
+    "  --seed=N                  numbers of the seeded inputs (default 1)\n"
+    "  --kernel=NAME             the kernel, when the binary has several\n"
+    "  --list                    show the kernel's ports and stop\n"
+    "  --version, --help\n"
+    "\n"
+    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch.\n";
+
+static int usage_error(const char *format, const char *what)
+{
+    fputs("visa-run: error: ", stderr);
+    fprintf(stderr, format, what);
+    fputs("\nTry visa-run --help.\n", stderr);
+    return EXIT_USAGE;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(int argc, char **argv, arguments *a)
+{
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, SEED, KERNEL, LIST, VERSION, HELP };
+    static const struct option options[] = {
+        {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
+        {"report", optional_argument, NULL, REPORT}, {"seed", required_argument, NULL, SEED}, {"kernel", required_argument, NULL, KERNEL}, {"list", no_argument, NULL, LIST},
+        {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
+    };
+    opterr = 0;
+    for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
+        switch (o) {
+        case INPUT: a->inputs[a->input_count++] = optarg; break;
+        case OUTPUT: a->outputs[a->output_count++] = optarg; break;
+        case CHECK: a->check = true; break;
+        case REPORT:
+            if (optarg && strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
+                return usage_error("--report is text or json, not `%s`", optarg);
+            a->report = true;
+            a->report_format = optarg && optarg[0] == 'j' ? REPORT_JSON : REPORT_TEXT;
+            break;
+        case SEED: {
+            char *end;
+            a->seed = strtoull(optarg, &end, 0);
+            if (*end || end == optarg)
+                return usage_error("--seed takes a number, not `%s`", optarg);
+            break;
+        }
+        case KERNEL: a->kernel = optarg; break;
+        case LIST: a->list = true; break;
+        case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
+        case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
+        case ':': return usage_error("option %s needs a value", argv[optind - 1]);
+        default: return usage_error("unknown option %s", argv[optind - 1]);
+        }
+    if (optind == argc)
+        return usage_error("no input file%s", "");
+    if (optind + 1 < argc)
+        return usage_error("more than one input file: %s", argv[optind + 1]);
+    a->file = argv[optind];
+    return -1;
+}
+
+static bool print_report(const arguments *a, const binary *b, arena *memory, diag_list *diags)
+{
+    const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
+    const char *text = report_make(b->target, k, a->report_format, memory, diags);
+    fputs(text ? text : "", stdout);
+    return text != NULL;
+}
+
+static int run(const arguments *a, const binary *b, session *s, arena *memory, diag_list *diags)
+{
+    if (a->list) {
+        fputs(session_describe(s), stdout);
+        return EXIT_DONE;
+    }
+    bool ok = true;
+    for (size_t i = 0; i < a->input_count; i++)
+        ok = session_input(s, a->inputs[i], diags) && ok;
+    if (!ok || !session_fill(s, a->seed, diags) || !session_run(s, a->check, diags))
+        return EXIT_INPUT;
+    bool agrees = true;
+    const char *report = "";
+    ok = !a->check || session_check(s, &agrees, &report, diags);
+    fputs(report, a->output_count || a->report_format == REPORT_JSON ? stderr : stdout);
+    ok = ok && (!a->report || print_report(a, b, memory, diags));
+    for (size_t i = 0; i < a->output_count && ok && agrees; i++)
+        ok = session_output(s, a->outputs[i], diags);
+    return !ok ? EXIT_INPUT : agrees ? EXIT_DONE : EXIT_MISMATCH;
+}
+
+static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
+{
+    size_t size;
+    unsigned char *bytes = file_read_all(a->file, &size, diags);
+    if (!bytes)
+        return EXIT_INPUT;
+    binary b;
+    bool ok = binary_read(bytes, size, memory, diags, &b);
+    free(bytes);
+    session *s = ok ? session_open(&b, a->kernel, memory, diags) : NULL;
+    int status = s ? run(a, &b, s, memory, diags) : EXIT_INPUT;
+    session_close(s);
+    return status;
+}
+
+static void print_diags(const char *file, diag_list *diags)
+{
+    diag_list_sort(diags);
+    for (size_t i = 0; i < diags->count; i++) {
+        const diag *d = diags->items[i];
+        fprintf(stderr, "visa-run: %s: %s[%s]: %s\n", file, d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
+        for (size_t n = 0; n < d->note_count; n++)
+            fprintf(stderr, "note: %s\n", d->notes[n].text);
+        if (d->help)
+            fprintf(stderr, "help: %s\n", d->help);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    arena *memory = arena_new();
+    if (!memory || setjmp(*arena_guard(memory))) {
+        fputs("visa-run: error: out of memory\n", stderr);
+        return EXIT_INPUT;
+    }
+    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .seed = 1};
+    int status = parse_arguments(argc, argv, &a);
+    if (status < 0) {
+        diag_list diags;
+        diag_list_init(&diags, memory);
+        status = load_and_run(&a, memory, &diags);
+        print_diags(a.file, &diags);
+    }
+    arena_free(memory);
+    return status;
+}

@@ -1,0 +1,275 @@
+/* visac: the compiler's command line. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/file.h"
+#include "codegen/reference_load.h"
+#include "include/visa.h"
+#include "runtime/session.h"
+
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+
+typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
+
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header"};
+
+typedef struct arguments {
+    const char *input, *output, *kernel, *draw;
+    emit_kind emit;
+    bool check, emit_given;
+    uint64_t seed;
+    visa_diagnostics_format format;
+    visa_options options;
+} arguments;
+
+static const char usage[] =
+    "Usage: visac [options] FILE.vm\n"
+    "\n"
+    "Compiles tensor mappings into a command stream for a tensor contraction processor.\n"
+    "FILE may be - for standard input.\n"
+    "\n"
+    "Options:\n"
+    "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
+    "                          standard output for everything but bin and obj\n"
+    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header\n"
+    "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
+    "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
+    "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
+    "  --seed=N                numbers of the seeded inputs (default 1)\n"
+    "  --kernel=NAME           compile this kernel only, when the file has several\n"
+    "  --target=NAME           the machine (default rngd)\n"
+    "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
+    "  --time-report           microseconds of each stage, on standard error\n"
+    "  -Werror                 warnings are errors\n"
+    "  --diagnostics-format=F  text (default) or json\n"
+    "  --explain ID            what a diagnostic means\n"
+    "  --version, --help\n"
+    "\n"
+    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch.\n";
+
+static int usage_error(const char *format, const char *what)
+{
+    fputs("visac: error: ", stderr);
+    fprintf(stderr, format, what);
+    fputs("\nTry visac --help.\n", stderr);
+    return EXIT_USAGE;
+}
+
+static void print_passes(void)
+{
+    const char *summary;
+    fputs("\nPasses:\n", stdout);
+    for (size_t i = 0; visa_pass_name(i, &summary); i++)
+        printf("  %-16s %s\n", visa_pass_name(i, NULL), summary);
+}
+
+static int explain(const char *id)
+{
+    const char *title, *text = visa_explain(id, &title);
+    if (!text)
+        return usage_error("there is no diagnostic `%s`", id);
+    printf("%s: %s\n\n%s\n", id, title, text);
+    return EXIT_DONE;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(int argc, char **argv, arguments *a)
+{
+    enum { EMIT = 256, DRAW, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, EXPLAIN, VERSION, HELP };
+    static const struct option options[] = {
+        {"emit", required_argument, NULL, EMIT},
+        {"draw", required_argument, NULL, DRAW},
+        {"check", no_argument, NULL, CHECK},
+        {"seed", required_argument, NULL, SEED},
+        {"kernel", required_argument, NULL, KERNEL},
+        {"target", required_argument, NULL, TARGET},
+        {"print-after", required_argument, NULL, PRINT_AFTER},
+        {"print-after-all", no_argument, NULL, PRINT_AFTER_ALL},
+        {"time-report", no_argument, NULL, TIME_REPORT},
+        {"diagnostics-format", required_argument, NULL, FORMAT},
+        {"explain", required_argument, NULL, EXPLAIN},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP},
+        {0},
+    };
+    *a = (arguments){.seed = 1, .format = isatty(2) ? VISA_DIAGNOSTICS_COLOUR : VISA_DIAGNOSTICS_TEXT};
+    opterr = 0;
+    for (int o; (o = getopt_long(argc, argv, ":o:W:h", options, NULL)) != -1;)
+        switch (o) {
+        case 'o': a->output = optarg; break;
+        case 'W':
+            if (strcmp(optarg, "error") != 0)
+                return usage_error("unknown warning option -W%s", optarg);
+            a->options.warnings_are_errors = true;
+            break;
+        case EMIT:
+            for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], optarg) != 0;)
+                a->emit++;
+            if (a->emit == EMIT_KINDS)
+                return usage_error("unknown --emit=%s", optarg);
+            a->emit_given = true;
+            break;
+        case DRAW: a->draw = optarg; break;
+        case CHECK: a->check = true; break;
+        case SEED: {
+            char *end;
+            a->seed = strtoull(optarg, &end, 0);
+            if (*end || end == optarg)
+                return usage_error("--seed takes a number, not `%s`", optarg);
+            break;
+        }
+        case KERNEL: a->kernel = a->options.kernel = optarg; break;
+        case TARGET: a->options.target = optarg; break;
+        case PRINT_AFTER: a->options.print_after = optarg; break;
+        case PRINT_AFTER_ALL: a->options.print_after = "all"; break;
+        case TIME_REPORT: a->options.time_report = true; break;
+        case FORMAT:
+            if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
+                return usage_error("unknown --diagnostics-format=%s", optarg);
+            if (optarg[0] == 'j')
+                a->format = VISA_DIAGNOSTICS_JSON;
+            break;
+        case EXPLAIN: return explain(optarg);
+        case VERSION: printf("visac %s\n", visa_version()); return EXIT_DONE;
+        case 'h': case HELP: fputs(usage, stdout); print_passes(); return EXIT_DONE;
+        case ':': return usage_error("option %s needs a value", argv[optind - 1]);
+        default: return usage_error("unknown option %s", argv[optind - 1]);
+        }
+    if (a->draw && (a->emit_given || a->check))
+        return usage_error("--draw=%s is an output of its own: no --emit or --check beside it", a->draw);
+    if (optind == argc)
+        return usage_error("no input file%s", "");
+    a->options.modules = strcmp(argv[optind], "-") != 0;
+    if (optind + 1 < argc)
+        return usage_error("more than one input file: %s", argv[optind + 1]);
+    a->input = argv[optind];
+    return -1;
+}
+
+/* Diagnostics that belong to no source text: files, the machine, the reference. */
+static void print_diags(diag_list *diags)
+{
+    diag_list_sort(diags);
+    for (size_t i = 0; i < diags->count; i++) {
+        const diag *d = diags->items[i];
+        fprintf(stderr, "visac: %s[%s]: %s\n", d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
+        if (d->help)
+            fprintf(stderr, "help: %s\n", d->help);
+    }
+}
+
+static const char *default_output(const arguments *a, arena *memory)
+{
+    if (a->output)
+        return a->output;
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || strcmp(a->input, "-") == 0)
+        return "-";
+    const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
+    size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+    return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : "bin");
+}
+
+/* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
+static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
+{
+    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
+    const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : b->kernel_count == 1 ? &b->kernels[0] : NULL;
+    if (!k) {
+        diag_add(diags, E_KERNEL, SRC_NOWHERE, a->kernel ? "there is no kernel `%s`" : "the file has several kernels; choose one with --kernel=NAME%s", a->kernel ? a->kernel : "");
+        return false;
+    }
+    const reference_api *api = reference_load(diags);
+    unsigned char *bytes;
+    if (!api || !reference_emit(api, &k->einsum, k->name, kinds[a->emit], memory, &bytes, size, diags))
+        return false;
+    *data = bytes;
+    return true;
+}
+
+/* Checks one kernel, or all of the binary. */
+static int check(const arguments *a, const binary *b, arena *memory, diag_list *diags)
+{
+    bool all_agree = true;
+    if (a->kernel && !binary_kernel_by_name(b, a->kernel)) {
+        diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%s`", a->kernel);
+        return EXIT_INPUT;
+    }
+    for (size_t i = 0; i < b->kernel_count; i++) {
+        if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
+            continue;
+        bool agrees = false;
+        const char *report = "";
+        session *s = session_open(b, b->kernels[i].name, memory, diags);
+        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, &agrees, &report, diags);
+        fputs(report, stdout);
+        session_close(s);
+        if (!ok)
+            return EXIT_INPUT;
+        all_agree = all_agree && agrees;
+    }
+    return all_agree ? EXIT_DONE : EXIT_MISMATCH;
+}
+
+static int produce(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
+{
+    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST};
+    const unsigned char *data;
+    size_t size;
+    bool from_binary = a->emit >= EMIT_LLVM || a->check;
+    if (a->draw)
+        return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+    if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
+        return EXIT_INPUT;
+    binary b;
+    if (from_binary && !binary_read(data, size, memory, diags, &b))
+        return EXIT_INPUT;
+    int status = a->check ? check(a, &b, memory, diags) : EXIT_DONE;
+    if (status != EXIT_DONE || (a->check && !a->output && !a->emit_given))
+        return status;
+    if (a->emit >= EMIT_LLVM ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
+        return EXIT_INPUT;
+    return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int compile(const arguments *a, arena *memory, diag_list *diags)
+{
+    size_t size;
+    unsigned char *text = file_read_all(a->input, &size, diags);
+    if (!text)
+        return EXIT_INPUT;
+    visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
+    free(text);
+    if (!c)
+        return usage_error("unknown target or pass%s", "");
+    int status = produce(a, c, memory, diags);
+    if (visa_error_count(c) > 0)
+        status = EXIT_INPUT;
+    if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON)
+        fputs(visa_diagnostics(c, a->format), stderr);
+    fputs(visa_pass_dumps(c), stderr);
+    fputs(visa_time_report(c), stderr);
+    visa_free(c);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    arguments a;
+    int status = parse_arguments(argc, argv, &a);
+    if (status >= 0)
+        return status;
+    arena *memory = arena_new();
+    if (!memory || setjmp(*arena_guard(memory))) {
+        fputs("visac: error: out of memory\n", stderr);
+        return EXIT_INPUT;
+    }
+    diag_list diags;
+    diag_list_init(&diags, memory);
+    status = compile(&a, memory, &diags);
+    print_diags(&diags);
+    arena_free(memory);
+    return status;
+}
