@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# The programs from the outside: what a stranger types, with the exit status and the files that are left.
+#     test/cli_smoke.sh FOLDER-OF-PROGRAMS
+set -u
+programs=$(cd "$1" && pwd) || exit 1
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+PATH=$programs:$PATH
+matmul=$source/examples/matmul.vm
+checks=0 failures=0
+
+# check WHAT COMMAND...: the command must succeed.
+check() {
+    local what=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >check.log 2>&1; then
+        printf 'ok    %s\n' "$what"
+    else
+        failures=$((failures + 1))
+        printf 'FAIL  %s\n' "$what"
+        sed 's/^/      /' check.log
+    fi
+}
+
+# status N COMMAND...: it must end with exactly that status; what it says stays in said.log.
+status() {
+    local wanted=$1 got=0
+    shift
+    "$@" >said.log 2>&1 </dev/null || got=$?
+    cat said.log
+    printf '(status %d, wanted %d)\n' "$got" "$wanted"
+    [[ $got -eq $wanted ]]
+}
+
+# says TEXT N COMMAND...: the same, and it must say that.
+says() {
+    local text=$1
+    shift
+    status "$@" && grep -qF -- "$text" said.log
+}
+
+refused_without_output() {
+    rm -f refused.bin
+    status 1 visac "$1" -o refused.bin && [[ ! -e refused.bin && -s said.log ]]
+}
+
+# ---- a compile: the same bytes each time, an ELF file, without LLVM ----
+
+check "matmul.vm compiles" status 0 visac "$matmul" -o first.bin
+(mkdir -p elsewhere && cd elsewhere && visac -o ../second.bin - <"$matmul")
+check "twice the same bytes, whatever the name and folder of the source" cmp first.bin second.bin
+
+elf_sections() {
+    readelf -SW first.bin >sections 2>complaints && cat sections complaints && [[ ! -s complaints ]] &&
+        grep -q '\.visa\.main\.matmul' sections && grep -q '\.visa\.ports\.matmul' sections && grep -q '\.symtab' sections
+}
+check "readelf -S shows the sections and complains of nothing" elf_sections
+
+libraries_of() { LD_DEBUG=libs "$@" 2>&1 >/dev/null </dev/null | grep -o 'calling init: .*' || true; }
+compile_loads_no_llvm() {
+    libraries_of visac "$matmul" -o third.bin >libraries
+    cat libraries
+    grep -q 'libc\.so' libraries && ! grep -q -e LLVM -e visa_reference libraries
+}
+check "a compile loads neither libLLVM nor the reference generator" compile_loads_no_llvm
+check_loads_llvm() { libraries_of visac "$matmul" --check | grep LLVM; }
+check "a check loads libLLVM (so the line above can fail)" check_loads_llvm
+
+# ---- a run: agreement, and the disagreement after one stride was changed ----
+
+check "the binary's run agrees with the reference" says "256 values agree" 0 visa-run first.bin --check
+change_stride() { # the fetch loop over M: size 32 (stored as 31), stride 32 elements -> 31
+    local at
+    at=$(grep -obUaP '\x1f\x00\x00\x00\x20\x00\x00\x00' first.bin | cut -d: -f1)
+    [[ "$at" =~ ^[0-9]+$ ]] && cp first.bin changed.bin &&
+        printf '\x1f' | dd of=changed.bin bs=1 seek=$((at + 4)) conv=notrunc status=none
+}
+check "one stride is changed by hand" change_stride
+check "then the check finds it and names the first output that differs" says "out: 248 of 256 values differ, first at M=1, N=0" 3 visa-run changed.bin --check
+check "seeds change the inputs" says "256 values agree" 0 visa-run first.bin --check --seed=7
+same_output() { visa-run first.bin --output a.npy && visa-run first.bin --output b.npy && cmp a.npy b.npy; }
+check "the same seed gives the same output" same_output
+other_output() { visa-run first.bin --output b.npy --seed=2 && ! cmp -s a.npy b.npy; }
+check "another seed another one" other_output
+
+# ---- what is wrong: status, message, no file ----
+
+sed 's/K = 32/K = 33/' "$matmul" >wrong.vm
+check "a mapping that does not divide is refused" refused_without_output wrong.vm
+sed 's/m!\[M, K\]/m![M, Q]/' "$matmul" >wrong.vm
+check "an unknown axis is refused" refused_without_output wrong.vm
+sed 's/let a/let let a/' "$matmul" >wrong.vm
+check "a syntax error is refused" refused_without_output wrong.vm
+check "an empty file is refused" refused_without_output /dev/null
+check "a missing source is the input's fault" says "absent.vm" 1 visac absent.vm -o refused.bin
+check "an unknown option is the command line's" says "--help" 2 visac --no-such "$matmul"
+check "no file is the command line's" says "--help" 2 visa-run
+head -c 700 first.bin >short.bin
+for program in visa-run visa-objdump; do
+    check "$program refuses half a binary" says "error" 1 "$program" short.bin
+done
+check "a tensor file that is missing" says "absent.npy" 1 visa-run first.bin --input a=absent.npy --output refused.npy
+check "leaves no output" test ! -e refused.npy
+
+# ---- help and packages ----
+
+for program in visac visa-run visa-objdump; do
+    check "$program --help" status 0 "$program" --help
+    check "$program --version" status 0 "$program" --version
+done
+options_explained() {
+    local program option lacking=0
+    for program in visac visa-run visa-objdump; do
+        for option in $("$program" --help | grep -oE '^  --?[A-Za-z-]+'); do
+            grep -qF -e "\`$option" -e ", \`$option" "$source/docs/usage.md" || { echo "docs/usage.md lacks $program $option"; lacking=1; }
+        done
+    done
+    return $lacking
+}
+check "docs/usage.md explains every option of --help" options_explained
+packages_explained() {
+    local package
+    for package in $(awk '$1 !~ /^#/ { print $1 }' "$source/cmake/packages.txt"); do
+        grep -qF "\`$package\`" "$source/docs/dependencies.md" || { echo "docs/dependencies.md lacks $package"; return 1; }
+    done
+}
+check "docs/dependencies.md explains every package" packages_explained
+
+printf '%d passed, %d failed\n' $((checks - failures)) "$failures"
+[[ $failures -eq 0 ]]

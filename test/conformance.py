@@ -1,0 +1,585 @@
+#!/usr/bin/env python3
+"""The conformance vectors of the reference material, each as a kernel of its own.
+
+Every vector of the April dialect whose operation visac has becomes a small .vm file. What is compared: whether it is
+accepted, with which class of diagnostic it is refused, the wording that a source states, and the figures (flits,
+reg_read_size, tree depth, buffer, access sizes). Sequencer entries are compared as the addresses they walk, because
+visac's tables are minimal and a source's need not be. Usage: conformance.py [-v] [ID ...]"""
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import mapping_oracle as oracle
+import visa_tools
+
+UNITS = "m![1], m![1], m![1]"
+DEVICE_UNITS = "m![1], m![1 # 2], m![1 # 256]"
+BITS = {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32, "f16": 16}
+
+# Vectors that visac answers differently on purpose. The reason is printed with the count.
+KNOWN = {
+    "parse-trailing-comma-april": "one trailing comma in m![..] is accepted: it cannot change a valid program "
+                                  "(mapping reference, 3.2)",
+    "write-axis-reorder": "a commit packet of one element would need strides below 8 bytes; the vector describes the "
+                          "pure sequencer",
+    "fetch-batch-1": "the corrected packet has 4 bytes, which breaks the 8-byte rule (the vector says so itself)",
+    "cast-pair-f32-f16": "f16 is refused (contraction reference, C23)",
+}
+
+# The error classes of the sources and the diagnostics that stand for them.
+CLASSES = {
+    "collect-output-not-flit": "E-COLLECT-FLIT", "collect-packet-mismatch": "E-COLLECT-PACKET",
+    "collect-time-mismatch": "E-COLLECT-TIME", "row-size": "E-TRF-ROWS", "trf-capacity": "E-TRF-CAPACITY",
+    "row-exceeds-time": "E-TRF-ROW-TIME", "row-not-dividing-time": "E-TRF-ROW-TIME", "trf-row-mismatch": "E-TRF-ROW",
+    "trf-element-mismatch": "E-TRF-ELEMENT", "align-packet-size": "E-ALIGN-WIDTH",
+    "align-packet-mismatch": "E-ALIGN-PACKET", "align-time-not-dividing": "E-ALIGN-TIME",
+    "align-time-reordered": "E-ALIGN-ORDER", "align-tiling-not-innermost": "E-ALIGN-TILING",
+    "tiling-not-in-trf": "E-ALIGN-TILING-TRF", "contract-too-wide": "E-CONTRACT-WIDE",
+    "contract-not-pow2": "E-CONTRACT-POWER", "not-a-contraction": "E-CONTRACT",
+    "accumulate-packet-too-wide": "E-CONTRACT-WIDE", "accumulate-out-packet-size": "E-ACCUMULATE-PACKET",
+    "accumulate-out-packet-mismatch": "E-ACCUMULATE-PACKET", "accumulate-out-time-mismatch": "E-ACCUMULATE-TIME",
+    "accumulate-time-reordered": "E-ACCUMULATE-ORDER", "accumulate-padding-mismatch": "E-ACCUMULATE-PADDING",
+    "accumulate-buffer": "E-ACCUMULATE-BUFFER", "cast-input-not-flit": "E-CAST-FLIT",
+    "cast-output-not-flit": "E-CAST-FLIT", "cast-packet-mismatch": "E-CAST-PACKET",
+}
+
+
+class NotExpressible(Exception):
+    pass
+
+
+class Disagreement(Exception):
+    pass
+
+
+def m(text):
+    return f"m![{text}]"
+
+
+def axes_line(axes, extra=None):
+    every = dict(axes, **(extra or {}))
+    return "axes![" + ", ".join(f"{k} = {v}" for k, v in every.items()) + "];\n" if every else ""
+
+
+def stream(kind, dtype, *parts, units=UNITS):
+    return f"{kind}<{dtype}, {units}, " + ", ".join(m(p) for p in parts) + ">"
+
+
+def function(parameters, result, body, name="vector"):
+    listed = ", ".join(f"{n}: {t}" for n, t in parameters)
+    return f"fn {name}({listed}) -> {result} {{\n    {body}\n}}\n"
+
+
+def generic(*parts):
+    return "::<" + ", ".join(m(p) if p != "_" else p for p in parts) + ">"
+
+
+# ---- one kernel per vector ----
+
+def kernel_collect(v):
+    out = v.get("collect") or v["out"]
+    return axes_line(v["axes"]) + function(
+        [("input", stream("SwitchTensor", v["dtype"], v["in"]["time"], v["in"]["packet"]))],
+        stream("CollectTensor", v["dtype"], out["time"], out["packet"]), "input.collect()")
+
+
+def kernel_to_trf(v):
+    t = v["trf"]
+    return axes_line(v["axes"]) + function(
+        [("input", stream("CollectTensor", v["dtype"], v["collect"]["time"], v["collect"]["packet"]))],
+        stream("TrfTensor", v["dtype"], t["row"], t["element"]), f"input.to_trf(TrfAddress::{t['address']})")
+
+
+def kernel_align(v):
+    t, a = v["trf"], v["align"]
+    return axes_line(v["axes"]) + function(
+        [("input", stream("CollectTensor", v["dtype"], v["collect"]["time"], v["collect"]["packet"])),
+         ("trf", "&" + stream("TrfTensor", v["dtype"], t["row"], t["element"]))],
+        stream("AlignedPair", v["dtype"], t["row"], a["time"], a["packet"]),
+        f"input.align{generic(a['time'], a['packet'], '_', '_')}(trf)")
+
+
+def split_packet(packet, lanes, axes):
+    """Time and Packet of a stream whose aligned packet of two flits is `packet`."""
+    half = lanes // 2
+    outer = oracle.parse(f"[{packet}] / {half}", axes)
+    padding = all(outer.raw(i) is None for i in range(1, outer.size))
+    return ("1" if padding else f"[{packet}] / {half}"), f"[{packet}] % {half}"
+
+
+def accumulate_type(dtype):
+    return "i32" if dtype in ("i4", "i8") else "f32"
+
+
+def kernel_contract(v):
+    lanes = 512 // BITS[v["dtype"]]
+    time, packet = split_packet(v["packet"], lanes, v["axes"])
+    return axes_line(v["axes"]) + function(
+        [("input", stream("CollectTensor", v["dtype"], time, packet)),
+         ("trf", "&" + stream("TrfTensor", v["dtype"], "1", v["packet"]))],
+        stream("ContractionTensor", accumulate_type(v["dtype"]), "1", "1", v["contract"]),
+        f"input.align{generic('1', v['packet'], '_', '_')}(trf).contract{generic(v['contract'])}()")
+
+
+def kernel_accumulate(v):
+    """bf16 operands: the vector's packet, each element a sum over lanes of a fresh axis."""
+    axes, lanes = dict(v["axes"]), 32
+    columns = oracle.size(v["packet"], axes)
+    if lanes % columns:
+        raise NotExpressible("columns do not divide 32 lanes")
+    full = v["packet"]
+    if lanes // columns > 1:
+        axes["Summed"] = lanes // columns
+        full = f"{v['packet']}, Summed"
+    time, packet = split_packet(full, lanes, axes)
+    a = v["accumulate"]
+    return axes_line(axes) + function(
+        [("input", stream("CollectTensor", "bf16", f"{v['time']}, {time}", packet)),
+         ("trf", "&" + stream("TrfTensor", "bf16", v["row"], full))],
+        stream("AccumulationTensor", "f32", a["time"], a["packet"]),
+        f"input.align{generic(v['time'], full, '_', '_')}(trf).contract{generic(v['packet'])}()"
+        f".accumulate{generic(a['time'], a['packet'])}(AccumulationKind::{a['kind']})")
+
+
+def kernel_cast(v):
+    return axes_line(v["axes"]) + function(
+        [("input", stream("CollectTensor", v["dtype"], v["time"], v["packet"]))],
+        stream("CastTensor", v["out_dtype"], v["time"], v["out_packet"]), "input.cast()")
+
+
+def kernel_cast_pair(v):
+    return kernel_cast({"axes": {"A": 8}, "dtype": v["dtype"], "out_dtype": v["out_dtype"], "time": "1",
+                        "packet": "A", "out_packet": f"A # {v['flit_elements']}"})
+
+
+def kernel_operand_pair(v):
+    if v["stream"] != v["weight"]:
+        raise NotExpressible("operands of two types")
+    lanes = 512 // BITS[v["stream"]]
+    return axes_line({"K": lanes, "M": 4, "N": 8}) + function(
+        [("input", stream("CollectTensor", v["stream"], f"M, K / {lanes // 2}", f"K % {lanes // 2}")),
+         ("trf", "&" + stream("TrfTensor", v["weight"], "N", "K"))],
+        stream("AccumulationTensor", v["expect"]["accumulator"], "M", "N"),
+        "input.align::<m![M], m![K], _, _>(trf).contract::<m![1]>()"
+        ".accumulate::<m![M], m![N]>(AccumulationKind::Interleaved)")
+
+
+def kernel_pipeline(v):
+    t, a, acc, c = v["trf"], v["align"], v["accumulate"], v["collect"]
+    first, steps = ("CollectTensor", c), ""
+    if "in" in v:
+        first, steps = ("FetchTensor", v["in"]), f".collect{generic(c['time'], c['packet'])}()"
+    text = axes_line(v["axes"]) + function(
+        [("input", stream(first[0], v["dtype"], first[1]["time"], first[1]["packet"])),
+         ("trf", "&" + stream("TrfTensor", v["dtype"], t["row"], t["element"]))],
+        stream("AccumulationTensor", accumulate_type(v["dtype"]), acc["time"], acc["packet"]),
+        f"input{steps}.align{generic(a['time'], a['packet'], '_', '_')}(trf).contract{generic(v['contract'])}()"
+        f".accumulate{generic(acc['time'], acc['packet'])}(AccumulationKind::{acc['kind']})")
+    if "time" in t:
+        text += function([("weights", stream("CollectTensor", v["dtype"], t["time"], t["packet"]))],
+                         stream("TrfTensor", v["dtype"], t["row"], t["element"]),
+                         f"weights.to_trf(TrfAddress::{t['address']})", "store")
+    return text
+
+
+def kernel_fetch(v):
+    source, out = v["in"], v["out"]
+    if "interleaved" in source:
+        raise NotExpressible("interleaved begin")
+    units = f"m![1], m![{source.get('cluster', '1 # 2')}], m![{source.get('slice', '1 # 256')}]"
+    dtype = v["dtype"]
+    return axes_line(v["axes"]) + "#[device(chip = 1)]\n" + function(
+        [("ctx", "&mut Context"), ("a", "&" + stream("DmTensor", dtype, source["element"], units=units))],
+        stream("FetchTensor", out.get("dtype", dtype), out["time"], out["packet"], units=units),
+        f"ctx.{v.get('context', 'main')}.begin(a.view()).fetch()")
+
+
+def kernel_read(v):
+    """The pure sequencer, through fetch: 4-byte elements where the packet allows, else a broadcast packet behind it."""
+    elements, out = oracle.size(v["out"]["packet"], v["axes"]), dict(v["out"])
+    axes = dict(v["axes"])
+    if elements % 2:
+        axes["Repeat"] = 8
+        out = {"time": f"{out['time']}, {out['packet']}", "packet": "Repeat"}
+    small = oracle.size(v["in"]["element"], axes) * 4 <= 1 << 19
+    if not small and elements % 8:
+        padded = (elements + 7) // 8 * 8
+        out["packet"] = f"{out['packet']} # {padded}"
+        expected = v.get("derived", {}).get("entries")
+        if expected:
+            expected[-1][0] = padded
+    return kernel_fetch(dict(v, axes=axes, out=out, dtype="i32" if small else v["dtype"]))
+
+
+def kernel_commit(v):
+    return axes_line(v["axes"]) + function(
+        [("input", stream("CollectTensor", v["dtype"], v["in"]["time"], v["in"]["packet"]))],
+        stream("DmTensor", v["dtype"], v["out"]["element"]), "input.commit(0)")
+
+
+def kernel_write(v):
+    packet, time = v["in"]["packet"], v["in"]["time"]
+    flit = 256 // BITS[v["dtype"]]
+    elements = oracle.size(packet, v["axes"])
+    if elements > flit and elements % flit == 0:
+        time, packet = f"{time}, [{packet}] / {flit}", f"[{packet}] % {flit}"
+    return kernel_commit(dict(v, **{"in": {"time": time, "packet": packet}}))
+
+
+def kernel_fetch_commit(v):
+    fixed = v.get("corrected", {})
+    fetch, element = fixed.get("fetch"), fixed.get("element")
+    if not fetch:
+        raise NotExpressible("the vector names no stream")
+    return axes_line(v["axes"]) + "#[device(chip = 1)]\n" + function(
+        [("ctx", "&mut Context"), ("a", "&" + stream("DmTensor", v["dtype"], v["in"]["element"], units=DEVICE_UNITS))],
+        stream("DmTensor", v["dtype"], element, units=DEVICE_UNITS),
+        f"ctx.main.begin(a.view()).fetch::<{v['dtype']}, {m(fetch['time'])}, {m(fetch['packet'])}>().collect()"
+        f".commit({v['out']['base']})")
+
+
+def kernel_fetch_cast(v):
+    if "fetch_size" in v["in"]:
+        raise NotExpressible("fetch_size is derived, never asked for")
+    return kernel_fetch({"axes": {"A": 64}, "dtype": v["in"]["from"], "in": {"element": "A"},
+                         "out": {"time": "1", "packet": "A", "dtype": v["in"]["to"]}})
+
+
+def kernel_check(v):
+    chain = v["in"].get("chain")
+    if chain != ["fetch", "collect", "cast", "commit"]:
+        raise NotExpressible("a derived size cannot be asked for")
+    return axes_line({"A": 4, "B": 8}) + "#[device(chip = 1)]\n" + function(
+        [("ctx", "&mut Context"), ("a", "&" + stream("DmTensor", "i32", "A, B", units=DEVICE_UNITS))],
+        stream("DmTensor", "i8", "A, B", units=DEVICE_UNITS),
+        f"ctx.{v['in']['context']}.begin(a.view()).fetch::<i32, m![A], m![B]>().collect::<m![A], m![B]>()"
+        ".cast::<i8, m![B # 32]>().commit(4096)")
+
+
+def kernel_equiv(v):
+    return axes_line(v["axes"]) + function(
+        [("input", stream("CollectTensor", "i8", v["in"]["left"], "1 # 32"))],
+        stream("CollectTensor", "i8", v["in"]["right"], "1 # 32"), "input")
+
+
+def kernel_mapping(v):
+    if "derived_axes" in v["in"]:
+        raise NotExpressible("a skewed axis has no grammar")
+    aliases = "".join(f"type {name} = {m(text)};\n" for name, text in v.get("alias", {}).items())
+    return axes_line(v["axes"]) + aliases + function(
+        [("input", stream("CollectTensor", "i8", v["in"]["mapping"], "1 # 32"))],
+        stream("CollectTensor", "i8", v["in"]["mapping"], "1 # 32"), "input")
+
+
+def kernel_axes(v):
+    return f"axes![{v['in']['axes']}];\n" + function(
+        [("input", stream("CollectTensor", "i8", "1", "1 # 32"))], stream("CollectTensor", "i8", "1", "1 # 32"), "input")
+
+
+def kernel_capacity(v):
+    given = v["in"]
+    if given.get("tier") == "DM" and "address" in given:
+        element = given.get("element")
+        axes = v.get("axes") or {"E": given.get("element_size", 4)}
+        element = element or "E"
+        if given["address"] % 8:
+            raise NotExpressible("every stage that writes DM needs multiples of 8 bytes")
+        return axes_line(axes) + function(
+            [("ctx", "&mut Context"), ("a", "&" + f"HbmTensor<{given.get('dtype', v.get('dtype'))}, m![1], {m(element)}>")],
+            stream("DmTensor", given.get("dtype", v.get("dtype")), element, units=DEVICE_UNITS),
+            f"a.to_dm(&mut ctx.tdma, {given['address']})")
+    if given.get("tier") == "TRF" and "element_size" in given:
+        elements = given["element_size"]
+        flit = 256 // BITS[given["dtype"]]
+        padded = (elements + flit - 1) // flit * flit
+        return axes_line({"R": given["row_size"], "E": elements}) + function(
+            [("input", stream("CollectTensor", given["dtype"], f"R, E # {padded} / {flit}", f"E # {padded} % {flit}"))],
+            stream("TrfTensor", given["dtype"], "R", f"E # {padded}"), "input.to_trf(TrfAddress::Full)")
+    raise NotExpressible("no stage has this memory or size")
+
+
+def kernel_dma(v):
+    fixed = v.get("corrected", {})
+    source, target = fixed.get("in", v["in"]), fixed.get("out", v["out"])
+    if (source["media"], target["media"]) != ("HBM", "DM"):
+        raise NotExpressible("the language copies between HBM and DM only")
+    if "derived" in source or source.get("chip", "1") != "1":
+        raise NotExpressible("several chips")
+
+    def filled(mapping, total):
+        return mapping if oracle.size(mapping, v["axes"]) == total else f"[{mapping}] # {total}"
+    units = f"m![1], {m(filled(target.get('cluster', '1'), 2))}, {m(filled(target.get('slice', '1'), 256))}"
+    return axes_line(v["axes"]) + "#[device(chip = 1)]\n" + function(
+        [("ctx", "&mut Context"), ("a", f"&HbmTensor<{v['dtype']}, m![1], {m(source['element'])}>")],
+        stream("DmTensor", v["dtype"], target["element"], units=units), "a.to_dm(&mut ctx.tdma, 0)")
+
+
+# ---- what is compared ----
+
+def op(tables, name):
+    for kernel in tables["kernels"]:
+        for one in kernel["ops"]:
+            if one["op"] == name:
+                return one
+    raise Disagreement(f"no {name} in the tables")
+
+
+def same(what, ours, theirs):
+    if ours != theirs:
+        raise Disagreement(f"{what}: visac has {ours}, the vector {theirs}")
+
+
+def figure(expected, key, what, ours):
+    """Only what the vector states, or what was recomputed for it."""
+    if expected.get(key) is not None:
+        same(what, ours, expected[key])
+
+
+def same_walk(what, ours, theirs):
+    if oracle.walk(ours) != oracle.walk(theirs):
+        raise Disagreement(f"{what}: visac walks {ours}, the vector {theirs} (outermost first)")
+
+
+def entries(sequencer):
+    return [(e["size"], e["stride"]) for e in sequencer["entries"]]
+
+
+def check_collect(tables, x):
+    c = op(tables, "collect")["collect"]
+    figure(x, "flits_per_packet", "flits per packet", c["flits_per_packet"])
+    figure(x, "pad_bytes", "bytes of padding", c["pad_bytes"])
+
+
+def check_to_trf(tables, x):
+    t = op(tables, "to_trf")["to_trf"]
+    figure(x, "rows", "Rows", t["rows"])
+    figure(x, "bytes_per_row", "bytes per Row", t["bytes_per_row"])
+
+
+def check_align(tables, x):
+    a = op(tables, "align")["align"]
+    figure(x, "collect_flits", "collect_flits", a["collect_flits"])
+    figure(x, "rows", "Rows", a["rows"])
+    figure(x, "reg_read_size", "reg_read_size", a["reg_read_size"])
+    figure(x, "packet_broadcast", "packet broadcast", a["broadcast"])
+    if x.get("tiling") is not None:
+        same("tiling", [t["term"] for t in a["tiling"]], x["tiling"])
+    if x.get("trf_entries"):
+        same_walk("TRF entries", entries(a["trf_sequencer"]), [tuple(e) for e in reversed(x["trf_entries"])])
+
+
+def check_contract(tables, x):
+    r = op(tables, "contract")["reduce"]
+    figure(x, "tree_depth", "tree depth", r["tree_depth"])
+    figure(x, "columns", "columns", r["columns"])
+
+
+def check_accumulate(tables, x):
+    r = op(tables, "accumulate")["reduce"]
+    figure(x, "inner_time", "slots", r["slots"])
+    figure(x, "buffer", "buffer", r["buffer"])
+    figure(x, "limit", "buffer limit", r["buffer_limit"])
+    figure(x, "buffer_limit", "buffer limit", r["buffer_limit"])
+
+
+def check_pipeline(tables, x):
+    check_align(tables, x)
+    check_contract(tables, x)
+    check_accumulate(tables, x)
+
+
+def check_fetch(tables, x):
+    s = op(tables, "fetch")["sequencer"]
+    for key in ("entries",):
+        if x.get(key) and all(isinstance(e[1], int) for e in x[key]):
+            same_walk("entries", entries(s), [tuple(e) for e in x[key]])
+    figure(x, "fetch_size", "fetch_size", s["access_bytes"])
+
+
+def check_read(tables, x):
+    s = entries(op(tables, "fetch")["sequencer"])
+    if not x.get("entries"):
+        return
+    ours, theirs = oracle.walk(s), oracle.walk([tuple(e) for e in x["entries"]])
+    repeat = len(ours) // len(theirs)
+    if ours[::repeat] != theirs:
+        raise Disagreement(f"entries: visac walks {s}, the vector {x['entries']} (outermost first)")
+    if "entry_count" in x:
+        same("entry count", len(s), x["entry_count"])
+
+
+def check_commit(tables, x):
+    o = op(tables, "commit")
+    if x.get("entries"):
+        same_walk("entries", entries(o["sequencer"]), [tuple(e) for e in x["entries"]])
+    figure(x, "commit_in_size", "commit_in_size", o["commit"]["commit_in_bytes"])
+    figure(x, "commit_size", "commit_size", o["commit"]["commit_bytes"])
+
+
+def check_write(tables, x):
+    if x.get("entries"):
+        same_walk("entries", entries(op(tables, "commit")["sequencer"]), [tuple(e) for e in x["entries"]])
+
+
+def check_fetch_commit(tables, x):
+    o = op(tables, "commit")
+    figure(x, "fetch_size", "fetch_size", op(tables, "fetch")["sequencer"]["access_bytes"])
+    figure(x, "commit_in_size", "commit_in_size", o["commit"]["commit_in_bytes"])
+    figure(x, "commit_size", "commit_size", o["commit"]["commit_bytes"])
+    if x.get("commit_entries"):
+        same_walk("commit entries", entries(o["sequencer"]), [tuple(e) for e in x["commit_entries"]])
+
+
+def check_operand_pair(tables, x):
+    same("accumulator", op(tables, "accumulate")["dtype"], x["accumulator"])
+
+
+def copied(entries_of_two_strides, packet, unit):
+    """{(source, destination)} in units of `unit` bytes."""
+    pairs = [(0, 0)]
+    for size, source, destination in entries_of_two_strides:
+        pairs = [(a + i * source, b + i * destination) for a, b in pairs for i in range(size)]
+    return {(a + k, b + k) for a, b in pairs for k in range(0, packet, unit)}
+
+
+def check_dma(tables, x):
+    """Loop orders may differ: the pairs of addresses are compared."""
+    slice_bytes = 4 << 20
+    symbols = {"slice_stride": slice_bytes, "DMN_stride": 32 * slice_bytes}
+    if not x.get("read_entries"):
+        return
+    theirs = [(r[0], r[1], symbols.get(w[1], w[1])) for r, w in zip(x["read_entries"][:-1], x["write_entries"][:-1])]
+    ours = set()
+    packet = x["packet_size"]
+    for command in op(tables, "to_dm")["dma"]:
+        loops = [(e["size"], e["source_stride"], e["destination_stride"]) for e in command["entries"]]
+        base = (command["source_base"], command["destination_base"])
+        ours |= {(a + base[0], b + base[1]) for a, b in copied(loops, command["packet_bytes"], packet)}
+    first = min(a for a, _ in ours)
+    wanted = copied(theirs, packet, packet)
+    if not {(a + first, b) for a, b in wanted} <= ours:
+        raise Disagreement("the copied addresses differ")
+
+
+def check_mapping(tables, v):
+    """The text that visac prints, evaluated: equal to the vector's own mapping, and to its table."""
+    printed = tables["kernels"][0]["ports"][0]["mapping"]["time"]
+    axes = dict(v["axes"])
+    text = v["in"]["mapping"]
+    for name, meaning in v.get("alias", {}).items():
+        text = text.replace(f"{{ {name} }}", f"[{meaning}]")
+    ours = oracle.parse(printed, axes)
+    if "size" in v["expect"]:
+        same("size", ours.size, v["expect"]["size"])
+    if ours.size <= 1 << 17 and not oracle.equal(printed, text, axes):
+        raise Disagreement(f"visac prints m![{printed}] for m![{text}]")
+    mapped = oracle.parse(printed, axes)
+    for position, index in v["expect"].get("map", {}).items():
+        same(f"position {position}", mapped.raw(int(position)), index)
+
+
+OPS = {
+    "collect": (kernel_collect, check_collect), "to_trf": (kernel_to_trf, check_to_trf),
+    "align": (kernel_align, check_align), "contract": (kernel_contract, check_contract),
+    "accumulate": (kernel_accumulate, check_accumulate), "cast": (kernel_cast, None),
+    "cast_pair": (kernel_cast_pair, None), "operand_pair": (kernel_operand_pair, check_operand_pair),
+    "pipeline": (kernel_pipeline, check_pipeline), "fetch": (kernel_fetch, check_fetch),
+    "read": (kernel_read, check_read), "write": (kernel_write, check_write), "commit": (kernel_commit, check_commit),
+    "fetch_commit": (kernel_fetch_commit, check_fetch_commit), "fetch_cast": (kernel_fetch_cast, None),
+    "check": (kernel_check, None), "equiv": (kernel_equiv, None), "map": (kernel_mapping, "mapping"),
+    "roundtrip": (kernel_mapping, "mapping"), "parse": (kernel_mapping, "mapping"), "axes": (kernel_axes, None),
+    "capacity": (kernel_capacity, None), "dma": (kernel_dma, check_dma),
+}
+
+
+def ids_of(text):
+    return re.findall(r"error\[([A-Z0-9-]+)\]", text)
+
+
+def compare(v, directory):
+    build, check = OPS[v["op"]]
+    path = os.path.join(directory, v["id"] + ".vm")
+    with open(path, "w") as file:
+        file.write(build(v))
+    expect = dict(v["expect"])
+    expect.update(v.get("derived") or {})
+    fixed = v.get("corrected") or {}
+    expect.update({key: value for key, value in fixed.items() if key in expect or key in ("fetch_size", "entries")})
+    done = visa_tools.run(["visac", path, "--emit=json"])
+    text = done.text()
+    if done.crashed:
+        raise Disagreement("visac crashed:\n" + text)
+    wanted = expect["ok"] if "equivalent" not in expect else expect["equivalent"]
+    if (done.status == 0) != wanted:
+        raise Disagreement(f"visac {'accepts' if done.status == 0 else 'refuses'} it:\n" + ("" if done.status == 0 else text))
+    if done.status == 0:
+        if check:
+            tables = json.loads(done.out)
+            check_mapping(tables, v) if check == "mapping" else check(tables, expect)
+        if v["op"] == "pipeline" and math.prod(v["axes"].values()) < 1 << 28:  # ports hold whole axes
+            run = visa_tools.run(["visac", path, "--check"])
+            if run.status != 0:
+                raise Disagreement(f"the run differs from the reference (status {run.status}):\n{run.text()}")
+        return
+    ids = ids_of(text)
+    if expect.get("error") in CLASSES and CLASSES[expect["error"]] not in ids:
+        raise Disagreement(f"refused as {ids}, the vector says {expect['error']}:\n{text}")
+    wording = expect.get("message_contains", "").rstrip(".").replace("`", "")
+    if wording not in text.replace("`", ""):
+        raise Disagreement(f"the wording `{wording}` is missing:\n{text}")
+
+
+def vectors(names):
+    for area in ("contraction.json", "mapping-and-movement.json"):
+        with open(visa_tools.shared("conformance", area)) as file:
+            for v in json.load(file):
+                if v["dialect"] in ("april", "both") and v["op"] in OPS and (not names or v["id"] in names):
+                    yield v
+
+
+def judge(v, directory):
+    try:
+        compare(v, directory)
+        if v["id"] in KNOWN:
+            return "disagree", "it is listed as a known difference, but agrees: remove it from the list"
+        return "agree", ""
+    except NotExpressible as reason:
+        return "not expressible", str(reason)
+    except Disagreement as reason:
+        return ("known" if v["id"] in KNOWN else "disagree"), str(reason)
+
+
+def main(arguments):
+    verbose = "-v" in arguments
+    names = [a for a in arguments if a != "-v"]
+    if not visa_tools.shared("conformance", "contraction.json"):
+        print("conformance: skipped, the reference material (../shared) is not here")
+        return visa_tools.SKIPPED
+    every = list(vectors(names))
+    counts = {}
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(2) as pool:
+        for v, (verdict, reason) in zip(every, pool.map(lambda v: judge(v, directory), every)):
+            row = counts.setdefault(v["op"], {})
+            row[verdict] = row.get(verdict, 0) + 1
+            if verdict == "disagree" or verbose:
+                print(f"{v['op']} {v['id']}: {verdict}: {reason.rstrip()}")
+                if verdict == "disagree":
+                    path = os.path.join(directory, v["id"] + ".vm")
+                    print(open(path).read())
+            if verdict == "known":
+                print(f"{v['op']} {v['id']}: differs on purpose: {KNOWN[v['id']]}")
+    verdicts = ("agree", "known", "disagree", "not expressible")
+    print(f"{'op':16}" + "".join(f"{name:>17}" for name in verdicts))
+    for name in sorted(counts):
+        print(f"{name:16}" + "".join(f"{counts[name].get(verdict, 0):17}" for verdict in verdicts))
+    total = {verdict: sum(row.get(verdict, 0) for row in counts.values()) for verdict in verdicts}
+    print(f"{'all':16}" + "".join(f"{total[verdict]:17}" for verdict in verdicts))
+    return 1 if total["disagree"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

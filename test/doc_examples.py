@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs what the documentation shows: every command of every ```console block, and compares the output.
+
+    test/doc_examples.py [--update] FOLDER-OF-PROGRAMS FILE.md...
+
+A line `$ COMMAND` is run by bash in a scratch folder that has examples/ in it; the lines behind it are its
+output, standard error included. A line `...` stands for any lines. Blocks "```rust NAME.vm" are written to
+the scratch folder, so that later commands can use them. --update writes what the commands print now over blocks that
+differ, and leaves those with a `...` line to be mended by hand.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^```(\w*) ?(\S*)\n(.*?)^```$", re.M | re.S)
+
+
+def matches(shown, printed):
+    """Equal line by line, where `...` stands for any number of lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, printed) is not None
+
+
+def steps(block):
+    """(command, shown output lines) of a console block."""
+    found = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found:
+            found[-1][1].append(line)
+        else:
+            raise ValueError(f"a console block begins with output: {line}")
+    return found
+
+
+def run(command, folder, programs):
+    environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C")
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    printed = done.stdout.decode()
+    return printed if printed.endswith("\n") or not printed else printed + "\n"
+
+
+class Page:
+    def __init__(self, path, programs, update):
+        self.path, self.programs, self.update = path, programs, update
+        self.passed = self.failed = 0
+
+    def block(self, match, folder):
+        language, name, body = match.groups()
+        if language == "rust" and name:
+            (folder / name).write_text(body)
+        if language != "console":
+            return match.group(0)
+        now = ""
+        for command, shown in steps(body):
+            printed = run(command, folder, self.programs)
+            good = matches(shown, printed)
+            self.passed += good
+            self.failed += not good
+            if not good:
+                print(f"FAIL  {self.path.name}: $ {command}\n----- shown\n" + "\n".join(shown) + f"\n----- printed\n{printed}-----")
+            kept = shown if good or "..." in shown else printed.splitlines()
+            now += "".join(line + "\n" for line in [f"$ {command}", *kept])
+        return match.group(0).replace(body, now)
+
+    def check(self):
+        text = self.path.read_text()
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            (folder / "examples").symlink_to(SOURCE / "examples")
+            now = FENCE.sub(lambda match: self.block(match, folder), text)
+        if self.update and now != text:
+            self.path.write_text(now)
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--update"]
+    programs, pages = pathlib.Path(words[0]).resolve(), words[1:]
+    passed = failed = 0
+    for name in pages:
+        page = Page(pathlib.Path(name), programs, "--update" in sys.argv)
+        page.check()
+        print(f"{page.path.name}: {page.passed} commands as shown, {page.failed} not")
+        passed, failed = passed + page.passed, failed + page.failed
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

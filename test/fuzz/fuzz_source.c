@@ -1,0 +1,20 @@
+/* libFuzzer: any bytes as a .vm text, through every stage and every output. */
+#include "include/visa.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    visa_compilation *c = visa_compile("fuzz.vm", (const char *)data, size, NULL);
+    if (!c)
+        return 0;
+    for (visa_emit_kind kind = VISA_EMIT_BINARY; kind <= VISA_EMIT_AST; kind++) {
+        const unsigned char *out;
+        size_t out_size;
+        visa_emit(c, kind, &out, &out_size);
+    }
+    visa_diagnostics(c, VISA_DIAGNOSTICS_COLOUR);
+    visa_diagnostics(c, VISA_DIAGNOSTICS_JSON);
+    visa_free(c);
+    return 0;
+}

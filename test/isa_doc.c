@@ -1,0 +1,163 @@
+/* Prints the tables of docs/isa.md from target/command.def and target/dtype.def, and keeps the page in step:
+ *
+ *     isa_doc docs/isa.md            exit status 1 when the marked block is not what the rows say
+ *     isa_doc --update docs/isa.md   writes the block anew
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/command.h"
+#include "support/file.h"
+#include "support/strbuf.h"
+
+static const char begin_mark[] =
+    "<!-- generated from target/command.def and target/dtype.def: do not edit -->\n";
+static const char end_mark[] = "<!-- end of the generated block -->\n";
+
+static const char *form_name(command_form form)
+{
+    static const char *const names[] = {
+        [UNSIGNED] = "unsigned", [SIGNED] = "signed", [MINUS1] = "minus 1", [LOG2] = "log2"};
+    return names[form];
+}
+
+static const char *bits_text(unsigned low_bit, unsigned width, arena *a)
+{
+    return width == 1 ? arena_printf(a, "%u", low_bit)
+                      : arena_printf(a, "%u..%u", low_bit, low_bit + width - 1);
+}
+
+static const char *limits_text(const command_field_row *row, arena *a)
+{
+    if (row->width == 64)
+        return "any";
+    return arena_printf(a, "%" PRId64 " to %" PRId64, row->minimum, row->maximum);
+}
+
+static void put_row(strbuf *s, const command_field_row *row)
+{
+    strbuf_printf(s, "| %u | %s | `%s` | %s | %s | %s | %s |\n", row->word,
+                  bits_text(row->low_bit, row->width, s->arena), row->name, form_name(row->form),
+                  limits_text(row, s->arena), row->unit, row->summary);
+}
+
+static void put_heading(strbuf *s, const char *what)
+{
+    strbuf_printf(s, "| word | bits | %s | form | values | unit | meaning |\n|---|---|---|---|---|---|---|\n",
+                  what);
+}
+
+static void put_contexts(strbuf *s, const command_row *row)
+{
+    const char *separator = "";
+    for (int c = CONTEXT_MAIN; c <= CONTEXT_DMA; c++)
+        if (strchr(row->contexts, "msd"[c])) {
+            strbuf_printf(s, "%s%s", separator, context_name((context)c));
+            separator = ", ";
+        }
+}
+
+static void put_command(strbuf *s, const command_row *row)
+{
+    strbuf_printf(s, "### `%s`, opcode 0x%02x\n\n%s\n\nContexts: ", row->name, row->code, row->summary);
+    put_contexts(s, row);
+    strbuf_printf(s, ". Length: %u words", row->field_words);
+    if (row->column_count)
+        strbuf_printf(s, " and %u for each entry, of which there are %u to %u", row->entry_words,
+                      row->least_entries, row->most_entries);
+    strbuf_puts(s, ".\n\n");
+    put_heading(s, "field");
+    for (unsigned i = 0; i < row->field_count; i++)
+        put_row(s, command_field_row_of((command_field)(row->first_field + i)));
+    if (!row->column_count) {
+        strbuf_puts(s, "\n");
+        return;
+    }
+    strbuf_printf(s, "| %u | %s | (entry count) | unsigned | %u to %u | entries | entries of the table |\n\n",
+                  row->count_word, bits_text(row->count_low_bit, row->count_width, s->arena),
+                  row->least_entries, row->most_entries);
+    strbuf_printf(s, "Each entry (entry 0 first; %s):\n\n", row->entry_order);
+    put_heading(s, "column");
+    for (unsigned i = 0; i < row->column_count; i++)
+        put_row(s, command_column_row_of((command_column)(row->first_column + i)));
+    strbuf_puts(s, "\n");
+}
+
+static void put_dtypes(strbuf *s)
+{
+    strbuf_puts(s, "### dtype codes\n\n| code | name | bits | TRF reg_types code | accumulates in "
+                   "|\n|---|---|---|---|---|\n");
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        const dtype_row *row = dtype_row_of((dtype)t);
+        strbuf_printf(s, "| %d | %s | %u | ", t, row->name, row->bits);
+        if (row->trf_reg_type < 0)
+            strbuf_puts(s, "none | ");
+        else
+            strbuf_printf(s, "%d | ", row->trf_reg_type);
+        strbuf_printf(s, "%s |\n",
+                      dtype_is_operand((dtype)t) ? dtype_row_of(row->accumulates_in)->name : "no operand");
+    }
+    strbuf_puts(s, "\n");
+}
+
+static const char *block(arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_puts(&s, begin_mark);
+    strbuf_puts(&s, "\n");
+    put_dtypes(&s);
+    for (int op = 0; op < COMMAND_OP_COUNT; op++)
+        put_command(&s, command_row_of((command_op)op));
+    strbuf_puts(&s, end_mark);
+    return s.text;
+}
+
+static int print_faults(const diag_list *diags)
+{
+    for (size_t i = 0; i < diags->count; i++)
+        fprintf(stderr, "isa_doc: %s\n", diags->items[i]->message);
+    return EXIT_FAILURE;
+}
+
+static int run(const char *path, int update, arena *a)
+{
+    diag_list diags;
+    size_t size;
+    diag_list_init(&diags, a);
+    unsigned char *bytes = file_read_all(path, &size, &diags);
+    if (!bytes)
+        return print_faults(&diags);
+    char *page = arena_strndup(a, (const char *)bytes, size);
+    free(bytes);
+    char *begin = strstr(page, begin_mark), *end = begin ? strstr(begin, end_mark) : NULL;
+    if (!end) {
+        fprintf(stderr, "isa_doc: %s has no marked block\n", path);
+        return EXIT_FAILURE;
+    }
+    end += strlen(end_mark);
+    const char *wanted = block(a);
+    if ((size_t)(end - begin) == strlen(wanted) && memcmp(begin, wanted, strlen(wanted)) == 0)
+        return EXIT_SUCCESS;
+    if (!update) {
+        fprintf(stderr, "isa_doc: the tables of %s are out of date; run isa_doc --update\n", path);
+        return EXIT_FAILURE;
+    }
+    const char *whole = arena_printf(a, "%.*s%s%s", (int)(begin - page), page, wanted, end);
+    return file_write_all(path, whole, strlen(whole), &diags) ? EXIT_SUCCESS : print_faults(&diags);
+}
+
+int main(int argc, char **argv)
+{
+    int update = argc == 3 && strcmp(argv[1], "--update") == 0;
+    if (argc != 2 + update) {
+        fputs("usage: isa_doc [--update] PAGE\n", stderr);
+        return 2;
+    }
+    arena *a = arena_new();
+    int status = a ? run(argv[1 + update], update, a) : EXIT_FAILURE;
+    arena_free(a);
+    return status;
+}

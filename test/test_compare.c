@@ -1,0 +1,206 @@
+/* Outputs against references: what agrees, what differs, and what is said about it. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/compare.h"
+#include "runtime/numeric.h"
+
+static arena *memory;
+static const int64_t shape_46[] = {4, 6};
+static const char *const names_mn[] = {"M", "N"};
+
+static void setup(void)
+{
+    memory = arena_new();
+}
+
+static void teardown(void)
+{
+    arena_free(memory);
+}
+
+static tensor_type type_of(dtype t)
+{
+    return (tensor_type){t, 2, shape_46, names_mn};
+}
+
+/* One value against another, with an allowance. */
+static bool agrees(double machine, double reference, double allowed)
+{
+    const int64_t one[] = {1};
+    tensor_type type = {DTYPE_F32, 1, one, NULL};
+    unsigned char m[4], r[4];
+    compare_result result;
+    numeric_from_double(DTYPE_F32, m, 0, machine);
+    numeric_from_double(DTYPE_F32, r, 0, reference);
+    compare_elements(&type, r, m, &allowed, NULL, &result);
+    ck_assert_int_eq(result.compared, 1);
+    ck_assert_int_eq(result.first_mismatch, result.mismatches ? 0 : -1);
+    return result.mismatches == 0;
+}
+
+START_TEST(values)
+{
+    ck_assert(agrees(1, 1, 0));
+    ck_assert(agrees(0.0, -0.0, 0));
+    ck_assert(!agrees(1, 1.0000001, 0));
+    ck_assert(agrees(1, 1.5, 0.5));
+    ck_assert(!agrees(1, 1.5, 0.49));
+    ck_assert(agrees(-1, 1, 2));
+    ck_assert(!agrees(-1, 1, 1.99));
+    ck_assert(agrees(NAN, NAN, 0));
+    ck_assert(!agrees(NAN, 1, 1e30));
+    ck_assert(!agrees(1, NAN, 1e30));
+    ck_assert(agrees(INFINITY, INFINITY, 0));
+    ck_assert(!agrees(INFINITY, -INFINITY, 1e300));
+    ck_assert(!agrees(INFINITY, 3e38, 1e300));
+    ck_assert(!agrees(3e38, INFINITY, 1e300));
+    ck_assert(agrees(NAN, 1, INFINITY));
+    ck_assert(agrees(INFINITY, 1, INFINITY));
+    ck_assert(!agrees(1, 2, NAN));
+    ck_assert(agrees(2, 2, NAN));
+    ck_assert(!agrees(1, 1.25, -1));
+}
+END_TEST
+
+/* In every type: a change of one element is found, at its place, with its values. */
+START_TEST(every_type_finds_one_change)
+{
+    dtype t = (dtype)_i;
+    tensor_type type = type_of(t);
+    tensor r, m;
+    ck_assert(tensor_new(&type, memory, &r));
+    ck_assert(tensor_new(&type, memory, &m));
+    for (int64_t i = 0; i < 24; i++)
+        numeric_from_double(t, r.bytes, i, (double)(i % 7));
+    for (int64_t changed = 0; changed < 24; changed++) {
+        memcpy(m.bytes, r.bytes, r.size);
+        compare_result result;
+        compare_elements(&type, r.bytes, m.bytes, NULL, NULL, &result);
+        ck_assert_int_eq(result.mismatches, 0);
+        ck_assert_int_eq(result.compared, 24);
+        numeric_from_double(t, m.bytes, changed, -1);
+        compare_elements(&type, r.bytes, m.bytes, NULL, NULL, &result);
+        ck_assert_int_eq(result.mismatches, 1);
+        ck_assert_int_eq(result.first_mismatch, changed);
+        ck_assert_double_eq(result.machine, -1);
+        ck_assert_double_eq(result.reference, (double)(changed % 7));
+    }
+    tensor_free(&r);
+    tensor_free(&m);
+}
+END_TEST
+
+START_TEST(worst_fraction_of_agreeing_elements)
+{
+    tensor_type type = type_of(DTYPE_F32);
+    unsigned char r[96], m[96];
+    double allowed[24];
+    for (int64_t i = 0; i < 24; i++) {
+        allowed[i] = i == 3 ? INFINITY : i == 4 ? 0 : 8;
+        numeric_from_double(DTYPE_F32, r, i, 100);
+        numeric_from_double(DTYPE_F32, m, i, i == 5 ? 98 : i == 3 ? 1000 : i == 7 ? 120 : i == 9 ? 101 : 100);
+    }
+    compare_result result;
+    compare_elements(&type, r, m, allowed, NULL, &result);
+    ck_assert_int_eq(result.mismatches, 1);
+    ck_assert_double_eq(result.worst_fraction, 0.25);
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 1 of 24 values differ, first at M=1, N=1: machine 120, reference 100, allowed 8");
+    numeric_from_double(DTYPE_F32, m, 7, 100);
+    compare_elements(&type, r, m, allowed, NULL, &result);
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 24 values agree, worst error 0.25 of its bound");
+}
+END_TEST
+
+START_TEST(uncovered_elements_do_not_count)
+{
+    tensor_type type = type_of(DTYPE_I8);
+    unsigned char r[24] = {0}, m[24] = {0}, covered[24];
+    memset(covered, 1, sizeof covered);
+    m[5] = 1;
+    covered[5] = 0;
+    compare_result result;
+    compare_elements(&type, r, m, NULL, covered, &result);
+    ck_assert_int_eq(result.mismatches, 0);
+    ck_assert_str_eq(compare_text("c", &type, &result, memory),
+                     "c: 23 values agree (1 not held by the output)");
+    memset(covered, 0, sizeof covered);
+    compare_elements(&type, r, m, NULL, covered, &result);
+    ck_assert_str_eq(compare_text("c", &type, &result, memory),
+                     "c: no values to compare (24 not held by the output)");
+}
+END_TEST
+
+START_TEST(texts)
+{
+    tensor_type type = type_of(DTYPE_I32);
+    compare_result result = {.compared = 24,
+                             .mismatches = 3,
+                             .first_mismatch = 23,
+                             .machine = -2147483648.0,
+                             .reference = 2147483647.0};
+    ck_assert_str_eq(
+        compare_text("out", &type, &result, memory),
+        "out: 3 of 24 values differ, first at M=3, N=5: machine -2147483648, reference 2147483647, must be "
+        "equal");
+    type.dtype = DTYPE_BF16;
+    result = (compare_result){.compared = 256,
+                              .mismatches = 3,
+                              .first_mismatch = 23,
+                              .machine = 1.25,
+                              .reference = 1.5,
+                              .allowed = 0.002};
+    ck_assert_str_eq(
+        compare_text("out", &type, &result, memory),
+        "out: 3 of 256 values differ, first at M=3, N=5: machine 1.25, reference 1.5, allowed 0.002");
+    type.dtype = DTYPE_F32;
+    result.machine = (double)0.1f;
+    result.reference = (double)nextafterf(0.1f, 1);
+    result.allowed = 1e-9;
+    ck_assert_str_eq(
+        compare_text("out", &type, &result, memory),
+        "out: 3 of 256 values differ, first at M=3, N=5: machine 0.1, reference 0.10000001, allowed 1e-09");
+    result.machine = NAN;
+    result.reference = -INFINITY;
+    ck_assert_ptr_nonnull(
+        strstr(compare_text("out", &type, &result, memory), "machine NaN, reference -infinity,"));
+}
+END_TEST
+
+START_TEST(places)
+{
+    const int64_t shape[] = {2, 1, 1000000000000, 3};
+    tensor_type type = {DTYPE_I8, 4, shape, NULL}, scalar = {DTYPE_I8, 0, NULL, NULL};
+    ck_assert_str_eq(compare_place_text(&type, (1000000000000 + 999999999999) * 3 + 2, memory),
+                     "1, 0, 999999999999, 2");
+    ck_assert_str_eq(compare_place_text(&scalar, 0, memory), "its only element");
+    compare_result result;
+    compare_elements(&scalar, (const unsigned char *)"\1", (const unsigned char *)"\2", NULL, NULL, &result);
+    ck_assert_str_eq(
+        compare_text("s", &scalar, &result, memory),
+        "s: 1 of 1 values differ, first at its only element: machine 2, reference 1, must be equal");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("compare");
+    TCase *t = tcase_create("outputs");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, values);
+    tcase_add_loop_test(t, every_type_finds_one_change, 0, DTYPE_COUNT);
+    tcase_add_test(t, worst_fraction_of_agreeing_elements);
+    tcase_add_test(t, uncovered_elements_do_not_count);
+    tcase_add_test(t, texts);
+    tcase_add_test(t, places);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

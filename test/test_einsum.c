@@ -1,0 +1,534 @@
+/* The einsum section: what is encoded is decoded, and nothing that is no einsum passes. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/sample_binary.h"
+
+static arena *memory;
+static diag_list diags;
+
+static void setup(void)
+{
+    memory = arena_new();
+    diag_list_init(&diags, memory);
+}
+
+static void teardown(void)
+{
+    arena_free(memory);
+}
+
+static const char section[] = ".visa.einsum.k";
+
+static const einsum sample = {sample_axes, 3, sample_tensors, 4, sample_statements, 2, "MK,NK->MN; MN->MN", NULL, 0};
+
+static bool decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, sample_axes, 3, 3, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    ck_assert(ok || strncmp(diags.items[0]->message, "section .visa.einsum.k offset 0x", 32) == 0);
+    return ok;
+}
+
+static void expect_refused(const einsum *e, const char *part)
+{
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(e, memory, &words, &count));
+    ck_assert_msg(!decodes(words, count, &out), "accepted, expected: %s", part);
+    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message,
+                  part);
+}
+
+START_TEST(test_round_trip)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    ck_assert(decodes(words, count, &out));
+    ck_assert_str_eq(out.text, sample.text);
+    ck_assert_uint_eq(out.tensor_count, 4);
+    ck_assert_str_eq(out.tensors[2].name, "%0");
+    ck_assert_int_eq(out.tensors[2].port, -1);
+    ck_assert_int_eq(out.tensors[3].port, 2);
+    ck_assert_uint_eq(out.statement_count, 2);
+    ck_assert_int_eq(out.statements[0].op, EINSUM_CONTRACT);
+    ck_assert_int_eq(out.statements[0].accumulator, DTYPE_F32);
+    ck_assert_uint_eq(out.statements[0].digit_count, 4);
+    ck_assert(!out.statements[0].digits[2].kept && out.statements[0].digits[2].weight == 16);
+    ck_assert_int_eq(einsum_tensor_elements(&out, 0), 32 * 32);
+    ck_assert_int_eq(einsum_tensor_elements(&out, 3), 32 * 8);
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+}
+END_TEST
+
+/* A scalar has no axes, a statement may have no digits. */
+START_TEST(test_scalar)
+{
+    const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
+    const einsum_statement statement = {EINSUM_CONTRACT, 1, 0, 0, DTYPE_I32, 0, NULL, 0, NULL};
+    const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(&e, memory, &words, &count));
+    ck_assert(decodes(words, count, &out));
+    ck_assert_int_eq(einsum_tensor_elements(&out, 0), 1);
+}
+END_TEST
+
+START_TEST(test_encoder_refuses_texts)
+{
+    uint64_t *words;
+    size_t count;
+    einsum e = sample;
+    e.text = "";
+    ck_assert(!einsum_encode(&e, memory, &words, &count));
+    e.text = "a\nb";
+    ck_assert(!einsum_encode(&e, memory, &words, &count));
+    einsum_tensor tensors[4];
+    memcpy(tensors, sample_tensors, sizeof tensors);
+    tensors[1].port = -2;
+    e = sample;
+    e.tensors = tensors;
+    ck_assert(!einsum_encode(&e, memory, &words, &count));
+}
+END_TEST
+
+/* Tensors */
+
+typedef struct tensor_case {
+    uint32_t number;
+    einsum_tensor tensor;
+    const char *part;
+} tensor_case;
+
+static const uint32_t axes_mm[] = {SAMPLE_M, SAMPLE_M}, axes_far[] = {SAMPLE_M, 3};
+
+START_TEST(test_tensors_refused)
+{
+    static const tensor_case cases[] = {
+        {0, {"a", DTYPE_COUNT, 0, 2, sample_axes_mk}, "dtype code 8, allowed are 0 to 7"},
+        {0, {"a", DTYPE_BF16, 3, 2, sample_axes_mk}, "is port 3 of 3 ports"},
+        {0, {"a", DTYPE_BF16, 2147483647, 2, sample_axes_mk}, "is port 2147483647 of 3"},
+        {1, {"b", DTYPE_BF16, 0, 2, sample_axes_mk}, "port 0 is two tensors"},
+        {0, {"a", DTYPE_BF16, 0, 2, axes_mm}, "tensor a names axis M twice"},
+        {0, {"a", DTYPE_BF16, 0, 2, axes_far}, "axis number 3 of 3"},
+        {0, {"a", DTYPE_BF16, -1, 2, sample_axes_mk}, "tensor a is read before it is assigned"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_tensor tensors[4];
+        einsum e = sample;
+        memcpy(tensors, sample_tensors, sizeof tensors);
+        tensors[cases[i].number] = cases[i].tensor;
+        e.tensors = tensors;
+        expect_refused(&e, cases[i].part);
+    }
+}
+END_TEST
+
+START_TEST(test_no_tensors)
+{
+    const einsum e = {sample_axes, 3, NULL, 0, NULL, 0, "none", NULL, 0};
+    expect_refused(&e, "an einsum without tensors");
+}
+END_TEST
+
+START_TEST(test_huge_tensor)
+{
+    const layout_axis axes[] = {{"A", INT64_C(1) << 61}, {"B", 2}, {"C", INT64_C(1) << 61}};
+    const uint32_t ab[] = {0, 1}, ca[] = {2, 0};
+    const einsum_tensor fits = {"x", DTYPE_I8, 0, 1, ab},
+                        tensors[] = {{"x", DTYPE_I8, 0, 2, ab}, {"x", DTYPE_I8, 0, 2, ca}};
+    for (int i = -1; i < 2; i++) {
+        const einsum e = {axes, 3, i < 0 ? &fits : &tensors[i], 1, NULL, 0, "x", NULL, 0};
+        uint64_t *words;
+        size_t count;
+        einsum out;
+        diag_list_init(&diags, memory);
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert(einsum_decode(words, count, axes, 3, 1, section, memory, &diags, &out) == (i < 0));
+        ck_assert(i < 0 || strstr(diags.items[0]->message, "2^62 elements or more"));
+    }
+}
+END_TEST
+
+/* Statements */
+
+typedef struct statement_case {
+    einsum_statement statement;
+    const char *part;
+} statement_case;
+
+START_TEST(test_statements_refused)
+{
+    static const statement_case cases[] = {
+        {{0, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL}, "operation code 0"},
+        {{3, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL}, "operation code 3"},
+        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_BF16, 4, sample_digits, 0, NULL}, "accumulates in bf16"},
+        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_COUNT, 4, sample_digits, 0, NULL}, "accumulator dtype code 8"},
+        {{EINSUM_CONTRACT, 4, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL}, "tensor number 4 of 4"},
+        {{EINSUM_CONTRACT, 2, 4, 1, DTYPE_F32, 4, sample_digits, 0, NULL}, "tensor number 4 of 4"},
+        {{EINSUM_CONTRACT, 2, 0, 0xffffffff, DTYPE_F32, 4, sample_digits, 0, NULL}, "tensor number 4294967295 of 4"},
+        {{EINSUM_CONTRACT, 2, 0, 2, DTYPE_F32, 4, sample_digits, 0, NULL}, "tensor %0 is read before it is assigned"},
+        {{EINSUM_CONTRACT, 0, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL}, "tensor a is assigned after it was read"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
+        einsum e = sample;
+        e.statements = statements;
+        expect_refused(&e, cases[i].part);
+    }
+    const einsum_statement twice[2] = {sample_statements[0],
+                                       {EINSUM_COPY, 2, 0, 0, DTYPE_BF16, 1, sample_digits, 0, NULL}};
+    einsum e = sample;
+    e.statements = twice;
+    expect_refused(&e, "tensor %0 is assigned twice");
+}
+END_TEST
+
+typedef struct shift_case {
+    einsum_shift shifts[2];
+    uint32_t count;
+    const char *part;
+} shift_case;
+
+START_TEST(test_shifts)
+{
+    static const shift_case cases[] = {
+        {{{(einsum_side)3, SAMPLE_M, 1}}, 1, "a shift of operand 3"},
+        {{{EINSUM_A, 3, 1}}, 1, "axis number 3 of 3"},
+        {{{EINSUM_B, SAMPLE_M, 1}}, 1, "tensor b has no axis M to shift"},
+        {{{EINSUM_A, SAMPLE_M, 0}}, 1, "shift 0 along axis M, allowed are 1 to 31"},
+        {{{EINSUM_A, SAMPLE_M, 32}}, 1, "shift 32 along axis M, allowed are 1 to 31"},
+        {{{EINSUM_DST, SAMPLE_M, 1}, {EINSUM_DST, SAMPLE_M, 2}}, 2, "axis M of tensor %0 is shifted twice"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[2] = {sample_statements[0], sample_statements[1]};
+        statements[0].shifts = cases[i].shifts;
+        statements[0].shift_count = cases[i].count;
+        einsum e = sample;
+        e.statements = statements;
+        expect_refused(&e, cases[i].part);
+    }
+}
+END_TEST
+
+typedef struct digits_case {
+    einsum_op op;
+    einsum_digit digits[3];
+    uint32_t count;
+    const char *part;
+} digits_case;
+
+START_TEST(test_digits_refused)
+{
+    static const digits_case cases[] = {
+        {EINSUM_CONTRACT, {{3, true, 1, 1}}, 1, "axis number 3 of 3"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1}}, 1, "weight 33"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1}}, 1, "weight 18446744073709551615"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0}}, 1, "size 0 of a digit"},
+        {EINSUM_CONTRACT,
+         {{SAMPLE_M, true, 1, 33}},
+         1,
+         "size 33 of a digit of axis M (size 32) with weight 1"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3}}, 1, "allowed are 1 to 2"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX}}, 1, "size 9223372036854775807"},
+        {EINSUM_CONTRACT,
+         {{SAMPLE_K, true, 1, 32}},
+         1,
+         "a digit of axis K is kept, but tensor %0 has no such axis"},
+        {EINSUM_CONTRACT,
+         {{SAMPLE_K, false, 1, 32}, {SAMPLE_M, true, 1, 32}},
+         2,
+         "stands after a summed one"},
+        {EINSUM_CONTRACT,
+         {{SAMPLE_K, false, 8, 4}, {SAMPLE_K, false, 1, 9}},
+         2,
+         "digits 0 and 1 reach the same"},
+        {EINSUM_CONTRACT,
+         {{SAMPLE_K, false, 1, 8}, {SAMPLE_K, false, 1, 4}},
+         2,
+         "digits 0 and 1 reach the same"},
+        {EINSUM_COPY,
+         {{SAMPLE_M, true, 1, 32}, {SAMPLE_K, false, 1, 32}},
+         2,
+         "a copy sums over a digit of axis K"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL};
+        einsum e = sample;
+        e.statements = &statement;
+        e.statement_count = 1;
+        expect_refused(&e, cases[i].part);
+    }
+}
+END_TEST
+
+/* Digits of an axis whose size they do not divide; a digit of one iteration never overlaps. */
+START_TEST(test_digits_accepted)
+{
+    static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3},
+                                        {SAMPLE_M, true, 1, 12},
+                                        {SAMPLE_K, false, 1, 1},
+                                        {SAMPLE_K, false, 7, 5},
+                                        {SAMPLE_K, false, 1, 7}};
+    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL};
+    einsum e = sample, out;
+    uint64_t *words;
+    size_t count;
+    e.statements = &statement;
+    e.statement_count = 1;
+    ck_assert(einsum_encode(&e, memory, &words, &count));
+    ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+}
+END_TEST
+
+/* Windows: Y[O, N] = sum over F, C of X[2 O + 3 F, C] * W[N, F, C], and the same with a window over O % 4 beside O / 4. */
+
+enum { CONV_O, CONV_F, CONV_C, CONV_N, CONV_X, CONV_Q, CONV_AXES };
+static const layout_axis conv_axes[] = {{"O", 8}, {"F", 3}, {"C", 4}, {"N", 2}, {"$(F:3, O:2)", 21}, {"$(O % 4:1, F:1)", 6}};
+static const einsum_term conv_terms[] = {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, part_terms[] = {{CONV_O, 1, 4, 1}, {CONV_F, 1, 3, 1}};
+static const einsum_window conv_windows[] = {{CONV_X, 2, conv_terms}, {CONV_Q, 2, part_terms}};
+static const uint32_t conv_input[] = {CONV_X, CONV_C}, conv_weights[] = {CONV_N, CONV_F, CONV_C}, conv_output[] = {CONV_O, CONV_N},
+                      part_input[] = {CONV_O, CONV_Q, CONV_C};
+static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
+                                             {"w", DTYPE_I8, 1, 3, conv_weights},
+                                             {"y", DTYPE_I32, 2, 2, conv_output}};
+static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2}, {CONV_O, true, 1, 4}, {CONV_N, true, 1, 2}, {CONV_F, false, 1, 3}, {CONV_C, false, 1, 4}};
+static const einsum_statement conv_statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 5, conv_digits, 0, NULL};
+static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
+
+static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, conv_axes, CONV_AXES, 3, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    return ok;
+}
+
+static void conv_refused(const einsum *e, const char *part)
+{
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(e, memory, &words, &count));
+    ck_assert_msg(!conv_decodes(words, count, &out), "accepted, expected: %s", part);
+    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message, part);
+}
+
+START_TEST(test_windows)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&conv, memory, &words, &count));
+    ck_assert_msg(conv_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert_uint_eq(out.window_count, 2);
+    ck_assert_uint_eq(out.windows[0].axis, CONV_X);
+    ck_assert_uint_eq(out.windows[0].term_count, 2);
+    ck_assert_int_eq(out.windows[0].terms[0].stride, 3);
+    ck_assert_int_eq(out.windows[1].terms[0].extent, 4);
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+    /* O's outer digit stands outside the term O % 4. */
+    einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
+    tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 3, part_input};
+    einsum e = conv;
+    e.tensors = tensors;
+    ck_assert(einsum_encode(&e, memory, &words, &count));
+    ck_assert_msg(conv_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+}
+END_TEST
+
+START_TEST(test_windows_refused)
+{
+    static const struct {
+        uint32_t axis, count;
+        einsum_term terms[2];
+        const char *part;
+    } cases[] = {
+        {CONV_AXES, 2, {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, "axis number 6 of 6"},
+        {CONV_X, 0, {{0}}, "0 terms of a window"},
+        {CONV_Q, 2, {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, "has 21 places by its terms and 6"},
+        {CONV_X, 2, {{CONV_F, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "weight 1 and extent 4"},
+        {CONV_X, 2, {{CONV_F, 0, 3, 3}, {CONV_O, 1, 8, 2}}, "weight 0 and extent 3"},
+        {CONV_X, 2, {{CONV_F, 1, 0, 3}, {CONV_O, 1, 8, 2}}, "extent 0"},
+        {CONV_X, 2, {{CONV_F, 1, 3, 0}, {CONV_O, 1, 8, 2}}, "a stride of 0"},
+        {CONV_X, 2, {{CONV_F, 1, 3, INT64_MAX}, {CONV_O, 1, 8, 2}}, "2^62 places"},
+        {CONV_X, 2, {{CONV_O, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "through the same coordinates"},
+        {CONV_X, 2, {{CONV_AXES, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "axis number 6 of 6"},
+        {CONV_Q, 1, {{CONV_X, 1, 6, 1}, {0}}, "a term of a window is a window"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const einsum_window windows[2] = {{cases[i].axis, cases[i].count, cases[i].terms}, conv_windows[0]};
+        einsum e = conv;
+        e.windows = windows;
+        e.window_count = cases[i].axis == CONV_Q && cases[i].count == 1 ? 2 : 1;
+        conv_refused(&e, cases[i].part);
+    }
+    const einsum_window twice[2] = {conv_windows[0], conv_windows[0]};
+    einsum e = conv;
+    e.windows = twice;
+    conv_refused(&e, "is two windows");
+    /* The statement: a digit across a term's end, a window and its term at once, a result through a window. */
+    einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
+    static const einsum_digit across[] = {{CONV_O, true, 1, 8}, {CONV_N, true, 1, 2}, {CONV_F, false, 1, 3}};
+    static const einsum_digit passes[] = {{CONV_O, true, 3, 2}, {CONV_O, true, 1, 3}, {CONV_N, true, 1, 2}};
+    static const einsum_digit named[] = {{CONV_O, true, 1, 8}, {CONV_X, false, 1, 21}};
+    static const uint32_t window_output[] = {CONV_O, CONV_X};
+    einsum_statement s = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 3, across, 0, NULL};
+    e = conv;
+    e.tensors = tensors;
+    e.statements = &s;
+    tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 3, part_input};
+    conv_refused(&e, "inside a window's term and outside");
+    s.digits = passes;
+    conv_refused(&e, "more than a window's term");
+    tensors[0] = conv_tensors[0];
+    s.digits = named;
+    s.digit_count = 2;
+    conv_refused(&e, "tensor x is indexed by window $(F:3, O:2) and by its terms");
+    tensors[2] = (einsum_tensor){"y", DTYPE_I32, 2, 2, window_output};
+    s.digit_count = 1;
+    tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 1, conv_output};
+    conv_refused(&e, "tensor y is indexed by window");
+}
+END_TEST
+
+START_TEST(test_window_words)
+{
+    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
+    size_t count, again_count;
+    unsigned accepted = 0;
+    einsum out;
+    ck_assert(einsum_encode(&conv, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (conv_decodes(words, count, &out)) {
+            accepted++;
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    ck_assert_uint_lt(accepted, count * 64 / 3);
+    for (int round = 0; round < 20000; round++) {
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&conv, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        conv_decodes(words, count, &out);
+    }
+}
+END_TEST
+
+/* Words */
+
+START_TEST(test_every_truncation)
+{
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    for (size_t n = 0; n < count; n++) {
+        uint64_t *cut = malloc(n ? n * 8 : 1);
+        memcpy(cut, words, n * 8);
+        ck_assert(!decodes(cut, n, &out));
+        free(cut);
+    }
+    uint64_t *longer = ARENA_ARRAY(memory, uint64_t, count + 1);
+    memcpy(longer, words, count * 8);
+    ck_assert(!decodes(longer, count + 1, &out));
+}
+END_TEST
+
+/* Every bit of every word is refused or says something: what is accepted encodes to other words. */
+START_TEST(test_every_bit)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    unsigned accepted = 0;
+    einsum out;
+    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (decodes(words, count, &out)) {
+            accepted++;
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored",
+                          bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    ck_assert_uint_lt(accepted, count * 64 / 3);
+}
+END_TEST
+
+START_TEST(test_random_words)
+{
+    uint64_t state = 0x853c49e6748fea9b;
+    for (int round = 0; round < 20000; round++) {
+        uint64_t *words;
+        size_t count;
+        einsum out;
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&sample, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        decodes(words, count, &out);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("einsum");
+    TCase *t = tcase_create("einsum");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, test_round_trip);
+    tcase_add_test(t, test_scalar);
+    tcase_add_test(t, test_encoder_refuses_texts);
+    tcase_add_test(t, test_tensors_refused);
+    tcase_add_test(t, test_no_tensors);
+    tcase_add_test(t, test_huge_tensor);
+    tcase_add_test(t, test_statements_refused);
+    tcase_add_test(t, test_shifts);
+    tcase_add_test(t, test_digits_refused);
+    tcase_add_test(t, test_digits_accepted);
+    tcase_add_test(t, test_windows);
+    tcase_add_test(t, test_windows_refused);
+    tcase_add_test(t, test_window_words);
+    tcase_add_test(t, test_every_truncation);
+    tcase_add_test(t, test_every_bit);
+    tcase_add_test(t, test_random_words);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

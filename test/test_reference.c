@@ -1,0 +1,1447 @@
+/* The reference generator, judged by plain C.
+ *
+ * The judge walks every combination of digits as codegen/einsum.h defines it, rounds by looking the result up
+ * among all codes of a type, and knows no LLVM. The same order of summation must give the same bits; another
+ * order must stay within the bounds. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/reference_load.h"
+
+/* With LLVM loaded, LeakSanitizer of GCC 12 can take a wrong address for a thread-local block and crash when it
+ * scans it at exit. Without these roots it reports more, never less. */
+const char *__lsan_default_options(void);
+__attribute__((visibility("default"))) const char *__lsan_default_options(void)
+{
+    return "use_tls=0";
+}
+
+static const reference_api *api;
+static arena *memory;
+static diag_list diags;
+
+static void set_up(void)
+{
+    memory = arena_new();
+    diag_list_init(&diags, memory);
+    api = reference_load(&diags);
+    ck_assert_msg(api != NULL, "%s", diags.count ? diags.items[0]->message : "no diagnostic");
+}
+
+static void tear_down(void)
+{
+    arena_free(memory);
+}
+
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+
+static uint64_t random_bits(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state * 0x2545f4914f6cdd1du >> 16;
+}
+
+static int64_t random_below(int64_t n)
+{
+    return (int64_t)(random_bits() % (uint64_t)n);
+}
+
+/* ---- element types by definition ---- */
+
+static bool is_float(dtype t)
+{
+    return dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
+}
+
+static uint32_t float_bits(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static float bits_float(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static double small_float(unsigned code, int exponent_bits, int fraction_bits)
+{
+    int bias = (1 << (exponent_bits - 1)) - 1;
+    int exponent = (int)(code >> fraction_bits) & ((1 << exponent_bits) - 1);
+    int fraction = (int)code & ((1 << fraction_bits) - 1);
+    double f = fraction / (double)(1 << fraction_bits);
+    double size = exponent ? (1 + f) * pow(2, exponent - bias) : f * pow(2, 1 - bias);
+    return code >> (exponent_bits + fraction_bits) & 1 ? -size : size;
+}
+
+static double decode(dtype t, uint32_t code)
+{
+    switch (t) {
+    case DTYPE_I4:
+        return (int)(code & 15) - (code & 8 ? 16 : 0);
+    case DTYPE_I8:
+        return (int8_t)code;
+    case DTYPE_I16:
+        return (int16_t)code;
+    case DTYPE_I32:
+        return (int32_t)code;
+    case DTYPE_F8E4M3:
+        return (code & 127) == 127 ? NAN : small_float(code, 4, 3);
+    case DTYPE_F8E5M2:
+        if ((code & 127) > 0x7c)
+            return NAN;
+        return (code & 127) == 0x7c ? (code & 128 ? -INFINITY : INFINITY) : small_float(code, 5, 2);
+    case DTYPE_BF16:
+        if ((code & 0x7fff) > 0x7f80)
+            return NAN;
+        if ((code & 0x7fff) == 0x7f80)
+            return code & 0x8000 ? -INFINITY : INFINITY;
+        return (code & 0x7f80) == 0 ? (code & 0x8000 ? -0.0 : 0.0) : small_float(code, 8, 7);
+    default:
+        return bits_float(code);
+    }
+}
+
+/* The largest code in [0, most] whose value is not above `size`, for codes that grow with their values. */
+static uint32_t code_not_above(dtype t, uint32_t most, double size)
+{
+    uint32_t low = 0, high = most;
+    while (low < high) {
+        uint32_t middle = (low + high + 1) / 2;
+        if (decode(t, middle) <= size)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static uint32_t encode_e4m3(double size)
+{
+    uint32_t low = code_not_above(DTYPE_F8E4M3, 0x7e, size);
+    if (low == 0x7e)
+        return low;
+    double below = size - decode(DTYPE_F8E4M3, low), above = decode(DTYPE_F8E4M3, low + 1) - size;
+    return below < above || (below == above && low % 2 == 0) ? low : low + 1;
+}
+
+static uint32_t encode_e5m2(double size)
+{
+    if (size >= 61440) /* half way from the largest number to where the next one would be */
+        return 0x7c;
+    uint32_t low = code_not_above(DTYPE_F8E5M2, 0x7b, size);
+    if (low == 0x7b)
+        return low;
+    double below = size - decode(DTYPE_F8E5M2, low), above = decode(DTYPE_F8E5M2, low + 1) - size;
+    uint32_t code = below < above ? low : low + 1;
+    return low == 3 && code == 4 ? 3 : code; /* subnormals do not round up to a normal number */
+}
+
+static uint32_t encode_bf16(double size)
+{
+    if (size < 0x1p-126)
+        return 0;
+    uint32_t low = code_not_above(DTYPE_BF16, 0x7f7f, size);
+    double next = low == 0x7f7f ? 0x1p128 : decode(DTYPE_BF16, low + 1);
+    double below = size - decode(DTYPE_BF16, low), above = next - size;
+    return below < above || (below == above && low % 2 == 0) ? low : low + 1;
+}
+
+static uint32_t encode_float(dtype t, float x)
+{
+    double size = fabs((double)x);
+    bool negative = signbit(x);
+    switch (t) {
+    case DTYPE_F8E4M3:
+        return isnan(x) ? 0x7f : encode_e4m3(size) | (negative ? 0x80 : 0);
+    case DTYPE_F8E5M2:
+        return isnan(x) ? 0x7e : encode_e5m2(size) | (negative ? 0x80 : 0);
+    case DTYPE_BF16:
+        return isnan(x) ? 0x7fc0 : encode_bf16(size) | (negative ? 0x8000 : 0);
+    default:
+        return float_bits(x);
+    }
+}
+
+static uint32_t load_code(dtype t, const unsigned char *tensor, int64_t i)
+{
+    uint32_t code = 0;
+    if (t == DTYPE_I4)
+        return tensor[i / 2] >> (i % 2 * 4) & 15;
+    for (unsigned byte = 0; byte < dtype_row_of(t)->bits / 8; byte++)
+        code |= (uint32_t)tensor[i * (dtype_row_of(t)->bits / 8) + byte] << 8 * byte;
+    return code;
+}
+
+static void store_code(dtype t, unsigned char *tensor, int64_t i, uint32_t code)
+{
+    if (t == DTYPE_I4) {
+        unsigned shift = i % 2 * 4;
+        tensor[i / 2] = (unsigned char)((tensor[i / 2] & ~(15u << shift)) | (code & 15) << shift);
+        return;
+    }
+    for (unsigned byte = 0; byte < dtype_row_of(t)->bits / 8; byte++)
+        tensor[i * (dtype_row_of(t)->bits / 8) + byte] = (unsigned char)(code >> 8 * byte);
+}
+
+/* ---- einsums by hand ---- */
+
+enum { MAX_TENSORS = 8, MAX_STATEMENTS = 4, LETTERS = 26, MAX_DIGITS = 24, MAX_RANK = 8 };
+
+typedef struct program {
+    layout_axis axes[LETTERS];
+    char names[LETTERS][2];
+    einsum_tensor tensors[MAX_TENSORS];
+    uint32_t tensor_axes[MAX_TENSORS][MAX_RANK];
+    einsum_statement statements[MAX_STATEMENTS];
+    einsum_digit digits[MAX_STATEMENTS][MAX_DIGITS];
+    einsum_window windows[2];
+    einsum_term terms[2][2];
+    einsum e;
+    bool same_order; /* the judge's rounding steps are the kernel's: no product leaves the f32 range */
+} program;
+
+static void program_init(program *p)
+{
+    memset(p, 0, sizeof *p);
+    for (int i = 0; i < LETTERS; i++) {
+        p->names[i][0] = (char)('A' + i);
+        p->axes[i] = (layout_axis){p->names[i], 1};
+    }
+    p->e = (einsum){.axes = p->axes,
+                    .axis_count = LETTERS,
+                    .tensors = p->tensors,
+                    .statements = p->statements,
+                    .text = "by hand",
+                    .windows = p->windows};
+    p->same_order = true;
+}
+
+static void size_of(program *p, char axis, int64_t size)
+{
+    p->axes[axis - 'A'].size = size;
+}
+
+/* `axis` becomes the window over two digits of other axes. */
+static void window(program *p, char axis, einsum_term first, einsum_term second)
+{
+    uint32_t n = p->e.window_count++;
+    ck_assert_uint_lt(n, 2);
+    p->terms[n][0] = first;
+    p->terms[n][1] = second;
+    p->windows[n] = (einsum_window){(uint32_t)(axis - 'A'), 2, p->terms[n]};
+    size_of(p, axis, 1 + (first.extent - 1) * first.stride + (second.extent - 1) * second.stride);
+}
+
+static uint32_t tensor(program *p, dtype t, const char *axes)
+{
+    uint32_t n = p->e.tensor_count++;
+    ck_assert_uint_lt(n, MAX_TENSORS);
+    p->tensors[n] = (einsum_tensor){.name = "t", .dtype = t, .port = (int32_t)n, .axes = p->tensor_axes[n]};
+    for (; *axes; axes++)
+        p->tensor_axes[n][p->tensors[n].rank++] = (uint32_t)(*axes - 'A');
+    return n;
+}
+
+static void statement(program *p, einsum_op op, uint32_t dst, uint32_t a, uint32_t b)
+{
+    uint32_t n = p->e.statement_count++;
+    ck_assert_uint_lt(n, MAX_STATEMENTS);
+    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .a = a, .b = b, .digits = p->digits[n]};
+    p->statements[n].accumulator = is_float(p->tensors[dst].dtype) ? DTYPE_F32 : DTYPE_I32;
+}
+
+static void digit(program *p, bool kept, char axis, int64_t weight, int64_t size)
+{
+    einsum_statement *s = &p->statements[p->e.statement_count - 1];
+    einsum_digit *digits = p->digits[p->e.statement_count - 1];
+    ck_assert_uint_lt(s->digit_count, MAX_DIGITS);
+    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size};
+}
+
+static void whole(program *p, bool kept, const char *axes)
+{
+    for (; *axes; axes++)
+        digit(p, kept, *axes, 1, p->axes[*axes - 'A'].size);
+}
+
+/* ---- the judge ---- */
+
+typedef enum order { FORWARD, BACKWARD, PAIRWISE } order;
+
+typedef struct walk {
+    const program *p;
+    const einsum_statement *s;
+    unsigned char **tensors;
+    order order;
+    int64_t counters[MAX_DIGITS];
+} walk;
+
+static int64_t combinations(const einsum_statement *s, bool kept)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].kept == kept)
+            n *= s->digits[i].size;
+    return n;
+}
+
+static void set_counters(walk *w, bool kept, int64_t n)
+{
+    for (uint32_t i = w->s->digit_count; i-- > 0;)
+        if (w->s->digits[i].kept == kept) {
+            w->counters[i] = n % w->s->digits[i].size;
+            n /= w->s->digits[i].size;
+        }
+}
+
+/* A window without digits of its own is indexed by its terms. */
+static void window_coordinate(const walk *w, const einsum_window *x, int64_t *coords)
+{
+    for (uint32_t i = 0; i < w->s->digit_count; i++)
+        if (w->s->digits[i].axis == x->axis && w->s->digits[i].size > 1)
+            return;
+    for (uint32_t i = 0; i < x->term_count; i++) {
+        const einsum_term *t = &x->terms[i];
+        coords[x->axis] += coords[t->axis] / t->weight % t->extent * t->stride;
+    }
+}
+
+/* False when a coordinate reaches the end of its axis. */
+static bool coordinates(const walk *w, bool kept_only, int64_t *coords)
+{
+    memset(coords, 0, LETTERS * sizeof *coords);
+    for (uint32_t i = 0; i < w->s->digit_count; i++)
+        if (w->s->digits[i].kept || !kept_only)
+            coords[w->s->digits[i].axis] += w->counters[i] * w->s->digits[i].weight;
+    for (int i = 0; i < LETTERS; i++)
+        if (coords[i] >= w->p->axes[i].size)
+            return false;
+    for (uint32_t i = 0; i < w->p->e.window_count; i++)
+        window_coordinate(w, &w->p->windows[i], coords);
+    return true;
+}
+
+static int64_t element(const program *p, uint32_t number, const int64_t *coords)
+{
+    int64_t at = 0;
+    for (uint32_t i = 0; i < p->tensors[number].rank; i++)
+        at = at * p->axes[p->tensors[number].axes[i]].size + coords[p->tensors[number].axes[i]];
+    return at;
+}
+
+static uint32_t source_code(const walk *w, uint32_t number, const int64_t *coords)
+{
+    return load_code(w->p->tensors[number].dtype, w->tensors[number], element(w->p, number, coords));
+}
+
+static double source_value(const walk *w, uint32_t number, const int64_t *coords)
+{
+    return decode(w->p->tensors[number].dtype, source_code(w, number, coords));
+}
+
+static float add_pairwise(const float *terms, int64_t n)
+{
+    if (n <= 1)
+        return n ? terms[0] : 0;
+    volatile float left = add_pairwise(terms, n / 2), right = add_pairwise(terms + n / 2, n - n / 2);
+    return left + right;
+}
+
+static float add_in_order(const float *terms, int64_t n, order o)
+{
+    if (o == PAIRWISE)
+        return add_pairwise(terms, n);
+    volatile float sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum = sum + terms[o == FORWARD ? i : n - 1 - i];
+    return sum;
+}
+
+static uint32_t contract_element(walk *w, dtype to)
+{
+    int64_t depth = combinations(w->s, false), live = 0, coords[LETTERS];
+    float *terms = malloc((size_t)depth * sizeof *terms);
+    uint32_t integer = 0;
+    for (int64_t k = 0; k < depth; k++) {
+        set_counters(w, false, k);
+        if (!coordinates(w, false, coords))
+            continue;
+        double a = source_value(w, w->s->a, coords), b = source_value(w, w->s->b, coords);
+        if (is_float(to))
+            terms[live++] = (float)(a * b); /* an exact product in f64, rounded once */
+        else
+            integer += (uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
+    }
+    if (is_float(to))
+        integer = encode_float(to, add_in_order(terms, live, w->order));
+    free(terms);
+    return integer;
+}
+
+static uint32_t copy_element(walk *w, dtype to, const int64_t *coords)
+{
+    dtype from = w->p->tensors[w->s->a].dtype;
+    uint32_t code = source_code(w, w->s->a, coords);
+    if (from == to)
+        return code;
+    double value = decode(from, code);
+    if (!is_float(to))
+        return (uint32_t)(int64_t)value;
+    return isnan(value) && to == DTYPE_F32 ? 0x7fc00000 : encode_float(to, (float)value);
+}
+
+static void judge_statement(walk *w)
+{
+    const program *p = w->p;
+    uint32_t dst = w->s->dst;
+    dtype to = p->tensors[dst].dtype;
+    memset(w->tensors[dst], 0, (size_t)reference_tensor_bytes(&p->e, dst));
+    int64_t kept = combinations(w->s, true), coords[LETTERS];
+    for (int64_t i = 0; i < kept; i++) {
+        set_counters(w, true, i);
+        if (!coordinates(w, true, coords))
+            continue;
+        uint32_t code = w->s->op == EINSUM_COPY ? copy_element(w, to, coords) : contract_element(w, to);
+        store_code(to, w->tensors[dst], element(p, dst, coords), code);
+    }
+}
+
+static void judge(const program *p, unsigned char **tensors, order o)
+{
+    for (uint32_t i = 0; i < p->e.statement_count; i++)
+        judge_statement(&(walk){.p = p, .s = &p->statements[i], .tensors = tensors, .order = o});
+}
+
+/* ---- comparing ---- */
+
+typedef enum filling { MODERATE, POSITIVE, ANY_BITS } filling;
+
+static uint32_t random_code(dtype t, filling f)
+{
+    uint32_t bits = (uint32_t)random_bits();
+    if (f == ANY_BITS || !is_float(t))
+        return bits;
+    uint32_t sign = f == POSITIVE ? 0 : bits >> 31;
+    switch (t) {
+    case DTYPE_F8E4M3:
+        return (bits % 0x7f) | sign << 7;
+    case DTYPE_F8E5M2:
+        return (bits % 0x7c) | sign << 7;
+    case DTYPE_BF16:
+        return (bits & 0x7f) | (uint32_t)(120 + random_below(12)) << 7 | sign << 15;
+    default:
+        return (bits & 0x7fffff) | (uint32_t)(120 + random_below(12)) << 23 | sign << 31;
+    }
+}
+
+typedef struct storage {
+    unsigned char *tensors[MAX_TENSORS];
+    double *bounds[MAX_TENSORS];
+} storage;
+
+static bool assigned(const program *p, uint32_t number)
+{
+    for (uint32_t i = 0; i < p->e.statement_count; i++)
+        if (p->statements[i].dst == number)
+            return true;
+    return false;
+}
+
+static storage storage_new(const program *p, filling f)
+{
+    storage s = {0};
+    for (uint32_t i = 0; i < p->e.tensor_count; i++) {
+        int64_t elements = einsum_tensor_elements(&p->e, i);
+        s.tensors[i] = malloc((size_t)reference_tensor_bytes(&p->e, i));
+        s.bounds[i] = malloc((size_t)elements * sizeof(double));
+        memset(s.tensors[i], 0xa5, (size_t)reference_tensor_bytes(&p->e, i));
+        memset(s.bounds[i], 0xff, (size_t)elements * sizeof(double));
+        for (int64_t k = 0; k < elements; k++)
+            store_code(p->tensors[i].dtype, s.tensors[i], k, random_code(p->tensors[i].dtype, f));
+    }
+    return s;
+}
+
+static storage storage_copy(const program *p, const storage *from)
+{
+    storage s = storage_new(p, MODERATE);
+    for (uint32_t i = 0; i < p->e.tensor_count; i++)
+        if (!assigned(p, i))
+            memcpy(s.tensors[i], from->tensors[i], (size_t)reference_tensor_bytes(&p->e, i));
+    return s;
+}
+
+static void storage_free(storage *s)
+{
+    for (int i = 0; i < MAX_TENSORS; i++) {
+        free(s->tensors[i]);
+        free(s->bounds[i]);
+    }
+}
+
+static void compare_bits(const program *p, uint32_t number, const storage *got, const storage *want,
+                         const char *what)
+{
+    dtype t = p->tensors[number].dtype;
+    for (int64_t i = 0; i < einsum_tensor_elements(&p->e, number); i++) {
+        uint32_t g = load_code(t, got->tensors[number], i), w = load_code(t, want->tensors[number], i);
+        if (is_float(t) && isnan(decode(t, g)) && isnan(decode(t, w)))
+            continue;
+        ck_assert_msg(g == w, "%s: tensor %u (%s) element %lld is %x (%g), expected %x (%g)", what, number,
+                      dtype_row_of(t)->name, (long long)i, g, decode(t, g), w, decode(t, w));
+    }
+}
+
+/* How many elements differ at all: a bound that nothing tests would prove nothing. */
+static int64_t compare_bounds(const program *p, uint32_t number, const storage *got, const storage *other)
+{
+    dtype t = p->tensors[number].dtype;
+    int64_t differing = 0;
+    for (int64_t i = 0; i < einsum_tensor_elements(&p->e, number); i++) {
+        double g = decode(t, load_code(t, got->tensors[number], i)), bound = got->bounds[number][i];
+        double o = decode(t, load_code(t, other->tensors[number], i));
+        ck_assert_msg(bound >= 0, "tensor %u element %lld has bound %g", number, (long long)i, bound);
+        if ((isnan(g) && isnan(o)) || g == o)
+            continue;
+        differing++;
+        bool near = isinf(bound) || fabs(g - o) <= bound;
+        ck_assert_msg(near, "tensor %u (%s) element %lld is %g, another order gives %g, the bound is %g",
+                      number, dtype_row_of(t)->name, (long long)i, g, o, bound);
+    }
+    return differing;
+}
+
+static reference_kernel *compile(const program *p)
+{
+    reference_kernel *k = reference_compile(api, &p->e, "test kernel", &diags);
+    ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
+    return k;
+}
+
+/* Runs both forms on the inputs of `given`, compares with all orders; returns how many elements another order
+ * changed. */
+static int64_t check_inputs(const program *p, const storage *given)
+{
+    storage plain = storage_copy(p, given), bounded = storage_copy(p, given), want = storage_copy(p, given);
+    reference_kernel *k = compile(p);
+    ck_assert(reference_run(api, k, plain.tensors, NULL, &diags));
+    ck_assert(reference_run(api, k, bounded.tensors, bounded.bounds, &diags));
+    ck_assert_uint_gt(api->jit_nanoseconds(k), 0);
+    api->release(k);
+    int64_t differing = 0;
+    for (order o = FORWARD; o <= PAIRWISE; o++) {
+        judge(p, want.tensors, o);
+        for (uint32_t i = 0; i < p->e.tensor_count; i++) {
+            if (!assigned(p, i))
+                continue;
+            compare_bits(p, i, &bounded, &plain, "with bounds");
+            if (o == FORWARD && p->same_order)
+                compare_bits(p, i, &plain, &want, "value");
+            differing += compare_bounds(p, i, &bounded, &want);
+        }
+    }
+    storage_free(&plain);
+    storage_free(&bounded);
+    storage_free(&want);
+    return differing;
+}
+
+static int64_t check_program(const program *p, filling f)
+{
+    storage s = storage_new(p, f);
+    int64_t differing = check_inputs(p, &s);
+    storage_free(&s);
+    return differing;
+}
+
+/* ---- conversions ---- */
+
+static const dtype narrow_floats[] = {DTYPE_BF16, DTYPE_F8E4M3, DTYPE_F8E5M2};
+
+static void copy_program(program *p, dtype from, dtype to, int64_t size)
+{
+    program_init(p);
+    size_of(p, 'A', size);
+    tensor(p, from, "A");
+    tensor(p, to, "A");
+    statement(p, EINSUM_COPY, 1, 0, 0);
+    whole(p, true, "A");
+}
+
+static void convert_all(dtype from, dtype to, const uint32_t *codes, int64_t count)
+{
+    program p;
+    copy_program(&p, from, to, count);
+    storage got = storage_new(&p, MODERATE);
+    for (int64_t i = 0; i < count; i++)
+        store_code(from, got.tensors[0], i, codes[i]);
+    storage want = storage_copy(&p, &got);
+    reference_kernel *k = compile(&p);
+    ck_assert(reference_run(api, k, got.tensors, NULL, &diags));
+    judge(&p, want.tensors, FORWARD);
+    for (int64_t i = 0; i < count; i++)
+        ck_assert_msg(load_code(to, got.tensors[1], i) == load_code(to, want.tensors[1], i),
+                      "%s code %x to %s is %x, expected %x", dtype_row_of(from)->name, codes[i],
+                      dtype_row_of(to)->name, load_code(to, got.tensors[1], i),
+                      load_code(to, want.tensors[1], i));
+    api->release(k);
+    storage_free(&got);
+    storage_free(&want);
+}
+
+START_TEST(every_code_widens)
+{
+    uint32_t *codes = malloc(65536 * sizeof *codes);
+    for (uint32_t i = 0; i < 65536; i++)
+        codes[i] = i;
+    convert_all(DTYPE_BF16, DTYPE_F32, codes, 65536);
+    convert_all(DTYPE_BF16, DTYPE_F8E4M3, codes, 65536);
+    convert_all(DTYPE_BF16, DTYPE_F8E5M2, codes, 65536);
+    convert_all(DTYPE_F8E4M3, DTYPE_F32, codes, 256);
+    convert_all(DTYPE_F8E4M3, DTYPE_F8E5M2, codes, 256);
+    convert_all(DTYPE_F8E5M2, DTYPE_F32, codes, 256);
+    convert_all(DTYPE_F8E5M2, DTYPE_F8E4M3, codes, 256);
+    convert_all(DTYPE_I4, DTYPE_I32, codes, 16);
+    convert_all(DTYPE_I8, DTYPE_I32, codes, 256);
+    convert_all(DTYPE_I16, DTYPE_I32, codes, 65536);
+    for (dtype t = DTYPE_I4; t <= DTYPE_F32; t++)
+        convert_all(t, t, codes, 65535); /* an odd count: half a byte is left over in i4 */
+    free(codes);
+}
+END_TEST
+
+/* Every upper half of an f32, with the lower halves that decide between neighbours. */
+START_TEST(every_boundary_narrows)
+{
+    static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    enum { LOW = sizeof low / sizeof *low };
+    uint32_t *codes = malloc(65536 * LOW * sizeof *codes);
+    for (uint32_t i = 0; i < 65536 * LOW; i++)
+        codes[i] = i / LOW << 16 | low[i % LOW];
+    for (size_t i = 0; i < sizeof narrow_floats / sizeof *narrow_floats; i++)
+        convert_all(DTYPE_F32, narrow_floats[i], codes, 65536 * LOW);
+    convert_all(DTYPE_I32, DTYPE_I16, codes, 65536 * LOW);
+    convert_all(DTYPE_I32, DTYPE_I8, codes, 65536 * LOW);
+    convert_all(DTYPE_I32, DTYPE_I4, codes, 65536 * LOW);
+    free(codes);
+}
+END_TEST
+
+typedef struct spot {
+    dtype t;
+    float value;
+    uint32_t code;
+} spot;
+
+/* The published values: contraction "Number formats", not the judge. */
+START_TEST(published_conversions)
+{
+    static const spot spots[] = {
+        {DTYPE_F8E4M3, 1, 0x38},           {DTYPE_F8E4M3, 1.0625f, 0x38},   {DTYPE_F8E4M3, 1.1875f, 0x3a},
+        {DTYPE_F8E4M3, 448, 0x7e},         {DTYPE_F8E4M3, 464, 0x7e},       {DTYPE_F8E4M3, INFINITY, 0x7e},
+        {DTYPE_F8E4M3, -INFINITY, 0xfe},   {DTYPE_F8E4M3, 0x1p-9f, 0x01},   {DTYPE_F8E4M3, 0x1p-10f, 0x00},
+        {DTYPE_F8E4M3, 0x1.8p-10f, 0x01},  {DTYPE_F8E4M3, NAN, 0x7f},       {DTYPE_F8E5M2, 1.125f, 0x3d},
+        {DTYPE_F8E5M2, NAN, 0x7e},         {DTYPE_F8E5M2, INFINITY, 0x7c},  {DTYPE_F8E5M2, 0x1.cp-15f, 0x03},
+        {DTYPE_F8E5M2, 0x1.ffp-15f, 0x03}, {DTYPE_F8E5M2, 0x1p-14f, 0x04},  {DTYPE_F8E5M2, 0x1p-17f, 0x01},
+        {DTYPE_BF16, NAN, 0x7fc0},         {DTYPE_BF16, -NAN, 0x7fc0},      {DTYPE_BF16, -0x1p-127f, 0x8000},
+        {DTYPE_BF16, FLT_MAX, 0x7f80},     {DTYPE_BF16, 0x1.01p0f, 0x3f80}, {DTYPE_BF16, 0x1.03p0f, 0x3f82},
+    };
+    for (size_t i = 0; i < sizeof spots / sizeof *spots; i++) {
+        program p;
+        copy_program(&p, DTYPE_F32, spots[i].t, 1);
+        unsigned char from[4], to[4] = {0}, *tensors[] = {from, to};
+        store_code(DTYPE_F32, from, 0, float_bits(spots[i].value));
+        reference_kernel *k = compile(&p);
+        ck_assert(reference_run(api, k, tensors, NULL, &diags));
+        ck_assert_msg(load_code(spots[i].t, to, 0) == spots[i].code, "%s of %a is %x, published is %x",
+                      dtype_row_of(spots[i].t)->name, (double)spots[i].value, load_code(spots[i].t, to, 0),
+                      spots[i].code);
+        api->release(k);
+    }
+}
+END_TEST
+
+/* ---- statements ---- */
+
+typedef struct typing {
+    dtype operand, result;
+} typing;
+
+static const typing typings[] = {
+    {DTYPE_BF16, DTYPE_BF16},  {DTYPE_BF16, DTYPE_F32},      {DTYPE_F8E4M3, DTYPE_F8E4M3},
+    {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_F8E5M2}, {DTYPE_F32, DTYPE_F32},
+    {DTYPE_F32, DTYPE_BF16},   {DTYPE_I4, DTYPE_I32},        {DTYPE_I4, DTYPE_I4},
+    {DTYPE_I8, DTYPE_I8},      {DTYPE_I8, DTYPE_I32},        {DTYPE_I8, DTYPE_I16},
+    {DTYPE_I16, DTYPE_I32},    {DTYPE_I32, DTYPE_I32},
+};
+
+static void matmul_program(program *p, typing t, int64_t m, int64_t n, int64_t k)
+{
+    program_init(p);
+    size_of(p, 'M', m);
+    size_of(p, 'N', n);
+    size_of(p, 'K', k);
+    tensor(p, t.operand, "MK");
+    tensor(p, t.operand, "NK");
+    tensor(p, t.result, "MN");
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, true, "MN");
+    whole(p, false, "K");
+}
+
+START_TEST(matmul_of_every_type)
+{
+    /* tile edges: one row, one column, a vector and one, several tiles, more than one depth and row block */
+    static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},  {7, 10, 33},   {3, 17, 16},
+                                        {29, 1, 64}, {40, 3, 20}, {13, 70, 401}, {251, 33, 20}};
+    for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            program p;
+            matmul_program(&p, typings[t], shapes[s][0], shapes[s][1], shapes[s][2]);
+            check_program(&p, MODERATE);
+        }
+}
+END_TEST
+
+START_TEST(digit_kept_inside_a_sum)
+{
+    for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
+        program p;
+        program_init(&p);
+        size_of(&p, 'M', 5);
+        size_of(&p, 'N', 9);
+        size_of(&p, 'K', 64);
+        tensor(&p, typings[t].operand, "MK");
+        tensor(&p, typings[t].operand, "NK");
+        tensor(&p, typings[t].result, "NKM");
+        statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+        whole(&p, true, "MN");
+        digit(&p, true, 'K', 4, 4); /* K % 16 / 4 */
+        digit(&p, false, 'K', 16, 4);
+        digit(&p, false, 'K', 1, 4);
+        check_program(&p, MODERATE);
+    }
+}
+END_TEST
+
+START_TEST(batches_broadcasts_and_scalars)
+{
+    program p;
+    program_init(&p);
+    size_of(&p, 'B', 3);
+    size_of(&p, 'M', 6);
+    size_of(&p, 'N', 20);
+    size_of(&p, 'K', 12);
+    tensor(&p, DTYPE_BF16, "KMB");
+    tensor(&p, DTYPE_BF16, "BNK");
+    tensor(&p, DTYPE_F32, "NBM");
+    tensor(&p, DTYPE_BF16, "");
+    tensor(&p, DTYPE_BF16, "BC");
+    tensor(&p, DTYPE_F32, "MC");
+    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(&p, true, "BMN");
+    whole(&p, false, "K");
+    statement(&p, EINSUM_CONTRACT, 4, 0, 3); /* a scalar operand, and a result repeated along C */
+    size_of(&p, 'C', 2);
+    whole(&p, true, "BC");
+    whole(&p, false, "MK");
+    statement(&p, EINSUM_CONTRACT, 5, 3, 3); /* both operands repeat */
+    whole(&p, true, "MC");
+    whole(&p, false, "K");
+    ck_assert_int_gt(check_program(&p, MODERATE), 0);
+}
+END_TEST
+
+START_TEST(elementwise_products)
+{
+    program p;
+    program_init(&p);
+    size_of(&p, 'A', 50);
+    size_of(&p, 'B', 30);
+    tensor(&p, DTYPE_BF16, "AB");
+    tensor(&p, DTYPE_BF16, "BA");
+    tensor(&p, DTYPE_BF16, "AB");
+    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(&p, true, "AB");
+    ck_assert_int_eq(check_program(&p, MODERATE), 0); /* one exact product: no order to choose */
+}
+END_TEST
+
+START_TEST(copies_move_and_cast)
+{
+    static const typing casts[] = {{DTYPE_I8, DTYPE_I8},    {DTYPE_I4, DTYPE_I4},
+                                   {DTYPE_I32, DTYPE_I4},   {DTYPE_F32, DTYPE_BF16},
+                                   {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_BF16}};
+    for (size_t t = 0; t < sizeof casts / sizeof *casts; t++) {
+        program p;
+        program_init(&p);
+        size_of(&p, 'A', 7);
+        size_of(&p, 'B', 14);
+        size_of(&p, 'C', 3);
+        tensor(&p, casts[t].operand, "AB");
+        tensor(&p, casts[t].result, "BCA");
+        statement(&p, EINSUM_COPY, 1, 0, 0);
+        digit(&p, true, 'B', 4, 4); /* overshoots 14 */
+        whole(&p, true, "CA");
+        digit(&p, true, 'B', 1, 4);
+        check_program(&p, MODERATE);
+    }
+}
+END_TEST
+
+/* Axis K has 14 elements and digits of 4 and 4: kept whole, summed whole, and one of each. */
+START_TEST(digits_that_overshoot)
+{
+    for (int kept_high = 0; kept_high < 2; kept_high++)
+        for (int kept_low = 0; kept_low < 2; kept_low++)
+            for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
+                program p;
+                program_init(&p);
+                size_of(&p, 'M', 14);
+                size_of(&p, 'K', 14);
+                tensor(&p, typings[t].operand, "MK");
+                tensor(&p, typings[t].operand, "K");
+                tensor(&p, typings[t].result, kept_high || kept_low ? "MK" : "M");
+                statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+                digit(&p, true, 'M', 4, 4);
+                digit(&p, true, 'M', 1, 4);
+                for (int kept = 1; kept >= 0; kept--) {
+                    if (kept_high == kept)
+                        digit(&p, kept, 'K', 4, 4);
+                    if (kept_low == kept)
+                        digit(&p, kept, 'K', 1, 4);
+                }
+                check_program(&p, MODERATE);
+            }
+}
+END_TEST
+
+/* K is summed but the second operand lacks it: its infinity must not meet the zeros of the terms that do not
+ * exist. */
+START_TEST(missing_terms_add_nothing)
+{
+    program p;
+    program_init(&p);
+    size_of(&p, 'M', 3);
+    size_of(&p, 'K', 14);
+    tensor(&p, DTYPE_BF16, "MK");
+    tensor(&p, DTYPE_BF16, "M");
+    tensor(&p, DTYPE_F32, "M");
+    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(&p, true, "M");
+    digit(&p, false, 'K', 4, 4);
+    digit(&p, false, 'K', 1, 4);
+    unsigned char a[3 * 14 * 2], b[3 * 2], c[3 * 4], *tensors[] = {a, b, c};
+    double bound[3], *bounds[] = {NULL, NULL, bound};
+    for (int i = 0; i < 3 * 14; i++)
+        store_code(DTYPE_BF16, a, i, 0x3f80);
+    store_code(DTYPE_BF16, b, 0, 0x7f80);
+    store_code(DTYPE_BF16, b, 1, 0x3f80);
+    store_code(DTYPE_BF16, b, 2, 0x7fc0);
+    reference_kernel *k = compile(&p);
+    ck_assert(reference_run(api, k, tensors, bounds, &diags));
+    api->release(k);
+    ck_assert(isinf(decode(DTYPE_F32, load_code(DTYPE_F32, c, 0))) && bound[0] == 0);
+    ck_assert(decode(DTYPE_F32, load_code(DTYPE_F32, c, 1)) == 14 && bound[1] > 0 && bound[1] < 1e-4);
+    ck_assert(isnan(decode(DTYPE_F32, load_code(DTYPE_F32, c, 2))) && bound[2] == 0);
+}
+END_TEST
+
+/* As above with K / 4 kept: the last of its digits has two terms, and the other two must not meet the
+ * infinity. */
+START_TEST(kept_digits_decide_which_terms_exist)
+{
+    program p;
+    program_init(&p);
+    size_of(&p, 'M', 3);
+    size_of(&p, 'K', 14);
+    tensor(&p, DTYPE_BF16, "MK");
+    tensor(&p, DTYPE_BF16, "");
+    tensor(&p, DTYPE_F32, "MK");
+    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(&p, true, "M");
+    digit(&p, true, 'K', 4, 4);
+    digit(&p, false, 'K', 1, 4);
+    storage s = storage_new(&p, POSITIVE);
+    store_code(DTYPE_BF16, s.tensors[1], 0, 0x7f80);
+    check_inputs(&p, &s);
+    storage_free(&s);
+}
+END_TEST
+
+static void chain_program(program *p, dtype operand, dtype middle)
+{
+    program_init(p);
+    size_of(p, 'M', 11);
+    size_of(p, 'N', 13);
+    size_of(p, 'K', 60);
+    size_of(p, 'P', 5);
+    tensor(p, operand, "MK");
+    tensor(p, operand, "NK");
+    tensor(p, middle, "MN");
+    tensor(p, middle, "PN");
+    tensor(p, is_float(middle) ? DTYPE_F32 : DTYPE_I32, "MP");
+    tensor(p, middle, "PM");
+    tensor(p, is_float(middle) ? DTYPE_F32 : DTYPE_I32, "M");
+    p->tensors[2].port = -1;
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, true, "MN");
+    whole(p, false, "K");
+    statement(p, EINSUM_CONTRACT, 4, 3, 2);
+    whole(p, true, "MP");
+    whole(p, false, "N");
+    statement(p, EINSUM_COPY, 5, 4, 0);
+    whole(p, true, "PM");
+    statement(p, EINSUM_CONTRACT, 6, 4, 5); /* both operands are off */
+    whole(p, true, "M");
+    whole(p, false, "P");
+    p->same_order = operand != DTYPE_F8E5M2; /* its sums of sums leave the range of its products */
+}
+
+START_TEST(chains_carry_bounds)
+{
+    static const typing chains[] = {{DTYPE_BF16, DTYPE_BF16},   {DTYPE_F8E4M3, DTYPE_BF16},
+                                    {DTYPE_BF16, DTYPE_F8E4M3}, {DTYPE_BF16, DTYPE_F8E5M2},
+                                    {DTYPE_BF16, DTYPE_F32},    {DTYPE_I8, DTYPE_I8}};
+    int64_t differing = 0;
+    for (size_t t = 0; t < sizeof chains / sizeof *chains; t++)
+        for (int round = 0; round < 3; round++) {
+            program p;
+            chain_program(&p, chains[t].operand, chains[t].result);
+            differing += check_program(&p, MODERATE);
+        }
+    ck_assert_int_gt(differing, 100);
+}
+END_TEST
+
+/* 1 + 2^27 - 2^27 is 0 from the front and 1 from the back: a source whose error is larger than itself. What
+ * is made of it differs by as much as the errors say, and by nothing that rounding alone would explain. */
+START_TEST(errors_multiply_through)
+{
+    static const float terms[] = {1, 0x1p27f, -0x1p27f}, factors[] = {3, INFINITY, -0.5f};
+    program p;
+    program_init(&p);
+    size_of(&p, 'M', 3);
+    size_of(&p, 'N', 3);
+    size_of(&p, 'K', 3);
+    tensor(&p, DTYPE_BF16, "MK");
+    tensor(&p, DTYPE_BF16, "K");
+    tensor(&p, DTYPE_BF16, "N");
+    for (const char *const *axes = (const char *const[]){"M", "MN", "MN", "M", NULL}; *axes; axes++)
+        tensor(&p, DTYPE_F32, *axes);
+    tensor(&p, DTYPE_BF16, "M");
+    statement(&p, EINSUM_CONTRACT, 3, 0, 1);
+    whole(&p, true, "M");
+    whole(&p, false, "K");
+    statement(&p, EINSUM_CONTRACT, 4, 3, 2); /* the rows are off */
+    whole(&p, true, "MN");
+    statement(&p, EINSUM_CONTRACT, 5, 2, 3); /* the columns are off */
+    whole(&p, true, "NM");
+    statement(&p, EINSUM_CONTRACT, 6, 3, 3); /* 0 * 0 or 1 * 1: only the product of both errors tells */
+    whole(&p, true, "M");
+    storage s = storage_new(&p, MODERATE);
+    for (int i = 0; i < 9; i++)
+        store_code(DTYPE_BF16, s.tensors[0], i, encode_float(DTYPE_BF16, terms[i % 3]));
+    for (int i = 0; i < 3; i++) {
+        store_code(DTYPE_BF16, s.tensors[1], i, encode_float(DTYPE_BF16, 1));
+        store_code(DTYPE_BF16, s.tensors[2], i,
+                   isinf(factors[i]) ? 0x7f80 : encode_float(DTYPE_BF16, factors[i]));
+    }
+    ck_assert_int_ge(check_inputs(&p, &s), 2 * (3 + 6 + 6 + 3)); /* every finite one, in both other orders */
+    p.e.statement_count = 1;
+    statement(&p, EINSUM_COPY, 7, 3, 0); /* the cast of what is off */
+    whole(&p, true, "M");
+    ck_assert_int_ge(check_inputs(&p, &s), 2 * (3 + 3));
+    storage_free(&s);
+}
+END_TEST
+
+/* Infinities, NaNs, subnormals and overflowing products: the same class in every order, or an infinite bound.
+ */
+START_TEST(any_bits_stay_within_bounds)
+{
+    for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
+        for (int64_t depth = 1; depth < 40; depth += 6) {
+            program p;
+            matmul_program(&p, typings[t], 24, 24, depth);
+            p.same_order = !is_float(typings[t].operand);
+            check_program(&p, ANY_BITS);
+        }
+}
+END_TEST
+
+/* ---- random einsums ---- */
+
+static void random_tensor(program *p, dtype t, const char *letters)
+{
+    char axes[MAX_RANK + 1] = "";
+    size_t rank = 0;
+    for (const char *at = letters; *at; at++)
+        if (random_below(4)) {
+            size_t place = (size_t)random_below((int64_t)rank + 1);
+            memmove(axes + place + 1, axes + place, ++rank - place);
+            axes[place] = *at;
+        }
+    axes[rank] = '\0';
+    tensor(p, t, axes);
+}
+
+static bool has_axis(const program *p, uint32_t number, char axis)
+{
+    for (uint32_t i = 0; i < p->tensors[number].rank; i++)
+        if (p->tensors[number].axes[i] == (uint32_t)(axis - 'A'))
+            return true;
+    return false;
+}
+
+/* Splits every axis into digits (the outermost may overshoot) and keeps a random part of them. */
+static void random_digits(program *p, uint32_t dst, const char *letters, bool copy)
+{
+    einsum_digit kept[MAX_DIGITS], summed[MAX_DIGITS];
+    int kept_count = 0, summed_count = 0;
+    for (; *letters; letters++) {
+        int64_t size = p->axes[*letters - 'A'].size, weight = 1;
+        while (weight < size) {
+            int64_t most = (size + weight - 1) / weight,
+                    n = most < 3 || !random_below(3) ? most : 2 + random_below(2);
+            einsum_digit d = {(uint32_t)(*letters - 'A'),
+                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n};
+            weight *= n;
+            if (d.kept)
+                kept[kept_count++] = d;
+            else if (!copy)
+                summed[summed_count++] = d;
+        }
+    }
+    for (int i = 0; i < kept_count; i++) {
+        int other = (int)random_below(kept_count);
+        einsum_digit swap = kept[i];
+        kept[i] = kept[other];
+        kept[other] = swap;
+    }
+    for (int i = 0; i < kept_count; i++)
+        digit(p, true, (char)('A' + kept[i].axis), kept[i].weight, kept[i].size);
+    for (int i = summed_count; i-- > 0;)
+        digit(p, false, (char)('A' + summed[i].axis), summed[i].weight, summed[i].size);
+}
+
+static void random_program(program *p)
+{
+    static const char letters[] = "ABCD";
+    typing t = typings[random_below(sizeof typings / sizeof *typings)];
+    program_init(p);
+    for (const char *at = letters; *at; at++)
+        size_of(p, *at, 1 + random_below(*at == 'A' ? 40 : 9));
+    random_tensor(p, t.operand, letters);
+    random_tensor(p, t.operand, letters);
+    random_tensor(p, t.result, letters);
+    random_tensor(p, t.result, letters);
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    random_digits(p, 2, letters, false);
+    statement(p, EINSUM_COPY, 3, 2, 0);
+    random_digits(p, 3, letters, true);
+}
+
+START_TEST(random_einsums)
+{
+    int64_t differing = 0;
+    for (int round = 0; round < 250; round++) {
+        program p;
+        random_program(&p);
+        differing += check_program(&p, MODERATE);
+    }
+    ck_assert_int_gt(differing, 100);
+}
+END_TEST
+
+/* ---- sliding windows ---- */
+
+static einsum_term term(char axis, int64_t weight, int64_t extent, int64_t stride)
+{
+    return (einsum_term){(uint32_t)(axis - 'A'), weight, extent, stride};
+}
+
+/* Y[O, P, N] = sum over F, G, C of X[$(O, F), $(P, G), C] * W[N, F, G, C], all strides and all digits at
+ * random. */
+static void random_convolution(program *p)
+{
+    typing t = typings[random_below(sizeof typings / sizeof *typings)];
+    program_init(p);
+    for (const char *at = "OPFGCN"; *at; at++)
+        size_of(p, *at, 1 + random_below(*at == 'O' ? 12 : 6));
+    window(p, 'X', term('O', 1, p->axes['O' - 'A'].size, 1 + random_below(3)),
+           term('F', 1, p->axes['F' - 'A'].size, 1 + random_below(3)));
+    window(p, 'Y', term('P', 1, p->axes['P' - 'A'].size, 1 + random_below(3)),
+           term('G', 1, p->axes['G' - 'A'].size, 1 + random_below(3)));
+    uint32_t image = tensor(p, t.operand, random_below(2) ? "XYC" : "CYX");
+    uint32_t weights = tensor(p, t.operand, random_below(2) ? "NFGC" : "GFN");
+    tensor(p, t.result, "NPO");
+    tensor(p, t.operand, "XC");
+    bool turned = random_below(2);
+    statement(p, EINSUM_CONTRACT, 2, turned ? weights : image, turned ? image : weights);
+    random_digits(p, 2, "OPFGCN", false);
+    statement(p, EINSUM_COPY, 3, image, 0); /* the window as it is */
+    random_digits(p, 3, "XC", true);
+}
+
+START_TEST(random_convolutions)
+{
+    for (int round = 0; round < 150; round++) {
+        program p;
+        random_convolution(&p);
+        check_program(&p, MODERATE);
+    }
+}
+END_TEST
+
+/* A convolution as anyone writes it: no digits, no judge. */
+START_TEST(convolution_by_hand)
+{
+    static const struct {
+        int64_t stride, dilation;
+    } rows[] = {{1, 1}, {2, 1}, {1, 2}, {3, 2}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        enum { OUT = 5, FILTER = 3, CHANNELS = 4, RESULTS = 3 };
+        int64_t stride = rows[r].stride, dilation = rows[r].dilation,
+                in = 1 + (OUT - 1) * stride + (FILTER - 1) * dilation;
+        program p;
+        program_init(&p);
+        size_of(&p, 'O', OUT);
+        size_of(&p, 'P', OUT);
+        size_of(&p, 'F', FILTER);
+        size_of(&p, 'G', FILTER);
+        size_of(&p, 'C', CHANNELS);
+        size_of(&p, 'N', RESULTS);
+        window(&p, 'X', term('O', 1, OUT, stride), term('F', 1, FILTER, dilation));
+        window(&p, 'Y', term('P', 1, OUT, stride), term('G', 1, FILTER, dilation));
+        tensor(&p, DTYPE_I8, "XYC");
+        tensor(&p, DTYPE_I8, "NFGC");
+        tensor(&p, DTYPE_I32, "OPN");
+        statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+        whole(&p, true, "OPN");
+        whole(&p, false, "FGC");
+        storage s = storage_new(&p, MODERATE);
+        reference_kernel *k = compile(&p);
+        ck_assert(reference_run(api, k, s.tensors, NULL, &diags));
+        api->release(k);
+        const int8_t *x = (const int8_t *)s.tensors[0], *w = (const int8_t *)s.tensors[1];
+        const unsigned char *y = s.tensors[2];
+        for (int64_t i = 0; i < OUT * OUT * RESULTS; i++) {
+            int64_t sum = 0, n = i % RESULTS, column = i / RESULTS % OUT, row = i / RESULTS / OUT;
+            for (int64_t f = 0; f < FILTER; f++)
+                for (int64_t g = 0; g < FILTER; g++)
+                    for (int64_t c = 0; c < CHANNELS; c++)
+                        sum += x[((row * stride + f * dilation) * in + column * stride + g * dilation) *
+                                     CHANNELS +
+                                 c] *
+                               w[((n * FILTER + f) * FILTER + g) * CHANNELS + c];
+            ck_assert_int_eq((int32_t)load_code(DTYPE_I32, y, i), sum);
+        }
+        storage_free(&s);
+    }
+}
+END_TEST
+
+/* A window over O % 4 beside O / 4: neighbouring digits of O must not become one. */
+START_TEST(windows_over_digits)
+{
+    for (int split = 0; split < 2; split++) {
+        program p;
+        program_init(&p);
+        size_of(&p, 'O', 12);
+        size_of(&p, 'F', 3);
+        size_of(&p, 'C', 5);
+        window(&p, 'X', term('O', 1, 4, 2), term('F', 1, 3, 1));
+        tensor(&p, DTYPE_I8, "OXC");
+        tensor(&p, DTYPE_I8, "FC");
+        tensor(&p, DTYPE_I32, "O");
+        statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+        digit(&p, true, 'O', 4, 3);
+        digit(&p, true, 'O', split ? 2 : 1, split ? 2 : 4);
+        if (split)
+            digit(&p, true, 'O', 1, 2);
+        whole(&p, false, "FC");
+        check_program(&p, MODERATE);
+    }
+}
+END_TEST
+
+/* ---- bounds ---- */
+
+START_TEST(bounds_are_tight)
+{
+    static const typing tight[] = {
+        {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F32, DTYPE_F32}};
+    for (size_t t = 0; t < sizeof tight / sizeof *tight; t++) {
+        program p;
+        matmul_program(&p, tight[t], 8, 40, 512);
+        storage s = storage_new(&p, POSITIVE);
+        reference_kernel *k = compile(&p);
+        ck_assert(reference_run(api, k, s.tensors, s.bounds, &diags));
+        for (int64_t i = 0; i < 8 * 40; i++) {
+            double value = decode(DTYPE_F32, load_code(DTYPE_F32, s.tensors[2], i));
+            ck_assert_double_gt(s.bounds[2][i], value * 1e-6);
+            ck_assert_double_lt(s.bounds[2][i], value * 1e-4);
+        }
+        api->release(k);
+        storage_free(&s);
+    }
+}
+END_TEST
+
+/* More terms than an f32 sum of magnitudes could count. */
+START_TEST(bounds_of_long_sums)
+{
+    program p;
+    matmul_program(&p, (typing){DTYPE_F8E4M3, DTYPE_F32}, 2, 3, 200000);
+    p.same_order = true;
+    ck_assert_int_gt(check_program(&p, POSITIVE), 0);
+    storage s = storage_new(&p, POSITIVE);
+    reference_kernel *k = compile(&p);
+    ck_assert(reference_run(api, k, s.tensors, s.bounds, &diags));
+    for (int64_t i = 0; i < 6; i++)
+        ck_assert_double_lt(s.bounds[2][i], decode(DTYPE_F32, load_code(DTYPE_F32, s.tensors[2], i)) * 0.03);
+    api->release(k);
+    storage_free(&s);
+}
+END_TEST
+
+START_TEST(integer_sums_wrap)
+{
+    program p;
+    matmul_program(&p, (typing){DTYPE_I32, DTYPE_I32}, 1, 1, 3);
+    unsigned char a[12], b[12], c[4], *tensors[] = {a, b, c};
+    double bound = NAN, *bounds[] = {NULL, NULL, &bound};
+    static const uint32_t left[] = {65536, 0x7fffffff, 1}, right[] = {65536, 1, 5};
+    for (int i = 0; i < 3; i++) {
+        store_code(DTYPE_I32, a, i, left[i]);
+        store_code(DTYPE_I32, b, i, right[i]);
+    }
+    reference_kernel *k = compile(&p);
+    ck_assert(reference_run(api, k, tensors, bounds, &diags));
+    ck_assert_uint_eq(load_code(DTYPE_I32, c, 0), 0x80000004u);
+    ck_assert(bound == 0);
+    api->release(k);
+}
+END_TEST
+
+/* ---- faults ---- */
+
+static void refuses(const program *p, const char *words)
+{
+    size_t before = diags.count;
+    ck_assert_ptr_null(reference_compile(api, &p->e, "bad", &diags));
+    ck_assert_uint_eq(diags.count, before + 1);
+    ck_assert_int_eq(diags.items[before]->id, E_REFERENCE);
+    ck_assert_msg(strstr(diags.items[before]->message, words) != NULL, "\"%s\" lacks \"%s\"",
+                  diags.items[before]->message, words);
+    unsigned char *bytes;
+    size_t count;
+    ck_assert(!reference_emit(api, &p->e, "bad", REFERENCE_OBJECT, memory, &bytes, &count, &diags));
+}
+
+/* Y[O] = sum over F of X[$(O, F)] * W[F] */
+static void convolution_program(program *p)
+{
+    program_init(p);
+    size_of(p, 'O', 8);
+    size_of(p, 'F', 3);
+    window(p, 'X', term('O', 1, 8, 1), term('F', 1, 3, 1));
+    tensor(p, DTYPE_I8, "X");
+    tensor(p, DTYPE_I8, "F");
+    tensor(p, DTYPE_I32, "O");
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, true, "O");
+    whole(p, false, "F");
+}
+
+START_TEST(hostile_einsums_are_refused)
+{
+    static const typing t = {DTYPE_BF16, DTYPE_F32};
+    program p;
+    matmul_program(&p, t, 4, 4, INT64_C(1) << 50);
+    refuses(&p, "2^46 elements");
+    matmul_program(&p, t, 1 << 20, 1 << 20, 1 << 20);
+    refuses(&p, "2^50 combinations");
+    matmul_program(&p, t, 1 << 15, 1 << 15, 1 << 20);
+    refuses(&p, "scratch");
+    matmul_program(&p, t, 4, 4, 0);
+    refuses(&p, "size 0");
+    matmul_program(&p, t, 4, 4, 4);
+    p.digits[0][0].weight = INT64_MAX;
+    refuses(&p, "weight");
+    matmul_program(&p, t, 4, 4, 4);
+    p.digits[0][0].size = INT64_MIN;
+    refuses(&p, "size");
+    matmul_program(&p, t, 4, 4, 4);
+    p.digits[0][0].weight = INT64_C(1) << 60;
+    digit(&p, false, 'M', INT64_C(1) << 60, 2);
+    refuses(&p, "2^62");
+    matmul_program(&p, t, 4, 4, 4);
+    p.digits[0][0].axis = 99;
+    refuses(&p, "axis");
+    matmul_program(&p, t, 4, 4, 4);
+    p.tensor_axes[0][0] = 26;
+    refuses(&p, "axis");
+    matmul_program(&p, t, 4, 4, 4);
+    p.tensors[1].dtype = DTYPE_COUNT;
+    refuses(&p, "element type");
+    matmul_program(&p, t, 4, 4, 4);
+    p.tensors[1].dtype = DTYPE_I8;
+    refuses(&p, "mixes");
+    matmul_program(&p, t, 4, 4, 4);
+    p.statements[0].accumulator = DTYPE_I32;
+    refuses(&p, "accumulates");
+    matmul_program(&p, t, 4, 4, 4);
+    p.statements[0].b = 3;
+    refuses(&p, "beyond");
+    matmul_program(&p, t, 4, 4, 4);
+    p.statements[0].dst = 1;
+    refuses(&p, "while it is read");
+    matmul_program(&p, t, 4, 4, 4);
+    p.statements[0].op = (einsum_op)7;
+    refuses(&p, "operation");
+    matmul_program(&p, t, 4, 4, 4);
+    p.tensors[0].port = -1;
+    refuses(&p, "before it is assigned");
+    matmul_program(&p, t, 4, 4, 4);
+    p.digits[0][2].kept = true;
+    refuses(&p, "destination lacks");
+    copy_program(&p, DTYPE_I8, DTYPE_I8, 4);
+    p.digits[0][0].kept = false;
+    refuses(&p, "summed digit");
+    convolution_program(&p);
+    p.terms[0][0].extent = 9;
+    refuses(&p, "no digit of an axis");
+    convolution_program(&p);
+    p.terms[0][0].axis = 'X' - 'A';
+    refuses(&p, "no digit of an axis");
+    convolution_program(&p);
+    p.terms[0][0].stride = INT64_MAX;
+    refuses(&p, "2^63");
+    convolution_program(&p);
+    p.terms[0][0].stride++;
+    refuses(&p, "places");
+    convolution_program(&p);
+    p.windows[0].axis = 26;
+    refuses(&p, "no axis");
+    convolution_program(&p);
+    window(&p, 'X', p.terms[0][0], p.terms[0][1]);
+    refuses(&p, "the same as another");
+    convolution_program(&p);
+    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3};
+    refuses(&p, "by a window and by its terms");
+    convolution_program(&p);
+    p.terms[0][0] = term('O', 1, 4, 1);
+    size_of(&p, 'X', 6);
+    refuses(&p, "cuts");
+    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2};
+    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3};
+    refuses(&p, "passes the end");
+}
+END_TEST
+
+START_TEST(missing_inputs_are_refused)
+{
+    program p;
+    matmul_program(&p, (typing){DTYPE_I8, DTYPE_I32}, 2, 2, 2);
+    unsigned char a[4] = {1, 2, 3, 4}, *tensors[] = {a, NULL, NULL};
+    reference_kernel *k = compile(&p);
+    ck_assert(!reference_run(api, k, tensors, NULL, &diags));
+    ck_assert_msg(strstr(diags.items[diags.count - 1]->message, "tensor 1") != NULL, "names the tensor");
+    api->release(k);
+}
+END_TEST
+
+START_TEST(missing_library_is_a_diagnostic)
+{
+    setenv("VISA_REFERENCE", "/nowhere/libvisa_reference.so", 1);
+    ck_assert_ptr_null(reference_load(&diags));
+    ck_assert_uint_eq(diags.count, 1);
+    ck_assert_int_eq(diags.items[0]->id, E_REFERENCE);
+    ck_assert_ptr_nonnull(diags.items[0]->help);
+    setenv("VISA_REFERENCE", "/proc/self/exe", 1); /* a file, but no library */
+    ck_assert_ptr_null(reference_load(&diags));
+    unsetenv("VISA_REFERENCE");
+    ck_assert_ptr_eq(reference_load(&diags), api);
+}
+END_TEST
+
+/* ---- files ---- */
+
+START_TEST(files_are_reproducible)
+{
+    static const char *const begins[] = {[REFERENCE_LLVM] = "; ModuleID = 'visa_ref_a_b__'",
+                                         [REFERENCE_ASSEMBLY] = "\t.text",
+                                         [REFERENCE_OBJECT] = "\177ELF",
+                                         [REFERENCE_HEADER] = "/* Reference kernel"};
+    program p;
+    chain_program(&p, DTYPE_BF16, DTYPE_BF16);
+    p.e.text = "MK*/ evil";
+    for (reference_output kind = REFERENCE_LLVM; kind <= REFERENCE_HEADER; kind++) {
+        unsigned char *one, *two;
+        size_t one_bytes, two_bytes;
+        ck_assert(reference_emit(api, &p.e, "a.b*/", kind, memory, &one, &one_bytes, &diags));
+        ck_assert(reference_emit(api, &p.e, "a.b*/", kind, memory, &two, &two_bytes, &diags));
+        ck_assert_msg(one_bytes > 100 && strncmp((char *)one, begins[kind], strlen(begins[kind])) == 0,
+                      "kind %d: %.60s", (int)kind, (char *)one);
+        ck_assert(one_bytes == two_bytes && memcmp(one, two, one_bytes) == 0);
+        if (kind != REFERENCE_OBJECT)
+            ck_assert_ptr_nonnull(strstr((char *)one, "visa_ref_a_b___bounded"));
+        if (kind == REFERENCE_HEADER)
+            ck_assert_ptr_null(strstr((char *)one, "*/ evil"));
+    }
+    unsigned char *none;
+    size_t count;
+    ck_assert(!reference_emit(api, &p.e, "x", (reference_output)9, memory, &none, &count, &diags));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("reference");
+    TCase *t = tcase_create("reference");
+    tcase_set_timeout(t, 600);
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, every_code_widens);
+    tcase_add_test(t, every_boundary_narrows);
+    tcase_add_test(t, published_conversions);
+    tcase_add_test(t, matmul_of_every_type);
+    tcase_add_test(t, digit_kept_inside_a_sum);
+    tcase_add_test(t, batches_broadcasts_and_scalars);
+    tcase_add_test(t, elementwise_products);
+    tcase_add_test(t, copies_move_and_cast);
+    tcase_add_test(t, digits_that_overshoot);
+    tcase_add_test(t, missing_terms_add_nothing);
+    tcase_add_test(t, chains_carry_bounds);
+    tcase_add_test(t, errors_multiply_through);
+    tcase_add_test(t, kept_digits_decide_which_terms_exist);
+    tcase_add_test(t, any_bits_stay_within_bounds);
+    tcase_add_test(t, random_einsums);
+    tcase_add_test(t, random_convolutions);
+    tcase_add_test(t, convolution_by_hand);
+    tcase_add_test(t, windows_over_digits);
+    tcase_add_test(t, bounds_are_tight);
+    tcase_add_test(t, bounds_of_long_sums);
+    tcase_add_test(t, integer_sums_wrap);
+    tcase_add_test(t, hostile_einsums_are_refused);
+    tcase_add_test(t, missing_inputs_are_refused);
+    tcase_add_test(t, missing_library_is_a_diagnostic);
+    tcase_add_test(t, files_are_reproducible);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

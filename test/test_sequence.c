@@ -1,0 +1,357 @@
+/* The sequencer derivation against enumeration: walk the loops, and at every live stream position the buffer
+ * must hold the same tensor index; a refusal without padding must be one that no loop nest could serve. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/sequence.h"
+
+enum { AXES = 3 };
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t n)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % n;
+}
+
+static const mapping *pair(mapping_context *c, const mapping *l, const mapping *r)
+{
+    const mapping *m = l;
+    ck_assert_int_eq(mapping_pair(c, l, r, &m), MAPPING_OK);
+    return m;
+}
+
+/* Digits of an axis at random radices, some padded or cut, shuffled with those of other axes. */
+static const mapping *random_layout(mapping_context *c, const axis *const *axes, int padding)
+{
+    const mapping *digits[32];
+    size_t count = 0;
+    for (int k = 0; k < AXES; k++) {
+        const mapping *m = mapping_symbol(c, axes[k]);
+        if (padding && random_below(4) == 0)
+            mapping_pad(c, m, m->size + random_below(8), PAD_TOP, &m);
+        while (m->size > 1 && random_below(3)) {
+            int64_t n = 1 + random_below((uint32_t)m->size);
+            const mapping *outer, *inner;
+            if (mapping_split(c, m, n, &outer, &inner) != MAPPING_OK)
+                continue;
+            if (padding && random_below(5) == 0)
+                mapping_pad(c, inner, inner->size + random_below(5), PAD_TOP, &inner);
+            if (padding && random_below(8) == 0)
+                mapping_resize(c, inner, 1 + random_below((uint32_t)inner->size), &inner);
+            digits[count++] = inner;
+            m = outer;
+        }
+        digits[count++] = m;
+    }
+    const mapping *all = mapping_identity(c);
+    while (count > 0) {
+        size_t i = random_below((uint32_t)count);
+        all = pair(c, all, digits[i]);
+        digits[i] = digits[--count];
+        if (padding && all->size < 300 && random_below(8) == 0)
+            mapping_pad(c, all, all->size + random_below(6), PAD_TOP, &all);
+    }
+    return all;
+}
+
+static int64_t walk_address(const sequence *seq, int64_t step)
+{
+    int64_t address = 0;
+    for (size_t i = seq->count; i-- > 0;) {
+        address += step % seq->parts[i].size * seq->parts[i].stride;
+        step /= seq->parts[i].size;
+    }
+    return address;
+}
+
+/* Are these offsets those of some loop nest? Greedy from the inside: the longest constant-stride prefix must repeat. */
+static bool is_nest(const int64_t *offset, int64_t n, int64_t step)
+{
+    while (n > 1) {
+        int64_t stride = offset[step] - offset[0], run = 2;
+        while (run < n && offset[run * step] - offset[(run - 1) * step] == stride)
+            run++;
+        /* Any divisor of n up to run may be the loop; the longest that divides is enough when it nests. */
+        bool nests = false;
+        for (int64_t size = run; size > 1 && !nests; size--) {
+            if (n % size)
+                continue;
+            nests = true;
+            for (int64_t i = 0; i < n && nests; i++)
+                nests = offset[i * step] == offset[i / size * size * step] + i % size * stride;
+            if (nests) {
+                step *= size;
+                n /= size;
+            }
+        }
+        if (!nests)
+            return false;
+    }
+    return true;
+}
+
+typedef struct tally {
+    int accepted, refused, padded_refusals;
+} tally;
+
+static void one_round(int round, int padding, tally *t)
+{
+    random_state = (uint64_t)round * 911 + (uint64_t)padding;
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    static const char *const names[AXES] = {"A", "B", "C"};
+    const axis *axes[AXES];
+    for (int k = 0; k < AXES; k++)
+        axes[k] = mapping_axis(c, names[k], 1 + random_below(k == 0 ? 24 : 8));
+    const mapping *buffer = random_layout(c, axes, padding), *stream = random_layout(c, axes, padding);
+    if (buffer->size > 4096 || stream->size > 4096) {
+        arena_free(a);
+        return;
+    }
+    int64_t n = 1;
+    for (int k = 0; k < 3; k++) {
+        int64_t d = 1 + random_below(16);
+        n = stream->size % d == 0 ? d : n;
+    }
+    const mapping *time, *packet;
+    ck_assert_int_eq(mapping_split(c, stream, n, &time, &packet), MAPPING_OK);
+    stream = pair(c, time, packet);
+    const char *text = arena_printf(a, "round %d: buffer %s, time %s, packet %s", round, mapping_text(buffer, a),
+                                    mapping_text(time, a), mapping_text(packet, a));
+    sequence seq;
+    bool ok = sequence_derive(c, buffer, time, packet, SEQUENCE_READ, &seq);
+    int64_t *offset = ARENA_ARRAY(a, int64_t, stream->size);
+    bool all_live = true, all_stored = true;
+    for (int64_t s = 0; s < stream->size; s++) {
+        int64_t want[AXES] = {0};
+        offset[s] = -1;
+        if (!mapping_map(stream, s, want)) {
+            all_live = false;
+            continue;
+        }
+        for (int k = 0; k < AXES; k++) /* a broadcast axis: any cell without it will do */
+            if (!mapping_mentions(buffer, axes[k]))
+                want[axes[k]->number] = 0;
+        for (int64_t b = 0; b < buffer->size && offset[s] < 0; b++) {
+            int64_t have[AXES] = {0};
+            if (mapping_map(buffer, b, have) && memcmp(want, have, sizeof want) == 0)
+                offset[s] = b;
+        }
+        all_stored = all_stored && offset[s] >= 0;
+        if (ok) {
+            int64_t have[AXES] = {0}, address = walk_address(&seq, s);
+            ck_assert_msg(mapping_map(buffer, address, have) && memcmp(want, have, sizeof want) == 0,
+                          "%s: step %lld reads %lld", text, (long long)s, (long long)address);
+        }
+    }
+    if (ok) {
+        int64_t steps = 1;
+        size_t before = seq.count;
+        for (size_t i = 0; i < seq.count; i++)
+            steps *= seq.parts[i].size;
+        ck_assert_msg(steps == stream->size, "%s: %lld steps", text, (long long)steps);
+        sequence merged = seq;
+        merged.parts = arena_grow(a, seq.parts, seq.count, seq.count + 1, sizeof *seq.parts);
+        sequence_merge(c, &merged, true);
+        for (int64_t s = 0; s < stream->size; s++)
+            ck_assert_int_eq(walk_address(&merged, s), walk_address(&seq, s));
+        ck_assert(merged.count <= before);
+        t->accepted++;
+    } else {
+        ck_assert_int_ne(seq.failure, SEQUENCE_OK);
+        t->refused++;
+        t->padded_refusals += !all_live || !all_stored;
+        if (all_live && all_stored && mapping_is_full(buffer))
+            ck_assert_msg(!is_nest(offset, stream->size, 1), "%s: refused (%d), but a loop nest does it", text, seq.failure);
+    }
+    arena_free(a);
+}
+
+static int rounds(void)
+{
+    const char *text = getenv("VISA_LONG");
+    return text && *text ? 100000 : 4000;
+}
+
+START_TEST(reads_are_exact)
+{
+    for (int padding = 0; padding < 2; padding++) {
+        tally t = {0};
+        for (int round = 0; round < rounds(); round++)
+            one_round(round, padding, &t);
+        printf("reads, %s padding: %d accepted, %d refused (%d of them not fully stored or live)\n",
+               padding ? "with" : "without", t.accepted, t.refused, t.padded_refusals);
+        ck_assert_int_gt(t.accepted, rounds() / 4);
+    }
+}
+END_TEST
+
+/* Writes: every live buffer cell once, dead positions only on dead cells inside the buffer. */
+START_TEST(writes_cover)
+{
+    int accepted = 0, refused = 0;
+    for (int round = 0; round < rounds(); round++) {
+        random_state = (uint64_t)round * 1299721 + 3;
+        arena *a = arena_new();
+        mapping_context *c = mapping_context_new(a);
+        static const char *const names[AXES] = {"A", "B", "C"};
+        const axis *axes[AXES];
+        for (int k = 0; k < AXES; k++)
+            axes[k] = mapping_axis(c, names[k], 1 + random_below(9));
+        const mapping *buffer = random_layout(c, axes, round % 2), *stream = random_layout(c, axes, round % 3 == 0);
+        sequence seq;
+        if (buffer->size < 4096 && stream->size < 4096 &&
+            sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq)) {
+            accepted++;
+            const char *text = arena_printf(a, "round %d: buffer %s, stream %s", round, mapping_text(buffer, a),
+                                            mapping_text(stream, a));
+            char *hits = ARENA_ARRAY(a, char, buffer->size);
+            for (int64_t s = 0; s < stream->size; s++) {
+                int64_t want[AXES] = {0}, have[AXES] = {0}, address = walk_address(&seq, s);
+                bool live = mapping_map(stream, s, want), cell = mapping_map(buffer, address, have);
+                ck_assert_msg(address >= 0 && address < buffer->size, "%s: step %lld outside", text, (long long)s);
+                ck_assert_msg(live == cell, "%s: step %lld live %d cell %d", text, (long long)s, live, cell);
+                if (live)
+                    ck_assert_msg(memcmp(want, have, sizeof want) == 0 && hits[address]++ == 0, "%s: step %lld", text,
+                                  (long long)s);
+            }
+            for (int64_t b = 0; b < buffer->size; b++) {
+                int64_t have[AXES] = {0};
+                ck_assert_msg(!mapping_map(buffer, b, have) || hits[b], "%s: cell %lld unwritten", text, (long long)b);
+            }
+        } else {
+            refused++;
+        }
+        arena_free(a);
+    }
+    printf("writes: %d accepted, %d refused or too large\n", accepted, refused);
+    ck_assert_int_gt(accepted, rounds() / 10);
+}
+END_TEST
+
+/* ---- sliding windows ---- */
+
+static const mapping *window(mapping_context *c, const mapping *l, int64_t n, const mapping *r, int64_t k)
+{
+    const mapping *m = NULL;
+    ck_assert_int_eq(mapping_window(c, (window_part[]){{l, n}, {r, k}}, 2, &m), MAPPING_OK);
+    return m;
+}
+
+/* Where the buffer [window over A and B, C] (or [C, window]) holds the index. */
+static int64_t window_address(const mapping *w, int64_t window_stride, const axis *c, int64_t c_stride, const int64_t *coords)
+{
+    return window_place(w->factors[0].axis, coords) * window_stride + coords[c->number] * c_stride;
+}
+
+/* Reading a window by its terms, in any order and cut in any way: every live step reads the place of its index. */
+START_TEST(windows_are_read)
+{
+    int accepted = 0, refused = 0;
+    for (int round = 0; round < rounds(); round++) {
+        random_state = (uint64_t)round * 31337 + 5;
+        arena *a = arena_new();
+        mapping_context *c = mapping_context_new(a);
+        static const char *const names[AXES] = {"A", "B", "C"};
+        const axis *axes[AXES];
+        const mapping *m[AXES];
+        for (int k = 0; k < AXES; k++) {
+            axes[k] = mapping_axis(c, names[k], 2 + random_below(7));
+            m[k] = mapping_symbol(c, axes[k]);
+        }
+        const mapping *w = window(c, m[0], 1 + random_below(4), m[1], 1 + random_below(4));
+        bool inner = random_below(2);
+        const mapping *buffer = inner ? pair(c, m[2], w) : pair(c, w, m[2]);
+        const mapping *stream = random_layout(c, axes, round % 2);
+        sequence seq;
+        bool is_window = w->count == 1 && w->factors[0].axis->term_count > 0;
+        if (is_window && stream->size <= 4096 && sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_READ, &seq)) {
+            accepted++;
+            for (int64_t s = 0; s < stream->size; s++) {
+                int64_t coords[8] = {0};
+                if (!mapping_map(stream, s, coords))
+                    continue;
+                int64_t want = window_address(w, inner ? 1 : axes[2]->size, axes[2], inner ? w->size : 1, coords);
+                ck_assert_msg(walk_address(&seq, s) == want, "round %d: buffer %s, stream %s: step %lld reads %lld, not %lld", round,
+                              mapping_text(buffer, a), mapping_text(stream, a), (long long)s, (long long)walk_address(&seq, s),
+                              (long long)want);
+            }
+        } else {
+            refused++;
+            /* Whole digits of every term, without padding, are always loops. */
+            ck_assert_msg(!is_window || round % 2 || stream->size > 4096, "round %d: %s from %s refused (%d)", round,
+                          mapping_text(stream, a), mapping_text(buffer, a), seq.failure);
+        }
+        arena_free(a);
+    }
+    printf("windows: %d accepted, %d refused, pairs or too large\n", accepted, refused);
+    ck_assert_int_gt(accepted, rounds() / 4);
+}
+END_TEST
+
+static sequence_failure failure(mapping_context *c, const mapping *buffer, const mapping *stream, sequence_access access)
+{
+    sequence seq;
+    bool ok = sequence_derive(c, buffer, stream, mapping_identity(c), access, &seq);
+    ck_assert_int_eq(ok, seq.failure == SEQUENCE_OK);
+    return seq.failure;
+}
+
+START_TEST(windows_refuse)
+{
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 8)), *B = mapping_symbol(c, mapping_axis(c, "B", 3));
+    const mapping *C = mapping_symbol(c, mapping_axis(c, "C", 4)), *w = window(c, A, 2, B, 1), *outer, *inner, *cut;
+    ck_assert_int_eq(mapping_split(c, A, 4, &outer, &inner), MAPPING_OK);
+    const mapping *part = window(c, inner, 2, B, 1);
+    /* As it is, for reading and writing, with padding as well. */
+    ck_assert_int_eq(failure(c, pair(c, w, C), pair(c, C, w), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(c, pair(c, w, C), pair(c, C, w), SEQUENCE_WRITE), SEQUENCE_OK);
+    ck_assert_int_eq(failure(c, pair(c, w, C), pair(c, C, w), SEQUENCE_COPY), SEQUENCE_OK);
+    /* Through it: reading only. */
+    ck_assert_int_eq(failure(c, w, pair(c, A, B), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(c, w, pair(c, A, B), SEQUENCE_WRITE), SEQUENCE_WINDOW_WRITE);
+    ck_assert_int_eq(failure(c, w, A, SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
+    ck_assert_int_eq(failure(c, w, pair(c, w, B), SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
+    ck_assert_int_eq(failure(c, w, pair(c, pair(c, w, A), B), SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
+    ck_assert_int_eq(failure(c, pair(c, w, A), pair(c, A, B), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
+    ck_assert_int_eq(failure(c, pair(c, A, w), pair(c, A, B), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
+    ck_assert_int_eq(failure(c, pair(c, w, window(c, A, 1, C, 1)), pair(c, A, pair(c, B, C)), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
+    ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_READ), SEQUENCE_WINDOW_MISSING);
+    ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_WRITE), SEQUENCE_WINDOW_MISSING);
+    ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_COPY), SEQUENCE_WINDOW_MISSING);
+    ck_assert_int_eq(failure(c, C, pair(c, w, C), SEQUENCE_READ), SEQUENCE_OK); /* a broadcast */
+    /* The window over one digit of an axis beside the other digit. */
+    ck_assert_int_eq(failure(c, pair(c, outer, part), pair(c, A, B), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(c, part, pair(c, A, B), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    /* A cut window has no terms. */
+    ck_assert_int_eq(mapping_resize(c, w, 8, &cut), MAPPING_OK);
+    ck_assert_int_eq(failure(c, cut, cut, SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_ne(failure(c, pair(c, cut, C), pair(c, w, C), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(c, pair(c, cut, C), pair(c, pair(c, A, B), C), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(c, cut, B, SEQUENCE_WRITE), SEQUENCE_INSUFFICIENT);
+    arena_free(a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sequencer");
+    TCase *t = tcase_create("oracle");
+    tcase_set_timeout(t, 1200);
+    tcase_add_test(t, reads_are_exact);
+    tcase_add_test(t, writes_cover);
+    tcase_add_test(t, windows_are_read);
+    tcase_add_test(t, windows_refuse);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

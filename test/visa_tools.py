@@ -1,0 +1,57 @@
+"""Where the programs are and how the test scripts run them."""
+import os
+import subprocess
+import sys
+
+SOURCE = os.environ.get("VISA_SOURCE") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SKIPPED = 77
+
+# What a sanitizer or a crash leaves behind.
+DAMAGE = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "Assertion `", "internal error")
+
+
+def bin_dir():
+    path = os.environ.get("VISA_BIN") or os.path.join(SOURCE, "build", "dev", "bin")
+    path = os.path.abspath(path)
+    if not os.path.exists(os.path.join(path, "visac")):
+        sys.exit(f"{path} has no visac: set VISA_BIN to the directory with the programs")
+    return path
+
+
+def environment(path=None):
+    env = dict(os.environ)
+    env["PATH"] = (path or bin_dir()) + os.pathsep + env.get("PATH", "")
+    env["LC_ALL"] = "C"
+    # A tensor too large to allocate is an error that the programs report; a sanitizer must not end them for it.
+    env["ASAN_OPTIONS"] = "allocator_may_return_null=1:" + env.get("ASAN_OPTIONS", "")
+    return env
+
+
+class Result:
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def crashed(self):
+        text = self.out + self.err
+        return self.status < 0 or self.status > 3 or any(word.encode() in text for word in DAMAGE)
+
+    def text(self):
+        return (self.out + self.err).decode("utf-8", "replace")
+
+
+def run(arguments, stdin=None, cwd=None, timeout=60):
+    """Runs one of the programs without a shell. Status 124 stands for a time limit that was reached."""
+    command = [os.path.join(bin_dir(), arguments[0])] + [str(a) for a in arguments[1:]]
+    try:
+        done = subprocess.run(command, input=stdin if stdin is not None else b"", stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, cwd=cwd, timeout=timeout, env=environment(), check=False)
+    except subprocess.TimeoutExpired as late:
+        return Result(124, late.stdout or b"", late.stderr or b"")
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def shared(*parts):
+    """A file of the reference material beside the repository, or None."""
+    path = os.path.join(SOURCE, "..", "shared", *parts)
+    return path if os.path.exists(path) else None
