@@ -246,6 +246,25 @@ static void push_trf_store(emission *m, const op *o, context c)
     push(m, k);
 }
 
+/* Loops, innermost first: tiling, shift, pop ("Stream Adapter", Advanced Operations). */
+static void push_shift(emission *m, const op *o, context c)
+{
+    enum { NONE = 8 };
+    const align_config *a = o->align;
+    command k = new_command(m, OP_SHIFT, o, c);
+    command_set(&k, SHIFT_TRANSPOSE_ROWS, a->transpose_rows);
+    command_set(&k, SHIFT_INITIAL_DIM, NONE);
+    command_set(&k, SHIFT_DIM, a->shift ? 1 : NONE);
+    command_set(&k, SHIFT_STRIDE, a->shift ? a->shift->shift_stride : 0);
+    command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->tiling->size);
+    if (a->shift)
+        command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->shift->shifts);
+    command_set(&k, SHIFT_POP_DIM, k.entry_count);
+    command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->packets);
+    command_set_entry(&k, 0, SHIFT_INITIAL, a->shift ? a->shift->initial_shift : 0);
+    push(m, k);
+}
+
 static void push_align(emission *m, const op *o, context c)
 {
     const align_config *a = o->align;
@@ -253,9 +272,11 @@ static void push_align(emission *m, const op *o, context c)
     command_set(&k, ALIGN_COLLECT_FLITS, a->collect_flits);
     command_set(&k, ALIGN_ROWS, a->rows);
     command_set(&k, ALIGN_DTYPE, o->out.dtype);
-    command_set(&k, ALIGN_TILING, a->tiling->size);
+    command_set(&k, ALIGN_TILING, a->tiling->size * (a->shift ? a->shift->shifts : 1));
     command_set(&k, ALIGN_PACKETS, a->packets);
     push(m, k);
+    if (a->shift || a->transpose_rows > 1)
+        push_shift(m, o, c);
     k = new_command(m, OP_TRF_READ, o, c);
     command_set(&k, TRF_READ_ADDRESS, o->weights->out.trf_address);
     command_set(&k, TRF_READ_ROWS, a->rows);

@@ -67,6 +67,20 @@ static void text_sequencer(const op *o, strbuf *out)
     text_entries(s, false, out);
 }
 
+/* What stands between the flits and the packet: the loops are numbered as in the command, innermost first. */
+static void text_shift(const align_config *a, strbuf *out)
+{
+    if (a->transpose_rows > 1)
+        strbuf_printf(out, "    Stream Adapter: each flit is transposed from %lld rows\n", (long long)a->transpose_rows);
+    if (!a->shift)
+        return;
+    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld elements, %lld packets of each pop: ", (long long)a->shift->initial_shift,
+                  (long long)a->shift->shift_stride, (long long)a->shift->shifts);
+    mapping_print(a->shift->shifted, out);
+    strbuf_printf(out, "; limits [%lld, %lld, %lld] innermost first, shift_dim 1, pop_dim 2\n", (long long)a->tiling->size, (long long)a->shift->shifts,
+                  (long long)a->packets);
+}
+
 static void text_align(const align_config *a, strbuf *out)
 {
     strbuf_printf(out, "    Stream Adapter: collect_flits = %lld, Rows = %lld, ", (long long)a->collect_flits, (long long)a->rows);
@@ -81,6 +95,7 @@ static void text_align(const align_config *a, strbuf *out)
         }
         strbuf_puts(out, "\n");
     }
+    text_shift(a, out);
     strbuf_printf(out, "    TRF Sequencer: reg_read_size = %lld bytes, broadcast x%lld; strides in bytes, innermost first\n", (long long)a->reg_read_size,
                   (long long)a->broadcast);
     text_entries(&a->trf_sequencer, true, out);
@@ -204,6 +219,12 @@ static json_t *json_align(const emit_context *e, const align_config *a)
     json_object_set_new(j, "collect_flits", json_integer(a->collect_flits));
     json_object_set_new(j, "rows", json_integer(a->rows));
     json_object_set_new(j, "tiling", json_tiling(e, a->tiling));
+    json_object_set_new(j, "packets", json_integer(a->packets));
+    json_object_set_new(j, "transpose_rows", json_integer(a->transpose_rows));
+    if (a->shift)
+        json_object_set_new(j, "shift", json_pack("{s:I, s:I, s:I, s:s}", "initial_shift", (json_int_t)a->shift->initial_shift, "shift_stride",
+                                                  (json_int_t)a->shift->shift_stride, "shifts", (json_int_t)a->shift->shifts, "term",
+                                                  mapping_text(a->shift->shifted, e->arena)));
     json_object_set_new(j, "reg_read_size", json_integer(a->reg_read_size));
     json_object_set_new(j, "broadcast", json_integer(a->broadcast));
     json_object_set_new(j, "trf_sequencer", json_sequencer(e, &a->trf_sequencer));

@@ -100,10 +100,19 @@ typedef struct to_trf_config {
     bool short_command;
 } to_trf_config;
 
+/* Shift-and-reuse: a packet is 64 bytes of the collected ones, from another offset for each of `shifts` steps. */
+typedef struct shift_config {
+    int64_t initial_shift, shift_stride; /* elements */
+    int64_t shifts;
+    const mapping *shifted; /* part of OutTime that slides over the collected flits */
+} shift_config;
+
 typedef struct align_config {
     int64_t collect_flits, rows;
+    int64_t transpose_rows; /* each flit is turned from [rows][columns] to [columns][rows]; 1: it is not */
+    shift_config *shift;    /* NULL: the packet is used as it was collected */
     const mapping *tiling; /* innermost part of OutTime that repeats the packet; `1`: none */
-    int64_t packets;       /* collected packets; packets x tiling size = computation steps */
+    int64_t packets;       /* collected packets; packets x shifts x tiling size = computation steps */
     int64_t reg_read_size; /* bytes */
     int64_t broadcast;     /* repetitions that fill mac_width */
     sequencer_config trf_sequencer;

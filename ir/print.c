@@ -51,6 +51,11 @@ static void print_configuration(const op *o, strbuf *out)
     if (o->align) {
         strbuf_printf(out, "\n        stream_adapter collect_flits %lld, rows %lld, tiling ", (long long)o->align->collect_flits, (long long)o->align->rows);
         mapping_print(o->align->tiling, out);
+        if (o->align->transpose_rows > 1)
+            strbuf_printf(out, ", transpose_rows %lld", (long long)o->align->transpose_rows);
+        if (o->align->shift)
+            strbuf_printf(out, ", initial_shift %lld, shift_stride %lld, shifts %lld", (long long)o->align->shift->initial_shift,
+                          (long long)o->align->shift->shift_stride, (long long)o->align->shift->shifts);
         if (o->align->reg_read_size) {
             strbuf_printf(out, "\n        trf_sequencer reg_read_size %lld", (long long)o->align->reg_read_size);
             print_entries(&o->align->trf_sequencer, out);

@@ -1,7 +1,10 @@
 /* Rule ("Stream Adapter", Conceptual Operation): the inner 32 bytes of OutPacket are the stream's Packet; what lies outside them
  * is either padding (collect_flits = 1) or the innermost part of Time, of size 2 (collect_flits = 2). What is left of Time is the
- * outer part of OutTime; the inner rest of OutTime, the tiling axes, repeats each packet and must come from the TRF. */
+ * outer part of OutTime; the inner rest of OutTime, the tiling axes, repeats each packet and must come from the TRF. Where the
+ * inner flit is not Packet, or the stream holds a sliding window, passes/shift.c says how the flits are turned and shifted. */
 #include "passes/stream_adapter.h"
+
+#include "passes/shift.h"
 
 /* Does any digit of `a` count through a digit of `b`? */
 static const axis *shared_digit(const mapping *a, const mapping *b)
@@ -104,6 +107,67 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     return true;
 }
 
+/* ---- the three ways to a packet ---- */
+
+static bool collect_plain(pass_context *p, kernel *k, op *o, align_config *a)
+{
+    const mapping *packed, *time = collected_time(p, k, o, &packed), *out = o->out.part[TIME];
+    if (!time)
+        return false;
+    int64_t tiling = out->size % time->size ? 0 : out->size / time->size;
+    if (tiling == 0 || !mapping_equal(p->mappings, pass_outer(p, out, tiling), time)) {
+        refuse_time(p, k, o, time);
+        return false;
+    }
+    a->collect_flits = packed->size;
+    a->tiling = pass_inner(p, out, tiling);
+    a->packets = time->size;
+    return true;
+}
+
+/* Is the packet another one than Packet as it came, and can it be made of the flits? */
+static bool needs_shift(pass_context *p, const op *o)
+{
+    shift_plan plan;
+    int64_t half = elements_of(o->out.dtype, p->target->flit_bytes);
+    bool as_it_came = mapping_equal(p->mappings, pass_inner(p, o->out.part[PACKET], half), o->input->out.part[PACKET]);
+    return shift_is_asked(o) || (!as_it_came && shift_derive(p, o, &plan));
+}
+
+static bool collect_shifted(pass_context *p, kernel *k, op *o, align_config *a)
+{
+    shift_plan plan;
+    if (!shift_derive(p, o, &plan)) {
+        shift_refuse(p, k, o, &plan);
+        return false;
+    }
+    a->collect_flits = plan.collect_flits;
+    a->transpose_rows = plan.transpose_rows;
+    a->tiling = pass_inner(p, o->out.part[TIME], plan.tiling);
+    a->packets = plan.rest->size;
+    if (plan.shift.shifts > 1 || plan.shift.initial_shift != 0) {
+        a->shift = ARENA_NEW(p->arena, shift_config);
+        *a->shift = plan.shift;
+    }
+    return true;
+}
+
+/* A tiling axis repeats the packet for different weights. */
+static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles)
+{
+    const mapping *element = o->weights->out.part[ELEMENT];
+    sequence seq;
+    bool stored = sequence_derive(p->mappings, element, tiles, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
+    for (size_t i = 0; i < seq.count && stored; i++)
+        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1;
+    if (stored)
+        return true;
+    diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling %s of OutTime is not in the TRF tensor's Element %s", pass_text(p, tiles),
+                          pass_text(p, element));
+    diag_help(p->diags, d, "a tiling axis repeats the packet for different weights: store it in the TRF");
+    return false;
+}
+
 static void align_one(pass_context *p, kernel *k, op *o)
 {
     tensor *out = &o->out;
@@ -130,29 +194,12 @@ static void align_one(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "leave %lld elements in OutPacket and the rest in OutTime", (long long)full);
         return;
     }
-    const mapping *packed, *time = collected_time(p, k, o, &packed);
-    if (!time)
-        return;
-    int64_t tiling = out->part[TIME]->size % time->size ? 0 : out->part[TIME]->size / time->size;
-    if (tiling == 0 || !mapping_equal(p->mappings, pass_outer(p, out->part[TIME], tiling), time)) {
-        refuse_time(p, k, o, time);
-        return;
-    }
-    const mapping *tiles = pass_inner(p, out->part[TIME], tiling);
-    sequence seq;
-    bool stored = sequence_derive(p->mappings, trf->part[ELEMENT], tiles, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
-    for (size_t i = 0; stored && i < seq.count; i++)
-        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1;
-    if (!stored) {
-        diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling %s of OutTime is not in the TRF tensor's Element %s",
-                              pass_text(p, tiles), pass_text(p, trf->part[ELEMENT]));
-        diag_help(p->diags, d, "a tiling axis repeats the packet for different weights: store it in the TRF");
-        return;
-    }
-    if (!check_operands(p, k, o))
+    align_config a = {.rows = rows, .transpose_rows = 1};
+    if (!(needs_shift(p, o) ? collect_shifted(p, k, o, &a) : collect_plain(p, k, o, &a)) || !check_tiling(p, k, o, a.tiling) ||
+        !check_operands(p, k, o))
         return;
     o->align = ARENA_NEW(p->arena, align_config);
-    *o->align = (align_config){.collect_flits = packed->size, .rows = rows, .tiling = tiles, .packets = time->size};
+    *o->align = a;
 }
 
 void pass_stream_adapter(pass_context *p, kernel *k)

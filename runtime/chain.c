@@ -9,7 +9,7 @@ static bool is_end(command_op op)
 
 static bool is_stage(command_op op)
 {
-    return op == OP_COLLECT || op == OP_ALIGN || op == OP_TRF_READ || op == OP_CONTRACT || op == OP_MASK ||
+    return op == OP_COLLECT || op == OP_ALIGN || op == OP_SHIFT || op == OP_TRF_READ || op == OP_CONTRACT || op == OP_MASK ||
            op == OP_ACCUMULATE || op == OP_CAST;
 }
 
@@ -59,7 +59,7 @@ static bool unexpected(chain_reader *r, const char *after)
 
 static bool plan_contraction(chain *c, chain_reader *r)
 {
-    contraction_commands k = {.align = take(r, OP_ALIGN), .trf_read = take(r, OP_TRF_READ)};
+    contraction_commands k = {.align = take(r, OP_ALIGN), .shift = take(r, OP_SHIFT), .trf_read = take(r, OP_TRF_READ)};
     if (!k.trf_read)
         return unexpected(r, "align, which trf_read completes");
     k.contract = take(r, OP_CONTRACT);

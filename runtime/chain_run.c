@@ -175,13 +175,15 @@ static bool run_packets(slice_run *r)
     return true;
 }
 
-/* All steps of the packet that is loaded. */
-static bool run_packet_steps(slice_run *r, const unsigned char *packet)
+/* Steps of one packet. */
+static bool run_packet_steps(slice_run *r, const unsigned char *packet, int64_t steps)
 {
     const chain *c = r->chain;
     const contraction *k = &c->contraction;
     uint64_t present;
-    for (int64_t i = 0; i < k->tiling; i++) {
+    if (k->commands.contract)
+        contraction_load(k, &r->contraction, packet);
+    for (int64_t i = 0; i < steps; i++) {
         if (c->form == CHAIN_PAIR) {
             push_pair(r, packet);
             continue;
@@ -196,6 +198,22 @@ static bool run_packet_steps(slice_run *r, const unsigned char *packet)
     return true;
 }
 
+/* All steps of the flits of one pop. */
+static bool run_pop(slice_run *r, const unsigned char *flits, int64_t pop)
+{
+    const contraction *k = &r->chain->contraction;
+    unsigned char collected[SHIFT_MAX_BYTES], packet[SHIFT_MAX_BYTES];
+    if (!k->shift.command)
+        return run_packet_steps(r, flits, k->tiling);
+    shift_pop(&k->shift, flits, collected);
+    for (int64_t i = 0; i < k->shift.windows; i++) {
+        shift_window(&k->shift, collected, pop, i, packet);
+        if (!run_packet_steps(r, packet, k->shift.repeat))
+            return false;
+    }
+    return true;
+}
+
 static bool run_contraction(slice_run *r)
 {
     const chain *c = r->chain;
@@ -204,12 +222,9 @@ static bool run_contraction(slice_run *r)
     for (int64_t left = k->packets, n; left > 0; left -= n) {
         n = least(left, BLOCK_FLITS / k->collect_flits);
         collect_read(&c->collect, &r->collect, &c->source, &r->source, r->in, n * k->collect_flits);
-        for (int64_t i = 0; i < n; i++) {
-            if (k->commands.contract)
-                contraction_load(k, &r->contraction, r->in + i * packet_bytes);
-            if (!run_packet_steps(r, r->in + i * packet_bytes))
+        for (int64_t i = 0; i < n; i++)
+            if (!run_pop(r, r->in + i * packet_bytes, k->packets - left + i))
                 return false;
-        }
     }
     if (r->beat_count > 0)
         push_flits(r, r->beats, r->beat_count);

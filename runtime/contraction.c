@@ -24,7 +24,10 @@ static bool align_plan(contraction *k, const target *t, const stream_shape *flit
                          (long long)k->packets, (long long)k->collect_flits, (long long)flits->packets);
     if (__builtin_mul_overflow(k->packets, k->tiling, &k->steps))
         return fault_set(f, E_RUN_CHAIN, c, "the number of computation steps overflows");
-    return true;
+    if (!k->commands.shift)
+        return true;
+    k->data_bytes = k->packet_bytes;
+    return shift_plan(&k->shift, t, k->commands.shift, k->operand, k->collect_flits, k->tiling, k->packets, f);
 }
 
 static bool weights_legal(contraction *k, const target *t, fault *f)

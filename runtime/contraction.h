@@ -6,13 +6,14 @@
 #define VISA_RUNTIME_CONTRACTION_H
 
 #include "runtime/mask.h"
+#include "runtime/shift.h"
 #include "runtime/stream.h"
 #include "runtime/tree.h"
 #include "runtime/weights.h"
 
 /* The commands of one contraction; contract NULL: the aligned pair leaves as it is. */
 typedef struct contraction_commands {
-    const command *align, *trf_read, *contract, *masks;
+    const command *align, *shift, *trf_read, *contract, *masks; /* shift may be NULL */
     size_t mask_count;
 } contraction_commands;
 
@@ -23,6 +24,7 @@ typedef struct contraction {
     int64_t packet_bytes; /* mac_width */
     int64_t data_bytes;   /* of one packet that come from flits; the others are zero */
     dtype operand;
+    shift shift;
     weights weights;
     bool is_float;
     tree_shape tree;

@@ -70,6 +70,8 @@ static bool contraction_cycles(const chain *c, duration *out, fault *f)
     duration_bound in, leaves = BOUND_OUTPUT;
     int64_t each = arrival(c, k->collect_flits, &in);
     out->fill = t->adapter_fill_cycles + (k->commands.contract ? k->tree.depth * t->tree_level_cycles : 0);
+    if (k->shift.command)
+        out->fill += (k->shift.rows > 1 ? t->adapter_transpose_cycles : 0) + (k->shift.stride > 0 ? t->adapter_shift_cycles : 0);
     out->items = k->packets;
     out->item_cycles = each > k->tiling ? each : k->tiling;
     if (k->tiling >= each)

@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const dtype_row dtype_rows[] = {
-#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth)                                         \
-    {name, bits, reg_type, slots, kind, acc, depth},
+#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth, transpose)                              \
+    {name, bits, reg_type, slots, kind, acc, depth, transpose},
 #include "target/dtype.def"
 #undef DTYPE
 };

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef enum dtype {
-#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth) symbol,
+#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth, transpose) symbol,
 #include "target/dtype.def"
 #undef DTYPE
     DTYPE_COUNT
@@ -26,6 +26,7 @@ typedef struct dtype_row {
     dtype_kind kind;
     dtype accumulates_in;
     unsigned max_tree_depth;
+    unsigned transpose_rows; /* sum of the row counts in which a flit can be transposed */
 } dtype_row;
 
 const dtype_row *dtype_row_of(dtype t);

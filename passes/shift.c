@@ -1,0 +1,204 @@
+/* Rule ("Stream Adapter", Advanced Operations). The innermost 1, 2 or 3 flits of Time are collected, each perhaps transposed, and
+ * lane i of a packet is their element i + offset. So what is left of Time is the outer part of OutTime; the digits of OutPacket are
+ * as far apart in the collected elements as in the lanes; one loop of OutTime's inner rest may shift (its stride in the collected
+ * elements is shift_stride), and loops inside it that read nothing from the flits repeat the packet. All of it is the sequencer's
+ * derivation with the collected elements as the buffer: a sliding window there offers the digits of its terms. */
+#include "passes/shift.h"
+
+enum { MOST_ROWS = 4 }; /* of a transposed flit; which there are is a row of target/dtype.def */
+
+static bool mentions(const tensor *t, const axis *a)
+{
+    return mapping_mentions(t->part[TIME], a) || mapping_mentions(t->part[PACKET], a);
+}
+
+bool shift_is_asked(const op *o)
+{
+    const mapping *parts[] = {o->input->out.part[TIME], o->input->out.part[PACKET]};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < parts[k]->count; i++) {
+            const axis *a = parts[k]->factors[i].axis;
+            if (a && a->term_count > 0 && !mentions(&o->out, a))
+                return true;
+        }
+    return false;
+}
+
+static bool fail(shift_plan *plan, shift_failure failure, const mapping *term)
+{
+    plan->failure = failure;
+    plan->term = term;
+    return false;
+}
+
+/* [rows][columns] to [columns][rows]; NULL when the flit does not cut there. */
+static const mapping *transposed(pass_context *p, const mapping *flit, int64_t rows)
+{
+    if (rows == 1)
+        return flit;
+    const mapping *outer = pass_outer(p, flit, flit->size / rows), *inner = pass_inner(p, flit, flit->size / rows);
+    bool cut = outer && inner && mapping_equal(p->mappings, pass_pair(p, outer, inner), flit);
+    return cut ? pass_pair(p, inner, outer) : NULL;
+}
+
+/* Does the computation ask for every digit of the collected elements? A window that it opens is checked by the derivation. */
+static bool all_used(pass_context *p, const op *o, shift_plan *plan, const mapping *computation)
+{
+    for (size_t i = 0; i < plan->collected->count; i++) {
+        const factor *f = &plan->collected->factors[i];
+        sequence seq;
+        if (f->live == 1 || (f->axis && f->axis->term_count > 0 && !mentions(&o->out, f->axis)))
+            continue;
+        const mapping *term = mapping_of_factor(p->mappings, f);
+        if (!sequence_derive(p->mappings, computation, term, mapping_identity(p->mappings), SEQUENCE_COPY, &seq))
+            return fail(plan, SHIFT_UNUSED, term);
+        for (size_t k = 0; k < seq.count; k++)
+            if (seq.parts[k].live > 1 && seq.parts[k].stride == 0)
+                return fail(plan, SHIFT_UNUSED, term);
+    }
+    return true;
+}
+
+static bool lanes_fit(shift_plan *plan, const sequence *seq)
+{
+    for (size_t i = 0; i < seq->count; i++) {
+        const sequence_part *part = &seq->parts[i];
+        if (part->segment == 1 && part->live > 1 && part->stride != part->position) {
+            plan->stride = part->stride;
+            plan->wanted = part->position;
+            return fail(plan, SHIFT_LANE, part->term);
+        }
+    }
+    return true;
+}
+
+/* The loops of OutTime inside the pops, from the innermost one on: those that repeat, then those that shift as one. */
+static bool loops_fit(shift_plan *plan, const sequence *seq)
+{
+    size_t i = seq->count;
+    while (i > 0 && seq->parts[i - 1].segment == 1)
+        i--;
+    plan->tiling = plan->shift.shifts = 1;
+    for (; i > 0 && seq->parts[i - 1].stride == 0; i--)
+        plan->tiling *= seq->parts[i - 1].size;
+    if (i > 0)
+        plan->shift.shift_stride = seq->parts[i - 1].stride;
+    for (; i > 0 && seq->parts[i - 1].stride == plan->shift.shifts * plan->shift.shift_stride; i--)
+        plan->shift.shifts *= seq->parts[i - 1].size;
+    if (i == 0)
+        return true;
+    plan->stride = seq->parts[i - 1].stride;
+    return fail(plan, plan->stride ? SHIFT_LOOPS : SHIFT_TILING, seq->parts[i - 1].term);
+}
+
+/* With these flits, turned or not. */
+static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, shift_plan *plan)
+{
+    const mapping *time = o->input->out.part[TIME], *out_time = o->out.part[TIME], *packet = o->out.part[PACKET];
+    const mapping *flit = transposed(p, o->input->out.part[PACKET], rows);
+    const mapping *inner = time->size % flits == 0 ? pass_inner(p, time, flits) : NULL;
+    *plan = (shift_plan){.collect_flits = flits, .transpose_rows = rows};
+    if (!flit || !inner)
+        return fail(plan, SHIFT_FLITS, NULL);
+    plan->collected = pass_pair(p, inner, flit);
+    plan->rest = pass_outer(p, time, flits);
+    if (!mapping_equal(p->mappings, pass_pair(p, plan->rest, inner), time))
+        return fail(plan, SHIFT_FLITS, NULL);
+    int64_t each = out_time->size % plan->rest->size ? 0 : out_time->size / plan->rest->size;
+    if (each == 0 || !mapping_equal(p->mappings, pass_outer(p, out_time, each), plan->rest))
+        return fail(plan, SHIFT_TIME, NULL);
+    const mapping *steps = pass_inner(p, out_time, each), *beside = pass_pair(p, pass_beside(p, &o->input->out), plan->rest);
+    sequence_space buffer = {plan->collected, 1}, stream[] = {{steps, 0}, {packet, 0}};
+    if (!beside || !sequence_derive_spaces(p->mappings, &buffer, 1, beside, stream, 2, SEQUENCE_READ, &plan->seq))
+        return fail(plan, SHIFT_DIGIT, plan->seq.term);
+    const mapping *computation = pass_pair(p, steps, packet);
+    if (!computation || !all_used(p, o, plan, computation) || !lanes_fit(plan, &plan->seq) || !loops_fit(plan, &plan->seq))
+        return false;
+    plan->shift.shifted = pass_outer(p, steps, plan->tiling);
+    if (plan->shift.shift_stride >= elements_of(o->out.dtype, p->target->shift_stride_bytes))
+        return fail(plan, SHIFT_STRIDE, plan->shift.shifted);
+    plan->failure = SHIFT_FITS;
+    return true;
+}
+
+bool shift_derive(pass_context *p, const op *o, shift_plan *plan)
+{
+    int64_t most = p->target->flit_buffer_bytes / p->target->flit_bytes;
+    unsigned shapes = dtype_row_of(o->out.dtype)->transpose_rows | 1;
+    *plan = (shift_plan){.failure = SHIFT_FLITS};
+    for (int64_t rows = 1; rows <= MOST_ROWS; rows *= 2)
+        for (int64_t flits = 1; flits <= most && shapes & rows; flits++) {
+            shift_plan next;
+            if (attempt(p, o, flits, rows, &next)) {
+                *plan = next;
+                return true;
+            }
+            if (next.failure > plan->failure)
+                *plan = next;
+        }
+    return false;
+}
+
+/* ---- why not ---- */
+
+static const char *flits_text(pass_context *p, const shift_plan *plan)
+{
+    const char *turned = plan->transpose_rows > 1 ? arena_printf(p->arena, ", transposed from %lld rows", (long long)plan->transpose_rows) : "";
+    return arena_printf(p->arena, "%lld flit%s %s%s", (long long)plan->collect_flits, plan->collect_flits == 1 ? "" : "s",
+                        pass_text(p, plan->collected), turned);
+}
+
+static void refuse_flits(pass_context *p, kernel *k, op *o)
+{
+    const tensor *in = &o->input->out;
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_FLITS,
+                          "OutTime %s and OutPacket %s read no 1, 2 or 3 flits of Time %s, Packet %s", pass_text(p, o->out.part[TIME]),
+                          pass_text(p, o->out.part[PACKET]), pass_text(p, in->part[TIME]), pass_text(p, in->part[PACKET]));
+    diag_help(p->diags, d, "let the window be the innermost part of Time and Packet, in at most %lld bytes, and the rest of Time the outer part of OutTime",
+              (long long)p->target->flit_buffer_bytes);
+}
+
+static void refuse_range(pass_context *p, kernel *k, op *o, const shift_plan *plan)
+{
+    long long most = elements_of(o->out.dtype, p->target->shift_stride_bytes) - 1;
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_STRIDE, "`%s` shifts the packet by %lld elements of %s a step; shift_stride is at most %lld",
+                          mapping_text(plan->term, p->arena), (long long)plan->shift.shift_stride, dtype_row_of(o->out.dtype)->name, most);
+    diag_help(p->diags, d, "keep the inner digits of the window's axis, up to %lld elements apart, innermost in the flits", most);
+}
+
+void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
+{
+    const char *flits = plan->collected ? flits_text(p, plan) : "", *term = plan->term ? mapping_text(plan->term, p->arena) : "";
+    diag *d;
+    switch (plan->failure) {
+    case SHIFT_DIGIT:
+        d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "OutTime and OutPacket cannot read %s: %s", flits, sequence_reason(p, &plan->seq));
+        diag_help(p->diags, d, "name every term of the window in OutTime or OutPacket, and what is left of Time, %s, outside them", pass_text(p, plan->rest));
+        break;
+    case SHIFT_UNUSED:
+        d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "%s hold `%s`, which neither OutTime nor OutPacket asks for", flits, term);
+        diag_help(p->diags, d, "name it in OutPacket, or stream it outside the window");
+        break;
+    case SHIFT_LANE:
+        d = pass_refuse(p, k, o, PACKET, E_SHIFT_LANE,
+                        plan->stride ? "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements in %s"
+                                     : "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements, nowhere, in %s",
+                        term, (long long)plan->wanted, pass_text(p, o->out.part[PACKET]), (long long)plan->stride, flits);
+        diag_help(p->diags, d, "pad OutPacket inside `%s` so that its neighbours are as far apart as in the flits", term);
+        break;
+    case SHIFT_LOOPS:
+        d = pass_refuse(p, k, o, TIME, E_SHIFT_LOOPS, "`%s` would shift the packet by %lld elements of %s, beside the loops inside it, which shift it by %lld",
+                        term, (long long)plan->stride, flits, (long long)plan->shift.shift_stride);
+        diag_help(p->diags, d, "keep one of the two axes in OutPacket, or fetch `%s` in Time", term);
+        break;
+    case SHIFT_TILING:
+        d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING, "tiling axes must be innermost in OutTime: `%s` stands outside what shifts", term);
+        diag_help(p->diags, d, "from the outside in: what is left of Time, what shifts, what repeats");
+        break;
+    case SHIFT_STRIDE:
+        refuse_range(p, k, o, plan);
+        break;
+    default:
+        refuse_flits(p, k, o);
+    }
+}
