@@ -49,7 +49,7 @@ const char *command_loop_steps(const command *c, unsigned depth, arena *a)
             strbuf_printf(&s, "%s%s += i%u*%" PRId64 " %s", comma, stepped, depth, entry[i], column->unit);
         else if (strcmp(column->unit, "flag") == 0 && entry[i])
             strbuf_printf(&s, "%s%s", comma, column->name);
-        else if (strcmp(column->unit, "flag") != 0)
+        else if (strcmp(column->unit, "flag") != 0 && c->op != OP_SHIFT) /* an initial shift belongs to an index of one loop */
             strbuf_printf(&s, "%s%s = %s", comma, column->name, command_value_text(column, entry[i], a));
     }
     return s.text;

@@ -12,16 +12,20 @@ static bool mentions(const tensor *t, const axis *a)
     return mapping_mentions(t->part[TIME], a) || mapping_mentions(t->part[PACKET], a);
 }
 
+/* Does the part of the stream hold a window that the computation names by its terms? */
+static bool has_open_window(const op *o, const mapping *part)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        const axis *a = part->factors[i].axis;
+        if (a && a->term_count > 0 && !mentions(&o->out, a))
+            return true;
+    }
+    return false;
+}
+
 bool shift_is_asked(const op *o)
 {
-    const mapping *parts[] = {o->input->out.part[TIME], o->input->out.part[PACKET]};
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < parts[k]->count; i++) {
-            const axis *a = parts[k]->factors[i].axis;
-            if (a && a->term_count > 0 && !mentions(&o->out, a))
-                return true;
-        }
-    return false;
+    return has_open_window(o, o->input->out.part[TIME]) || has_open_window(o, o->input->out.part[PACKET]);
 }
 
 static bool fail(shift_plan *plan, shift_failure failure, const mapping *term)
@@ -102,7 +106,7 @@ static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, s
         return fail(plan, SHIFT_FLITS, NULL);
     plan->collected = pass_pair(p, inner, flit);
     plan->rest = pass_outer(p, time, flits);
-    if (!mapping_equal(p->mappings, pass_pair(p, plan->rest, inner), time))
+    if (has_open_window(o, plan->rest) || !mapping_equal(p->mappings, pass_pair(p, plan->rest, inner), time))
         return fail(plan, SHIFT_FLITS, NULL);
     int64_t each = out_time->size % plan->rest->size ? 0 : out_time->size / plan->rest->size;
     if (each == 0 || !mapping_equal(p->mappings, pass_outer(p, out_time, each), plan->rest))
@@ -144,8 +148,7 @@ bool shift_derive(pass_context *p, const op *o, shift_plan *plan)
 static const char *flits_text(pass_context *p, const shift_plan *plan)
 {
     const char *turned = plan->transpose_rows > 1 ? arena_printf(p->arena, ", transposed from %lld rows", (long long)plan->transpose_rows) : "";
-    return arena_printf(p->arena, "%lld flit%s %s%s", (long long)plan->collect_flits, plan->collect_flits == 1 ? "" : "s",
-                        pass_text(p, plan->collected), turned);
+    return arena_printf(p->arena, "the flit%s %s%s", plan->collect_flits == 1 ? "" : "s", pass_text(p, plan->collected), turned);
 }
 
 static void refuse_flits(pass_context *p, kernel *k, op *o)
@@ -171,20 +174,28 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
     const char *flits = plan->collected ? flits_text(p, plan) : "", *term = plan->term ? mapping_text(plan->term, p->arena) : "";
     diag *d;
     switch (plan->failure) {
+    case SHIFT_TIME:
+        d = pass_refuse(p, k, o, TIME, E_ALIGN_TIME, "`align`: Time does not divide OutTime: %s of Time, outside %s, is not the outer part of OutTime %s",
+                        pass_text(p, plan->rest), flits, pass_text(p, o->out.part[TIME]));
+        diag_help(p->diags, d, "OutTime is %s, then what shifts, then what repeats", pass_text(p, plan->rest));
+        break;
     case SHIFT_DIGIT:
         d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "OutTime and OutPacket cannot read %s: %s", flits, sequence_reason(p, &plan->seq));
         diag_help(p->diags, d, "name every term of the window in OutTime or OutPacket, and what is left of Time, %s, outside them", pass_text(p, plan->rest));
         break;
     case SHIFT_UNUSED:
-        d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "%s hold `%s`, which neither OutTime nor OutPacket asks for", flits, term);
+        d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "neither OutTime nor OutPacket asks for `%s`, which is in %s", term, flits);
         diag_help(p->diags, d, "name it in OutPacket, or stream it outside the window");
         break;
     case SHIFT_LANE:
         d = pass_refuse(p, k, o, PACKET, E_SHIFT_LANE,
-                        plan->stride ? "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements in %s"
-                                     : "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements, nowhere, in %s",
+                        "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements in %s",
                         term, (long long)plan->wanted, pass_text(p, o->out.part[PACKET]), (long long)plan->stride, flits);
-        diag_help(p->diags, d, "pad OutPacket inside `%s` so that its neighbours are as far apart as in the flits", term);
+        if (plan->stride > plan->wanted && plan->stride % plan->wanted == 0)
+            diag_help(p->diags, d, "put `1 # %lld` inside `%s` in OutPacket: the lanes between its neighbours then do not count",
+                      (long long)(plan->stride / plan->wanted), term);
+        else
+            diag_help(p->diags, d, "fetch the flits in OutPacket's order");
         break;
     case SHIFT_LOOPS:
         d = pass_refuse(p, k, o, TIME, E_SHIFT_LOOPS, "`%s` would shift the packet by %lld elements of %s, beside the loops inside it, which shift it by %lld",

@@ -36,12 +36,12 @@ static bool dims_legal(const command *c, fault *f)
 {
     int64_t count = c->entry_count, pop = command_get(c, SHIFT_POP_DIM), dim = command_get(c, SHIFT_DIM),
             initial = command_get(c, SHIFT_INITIAL_DIM);
-    if (pop >= count || (dim != NO_DIM && dim >= pop) || (initial != NO_DIM && initial >= count))
+    if (pop >= count || (dim != NO_DIM && dim >= pop) || (initial != NO_DIM && (initial < pop || initial >= count)))
         return fault_set(f, E_RUN_CHAIN, c, "shift_dim %lld, pop_dim %lld and initial_shift_dim %lld do not fit %lld loops", (long long)dim,
                          (long long)pop, (long long)initial, (long long)count);
     if ((dim == NO_DIM) != (command_get(c, SHIFT_STRIDE) == 0))
         return fault_set(f, E_RUN_CHAIN, c, "shift_dim %lld with shift_stride %lld", (long long)dim, (long long)command_get(c, SHIFT_STRIDE));
-    int64_t used = initial == NO_DIM || initial < pop ? 1 : command_entry(c, (unsigned)initial, SHIFT_LIMIT);
+    int64_t used = initial == NO_DIM ? 1 : command_entry(c, (unsigned)initial, SHIFT_LIMIT);
     if (used > count)
         return fault_set(f, E_RUN_CHAIN, c, "loop %lld has %lld initial shifts, the table holds %lld", (long long)initial, (long long)used,
                          (long long)count);
@@ -67,7 +67,7 @@ bool shift_plan(shift *k, const target *t, const command *c, dtype type, int64_t
     k->windows = steps / k->repeat;
     if (dim != NO_DIM)
         k->limit = command_entry(c, (unsigned)dim, SHIFT_LIMIT);
-    if (initial != NO_DIM && initial >= pop) {
+    if (initial != NO_DIM) {
         k->initial_div = iterations(c, pop, initial);
         k->initial_mod = command_entry(c, (unsigned)initial, SHIFT_LIMIT);
     }
