@@ -127,6 +127,8 @@ static json_t *window_json(json_dump *j, const einsum *e, const einsum_window *x
         push(j, terms, term);
     }
     set(j, out, "terms", terms);
+    if (x->bordered)
+        set_number(j, out, "first", x->first);
     return out;
 }
 

@@ -70,6 +70,8 @@ static void put_einsum(strbuf *s, const einsum *e)
         for (uint32_t k = 0; k < x->term_count; k++)
             strbuf_printf(s, "%s %s / %" PRId64 " %% %" PRId64 " * %" PRId64, k ? " +" : "", e->axes[x->terms[k].axis].name, x->terms[k].weight,
                           x->terms[k].extent, x->terms[k].stride);
+        if (x->bordered)
+            strbuf_printf(s, ", held from place %" PRId64 " on", x->first);
         strbuf_puts(s, "\n");
     }
     for (uint32_t i = 0; i < e->tensor_count; i++) {

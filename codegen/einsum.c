@@ -21,7 +21,9 @@ static void put_tensor(word_writer *w, const einsum_tensor *t)
 
 static void put_window(word_writer *w, const einsum_window *x)
 {
-    word_writer_put(w, x->axis | (uint64_t)x->term_count << 32);
+    word_writer_put(w, x->axis | (uint64_t)x->term_count << 32 | (uint64_t)x->bordered << 40);
+    if (x->bordered)
+        word_writer_put(w, (uint64_t)x->first);
     for (uint32_t i = 0; i < x->term_count; i++) {
         word_writer_put(w, x->terms[i].axis);
         word_writer_put(w, (uint64_t)x->terms[i].weight);
@@ -130,13 +132,19 @@ static bool read_window(einsum_reader *r, einsum_window *x)
 {
     uint64_t word = word_reader_next(&r->in);
     x->axis = (uint32_t)word_bits(word, 0, 32);
-    x->term_count = (uint32_t)word_bits(word, 32, 32);
+    x->term_count = (uint32_t)word_bits(word, 32, 8);
+    x->bordered = word_bits(word, 40, 1);
+    x->first = 0;
+    if (word_bits(word, 41, 23) != 0)
+        return fault_here(r, "reserved bits of a window are not zero");
     if (x->axis >= r->axis_count)
         return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", x->axis, r->axis_count);
     if (r->window_of[x->axis])
         return word_reader_fault(&r->in, r->in.at - 1, "axis %s is two windows", r->axes[x->axis].name);
     if (x->term_count < 1 || x->term_count > MAX_TERMS)
         return word_reader_fault(&r->in, r->in.at - 1, "%u terms of a window, allowed are 1 to %d", x->term_count, MAX_TERMS);
+    if (x->bordered)
+        x->first = (int64_t)word_reader_next(&r->in);
     if (!word_reader_has(&r->in, x->term_count, TERM_WORDS, "terms"))
         return false;
     einsum_term *terms = ARENA_ARRAY(r->arena, einsum_term, x->term_count);
@@ -148,7 +156,10 @@ static bool read_window(einsum_reader *r, einsum_window *x)
             if (terms_meet(&terms[i], &terms[k]))
                 return fault_here(r, "two terms of a window count through the same coordinates");
     }
-    if (size != r->axes[x->axis].size)
+    if (x->bordered && (x->first < 0 || x->first >= size || r->axes[x->axis].size > size - x->first || r->axes[x->axis].size == size))
+        return word_reader_fault(&r->in, r->in.at - 1, "window %s holds %" PRId64 " places from place %" PRId64 " on, of %" PRId64,
+                                 r->axes[x->axis].name, r->axes[x->axis].size, x->first, size);
+    if (!x->bordered && size != r->axes[x->axis].size)
         return word_reader_fault(&r->in, r->in.at - 1, "window %s has %" PRId64 " places by its terms and %" PRId64 " as an axis",
                                  r->axes[x->axis].name, size, r->axes[x->axis].size);
     x->terms = terms;

@@ -27,7 +27,8 @@ typedef struct einsum_digit {
 } einsum_digit;
 
 /* A sliding window: an axis of which a place is the sum, over its terms, of stride * (coordinate / weight % extent) of the term's
- * axis. Its size is 1 + the sum of (extent - 1) * stride. Terms are no windows. */
+ * axis. Its size is 1 + the sum of (extent - 1) * stride. Terms are no windows. One that is bordered holds only a part of its places,
+ * from place `first` on, as many as its axis has elements; an element at another place is zero. */
 typedef struct einsum_term {
     uint32_t axis;
     int64_t weight, extent, stride;
@@ -36,6 +37,8 @@ typedef struct einsum_term {
 typedef struct einsum_window {
     uint32_t axis, term_count;
     const einsum_term *terms;
+    bool bordered;
+    int64_t first; /* 0 unless it is bordered */
 } einsum_window;
 
 typedef enum einsum_side { EINSUM_DST = 0, EINSUM_A = 1, EINSUM_B = 2, EINSUM_SIDES } einsum_side;

@@ -471,7 +471,7 @@ static void emit_windows(emission *m, einsum *out)
         for (uint32_t k = 0; k < a->term_count; k++)
             terms[k] = (einsum_term){axis_number(m, a->terms[k].of), a->terms[k].weight, a->terms[k].extent, a->terms[k].stride};
         if (a->term_count > 0)
-            windows[out->window_count++] = (einsum_window){(uint32_t)i, a->term_count, terms};
+            windows[out->window_count++] = (einsum_window){(uint32_t)i, a->term_count, terms, a->bordered, a->first};
     }
     out->windows = windows;
 }

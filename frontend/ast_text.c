@@ -496,6 +496,16 @@ static void print_map_list(printer *w, const ast *node)
     put(w, node->text);
 }
 
+static void print_map_window(printer *w, const ast *node)
+{
+    put(w, "$(");
+    for (uint32_t i = 0; i < node->kid_count; i++) {
+        put(w, i == 0 ? "" : node->kids[i]->kind == AST_MAP_PLACES ? " | " : ", ");
+        print_map_operand(w, node->kids[i]);
+    }
+    put(w, ")");
+}
+
 static void print_map_operator(printer *w, const ast *node)
 {
     print_map_operand(w, node->kids[0]);
@@ -626,9 +636,12 @@ static void print(printer *w, const ast *node)
         print_map_operator(w, node);
         break;
     case AST_MAP_WINDOW:
-        put(w, "$(");
-        print_map_list(w, node);
-        put(w, ")");
+        print_map_window(w, node);
+        break;
+    case AST_MAP_PLACES:
+        print(w, node->kids[0]);
+        put(w, "..");
+        print(w, node->kids[1]);
         break;
     case AST_MAP_ESCAPE:
         print_enclosed(w, "{", node, 0, "}");

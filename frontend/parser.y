@@ -86,7 +86,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %type <node> axes axis_list axis
 %type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
 %type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
-%type <node> map map_expr map_list map_term map_operand window_list window_part qualified
+%type <node> map map_expr map_list map_term map_operand window_list window_part window_places qualified
 %type <node> pattern patterns
 %type <node> stmt sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
 %type <node> expr expr_opt assign range bin unary postfix callable primary path exprs args call_args
@@ -339,6 +339,7 @@ map_term: IDENT                 { $$ = build_named(p, build(p, AST_MAP_AXIS, @$,
     | '{' type '}'              { $$ = build(p, AST_MAP_ESCAPE, @$, $2, NULL); }
     | '$' '(' window_list ')'   { $$ = build_widen($3, @$); }
     | '$' '(' window_list ',' ')'   { $$ = build_widen($3, @$); }
+    | '$' '(' window_list '|' window_places ')'     { $$ = build_widen(build_push(p, $3, $5, @$), @$); }
     | map_term '/' map_operand  { $$ = build_map_operator(p, AST_MAP_DIV, @$, $1, @2, $3, NULL); }
     | map_term '%' map_operand  { $$ = build_map_operator(p, AST_MAP_MOD, @$, $1, @2, $3, NULL); }
     | map_term '=' map_operand  { $$ = build_map_operator(p, AST_MAP_RESIZE, @$, $1, @2, $3, NULL); }
@@ -348,6 +349,10 @@ map_term: IDENT                 { $$ = build_named(p, build(p, AST_MAP_AXIS, @$,
 
 map_operand: INT                { $$ = build_integer(p, $1); }
     | '{' expr '}'              { $$ = build_widen(build(p, AST_CONST_ARG, @$, $2, NULL), @$); }
+    ;
+
+window_places: map_operand DOT2 map_operand
+                                { $$ = build(p, AST_MAP_PLACES, @$, $1, $3, NULL); }
     ;
 
 window_list: window_part        { $$ = build(p, AST_MAP_WINDOW, @$, $1, NULL); }

@@ -417,13 +417,27 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
     }
 }
 
-/* `$(e1:n1, ..)` */
+static void map_places_error(scope *s, const ast *n, int64_t from, int64_t to, int64_t size)
+{
+    diag *d = diag_add(s->context->diags, E_MAP_WINDOW, n->range, "the window has %lld places; %lld..%lld is no part of them", (long long)size,
+                       (long long)from, (long long)to);
+    diag_help(s->context->diags, d, "write the places that are held, at least one of 0..%lld", (long long)size);
+}
+
+static bool map_place(scope *s, const ast *n, int64_t *out)
+{
+    return scope_integer(s, ast_is(n, AST_CONST_ARG) ? ast_kid(n, 0) : n, out);
+}
+
+/* `$(e1:n1, ..)`, `$(e1:n1, .. | from..to)` */
 static const mapping *map_window(scope *s, const ast *n)
 {
     window_part *parts = ARENA_ARRAY(s->context->arena, window_part, n->kid_count);
     const mapping *out = NULL;
+    const ast *places = ast_is(ast_kid(n, n->kid_count - 1), AST_MAP_PLACES) ? ast_kid(n, n->kid_count - 1) : NULL;
+    uint32_t count = n->kid_count - (places != NULL);
     bool ok = true;
-    for (uint32_t i = 0; i < n->kid_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const ast *part = n->kids[i];
         if (!ast_is(part, AST_MAP_SLIDE))
             return NULL;
@@ -432,12 +446,20 @@ static const mapping *map_window(scope *s, const ast *n)
         if (!ast_is(ast_kid(part, 1), AST_NONE) && !scope_integer(s, ast_kid(part, 1), &parts[i].stride))
             ok = false;
     }
-    if (!ok)
+    int64_t from = 0, to = 0;
+    if (!ok || (places && (!map_place(s, ast_kid(places, 0), &from) || !map_place(s, ast_kid(places, 1), &to))))
         return NULL;
-    mapping_status status = mapping_window(s->context->mappings, parts, n->kid_count, &out);
-    if (status != MAPPING_OK)
+    mapping_status status = mapping_window(s->context->mappings, parts, count, &out);
+    int64_t size = status == MAPPING_OK ? out->size : 0;
+    if (status == MAPPING_OK && places)
+        status = mapping_window_held(s->context->mappings, parts, count, from, to, &out);
+    if (status == MAPPING_OK)
+        return out;
+    if (status == MAPPING_WINDOW_RANGE)
+        map_places_error(s, places, from, to, size);
+    else
         map_window_error(s, n, status);
-    return out;
+    return NULL;
 }
 
 static const mapping *map_node(scope *s, const ast *n)

@@ -582,13 +582,15 @@ bool window_term_meets(const window_term *t, const axis *of, int64_t weight, int
 
 int64_t window_place(const axis *window, const int64_t *coords)
 {
-    int64_t place = 0;
+    int64_t place = -window->first;
     for (uint32_t i = 0; i < window->term_count; i++) {
         const window_term *t = &window->terms[i];
         place += coords[t->of->number] / t->weight % t->extent * t->stride;
     }
     return place;
 }
+
+#define WHOLE_WINDOW INT64_MAX
 
 typedef struct window_list {
     window_term items[WINDOW_MAX_TERMS];
@@ -635,7 +637,7 @@ static mapping_status window_push_part(window_list *l, const window_part *part)
         const factor *f = &part->mapping->factors[i];
         const axis *a = f->axis;
         if (f->kind != FACTOR_AXIS || f->live != f->extent || (f->live - 1) * f->weight >= a->size ||
-            (a->term_count > 0 && (f->weight > 1 || f->live != a->size)))
+            (a->term_count > 0 && (f->weight > 1 || f->live != a->size || a->bordered)))
             return MAPPING_WINDOW_TERM;
         mapping_status status = a->term_count ? MAPPING_OK : window_push(l, (window_term){a, f->weight, f->extent, stride});
         for (uint32_t k = 0; k < a->term_count && status == MAPPING_OK; k++) {
@@ -673,7 +675,12 @@ static factor window_digit(const window_term *t)
     return (factor){.kind = FACTOR_AXIS, .axis = t->of, .weight = t->weight, .live = t->extent, .extent = t->extent};
 }
 
-static const char *window_name(mapping_context *c, const window_list *l)
+/* Which places of a window are held. */
+typedef struct window_hold {
+    int64_t from, to, places;
+} window_hold;
+
+static const char *window_name(mapping_context *c, const window_list *l, window_hold h)
 {
     strbuf s;
     strbuf_init(&s, c->arena);
@@ -683,6 +690,8 @@ static const char *window_name(mapping_context *c, const window_list *l)
         mapping_print_factor(&f, &s);
         strbuf_printf(&s, ":%lld", (long long)l->items[i].stride);
     }
+    if (h.to - h.from < h.places)
+        strbuf_printf(&s, " | %lld..%lld", (long long)h.from, (long long)h.to);
     strbuf_puts(&s, ")");
     return s.text;
 }
@@ -699,15 +708,17 @@ static bool window_terms_equal(const axis *a, const window_list *l)
     return true;
 }
 
-static const axis *window_axis(mapping_context *c, const window_list *l, int64_t size)
+static const axis *window_axis(mapping_context *c, const window_list *l, window_hold h)
 {
-    for (size_t i = 0; i < c->axis_count; i++)
-        if (c->axes[i]->term_count > 0 && window_terms_equal(c->axes[i], l))
-            return c->axes[i];
+    for (size_t i = 0; i < c->axis_count; i++) {
+        const axis *x = c->axes[i];
+        if (x->term_count > 0 && window_terms_equal(x, l) && x->first == h.from && x->size == h.to - h.from)
+            return x;
+    }
     axis *a = ARENA_NEW(c->arena, axis);
     window_term *terms = ARENA_ARRAY(c->arena, window_term, l->count);
     memcpy(terms, l->items, l->count * sizeof *terms);
-    *a = (axis){window_name(c, l), size, (uint32_t)c->axis_count, l->count, terms};
+    *a = (axis){window_name(c, l, h), h.to - h.from, (uint32_t)c->axis_count, l->count, terms, h.from, h.to - h.from < h.places};
     ARENA_PUSH(c->arena, c->axes, c->axis_count, c->axis_capacity, a);
     return a;
 }
@@ -724,6 +735,11 @@ static bool window_is_pair(const window_list *l)
 
 mapping_status mapping_window(mapping_context *c, const window_part *parts, size_t count, const mapping **out)
 {
+    return mapping_window_held(c, parts, count, 0, WHOLE_WINDOW, out);
+}
+
+mapping_status mapping_window_held(mapping_context *c, const window_part *parts, size_t count, int64_t from, int64_t to, const mapping **out)
+{
     window_list l = {.count = 0};
     for (size_t i = 0; i < count; i++) {
         mapping_status status = parts[i].stride < 1 ? MAPPING_ZERO : window_push_part(&l, &parts[i]);
@@ -736,8 +752,11 @@ mapping_status mapping_window(mapping_context *c, const window_part *parts, size
         if (__builtin_mul_overflow(l.items[i].extent - 1, l.items[i].stride, &reach) || __builtin_add_overflow(size, reach, &size) ||
             size > MAPPING_MAX_SIZE)
             return MAPPING_TOO_LARGE;
-    if (!window_is_pair(&l)) {
-        *out = mapping_symbol(c, window_axis(c, &l, size));
+    window_hold h = {from, to == WHOLE_WINDOW ? size : to, size};
+    if (h.from < 0 || h.to <= h.from || h.to > size)
+        return MAPPING_WINDOW_RANGE;
+    if (!window_is_pair(&l) || h.to - h.from < size) {
+        *out = mapping_symbol(c, window_axis(c, &l, h));
         return MAPPING_OK;
     }
     factor_list all;

@@ -34,6 +34,8 @@ typedef struct axis {
     uint32_t number; /* order of first use in its context */
     uint32_t term_count; /* 0: a declared axis; else a window */
     const window_term *terms; /* by descending stride; digits of declared axes that do not overlap */
+    int64_t first; /* the place at which coordinate 0 stands; before it, and from place first + size on, the elements are zero */
+    bool bordered; /* there are such places */
 } axis;
 
 /* One digit of a window: coordinates weight * i of `of`, i < extent, stand at i * stride. */
@@ -97,6 +99,7 @@ typedef enum mapping_status {
     MAPPING_WINDOW_TERM,   /* $(): a term with padding, with a broadcast, or that does not cut into axis digits */
     MAPPING_WINDOW_TWICE,  /* $(): two terms count through the same coordinates */
     MAPPING_WINDOW_TERMS,  /* $(): more digits than WINDOW_MAX_TERMS */
+    MAPPING_WINDOW_RANGE,  /* $( | from..to): not a part of the places */
 } mapping_status;
 
 /* The constructors of the language. On MAPPING_OK *out is the mapping; else *out is unchanged. */
@@ -120,8 +123,11 @@ typedef struct window_part {
     int64_t stride;
 } window_part;
 mapping_status mapping_window(mapping_context *c, const window_part *parts, size_t count, const mapping **out);
+/* `$(e1:n1, .. | from..to)`: of those places only from .. to-1 are held; an element at another one is zero. */
+mapping_status mapping_window_held(mapping_context *c, const window_part *parts, size_t count, int64_t from, int64_t to, const mapping **out);
 
-/* The place in the window at which the index with these coordinates is held: the relation of the formal notation. */
+/* The coordinate of the window at which the index with these coordinates is held: the relation of the formal notation. Outside
+ * 0 .. size-1 it is not held. */
 int64_t window_place(const axis *window, const int64_t *coords);
 /* Is the digit weight * i, i < live, of `of` one that the term counts through, in whole or in part? */
 bool window_term_meets(const window_term *t, const axis *of, int64_t weight, int64_t live);

@@ -24,7 +24,7 @@ typedef struct derivation {
     mapping_context *context;
     arena *arena;
     sequence_access access;
-    bool nameless;
+    bool nameless, borders;
     piece *pieces;
     size_t piece_count, piece_capacity;
     landing *landings;
@@ -95,7 +95,7 @@ static void buffer_open(derivation *d, const mapping *m, int64_t stride)
         if (f->kind == FACTOR_AXIS && f->axis->term_count > 0)
             p.group = ++d->groups;
         ARENA_PUSH(d->arena, d->pieces, d->piece_count, d->piece_capacity, p);
-        if (p.group > 0 && f->weight == 1 && f->live == f->axis->size)
+        if (p.group > 0 && f->weight == 1 && f->live == f->axis->size && (d->borders || !f->axis->bordered))
             window_open(d, &p);
         stride *= f->extent;
     }
@@ -261,16 +261,16 @@ static bool carve_composite(derivation *d, const factor *term)
     return true;
 }
 
-/* Is the digit a term of a window that the buffer stores in parts only? */
-static bool in_cut_window(const derivation *d, const factor *f)
+/* The window, if any, of which the digit is a term, but that the buffer stores in parts only. */
+static const axis *in_cut_window(const derivation *d, const factor *f)
 {
     for (size_t i = 0; i < d->piece_count; i++) {
         const axis *window = d->pieces[i].axis;
         for (uint32_t k = 0; window && k < window->term_count; k++)
             if (window_term_meets(&window->terms[k], f->axis, f->weight, f->live))
-                return true;
+                return window;
     }
-    return false;
+    return NULL;
 }
 
 static bool has_terms_of(const derivation *d, const axis *window)
@@ -300,7 +300,8 @@ static bool carve_factors(derivation *d, const mapping *stream, int64_t scale)
             if (f->axis && has_terms_of(d, f->axis))
                 ok = fail(d->seq, SEQUENCE_WINDOW_MISSING, whole, f->axis);
             else if (in_cut_window(d, f))
-                ok = fail(d->seq, SEQUENCE_INSUFFICIENT, whole, f->axis);
+                ok = in_cut_window(d, f)->bordered ? fail(d->seq, SEQUENCE_WINDOW_BORDER, whole, in_cut_window(d, f))
+                                                   : fail(d->seq, SEQUENCE_INSUFFICIENT, whole, f->axis);
             else if (d->access == SEQUENCE_WRITE)
                 ok = fail(d->seq, SEQUENCE_BROADCAST, whole, f->axis);
             else
@@ -429,8 +430,8 @@ bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, si
                             const sequence_space *stream, size_t stream_count, sequence_access access, sequence *seq)
 {
     *seq = (sequence){0};
-    derivation d = {.context = c, .arena = mapping_context_arena(c), .access = access & ~SEQUENCE_NAMELESS,
-                    .nameless = access & SEQUENCE_NAMELESS, .beside = beside, .seq = seq};
+    derivation d = {.context = c, .arena = mapping_context_arena(c), .access = access & ~(SEQUENCE_NAMELESS | SEQUENCE_BORDERS),
+                    .borders = access & SEQUENCE_BORDERS, .nameless = access & SEQUENCE_NAMELESS, .beside = beside, .seq = seq};
     for (size_t i = buffer_count; i-- > 0;)
         buffer_open(&d, buffer[i].mapping, buffer[i].stride);
     const mapping *innermost = stream_count ? stream[stream_count - 1].mapping : NULL;

@@ -39,6 +39,7 @@ typedef enum sequence_failure {
     SEQUENCE_WINDOW_WRITE,  /* write: a stream term lands on a term of a sliding window */
     SEQUENCE_WINDOW_TERMS,  /* a window is read by some of its terms only, or by a term and as itself */
     SEQUENCE_WINDOW_SHARED, /* a term of a window stands in another part of the buffer too */
+    SEQUENCE_WINDOW_BORDER,  /* a window that is not held as a whole is read by its terms */
     SEQUENCE_WINDOW_MISSING, /* the stream has a window of which the buffer has only terms */
 } sequence_failure;
 
@@ -56,12 +57,13 @@ typedef enum sequence_access {
     SEQUENCE_WRITE,
     SEQUENCE_COPY, /* like a read, but only live values are walked, and a digit need not be a whole number of loops */
     SEQUENCE_COPY_PADDED, /* the same, but the innermost digit is walked with the padding that buffer and stream share */
+    SEQUENCE_BORDERS = 8,  /* added to one of them: outside the buffer there are zeros, so that every window offers its terms */
     SEQUENCE_NAMELESS = 4, /* added to one of them: every `term` is NULL, for who wants numbers only and wants them soon */
 } sequence_access;
 
 /* Derives the loops of the stream [time, packet] over `buffer`.
  *
- * A sliding window in the buffer offers itself and, when it is whole, the digits of its terms, whose addresses overlap: they
+ * A sliding window in the buffer offers itself and, when it is whole and all of its places are held, the digits of its terms, whose addresses overlap: they
  * are for reading only, and a stream that names one names all of them.
  *
  * Read: a stream axis that the buffer does not mention is a broadcast (stride 0); padding may be over-read.

@@ -113,6 +113,7 @@ diag_id sequence_id(const sequence *seq)
         [SEQUENCE_ENTRY_SIZE] = E_SEQ_ITER,           [SEQUENCE_STRIDE] = E_SEQ_STRIDE,
         [SEQUENCE_WINDOW_WRITE] = E_SEQ_WINDOW,       [SEQUENCE_WINDOW_TERMS] = E_SEQ_WINDOW,
         [SEQUENCE_WINDOW_SHARED] = E_SEQ_WINDOW,      [SEQUENCE_WINDOW_MISSING] = E_SEQ_WINDOW,
+        [SEQUENCE_WINDOW_BORDER] = E_SEQ_WINDOW,
     };
     return ids[seq->failure];
 }
@@ -166,6 +167,8 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
         return arena_printf(p->arena, "the window `%s` is read by some of its terms, but `%s` is not among them", name, term);
     case SEQUENCE_WINDOW_SHARED:
         return arena_printf(p->arena, "`%s` selects a place of the window `%s` and of another part of the buffer at once", term, name);
+    case SEQUENCE_WINDOW_BORDER:
+        return arena_printf(p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only align reads those", name, term);
     case SEQUENCE_WINDOW_MISSING:
         return arena_printf(p->arena, "the buffer has the terms of the window `%s`, but not the window", name);
     case SEQUENCE_OK:
@@ -220,6 +223,7 @@ void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mappi
         diag_help(p->diags, d, "pad the outermost axis of the group instead of the group");
         break;
     case SEQUENCE_WINDOW_WRITE:
+    case SEQUENCE_WINDOW_BORDER:
     case SEQUENCE_WINDOW_MISSING:
         diag_help(p->diags, d, "move the window as it is: name `%s` on both sides", name);
         break;

@@ -95,6 +95,38 @@ static bool loops_fit(shift_plan *plan, const sequence *seq)
     return fail(plan, plan->stride ? SHIFT_LOOPS : SHIFT_TILING, seq->parts[i - 1].term);
 }
 
+/* Elements of the collected ones from which on there are zeros: the flits' end, or that of the packet that Collect padded. */
+static int64_t zeros_from(const op *o, const shift_plan *plan)
+{
+    const op *collect = o->input;
+    bool one_packet = collect->kind == IR_COLLECT && collect->collect && collect->collect->flits_per_packet == plan->collect_flits;
+    return one_packet && plan->transpose_rows == 1 ? collect->input->out.part[PACKET]->size : plan->collected->size;
+}
+
+/* A window with places that are not held: the packet begins before the flits, or ends behind them, where there are zeros. */
+static bool border_fits(pass_context *p, const op *o, shift_plan *plan)
+{
+    int64_t stride = 1, least = elements_of(o->out.dtype, p->target->initial_shift_bytes) - 1;
+    for (size_t i = plan->collected->count; i-- > 0; stride *= plan->collected->factors[i].extent) {
+        const factor *f = &plan->collected->factors[i];
+        const axis *a = f->axis;
+        if (!a || !a->bordered || mentions(&o->out, a))
+            continue;
+        int64_t end = -a->first + 1; /* one behind the last place that is asked for */
+        for (uint32_t k = 0; k < a->term_count; k++)
+            end += (a->terms[k].extent - 1) * a->terms[k].stride;
+        for (size_t outer = 0; outer < i; outer++)
+            if (plan->collected->factors[outer].live > 1)
+                return fail(plan, SHIFT_BORDER, mapping_of_factor(p->mappings, f));
+        if (end > a->size && a->size * stride < zeros_from(o, plan))
+            return fail(plan, SHIFT_BORDER, mapping_of_factor(p->mappings, f));
+        plan->shift.initial_shift = -a->first * stride;
+        if (a->first > least / stride)
+            return fail(plan, SHIFT_START, mapping_of_factor(p->mappings, f));
+    }
+    return true;
+}
+
 /* With these flits, turned or not. */
 static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, shift_plan *plan)
 {
@@ -113,7 +145,7 @@ static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, s
         return fail(plan, SHIFT_TIME, NULL);
     const mapping *steps = pass_inner(p, out_time, each), *beside = pass_pair(p, pass_beside(p, &o->input->out), plan->rest);
     sequence_space buffer = {plan->collected, 1}, stream[] = {{steps, 0}, {packet, 0}};
-    if (!beside || !sequence_derive_spaces(p->mappings, &buffer, 1, beside, stream, 2, SEQUENCE_READ, &plan->seq))
+    if (!beside || !sequence_derive_spaces(p->mappings, &buffer, 1, beside, stream, 2, SEQUENCE_READ | SEQUENCE_BORDERS, &plan->seq))
         return fail(plan, SHIFT_DIGIT, plan->seq.term);
     const mapping *computation = pass_pair(p, steps, packet);
     if (!computation || !all_used(p, o, plan, computation) || !lanes_fit(plan, &plan->seq) || !loops_fit(plan, &plan->seq))
@@ -121,6 +153,8 @@ static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, s
     plan->shift.shifted = pass_outer(p, steps, plan->tiling);
     if (plan->shift.shift_stride >= elements_of(o->out.dtype, p->target->shift_stride_bytes))
         return fail(plan, SHIFT_STRIDE, plan->shift.shifted);
+    if (!border_fits(p, o, plan))
+        return false;
     plan->failure = SHIFT_FITS;
     return true;
 }
@@ -169,6 +203,14 @@ static void refuse_range(pass_context *p, kernel *k, op *o, const shift_plan *pl
     diag_help(p->diags, d, "keep the inner digits of the window's axis, up to %lld elements apart, innermost in the flits", most);
 }
 
+static void refuse_start(pass_context *p, kernel *k, op *o, const shift_plan *plan)
+{
+    long long most = elements_of(o->out.dtype, p->target->initial_shift_bytes);
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_START, "`%s` begins %lld elements of %s before the flits; initial_shift is %lld to %lld",
+                          mapping_text(plan->term, p->arena), (long long)-plan->shift.initial_shift, dtype_row_of(o->out.dtype)->name, 1 - most, most);
+    diag_help(p->diags, d, "hold more of the border as zeros in memory, or stream the axes inside the window in Time");
+}
+
 void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
 {
     const char *flits = plan->collected ? flits_text(p, plan) : "", *term = plan->term ? mapping_text(plan->term, p->arena) : "";
@@ -208,6 +250,13 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
         break;
     case SHIFT_STRIDE:
         refuse_range(p, k, o, plan);
+        break;
+    case SHIFT_BORDER:
+        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER, "the window `%s` is not held as a whole, and beside it in %s there are no zeros", term, flits);
+        diag_help(p->diags, d, "let the packet that fetch sends begin and end with `%s`; collect pads it with zeros", term);
+        break;
+    case SHIFT_START:
+        refuse_start(p, k, o, plan);
         break;
     default:
         refuse_flits(p, k, o);

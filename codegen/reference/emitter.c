@@ -207,6 +207,31 @@ LLVMValueRef emit_guard(emitter *e)
     return all;
 }
 
+/* place - first of a window, which the axis holds when it is at least 0 and below the axis's size */
+static LLVMValueRef border_guard(emitter *e, uint32_t axis)
+{
+    const einsum *of = e->plan->e;
+    LLVMValueRef place = NULL;
+    for (unsigned i = 0; i < e->open_count; i++)
+        place = add_scaled(e, place, e->open[i].loop.counter, (int64_t)plan_axis_weight(of, axis, &e->open[i].digit));
+    for (uint32_t i = 0; i < of->window_count; i++)
+        if (of->windows[i].axis == axis)
+            place = LLVMBuildSub(e->b, place ? place : emit_i64(e, 0), emit_i64(e, of->windows[i].first), "");
+    return LLVMBuildICmp(e->b, LLVMIntULT, place, emit_i64(e, of->axes[axis].size), "held");
+}
+
+LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor)
+{
+    LLVMValueRef all = emit_guard(e);
+    const einsum_tensor *t = &e->plan->e->tensors[tensor];
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (plan_has_border(e->plan->e, e->statement->of, t->axes[i])) {
+            LLVMValueRef one = border_guard(e, t->axes[i]);
+            all = all ? LLVMBuildAnd(e->b, all, one, "") : one;
+        }
+    return all;
+}
+
 /* ---- memory ---- */
 
 LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index)

@@ -70,7 +70,7 @@ static const einsum_window *window_of(const einsum *e, uint32_t axis)
 
 /* How far one count of a digit moves the coordinate of an axis: its own digits' weights, and what the digits of a window's terms
  * add to its place. The statement was checked to have one kind of them only. */
-static uint64_t axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d)
+uint64_t plan_axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d)
 {
     const einsum_window *x = window_of(e, axis);
     uint64_t weight = axis == d->axis ? (uint64_t)d->weight : 0;
@@ -86,16 +86,26 @@ uint64_t plan_stride(const einsum *e, uint32_t tensor, const einsum_digit *d)
     const einsum_tensor *t = &e->tensors[tensor];
     uint64_t stride = 1, sum = 0;
     for (uint32_t i = t->rank; i-- > 0;) {
-        sum += stride * axis_weight(e, t->axes[i], d);
+        sum += stride * plan_axis_weight(e, t->axes[i], d);
         stride *= (uint64_t)e->axes[t->axes[i]].size;
     }
     return sum;
 }
 
+bool plan_has_border(const einsum *e, const einsum_statement *s, uint32_t axis)
+{
+    const einsum_window *x = window_of(e, axis);
+    bool used = false;
+    for (uint32_t i = 0; x && x->bordered && i < s->digit_count; i++)
+        for (uint32_t k = 0; k < x->term_count; k++)
+            used |= term_weight(&x->terms[k], &s->digits[i]) > 0;
+    return used;
+}
+
 static bool tensor_varies(const einsum *e, uint32_t tensor, const einsum_digit *d)
 {
     for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
-        if (axis_weight(e, e->tensors[tensor].axes[i], d) != 0)
+        if (plan_axis_weight(e, e->tensors[tensor].axes[i], d) != 0)
             return true;
     return false;
 }
@@ -121,7 +131,9 @@ static char *check_window(const einsum *e, uint32_t number)
     char *fault = NULL;
     for (uint32_t i = 0; i < x->term_count && !fault; i++)
         fault = check_term(e, number, &x->terms[i], &size);
-    if (!fault && size != e->axes[x->axis].size)
+    if (!fault && x->bordered && (x->first < 0 || x->first >= size || e->axes[x->axis].size > size - x->first))
+        return plan_fault("window %u holds places that it does not have", number);
+    if (!fault && !x->bordered && size != e->axes[x->axis].size)
         fault = plan_fault("window %u has %" PRId64 " places and %" PRId64 " as an axis", number, size, e->axes[x->axis].size);
     return fault;
 }
@@ -290,7 +302,7 @@ static int64_t window_reach(const einsum *e, const einsum_statement *s, uint32_t
 {
     int64_t last = 0;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        uint64_t weight = axis_weight(e, axis, &s->digits[i]);
+        uint64_t weight = plan_axis_weight(e, axis, &s->digits[i]);
         int64_t more;
         if (weight >= (uint64_t)MAX_COORDINATE || __builtin_mul_overflow((int64_t)weight, s->digits[i].size - 1, &more) ||
             __builtin_add_overflow(last, more, &last) || last >= MAX_COORDINATE)
@@ -304,6 +316,12 @@ static char *check_shifts(const einsum *e, uint32_t number, plan_statement *p)
 {
     const einsum_statement *s = p->of;
     uint32_t tensors[EINSUM_SIDES] = {s->dst, s->a, s->op == EINSUM_COPY ? s->a : s->b};
+    for (int side = EINSUM_A; side < EINSUM_SIDES; side++)
+        for (uint32_t i = 0; i < e->tensors[tensors[side]].rank; i++) {
+            uint32_t axis = e->tensors[tensors[side]].axes[i];
+            if (plan_has_border(e, s, axis))
+                p->base[side] -= window_of(e, axis)->first * axis_stride(e, tensors[side], axis);
+        }
     for (uint32_t i = 0; i < s->shift_count; i++) {
         const einsum_shift *h = &s->shifts[i];
         if ((unsigned)h->side >= EINSUM_SIDES || h->axis >= e->axis_count || h->offset < 0 || h->offset >= e->axes[h->axis].size ||

@@ -74,6 +74,12 @@ int64_t plan_tensor_bytes(const einsum *e, uint32_t tensor);
  * vary with it. */
 uint64_t plan_stride(const einsum *e, uint32_t tensor, const einsum_digit *d);
 
+/* How far one count of a digit moves the coordinate of an axis of a tensor. */
+uint64_t plan_axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d);
+/* Is the axis a window that is not held as a whole, and indexed by digits of its terms in the statement? Then its coordinate is
+ * the place less `first`, and outside the axis the element is zero. */
+bool plan_has_border(const einsum *e, const einsum_statement *s, uint32_t axis);
+
 /* The largest shift of that axis on any side: no combination of digits that reaches beyond the axis with it exists. */
 int64_t plan_shift_max(const einsum_statement *s, uint32_t axis);
 
