@@ -273,6 +273,52 @@ static const axis *in_cut_window(const derivation *d, const factor *f)
     return NULL;
 }
 
+/* The term of window number `group` of the buffer that holds the digit of another one; NULL: none. */
+static const piece *term_holding(const derivation *d, unsigned group, const window_term *t)
+{
+    for (size_t i = 0; i < d->piece_count; i++) {
+        const piece *p = &d->pieces[i];
+        if (p->window && p->group == group && p->axis == t->of && t->weight % p->weight == 0 &&
+            (t->extent - 1) * (t->weight / p->weight) < p->live)
+            return p;
+    }
+    return NULL;
+}
+
+/* Elements of the buffer between neighbouring places of the window `a`, whose terms are digits of one window's there; 0: they are not. */
+static int64_t place_stride(const derivation *d, unsigned group, const axis *a)
+{
+    int64_t stride = 0;
+    for (uint32_t k = 0; k < a->term_count; k++) {
+        const piece *p = term_holding(d, group, &a->terms[k]);
+        int64_t step = p ? p->stride * (a->terms[k].weight / p->weight) : 0;
+        if (!p || step % a->terms[k].stride || (stride && step / a->terms[k].stride != stride))
+            return 0;
+        stride = step / a->terms[k].stride;
+    }
+    return stride;
+}
+
+/* Rule ("Sliding window", a window in a window): a part of a window whose terms are digits of its own, in the same proportion, is a run
+ * of its places; where the run begins is said by the digits that are left. So a tile of an image is read with its halo. */
+static bool carve_window(derivation *d, const factor *f)
+{
+    const mapping *whole = term_of(d, f);
+    for (unsigned group = 1; group <= d->groups && !f->axis->bordered; group++) {
+        int64_t stride = place_stride(d, group, f->axis);
+        if (stride == 0)
+            continue;
+        emit(d, whole, d->access == SEQUENCE_COPY ? f->live : f->extent, f->live, stride * f->weight);
+        for (uint32_t k = 0; k < f->axis->term_count && f->weight == 1; k++) {
+            const window_term *t = &f->axis->terms[k];
+            landing l = {term_holding(d, group, t), digit_term(d, t->of, t->weight, t->extent, t->extent), t->weight, t->extent, t->extent};
+            ARENA_PUSH(d->arena, d->landings, d->landing_count, d->landing_capacity, l);
+        }
+        return true;
+    }
+    return fail(d->seq, SEQUENCE_WINDOW_MISSING, whole, f->axis);
+}
+
 static bool has_terms_of(const derivation *d, const axis *window)
 {
     for (size_t i = 0; i < d->piece_count; i++)
@@ -298,7 +344,7 @@ static bool carve_factors(derivation *d, const mapping *stream, int64_t scale)
         } else if (f->kind == FACTOR_BROADCAST || !buffer_mentions(d, f->axis)) {
             const mapping *whole = term_of(d, f);
             if (f->axis && has_terms_of(d, f->axis))
-                ok = fail(d->seq, SEQUENCE_WINDOW_MISSING, whole, f->axis);
+                ok = carve_window(d, f);
             else if (in_cut_window(d, f))
                 ok = in_cut_window(d, f)->bordered ? fail(d->seq, SEQUENCE_WINDOW_BORDER, whole, in_cut_window(d, f))
                                                    : fail(d->seq, SEQUENCE_INSUFFICIENT, whole, f->axis);

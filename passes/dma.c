@@ -274,9 +274,45 @@ static int64_t unrolled(const copy *c)
 
 /* ---- the whole copy ---- */
 
-static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *from, size_t from_count, const sequence_space *to, size_t to_count)
+/* Does the destination have another window over some axis of this one: a tile of it? */
+static bool has_tile_of(const axis *window, const sequence_space *to, size_t to_count)
+{
+    bool found = false;
+    for (size_t i = 0; i < to_count; i++)
+        for (size_t k = 0; k < to[i].mapping->count; k++) {
+            const axis *a = to[i].mapping->factors[k].axis;
+            if (a == window)
+                return false;
+            for (uint32_t t = 0; a && t < a->term_count; t++)
+                found = found || a->terms[t].of == window->terms[0].of;
+        }
+    return found;
+}
+
+/* A window of which the destination has tiles is covered when all digits of its terms are there: every place is some sum of them. */
+static const mapping *open_windows(pass_context *p, const mapping *m, const sequence_space *to, size_t to_count)
+{
+    const mapping *out = mapping_identity(p->mappings);
+    for (size_t i = 0; i < m->count && out; i++) {
+        const axis *a = m->factors[i].axis;
+        bool open = a && a->term_count > 0 && !a->bordered && m->factors[i].live == a->size && has_tile_of(a, to, to_count);
+        if (!open)
+            out = pass_pair(p, out, mapping_of_factor(p->mappings, &m->factors[i]));
+        for (uint32_t k = 0; open && k < a->term_count && out; k++) {
+            const window_term *t = &a->terms[k];
+            factor digit = {.kind = FACTOR_AXIS, .axis = t->of, .weight = t->weight, .live = t->extent, .extent = t->extent};
+            out = pass_pair(p, out, mapping_of_factor(p->mappings, &digit));
+        }
+    }
+    return out ? out : m;
+}
+
+static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to, size_t to_count)
 {
     sequence whole;
+    sequence_space from[COPY_SPACES];
+    for (size_t i = 0; i < from_count; i++)
+        from[i] = (sequence_space){open_windows(p, source[i].mapping, to, to_count), source[i].stride};
     bool found = sequence_derive_spaces(p->mappings, to, to_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
     const char *reason = found ? NULL : sequence_reason(p, &whole);
     for (size_t i = 0; found && i < whole.count && !reason; i++)
