@@ -296,7 +296,7 @@ END_TEST
 enum { CONV_O, CONV_F, CONV_C, CONV_N, CONV_X, CONV_Q, CONV_AXES };
 static const layout_axis conv_axes[] = {{"O", 8}, {"F", 3}, {"C", 4}, {"N", 2}, {"$(F:3, O:2)", 21}, {"$(O % 4:1, F:1)", 6}};
 static const einsum_term conv_terms[] = {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, part_terms[] = {{CONV_O, 1, 4, 1}, {CONV_F, 1, 3, 1}};
-static const einsum_window conv_windows[] = {{CONV_X, 2, conv_terms}, {CONV_Q, 2, part_terms}};
+static const einsum_window conv_windows[] = {{CONV_X, 2, conv_terms, false, 0}, {CONV_Q, 2, part_terms, false, 0}};
 static const uint32_t conv_input[] = {CONV_X, CONV_C}, conv_weights[] = {CONV_N, CONV_F, CONV_C}, conv_output[] = {CONV_O, CONV_N},
                       part_input[] = {CONV_O, CONV_Q, CONV_C};
 static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
@@ -349,6 +349,50 @@ START_TEST(test_windows)
 }
 END_TEST
 
+/* X holds places 2 to 18 of its 21. */
+START_TEST(test_borders)
+{
+    static const struct {
+        int64_t size, first;
+        const char *part; /* NULL: accepted */
+    } cases[] = {{17, 2, NULL},
+                 {20, 0, NULL},
+                 {1, 20, NULL},
+                 {17, 5, "holds 17 places from place 5 on, of 21"},
+                 {21, 0, "holds 21 places from place 0 on, of 21"},
+                 {1, 21, "holds 1 places from place 21 on, of 21"},
+                 {17, -1, "holds 17 places from place -1 on"},
+                 {17, INT64_MAX, "holds 17 places"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        layout_axis axes[CONV_AXES];
+        einsum_window windows[2] = {conv_windows[0], conv_windows[1]};
+        uint64_t *words, *again;
+        size_t count, again_count;
+        einsum e = conv, out;
+        memcpy(axes, conv_axes, sizeof axes);
+        axes[CONV_X].size = cases[i].size;
+        windows[0].bordered = true;
+        windows[0].first = cases[i].first;
+        e.axes = axes;
+        e.windows = windows;
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        diag_list_init(&diags, memory);
+        bool ok = einsum_decode(words, count, axes, CONV_AXES, 3, section, memory, &diags, &out);
+        ck_assert_msg(ok == !cases[i].part && (ok || strstr(diags.items[0]->message, cases[i].part)), "case %zu: %s", i,
+                      diags.count ? diags.items[0]->message : "accepted");
+        if (!ok)
+            continue;
+        ck_assert(out.windows[0].bordered && out.windows[0].first == cases[i].first && !out.windows[1].bordered);
+        ck_assert(einsum_encode(&out, memory, &again, &again_count));
+        ck_assert(count == again_count && memcmp(words, again, count * 8) == 0);
+        words[2] |= UINT64_C(1) << 41; /* the first window's word */
+        diag_list_init(&diags, memory);
+        ck_assert(!einsum_decode(words, count, axes, CONV_AXES, 3, section, memory, &diags, &out));
+        ck_assert_ptr_nonnull(strstr(diags.items[0]->message, "reserved bits"));
+    }
+}
+END_TEST
+
 START_TEST(test_windows_refused)
 {
     static const struct {
@@ -369,7 +413,7 @@ START_TEST(test_windows_refused)
         {CONV_Q, 1, {{CONV_X, 1, 6, 1}, {0}}, "a term of a window is a window"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const einsum_window windows[2] = {{cases[i].axis, cases[i].count, cases[i].terms}, conv_windows[0]};
+        const einsum_window windows[2] = {{cases[i].axis, cases[i].count, cases[i].terms, false, 0}, conv_windows[0]};
         einsum e = conv;
         e.windows = windows;
         e.window_count = cases[i].axis == CONV_Q && cases[i].count == 1 ? 2 : 1;
@@ -520,6 +564,7 @@ int main(void)
     tcase_add_test(t, test_digits_refused);
     tcase_add_test(t, test_digits_accepted);
     tcase_add_test(t, test_windows);
+    tcase_add_test(t, test_borders);
     tcase_add_test(t, test_windows_refused);
     tcase_add_test(t, test_window_words);
     tcase_add_test(t, test_every_truncation);

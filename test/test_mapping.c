@@ -578,6 +578,43 @@ START_TEST(windows_print_and_refuse)
 }
 END_TEST
 
+/* Only some of the places are held: a coordinate each, and zeros before and behind them. */
+START_TEST(windows_with_borders)
+{
+    memcpy(axis_sizes, (int64_t[]){8, 3, 4, 5}, sizeof axis_sizes);
+    arena *a = arena_new();
+    mapping_context *c = new_context(a);
+    const mapping *m[AXES], *w, *whole, *again, *out = NULL;
+    for (int k = 0; k < AXES; k++)
+        m[k] = mapping_symbol(c, mapping_axis(c, axis_names[k], axis_sizes[k]));
+    const window_part parts[] = {{m[0], 2}, {m[1], 1}}, pairs[] = {{m[0], 3}, {m[1], 1}};
+    ck_assert_int_eq(mapping_window(c, parts, 2, &whole), MAPPING_OK);
+    ck_assert_int_eq(mapping_window_held(c, parts, 2, 0, whole->size, &again), MAPPING_OK);
+    ck_assert_ptr_eq(whole, again);
+    ck_assert_int_eq(mapping_window_held(c, parts, 2, 1, 16, &w), MAPPING_OK);
+    ck_assert_int_eq(mapping_window_held(c, parts, 2, 1, 16, &again), MAPPING_OK);
+    ck_assert_ptr_eq(w, again);
+    ck_assert_int_eq(w->size, 15);
+    ck_assert_str_eq(mapping_text(w, a), "$(A:2, B:1 | 1..16)");
+    for (int64_t i = 0; i < 8 * 3; i++) {
+        int64_t coords[16] = {0};
+        coords[m[0]->factors[0].axis->number] = i / 3;
+        coords[m[1]->factors[0].axis->number] = i % 3;
+        ck_assert_int_eq(window_place(w->factors[0].axis, coords), i / 3 * 2 + i % 3 - 1);
+    }
+    /* As many places as indices, but not all held: no pair. */
+    ck_assert_int_eq(mapping_window_held(c, pairs, 2, 0, 23, &again), MAPPING_OK);
+    ck_assert_str_eq(mapping_text(again, a), "$(A:3, B:1 | 0..23)");
+    static const int64_t bad[][2] = {{-1, 4}, {4, 4}, {5, 4}, {0, 18}, {17, 18}, {INT64_MIN, 4}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_int_eq(mapping_window_held(c, parts, 2, bad[i][0], bad[i][1], &out), MAPPING_WINDOW_RANGE);
+    const window_part nested[] = {{w, 2}};
+    ck_assert_int_eq(mapping_window(c, nested, 1, &out), MAPPING_WINDOW_TERM);
+    ck_assert_ptr_null(out);
+    arena_free(a);
+}
+END_TEST
+
 /* Nine digits are too many. */
 START_TEST(windows_are_short)
 {
@@ -608,6 +645,7 @@ int main(void)
     tcase_add_test(t, windows_hold);
     tcase_add_test(t, windows_print_and_refuse);
     tcase_add_test(t, windows_are_short);
+    tcase_add_test(t, windows_with_borders);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

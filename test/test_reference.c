@@ -238,8 +238,17 @@ static void window(program *p, char axis, einsum_term first, einsum_term second)
     ck_assert_uint_lt(n, 2);
     p->terms[n][0] = first;
     p->terms[n][1] = second;
-    p->windows[n] = (einsum_window){(uint32_t)(axis - 'A'), 2, p->terms[n]};
+    p->windows[n] = (einsum_window){(uint32_t)(axis - 'A'), 2, p->terms[n], false, 0};
     size_of(p, axis, 1 + (first.extent - 1) * first.stride + (second.extent - 1) * second.stride);
+}
+
+/* Of the last window only `size` places from `first` on are held. */
+static void border(program *p, int64_t first, int64_t size)
+{
+    einsum_window *x = &p->windows[p->e.window_count - 1];
+    x->bordered = true;
+    x->first = first;
+    p->axes[x->axis].size = size;
 }
 
 static uint32_t tensor(program *p, dtype t, const char *axes)
@@ -304,16 +313,29 @@ static void set_counters(walk *w, bool kept, int64_t n)
         }
 }
 
-/* A window without digits of its own is indexed by its terms. */
+/* Does some value of the digit but 0 move the term? */
+static bool moves(const einsum_digit *d, const einsum_term *t)
+{
+    for (int64_t i = 1; d->axis == t->axis && i < d->size; i++)
+        if (i * d->weight / t->weight % t->extent != 0)
+            return true;
+    return false;
+}
+
+/* A window is indexed by its terms when digits move them. */
 static void window_coordinate(const walk *w, const einsum_window *x, int64_t *coords)
 {
+    bool by_terms = false;
     for (uint32_t i = 0; i < w->s->digit_count; i++)
-        if (w->s->digits[i].axis == x->axis && w->s->digits[i].size > 1)
-            return;
+        for (uint32_t k = 0; k < x->term_count; k++)
+            by_terms = by_terms || moves(&w->s->digits[i], &x->terms[k]);
+    if (!by_terms)
+        return;
     for (uint32_t i = 0; i < x->term_count; i++) {
         const einsum_term *t = &x->terms[i];
         coords[x->axis] += coords[t->axis] / t->weight % t->extent * t->stride;
     }
+    coords[x->axis] -= x->first;
 }
 
 /* False when a coordinate reaches the end of its axis. */
@@ -341,7 +363,11 @@ static int64_t element(const program *p, uint32_t number, const int64_t *coords)
 
 static uint32_t source_code(const walk *w, uint32_t number, const int64_t *coords)
 {
-    return load_code(w->p->tensors[number].dtype, w->tensors[number], element(w->p, number, coords));
+    const einsum_tensor *t = &w->p->tensors[number];
+    for (uint32_t i = 0; i < t->rank; i++) /* a border is zero */
+        if (coords[t->axes[i]] < 0 || coords[t->axes[i]] >= w->p->axes[t->axes[i]].size)
+            return 0;
+    return load_code(t->dtype, w->tensors[number], element(w->p, number, coords));
 }
 
 static double source_value(const walk *w, uint32_t number, const int64_t *coords)
@@ -1071,6 +1097,16 @@ static einsum_term term(char axis, int64_t weight, int64_t extent, int64_t strid
     return (einsum_term){(uint32_t)(axis - 'A'), weight, extent, stride};
 }
 
+/* Half of the windows hold a part of their places only. */
+static void random_border(program *p)
+{
+    int64_t size = p->axes[p->windows[p->e.window_count - 1].axis].size;
+    if (size < 3 || random_below(2))
+        return;
+    int64_t first = random_below(size - 1), most = size - first - (first == 0);
+    border(p, first, 2 + random_below(most - 1));
+}
+
 /* Y[O, P, N] = sum over F, G, C of X[$(O, F), $(P, G), C] * W[N, F, G, C], all strides and all digits at
  * random. */
 static void random_convolution(program *p)
@@ -1081,8 +1117,10 @@ static void random_convolution(program *p)
         size_of(p, *at, 1 + random_below(*at == 'O' ? 12 : 6));
     window(p, 'X', term('O', 1, p->axes['O' - 'A'].size, 1 + random_below(3)),
            term('F', 1, p->axes['F' - 'A'].size, 1 + random_below(3)));
+    random_border(p);
     window(p, 'Y', term('P', 1, p->axes['P' - 'A'].size, 1 + random_below(3)),
            term('G', 1, p->axes['G' - 'A'].size, 1 + random_below(3)));
+    random_border(p);
     uint32_t image = tensor(p, t.operand, random_below(2) ? "XYC" : "CYX");
     uint32_t weights = tensor(p, t.operand, random_below(2) ? "NFGC" : "GFN");
     tensor(p, t.result, "NPO");
@@ -1110,10 +1148,10 @@ START_TEST(convolution_by_hand)
     static const struct {
         int64_t stride, dilation;
     } rows[] = {{1, 1}, {2, 1}, {1, 2}, {3, 2}};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    for (size_t r = 0; r < 3 * sizeof rows / sizeof *rows; r++) {
         enum { OUT = 5, FILTER = 3, CHANNELS = 4, RESULTS = 3 };
-        int64_t stride = rows[r].stride, dilation = rows[r].dilation,
-                in = 1 + (OUT - 1) * stride + (FILTER - 1) * dilation;
+        int64_t stride = rows[r / 3].stride, dilation = rows[r / 3].dilation, before = r % 3, behind = r % 3 * 2,
+                in = 1 + (OUT - 1) * stride + (FILTER - 1) * dilation - before - behind;
         program p;
         program_init(&p);
         size_of(&p, 'O', OUT);
@@ -1123,7 +1161,11 @@ START_TEST(convolution_by_hand)
         size_of(&p, 'C', CHANNELS);
         size_of(&p, 'N', RESULTS);
         window(&p, 'X', term('O', 1, OUT, stride), term('F', 1, FILTER, dilation));
+        if (r % 3)
+            border(&p, before, in);
         window(&p, 'Y', term('P', 1, OUT, stride), term('G', 1, FILTER, dilation));
+        if (r % 3)
+            border(&p, before, in);
         tensor(&p, DTYPE_I8, "XYC");
         tensor(&p, DTYPE_I8, "NFGC");
         tensor(&p, DTYPE_I32, "OPN");
@@ -1140,11 +1182,11 @@ START_TEST(convolution_by_hand)
             int64_t sum = 0, n = i % RESULTS, column = i / RESULTS % OUT, row = i / RESULTS / OUT;
             for (int64_t f = 0; f < FILTER; f++)
                 for (int64_t g = 0; g < FILTER; g++)
-                    for (int64_t c = 0; c < CHANNELS; c++)
-                        sum += x[((row * stride + f * dilation) * in + column * stride + g * dilation) *
-                                     CHANNELS +
-                                 c] *
-                               w[((n * FILTER + f) * FILTER + g) * CHANNELS + c];
+                    for (int64_t c = 0; c < CHANNELS; c++) {
+                        int64_t h = row * stride + f * dilation - before, v = column * stride + g * dilation - before;
+                        if (h >= 0 && h < in && v >= 0 && v < in)
+                            sum += x[(h * in + v) * CHANNELS + c] * w[((n * FILTER + f) * FILTER + g) * CHANNELS + c];
+                    }
             ck_assert_int_eq((int32_t)load_code(DTYPE_I32, y, i), sum);
         }
         storage_free(&s);
@@ -1335,6 +1377,9 @@ START_TEST(hostile_einsums_are_refused)
     convolution_program(&p);
     p.windows[0].axis = 26;
     refuses(&p, "no axis");
+    convolution_program(&p);
+    border(&p, 3, p.axes['X' - 'A'].size - 2);
+    refuses(&p, "places that it does not have");
     convolution_program(&p);
     window(&p, 'X', p.terms[0][0], p.terms[0][1]);
     refuses(&p, "the same as another");

@@ -293,6 +293,43 @@ START_TEST(windows_are_read)
 }
 END_TEST
 
+/* A tile of a window with its halo: every place of it is at the place of the whole window that the digits beside it say. */
+START_TEST(windows_in_windows)
+{
+    for (int round = 0; round < rounds(); round++) {
+        random_state = (uint64_t)round * 4099 + 3;
+        arena *a = arena_new();
+        mapping_context *c = mapping_context_new(a);
+        int64_t tiles = 2 + random_below(3), each = 2 + random_below(4), taps = 2 + random_below(3), ratio = 1 + random_below(2);
+        const axis *axes[] = {mapping_axis(c, "A", tiles * each), mapping_axis(c, "B", taps), mapping_axis(c, "C", 3)};
+        const mapping *m[3], *outer, *inner;
+        for (int k = 0; k < 3; k++)
+            m[k] = mapping_symbol(c, axes[k]);
+        int64_t stride = 1 + random_below(3), dilation = 1 + random_below(3);
+        const mapping *w = window(c, m[0], stride * ratio, m[1], dilation * ratio);
+        ck_assert_int_eq(mapping_split(c, m[0], each, &outer, &inner), MAPPING_OK);
+        const mapping *tile = window(c, inner, stride, m[1], dilation), *buffer = pair(c, w, m[2]);
+        const axis *of = tile->count == 1 ? tile->factors[0].axis : NULL;
+        if (of && of->term_count > 0 && w->count == 1 && w->factors[0].axis->term_count > 0) {
+            const mapping *stream = random_below(2) ? pair(c, outer, pair(c, m[2], tile)) : pair(c, pair(c, m[2], tile), outer);
+            sequence seq;
+            ck_assert(sequence_derive(c, buffer, stream, mapping_identity(c), random_below(2) ? SEQUENCE_READ : SEQUENCE_COPY, &seq));
+            for (int64_t s = 0; s < stream->size; s++) {
+                int64_t coords[8] = {0};
+                ck_assert(mapping_map(stream, s, coords));
+                int64_t place = coords[axes[0]->number] * stride * ratio + coords[of->number] * ratio;
+                ck_assert_msg(walk_address(&seq, s) == place * 3 + coords[axes[2]->number], "round %d: buffer %s, stream %s, step %lld", round,
+                              mapping_text(buffer, a), mapping_text(stream, a), (long long)s);
+            }
+            /* Without the digits beside it there is no saying where the tile begins; and a tile is not written. */
+            ck_assert(!sequence_derive(c, buffer, pair(c, outer, pair(c, outer, tile)), mapping_identity(c), SEQUENCE_READ, &seq));
+            ck_assert(!sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq));
+        }
+        arena_free(a);
+    }
+}
+END_TEST
+
 static sequence_failure failure(mapping_context *c, const mapping *buffer, const mapping *stream, sequence_access access)
 {
     sequence seq;
@@ -347,6 +384,7 @@ int main(void)
     tcase_add_test(t, reads_are_exact);
     tcase_add_test(t, writes_cover);
     tcase_add_test(t, windows_are_read);
+    tcase_add_test(t, windows_in_windows);
     tcase_add_test(t, windows_refuse);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
