@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import struct
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ KNOWN = {
     "write-axis-reorder": "a commit packet of one element would need strides below 8 bytes; the vector describes the "
                           "pure sequencer",
     "fetch-batch-1": "the corrected packet has 4 bytes, which breaks the 8-byte rule (the vector says so itself)",
+    "window-dilation2": "the formula of the window gives 31 places, the source prints 32 (contraction reference, C16)",
+    "transpose-example-computation": "a packet of two flits is no transposed flit (contraction reference, C15)",
     "cast-pair-f32-f16": "f16 is refused (contraction reference, C23)",
 }
 
@@ -482,6 +485,159 @@ def check_mapping(tables, v):
         same(f"position {position}", mapped.raw(int(position)), index)
 
 
+# ---- the Stream Adapter's advanced modes: seen from the outside, with words of the command changed by hand ----
+
+def compiled(text, name, directory):
+    """The binary, its path, and what visa-objdump reads from it."""
+    source, binary = os.path.join(directory, name + ".vm"), os.path.join(directory, name + ".bin")
+    with open(source, "w") as file:
+        file.write(text)
+    done = visa_tools.run(["visac", source, "-o", binary])
+    if done.status != 0:
+        raise Disagreement(f"visac refuses it:\n{done.text()}")
+    with open(binary, "rb") as file:
+        return file.read(), binary, json.loads(visa_tools.run(["visa-objdump", "--json", binary]).out)
+
+
+def command(dump, name):
+    return [c for c in dump["kernels"][0]["streams"]["main"] if c["op"] == name][0]
+
+
+def field(one, name):
+    return [f["value"] for f in one["fields"] if f["name"] == name][0]
+
+
+def judge_window(v, directory):
+    """$(T0:s0, ..) as the Time of a stream: as many packets as places."""
+    axes = {f"T{i}": size for i, (size, _) in enumerate(v["terms"])}
+    time = "$(" + ", ".join(f"T{i}:{stride}" for i, (_, stride) in enumerate(v["terms"])) + ")"
+    text = axes_line(axes) + function([("input", stream("CollectTensor", "i8", time, "1 # 32"))],
+                                      stream("CollectTensor", "i8", time, "1 # 32"), "input")
+    _, _, dump = compiled(text, v["id"], directory)
+    figure(v["expect"], "size", "places", field(command(dump, "stream_in"), "packets"))
+
+
+def kernel_slide(dtype, flits, pops):
+    """A window over all collected flits, of which OutPacket sees every lane."""
+    lanes, held = 512 // BITS[dtype], flits * 256 // BITS[dtype]
+    shifts = max(2, held - lanes + 1)
+    border = "" if lanes + shifts - 1 == held else f" | 0..{held}"
+    window = f"$(L:1, Z:1{border})"
+    return axes_line({"A": pops, "L": lanes, "Z": shifts, "N": 1}) + function(
+        [("input", stream("CollectTensor", dtype, f"A, {window} / {held // flits}", f"{window} % {held // flits}")),
+         ("trf", "&" + stream("TrfTensor", dtype, "1", "Z" if BITS[dtype] > 4 else "Z, 1 # 2"))],
+        stream("AlignedPair", dtype, "1", "A, Z", "L"), "input.align(trf)")
+
+
+def run_slide(v, directory, pops, changes):
+    """The first packet of each pop, as source indices (None: zero), with {(word, low bit, width): value} put into the shift command."""
+    dtype, flits = v["dtype"], v["feed_flits"]
+    held, lanes = flits * 256 // BITS[dtype], 512 // BITS[dtype]
+    binary, path, dump = compiled(kernel_slide(dtype, flits, pops), v["id"], directory)
+    start, = [s["offset"] for s in sections(binary) if s["name"] == ".visa.main.vector"]
+    data = bytearray(binary)
+    for (word, low, width), value in changes.items():
+        at = start + command(dump, "shift")["offset"] + 8 * word
+        mask = (1 << width) - 1
+        old, = struct.unpack_from("<Q", data, at)
+        struct.pack_into("<Q", data, at, old & ~(mask << low) | (value & mask) << low)
+    with open(path, "wb") as file:
+        file.write(data)
+    code = "B" if BITS[dtype] == 8 else "H"
+    for name, values in (("input", list(range(1, held + 1)) * pops), ("trf", [0] * max(2, held - lanes + 1))):
+        with open(os.path.join(directory, v["id"] + name), "wb") as file:
+            file.write(struct.pack(f"<{len(values)}{code}", *values))
+    files = [os.path.join(directory, v["id"] + name) for name in ("input", "trf", "out")]
+    done = visa_tools.run(["visa-run", path, "--input", f"input={files[0]}", "--input", f"trf={files[1]}", "--output", f"out={files[2]}"])
+    if done.status != 0:
+        return None
+    with open(files[2], "rb") as file:
+        out = struct.unpack(f"<{pops * max(2, held - lanes + 1) * lanes}{code}", file.read())
+    return [[x - 1 if x else None for x in out[i:i + lanes]] for i in range(0, len(out), len(out) // pops)]
+
+
+def sections(binary):
+    shoff, = struct.unpack_from("<Q", binary, 40)
+    size, count, names = struct.unpack_from("<HHH", binary, 58)
+    rows = [struct.unpack_from("<IIQQQQ", binary, shoff + i * size) for i in range(count)]
+    base = rows[names][4]
+    return [{"name": binary[base + r[0]:binary.index(b"\0", base + r[0])].decode(), "offset": r[4]} for r in rows]
+
+
+INITIAL = (2, 48, 6)  # of entry 0; the next entry is a word further
+INITIAL_DIM = (1, 4, 4)
+POP_LOOP = 2
+
+
+def judge_shift(v, directory):
+    if "initial_shift_elements" in v:
+        shifts = v["initial_shift_elements"]
+        changes = {(INITIAL[0] + i, INITIAL[1], INITIAL[2]): x for i, x in enumerate(shifts)}
+        packets = run_slide(v, directory, len(shifts), {**changes, INITIAL_DIM: POP_LOOP})
+        if packets is None:
+            raise Disagreement("visa-run refuses the command")
+        same("offsets", [[x - lane for lane, x in enumerate(p) if x is not None][0] for p in packets], v["expect"]["offsets"])
+        return
+    packets = run_slide(v, directory, 1, {INITIAL: v["initial_shift"]})
+    if packets is None:
+        raise Disagreement("visa-run refuses the command")
+    wanted = [None] * len(packets[0])
+    for part in v["expect"]["packet"]:
+        for lane in range(*part["lanes"]):
+            wanted[lane] = None if part.get("zero") else part["source"][0] + lane - part["lanes"][0]
+    same("packet", packets[0], wanted)
+
+
+def judge_limits(v, directory):
+    """At a limit it is accepted, beyond it it is not."""
+    x, dtype = v["expect"], v.get("dtype")
+    if "initial_shift" in x:
+        low, high = x["initial_shift"]
+        like = {"id": v["id"], "dtype": dtype, "feed_flits": 3}
+        for value, legal in ((low, True), (high, True), (low - 1, False), (high + 1, False)):
+            if (run_slide(like, directory, 1, {INITIAL: value}) is not None) != legal:
+                raise Disagreement(f"initial_shift {value} is {'refused' if legal else 'accepted'}")
+    elif "shift_stride" in x:
+        high, lanes = x["shift_stride"][1], 512 // BITS[dtype]
+        for stride, legal in ((high, True), (high + 1, False)):
+            window = f"$(L:1, Z:{stride} | 0..{lanes})"
+            text = axes_line({"L": lanes, "Z": 3}) + function(
+                [("input", stream("CollectTensor", dtype, f"{window} / {lanes // 2}", f"{window} % {lanes // 2}")),
+                 ("trf", "&" + stream("TrfTensor", dtype, "1", "Z, 1 # 2"))],
+                stream("AccumulationTensor", "i32", "L / 4", "1 # 8"),
+                "input.align::<m![Z], m![L], _, _>(trf).contract::<m![L / 4]>().accumulate(AccumulationKind::Interleaved)")
+            path = os.path.join(directory, v["id"] + ".vm")
+            with open(path, "w") as file:
+                file.write(text)
+            ids = ids_of(visa_tools.run(["visac", path, "--emit=json"]).text())
+            if ("E-SHIFT-STRIDE" not in ids) != legal:
+                raise Disagreement(f"shift_stride {stride}: {ids}")
+    else:
+        raise NotExpressible("a limit of another unit")
+
+
+def judge_transpose(v, directory):
+    if "rows" not in v:
+        raise Disagreement("two flits are not one transposed flit")
+    rows, columns, lanes = v["rows"], v["cols"], 512 // BITS[v["dtype"]]
+    axes = v.get("axes", {"R": rows, "C": columns})
+    packet, turned = v.get("packet", "R, C"), v["expect"].get("out_packet", "C, R")
+    kept = turned.split(", ")[0]
+    text = axes_line(dict(axes, N=8, A=3)) + function(
+        [("input", stream("CollectTensor", v["dtype"], "A", packet)),
+         ("trf", "&" + stream("TrfTensor", v["dtype"], "N", ", ".join(turned.split(", ")[1:])))],
+        stream("AlignedPair", v["dtype"], "N", "A", f"[{turned}] # {lanes}"), "input.align(trf)")
+    _, path, dump = compiled(text, v["id"], directory)
+    same("rows", field(command(dump, "shift"), "transpose_rows"), rows)
+    same(f"shape, {kept} outermost", [columns, rows], v["expect"].get("out_shape", [columns, rows]))
+    run = visa_tools.run(["visa-run", path, "--check"])
+    if run.status != 0:
+        raise Disagreement(f"the run differs from the reference (status {run.status}):\n{run.text()}")
+
+
+# Vectors that are more than one compilation.
+JUDGES = {"window": judge_window, "shift": judge_shift, "limits": judge_limits, "flit_transpose": judge_transpose}
+
 OPS = {
     "collect": (kernel_collect, check_collect), "to_trf": (kernel_to_trf, check_to_trf),
     "align": (kernel_align, check_align), "contract": (kernel_contract, check_contract),
@@ -501,6 +657,9 @@ def ids_of(text):
 
 
 def compare(v, directory):
+    if v["op"] in JUDGES:
+        JUDGES[v["op"]](v, directory)
+        return
     build, check = OPS[v["op"]]
     path = os.path.join(directory, v["id"] + ".vm")
     with open(path, "w") as file:
@@ -537,7 +696,7 @@ def vectors(names):
     for area in ("contraction.json", "mapping-and-movement.json"):
         with open(visa_tools.shared("conformance", area)) as file:
             for v in json.load(file):
-                if v["dialect"] in ("april", "both") and v["op"] in OPS and (not names or v["id"] in names):
+                if v["dialect"] in ("april", "both") and v["op"] in {**OPS, **JUDGES} and (not names or v["id"] in names):
                     yield v
 
 
@@ -569,7 +728,7 @@ def main(arguments):
                 print(f"{v['op']} {v['id']}: {verdict}: {reason.rstrip()}")
                 if verdict == "disagree":
                     path = os.path.join(directory, v["id"] + ".vm")
-                    print(open(path).read())
+                    print(open(path).read() if os.path.exists(path) else "")
             if verdict == "known":
                 print(f"{v['op']} {v['id']}: differs on purpose: {KNOWN[v['id']]}")
     verdicts = ("agree", "known", "disagree", "not expressible")
