@@ -117,12 +117,12 @@ static bool border_fits(pass_context *p, const op *o, shift_plan *plan)
             end += (a->terms[k].extent - 1) * a->terms[k].stride;
         for (size_t outer = 0; outer < i; outer++)
             if (plan->collected->factors[outer].live > 1)
-                return fail(plan, SHIFT_BORDER, mapping_of_factor(p->mappings, f));
+                return fail(plan, SHIFT_BORDER, mapping_symbol(p->mappings, a));
         if (end > a->size && a->size * stride < zeros_from(o, plan))
-            return fail(plan, SHIFT_BORDER, mapping_of_factor(p->mappings, f));
+            return fail(plan, SHIFT_BORDER, mapping_symbol(p->mappings, a));
         plan->shift.initial_shift = -a->first * stride;
         if (a->first > least / stride)
-            return fail(plan, SHIFT_START, mapping_of_factor(p->mappings, f));
+            return fail(plan, SHIFT_START, mapping_symbol(p->mappings, a));
     }
     return true;
 }
@@ -252,7 +252,7 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
         refuse_range(p, k, o, plan);
         break;
     case SHIFT_BORDER:
-        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER, "the window `%s` is not held as a whole, and beside it in %s there are no zeros", term, flits);
+        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER, "the window `%s` holds a part of its places, and beside it in %s there are no zeros", term, flits);
         diag_help(p->diags, d, "let the packet that fetch sends begin and end with `%s`; collect pads it with zeros", term);
         break;
     case SHIFT_START:

@@ -107,6 +107,8 @@ def main():
         count += agree(directory, shifted, "conv2d_stride2", "bf16", c.results(), c.image, c.weights)
         c = Convolution((5, 16), (3, 3), 4, 8, dilation=2)
         count += agree(directory, shifted, "conv2d_dilation2", "i8", c.results(), channels_last(c.image), taps_first(c.weights))
+        c = Convolution((6, 32), (3, 3), 4, 8, border=1)
+        count += agree(directory, shifted, "conv2d_border", "i8", c.results(), c.image, c.weights)
     print(f"{count} elements agree")
     return 0
 
