@@ -74,7 +74,7 @@ static void text_shift(const align_config *a, strbuf *out)
         strbuf_printf(out, "    Stream Adapter: each flit is transposed from %lld rows\n", (long long)a->transpose_rows);
     if (!a->shift)
         return;
-    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld elements, %lld packets of each pop: ", (long long)a->shift->initial_shift,
+    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld, in elements; %lld packets of each pop: ", (long long)a->shift->initial_shift,
                   (long long)a->shift->shift_stride, (long long)a->shift->shifts);
     mapping_print(a->shift->shifted, out);
     strbuf_printf(out, "; limits [%lld, %lld, %lld] innermost first, shift_dim 1, pop_dim 2\n", (long long)a->tiling->size, (long long)a->shift->shifts,
