@@ -254,10 +254,11 @@ static void push_shift(emission *m, const op *o, context c)
     command k = new_command(m, OP_SHIFT, o, c);
     command_set(&k, SHIFT_TRANSPOSE_ROWS, a->transpose_rows);
     command_set(&k, SHIFT_INITIAL_DIM, NONE);
-    command_set(&k, SHIFT_DIM, a->shift ? 1 : NONE);
-    command_set(&k, SHIFT_STRIDE, a->shift ? a->shift->shift_stride : 0);
+    bool moves = a->shift && a->shift->shifts > 1;
+    command_set(&k, SHIFT_DIM, moves ? 1 : NONE);
+    command_set(&k, SHIFT_STRIDE, moves ? a->shift->shift_stride : 0);
     command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->tiling->size);
-    if (a->shift)
+    if (moves)
         command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->shift->shifts);
     command_set(&k, SHIFT_POP_DIM, k.entry_count);
     command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->packets);

@@ -74,6 +74,11 @@ static void text_shift(const align_config *a, strbuf *out)
         strbuf_printf(out, "    Stream Adapter: each flit is transposed from %lld rows\n", (long long)a->transpose_rows);
     if (!a->shift)
         return;
+    if (a->shift->shifts == 1) {
+        strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, in elements; limits [%lld, %lld] innermost first, pop_dim 1\n",
+                      (long long)a->shift->initial_shift, (long long)a->tiling->size, (long long)a->packets);
+        return;
+    }
     strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld, in elements; %lld packets of each pop: ", (long long)a->shift->initial_shift,
                   (long long)a->shift->shift_stride, (long long)a->shift->shifts);
     mapping_print(a->shift->shifted, out);

@@ -5,22 +5,51 @@
  * derivation with the collected elements as the buffer: a sliding window there offers the digits of its terms. */
 #include "passes/shift.h"
 
-enum { MOST_ROWS = 4 }; /* of a transposed flit; which there are is a row of target/dtype.def */
+enum { MOST_ROWS = 4 /* of a transposed flit; which there are is a row of target/dtype.def */, MOST_AXES = 32, MOST_DIGITS = 32 };
 
 static bool mentions(const tensor *t, const axis *a)
 {
     return mapping_mentions(t->part[TIME], a) || mapping_mentions(t->part[PACKET], a);
 }
 
-/* Does the part of the stream hold a window that the computation names by its terms? */
+/* A window that the computation names by its terms. */
+static bool is_open_window(const op *o, const axis *a)
+{
+    return a && a->term_count > 0 && !mentions(&o->out, a);
+}
+
 static bool has_open_window(const op *o, const mapping *part)
 {
-    for (size_t i = 0; i < part->count; i++) {
-        const axis *a = part->factors[i].axis;
-        if (a && a->term_count > 0 && !mentions(&o->out, a))
+    const axis *axes[MOST_AXES];
+    uint32_t count = mapping_axes(part, axes, MOST_AXES);
+    for (uint32_t i = 0; i < count && i < MOST_AXES; i++)
+        if (is_open_window(o, axes[i]))
             return true;
-    }
     return false;
+}
+
+/* The collected digits, innermost first, and how many elements apart their values are. A padded group is its digits. */
+typedef struct digit_list {
+    const factor *factors[MOST_DIGITS];
+    int64_t strides[MOST_DIGITS];
+    size_t count;
+} digit_list;
+
+static bool list_digits(const mapping *m, int64_t stride, digit_list *out)
+{
+    for (size_t i = m->count; i-- > 0; stride *= m->factors[i].extent) {
+        const factor *f = &m->factors[i];
+        if (f->kind == FACTOR_COMPOSITE) {
+            if (f->weight != 1 || f->live != f->inner->size || !list_digits(f->inner, stride, out))
+                return false;
+            continue;
+        }
+        if (out->count == MOST_DIGITS)
+            return false;
+        out->factors[out->count] = f;
+        out->strides[out->count++] = stride;
+    }
+    return true;
 }
 
 bool shift_is_asked(const op *o)
@@ -46,12 +75,12 @@ static const mapping *transposed(pass_context *p, const mapping *flit, int64_t r
 }
 
 /* Does the computation ask for every digit of the collected elements? A window that it opens is checked by the derivation. */
-static bool all_used(pass_context *p, const op *o, shift_plan *plan, const mapping *computation)
+static bool all_used(pass_context *p, const op *o, shift_plan *plan, const digit_list *digits, const mapping *computation)
 {
-    for (size_t i = 0; i < plan->collected->count; i++) {
-        const factor *f = &plan->collected->factors[i];
+    for (size_t i = 0; i < digits->count; i++) {
+        const factor *f = digits->factors[i];
         sequence seq;
-        if (f->live == 1 || (f->axis && f->axis->term_count > 0 && !mentions(&o->out, f->axis)))
+        if (f->live == 1 || is_open_window(o, f->axis))
             continue;
         const mapping *term = mapping_of_factor(p->mappings, f);
         if (!sequence_derive(p->mappings, computation, term, mapping_identity(p->mappings), SEQUENCE_COPY, &seq))
@@ -104,19 +133,19 @@ static int64_t zeros_from(const op *o, const shift_plan *plan)
 }
 
 /* A window with places that are not held: the packet begins before the flits, or ends behind them, where there are zeros. */
-static bool border_fits(pass_context *p, const op *o, shift_plan *plan)
+static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const digit_list *digits)
 {
-    int64_t stride = 1, least = elements_of(o->out.dtype, p->target->initial_shift_bytes) - 1;
-    for (size_t i = plan->collected->count; i-- > 0; stride *= plan->collected->factors[i].extent) {
-        const factor *f = &plan->collected->factors[i];
-        const axis *a = f->axis;
-        if (!a || !a->bordered || mentions(&o->out, a))
+    int64_t least = elements_of(o->out.dtype, p->target->initial_shift_bytes) - 1;
+    for (size_t i = 0; i < digits->count; i++) {
+        const axis *a = digits->factors[i]->axis;
+        int64_t stride = digits->strides[i];
+        if (!is_open_window(o, a) || !a->bordered)
             continue;
         int64_t end = -a->first + 1; /* one behind the last place that is asked for */
         for (uint32_t k = 0; k < a->term_count; k++)
             end += (a->terms[k].extent - 1) * a->terms[k].stride;
-        for (size_t outer = 0; outer < i; outer++)
-            if (plan->collected->factors[outer].live > 1)
+        for (size_t outer = i + 1; outer < digits->count; outer++)
+            if (digits->factors[outer]->live > 1)
                 return fail(plan, SHIFT_BORDER, mapping_symbol(p->mappings, a));
         if (end > a->size && a->size * stride < zeros_from(o, plan))
             return fail(plan, SHIFT_BORDER, mapping_symbol(p->mappings, a));
@@ -127,18 +156,31 @@ static bool border_fits(pass_context *p, const op *o, shift_plan *plan)
     return true;
 }
 
+/* What is collected, and what is left of Time. The flits that Collect made of one packet are that packet, padded: a group that does not
+ * cut into flits is whole again. */
+static bool collect_flits(pass_context *p, const op *o, shift_plan *plan)
+{
+    const op *collect = o->input;
+    const mapping *time = o->input->out.part[TIME], *flit = transposed(p, o->input->out.part[PACKET], plan->transpose_rows);
+    int64_t flits = plan->collect_flits;
+    if (plan->transpose_rows == 1 && collect->kind == IR_COLLECT && collect->collect && collect->collect->flits_per_packet == flits) {
+        plan->collected = pass_pad(p, collect->input->out.part[PACKET], flits * flit->size);
+        plan->rest = collect->input->out.part[TIME];
+        return plan->collected != NULL;
+    }
+    const mapping *inner = time->size % flits == 0 ? pass_inner(p, time, flits) : NULL;
+    plan->collected = flit && inner ? pass_pair(p, inner, flit) : NULL;
+    plan->rest = inner ? pass_outer(p, time, flits) : NULL;
+    return plan->collected && mapping_equal(p->mappings, pass_pair(p, plan->rest, inner), time);
+}
+
 /* With these flits, turned or not. */
 static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, shift_plan *plan)
 {
-    const mapping *time = o->input->out.part[TIME], *out_time = o->out.part[TIME], *packet = o->out.part[PACKET];
-    const mapping *flit = transposed(p, o->input->out.part[PACKET], rows);
-    const mapping *inner = time->size % flits == 0 ? pass_inner(p, time, flits) : NULL;
+    const mapping *out_time = o->out.part[TIME];
+    const mapping *packet = mapping_strip_padding(p->mappings, o->out.part[PACKET]); /* lanes behind it do not count */
     *plan = (shift_plan){.collect_flits = flits, .transpose_rows = rows};
-    if (!flit || !inner)
-        return fail(plan, SHIFT_FLITS, NULL);
-    plan->collected = pass_pair(p, inner, flit);
-    plan->rest = pass_outer(p, time, flits);
-    if (has_open_window(o, plan->rest) || !mapping_equal(p->mappings, pass_pair(p, plan->rest, inner), time))
+    if (!collect_flits(p, o, plan) || has_open_window(o, plan->rest))
         return fail(plan, SHIFT_FLITS, NULL);
     int64_t each = out_time->size % plan->rest->size ? 0 : out_time->size / plan->rest->size;
     if (each == 0 || !mapping_equal(p->mappings, pass_outer(p, out_time, each), plan->rest))
@@ -148,12 +190,15 @@ static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, s
     if (!beside || !sequence_derive_spaces(p->mappings, &buffer, 1, beside, stream, 2, SEQUENCE_READ | SEQUENCE_BORDERS, &plan->seq))
         return fail(plan, SHIFT_DIGIT, plan->seq.term);
     const mapping *computation = pass_pair(p, steps, packet);
-    if (!computation || !all_used(p, o, plan, computation) || !lanes_fit(plan, &plan->seq) || !loops_fit(plan, &plan->seq))
+    digit_list digits = {.count = 0};
+    if (!list_digits(plan->collected, 1, &digits))
+        return fail(plan, SHIFT_FLITS, NULL);
+    if (!computation || !all_used(p, o, plan, &digits, computation) || !lanes_fit(plan, &plan->seq) || !loops_fit(plan, &plan->seq))
         return false;
     plan->shift.shifted = pass_outer(p, steps, plan->tiling);
     if (plan->shift.shift_stride >= elements_of(o->out.dtype, p->target->shift_stride_bytes))
         return fail(plan, SHIFT_STRIDE, plan->shift.shifted);
-    if (!border_fits(p, o, plan))
+    if (!border_fits(p, o, plan, &digits))
         return false;
     plan->failure = SHIFT_FITS;
     return true;

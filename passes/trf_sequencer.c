@@ -3,6 +3,12 @@
  * entries walk OutTime over Element; what is not stored has stride 0. Strides are bytes and multiples of the read. */
 #include "passes/trf_sequencer.h"
 
+/* Is each run of n lanes the first run over again, for another value of what is outside? A group that does not cut there is not. */
+static bool repeats(pass_context *p, const mapping *packet, int64_t n)
+{
+    return mapping_equal(p->mappings, pass_pair(p, pass_outer(p, packet, n), pass_inner(p, packet, n)), packet);
+}
+
 static int64_t read_elements(pass_context *p, const mapping *element, const mapping *packet, dtype type)
 {
     for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
@@ -11,7 +17,7 @@ static int64_t read_elements(pass_context *p, const mapping *element, const mapp
             continue;
         int64_t n = bytes * 8 / bits;
         if (element->size % n == 0 && packet->size % n == 0 &&
-            mapping_equal(p->mappings, pass_inner(p, element, n), pass_inner(p, packet, n)))
+            mapping_equal(p->mappings, pass_inner(p, element, n), pass_inner(p, packet, n)) && repeats(p, packet, n))
             return n;
     }
     return 0;

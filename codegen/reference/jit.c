@@ -148,7 +148,7 @@ static char *make_machine(compilation *c, const char *triple, const char *cpu_na
  * tiles are vectors already, and packing and results are single loops over hoisted addresses. */
 static char *optimise(compilation *c)
 {
-    static const char passes[] = "function(early-cse,instcombine,loop-mssa(licm),loop-vectorize,instcombine,"
+    static const char passes[] = "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-vectorize,instcombine<no-verify-fixpoint>,"
                                  "loop-mssa(licm),early-cse,simplifycfg),globaldce";
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(c->module, passes, c->machine, options);
