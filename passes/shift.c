@@ -116,8 +116,12 @@ static bool loops_fit(shift_plan *plan, const sequence *seq)
         plan->tiling *= seq->parts[i - 1].size;
     if (i > 0)
         plan->shift.shift_stride = seq->parts[i - 1].stride;
-    for (; i > 0 && seq->parts[i - 1].stride == plan->shift.shifts * plan->shift.shift_stride; i--)
+    int64_t next = plan->shift.shift_stride; /* elements: where the loop so far would go on */
+    for (; i > 0 && seq->parts[i - 1].stride == next; i--) {
         plan->shift.shifts *= seq->parts[i - 1].size;
+        if (__builtin_mul_overflow(plan->shift.shifts, plan->shift.shift_stride, &next))
+            next = INT64_MAX;
+    }
     if (i == 0)
         return true;
     plan->stride = seq->parts[i - 1].stride;
@@ -149,9 +153,11 @@ static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const di
                 return fail(plan, SHIFT_BORDER, mapping_symbol(p->mappings, a));
         if (end > a->size && a->size * stride < zeros_from(o, plan))
             return fail(plan, SHIFT_BORDER, mapping_symbol(p->mappings, a));
-        plan->shift.initial_shift = -a->first * stride;
+        plan->stride = stride;
+        plan->wanted = a->first;
         if (a->first > least / stride)
             return fail(plan, SHIFT_START, mapping_symbol(p->mappings, a));
+        plan->shift.initial_shift = -a->first * stride;
     }
     return true;
 }
@@ -251,8 +257,8 @@ static void refuse_range(pass_context *p, kernel *k, op *o, const shift_plan *pl
 static void refuse_start(pass_context *p, kernel *k, op *o, const shift_plan *plan)
 {
     long long most = elements_of(o->out.dtype, p->target->initial_shift_bytes);
-    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_START, "`%s` begins %lld elements of %s before the flits; initial_shift is %lld to %lld",
-                          mapping_text(plan->term, p->arena), (long long)-plan->shift.initial_shift, dtype_row_of(o->out.dtype)->name, 1 - most, most);
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_START, "`%s` begins %lld places of %lld %s elements before the flits; initial_shift is %lld to %lld",
+                          mapping_text(plan->term, p->arena), (long long)plan->wanted, (long long)plan->stride, dtype_row_of(o->out.dtype)->name, 1 - most, most);
     diag_help(p->diags, d, "hold more of the border as zeros in memory, or stream the axes inside the window in Time");
 }
 

@@ -28,7 +28,7 @@ typedef struct shift_plan {
     shift_config shift;       /* shifts 1: the packet does not move */
     int64_t tiling;           /* steps for which a packet is repeated */
     const mapping *term;      /* at fault */
-    int64_t stride, wanted;   /* at fault, elements */
+    int64_t stride, wanted;   /* at fault, elements; SHIFT_START: elements of a place, places */
     sequence seq;             /* at fault: SHIFT_DIGIT */
 } shift_plan;
 

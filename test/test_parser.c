@@ -330,6 +330,9 @@ START_TEST(trees)
          "        MAP_WINDOW\n          MAP_SLIDE =2\n            MAP_MOD =4\n              MAP_AXIS A\n              NONE\n            NONE\n"
          "          MAP_SLIDE\n            MAP_PAIR\n              MAP_AXIS B\n              MAP_AXIS C\n            PATH\n              SEGMENT N\n"
          "                NONE\n        NONE\n"},
+        {"type T = m![$(A:2 | 1..{N})];",
+         "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_WINDOW\n        MAP_SLIDE =2\n          MAP_AXIS A\n          NONE\n"
+         "        MAP_PLACES\n          INT 1 =1\n          CONST_ARG\n            PATH\n              SEGMENT N\n                NONE\n"},
         {"type T = m![A,];",
          "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAIR ,\n        MAP_AXIS A\n"},
         {"type T = m![(A, B)];", "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAIR\n        "
@@ -487,7 +490,10 @@ static const struct {
     {"type T = m![$A];", {E_MAP_SYNTAX, 1, 14, 1, "expected `(`, found `A`"}},
     {"type T = m![$()];", {E_MAP_SYNTAX, 1, 15, 1, "expected a mapping, found `)`"}},
     {"type T = m![$(A:)];", {E_MAP_SYNTAX, 1, 17, 1, "expected an integer, found `)`"}},
-    {"type T = m![$(A:2 B:1)];", {E_MAP_SYNTAX, 1, 19, 1, "expected `,` or `)`, found `B`"}},
+    {"type T = m![$(A:2 B:1)];", {E_MAP_SYNTAX, 1, 19, 1, "expected `,`, `)` or `|`, found `B`"}},
+    {"type T = m![$(A:2 | 1)];", {E_MAP_SYNTAX, 1, 22, 1, "expected `..`, found `)`"}},
+    {"type T = m![$(A:2 | ..3)];", {E_MAP_SYNTAX, 1, 21, 2, "`..` is no mapping"}},
+    {"type T = m![$(A:2 | 1..3, B:1)];", {E_MAP_SYNTAX, 1, 25, 1, "expected `)`, found `,`"}},
     {"type T = m![0x10];", {E_MAP_SYNTAX, 1, 13, 4, "decimal"}},
     {"type T = m![A / 1_0];", {E_MAP_SYNTAX, 1, 17, 3, "decimal"}},
     {"type T = m![A % 16u8];", {E_MAP_SYNTAX, 1, 17, 4, "decimal"}},
