@@ -1,0 +1,511 @@
+#include "runtime/step/engine.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct event {
+    int64_t cycle;
+    uint32_t node;
+} event;
+
+struct step_engine {
+    step_run *run;
+    diag_list *diags;
+    step_actor *actors;
+    step_queue *queues;
+    uint32_t queue_count;
+    step_offchip *offchip;
+    event *heap; /* at most one event of each node */
+    uint32_t heap_count;
+    bool failed;
+};
+
+step_run *step_engine_run_of(const step_actor *n)
+{
+    return n->engine->run;
+}
+
+step_pool *actor_pool(const step_actor *n)
+{
+    return n->engine->run->pool;
+}
+
+const step_type *actor_type(const step_actor *n, uint32_t output)
+{
+    return &n->engine->run->program->types[n->node->outputs[output].type];
+}
+
+static const step_output *source_of(const step_actor *n, uint32_t port)
+{
+    const step_input *in = &n->node->inputs[port];
+    return &n->engine->run->program->nodes[in->node].outputs[in->port];
+}
+
+uint32_t actor_input_type(const step_actor *n, uint32_t port)
+{
+    return source_of(n, port)->type;
+}
+
+uint32_t actor_input_rank(const step_actor *n, uint32_t port)
+{
+    return source_of(n, port)->rank;
+}
+
+/* ---- events: a binary heap by (cycle, node) ---- */
+
+static bool earlier(event a, event b)
+{
+    return a.cycle != b.cycle ? a.cycle < b.cycle : a.node < b.node;
+}
+
+static void heap_push(step_engine *e, event v)
+{
+    uint32_t i = e->heap_count++;
+    for (; i > 0 && earlier(v, e->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        e->heap[i] = e->heap[(i - 1) / 2];
+    e->heap[i] = v;
+}
+
+static event heap_pop(step_engine *e)
+{
+    event top = e->heap[0], last = e->heap[--e->heap_count];
+    uint32_t i = 0;
+    for (uint32_t kid; (kid = 2 * i + 1) < e->heap_count; i = kid) {
+        kid += kid + 1 < e->heap_count && earlier(e->heap[kid + 1], e->heap[kid]);
+        if (!earlier(e->heap[kid], last))
+            break;
+        e->heap[i] = e->heap[kid];
+    }
+    e->heap[i] = last;
+    return top;
+}
+
+static void schedule(step_actor *n, int64_t cycle)
+{
+    if (n->scheduled)
+        return;
+    n->scheduled = true;
+    heap_push(n->engine, (event){cycle > n->now ? cycle : n->now, n->number});
+}
+
+/* ---- deeds ---- */
+
+static step_deed *add_deed(step_actor *n, step_deed_kind kind)
+{
+    if (n->deed_count == n->deed_capacity) {
+        uint32_t capacity = n->deed_capacity ? 2 * n->deed_capacity : 8;
+        step_deed *deeds = realloc(n->deeds, capacity * sizeof *deeds);
+        if (!deeds)
+            longjmp(*arena_guard(n->engine->run->arena), 1);
+        n->deeds = deeds;
+        n->deed_capacity = capacity;
+    }
+    n->deeds[n->deed_count] = (step_deed){.kind = kind};
+    return &n->deeds[n->deed_count++];
+}
+
+void actor_wait(step_actor *n, int64_t cycles)
+{
+    if (cycles > 0)
+        add_deed(n, STEP_WAIT)->cycles = cycles;
+}
+
+void actor_send_later(step_actor *n, uint32_t port, step_token token, int64_t later)
+{
+    step_deed *d = add_deed(n, STEP_SEND);
+    d->port = port;
+    d->token = token;
+    d->cycles = later;
+}
+
+void actor_send(step_actor *n, uint32_t port, step_token token)
+{
+    actor_send_later(n, port, token, 0);
+}
+
+void actor_send_all(step_actor *n, step_token token)
+{
+    for (uint32_t i = 0; i < n->node->output_count; i++)
+        actor_send(n, i, token);
+}
+
+void actor_take(step_actor *n, uint32_t port)
+{
+    add_deed(n, STEP_TAKE)->port = port;
+}
+
+void actor_take_all(step_actor *n)
+{
+    for (uint32_t i = 0; i < n->node->input_count; i++)
+        actor_take(n, i);
+}
+
+void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes)
+{
+    n->totals.offchip_bytes += bytes;
+    if (requests == 0)
+        return;
+    step_deed *d = add_deed(n, STEP_ASK);
+    d->cycles = requests;
+    d->port = writes;
+    n->totals.requests += requests;
+}
+
+void actor_finish(step_actor *n)
+{
+    n->finished = true;
+}
+
+void actor_fault(step_actor *n, const char *format, ...)
+{
+    step_engine *e = n->engine;
+    if (e->failed)
+        return;
+    e->failed = true;
+    char text[2 * STEP_FAULT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    diag_add(e->diags, E_STEP_RUN, SRC_NOWHERE, "%s `%s` (line %u), behind %" PRId64 " values: %s", step_op_row_of(n->node->op)->name, n->node->name,
+             n->node->line, n->totals.values_in, text);
+}
+
+static const char *token_text(const step_token *t, char *text, size_t bytes)
+{
+    snprintf(text, bytes, t->kind == STEP_STOP ? "stop S%u" : t->kind == STEP_DONE ? "its end" : "a value", t->level);
+    return text;
+}
+
+bool actor_in_step(step_actor *n)
+{
+    const step_token *first = actor_head(n, 0);
+    for (uint32_t i = 1; i < n->node->input_count; i++) {
+        const step_token *t = actor_head(n, i);
+        if (t->kind == first->kind && t->level == first->level)
+            continue;
+        char a[16], b[16];
+        actor_fault(n, "input 0 has %s where input %u has %s: streams in lock step need one structure", token_text(first, a, sizeof a), i,
+                    token_text(t, b, sizeof b));
+        return false;
+    }
+    return true;
+}
+
+int64_t actor_read_cycles(const step_actor *n, uint32_t port)
+{
+    const step_token *t = actor_head(n, port);
+    if (t->kind != STEP_VALUE || !t->in_memory)
+        return 0;
+    int64_t bytes = step_value_bytes(n->engine->run->program, actor_input_type(n, port), t->value);
+    int64_t rate = n->engine->run->program->machine.onchip_bytes_per_cycle;
+    return (bytes + rate - 1) / rate;
+}
+
+/* Has it ended, with everything sent? */
+static bool ended(const step_actor *n)
+{
+    return n->finished && n->deed_at == n->deed_count;
+}
+
+/* False when the token has to wait for room. */
+static bool do_send(step_actor *n, const step_deed *d)
+{
+    step_queue **edges = n->outputs[d->port];
+    int64_t room = 0;
+    if (d->token.kind == STEP_VALUE)
+        for (step_queue **q = edges; *q; q++) {
+            int64_t r = step_queue_room(*q);
+            room = r > room ? r : room;
+        }
+    if (room > n->now) {
+        if (room == INT64_MAX)
+            n->full = true;
+        else
+            schedule(n, room);
+        return false;
+    }
+    n->totals.values_out += d->token.kind == STEP_VALUE;
+    int64_t visible = n->now + 1 + d->cycles;
+    for (step_queue **q = edges; *q; q++) {
+        if (d->token.value)
+            step_value_keep(d->token.value);
+        step_queue_push(*q, d->token, visible, n->engine->run->arena);
+        step_actor *reader = &n->engine->actors[(*q)->consumer];
+        if (!reader->finished && !reader->full && !reader->asking && reader->deed_at == reader->deed_count)
+            schedule(reader, visible);
+    }
+    step_value_drop(n->engine->run->pool, d->token.value);
+    return true;
+}
+
+static void do_take(step_actor *n, uint32_t port)
+{
+    step_queue *q = n->inputs[port];
+    step_token t = step_queue_pop(q, n->now);
+    n->totals.values_in += t.kind == STEP_VALUE;
+    step_value_drop(n->engine->run->pool, t.value);
+    step_actor *writer = &n->engine->actors[q->producer];
+    if (writer->full) {
+        writer->full = false;
+        schedule(writer, n->now + 1);
+    }
+}
+
+/* Carries deeds out until one has to wait. True when none is left. */
+static bool do_deeds(step_actor *n)
+{
+    while (n->deed_at < n->deed_count) {
+        step_deed *d = &n->deeds[n->deed_at];
+        switch (d->kind) {
+        case STEP_WAIT:
+            n->deed_at++;
+            n->totals.busy_cycles += d->cycles;
+            schedule(n, n->now + d->cycles);
+            return false;
+        case STEP_SEND:
+            if (!do_send(n, d))
+                return false;
+            break;
+        case STEP_TAKE: do_take(n, d->port); break;
+        case STEP_ASK:
+            n->deed_at++;
+            n->asking = true;
+            step_offchip_ask(n->engine->offchip, n->number, d->port, d->cycles, n->now);
+            return false;
+        }
+        n->deed_at++;
+    }
+    n->deed_at = n->deed_count = 0;
+    return true;
+}
+
+/* ---- when a node fires ---- */
+
+/* The cycle in which the input shows a token; INT64_MAX while it has none. */
+static int64_t shows(const step_actor *n, uint32_t port)
+{
+    const step_queue_item *head = step_queue_head(n->inputs[port]);
+    return head ? head->visible : INT64_MAX;
+}
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The cycle in which everything that the node needs is there; INT64_MAX while something is missing. */
+static int64_t ready(const step_actor *n)
+{
+    int64_t cycle = n->need == STEP_NEED_ANY ? INT64_MAX : 0;
+    switch (n->need) {
+    case STEP_NEED_PORT: return shows(n, n->need_port);
+    case STEP_NEED_SET:
+        for (uint32_t i = 0; i < n->need_count; i++)
+            cycle = later_of(cycle, shows(n, n->need_set[i]));
+        break;
+    case STEP_NEED_ALL:
+        for (uint32_t i = 0; i < n->node->input_count; i++)
+            cycle = later_of(cycle, shows(n, i));
+        break;
+    case STEP_NEED_ANY:
+        for (uint32_t i = 0; i < n->node->input_count; i++)
+            cycle = shows(n, i) < cycle ? shows(n, i) : cycle;
+        break;
+    case STEP_NEED_NOTHING: break;
+    }
+    return cycle;
+}
+
+static void run_actor(step_actor *n)
+{
+    while (!n->engine->failed) {
+        if (!do_deeds(n))
+            return;
+        n->totals.end_cycle = n->now;
+        if (n->finished)
+            return;
+        int64_t cycle = ready(n);
+        if (cycle > n->now) {
+            if (cycle != INT64_MAX)
+                schedule(n, cycle);
+            return;
+        }
+        n->rule->fire(n);
+    }
+}
+
+/* ---- the whole graph ---- */
+
+static void wake(step_engine *e, uint32_t node, int64_t cycle)
+{
+    step_actor *n = &e->actors[node];
+    n->asking = false;
+    schedule(n, cycle);
+}
+
+static void run_events(step_engine *e)
+{
+    while (!e->failed) {
+        int64_t next = e->heap_count > 0 ? e->heap[0].cycle : INT64_MAX, memory = step_offchip_next(e->offchip);
+        if (memory < next) {
+            const step_answer *answers;
+            uint32_t count = step_offchip_run(e->offchip, next, &answers);
+            for (uint32_t i = 0; i < count; i++)
+                wake(e, answers[i].node, answers[i].cycle);
+            continue;
+        }
+        if (next == INT64_MAX)
+            return;
+        event v = heap_pop(e);
+        step_actor *n = &e->actors[v.node];
+        n->scheduled = false;
+        n->now = v.cycle;
+        run_actor(n);
+    }
+}
+
+/* ---- deadlock ---- */
+
+/* The node that this one waits for, and why. */
+static uint32_t waits_for(const step_actor *n, arena *a, const char **why)
+{
+    if (n->full) {
+        const step_deed *d = &n->deeds[n->deed_at];
+        for (step_queue **q = n->outputs[d->port]; *q; q++)
+            if (step_queue_room(*q) == INT64_MAX) {
+                *why = arena_printf(a, "has a value for `%s`, whose queue is full (%u values)", n->engine->actors[(*q)->consumer].node->name, (*q)->depth);
+                return (*q)->consumer;
+            }
+    }
+    uint32_t port = n->need == STEP_NEED_PORT ? n->need_port : 0;
+    for (uint32_t i = 0; i < n->node->input_count && n->need != STEP_NEED_PORT; i++)
+        if (shows(n, i) == INT64_MAX) {
+            port = i;
+            break;
+        }
+    if (n->need == STEP_NEED_SET)
+        for (uint32_t i = 0; i < n->need_count; i++)
+            if (shows(n, n->need_set[i]) == INT64_MAX)
+                port = n->need_set[i];
+    uint32_t from = n->inputs[port]->producer;
+    *why = arena_printf(a, "waits for a token of `%s`, whose queue is empty", n->engine->actors[from].node->name);
+    return from;
+}
+
+static void report_deadlock(step_engine *e)
+{
+    arena *a = e->diags->arena;
+    uint32_t count = e->run->program->node_count, blocked = 0, at = count;
+    for (uint32_t i = count; i-- > 0;)
+        if (!ended(&e->actors[i])) {
+            blocked++;
+            at = i;
+        }
+    const char *why;
+    for (uint32_t i = 0; i < count; i++) /* onto the cycle */
+        at = ended(&e->actors[at]) ? at : waits_for(&e->actors[at], a, &why);
+    diag *d = diag_add(e->diags, E_STEP_DEADLOCK, SRC_NOWHERE, "%u of %u operators wait for each other for ever", blocked, count);
+    uint32_t first = at;
+    do {
+        uint32_t next = ended(&e->actors[at]) ? at : waits_for(&e->actors[at], a, &why);
+        diag_note(e->diags, d, SRC_NOWHERE, "%s `%s` (line %u) %s", step_op_row_of(e->actors[at].node->op)->name, e->actors[at].node->name,
+                  e->actors[at].node->line, why);
+        at = next;
+    } while (at != first);
+    diag_help(e->diags, d, "give the full queue more depth (`.depth(n)`), or none (`.depth(0)`)");
+}
+
+/* ---- setting up and tearing down ---- */
+
+static void connect(step_engine *e)
+{
+    const step_program *p = e->run->program;
+    arena *a = e->run->arena;
+    uint32_t **counts = ARENA_ARRAY(a, uint32_t *, p->node_count);
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        step_actor *n = &e->actors[i];
+        counts[i] = ARENA_ARRAY(a, uint32_t, p->nodes[i].output_count + 1);
+        n->outputs = ARENA_ARRAY(a, step_queue **, p->nodes[i].output_count + 1);
+        n->inputs = ARENA_ARRAY(a, step_queue *, p->nodes[i].input_count + 1);
+        e->queue_count += p->nodes[i].input_count;
+    }
+    for (uint32_t i = 0; i < p->node_count; i++)
+        for (uint32_t k = 0; k < p->nodes[i].input_count; k++)
+            counts[p->nodes[i].inputs[k].node][p->nodes[i].inputs[k].port]++;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        for (uint32_t o = 0; o < p->nodes[i].output_count; o++) {
+            e->actors[i].outputs[o] = ARENA_ARRAY(a, step_queue *, counts[i][o] + 1);
+            counts[i][o] = 0;
+        }
+    e->queues = ARENA_ARRAY(a, step_queue, e->queue_count + 1);
+    step_queue *q = e->queues;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        for (uint32_t k = 0; k < p->nodes[i].input_count; k++, q++) {
+            const step_input *in = &p->nodes[i].inputs[k];
+            step_queue_init(q, in->depth, in->node, i, a);
+            e->actors[i].inputs[k] = q;
+            e->actors[in->node].outputs[in->port][counts[in->node][in->port]++] = q;
+        }
+}
+
+static void set_up(step_engine *e)
+{
+    const step_program *p = e->run->program;
+    arena *a = e->run->arena;
+    e->actors = ARENA_ARRAY(a, step_actor, p->node_count + 1);
+    e->heap = ARENA_ARRAY(a, event, p->node_count + 1);
+    connect(e);
+    e->offchip = step_offchip_new(&p->machine, p->node_count, a);
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        step_actor *n = &e->actors[i];
+        n->engine = e;
+        n->node = &p->nodes[i];
+        n->number = i;
+        n->rule = step_rule_of(p->nodes[i].op);
+        n->state = arena_alloc(a, n->rule->state_bytes + 1);
+        n->need_set = ARENA_ARRAY(a, uint32_t, p->nodes[i].input_count + 1);
+        if (n->rule->start)
+            n->rule->start(n);
+        schedule(n, 0);
+    }
+}
+
+static void tear_down(step_engine *e)
+{
+    for (uint32_t i = 0; i < e->run->program->node_count; i++)
+        free(e->actors[i].deeds);
+    for (uint32_t i = 0; i < e->queue_count; i++)
+        step_queue_free(&e->queues[i]);
+    step_offchip_free(e->offchip);
+}
+
+static void take_results(step_engine *e)
+{
+    step_run *r = e->run;
+    step_totals *totals = ARENA_ARRAY(r->arena, step_totals, r->program->node_count + 1);
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        totals[i] = e->actors[i].totals;
+        r->cycles = later_of(r->cycles, totals[i].end_cycle);
+    }
+    r->totals = totals;
+    r->offchip_requests = step_offchip_requests(e->offchip);
+}
+
+bool step_engine_run(step_run *r, diag_list *diags)
+{
+    step_engine e = {.run = r, .diags = diags};
+    set_up(&e);
+    run_events(&e);
+    bool all_ended = true;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        all_ended = all_ended && ended(&e.actors[i]);
+    if (!e.failed && !all_ended)
+        report_deadlock(&e);
+    take_results(&e);
+    tear_down(&e);
+    return !e.failed && all_ended;
+}

@@ -1,0 +1,135 @@
+/* The simulator of a Streaming Tensor Program: operators as nodes that fire when their inputs show a token.
+ *
+ * The one idea: an operator (runtime/step/operator_*.c) is a token rule and knows no clock. When the inputs that it waits for show a
+ * token, its rule looks at them and leaves a list of deeds (wait so many cycles, send, take, ask memory), which the engine
+ * carries out one after the other in simulated time. Nodes run in the order of (cycle, node), so a run is a function of its inputs. */
+#ifndef VISA_RUNTIME_STEP_ENGINE_H
+#define VISA_RUNTIME_STEP_ENGINE_H
+
+#include "runtime/step/function.h"
+#include "runtime/step/offchip.h"
+#include "runtime/step/queue.h"
+
+typedef struct step_engine step_engine;
+typedef struct step_actor step_actor;
+
+typedef enum step_deed_kind { STEP_WAIT, STEP_SEND, STEP_TAKE, STEP_ASK } step_deed_kind;
+
+typedef struct step_deed {
+    step_deed_kind kind;
+    uint32_t port;
+    int64_t cycles; /* wait: how long; send: how much later than usual it is visible; ask: requests */
+    step_token token;
+} step_deed;
+
+/* What a node waits for before its rule is called again. */
+typedef enum step_need { STEP_NEED_ALL, STEP_NEED_PORT, STEP_NEED_ANY, STEP_NEED_SET, STEP_NEED_NOTHING } step_need;
+
+typedef struct step_rule {
+    size_t state_bytes;
+    void (*start)(step_actor *n); /* NULL: the state is zero and all inputs are needed */
+    void (*fire)(step_actor *n);
+} step_rule;
+
+typedef struct step_totals {
+    int64_t values_in, values_out, flops, busy_cycles, requests, offchip_bytes, onchip_bytes, end_cycle;
+} step_totals;
+
+struct step_actor {
+    step_engine *engine;
+    const step_node *node;
+    const step_rule *rule;
+    uint32_t number;
+    step_queue **inputs;
+    step_queue ***outputs; /* by port, the edges of the broadcast; NULL-terminated */
+    int64_t now;
+    step_deed *deeds;
+    uint32_t deed_at, deed_count, deed_capacity;
+    step_need need;
+    uint32_t need_port, *need_set, need_count;
+    bool finished, scheduled, full, asking; /* full: a send waits for room */
+    void *state;
+    step_totals totals;
+};
+
+/* ---- for rules: looking ---- */
+
+/* The head of an input; only of those that the node needed. */
+static inline const step_token *actor_head(const step_actor *n, uint32_t port)
+{
+    return &step_queue_head(n->inputs[port])->token;
+}
+static inline int64_t actor_arrival(const step_actor *n, uint32_t port)
+{
+    return step_queue_head(n->inputs[port])->visible;
+}
+const step_type *actor_type(const step_actor *n, uint32_t output);
+uint32_t actor_input_type(const step_actor *n, uint32_t port);
+uint32_t actor_input_rank(const step_actor *n, uint32_t port);
+step_pool *actor_pool(const step_actor *n);
+
+/* ---- for rules: deeds, in the order in which they are added ---- */
+
+void actor_wait(step_actor *n, int64_t cycles);
+void actor_send(step_actor *n, uint32_t port, step_token token); /* takes the reference over */
+void actor_send_later(step_actor *n, uint32_t port, step_token token, int64_t later);
+void actor_send_all(step_actor *n, step_token token); /* a stop or the end, to every output */
+void actor_take(step_actor *n, uint32_t port);        /* the head, and drops it */
+void actor_take_all(step_actor *n);
+void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes);
+/* Everything was sent: after these deeds the node has ended. */
+void actor_finish(step_actor *n);
+
+/* ---- for rules: what comes next ---- */
+
+static inline void actor_need_port(step_actor *n, uint32_t port)
+{
+    n->need = STEP_NEED_PORT;
+    n->need_port = port;
+}
+
+/* A fault of this node, with the token's position in the input: ends the run. */
+void actor_fault(step_actor *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Do the heads of all inputs (VALUE, or equal STOP, or DONE) agree? A fault when not. */
+bool actor_in_step(step_actor *n);
+
+/* Cycles to read the head of an input when it lies in memory on the chip. */
+int64_t actor_read_cycles(const step_actor *n, uint32_t port);
+
+/* The rule of an operator. */
+const step_rule *step_rule_of(step_op op);
+
+/* ---- running ---- */
+
+/* Tensors off the chip while a program runs; tiles are stored as f32 elements, tile after tile. */
+typedef struct step_store {
+    int64_t tiles;
+    float *elements; /* NULL when only time is simulated; the caller's */
+} step_store;
+
+/* A stream at the edge of the graph: what a source sends, or where a sink's tokens go. */
+typedef struct step_feed {
+    const step_token *tokens; /* of a source: without the end; may be NULL for a sink */
+    size_t count;
+    step_value *taken; /* of a sink: a buffer that collects its tokens; NULL: they are dropped */
+} step_feed;
+
+typedef struct step_run {
+    const step_program *program;
+    step_store *stores; /* by tensor */
+    step_feed *feeds;   /* by node; used by sources and sinks */
+    step_pool *pool;
+    arena *arena; /* its guard is where exhausted memory leaves */
+    /* results */
+    int64_t cycles;
+    const step_totals *totals; /* by node */
+    int64_t offchip_requests;
+} step_run;
+
+/* Runs the graph to its end. False with diagnostics on a fault of an operator or a deadlock. */
+bool step_engine_run(step_run *r, diag_list *diags);
+
+step_run *step_engine_run_of(const step_actor *n);
+
+#endif

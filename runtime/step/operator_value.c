@@ -1,0 +1,278 @@
+/* Operators that look at values: sources and sinks, the higher-order operators, zip. */
+#include "runtime/step/operators.h"
+
+#include <inttypes.h>
+
+/* ---- sources and sinks ---- */
+
+static void source_start(step_actor *n)
+{
+    n->need = STEP_NEED_NOTHING;
+}
+
+static void source_fire(step_actor *n)
+{
+    const step_feed *f = &step_engine_run_of(n)->feeds[n->number];
+    size_t *at = n->state;
+    if (*at == f->count) {
+        actor_send(n, 0, (step_token){.kind = STEP_DONE});
+        actor_finish(n);
+        return;
+    }
+    step_token t = f->tokens[(*at)++];
+    actor_send(n, 0, kept(t));
+    actor_wait(n, t.kind == STEP_VALUE);
+}
+
+const step_rule rule_source = {.state_bytes = sizeof(size_t), .start = source_start, .fire = source_fire};
+
+/* What it starts is started in cycle 0. */
+static void once_fire(step_actor *n)
+{
+    actor_send_later(n, 0, step_token_of(step_address_new(actor_pool(n), 0)), -1);
+    actor_send(n, 0, (step_token){.kind = STEP_DONE});
+    actor_finish(n);
+}
+
+const step_rule rule_once = {.start = source_start, .fire = once_fire};
+
+static void sink_fire(step_actor *n)
+{
+    step_token t = *actor_head(n, 0);
+    step_value *taken = step_engine_run_of(n)->feeds[n->number].taken;
+    if (taken && t.kind != STEP_DONE)
+        step_buffer_push(actor_pool(n), taken, kept(t));
+    actor_take(n, 0);
+    actor_wait(n, t.kind == STEP_VALUE);
+    if (t.kind == STEP_DONE)
+        actor_finish(n);
+}
+
+const step_rule rule_sink = {.fire = sink_fire};
+
+/* ---- what a function costs ---- */
+
+static step_call call_of(step_actor *n, step_fault *fault)
+{
+    return (step_call){.fn = n->node->fn, .type = actor_type(n, 0), .n = n->node->param[STEP_N], .pool = actor_pool(n), .fault = fault};
+}
+
+static uint32_t heads(const step_actor *n, step_value **in)
+{
+    for (uint32_t i = 0; i < n->node->input_count; i++)
+        in[i] = actor_head(n, i)->value;
+    return n->node->input_count;
+}
+
+static int64_t read_cycles(const step_actor *n)
+{
+    int64_t cycles = 0;
+    for (uint32_t i = 0; i < n->node->input_count; i++)
+        cycles += actor_read_cycles(n, i);
+    return cycles;
+}
+
+static int64_t compute_cycles(step_actor *n, step_cost cost)
+{
+    int64_t rate = n->node->flops_per_cycle;
+    n->totals.flops += cost.flops;
+    return cost.cycles + (rate > 0 ? (cost.flops + rate - 1) / rate : 0);
+}
+
+/* Cycles to write a result to memory on the chip, where it goes there. */
+static int64_t write_cycles(const step_actor *n, const step_value *v)
+{
+    const step_program *p = step_engine_run_of(n)->program;
+    int64_t rate = p->machine.onchip_bytes_per_cycle;
+    return n->node->writes_back ? (step_value_bytes(p, n->node->outputs[0].type, v) + rate - 1) / rate : 0;
+}
+
+static step_token result_token(const step_actor *n, step_value *v)
+{
+    step_token t = step_token_of(v);
+    t.in_memory = n->node->writes_back;
+    return t;
+}
+
+static int64_t largest(int64_t a, int64_t b, int64_t c)
+{
+    int64_t m = a > b ? a : b;
+    return m > c ? m : c;
+}
+
+/* A stop or the end: the output has the input's. */
+static void copy_structure(step_actor *n, step_token t)
+{
+    actor_send_all(n, t);
+    actor_take_all(n);
+    if (t.kind == STEP_DONE)
+        actor_finish(n);
+}
+
+/* ---- map, zip ---- */
+
+static void map_fire(step_actor *n)
+{
+    if (!actor_in_step(n))
+        return;
+    step_token t = *actor_head(n, 0);
+    if (t.kind != STEP_VALUE) {
+        copy_structure(n, t);
+        return;
+    }
+    step_value *in[STEP_LOCKSTEP_MAX];
+    step_fault fault = {0};
+    step_call c = call_of(n, &fault);
+    step_cost cost;
+    step_value *v = step_map(&c, in, heads(n, in), &cost);
+    if (!v) {
+        actor_fault(n, "%s", fault.text);
+        return;
+    }
+    actor_wait(n, largest(read_cycles(n), compute_cycles(n, cost), write_cycles(n, v)));
+    actor_send(n, 0, result_token(n, v));
+    actor_take_all(n);
+}
+
+const step_rule rule_map = {.fire = map_fire};
+
+static void zip_fire(step_actor *n)
+{
+    if (!actor_in_step(n))
+        return;
+    step_token a = *actor_head(n, 0), b = *actor_head(n, 1);
+    if (a.kind != STEP_VALUE) {
+        copy_structure(n, a);
+        return;
+    }
+    step_token t = step_token_of(step_pair_new(actor_pool(n), step_value_keep(a.value), step_value_keep(b.value)));
+    t.in_memory = a.in_memory && b.in_memory;
+    actor_send(n, 0, t);
+    actor_take_all(n);
+}
+
+const step_rule rule_zip = {.fire = zip_fire};
+
+/* ---- accum, scan ---- */
+
+typedef struct fold {
+    step_value *accumulator; /* NULL: nothing was taken yet */
+    int64_t last;            /* cycles that the last value took */
+} fold;
+
+/* The head's value into the accumulator. */
+static bool fold_head(step_actor *n, fold *f, const step_call *c)
+{
+    step_value *in[STEP_LOCKSTEP_MAX];
+    step_cost cost;
+    uint32_t count = heads(n, in);
+    f->accumulator = step_update(c, f->accumulator, in, count, &cost);
+    if (!f->accumulator) {
+        actor_fault(n, "%s", c->fault->text);
+        return false;
+    }
+    f->last = largest(read_cycles(n), compute_cycles(n, cost), 0);
+    actor_wait(n, f->last);
+    return true;
+}
+
+static void fold_reset(step_actor *n, fold *f)
+{
+    step_value_drop(actor_pool(n), f->accumulator);
+    *f = (fold){0};
+}
+
+static void accum_stop(step_actor *n, fold *f, const step_call *c, step_token t)
+{
+    int64_t b = n->node->param[STEP_B];
+    actor_take_all(n);
+    if (t.level < b)
+        return;
+    step_value *v = step_shown(c, f->accumulator);
+    actor_wait(n, write_cycles(n, v) - f->last);
+    actor_send(n, 0, result_token(n, v));
+    if (t.level > b)
+        actor_send(n, 0, step_stop_of(t.level - (unsigned)b));
+    fold_reset(n, f);
+}
+
+static void accum_fire(step_actor *n)
+{
+    if (!actor_in_step(n))
+        return;
+    fold *f = n->state;
+    step_fault fault = {0};
+    step_call c = call_of(n, &fault);
+    step_token t = *actor_head(n, 0);
+    if (t.kind == STEP_DONE)
+        copy_structure(n, t);
+    else if (t.kind == STEP_STOP)
+        accum_stop(n, f, &c, t);
+    else if (fold_head(n, f, &c))
+        actor_take_all(n);
+}
+
+const step_rule rule_accum = {.state_bytes = sizeof(fold), .fire = accum_fire};
+
+static void scan_fire(step_actor *n)
+{
+    if (!actor_in_step(n))
+        return;
+    fold *f = n->state;
+    step_fault fault = {0};
+    step_call c = call_of(n, &fault);
+    step_token t = *actor_head(n, 0);
+    if (t.kind == STEP_VALUE) {
+        if (!fold_head(n, f, &c))
+            return;
+        actor_send(n, 0, result_token(n, step_shown(&c, f->accumulator)));
+        actor_take_all(n);
+        return;
+    }
+    if (t.kind == STEP_STOP && t.level >= n->node->param[STEP_B])
+        fold_reset(n, f);
+    copy_structure(n, t);
+}
+
+const step_rule rule_scan = {.state_bytes = sizeof(fold), .fire = scan_fire};
+
+/* ---- flat_map ---- */
+
+/* Every value's stream; false with a fault. */
+static bool flat_value(step_actor *n)
+{
+    step_value *in[STEP_LOCKSTEP_MAX];
+    step_fault fault = {0};
+    step_call c = call_of(n, &fault);
+    uint32_t count = heads(n, in);
+    int64_t load = read_cycles(n);
+    step_cost cost;
+    step_value *v = step_flat(&c, in, count, 0, &cost);
+    actor_wait(n, largest(load, compute_cycles(n, cost), 0));
+    for (int64_t i = 1; v; i++) {
+        actor_send(n, 0, step_token_of(v));
+        v = step_flat(&c, in, count, i, &cost);
+    }
+    if (fault.set)
+        actor_fault(n, "%s", fault.text);
+    return !fault.set;
+}
+
+static void flat_map_fire(step_actor *n)
+{
+    if (!actor_in_step(n))
+        return;
+    step_token t = *actor_head(n, 0);
+    unsigned b = (unsigned)n->node->param[STEP_B];
+    if (t.kind == STEP_VALUE) {
+        closing_settle(n, n->state, b);
+        if (!flat_value(n))
+            return;
+        closing_owe(n, n->state, b, actor_input_rank(n, 0));
+    } else {
+        closing_end(n, n->state, b, t);
+    }
+    actor_take_all(n);
+}
+
+const step_rule rule_flat_map = {.state_bytes = sizeof(closing), .fire = flat_map_fire};
