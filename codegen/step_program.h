@@ -12,54 +12,7 @@
 
 #include "support/arena.h"
 #include "support/diag.h"
-#include "target/target.h"
-
-enum { STEP_RANK_MAX = 15, STEP_PARAMS = 4, STEP_NODES_MAX = 1 << 20 };
-
-/* Slots of a node's numbers; target/step.def says what each means to which operator. */
-enum { STEP_B = 0, STEP_N = 1, STEP_PAD = 2, STEP_BASE = 0 };
-enum { STEP_USE_MAP = 1, STEP_USE_UPDATE = 2, STEP_USE_FLAT = 4 };
-
-typedef enum step_op {
-#define STEP_OP(symbol, code, name, least, most, outputs, summary) symbol = code,
-#include "target/step.def"
-} step_op;
-
-typedef enum step_fn {
-#define STEP_FN(symbol, code, name, least, most, use, summary) symbol = code,
-#include "target/step.def"
-} step_fn;
-
-typedef struct step_op_row {
-    step_op op;
-    const char *name, *summary;
-    int least_inputs, most_inputs, outputs; /* -1: as many as the node says */
-} step_op_row;
-
-typedef struct step_fn_row {
-    step_fn fn;
-    const char *name, *summary;
-    int least_arity, most_arity; /* an update counts its accumulator */
-    unsigned use;
-} step_fn_row;
-
-typedef struct step_param_row {
-    step_op op;
-    unsigned slot;
-    const char *name, *unit, *summary;
-    int64_t minimum, maximum;
-} step_param_row;
-
-/* NULL past the end, for an unknown code or an unknown name. */
-const step_op_row *step_op_row_at(size_t index);
-const step_op_row *step_op_row_of(uint64_t code);
-const step_op_row *step_op_row_by_name(const char *name);
-const step_fn_row *step_fn_row_at(size_t index);
-const step_fn_row *step_fn_row_of(uint64_t code);
-const step_fn_row *step_fn_row_by_name(const char *name);
-const step_param_row *step_param_row_at(size_t index);
-
-typedef enum step_kind { STEP_TILE, STEP_SELECTOR, STEP_BUFFER, STEP_PAIR, STEP_BOOL, STEP_ADDRESS, STEP_KINDS } step_kind;
+#include "target/step.h"
 
 /* The data type of a stream. Types stand in a table; a buffer's or pair's parts stand before it. */
 typedef struct step_type {
@@ -107,13 +60,6 @@ typedef struct step_node {
     int64_t flops_per_cycle;   /* of a higher-order operator */
     bool writes_back;          /* the result goes through memory on the chip */
 } step_node;
-
-/* What the machine around the graph can do (reference/step.md section 6; the paper's parameters). */
-typedef struct step_machine {
-    int64_t onchip_bytes_per_cycle;
-    int64_t memory_channels, requests_per_cycle, request_bytes;
-    int64_t memory_latency_cycles, memory_interval_cycles, memory_startup_cycles;
-} step_machine;
 
 typedef struct step_program {
     const char *name;

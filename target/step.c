@@ -1,5 +1,5 @@
 /* The rows of target/step.def as tables. */
-#include "codegen/step_program.h"
+#include "target/step.h"
 
 #include <string.h>
 
@@ -66,12 +66,4 @@ const step_fn_row *step_fn_row_by_name(const char *name)
 const step_param_row *step_param_row_at(size_t index)
 {
     return index < PARAM_COUNT ? &params[index] : NULL;
-}
-
-int64_t step_tensor_tiles(const step_tensor *t)
-{
-    int64_t tiles = 1;
-    for (uint32_t i = 0; i < t->dim_count; i++)
-        tiles *= t->shape[i];
-    return tiles;
 }

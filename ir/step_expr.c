@@ -1,0 +1,366 @@
+#include "ir/step_expr.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/strbuf.h"
+
+#define VALUE_MAX (INT64_C(1) << 62)
+
+typedef enum atom_kind { ATOM_SYMBOL, ATOM_CEIL, ATOM_PRESENT } atom_kind;
+
+typedef struct atom {
+    uint32_t number; /* atoms are ordered by when they were first made */
+    atom_kind kind;
+    bool ragged;           /* itself or something in it */
+    const char *name;      /* symbol */
+    const step_expr *of;   /* ceil, present */
+    int64_t divisor;       /* ceil */
+} atom;
+
+/* coefficient * the product of the atoms. */
+typedef struct product {
+    int64_t coefficient; /* at least 1 */
+    uint32_t atom_count;
+    const atom **atoms; /* by number; powers are repeated */
+} product;
+
+struct step_expr {
+    uint32_t count; /* 0: the number 0 */
+    const product *products; /* by their atoms, the plain number last */
+    bool ragged;
+};
+
+struct step_exprs {
+    arena *arena;
+    const step_expr **exprs;
+    size_t expr_count, expr_capacity;
+    const atom **atoms;
+    size_t atom_count, atom_capacity;
+    uint32_t fresh;
+};
+
+step_exprs *step_exprs_new(arena *a)
+{
+    step_exprs *c = ARENA_NEW(a, step_exprs);
+    c->arena = a;
+    return c;
+}
+
+/* ---- order and interning ---- */
+
+/* By degree from the highest down, then by atoms: the plain number comes last. */
+static int compare_products(const product *a, const product *b)
+{
+    if (a->atom_count != b->atom_count)
+        return a->atom_count > b->atom_count ? -1 : 1;
+    for (uint32_t i = 0; i < a->atom_count; i++)
+        if (a->atoms[i] != b->atoms[i])
+            return a->atoms[i]->number < b->atoms[i]->number ? -1 : 1;
+    return 0;
+}
+
+static bool same_expr(const step_expr *e, const product *products, uint32_t count)
+{
+    if (e->count != count)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (e->products[i].coefficient != products[i].coefficient || compare_products(&e->products[i], &products[i]) != 0)
+            return false;
+    return true;
+}
+
+/* The one expression with these products, which are in order and without repetition. */
+static const step_expr *intern(step_exprs *c, const product *products, uint32_t count)
+{
+    for (size_t i = 0; i < c->expr_count; i++)
+        if (same_expr(c->exprs[i], products, count))
+            return c->exprs[i];
+    step_expr *e = ARENA_NEW(c->arena, step_expr);
+    product *copy = ARENA_ARRAY(c->arena, product, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        copy[i] = products[i];
+        for (uint32_t k = 0; k < products[i].atom_count; k++)
+            e->ragged = e->ragged || products[i].atoms[k]->ragged;
+    }
+    e->count = count;
+    e->products = copy;
+    ARENA_PUSH(c->arena, c->exprs, c->expr_count, c->expr_capacity, e);
+    return e;
+}
+
+static const atom *intern_atom(step_exprs *c, atom wanted)
+{
+    for (size_t i = 0; i < c->atom_count; i++) {
+        const atom *a = c->atoms[i];
+        if (a->kind != wanted.kind || a->of != wanted.of || a->divisor != wanted.divisor)
+            continue;
+        if (a->kind != ATOM_SYMBOL || strcmp(a->name, wanted.name) == 0)
+            return a;
+    }
+    atom *a = ARENA_NEW(c->arena, atom);
+    *a = wanted;
+    a->number = (uint32_t)c->atom_count;
+    a->name = wanted.name ? arena_strdup(c->arena, wanted.name) : NULL;
+    ARENA_PUSH(c->arena, c->atoms, c->atom_count, c->atom_capacity, a);
+    return a;
+}
+
+static const step_expr *of_atom(step_exprs *c, const atom *a)
+{
+    const atom **atoms = ARENA_ARRAY(c->arena, const atom *, 1);
+    atoms[0] = a;
+    return intern(c, &(product){.coefficient = 1, .atom_count = 1, .atoms = atoms}, 1);
+}
+
+const step_expr *step_expr_number(step_exprs *c, int64_t value)
+{
+    return intern(c, &(product){.coefficient = value}, value > 0);
+}
+
+const step_expr *step_expr_symbol(step_exprs *c, const char *name, bool ragged)
+{
+    return of_atom(c, intern_atom(c, (atom){.kind = ATOM_SYMBOL, .name = name, .ragged = ragged}));
+}
+
+const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged)
+{
+    return step_expr_symbol(c, arena_printf(c->arena, "%s.%" PRIu32, stem, ++c->fresh), ragged);
+}
+
+/* ---- sums and products ---- */
+
+static bool too_large(int64_t value)
+{
+    return value > VALUE_MAX;
+}
+
+const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_expr *b)
+{
+    if (!a || !b)
+        return NULL;
+    product *sum = ARENA_ARRAY(c->arena, product, a->count + b->count + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0, k = 0; i < a->count || k < b->count;) {
+        int order = i == a->count ? 1 : k == b->count ? -1 : compare_products(&a->products[i], &b->products[k]);
+        sum[count] = order <= 0 ? a->products[i] : b->products[k];
+        if (order == 0)
+            sum[count].coefficient += b->products[k].coefficient;
+        if (too_large(sum[count++].coefficient))
+            return NULL;
+        i += order <= 0;
+        k += order >= 0;
+    }
+    return intern(c, sum, count);
+}
+
+/* present(x) * present(x) = present(x): the atoms of both, in order. */
+static bool multiply_products(step_exprs *c, const product *a, const product *b, product *out)
+{
+    const atom **atoms = ARENA_ARRAY(c->arena, const atom *, a->atom_count + b->atom_count + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0, k = 0; i < a->atom_count || k < b->atom_count;) {
+        bool from_a = k == b->atom_count || (i < a->atom_count && a->atoms[i]->number <= b->atoms[k]->number);
+        const atom *next = from_a ? a->atoms[i++] : b->atoms[k++];
+        if (count == 0 || atoms[count - 1] != next || next->kind != ATOM_PRESENT)
+            atoms[count++] = next;
+    }
+    *out = (product){.atom_count = count, .atoms = atoms};
+    return !__builtin_mul_overflow(a->coefficient, b->coefficient, &out->coefficient) && !too_large(out->coefficient);
+}
+
+const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const step_expr *b)
+{
+    if (!a || !b)
+        return NULL;
+    const step_expr *sum = step_expr_number(c, 0);
+    for (uint32_t i = 0; sum && i < a->count; i++)
+        for (uint32_t k = 0; sum && k < b->count; k++) {
+            product p;
+            if (!multiply_products(c, &a->products[i], &b->products[k], &p))
+                return NULL;
+            sum = step_expr_add(c, sum, intern(c, &p, 1));
+        }
+    return sum;
+}
+
+/* ---- ceil and present ---- */
+
+/* ceil(A/m) alone: then ceil(ceil(A/m)/n) = ceil(A/(m n)). */
+static const atom *lone_ceil(const step_expr *e)
+{
+    bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
+    return lone && e->products[0].atoms[0]->kind == ATOM_CEIL ? e->products[0].atoms[0] : NULL;
+}
+
+const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor)
+{
+    if (!a || divisor == 1)
+        return a;
+    const atom *inner = lone_ceil(a);
+    int64_t joint;
+    if (inner && !__builtin_mul_overflow(inner->divisor, divisor, &joint))
+        return step_expr_ceil_divide(c, inner->of, joint);
+    /* What divides evenly comes out: ceil((n A + R) / n) = A + ceil(R / n). */
+    product *whole = ARENA_ARRAY(c->arena, product, a->count + 1), *rest = ARENA_ARRAY(c->arena, product, a->count + 1);
+    uint32_t whole_count = 0, rest_count = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const product *p = &a->products[i];
+        if (p->coefficient % divisor == 0) {
+            whole[whole_count] = *p;
+            whole[whole_count++].coefficient /= divisor;
+        } else {
+            rest[rest_count++] = *p;
+        }
+    }
+    const step_expr *even = intern(c, whole, whole_count);
+    const step_expr *odd = intern(c, rest, rest_count);
+    int64_t number;
+    if (step_expr_is_number(odd, &number))
+        return step_expr_add(c, even, step_expr_number(c, number / divisor + (number % divisor != 0)));
+    return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_CEIL, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
+}
+
+const step_expr *step_expr_present(step_exprs *c, const step_expr *a)
+{
+    if (!a)
+        return NULL;
+    if (a->count == 0)
+        return a;
+    if (a->products[a->count - 1].atom_count == 0)
+        return step_expr_number(c, 1);
+    if (a->count > 1)
+        return of_atom(c, intern_atom(c, (atom){.kind = ATOM_PRESENT, .of = a, .ragged = a->ragged}));
+    /* A product is present when each of its atoms is; ceil(A/n) when A is. */
+    const step_expr *all = step_expr_number(c, 1);
+    for (uint32_t i = 0; i < a->products[0].atom_count; i++) {
+        const atom *t = a->products[0].atoms[i];
+        const step_expr *one = t->kind == ATOM_PRESENT ? of_atom(c, t)
+                               : t->kind == ATOM_CEIL  ? step_expr_present(c, t->of)
+                                                       : of_atom(c, intern_atom(c, (atom){.kind = ATOM_PRESENT, .of = of_atom(c, t), .ragged = t->ragged}));
+        all = step_expr_multiply(c, all, one);
+    }
+    return all;
+}
+
+/* ---- asking ---- */
+
+bool step_expr_is_number(const step_expr *e, int64_t *value)
+{
+    if (e->count > 1 || (e->count == 1 && e->products[0].atom_count > 0))
+        return false;
+    *value = e->count == 0 ? 0 : e->products[0].coefficient;
+    return true;
+}
+
+bool step_expr_is_ragged(const step_expr *e)
+{
+    return e->ragged;
+}
+
+static void put_expr(strbuf *s, const step_expr *e);
+
+static void put_atom(strbuf *s, const atom *t)
+{
+    if (t->kind == ATOM_SYMBOL) {
+        strbuf_printf(s, "%s%s", t->ragged ? "~" : "", t->name);
+        return;
+    }
+    bool sum = t->of->count > 1;
+    strbuf_puts(s, t->kind == ATOM_CEIL ? "ceil(" : "present(");
+    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? "(" : "");
+    put_expr(s, t->of);
+    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? ")" : "");
+    if (t->kind == ATOM_CEIL)
+        strbuf_printf(s, "/%" PRId64, t->divisor);
+    strbuf_puts(s, ")");
+}
+
+static void put_product(strbuf *s, const product *p)
+{
+    if (p->coefficient != 1 || p->atom_count == 0)
+        strbuf_printf(s, "%" PRId64, p->coefficient);
+    for (uint32_t i = 0; i < p->atom_count; i++) {
+        strbuf_puts(s, i > 0 || p->coefficient != 1 ? "*" : "");
+        put_atom(s, p->atoms[i]);
+    }
+}
+
+static void put_expr(strbuf *s, const step_expr *e)
+{
+    if (e->count == 0)
+        strbuf_puts(s, "0");
+    for (uint32_t i = 0; i < e->count; i++) {
+        strbuf_puts(s, i > 0 ? " + " : "");
+        put_product(s, &e->products[i]);
+    }
+}
+
+const char *step_expr_text(const step_expr *e, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    if (e)
+        put_expr(&s, e);
+    else
+        strbuf_puts(&s, "(past 2^62)");
+    return s.text;
+}
+
+typedef struct evaluation {
+    step_expr_lookup *lookup;
+    void *user;
+    const char *missing;
+} evaluation;
+
+static bool evaluate(evaluation *v, const step_expr *e, int64_t *value);
+
+static bool evaluate_atom(evaluation *v, const atom *t, int64_t *value)
+{
+    if (t->kind == ATOM_SYMBOL) {
+        v->missing = t->name;
+        return v->lookup(v->user, t->name, value);
+    }
+    if (!evaluate(v, t->of, value))
+        return false;
+    *value = t->kind == ATOM_PRESENT ? *value >= 1 : *value / t->divisor + (*value % t->divisor != 0);
+    return true;
+}
+
+static bool evaluate(evaluation *v, const step_expr *e, int64_t *value)
+{
+    *value = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        int64_t factor, term = e->products[i].coefficient;
+        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
+            if (!evaluate_atom(v, e->products[i].atoms[k], &factor))
+                return false;
+            v->missing = NULL;
+            if (__builtin_mul_overflow(term, factor, &term) || too_large(term))
+                return false;
+        }
+        if (__builtin_add_overflow(*value, term, value) || too_large(*value))
+            return false;
+    }
+    return true;
+}
+
+bool step_expr_evaluate(const step_expr *e, step_expr_lookup *lookup, void *user, int64_t *value, const char **missing)
+{
+    evaluation v = {.lookup = lookup, .user = user};
+    bool known = e && evaluate(&v, e, value);
+    *missing = known ? NULL : v.missing;
+    return known;
+}
+
+void step_expr_symbols(const step_expr *e, void (*visit)(void *user, const char *name, bool ragged), void *user)
+{
+    for (uint32_t i = 0; i < e->count; i++)
+        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
+            const atom *t = e->products[i].atoms[k];
+            if (t->kind == ATOM_SYMBOL)
+                visit(user, t->name, t->ragged);
+            else
+                step_expr_symbols(t->of, visit, user);
+        }
+}

@@ -1,0 +1,47 @@
+/* Sizes of stream dimensions as expressions over symbols.
+ *
+ * The one idea: every expression is kept in one normal form and only once, so two sizes are equal when their pointers are. The form is a
+ * sum of products: a whole coefficient times atoms in order, where an atom is a symbol, ceil(expression / number), or
+ * present(expression): 1 when it is at least 1, else 0. Values are non-negative integers. A symbol may be ragged: it then stands for
+ * all the sizes that a dimension has, one for each outer index. */
+#ifndef VISA_IR_STEP_EXPR_H
+#define VISA_IR_STEP_EXPR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "support/arena.h"
+
+typedef struct step_exprs step_exprs; /* owns what is interned; lives in its arena */
+typedef struct step_expr step_expr;
+
+step_exprs *step_exprs_new(arena *a);
+
+const step_expr *step_expr_number(step_exprs *c, int64_t value);
+/* The symbol of that name; the same name is the same symbol. */
+const step_expr *step_expr_symbol(step_exprs *c, const char *name, bool ragged);
+/* A symbol that nothing else uses, named after `stem`. */
+const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged);
+
+/* NULL stands for a number past 2^62 and stays NULL. */
+const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_expr *b);
+const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const step_expr *b);
+const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor); /* divisor >= 1 */
+const step_expr *step_expr_present(step_exprs *c, const step_expr *a);
+
+/* The number that it always is; false when it has a symbol. */
+bool step_expr_is_number(const step_expr *e, int64_t *value);
+/* Does a ragged symbol occur in it? */
+bool step_expr_is_ragged(const step_expr *e);
+/* "4*B + ceil(C/16)": parses back by eye; ragged symbols have a ~ in front. */
+const char *step_expr_text(const step_expr *e, arena *a);
+
+/* The value with symbols replaced; `lookup` returns false for a symbol without a value. False then, with its name in *missing, or past
+ * 2^62 (*missing NULL). */
+typedef bool step_expr_lookup(void *user, const char *symbol, int64_t *value);
+bool step_expr_evaluate(const step_expr *e, step_expr_lookup *lookup, void *user, int64_t *value, const char **missing);
+
+/* Calls visit with every symbol of the expression, also inside atoms, in the order in which they are printed. */
+void step_expr_symbols(const step_expr *e, void (*visit)(void *user, const char *name, bool ragged), void *user);
+
+#endif

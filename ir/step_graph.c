@@ -1,0 +1,161 @@
+#include "ir/step_graph.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/strbuf.h"
+
+/* ---- adding ---- */
+
+static bool check_param(step_graph *g, const step_spec *s, const step_param_row *row)
+{
+    int64_t value = s->param[row->slot];
+    if (row->op != s->op || (value >= row->minimum && value <= row->maximum))
+        return true;
+    diag_add(g->diags, E_STEP_NUMBER, s->range, "`%s` of %s is %" PRId64 " %s; it has to be %" PRId64 " to %" PRId64, row->name, step_op_row_of(s->op)->name,
+             value, row->unit, row->minimum, row->maximum);
+    return false;
+}
+
+static bool check_params(step_graph *g, const step_spec *s)
+{
+    bool good = true;
+    for (size_t i = 0; step_param_row_at(i); i++)
+        good = check_param(g, s, step_param_row_at(i)) && good;
+    return good;
+}
+
+static bool name_taken(const step_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (strcmp(g->nodes[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The wanted name, with a number behind it when it is taken. */
+static const char *unique_name(step_graph *g, const step_spec *s, size_t index)
+{
+    const char *stem = s->name ? s->name : step_op_row_of(s->op)->name;
+    if (!name_taken(g, stem))
+        return arena_strdup(g->arena, stem);
+    const char *name = arena_printf(g->arena, "%s.%zu", stem, index);
+    while (name_taken(g, name))
+        name = arena_printf(g->arena, "%s'", name);
+    return name;
+}
+
+static void add_node(step_graph *g, step_graph_node *n)
+{
+    n->index = (uint32_t)g->node_count;
+    n->name = unique_name(g, &n->spec, g->node_count);
+    n->depths = ARENA_ARRAY(g->arena, int64_t, n->spec.input_count + 1);
+    for (uint32_t i = 0; i < n->spec.input_count; i++)
+        n->depths[i] = STEP_DEPTH_DEFAULT;
+    n->flops_per_cycle = g->default_flops_per_cycle;
+    for (uint32_t i = 0; i < n->output_count; i++) {
+        n->outputs[i].node = n;
+        n->outputs[i].port = i;
+    }
+    ARENA_PUSH(g->arena, g->nodes, g->node_count, g->node_capacity, n);
+}
+
+step_graph_node *step_graph_add(step_graph *g, const step_spec *spec)
+{
+    step_graph_node *n = ARENA_NEW(g->arena, step_graph_node);
+    n->spec = *spec;
+    const step_stream **inputs = ARENA_ARRAY(g->arena, const step_stream *, spec->input_count + 1);
+    for (uint32_t i = 0; i < spec->input_count; i++)
+        inputs[i] = spec->inputs[i];
+    n->spec.inputs = inputs;
+    if (!check_params(g, spec) || !step_infer(g, n)) {
+        g->bad = true;
+        return NULL;
+    }
+    add_node(g, n);
+    return n;
+}
+
+/* ---- text ---- */
+
+static void put_dims(strbuf *s, const step_expr *const *dims, uint32_t count, arena *a)
+{
+    strbuf_puts(s, "[");
+    for (uint32_t i = 0; i < count; i++)
+        strbuf_printf(s, "%s%s", i > 0 ? ", " : "", step_expr_text(dims[i], a));
+    strbuf_puts(s, "]");
+}
+
+const char *step_shape_text(const step_stream *s, arena *a)
+{
+    strbuf text;
+    strbuf_init(&text, a);
+    put_dims(&text, (const step_expr *const *)s->dims, s->rank + 1, a);
+    return text.text;
+}
+
+const char *step_data_text(const step_data *d, arena *a)
+{
+    strbuf text;
+    switch (d->kind) {
+    case STEP_TILE: return arena_printf(a, "%s tiles %s x %s", dtype_row_of(d->dtype)->name, step_expr_text(d->rows, a), step_expr_text(d->columns, a));
+    case STEP_SELECTOR: return arena_printf(a, "selectors of %" PRId64, d->width);
+    case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", step_data_text(d->first, a), step_data_text(d->second, a));
+    case STEP_BOOL: return "bools";
+    case STEP_ADDRESS: return "addresses";
+    default: break;
+    }
+    strbuf_init(&text, a);
+    strbuf_puts(&text, "buffers ");
+    put_dims(&text, d->dims, d->dim_count, a);
+    strbuf_printf(&text, " of %s", step_data_text(d->first, a));
+    return text.text;
+}
+
+const char *step_stream_text(const step_stream *s, arena *a)
+{
+    return arena_printf(a, "%s of %s", step_shape_text(s, a), step_data_text(s->data, a));
+}
+
+/* ---- sizes ---- */
+
+static const step_expr *bits_to_bytes(step_graph *g, const step_expr *elements, dtype t)
+{
+    unsigned bits = dtype_row_of(t)->bits;
+    if (bits >= 8)
+        return step_expr_multiply(g->exprs, elements, step_expr_number(g->exprs, bits / 8));
+    return step_expr_ceil_divide(g->exprs, elements, 8 / bits);
+}
+
+const step_expr *step_data_bytes(step_graph *g, const step_data *d)
+{
+    const step_expr *bytes;
+    switch (d->kind) {
+    case STEP_TILE: return bits_to_bytes(g, step_expr_multiply(g->exprs, d->rows, d->columns), d->dtype);
+    case STEP_SELECTOR: return step_expr_number(g->exprs, d->width);
+    case STEP_PAIR: return step_expr_add(g->exprs, step_data_bytes(g, d->first), step_data_bytes(g, d->second));
+    case STEP_BOOL: return step_expr_number(g->exprs, 1);
+    case STEP_ADDRESS: return step_expr_number(g->exprs, 8);
+    default: break;
+    }
+    bytes = step_data_bytes(g, d->first);
+    for (uint32_t i = 0; i < d->dim_count; i++)
+        bytes = step_expr_multiply(g->exprs, bytes, d->dims[i]);
+    return bytes;
+}
+
+/* A ragged dimension and what is outside of it count as one symbol, the sum of its sizes: that symbol is named after the dimension. */
+const step_expr *step_cardinality(step_graph *g, const step_stream *s)
+{
+    const step_expr *product = step_expr_number(g->exprs, 1);
+    for (uint32_t i = 0; i <= s->rank; i++) {
+        const step_expr *d = s->dims[i];
+        if (step_expr_is_ragged(d)) {
+            const char *name = arena_printf(g->arena, "sum(%s)", step_expr_text(d, g->arena));
+            product = step_expr_symbol(g->exprs, name, false);
+        } else {
+            product = step_expr_multiply(g->exprs, product, d);
+        }
+    }
+    return product;
+}

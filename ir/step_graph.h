@@ -1,0 +1,126 @@
+/* A Streaming Tensor Program in the compiler: a graph of operators whose streams have symbolic shapes.
+ *
+ * The one idea: a node is added with its operator, its inputs and its numbers, and what it gives (rank, shape, data type of each output)
+ * follows by the operator's rule (ir/step_shape.c; reference/step.md sections 3 and 4). So a graph that exists is well typed, and an error
+ * is found where the operator is written: it names the operator, both shapes and the dimension.
+ *
+ * Shapes are written as in the paper, outermost dimension first: [D_a, .., D_1, D_0]. A dimension is static (a number), dynamic (an
+ * expression over symbols) or ragged (one with a ragged symbol). */
+#ifndef VISA_IR_STEP_GRAPH_H
+#define VISA_IR_STEP_GRAPH_H
+
+#include "ir/step_expr.h"
+#include "support/diag.h"
+#include "target/step.h"
+
+typedef struct step_data step_data;
+struct step_data {
+    step_kind kind;
+    dtype dtype;                     /* tile: of an element on the stream */
+    const step_expr *rows, *columns; /* tile, in elements */
+    int64_t width;                   /* selector: outputs that it can name */
+    int64_t hot;                     /* selector: how many it names each time; 0: not known */
+    const step_data *first, *second; /* buffer: what it holds; pair: its parts */
+    const step_expr *const *dims;    /* buffer: its shape, outermost first */
+    uint32_t dim_count;              /* buffer */
+};
+
+typedef struct step_graph_node step_graph_node;
+
+typedef struct step_stream {
+    step_graph_node *node;
+    uint32_t port;
+    const step_data *data;
+    uint32_t rank;
+    const step_expr **dims; /* rank + 1, outermost first */
+} step_stream;
+
+typedef struct step_graph_tensor {
+    const char *name;
+    src_range range;
+    dtype dtype;           /* as stored */
+    int64_t rows, columns; /* of a tile, in elements */
+    uint32_t dim_count;
+    const int64_t *shape; /* tiles, outermost first */
+    bool written;
+    uint32_t index;
+} step_graph_tensor;
+
+enum { STEP_DEPTH_DEFAULT = -1 };
+
+/* What an operator is given. Unused fields are zero. */
+typedef struct step_spec {
+    step_op op;
+    const char *name; /* NULL: made from the operator */
+    src_range range;
+    const step_stream **inputs;
+    uint32_t input_count;
+    uint32_t output_count; /* partition, parallelize */
+    int64_t param[STEP_PARAMS];
+    const int64_t *walk_sizes, *walk_strides; /* outermost first */
+    uint32_t walk_count;
+    step_graph_tensor *tensor;
+    step_fn fn;
+    bool has_dtype;
+    dtype dtype;              /* of the result, where it is not the first input's */
+    const step_data *data;    /* source: its type; tiles: the pieces' */
+    const step_expr **dims;   /* source: its shape */
+    uint32_t rank;
+    const char *kernel;       /* the vISA kernel of the function `kernel` */
+    int64_t kernel_cycles;
+} step_spec;
+
+struct step_graph_node {
+    step_spec spec;
+    uint32_t index;
+    const char *name; /* unique */
+    int64_t *depths;  /* of each input's queue, in values; 0: any number */
+    step_stream *outputs;
+    uint32_t output_count;
+    int64_t flops_per_cycle;
+    bool writes_back;
+};
+
+typedef struct step_graph {
+    const char *name;
+    src_range range;
+    arena *arena;
+    diag_list *diags;
+    step_exprs *exprs;
+    step_machine machine;
+    int64_t default_depth;           /* values */
+    int64_t default_flops_per_cycle;
+    step_graph_node **nodes;
+    size_t node_count, node_capacity;
+    step_graph_tensor **tensors;
+    size_t tensor_count, tensor_capacity;
+    struct step_split *splits; /* what partitions of one selector share */
+    bool bad;                  /* diagnosed: nothing is to be made of it */
+} step_graph;
+
+/* Adds the node. NULL when a rule of the operator does not hold: then it was diagnosed. */
+step_graph_node *step_graph_add(step_graph *g, const step_spec *spec);
+
+/* The same, but for what follows from the inputs: fills outputs and counts of `n`, whose spec is complete. */
+bool step_infer(step_graph *g, step_graph_node *n);
+
+/* The dimension D_i, counted from the innermost one. */
+static inline const step_expr *step_dim(const step_stream *s, uint32_t i)
+{
+    return s->dims[s->rank - i];
+}
+
+/* Values that the stream carries: the product of its dimensions, where ragged ones count with the sum of their sizes. */
+const step_expr *step_cardinality(step_graph *g, const step_stream *s);
+
+/* "[B, 4] of tiles 16 x 256 f32". */
+const char *step_stream_text(const step_stream *s, arena *a);
+const char *step_shape_text(const step_stream *s, arena *a);
+const char *step_data_text(const step_data *d, arena *a);
+
+/* Bytes of a value of that type, as an expression; NULL past 2^62. */
+const step_expr *step_data_bytes(step_graph *g, const step_data *d);
+/* FLOPs of one application of a node's function; 0 for operators without one. */
+const step_expr *step_node_flops(step_graph *g, const step_graph_node *n);
+
+#endif

@@ -1,0 +1,584 @@
+/* What each operator makes of its inputs' shapes (reference/step.md sections 3 and 4, the paper's appendix A.1). One function for each
+ * operator; its comment is the rule. D_i counts from the innermost dimension. */
+#include "ir/step_graph.h"
+#include "ir/step_type.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- complaining ---- */
+
+static const char *op_name(const step_graph_node *n)
+{
+    return step_op_row_of(n->spec.op)->name;
+}
+
+/* Always false. Shows the inputs' shapes. */
+static bool refuse(step_graph *g, const step_graph_node *n, diag_id id, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static bool refuse(step_graph *g, const step_graph_node *n, diag_id id, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(g->arena, format, args);
+    va_end(args);
+    diag *d = diag_add(g->diags, id, n->spec.range, "%s: %s", op_name(n), text);
+    for (uint32_t i = 0; i < n->spec.input_count && i < 4; i++)
+        diag_note(g->diags, d, n->spec.inputs[i]->node->spec.range, "input %" PRIu32 " is %s", i, step_stream_text(n->spec.inputs[i], g->arena));
+    return false;
+}
+
+static const char *text_of(step_graph *g, const step_expr *e)
+{
+    return step_expr_text(e, g->arena);
+}
+
+/* ---- making outputs ---- */
+
+static step_stream *output(step_graph *g, step_graph_node *n, uint32_t port, uint32_t rank, const step_data *data)
+{
+    step_stream *s = &n->outputs[port];
+    s->rank = rank;
+    s->data = data;
+    s->dims = ARENA_ARRAY(g->arena, const step_expr *, rank + 1);
+    return s;
+}
+
+static void outputs(step_graph *g, step_graph_node *n, uint32_t count)
+{
+    n->output_count = count;
+    n->outputs = ARENA_ARRAY(g->arena, step_stream, count + 1);
+}
+
+/* One output with the first input's shape. */
+static bool same_shape(step_graph *g, step_graph_node *n, const step_data *data)
+{
+    const step_stream *in = n->spec.inputs[0];
+    outputs(g, n, 1);
+    memcpy(output(g, n, 0, in->rank, data)->dims, in->dims, (in->rank + 1) * sizeof *in->dims);
+    return data != NULL;
+}
+
+/* An expression with a ragged part is a new ragged dimension ("absorbing"). */
+static const step_expr *absorbed(step_graph *g, const step_expr *e)
+{
+    int64_t number;
+    bool plain = !e || step_expr_is_number(e, &number) || !step_expr_is_ragged(e);
+    return plain ? e : step_expr_fresh(g->exprs, "R", true);
+}
+
+static const step_expr *number(step_graph *g, int64_t value)
+{
+    return step_expr_number(g->exprs, value);
+}
+
+static bool rank_at_least(step_graph *g, const step_graph_node *n, uint32_t input, int64_t least, const char *what)
+{
+    const step_stream *s = n->spec.inputs[input];
+    if (s->rank >= least)
+        return true;
+    return refuse(g, n, E_STEP_SHAPE, "input %" PRIu32 " has rank %" PRIu32 " and `%s` wants %" PRId64, input, s->rank, what, least);
+}
+
+static bool rank_fits(step_graph *g, const step_graph_node *n, int64_t rank)
+{
+    return rank <= STEP_RANK_MAX || refuse(g, n, E_STEP_SHAPE, "the output would have rank %" PRId64 "; ranks end at %d", rank, STEP_RANK_MAX);
+}
+
+/* Equal ranks, and D_from .. D_a of both equal. */
+static bool same_dims(step_graph *g, const step_graph_node *n, const step_stream *a, const step_stream *b, uint32_t from)
+{
+    if (a->rank != b->rank)
+        return refuse(g, n, E_STEP_SHAPE, "ranks %" PRIu32 " and %" PRIu32 " in lock step", a->rank, b->rank);
+    for (uint32_t i = a->rank + 1; i-- > from;)
+        if (step_dim(a, i) != step_dim(b, i))
+            return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " is %s of one input and %s of another", i, text_of(g, step_dim(a, i)),
+                          text_of(g, step_dim(b, i)));
+    return true;
+}
+
+static bool is_kind(step_graph *g, const step_graph_node *n, uint32_t input, step_kind kind, const char *what)
+{
+    const step_data *d = n->spec.inputs[input]->data;
+    return d->kind == kind || refuse(g, n, E_STEP_TYPE, "input %" PRIu32 " carries %s; it takes %s", input, step_data_text(d, g->arena), what);
+}
+
+/* ---- edges of the graph, memory off the chip ---- */
+
+static bool infer_source(step_graph *g, step_graph_node *n)
+{
+    outputs(g, n, 1);
+    memcpy(output(g, n, 0, n->spec.rank, n->spec.data)->dims, n->spec.dims, (n->spec.rank + 1) * sizeof *n->spec.dims);
+    return true;
+}
+
+/* [1], rank 0. */
+static bool infer_once(step_graph *g, step_graph_node *n)
+{
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    d->kind = STEP_ADDRESS;
+    outputs(g, n, 1);
+    output(g, n, 0, 0, d)->dims[0] = number(g, 1);
+    return true;
+}
+
+static const step_data *tile_of(step_graph *g, const step_graph_node *n)
+{
+    const step_graph_tensor *t = n->spec.tensor;
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    *d = (step_data){.kind = STEP_TILE, .dtype = n->spec.has_dtype ? n->spec.dtype : t->dtype, .rows = number(g, t->rows), .columns = number(g, t->columns)};
+    return d;
+}
+
+/* The walk has to stay inside the stored tiles. */
+static bool walk_fits(step_graph *g, const step_graph_node *n, int64_t tiles)
+{
+    __int128 first = 0, last = 0;
+    for (uint32_t i = 0; i < n->spec.walk_count; i++) {
+        __int128 span = (__int128)(n->spec.walk_sizes[i] - 1) * n->spec.walk_strides[i];
+        if (n->spec.walk_sizes[i] < 1)
+            return refuse(g, n, E_STEP_NUMBER, "a dimension of the walk has %" PRId64 " tiles; it has to be 1 or more", n->spec.walk_sizes[i]);
+        first += span < 0 ? span : 0;
+        last += span > 0 ? span : 0;
+    }
+    if (first >= 0 && last < tiles)
+        return true;
+    return refuse(g, n, E_STEP_NUMBER, "the walk reads tiles %" PRId64 " to %" PRId64 " of `%s`, which has %" PRId64, (int64_t)first, (int64_t)last,
+                  n->spec.tensor ? n->spec.tensor->name : "the buffer", tiles);
+}
+
+static int64_t stored_tiles(const step_graph_tensor *t)
+{
+    int64_t tiles = 1;
+    for (uint32_t i = 0; i < t->dim_count; i++)
+        tiles *= t->shape[i];
+    return tiles;
+}
+
+/* [ref..] -> [ref.., out_shape]. */
+static bool infer_linear_load(step_graph *g, step_graph_node *n)
+{
+    const step_stream *ref = n->spec.inputs[0];
+    uint32_t inner = n->spec.walk_count;
+    if (!rank_fits(g, n, (int64_t)ref->rank + inner) || !walk_fits(g, n, stored_tiles(n->spec.tensor)))
+        return false;
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, ref->rank + inner, tile_of(g, n));
+    for (uint32_t i = 0; i <= ref->rank; i++)
+        out->dims[i] = ref->dims[i];
+    for (uint32_t i = 0; i < inner; i++)
+        out->dims[ref->rank + 1 + i] = number(g, n->spec.walk_sizes[i]);
+    return true;
+}
+
+static bool takes_tiles(step_graph *g, const step_graph_node *n, uint32_t input)
+{
+    const step_data *d = n->spec.inputs[input]->data;
+    const step_graph_tensor *t = n->spec.tensor;
+    if (!is_kind(g, n, input, STEP_TILE, "tiles"))
+        return false;
+    if (d->rows == number(g, t->rows) && d->columns == number(g, t->columns))
+        return true;
+    return refuse(g, n, E_STEP_TYPE, "tiles %s x %s go to `%s`, whose tiles are %" PRId64 " x %" PRId64, text_of(g, d->rows), text_of(g, d->columns), t->name,
+                  t->rows, t->columns);
+}
+
+static bool infer_linear_store(step_graph *g, step_graph_node *n)
+{
+    outputs(g, n, 0);
+    return takes_tiles(g, n, 0);
+}
+
+static bool infer_random_load(step_graph *g, step_graph_node *n)
+{
+    return is_kind(g, n, 0, STEP_ADDRESS, "addresses") && same_shape(g, n, tile_of(g, n));
+}
+
+static const step_data *plain_data(step_graph *g, step_kind kind)
+{
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    d->kind = kind;
+    return d;
+}
+
+static bool infer_random_store(step_graph *g, step_graph_node *n)
+{
+    return is_kind(g, n, 0, STEP_ADDRESS, "addresses") && takes_tiles(g, n, 1) && same_dims(g, n, n->spec.inputs[0], n->spec.inputs[1], 0) &&
+           same_shape(g, n, plain_data(g, STEP_BOOL));
+}
+
+/* ---- buffers ---- */
+
+/* [D_a..D_b, D_b-1..D_0] -> [D_a..D_b] of buffers [D_b-1..D_0], which have to be regular. */
+static bool infer_bufferize(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    if (!rank_at_least(g, n, 0, b, "b"))
+        return false;
+    for (uint32_t i = 0; i < b; i++)
+        if (step_expr_is_ragged(step_dim(in, i)))
+            return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " of the buffer, %s, is ragged; buffers are regular", i, text_of(g, step_dim(in, i)));
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    *d = (step_data){.kind = STEP_BUFFER, .first = in->data, .dims = in->dims + (in->rank + 1 - b), .dim_count = b};
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, in->rank - b, d);
+    memcpy(out->dims, in->dims, (out->rank + 1) * sizeof *out->dims);
+    return true;
+}
+
+/* data [D_b..D_0], ref [D_b..D_0, D'_c-1..D'_0] -> [D_b..D_0, D'_c-1..D'_0, view..]. */
+static bool infer_streamify(step_graph *g, step_graph_node *n)
+{
+    const step_stream *data = n->spec.inputs[0], *ref = n->spec.inputs[1];
+    uint32_t c = (uint32_t)n->spec.param[STEP_B];
+    if (!is_kind(g, n, 0, STEP_BUFFER, "buffers"))
+        return false;
+    if (ref->rank != data->rank + c)
+        return refuse(g, n, E_STEP_SHAPE, "the reference has rank %" PRIu32 "; buffers of rank %" PRIu32 " with c = %" PRIu32 " want %" PRIu32, ref->rank,
+                      data->rank, c, data->rank + c);
+    for (uint32_t i = 0; i <= data->rank; i++)
+        if (data->dims[i] != ref->dims[i])
+            return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " of the buffers is %s and of the reference %s", data->rank - i,
+                          text_of(g, data->dims[i]), text_of(g, ref->dims[i]));
+    uint32_t view = n->spec.walk_count > 0 ? n->spec.walk_count : data->data->dim_count;
+    if (!rank_fits(g, n, (int64_t)ref->rank + view))
+        return false;
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, ref->rank + view, data->data->first);
+    memcpy(out->dims, ref->dims, (ref->rank + 1) * sizeof *ref->dims);
+    for (uint32_t i = 0; i < view; i++)
+        out->dims[ref->rank + 1 + i] = n->spec.walk_count > 0 ? number(g, n->spec.walk_sizes[i]) : data->data->dims[i];
+    return true;
+}
+
+/* ---- routing ---- */
+
+/* Partitions that one selector drives share their new dimensions, or a later zip of two of them could not be proven. */
+typedef struct step_split {
+    struct step_split *next;
+    const step_graph_node *selector;
+    uint32_t port, output;
+    const step_expr *size;
+} step_split;
+
+static const step_expr *split_size(step_graph *g, const step_stream *selector, uint32_t out)
+{
+    for (step_split *s = g->splits; s; s = s->next)
+        if (s->selector == selector->node && s->port == selector->port && s->output == out)
+            return s->size;
+    step_split *s = ARENA_NEW(g->arena, step_split);
+    const char *stem = arena_printf(g->arena, "%s%" PRIu32, selector->node->name, out);
+    *s = (step_split){.next = g->splits, .selector = selector->node, .port = selector->port, .output = out, .size = step_expr_fresh(g->exprs, stem, false)};
+    g->splits = s;
+    return s->size;
+}
+
+/* data [D_a..D_b, D_b-1..D_0], selector [D_a..D_b] -> n x [new_i, D_b-1..D_0]. */
+static bool infer_partition(step_graph *g, step_graph_node *n)
+{
+    const step_stream *data = n->spec.inputs[0], *selector = n->spec.inputs[1];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    if (!is_kind(g, n, 1, STEP_SELECTOR, "selectors") || !rank_at_least(g, n, 0, b, "b"))
+        return false;
+    if (selector->data->width != n->spec.output_count)
+        return refuse(g, n, E_STEP_TYPE, "selectors of %" PRId64 " for %" PRIu32 " outputs", selector->data->width, n->spec.output_count);
+    if (selector->rank != data->rank - b)
+        return refuse(g, n, E_STEP_SHAPE, "the selector has rank %" PRIu32 "; data of rank %" PRIu32 " in chunks of b = %" PRIu32 " wants %" PRIu32,
+                      selector->rank, data->rank, b, data->rank - b);
+    for (uint32_t i = 0; i <= selector->rank; i++)
+        if (data->dims[i] != selector->dims[i])
+            return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " of the data is %s where the selector has %s", data->rank - i, text_of(g, data->dims[i]),
+                          text_of(g, selector->dims[i]));
+    outputs(g, n, n->spec.output_count);
+    for (uint32_t o = 0; o < n->output_count; o++) {
+        step_stream *out = output(g, n, o, b, data->data);
+        out->dims[0] = split_size(g, selector, o);
+        for (uint32_t i = 0; i < b; i++)
+            out->dims[b - i] = step_dim(data, i);
+    }
+    return true;
+}
+
+/* Inputs of one rank, one type, and equal D_b-1..D_0. */
+static bool same_chunks(step_graph *g, const step_graph_node *n, uint32_t count, uint32_t rank)
+{
+    const step_stream *first = n->spec.inputs[0];
+    for (uint32_t k = 0; k < count; k++) {
+        const step_stream *s = n->spec.inputs[k];
+        if (s->rank != rank)
+            return refuse(g, n, E_STEP_SHAPE, "input %" PRIu32 " has rank %" PRIu32 "; all have to have %" PRIu32, k, s->rank, rank);
+        for (uint32_t i = 0; i < rank; i++)
+            if (step_dim(s, i) != step_dim(first, i))
+                return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " is %s of input 0 and %s of input %" PRIu32, i, text_of(g, step_dim(first, i)),
+                              text_of(g, step_dim(s, i)), k);
+        if (!step_data_equal(s->data, first->data))
+            return refuse(g, n, E_STEP_TYPE, "input 0 carries %s and input %" PRIu32 " %s", step_data_text(first->data, g->arena), k,
+                          step_data_text(s->data, g->arena));
+    }
+    return true;
+}
+
+/* n x [_, D_b-1..D_0], selector [T_c..T_0] -> [T_c..T_0, D_sel, D_b-1..D_0]; D_sel is ragged unless every selector names k. */
+static bool infer_reassemble(step_graph *g, step_graph_node *n)
+{
+    uint32_t b = (uint32_t)n->spec.param[STEP_B], count = n->spec.input_count - 1;
+    const step_stream *selector = n->spec.inputs[count], *first = n->spec.inputs[0];
+    if (!is_kind(g, n, count, STEP_SELECTOR, "selectors") || !same_chunks(g, n, count, b) || !rank_fits(g, n, (int64_t)selector->rank + b + 1))
+        return false;
+    if (selector->data->width != count)
+        return refuse(g, n, E_STEP_TYPE, "selectors of %" PRId64 " for %" PRIu32 " inputs", selector->data->width, count);
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, selector->rank + b + 1, first->data);
+    memcpy(out->dims, selector->dims, (selector->rank + 1) * sizeof *out->dims);
+    out->dims[selector->rank + 1] = selector->data->hot > 0 ? number(g, selector->data->hot) : step_expr_fresh(g->exprs, "S", true);
+    for (uint32_t i = 0; i < b; i++)
+        out->dims[out->rank - i] = step_dim(first, i);
+    return true;
+}
+
+/* n x [D^i_a, D_a-1..D_0] -> [sum of D^i_a, D_a-1..D_0], and one-hot selectors [sum of D^i_a]. */
+static bool infer_eager_merge(step_graph *g, step_graph_node *n)
+{
+    const step_stream *first = n->spec.inputs[0];
+    if (!same_chunks(g, n, n->spec.input_count, first->rank))
+        return false;
+    const step_expr *sum = number(g, 0);
+    for (uint32_t i = 0; i < n->spec.input_count; i++)
+        sum = step_expr_add(g->exprs, sum, n->spec.inputs[i]->dims[0]);
+    step_data *selector = ARENA_NEW(g->arena, step_data);
+    *selector = (step_data){.kind = STEP_SELECTOR, .width = n->spec.input_count, .hot = 1};
+    outputs(g, n, 2);
+    step_stream *out = output(g, n, 0, first->rank, first->data);
+    memcpy(out->dims, first->dims, (first->rank + 1) * sizeof *out->dims);
+    out->dims[0] = absorbed(g, sum);
+    output(g, n, 1, 0, selector)->dims[0] = out->dims[0];
+    return true;
+}
+
+/* Chunks of b dimensions in turn: n x [D / n, D_b-1..D_0], D the product of D_a..D_b. */
+static bool infer_parallelize(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    if (!rank_at_least(g, n, 0, b, "b"))
+        return false;
+    const step_expr *chunks = number(g, 1);
+    for (uint32_t i = b; i <= in->rank; i++)
+        chunks = step_expr_multiply(g->exprs, chunks, step_dim(in, i));
+    const step_expr *share = absorbed(g, step_expr_ceil_divide(g->exprs, chunks, n->spec.output_count));
+    if (share && step_expr_multiply(g->exprs, share, number(g, n->spec.output_count)) != chunks)
+        share = step_expr_fresh(g->exprs, "P", false);
+    outputs(g, n, n->spec.output_count);
+    for (uint32_t o = 0; o < n->output_count; o++) {
+        step_stream *out = output(g, n, o, b, in->data);
+        out->dims[0] = share;
+        for (uint32_t i = 0; i < b; i++)
+            out->dims[b - i] = step_dim(in, i);
+    }
+    return true;
+}
+
+/* ---- higher-order ---- */
+
+static bool in_step(step_graph *g, const step_graph_node *n)
+{
+    for (uint32_t i = 1; i < n->spec.input_count; i++)
+        if (!same_dims(g, n, n->spec.inputs[0], n->spec.inputs[i], 0))
+            return false;
+    return true;
+}
+
+static const step_data *function_data(step_graph *g, step_graph_node *n, const step_expr *folded)
+{
+    const char *why = NULL;
+    const step_data *d = step_function_type(g, &n->spec, folded, &why);
+    if (!d)
+        refuse(g, n, E_STEP_TYPE, "%s", why);
+    return d;
+}
+
+static bool infer_map(step_graph *g, step_graph_node *n)
+{
+    return in_step(g, n) && same_shape(g, n, function_data(g, n, NULL));
+}
+
+/* The number of values that a fold of b dimensions takes. */
+static const step_expr *folded_values(step_graph *g, const step_stream *in, uint32_t b)
+{
+    const step_expr *values = number(g, 1);
+    for (uint32_t i = 0; i < b; i++)
+        values = step_expr_multiply(g->exprs, values, step_dim(in, i));
+    return absorbed(g, values);
+}
+
+/* [D_a..D_b, D_b-1..D_0] -> [D_a..D_b]. */
+static bool infer_accum(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    if (!rank_at_least(g, n, 0, b, "b") || !in_step(g, n))
+        return false;
+    const step_data *d = function_data(g, n, folded_values(g, in, b));
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, in->rank - b, d);
+    memcpy(out->dims, in->dims, (out->rank + 1) * sizeof *out->dims);
+    return d != NULL;
+}
+
+static bool infer_scan(step_graph *g, step_graph_node *n)
+{
+    return rank_at_least(g, n, 0, n->spec.param[STEP_B], "b") && in_step(g, n) && same_shape(g, n, function_data(g, n, step_expr_fresh(g->exprs, "K", false)));
+}
+
+/* [D_a..D_0] -> [D_a..D_1, D'_b..D'_0]: D'_b is ragged unless the function's size is fixed, then D_0 times it (b = 0), or D_0 and it. */
+static bool infer_flat_map(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    if (!in_step(g, n) || !rank_fits(g, n, (int64_t)in->rank + b))
+        return false;
+    const step_data *d = function_data(g, n, NULL);
+    if (!d)
+        return false;
+    const step_expr *size = step_function_size(g, &n->spec);
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, in->rank + b, d);
+    memcpy(out->dims, in->dims, (in->rank + 1) * sizeof *out->dims);
+    if (b == 0)
+        out->dims[in->rank] = size ? absorbed(g, step_expr_multiply(g->exprs, step_dim(in, 0), size)) : step_expr_fresh(g->exprs, "F", in->rank > 0);
+    else
+        out->dims[in->rank + 1] = size ? size : step_expr_fresh(g->exprs, "F", true);
+    return true;
+}
+
+/* ---- shape operators ---- */
+
+/* D_max..D_min become their product. */
+static bool infer_flatten(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    int64_t min = n->spec.param[STEP_B], max = n->spec.param[STEP_N];
+    if (min >= max)
+        return refuse(g, n, E_STEP_NUMBER, "min is %" PRId64 " and max %" PRId64 "; min has to be the smaller one", min, max);
+    if (!rank_at_least(g, n, 0, max, "max"))
+        return false;
+    const step_expr *product = number(g, 1);
+    for (int64_t i = min; i <= max; i++)
+        product = step_expr_multiply(g->exprs, product, step_dim(in, (uint32_t)i));
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, in->rank - (uint32_t)(max - min), in->data);
+    uint32_t at = 0;
+    for (uint32_t i = in->rank + 1; i-- > 0;)
+        if (i > max || i < min)
+            out->dims[at++] = step_dim(in, i);
+        else if (i == max)
+            out->dims[at++] = absorbed(g, product);
+    return true;
+}
+
+/* D_b -> [ceil(D_b / S), S]; for b > 0 the division is exact. Second output: bools of the same shape. */
+static bool infer_reshape(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    int64_t chunk = n->spec.param[STEP_N];
+    if (!rank_at_least(g, n, 0, b, "b") || !rank_fits(g, n, (int64_t)in->rank + 1))
+        return false;
+    const step_expr *d = step_dim(in, b), *chunks = step_expr_ceil_divide(g->exprs, d, chunk);
+    bool exact = step_expr_multiply(g->exprs, chunks, number(g, chunk)) == d;
+    int64_t size;
+    if (b > 0 && !exact)
+        return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 ", %s, is split into chunks of %" PRId64 "; only D0 may leave a rest", b, text_of(g, d), chunk);
+    if (!exact && !n->spec.param[STEP_PAD] && step_expr_is_number(d, &size))
+        return refuse(g, n, E_STEP_SHAPE, "%" PRId64 " values are no whole number of chunks of %" PRId64 ", and nothing says how to pad", size, chunk);
+    outputs(g, n, 2);
+    const step_data *flags = plain_data(g, STEP_BOOL);
+    for (uint32_t o = 0; o < 2; o++) {
+        step_stream *out = output(g, n, o, in->rank + 1, o == 0 ? in->data : flags);
+        memcpy(out->dims, in->dims, (in->rank - b) * sizeof *out->dims);
+        out->dims[in->rank - b] = absorbed(g, chunks);
+        out->dims[in->rank - b + 1] = number(g, chunk);
+        memcpy(out->dims + (in->rank - b + 2), in->dims + (in->rank - b + 1), b * sizeof *out->dims);
+    }
+    n->outputs[1].dims[in->rank - b] = n->outputs[0].dims[in->rank - b];
+    return true;
+}
+
+/* [D_a..D_0] -> [present(D_a), D_a..D_0]. */
+static bool infer_promote(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    if (!rank_fits(g, n, (int64_t)in->rank + 1))
+        return false;
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, in->rank + 1, in->data);
+    out->dims[0] = step_expr_present(g->exprs, in->dims[0]);
+    memcpy(out->dims + 1, in->dims, (in->rank + 1) * sizeof *out->dims);
+    return true;
+}
+
+/* [D_a..D_b, 1..1], ref [D_a..D_0] -> the reference's shape. */
+static bool infer_expand(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0], *ref = n->spec.inputs[1];
+    uint32_t b = (uint32_t)n->spec.param[STEP_B];
+    if (!rank_at_least(g, n, 0, b, "b") || !same_dims(g, n, in, ref, b))
+        return false;
+    for (uint32_t i = 0; i < b; i++)
+        if (step_dim(in, i) != number(g, 1))
+            return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " is %s; the b = %" PRIu32 " innermost dimensions have to be 1", i,
+                          text_of(g, step_dim(in, i)), b);
+    outputs(g, n, 1);
+    memcpy(output(g, n, 0, ref->rank, in->data)->dims, ref->dims, (ref->rank + 1) * sizeof *ref->dims);
+    return true;
+}
+
+/* [D_a..D_0] -> [D_a..D_0, N]. */
+static bool infer_repeat(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    if (!rank_fits(g, n, (int64_t)in->rank + 1))
+        return false;
+    outputs(g, n, 1);
+    step_stream *out = output(g, n, 0, in->rank + 1, in->data);
+    memcpy(out->dims, in->dims, (in->rank + 1) * sizeof *out->dims);
+    out->dims[in->rank + 1] = number(g, n->spec.param[STEP_N]);
+    return true;
+}
+
+static bool infer_zip(step_graph *g, step_graph_node *n)
+{
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    *d = (step_data){.kind = STEP_PAIR, .first = n->spec.inputs[0]->data, .second = n->spec.inputs[1]->data};
+    return in_step(g, n) && same_shape(g, n, d);
+}
+
+bool step_infer(step_graph *g, step_graph_node *n)
+{
+    switch (n->spec.op) {
+    case STEP_SOURCE: return infer_source(g, n);
+    case STEP_SINK: outputs(g, n, 0); return true;
+    case STEP_ONCE: return infer_once(g, n);
+    case STEP_LINEAR_LOAD: return infer_linear_load(g, n);
+    case STEP_LINEAR_STORE: return infer_linear_store(g, n);
+    case STEP_RANDOM_LOAD: return infer_random_load(g, n);
+    case STEP_RANDOM_STORE: return infer_random_store(g, n);
+    case STEP_BUFFERIZE: return infer_bufferize(g, n);
+    case STEP_STREAMIFY: return infer_streamify(g, n);
+    case STEP_PARTITION: return infer_partition(g, n);
+    case STEP_REASSEMBLE: return infer_reassemble(g, n);
+    case STEP_EAGER_MERGE: return infer_eager_merge(g, n);
+    case STEP_PARALLELIZE: return infer_parallelize(g, n);
+    case STEP_MAP: return infer_map(g, n);
+    case STEP_ACCUM: return infer_accum(g, n);
+    case STEP_SCAN: return infer_scan(g, n);
+    case STEP_FLAT_MAP: return infer_flat_map(g, n);
+    case STEP_FLATTEN: return infer_flatten(g, n);
+    case STEP_RESHAPE: return infer_reshape(g, n);
+    case STEP_PROMOTE: return infer_promote(g, n);
+    case STEP_EXPAND: return infer_expand(g, n);
+    case STEP_REPEAT: return infer_repeat(g, n);
+    case STEP_ZIP: return infer_zip(g, n);
+    }
+    return false;
+}
