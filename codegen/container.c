@@ -23,6 +23,7 @@ typedef enum section_kind {
 static const char *const prefixes[SECTION_KINDS] = {".visa.main.",  ".visa.sub.",    ".visa.dma.",
                                                     ".visa.ports.", ".visa.einsum.", ".visa.lines."};
 
+static const char step_prefix[] = ".visa.step.";
 static const char note_section[] = ".note.visa", note_owner[8] = "visa";
 
 const char *port_component_name(port_component c)
@@ -59,6 +60,16 @@ const binary_kernel *binary_kernel_by_name(const binary *b, const char *name)
     for (size_t i = 0; i < b->kernel_count; i++)
         if (strcmp(b->kernels[i].name, name) == 0)
             return &b->kernels[i];
+    return NULL;
+}
+
+const step_program *binary_program_by_name(const binary *b, const char *name)
+{
+    if (!name)
+        return b->kernel_count == 0 && b->program_count == 1 ? &b->programs[0] : NULL;
+    for (size_t i = 0; i < b->program_count; i++)
+        if (strcmp(b->programs[i].name, name) == 0)
+            return &b->programs[i];
     return NULL;
 }
 
@@ -254,6 +265,19 @@ static bool write_kernel(writer *w, const binary_kernel *k)
     return true;
 }
 
+static bool write_program(writer *w, const step_program *p)
+{
+    uint64_t *words;
+    size_t count;
+    if (!kernel_name_is_legal(p->name))
+        return refuse(w, p->name, "a program's name has 1 to 255 letters, digits, `_` and `:`");
+    if (!step_program_encode(p, w->arena, &words, &count))
+        return refuse(w, p->name, "a name or a number of the stream program does not fit its field");
+    uint64_t section = add_section(w, arena_printf(w->arena, "%s%s", step_prefix, p->name), SHT_PROGBITS, words, count);
+    add_symbol(w, p->name, STT_FUNC, section, 0, count * 8);
+    return true;
+}
+
 static void write_symbols(writer *w)
 {
     size_t bytes = (w->symbols.string_bytes + 7) / 8 * 8;
@@ -281,6 +305,9 @@ bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned ch
     add_note(&w);
     for (size_t i = 0; i < b->kernel_count; i++)
         if (!write_kernel(&w, &b->kernels[i]))
+            return false;
+    for (size_t i = 0; i < b->program_count; i++)
+        if (!write_program(&w, &b->programs[i]))
             return false;
     write_symbols(&w);
     /* The reader has all the checks; a file that it would refuse is not written. */
@@ -724,6 +751,25 @@ static bool read_kernels(reader *r, binary *out)
     return true;
 }
 
+static bool read_program(reader *r, const elf_section *s, step_program *p)
+{
+    uint64_t *words;
+    size_t count;
+    if (!read_words(r, s, &words, &count) || !step_program_decode(words, count, s->name, r->arena, r->diags, p))
+        return false;
+    return strcmp(p->name, s->name + strlen(step_prefix)) == 0 || fault(r, s->name, 0, "the program inside has another name");
+}
+
+static bool read_programs(reader *r, binary *out)
+{
+    step_program *programs = ARENA_ARRAY(r->arena, step_program, r->section_count + 1);
+    for (size_t i = 1; i < r->section_count; i++)
+        if (strncmp(r->sections[i].name, step_prefix, strlen(step_prefix)) == 0 && !read_program(r, &r->sections[i], &programs[out->program_count++]))
+            return false;
+    out->programs = programs;
+    return true;
+}
+
 bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, binary *out)
 {
     reader r = {.arena = a, .diags = diags};
@@ -734,5 +780,5 @@ bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *d
     if (!elf_file_read(copy, size, a, diags, &r.sections, &r.section_count) || !read_note(&r))
         return false;
     out->target = r.target;
-    return read_kernels(&r, out) && read_symbols(&r, out);
+    return read_kernels(&r, out) && read_programs(&r, out) && read_symbols(&r, out);
 }

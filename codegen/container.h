@@ -15,6 +15,7 @@
 #include "codegen/command.h"
 #include "codegen/einsum.h"
 #include "codegen/layout.h"
+#include "codegen/step_program.h"
 
 typedef enum port_space { PORT_HBM = 0, PORT_DM = 1, PORT_TRF = 2, PORT_STREAM = 3 } port_space;
 typedef enum port_direction { PORT_IN = 0, PORT_OUT = 1 } port_direction;
@@ -71,6 +72,8 @@ typedef struct binary {
     const target *target;
     const binary_kernel *kernels;
     size_t kernel_count;
+    const step_program *programs; /* stream programs: a section .visa.step.NAME each */
+    size_t program_count;
     const binary_symbol *symbols;
     size_t symbol_count;
 } binary;
@@ -91,5 +94,7 @@ bool binary_stream_words(const binary_kernel *k, context c, arena *a, uint64_t *
 
 /* The kernel with that name, or NULL. */
 const binary_kernel *binary_kernel_by_name(const binary *b, const char *name);
+/* The stream program with that name; without a name the only one of a binary that has no kernel. NULL: there is none. */
+const step_program *binary_program_by_name(const binary *b, const char *name);
 
 #endif

@@ -25,33 +25,37 @@ static bool check_params(step_graph *g, const step_spec *s)
     return good;
 }
 
-static bool name_taken(const step_graph *g, const char *name)
-{
-    for (size_t i = 0; i < g->node_count; i++)
-        if (strcmp(g->nodes[i]->name, name) == 0)
-            return true;
-    return false;
-}
+/* How often a name was wanted. */
+typedef struct step_stem {
+    struct step_stem *next;
+    const char *text;
+    uint32_t count;
+} step_stem;
 
-/* The wanted name, with a number behind it when it is taken. */
-static const char *unique_name(step_graph *g, const step_spec *s, size_t index)
+/* The wanted name; the second and later ones have a number behind a dot, which no written name has. */
+static const char *unique_name(step_graph *g, const step_spec *s)
 {
-    const char *stem = s->name ? s->name : step_op_row_of(s->op)->name;
-    if (!name_taken(g, stem))
-        return arena_strdup(g->arena, stem);
-    const char *name = arena_printf(g->arena, "%s.%zu", stem, index);
-    while (name_taken(g, name))
-        name = arena_printf(g->arena, "%s'", name);
-    return name;
+    const char *wanted = s->name ? s->name : step_op_row_of(s->op)->name;
+    step_stem *stem = g->stems;
+    while (stem && strcmp(stem->text, wanted) != 0)
+        stem = stem->next;
+    if (!stem) {
+        stem = ARENA_NEW(g->arena, step_stem);
+        *stem = (step_stem){.next = g->stems, .text = arena_strdup(g->arena, wanted)};
+        g->stems = stem;
+    }
+    return ++stem->count == 1 ? stem->text : arena_printf(g->arena, "%s.%" PRIu32, wanted, stem->count);
 }
 
 static void add_node(step_graph *g, step_graph_node *n)
 {
     n->index = (uint32_t)g->node_count;
-    n->name = unique_name(g, &n->spec, g->node_count);
+    n->name = unique_name(g, &n->spec);
     n->depths = ARENA_ARRAY(g->arena, int64_t, n->spec.input_count + 1);
-    for (uint32_t i = 0; i < n->spec.input_count; i++)
+    for (uint32_t i = 0; i < n->spec.input_count; i++) {
         n->depths[i] = STEP_DEPTH_DEFAULT;
+        n->spec.inputs[i]->node->outputs[n->spec.inputs[i]->port].used = true;
+    }
     n->flops_per_cycle = g->default_flops_per_cycle;
     for (uint32_t i = 0; i < n->output_count; i++) {
         n->outputs[i].node = n;

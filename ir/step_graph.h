@@ -33,6 +33,7 @@ typedef struct step_stream {
     const step_data *data;
     uint32_t rank;
     const step_expr **dims; /* rank + 1, outermost first */
+    bool used;              /* somebody takes it; otherwise what is sent there is dropped */
 } step_stream;
 
 typedef struct step_graph_tensor {
@@ -95,6 +96,7 @@ typedef struct step_graph {
     step_graph_tensor **tensors;
     size_t tensor_count, tensor_capacity;
     struct step_split *splits; /* what partitions of one selector share */
+    struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */
 } step_graph;
 

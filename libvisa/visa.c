@@ -9,10 +9,12 @@
 #include "codegen/container.h"
 #include "codegen/draw.h"
 #include "codegen/emit.h"
+#include "codegen/step_emit.h"
 #include "codegen/tables.h"
 #include "frontend/parse.h"
 #include "frontend/render.h"
 #include "frontend/sema.h"
+#include "frontend/step/program.h"
 #include "ir/print.h"
 #include "passes/pass.h"
 #include "support/file.h"
@@ -25,6 +27,7 @@ struct visa_compilation {
     const target *target;
     const ast *file;
     module *module;
+    step_module *programs;
     const visa_options *options;
     strbuf dumps, times;
     struct timespec clock;
@@ -106,6 +109,16 @@ static const ast *load_module(void *user, const ast *n)
     return NULL;
 }
 
+static bool knows_kernel(void *user, const char *name, int64_t *cycles)
+{
+    const visa_compilation *c = user;
+    *cycles = 0;
+    for (size_t i = 0; i < c->module->count; i++)
+        if (strcmp(c->module->kernels[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     start_clock(c);
@@ -119,7 +132,9 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
-    if (c->module->count == 0 && c->diags.error_count == 0) {
+    c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
+    stop_clock(c, "stream programs");
+    if (c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
         diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
     }
@@ -204,6 +219,15 @@ static bool emit_text(const char *text, const unsigned char **data, size_t *size
     return text != NULL;
 }
 
+static void emit_programs(const emit_context *e, const visa_compilation *c, binary *b)
+{
+    step_program *programs = ARENA_ARRAY(e->arena, step_program, c->programs->count + 1);
+    for (size_t i = 0; i < c->programs->count; i++)
+        programs[i] = *step_emit(e, c->programs->graphs[i]);
+    b->programs = programs;
+    b->program_count = c->programs->count;
+}
+
 bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)))
@@ -226,6 +250,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         return emit_text(text.text, data, size);
     default:
         emit_binary(&e, c->module, &b);
+        emit_programs(&e, c, &b);
         return binary_write(&b, c->arena, &c->diags, data, size);
     }
 }

@@ -62,4 +62,10 @@ typedef struct step_machine {
 } step_machine;
 
 
+/* The paper's machine for all but its validation runs, and queues as in its MoE runs. */
+#define STEP_MACHINE_DEFAULT                                                                                                         \
+    ((step_machine){.onchip_bytes_per_cycle = 64, .memory_channels = 32, .requests_per_cycle = 1, .request_bytes = 64,               \
+                    .memory_latency_cycles = 2, .memory_interval_cycles = 2, .memory_startup_cycles = 14})
+enum { STEP_DEFAULT_DEPTH = 2, STEP_DEFAULT_FLOPS_PER_CYCLE = 4096 };
+
 #endif

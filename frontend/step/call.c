@@ -1,0 +1,579 @@
+/* Calls in a stream program: operators as methods and functions, and other #[stream] functions. */
+#include "frontend/step/evaluate.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- arguments ---- */
+
+typedef struct arguments {
+    step_evaluation *e;
+    const ast *call;  /* for places */
+    const char *name;
+    step_term receiver, *items;
+    const ast *const *nodes;
+    size_t count;
+    const ast *generics;
+    bool bad;
+} arguments;
+
+static arguments arguments_of(step_evaluation *e, const ast *call, const char *name, const ast *list, const ast *generics)
+{
+    arguments a = {.e = e, .call = call, .name = name, .count = list->kid_count, .nodes = (const ast *const *)list->kids, .generics = generics};
+    const char *wanted = e->wanted_name;
+    e->wanted_name = NULL;
+    a.items = ARENA_ARRAY(e->arena, step_term, a.count + 1);
+    for (size_t i = 0; i < a.count; i++) {
+        a.items[i] = step_evaluate(e, list->kids[i]);
+        a.bad = a.bad || a.items[i].kind == TERM_ERROR;
+    }
+    e->wanted_name = wanted;
+    return a;
+}
+
+static bool count_is(arguments *a, size_t least, size_t most)
+{
+    if (!a->bad && (a->count < least || a->count > most)) {
+        step_refuse(a->e, a->call->range, "`%s` takes %zu argument%s, not %zu", a->name, least, least == 1 ? "" : "s", a->count);
+        a->bad = true;
+    }
+    return !a->bad;
+}
+
+static const step_term *wanted(arguments *a, size_t i, step_term_kind kind, const char *what)
+{
+    const step_term *t = i < a->count ? &a->items[i] : &step_term_error;
+    if (!a->bad && t->kind != kind) {
+        step_refuse(a->e, i < a->count ? a->nodes[i]->range : a->call->range, "argument %zu of `%s` is %s; it takes %s", i + 1, a->name, step_term_text(t), what);
+        a->bad = true;
+    }
+    return t;
+}
+
+static int64_t number(arguments *a, size_t i)
+{
+    return wanted(a, i, TERM_INT, "an integer")->number;
+}
+
+/* Integers of a list. */
+static const int64_t *numbers(arguments *a, size_t i, uint32_t *count)
+{
+    const step_term *t = wanted(a, i, TERM_LIST, "a list of integers");
+    int64_t *out = ARENA_ARRAY(a->e->arena, int64_t, t->count + 1);
+    *count = (uint32_t)t->count;
+    for (size_t k = 0; k < t->count && !a->bad; k++) {
+        if (t->items[k].kind != TERM_INT || t->count > STEP_RANK_MAX) {
+            step_refuse(a->e, a->nodes[i]->range, "a walk has 1 to %d integer sizes and strides", STEP_RANK_MAX);
+            a->bad = true;
+        }
+        out[k] = t->items[k].number;
+    }
+    return out;
+}
+
+/* ---- making nodes ---- */
+
+typedef struct building {
+    step_spec spec;
+    const step_stream **inputs;
+    int64_t *depths;
+    size_t capacity;
+} building;
+
+static building begin(arguments *a, step_op op)
+{
+    return (building){.spec = {.op = op, .name = a->e->wanted_name, .range = ast_is(a->call, AST_METHOD) ? a->call->name_range : a->call->range}};
+}
+
+static void add_input(arguments *a, building *b, const step_term *t)
+{
+    if (t->kind != TERM_STREAM && t->kind != TERM_FEEDBACK) {
+        if (!a->bad && t->kind != TERM_ERROR)
+            step_refuse(a->e, a->call->range, "`%s` takes a stream, not %s", a->name, step_term_text(t));
+        a->bad = true;
+        return;
+    }
+    size_t depth_capacity = b->capacity;
+    uint32_t count = b->spec.input_count;
+    ARENA_PUSH(a->e->arena, b->depths, count, depth_capacity, t->depth);
+    ARENA_PUSH(a->e->arena, b->inputs, b->spec.input_count, b->capacity, (const step_stream *)t->stream);
+    b->spec.inputs = b->inputs;
+}
+
+static step_term stream_term(step_stream *s)
+{
+    return (step_term){.kind = TERM_STREAM, .stream = s, .depth = STEP_DEPTH_DEFAULT};
+}
+
+/* The node's output, a list of them when there are several, or nothing. */
+static step_term finish(arguments *a, building *b)
+{
+    if (a->bad) {
+        a->e->graph->bad = true;
+        return step_term_error;
+    }
+    step_graph_node *n = step_graph_add(a->e->graph, &b->spec);
+    if (!n)
+        return step_term_error;
+    for (uint32_t i = 0; i < b->spec.input_count; i++)
+        n->depths[i] = b->depths[i];
+    if (n->output_count == 0)
+        return (step_term){.kind = TERM_UNIT};
+    if (n->output_count == 1 && b->spec.op != STEP_PARTITION && b->spec.op != STEP_PARALLELIZE)
+        return stream_term(&n->outputs[0]);
+    step_term list = {.kind = TERM_LIST, .count = n->output_count, .items = ARENA_ARRAY(a->e->arena, step_term, n->output_count)};
+    for (uint32_t i = 0; i < n->output_count; i++)
+        list.items[i] = stream_term(&n->outputs[i]);
+    return list;
+}
+
+static void add_list(arguments *a, building *b, size_t i)
+{
+    const step_term *list = wanted(a, i, TERM_LIST, "a list of streams");
+    for (size_t k = 0; k < list->count && !a->bad; k++)
+        add_input(a, b, &list->items[k]);
+}
+
+/* `::<f32>` of an operator that makes tiles. */
+static void read_result_dtype(arguments *a, building *b)
+{
+    if (!ast_is(a->generics, AST_GENERIC_ARGS))
+        return;
+    const ast *type = ast_kid(a->generics, 0);
+    b->spec.has_dtype = ast_is(type, AST_TYPE_PATH) && dtype_by_name(type->kids[type->kid_count - 1]->text, &b->spec.dtype);
+    if (!b->spec.has_dtype || a->generics->kid_count != 1) {
+        step_refuse(a->e, a->generics->range, "`%s` takes one type argument, the element type of its result", a->name);
+        a->bad = true;
+    }
+}
+
+/* The function at argument i, and streams behind it. */
+static void add_function(arguments *a, building *b, size_t i)
+{
+    const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
+    b->spec.fn = f->fn;
+    b->spec.data = f->data;
+    b->spec.kernel = f->kernel;
+    b->spec.kernel_cycles = f->cycles;
+    if (f->fn == STEP_FN_ADDRESSES)
+        b->spec.param[STEP_N] = f->number;
+    add_input(a, b, &a->receiver);
+    for (size_t k = i + 1; k < a->count; k++)
+        add_input(a, b, &a->items[k]);
+    read_result_dtype(a, b);
+}
+
+/* ---- operators as methods of streams ---- */
+
+static step_term call_map(arguments *a)
+{
+    building b = begin(a, STEP_MAP);
+    if (count_is(a, 1, 3))
+        add_function(a, &b, 0);
+    return finish(a, &b);
+}
+
+static step_term call_fold(arguments *a, step_op op)
+{
+    building b = begin(a, op);
+    if (count_is(a, 2, 3)) {
+        b.spec.param[STEP_B] = number(a, 0);
+        add_function(a, &b, 1);
+    }
+    return finish(a, &b);
+}
+
+static step_term call_flat_map(arguments *a)
+{
+    building b = begin(a, STEP_FLAT_MAP);
+    if (count_is(a, 2, 3)) {
+        add_function(a, &b, 1);
+        b.spec.param[STEP_B] = number(a, 0);
+    }
+    return finish(a, &b);
+}
+
+/* One stream, up to two numbers. */
+static step_term call_numbers(arguments *a, step_op op, size_t count)
+{
+    building b = begin(a, op);
+    add_input(a, &b, &a->receiver);
+    if (count_is(a, count, count))
+        for (size_t i = 0; i < count; i++)
+            b.spec.param[i] = number(a, i);
+    return finish(a, &b);
+}
+
+static step_term call_reshape(arguments *a, bool pad)
+{
+    building b = begin(a, STEP_RESHAPE);
+    add_input(a, &b, &a->receiver);
+    if (count_is(a, 2, 2)) {
+        b.spec.param[STEP_B] = number(a, 0);
+        b.spec.param[STEP_N] = number(a, 1);
+        b.spec.param[STEP_PAD] = pad;
+    }
+    return finish(a, &b);
+}
+
+static step_term call_repeat(arguments *a)
+{
+    building b = begin(a, STEP_REPEAT);
+    add_input(a, &b, &a->receiver);
+    if (count_is(a, 1, 1))
+        b.spec.param[STEP_N] = number(a, 0);
+    return finish(a, &b);
+}
+
+/* x.expand(&reference, b) and buffers.streamify(&reference, c, [sizes], [strides]). */
+static step_term call_with_reference(arguments *a, step_op op)
+{
+    building b = begin(a, op);
+    add_input(a, &b, &a->receiver);
+    if (!count_is(a, 2, op == STEP_STREAMIFY ? 4 : 2))
+        return finish(a, &b);
+    add_input(a, &b, &a->items[0]);
+    b.spec.param[STEP_B] = number(a, 1);
+    if (a->count == 4) {
+        uint32_t strides;
+        b.spec.walk_sizes = numbers(a, 2, &b.spec.walk_count);
+        b.spec.walk_strides = numbers(a, 3, &strides);
+        if (!a->bad && strides != b.spec.walk_count) {
+            step_refuse(a->e, a->call->range, "a walk of %" PRIu32 " sizes and %" PRIu32 " strides", b.spec.walk_count, strides);
+            a->bad = true;
+        }
+    }
+    return finish(a, &b);
+}
+
+/* x.partition(b, &selector): as many outputs as the selector can name. */
+static step_term call_partition(arguments *a)
+{
+    building b = begin(a, STEP_PARTITION);
+    add_input(a, &b, &a->receiver);
+    if (!count_is(a, 2, 2))
+        return finish(a, &b);
+    b.spec.param[STEP_B] = number(a, 0);
+    add_input(a, &b, &a->items[1]);
+    if (!a->bad)
+        b.spec.output_count = a->items[1].stream->data->kind == STEP_SELECTOR ? (uint32_t)a->items[1].stream->data->width : 1;
+    return finish(a, &b);
+}
+
+static step_term call_parallelize(arguments *a)
+{
+    building b = begin(a, STEP_PARALLELIZE);
+    add_input(a, &b, &a->receiver);
+    if (!count_is(a, 2, 2))
+        return finish(a, &b);
+    int64_t n = number(a, 1);
+    b.spec.param[STEP_B] = number(a, 0);
+    if (!a->bad && (n < 1 || n > 1 << 16)) {
+        step_refuse(a->e, a->nodes[1]->range, "%" PRId64 " outputs; it has to be 1 to %d", n, 1 << 16);
+        a->bad = true;
+    }
+    b.spec.output_count = (uint32_t)n;
+    return finish(a, &b);
+}
+
+static step_term call_zip(arguments *a)
+{
+    building b = begin(a, STEP_ZIP);
+    add_input(a, &b, &a->receiver);
+    if (count_is(a, 1, 1))
+        add_input(a, &b, &a->items[0]);
+    return finish(a, &b);
+}
+
+/* ---- how the machine runs a node ---- */
+
+static step_term set_node(arguments *a, const char *what)
+{
+    step_graph_node *n = a->receiver.stream->node;
+    if (strcmp(what, "write_back") == 0) {
+        if (count_is(a, 0, 0))
+            n->writes_back = true;
+    } else if (count_is(a, 1, 1)) {
+        int64_t v = number(a, 0);
+        if (!a->bad && (v < 0 || v > INT64_C(1) << 40))
+            return step_refuse(a->e, a->nodes[0]->range, "%" PRId64 " is outside 0 to 2^40", v);
+        if (what[0] == 'c')
+            n->flops_per_cycle = v;
+        else
+            a->receiver.depth = v;
+    }
+    return a->bad ? step_term_error : a->receiver;
+}
+
+/* x.assume([..]): the writer knows sizes that cannot be derived. */
+static step_term assume(arguments *a)
+{
+    const step_expr **dims;
+    uint32_t count;
+    if (!count_is(a, 1, 1) || !step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], &dims, &count))
+        return step_term_error;
+    step_stream *s = a->receiver.stream;
+    if (count != s->rank + 1)
+        return step_refuse(a->e, a->nodes[0]->range, "%" PRIu32 " sizes for %s", count, step_shape_text(s, a->e->arena));
+    int64_t x, y;
+    for (uint32_t i = 0; i < count; i++)
+        if (step_expr_is_number(dims[i], &x) && step_expr_is_number(s->dims[i], &y) && x != y)
+            return step_refuse(a->e, a->nodes[0]->range, "size %" PRIu32 " is %" PRId64 ", not %" PRId64, i, y, x);
+    s->dims = dims;
+    return a->receiver;
+}
+
+static step_term call_div_ceil(arguments *a)
+{
+    if (!count_is(a, 1, 1))
+        return step_term_error;
+    int64_t divisor = number(a, 0);
+    step_exprs *x = a->e->graph->exprs;
+    if (a->bad || divisor < 1)
+        return a->bad ? step_term_error : step_refuse(a->e, a->nodes[0]->range, "a size is divided by %" PRId64, divisor);
+    if (a->receiver.kind == TERM_INT)
+        return (step_term){.kind = TERM_INT, .number = a->receiver.number / divisor + (a->receiver.number % divisor > 0)};
+    return (step_term){.kind = TERM_SIZE, .size = step_expr_ceil_divide(x, a->receiver.size, divisor)};
+}
+
+static step_term call_stream(arguments *a)
+{
+    const char *m = a->name;
+    if (strcmp(m, "map") == 0) return call_map(a);
+    if (strcmp(m, "accum") == 0) return call_fold(a, STEP_ACCUM);
+    if (strcmp(m, "scan") == 0) return call_fold(a, STEP_SCAN);
+    if (strcmp(m, "flat_map") == 0) return call_flat_map(a);
+    if (strcmp(m, "zip") == 0) return call_zip(a);
+    if (strcmp(m, "bufferize") == 0) return call_numbers(a, STEP_BUFFERIZE, 1);
+    if (strcmp(m, "streamify") == 0) return call_with_reference(a, STEP_STREAMIFY);
+    if (strcmp(m, "partition") == 0) return call_partition(a);
+    if (strcmp(m, "parallelize") == 0) return call_parallelize(a);
+    if (strcmp(m, "flatten") == 0) return call_numbers(a, STEP_FLATTEN, 2);
+    if (strcmp(m, "reshape") == 0) return call_reshape(a, false);
+    if (strcmp(m, "reshape_pad") == 0) return call_reshape(a, true);
+    if (strcmp(m, "promote") == 0) return call_numbers(a, STEP_PROMOTE, 0);
+    if (strcmp(m, "expand") == 0) return call_with_reference(a, STEP_EXPAND);
+    if (strcmp(m, "repeat") == 0) return call_repeat(a);
+    if (strcmp(m, "compute") == 0 || strcmp(m, "depth") == 0 || strcmp(m, "write_back") == 0) return set_node(a, m);
+    if (strcmp(m, "assume") == 0) return assume(a);
+    return step_refuse(a->e, a->call->name_range, "a stream has no operator `%s`", m);
+}
+
+/* ---- methods of tensors off the chip ---- */
+
+static void row_major(arguments *a, building *b, const step_graph_tensor *t)
+{
+    int64_t *strides = ARENA_ARRAY(a->e->arena, int64_t, t->dim_count), stride = 1;
+    for (uint32_t i = t->dim_count; i-- > 0; stride *= t->shape[i])
+        strides[i] = stride;
+    b->spec.walk_sizes = t->shape;
+    b->spec.walk_strides = strides;
+    b->spec.walk_count = t->dim_count;
+}
+
+/* w.linear_load(&reference), or with [sizes], [strides] of the walk. */
+static step_term call_linear_load(arguments *a)
+{
+    building b = begin(a, STEP_LINEAR_LOAD);
+    b.spec.tensor = a->receiver.tensor;
+    if (!count_is(a, 1, 3))
+        return finish(a, &b);
+    add_input(a, &b, &a->items[0]);
+    row_major(a, &b, a->receiver.tensor);
+    if (a->count == 3) {
+        uint32_t strides;
+        b.spec.walk_sizes = numbers(a, 1, &b.spec.walk_count);
+        b.spec.walk_strides = numbers(a, 2, &strides);
+        if (!a->bad && strides != b.spec.walk_count) {
+            step_refuse(a->e, a->call->range, "a walk of %" PRIu32 " sizes and %" PRIu32 " strides", b.spec.walk_count, strides);
+            a->bad = true;
+        }
+    } else if (a->count == 2) {
+        step_refuse(a->e, a->call->range, "a walk needs its sizes and its strides");
+        a->bad = true;
+    }
+    read_result_dtype(a, &b);
+    return finish(a, &b);
+}
+
+static step_term call_store(arguments *a, step_op op)
+{
+    building b = begin(a, op);
+    b.spec.tensor = a->receiver.tensor;
+    size_t streams = op == STEP_RANDOM_STORE ? 2 : 1;
+    if (!a->receiver.tensor->written && op != STEP_RANDOM_LOAD)
+        return step_refuse(a->e, a->call->range, "`%s` is not `&mut`, so nothing is stored in it", a->receiver.tensor->name);
+    if (!count_is(a, streams, op == STEP_LINEAR_STORE ? 2 : streams))
+        return finish(a, &b);
+    for (size_t i = 0; i < streams; i++)
+        add_input(a, &b, &a->items[i]);
+    if (a->count > streams)
+        b.spec.param[STEP_BASE] = number(a, 1);
+    read_result_dtype(a, &b);
+    return finish(a, &b);
+}
+
+static step_term call_tensor(arguments *a)
+{
+    if (strcmp(a->name, "linear_load") == 0) return call_linear_load(a);
+    if (strcmp(a->name, "random_load") == 0) return call_store(a, STEP_RANDOM_LOAD);
+    if (strcmp(a->name, "linear_store") == 0) return call_store(a, STEP_LINEAR_STORE);
+    if (strcmp(a->name, "random_store") == 0) return call_store(a, STEP_RANDOM_STORE);
+    return step_refuse(a->e, a->call->name_range, "a tensor off the chip has no `%s`; it has linear_load, linear_store, random_load, random_store", a->name);
+}
+
+/* ---- methods of lists: what a loop fills ---- */
+
+static step_term call_list(arguments *a)
+{
+    if (strcmp(a->name, "len") == 0)
+        return (step_term){.kind = TERM_INT, .number = (int64_t)a->receiver.count};
+    if (strcmp(a->name, "rev") == 0 && count_is(a, 0, 0)) {
+        step_term list = a->receiver;
+        list.items = ARENA_ARRAY(a->e->arena, step_term, list.count + 1);
+        for (size_t i = 0; i < list.count; i++)
+            list.items[i] = a->receiver.items[list.count - 1 - i];
+        return list;
+    }
+    return step_refuse(a->e, a->call->name_range, "a list has no `%s`; it has push and len", a->name);
+}
+
+/* list.push(x): the list is a `let mut`. */
+static step_term push(step_evaluation *e, const ast *n)
+{
+    const ast *place = n->kids[0];
+    step_name *name = ast_is(place, AST_PATH) && place->kid_count == 1 ? (step_name *)step_lookup(e, place->kids[0]->text) : NULL;
+    if (!name || !name->mutable || name->value.kind != TERM_LIST || ast_kid(n, 2)->kid_count != 1)
+        return step_refuse(e, n->range, "`push` adds one value to a `let mut` list");
+    step_term value = step_evaluate(e, ast_kid(n, 2)->kids[0]), *list = &name->value;
+    list->items = arena_grow(e->arena, list->items, list->count, list->count + 1, sizeof value);
+    list->items[list->count++] = value;
+    return (step_term){.kind = TERM_UNIT};
+}
+
+step_term step_call_method(step_evaluation *e, const ast *n)
+{
+    if (strcmp(n->text, "push") == 0)
+        return push(e, n);
+    const char *name = e->wanted_name;
+    e->wanted_name = NULL;
+    step_term receiver = step_evaluate(e, n->kids[0]);
+    e->wanted_name = name;
+    arguments a = arguments_of(e, n, n->text, n->kids[2], n->kids[1]);
+    a.receiver = receiver;
+    if (receiver.kind == TERM_ERROR || a.bad)
+        return step_term_error;
+    switch (receiver.kind) {
+    case TERM_STREAM: return call_stream(&a);
+    case TERM_TENSOR: return call_tensor(&a);
+    case TERM_LIST: return call_list(&a);
+    case TERM_INT:
+    case TERM_SIZE:
+        if (strcmp(n->text, "div_ceil") == 0)
+            return call_div_ceil(&a);
+        break;
+    default: break;
+    }
+    return step_refuse(e, n->name_range, "%s has no `%s`", step_term_text(&receiver), n->text);
+}
+
+/* ---- functions ---- */
+
+step_term step_function_named(step_evaluation *e, const ast *path)
+{
+    const ast *segment = path->kids[path->kid_count - 1];
+    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "kernel") == 0) {
+        step_term f = {.kind = TERM_FUNCTION, .fn = STEP_FN_KERNEL, .kernel = segment->text};
+        if (e->options->kernel && e->options->kernel(e->options->user, segment->text, &f.cycles))
+            return f;
+        return step_refuse(e, path->range, "there is no kernel `%s` in this file", segment->text);
+    }
+    const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
+    if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
+        return step_refuse(e, path->range, "`%s` is neither a name nor a function of this program", segment->text);
+    step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
+    const ast *generics = ast_kid(segment, 0);
+    if (ast_is(generics, AST_GENERIC_ARGS))
+        f.data = step_read_data(e, ast_kid(generics, 0));
+    return f;
+}
+
+static const ast *program_function(const ast *file, const char *name)
+{
+    for (uint32_t i = 0; i < file->kid_count; i++)
+        if (ast_is(file->kids[i], AST_FN) && strcmp(file->kids[i]->text, name) == 0 && step_is_program(file->kids[i]))
+            return file->kids[i];
+    return NULL;
+}
+
+enum { CALLS_MAX = 64 };
+
+/* A function of the file is evaluated where it is called, with its own names. */
+static step_term call_program(step_evaluation *e, const ast *n, const ast *fn, const arguments *a)
+{
+    const ast *params = fn->kids[2];
+    if (a->count != params->kid_count)
+        return step_refuse(e, n->range, "`%s` takes %" PRIu32 " arguments, not %zu", fn->text, params->kid_count, a->count);
+    if (e->calls >= CALLS_MAX)
+        return step_refuse(e, n->range, "calls are nested more than %d deep", CALLS_MAX);
+    size_t scope = e->scope, mark = step_enter(e);
+    e->scope = mark;
+    e->calls++;
+    for (size_t i = 0; i < a->count; i++)
+        if (ast_is(params->kids[i]->kids[1], AST_PAT_NAME))
+            step_bind(e, params->kids[i]->kids[1]->text, a->items[i], false);
+    step_term value = step_evaluate(e, fn->kids[4]);
+    e->calls--;
+    e->scope = scope;
+    step_leave(e, mark);
+    return value;
+}
+
+static step_term call_once(arguments *a)
+{
+    building b = begin(a, STEP_ONCE);
+    count_is(a, 0, 0);
+    return finish(a, &b);
+}
+
+static step_term call_reassemble(arguments *a)
+{
+    building b = begin(a, STEP_REASSEMBLE);
+    if (count_is(a, 3, 3)) {
+        b.spec.param[STEP_B] = number(a, 0);
+        add_list(a, &b, 1);
+        add_input(a, &b, &a->items[2]);
+    }
+    return finish(a, &b);
+}
+
+static step_term call_eager_merge(arguments *a)
+{
+    building b = begin(a, STEP_EAGER_MERGE);
+    if (count_is(a, 1, 1))
+        add_list(a, &b, 0);
+    if (!a->bad && b.spec.input_count == 0)
+        return step_refuse(a->e, a->call->range, "`eager_merge` of no streams");
+    return finish(a, &b);
+}
+
+step_term step_call_function(step_evaluation *e, const ast *n)
+{
+    const ast *path = n->kids[0];
+    if (!ast_is(path, AST_PATH) || path->kid_count != 1)
+        return step_refuse(e, path->range, "this cannot be called");
+    const char *name = path->kids[0]->text;
+    arguments a = arguments_of(e, n, name, n->kids[1], ast_kid(path->kids[0], 0));
+    if (a.bad)
+        return step_term_error;
+    if (strcmp(name, "once") == 0) return call_once(&a);
+    if (strcmp(name, "reassemble") == 0) return call_reassemble(&a);
+    if (strcmp(name, "eager_merge") == 0) return call_eager_merge(&a);
+    if (strcmp(name, "addresses") == 0) {
+        if (!count_is(&a, 1, 1))
+            return step_term_error;
+        return (step_term){.kind = a.bad ? TERM_ERROR : TERM_FUNCTION, .fn = STEP_FN_ADDRESSES, .number = number(&a, 0)};
+    }
+    const ast *fn = program_function(e->file, name);
+    return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);
+}

@@ -1,0 +1,84 @@
+/* The evaluation of one stream program: values, names, and what the parts of it share.
+ *
+ * The one idea: a value is what an expression stands for while the program is read: a number, a size, a stream, a list of them. What
+ * could not be evaluated was diagnosed and is an error value, about which nobody speaks again. */
+#ifndef VISA_FRONTEND_STEP_EVALUATE_H
+#define VISA_FRONTEND_STEP_EVALUATE_H
+
+#include "frontend/step/program.h"
+
+typedef enum step_term_kind {
+    TERM_ERROR, TERM_UNIT, TERM_INT, TERM_BOOL, TERM_SIZE, TERM_RANGE, TERM_LIST, TERM_STREAM, TERM_TENSOR, TERM_FUNCTION,
+    TERM_FEEDBACK /* a stream that is given its source later */
+} step_term_kind;
+
+typedef struct step_term step_term;
+struct step_term {
+    step_term_kind kind;
+    int64_t number;            /* int, bool, first of a range; function: n */
+    int64_t end;               /* range: behind the last */
+    const step_expr *size;     /* size */
+    step_term *items;          /* list */
+    size_t count;
+    step_stream *stream;       /* stream, feedback */
+    int64_t depth;             /* stream: of the queue to whoever takes it next */
+    step_graph_tensor *tensor;
+    step_fn fn;                /* function */
+    const step_data *data;     /* function: what it makes, where it says so */
+    const char *kernel;        /* function */
+    int64_t cycles;            /* function `kernel` */
+};
+
+typedef struct step_name {
+    const char *name;
+    step_term value;
+    bool mutable;
+} step_name;
+
+typedef struct step_evaluation {
+    arena *arena;
+    diag_list *diags;
+    const ast *file;
+    const step_options *options;
+    step_graph *graph;
+    step_name *names; /* innermost last */
+    size_t name_count, name_capacity;
+    size_t scope; /* names below it belong to a caller */
+    const char *wanted_name; /* of the `let` that is evaluated: the node's name */
+    unsigned calls;          /* functions that are being called */
+    size_t steps;            /* loop iterations and calls so far */
+} step_evaluation;
+
+extern const step_term step_term_error;
+
+step_term step_evaluate(step_evaluation *e, const ast *n);
+/* Adds an error of id E_STEP_PROGRAM and returns an error value. */
+step_term step_refuse(step_evaluation *e, src_range range, const char *format, ...) __attribute__((format(printf, 3, 4)));
+const char *step_term_text(const step_term *t);
+
+/* A name is visible until step_leave. */
+size_t step_enter(step_evaluation *e);
+void step_leave(step_evaluation *e, size_t mark);
+void step_bind(step_evaluation *e, const char *name, step_term value, bool mutable);
+const step_name *step_lookup(step_evaluation *e, const char *name);
+
+/* ---- frontend/step/types.c ---- */
+
+/* `Tile<bf16, 16, 256>`, `Selector<8>`, `Address`, `Bool`; NULL: diagnosed. */
+const step_data *step_read_data(step_evaluation *e, const ast *type);
+/* What stands in `{ .. }` or alone as a generic argument, evaluated. */
+step_term step_read_argument(step_evaluation *e, const ast *argument);
+/* A parameter of the program becomes a source, a tensor or a symbol. */
+void step_read_parameter(step_evaluation *e, const ast *param);
+void step_read_generics(step_evaluation *e, const ast *generics);
+/* Sizes of a list of numbers and sizes; false: diagnosed. */
+bool step_read_sizes(step_evaluation *e, src_range range, const step_term *list, const step_expr ***sizes, uint32_t *count);
+
+/* ---- frontend/step/call.c ---- */
+
+step_term step_call_method(step_evaluation *e, const ast *n);
+step_term step_call_function(step_evaluation *e, const ast *n);
+/* `silu`, `kernel::NAME`, or an error. */
+step_term step_function_named(step_evaluation *e, const ast *path);
+
+#endif

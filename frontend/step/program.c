@@ -1,0 +1,127 @@
+#include "frontend/step/program.h"
+
+#include <string.h>
+
+#include "frontend/step/evaluate.h"
+
+static const ast *stream_attribute(const ast *fn)
+{
+    const ast *attributes = ast_kid(fn, 0);
+    for (uint32_t i = 0; i < attributes->kid_count; i++)
+        if (ast_is(attributes->kids[i], AST_ATTR) && strcmp(attributes->kids[i]->text, "stream") == 0)
+            return attributes->kids[i];
+    return NULL;
+}
+
+bool step_is_program(const ast *fn)
+{
+    return ast_is(fn, AST_FN) && stream_attribute(fn) != NULL;
+}
+
+/* ---- `#[stream(channels = 8, depth = 1, ..)]` ---- */
+
+typedef struct setting {
+    const char *name;
+    int64_t *value, least;
+} setting;
+
+static void read_settings(step_evaluation *e, const ast *attribute)
+{
+    step_graph *g = e->graph;
+    step_machine *m = &g->machine;
+    const setting settings[] = {
+        {"channels", &m->memory_channels, 1},          {"requests_per_cycle", &m->requests_per_cycle, 1},
+        {"request_bytes", &m->request_bytes, 1},       {"memory_latency", &m->memory_latency_cycles, 0},
+        {"memory_interval", &m->memory_interval_cycles, 1}, {"memory_startup", &m->memory_startup_cycles, 0},
+        {"onchip_bytes_per_cycle", &m->onchip_bytes_per_cycle, 1}, {"depth", &g->default_depth, 0},
+        {"compute", &g->default_flops_per_cycle, 0},
+    };
+    for (uint32_t i = 1; i < attribute->kid_count; i++) {
+        const ast *arg = attribute->kids[i];
+        const setting *found = NULL;
+        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
+            found = strcmp(settings[k].name, arg->text) == 0 ? &settings[k] : found;
+        if (!found || !ast_is(ast_kid(arg, 0), AST_INT)) {
+            step_refuse(e, arg->range, "`%s` is no setting of #[stream] with a number; docs/step.md lists them", arg->text);
+            continue;
+        }
+        int64_t value = arg->kids[0]->value;
+        if (value < found->least || value > INT64_C(1) << 30)
+            step_refuse(e, arg->range, "`%s` has to be %lld to 2^30", arg->text, (long long)found->least);
+        else
+            *found->value = value;
+    }
+}
+
+/* ---- results ---- */
+
+static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value, const char *name)
+{
+    if (value->kind == TERM_STREAM) {
+        const step_stream *inputs[] = {value->stream};
+        step_spec s = {.op = STEP_SINK, .name = name, .range = fn->name_range, .inputs = inputs, .input_count = 1};
+        step_graph_node *n = step_graph_add(e->graph, &s);
+        if (n)
+            n->depths[0] = value->depth;
+        return;
+    }
+    if (value->kind != TERM_LIST) {
+        if (value->kind != TERM_ERROR && value->kind != TERM_UNIT)
+            step_refuse(e, fn->name_range, "a stream program returns streams, not %s", step_term_text(value));
+        return;
+    }
+    for (size_t i = 0; i < value->count; i++)
+        add_sinks(e, fn, &value->items[i], arena_printf(e->arena, "%s%zu", name, i));
+}
+
+static void read_program(step_evaluation *e, const ast *fn)
+{
+    read_settings(e, stream_attribute(fn));
+    step_read_generics(e, fn->kids[1]);
+    for (uint32_t i = 0; i < fn->kids[2]->kid_count; i++)
+        step_read_parameter(e, fn->kids[2]->kids[i]);
+    if (!ast_is(fn->kids[4], AST_BLOCK)) {
+        step_refuse(e, fn->range, "a stream program has a body");
+        return;
+    }
+    step_term value = step_evaluate(e, fn->kids[4]);
+    add_sinks(e, fn, &value, "out");
+    if (e->graph->node_count == 0 && !e->graph->bad)
+        step_refuse(e, fn->name_range, "the program has no operator");
+}
+
+static bool calls(const ast *n, const char *name)
+{
+    if (ast_is(n, AST_CALL) && ast_is(n->kids[0], AST_PATH) && n->kids[0]->kid_count == 1 && strcmp(n->kids[0]->kids[0]->text, name) == 0)
+        return true;
+    for (uint32_t i = 0; i < n->kid_count; i++)
+        if (calls(n->kids[i], name))
+            return true;
+    return false;
+}
+
+/* Programs that others call are parts of them. */
+static bool is_part(const ast *file, const ast *fn)
+{
+    for (uint32_t i = 0; i < file->kid_count; i++)
+        if (file->kids[i] != fn && step_is_program(file->kids[i]) && calls(file->kids[i], fn->text))
+            return true;
+    return false;
+}
+
+step_module *step_module_of(const ast *file, arena *a, diag_list *diags, const step_options *options)
+{
+    step_module *m = ARENA_NEW(a, step_module);
+    for (uint32_t i = 0; i < file->kid_count; i++) {
+        const ast *fn = file->kids[i];
+        if (!step_is_program(fn) || is_part(file, fn))
+            continue;
+        step_graph *g = ARENA_NEW(a, step_graph);
+        *g = (step_graph){.name = fn->text, .range = fn->name_range, .arena = a, .diags = diags, .exprs = step_exprs_new(a),
+                          .machine = STEP_MACHINE_DEFAULT, .default_depth = STEP_DEFAULT_DEPTH, .default_flops_per_cycle = STEP_DEFAULT_FLOPS_PER_CYCLE};
+        step_evaluation e = {.arena = a, .diags = diags, .file = file, .options = options, .graph = g};
+        read_program(&e, fn);
+        ARENA_PUSH(a, m->graphs, m->count, m->capacity, g);
+    }
+    return m;
+}

@@ -1,0 +1,37 @@
+/* Stream programs: from #[stream] functions to graphs.
+ *
+ * The one idea: the body of a #[stream] function is evaluated once, like that of a kernel, and each operator that is called adds a node;
+ * loops, lists and calls of other functions are gone when it is done. Sizes may be numbers or expressions over the function's
+ * parameters `const B: Dim` (one size) and `const R: Ragged` (one size for each outer index). */
+#ifndef VISA_FRONTEND_STEP_PROGRAM_H
+#define VISA_FRONTEND_STEP_PROGRAM_H
+
+#include "frontend/ast.h"
+#include "ir/step_graph.h"
+
+typedef struct step_module {
+    step_graph **graphs; /* in source order; those with errors have `bad` set */
+    size_t count, capacity;
+} step_module;
+
+/* A constant of the file that the command line gives another value. */
+typedef struct step_define {
+    const char *name;
+    int64_t value;
+} step_define;
+
+typedef struct step_options {
+    const step_define *defines;
+    size_t define_count;
+    /* Does the file have a vISA kernel of that name? Its cycles then. */
+    bool (*kernel)(void *user, const char *name, int64_t *cycles);
+    void *user;
+} step_options;
+
+/* Is the function marked #[stream]? */
+bool step_is_program(const ast *fn);
+
+/* Every #[stream] function of the file that no other one calls. */
+step_module *step_module_of(const ast *file, arena *a, diag_list *diags, const step_options *options);
+
+#endif
