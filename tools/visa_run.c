@@ -7,6 +7,7 @@
 #include "support/file.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
+#include "runtime/step/session.h"
 
 enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
 
@@ -14,7 +15,7 @@ typedef struct arguments {
     const char *file, *kernel;
     const char **inputs, **outputs;
     size_t input_count, output_count;
-    bool check, list, report;
+    bool check, list, report, timing_only, unbounded;
     report_format report_format;
     uint64_t seed;
 } arguments;
@@ -36,7 +37,9 @@ static const char usage[] =
     "                            kernel that LLVM builds from the binary's einsum section\n"
     "  --report[=text|json]      when each command runs, its cycles by formula, what the TRF's cache and banks saw\n"
     "  --seed=N                  numbers of the seeded inputs (default 1)\n"
-    "  --kernel=NAME             the kernel, when the binary has several\n"
+    "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
+    "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
+    "  --unbounded               stream programs: queues hold any number of values\n"
     "  --list                    show the kernel's ports and stop\n"
     "  --version, --help\n"
     "\n"
@@ -53,10 +56,10 @@ static int usage_error(const char *format, const char *what)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, SEED, KERNEL, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, SEED, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
     static const struct option options[] = {
         {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
-        {"report", optional_argument, NULL, REPORT}, {"seed", required_argument, NULL, SEED}, {"kernel", required_argument, NULL, KERNEL}, {"list", no_argument, NULL, LIST},
+        {"report", optional_argument, NULL, REPORT}, {"seed", required_argument, NULL, SEED}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
     };
     opterr = 0;
@@ -79,6 +82,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
             break;
         }
         case KERNEL: a->kernel = optarg; break;
+        case TIMING_ONLY: a->timing_only = true; break;
+        case UNBOUNDED: a->unbounded = true; break;
         case LIST: a->list = true; break;
         case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
         case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
@@ -122,6 +127,24 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
     return !ok ? EXIT_INPUT : agrees ? EXIT_DONE : EXIT_MISMATCH;
 }
 
+static int run_program(const arguments *a, step_session *s, diag_list *diags)
+{
+    bool ok = true;
+    if (a->list) {
+        fputs(step_session_describe(s), stdout);
+        return EXIT_DONE;
+    }
+    for (size_t i = 0; i < a->input_count; i++)
+        ok = step_session_input(s, a->inputs[i], diags) && ok;
+    if (!ok || !step_session_run(s, diags))
+        return EXIT_INPUT;
+    if (a->report || a->output_count == 0)
+        fputs(step_session_report(s, a->report_format == REPORT_JSON), stdout);
+    for (size_t i = 0; i < a->output_count && ok; i++)
+        ok = step_session_output(s, a->outputs[i], diags);
+    return ok ? EXIT_DONE : EXIT_INPUT;
+}
+
 static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
@@ -131,6 +154,14 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
     free(bytes);
+    const step_program *program = ok ? binary_program_by_name(&b, a->kernel) : NULL;
+    if (program) {
+        step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded};
+        step_session *s = step_session_open(program, &options, memory, diags);
+        int status = s ? run_program(a, s, diags) : EXIT_INPUT;
+        step_session_close(s);
+        return status;
+    }
     session *s = ok ? session_open(&b, a->kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, memory, diags) : EXIT_INPUT;
     session_close(s);

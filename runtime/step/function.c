@@ -347,7 +347,7 @@ static step_value *address(const step_call *c, const step_value *v, const step_v
 
 step_value *step_flat(const step_call *c, step_value *const *in, uint32_t count, int64_t i, step_cost *cost)
 {
-    step_value *parts[2];
+    step_value *parts[2] = {0};
     *cost = (step_cost){0};
     count = open_pairs(in, count, parts, (uint32_t)step_fn_row_of(c->fn)->most_arity);
     const step_value *v = parts[0];

@@ -180,20 +180,13 @@ int64_t step_value_bytes(const step_program *p, uint32_t type, const step_value 
     return bytes;
 }
 
-static float round_integer(float x, unsigned bits)
-{
-    float most = (float)((INT64_C(1) << (bits - 1)) - 1), least = -most - 1;
-    float nearest = __builtin_rintf(x);
-    return x != x ? 0 : nearest > most ? most : nearest < least ? least : nearest;
-}
-
 float step_round(dtype t, float x)
 {
-    switch (t) {
-    case DTYPE_F32: return x;
-    case DTYPE_BF16: return numeric_bf16_to_f32(numeric_f32_to_bf16(x));
-    case DTYPE_F8E4M3: return numeric_f8e4m3_to_f32(numeric_f32_to_f8e4m3(x));
-    case DTYPE_F8E5M2: return numeric_f8e5m2_to_f32(numeric_f32_to_f8e5m2(x));
-    default: return round_integer(x, dtype_row_of(t)->bits);
-    }
+    if (t == DTYPE_F32)
+        return x;
+    if (t == DTYPE_BF16)
+        return numeric_bf16_to_f32(numeric_f32_to_bf16(x));
+    unsigned char bits[8] = {0};
+    numeric_from_double(t, bits, 0, (double)x);
+    return (float)numeric_to_double(t, bits, 0);
 }

@@ -1,0 +1,59 @@
+#include "runtime/step/report.h"
+
+#include <inttypes.h>
+
+#include "support/strbuf.h"
+
+static step_totals sum_of(const step_run *r)
+{
+    step_totals sum = {0};
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        sum.flops += r->totals[i].flops;
+        sum.offchip_bytes += r->totals[i].offchip_bytes;
+        sum.requests += r->totals[i].requests;
+        sum.values_out += r->totals[i].values_out;
+    }
+    return sum;
+}
+
+static double per_cycle(int64_t amount, int64_t cycles)
+{
+    return cycles > 0 ? (double)amount / (double)cycles : 0;
+}
+
+static void put_json(strbuf *s, const step_run *r)
+{
+    step_totals sum = sum_of(r);
+    strbuf_printf(s, "{\"program\": \"%s\", \"cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"offchip_requests\": %" PRId64 ", \"flops\": %" PRId64 ",\n \"operators\": [",
+                  r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops);
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_node *n = &r->program->nodes[i];
+        const step_totals *t = &r->totals[i];
+        strbuf_printf(s, "%s\n  {\"name\": \"%s\", \"operator\": \"%s\", \"line\": %" PRIu32 ", \"values_in\": %" PRId64 ", \"values_out\": %" PRId64
+                         ", \"flops\": %" PRId64 ", \"busy_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"requests\": %" PRId64 ", \"end\": %" PRId64 "}",
+                      i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops, t->busy_cycles, t->offchip_bytes,
+                      t->requests, t->end_cycle);
+    }
+    strbuf_puts(s, "]}\n");
+}
+
+const char *step_report_text(const step_run *r, bool json)
+{
+    strbuf s;
+    strbuf_init(&s, r->arena);
+    if (json) {
+        put_json(&s, r);
+        return s.text;
+    }
+    step_totals sum = sum_of(r);
+    strbuf_printf(&s, "%s: %" PRId64 " cycles\n", r->program->name, r->cycles);
+    strbuf_printf(&s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests, per_cycle(sum.offchip_bytes, r->cycles));
+    strbuf_printf(&s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
+    strbuf_puts(&s, "  operator                          in       out    busy cycles      bytes  ends at\n");
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_totals *t = &r->totals[i];
+        strbuf_printf(&s, "  %-14s %-12s %9" PRId64 " %9" PRId64 " %14" PRId64 " %10" PRId64 " %8" PRId64 "\n", r->program->nodes[i].name,
+                      step_op_row_of(r->program->nodes[i].op)->name, t->values_in, t->values_out, t->busy_cycles, t->offchip_bytes, t->end_cycle);
+    }
+    return s.text;
+}

@@ -1,0 +1,251 @@
+#include "runtime/step/session.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/numeric.h"
+#include "runtime/step/report.h"
+#include "runtime/step/tokens.h"
+#include "runtime/tensor_file.h"
+#include "support/file.h"
+#include "support/strbuf.h"
+
+struct step_session {
+    const step_program *program;
+    step_session_options options;
+    arena *arena;
+    step_run run;
+    bool *filled; /* by tensor: from a file */
+};
+
+/* ---- opening ---- */
+
+static step_program *without_limits(const step_program *p, arena *a)
+{
+    step_program *copy = ARENA_NEW(a, step_program);
+    step_node *nodes = ARENA_ARRAY(a, step_node, p->node_count + 1);
+    *copy = *p;
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        step_input *inputs = ARENA_ARRAY(a, step_input, p->nodes[i].input_count + 1);
+        nodes[i] = p->nodes[i];
+        for (uint32_t k = 0; k < nodes[i].input_count; k++) {
+            inputs[k] = p->nodes[i].inputs[k];
+            inputs[k].depth = 0;
+        }
+        nodes[i].inputs = inputs;
+    }
+    copy->nodes = nodes;
+    return copy;
+}
+
+step_session *step_session_open(const step_program *p, const step_session_options *options, arena *a, diag_list *diags)
+{
+    step_session *s = ARENA_NEW(a, step_session);
+    (void)diags;
+    s->program = options->unbounded ? without_limits(p, a) : p;
+    s->options = *options;
+    s->arena = a;
+    s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
+    s->run = (step_run){.program = s->program, .arena = a, .pool = step_pool_new(a, !options->timing_only)};
+    s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
+    s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i].op == STEP_SINK)
+            s->run.feeds[i].taken = step_buffer_new(s->run.pool, 0);
+    return s;
+}
+
+void step_session_close(step_session *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->program->tensor_count; i++)
+        free(s->run.stores[i].elements);
+    step_pool_free(s->run.pool);
+}
+
+/* ---- names ---- */
+
+static const step_node *node_named(const step_session *s, step_op op, const char *name, size_t bytes)
+{
+    for (uint32_t i = 0; i < s->program->node_count; i++) {
+        const step_node *n = &s->program->nodes[i];
+        if (n->op == op && strlen(n->name) == bytes && strncmp(n->name, name, bytes) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+static int64_t tensor_named(const step_session *s, const char *name, size_t bytes)
+{
+    for (uint32_t i = 0; i < s->program->tensor_count; i++)
+        if (strlen(s->program->tensors[i].name) == bytes && strncmp(s->program->tensors[i].name, name, bytes) == 0)
+            return i;
+    return -1;
+}
+
+/* ---- tensors ---- */
+
+/* A file has the tiles' dimensions and behind them those of a tile. */
+static tensor_type type_of_tensor(const step_session *s, uint32_t index)
+{
+    const step_tensor *t = &s->program->tensors[index];
+    int64_t *shape = ARENA_ARRAY(s->arena, int64_t, t->dim_count + 2);
+    memcpy(shape, t->shape, t->dim_count * sizeof *shape);
+    shape[t->dim_count] = t->rows;
+    shape[t->dim_count + 1] = t->columns;
+    return (tensor_type){.dtype = t->dtype, .rank = (int)t->dim_count + 2, .shape = shape};
+}
+
+static bool allocate(step_session *s, uint32_t index, diag_list *diags)
+{
+    step_store *store = &s->run.stores[index];
+    tensor_type type = type_of_tensor(s, index);
+    int64_t elements = tensor_elements(&type);
+    store->elements = elements > 0 ? calloc((size_t)elements, sizeof *store->elements) : NULL;
+    if (!store->elements)
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "no memory for the %" PRId64 " elements of `%s`", elements, s->program->tensors[index].name);
+    return store->elements != NULL;
+}
+
+static bool take_elements(step_session *s, uint32_t index, const tensor *t, diag_list *diags)
+{
+    if (!s->run.stores[index].elements && !allocate(s, index, diags))
+        return false;
+    int64_t elements = tensor_elements(&t->type);
+    for (int64_t i = 0; i < elements; i++)
+        s->run.stores[index].elements[i] = (float)numeric_to_double(t->type.dtype, t->bytes, i);
+    return true;
+}
+
+static bool fill_tensor(step_session *s, uint32_t index, diag_list *diags)
+{
+    tensor t;
+    tensor_type type = type_of_tensor(s, index);
+    if (s->program->tensors[index].written)
+        return s->run.stores[index].elements || allocate(s, index, diags);
+    if (!tensor_new(&type, s->arena, &t)) {
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "no memory for `%s`", s->program->tensors[index].name);
+        return false;
+    }
+    tensor_fill_random(&t, s->options.seed + index);
+    bool good = take_elements(s, index, &t, diags);
+    tensor_free(&t);
+    return good;
+}
+
+static bool input_tensor(step_session *s, uint32_t index, const char *file, diag_list *diags)
+{
+    tensor t;
+    tensor_type type = type_of_tensor(s, index);
+    s->filled[index] = true;
+    if (s->options.timing_only)
+        return true;
+    if (!tensor_file_read(file, &type, s->arena, diags, &t))
+        return false;
+    bool good = take_elements(s, index, &t, diags);
+    tensor_free(&t);
+    return good;
+}
+
+/* ---- streams ---- */
+
+static bool input_stream(step_session *s, const step_node *n, const char *file, diag_list *diags)
+{
+    size_t bytes;
+    unsigned char *text = file_read_all(file, &bytes, diags);
+    if (!text)
+        return false;
+    step_feed *feed = &s->run.feeds[n - s->program->nodes];
+    feed->tokens = step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes, arena_printf(s->arena, "%s (%s)", file, n->name), s->run.pool, s->arena,
+                                    diags, &feed->count);
+    free(text);
+    return feed->tokens != NULL;
+}
+
+bool step_session_input(step_session *s, const char *spec, diag_list *diags)
+{
+    const char *equals = strchr(spec, '=');
+    size_t bytes = equals ? (size_t)(equals - spec) : 0;
+    const step_node *n = equals ? node_named(s, STEP_SOURCE, spec, bytes) : NULL;
+    int64_t t = equals ? tensor_named(s, spec, bytes) : -1;
+    if (n)
+        return input_stream(s, n, equals + 1, diags);
+    if (t >= 0)
+        return input_tensor(s, (uint32_t)t, equals + 1, diags);
+    diag_add(diags, E_PORT, SRC_NOWHERE, "--input %s: the program `%s` has no stream and no tensor of that name; it takes NAME=FILE", spec, s->program->name);
+    return false;
+}
+
+bool step_session_run(step_session *s, diag_list *diags)
+{
+    for (uint32_t i = 0; i < s->program->node_count; i++) {
+        const step_node *n = &s->program->nodes[i];
+        if (n->op != STEP_SOURCE || s->run.feeds[i].tokens)
+            continue;
+        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the stream `%s` has no tokens", n->name);
+        diag_help(diags, d, "--input %s=FILE with a JSON array of tokens", n->name);
+        return false;
+    }
+    for (uint32_t i = 0; i < s->program->tensor_count && !s->options.timing_only; i++)
+        if (!s->filled[i] && !fill_tensor(s, i, diags))
+            return false;
+    return step_engine_run(&s->run, diags);
+}
+
+static bool output_tensor(const step_session *s, uint32_t index, const char *file, diag_list *diags)
+{
+    tensor t;
+    tensor_type type = type_of_tensor(s, index);
+    if (!s->run.stores[index].elements || !tensor_new(&type, s->arena, &t)) {
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "`%s` has no values to write", s->program->tensors[index].name);
+        return false;
+    }
+    for (int64_t i = 0; i < tensor_elements(&type); i++)
+        numeric_from_double(type.dtype, t.bytes, i, (double)s->run.stores[index].elements[i]);
+    bool good = tensor_file_write(file, &t, s->arena, diags);
+    tensor_free(&t);
+    return good;
+}
+
+bool step_session_output(step_session *s, const char *spec, diag_list *diags)
+{
+    const char *equals = strchr(spec, '=');
+    size_t bytes = equals ? (size_t)(equals - spec) : 0;
+    const step_node *n = equals ? node_named(s, STEP_SINK, spec, bytes) : NULL;
+    int64_t t = equals ? tensor_named(s, spec, bytes) : -1;
+    if (t >= 0 && s->program->tensors[t].written)
+        return output_tensor(s, (uint32_t)t, equals + 1, diags);
+    if (!n) {
+        diag_add(diags, E_PORT, SRC_NOWHERE, "--output %s: the program `%s` gives no stream or tensor of that name; it takes NAME=FILE", spec, s->program->name);
+        return false;
+    }
+    const step_input *from = &n->inputs[0];
+    const char *text = step_tokens_text(s->program, s->program->nodes[from->node].outputs[from->port].type, s->run.feeds[n - s->program->nodes].taken, s->arena);
+    return file_write_all(equals + 1, text, strlen(text), diags);
+}
+
+const char *step_session_report(const step_session *s, bool json)
+{
+    return step_report_text(&s->run, json);
+}
+
+const char *step_session_describe(const step_session *s)
+{
+    strbuf text;
+    strbuf_init(&text, s->arena);
+    for (uint32_t i = 0; i < s->program->node_count; i++) {
+        const step_node *n = &s->program->nodes[i];
+        if (n->op == STEP_SOURCE)
+            strbuf_printf(&text, "in  %s: stream %s\n", n->name, n->outputs[0].shape);
+        if (n->op == STEP_SINK)
+            strbuf_printf(&text, "out %s: stream %s\n", n->name, s->program->nodes[n->inputs[0].node].outputs[n->inputs[0].port].shape);
+    }
+    for (uint32_t i = 0; i < s->program->tensor_count; i++) {
+        const step_tensor *t = &s->program->tensors[i];
+        strbuf_printf(&text, "%s %s: %" PRId64 " %s tiles %" PRId64 " x %" PRId64 "\n", t->written ? "out" : "in ", t->name, step_tensor_tiles(t),
+                      dtype_row_of(t->dtype)->name, t->rows, t->columns);
+    }
+    return text.text;
+}

@@ -1,0 +1,33 @@
+/* One stream program of a binary: its inputs, its run, its outputs and the report.
+ *
+ * The one idea: streams come and go as JSON tokens (runtime/step/tokens.h), tensors off the chip as tensor files of their tiles; a tensor
+ * without a file gets seeded numbers. Values can be left out: then only time, traffic and counts are simulated. */
+#ifndef VISA_RUNTIME_STEP_SESSION_H
+#define VISA_RUNTIME_STEP_SESSION_H
+
+#include "codegen/step_program.h"
+#include "runtime/step/engine.h"
+
+typedef struct step_session step_session;
+
+typedef struct step_session_options {
+    uint64_t seed;
+    bool timing_only;     /* tiles without elements */
+    bool unbounded;       /* queues hold any number of values */
+} step_session_options;
+
+step_session *step_session_open(const step_program *p, const step_session_options *options, arena *a, diag_list *diags);
+void step_session_close(step_session *s); /* NULL is nothing */
+
+/* "NAME=FILE": tokens (.json) of a stream, elements of a tensor: row-major, tile after tile (.npy of any shape with that many, or raw). */
+bool step_session_input(step_session *s, const char *spec, diag_list *diags);
+bool step_session_run(step_session *s, diag_list *diags);
+/* "NAME=FILE", or "FILE" with a single output. */
+bool step_session_output(step_session *s, const char *spec, diag_list *diags);
+
+/* After a run: cycles, traffic and each operator's share (runtime/step/report.h). */
+const char *step_session_report(const step_session *s, bool json);
+/* "in x: [B] of bf16 tiles 1 x 64" per line. */
+const char *step_session_describe(const step_session *s);
+
+#endif
