@@ -204,14 +204,16 @@ static step_term call_numbers(arguments *a, step_op op, size_t count)
     return finish(a, &b);
 }
 
-static step_term call_reshape(arguments *a, bool pad)
+/* x.reshape(b, chunk), or with what fills an incomplete chunk. */
+static step_term call_reshape(arguments *a)
 {
     building b = begin(a, STEP_RESHAPE);
     add_input(a, &b, &a->receiver);
-    if (count_is(a, 2, 2)) {
+    if (count_is(a, 2, 3)) {
         b.spec.param[STEP_B] = number(a, 0);
         b.spec.param[STEP_N] = number(a, 1);
-        b.spec.param[STEP_PAD] = pad;
+        b.spec.param[STEP_PAD] = a->count == 3;
+        b.spec.param[STEP_PAD_VALUE] = a->count == 3 ? number(a, 2) : 0;
     }
     return finish(a, &b);
 }
@@ -349,8 +351,7 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "partition") == 0) return call_partition(a);
     if (strcmp(m, "parallelize") == 0) return call_parallelize(a);
     if (strcmp(m, "flatten") == 0) return call_numbers(a, STEP_FLATTEN, 2);
-    if (strcmp(m, "reshape") == 0) return call_reshape(a, false);
-    if (strcmp(m, "reshape_pad") == 0) return call_reshape(a, true);
+    if (strcmp(m, "reshape") == 0) return call_reshape(a);
     if (strcmp(m, "promote") == 0) return call_numbers(a, STEP_PROMOTE, 0);
     if (strcmp(m, "expand") == 0) return call_with_reference(a, STEP_EXPAND);
     if (strcmp(m, "repeat") == 0) return call_repeat(a);

@@ -176,6 +176,16 @@ static step_term evaluate_binary(step_evaluation *e, const ast *n)
     return step_refuse(e, n->range, "%" PRId64 " %s %" PRId64 " has no value", a.number, n->text, b.number);
 }
 
+static step_term evaluate_unary(step_evaluation *e, const ast *n)
+{
+    step_term t = step_evaluate(e, n->kids[0]);
+    if (t.kind == TERM_BOOL && n->text[0] == '!')
+        return (step_term){.kind = TERM_BOOL, .number = !t.number};
+    if (t.kind == TERM_INT && n->text[0] == '-' && t.number != INT64_MIN)
+        return integer(-t.number);
+    return t.kind == TERM_ERROR ? t : step_refuse(e, n->range, "`%s` has no value for %s", n->text, step_term_text(&t));
+}
+
 /* ---- lists and ranges ---- */
 
 static step_term list_of(step_evaluation *e, const ast *n)
@@ -320,6 +330,7 @@ step_term step_evaluate(step_evaluation *e, const ast *n)
     case AST_BOOL: return (step_term){.kind = TERM_BOOL, .number = n->value};
     case AST_PATH: return evaluate_path(e, n);
     case AST_BINARY: return evaluate_binary(e, n);
+    case AST_UNARY: return evaluate_unary(e, n);
     case AST_BORROW:
     case AST_CAST:
     case AST_DEREF: return step_evaluate(e, n->kids[0]);

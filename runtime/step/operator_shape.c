@@ -33,6 +33,8 @@ static void send_padding(step_actor *n, int64_t missing)
     for (int64_t i = 0; i < missing; i++) {
         step_value *v = step_tile_new(actor_pool(n), t->rows < 0 ? 0 : t->rows, t->columns < 0 ? 0 : t->columns);
         v->tile.valid = 0;
+        for (int64_t k = 0; v->tile.elements && k < v->tile.rows * v->tile.columns; k++)
+            v->tile.elements[k] = step_round(t->dtype, (float)n->node->param[STEP_PAD_VALUE]);
         actor_send(n, 0, step_token_of(v));
         actor_send(n, 1, step_token_of(step_bool_new(actor_pool(n), true)));
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/numeric.h"
+#include "runtime/step/engine.h"
 #include "runtime/step/report.h"
 #include "runtime/step/tokens.h"
 #include "runtime/tensor_file.h"

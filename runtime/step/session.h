@@ -6,7 +6,7 @@
 #define VISA_RUNTIME_STEP_SESSION_H
 
 #include "codegen/step_program.h"
-#include "runtime/step/engine.h"
+#include "support/diag.h"
 
 typedef struct step_session step_session;
 
