@@ -85,6 +85,9 @@ def step_text(step, value):
 def unary(p, c):
     p.regular = c["op"] == "bufferize" or (c["op"] == "reshape" and c["b"] > 0)
     p.stream("x", tile_data(c["in"]), c["rank"], c["in"])
+    if c["op"] == "reshape" and c["b"] > 0: # that dimension has to be known to divide
+        d = c["rank"] - c["b"]
+        p.params[-1] = p.params[-1].replace(f"X{d}", f"X{d} * {c['chunk']}")
     if c["op"] == "reshape":
         pad = f", {c['pad']}" if "pad" in c else ""
         p.body.append(f"x.reshape({c['b']}, {c['chunk']}{pad})")
@@ -126,6 +129,8 @@ def reassemble(p, c):
     if "arrival" in c:
         raise NotImplementedError("an order of arrival that is not that of the ports")
     n = len(c["in"])
+    if c["b"] == 1 and max(len(s) for s in c["sel"] if isinstance(s, list)) > 1 and len(c["sel"]) > 2:
+        raise NotImplementedError("an order of arrival that is not that of the ports")
     for i, tokens in enumerate(c["in"]):
         p.stream(f"x{i}", tile_data(tokens), c["b"], tokens, "X")
         p.params[-1] = p.params[-1].replace("{[X0", "{[" + f"N{i}")

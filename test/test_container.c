@@ -252,11 +252,11 @@ START_TEST(test_writer_refuses_kernels)
 {
     static const char *const names[] = {"", "a b", "a.b", "a-b", "k\n"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        binary b = {target_by_name("rngd"), sample_kernel(memory, names[i]), 1, NULL, 0};
+        binary b = {.target = target_by_name("rngd"), .kernels = sample_kernel(memory, names[i]), .kernel_count = 1};
         expect_write_fault(&b, E_BIN_FORMAT, "letters, digits");
     }
     binary_kernel twins[2] = {*sample_kernel(memory, "k"), *sample_kernel(memory, "k")};
-    binary b = {target_by_name("rngd"), twins, 2, NULL, 0};
+    binary b = {.target = target_by_name("rngd"), .kernels = twins, .kernel_count = 2};
     expect_write_fault(&b, E_BIN_FORMAT, "two sections of that name");
     b.target = NULL;
     expect_write_fault(&b, E_BIN_FORMAT, "no target");
@@ -293,7 +293,7 @@ START_TEST(test_writer_refuses_ports)
         k->ports = &cases[i].port;
         k->port_count = 1;
         k->einsum = (einsum){.text = ""};
-        binary b = {target_by_name("rngd"), k, 1, NULL, 0};
+        binary b = {.target = target_by_name("rngd"), .kernels = k, .kernel_count = 1};
         expect_write_fault(&b, E_BIN_FORMAT, cases[i].part);
     }
 }
@@ -616,7 +616,7 @@ START_TEST(test_long_names)
     ck_assert(elf_file_write(&s, 1, memory, &diags, &f.bytes, &f.size));
     ck_assert(!binary_read(f.bytes, f.size, memory, &diags, &b));
     expect_diag(E_BIN_FORMAT, "the name of section 1 is not printable ASCII of at most 1024 bytes");
-    b = (binary){target_by_name("rngd"), sample_kernel(memory, name), 1, NULL, 0};
+    b = (binary){.target = target_by_name("rngd"), .kernels = sample_kernel(memory, name), .kernel_count = 1};
     expect_write_fault(&b, E_BIN_FORMAT, "1 to 255 letters");
     name[255] = '\0';
     diag_list_init(&diags, memory);
