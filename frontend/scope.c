@@ -282,6 +282,7 @@ void scope_add_axes(scope *s, const ast *axes)
         if (twin) {
             diag *d = diag_add(diags, E_AXIS_DUP, a->name_range, "axis %s is declared multiple times", a->text);
             diag_note(diags, d, twin->range, "first declared here");
+            diag_help(diags, d, "give the second axis a name of its own");
             continue;
         }
         symbol *y = scope_add(s, SYMBOL_AXIS, a->text, a->name_range);
@@ -323,6 +324,13 @@ static const mapping *map_axis(scope *s, const ast *n)
     return NULL;
 }
 
+/* A mapping of more positions than a size can count: an axis, a list or a window. */
+static void map_size_error(diag_list *diags, src_range range, const char *what)
+{
+    diag *d = diag_add(diags, E_MAP_SIZE, range, "the %s has more than 2^62 positions", what);
+    diag_help(diags, d, "no memory holds so much: make an axis smaller, or keep a part of it with `= n`");
+}
+
 /* The failed operator, both sizes, and what would be accepted. */
 static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t operand, mapping_status status)
 {
@@ -348,10 +356,11 @@ static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t
         diag_help(diags, d, "to keep the first %lld positions write `%s = %lld`", v, text, v);
         break;
     case MAPPING_ZERO:
-        diag_add(diags, E_MAP_ZERO, n->name_range, "the operand is %lld; it must be at least 1", v);
+        d = diag_add(diags, E_MAP_ZERO, n->name_range, "the operand is %lld; it must be at least 1", v);
+        diag_help(diags, d, "a mapping of one position is `1`");
         break;
     default:
-        diag_add(diags, E_MAP_SIZE, n->range, "the mapping has more than 2^62 positions");
+        map_size_error(diags, n->range, "mapping");
     }
 }
 
@@ -389,7 +398,7 @@ static const mapping *map_pair(scope *s, const ast *n)
         return NULL;
     if (mapping_concat(s->context->mappings, parts, n->kid_count, &all) == MAPPING_OK)
         return all;
-    diag_add(s->context->diags, E_MAP_SIZE, n->range, "the mapping has more than 2^62 positions");
+    map_size_error(s->context->diags, n->range, "mapping");
     return NULL;
 }
 
@@ -399,7 +408,8 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
     diag *d;
     switch (status) {
     case MAPPING_ZERO:
-        diag_add(diags, E_MAP_ZERO, n->range, "the stride of a window's term must be at least 1");
+        d = diag_add(diags, E_MAP_ZERO, n->range, "the stride of a window's term must be at least 1");
+        diag_help(diags, d, "a filter that does not move is an axis of its own, beside the window");
         break;
     case MAPPING_WINDOW_TERM:
         d = diag_add(diags, E_MAP_WINDOW, n->range, "a window slides over whole axes and their digits; padding and broadcasts do not slide");
@@ -410,10 +420,11 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
         diag_help(diags, d, "let each digit of an axis occur once: `$(A / 4:8, A %% 4:2, B:1)`");
         break;
     case MAPPING_WINDOW_TERMS:
-        diag_add(diags, E_MAP_WINDOW, n->range, "a window has at most %d digits", WINDOW_MAX_TERMS);
+        d = diag_add(diags, E_MAP_WINDOW, n->range, "a window has at most %d digits", WINDOW_MAX_TERMS);
+        diag_help(diags, d, "name fewer digits, or whole axes instead of their digits");
         break;
     default:
-        diag_add(diags, E_MAP_SIZE, n->range, "the window has more than 2^62 positions");
+        map_size_error(diags, n->range, "window");
     }
 }
 

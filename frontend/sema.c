@@ -901,6 +901,7 @@ static symbol *collect_item(analysis *s, scope *names, const ast *n, symbol_kind
     if (known && !known->target) {
         diag *d = diag_add(s->context.diags, E_DUPLICATE, n->name_range, "`%s` is defined twice", n->text);
         diag_note(s->context.diags, d, known->range, "first defined here");
+        diag_help(s->context.diags, d, "rename one of the two");
         return NULL;
     }
     symbol *y = scope_add(names, kind, n->text, n->name_range);

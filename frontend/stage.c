@@ -112,12 +112,14 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
         diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_name(t->kind),
                            expected->kind == DECLARED_TENSOR ? tensor_kind_name(expected->tensor.kind) : "value of another type");
         diag_note(c->diags, d, expected->range, "declared here");
+        diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_name(t->kind));
         return false;
     }
     if (expected->has_dtype && expected->tensor.dtype != t->dtype) {
         diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression has %s elements, but %s is declared", dtype_row_of(t->dtype)->name,
                            dtype_row_of(expected->tensor.dtype)->name);
         diag_note(c->diags, d, expected->range, "declared here");
+        diag_help(c->diags, d, "declare %s; fetch and cast convert", dtype_row_of(t->dtype)->name);
         return false;
     }
     bool ok = true;
@@ -128,6 +130,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
         diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_parameter((component)k),
                            mapping_text(have, c->arena), mapping_text(want, c->arena));
         diag_note(c->diags, d, expected->parts[k], "declared here");
+        diag_help(c->diags, d, "declare m![%s]", mapping_text(have, c->arena));
         ok = false;
     }
     return ok;

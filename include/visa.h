@@ -30,6 +30,7 @@ typedef struct visa_options {
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
+    size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target or pass. */
@@ -112,6 +113,8 @@ VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, b
 
 /* The explanation of a diagnostic id ("E-COLLECT-FLIT"), or NULL. Static. */
 VISA_API const char *visa_explain(const char *id, const char **title);
+/* The i-th machine that options.target may name, or NULL. */
+VISA_API const char *visa_target_name(size_t i);
 /* The i-th pass name, or NULL; for --help. */
 VISA_API const char *visa_pass_name(size_t i, const char **summary);
 VISA_API const char *visa_version(void);

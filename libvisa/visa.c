@@ -29,6 +29,7 @@ struct visa_compilation {
     module *module;
     step_module *programs;
     const visa_options *options;
+    size_t error_limit;
     strbuf dumps, times;
     struct timespec clock;
     bool exhausted;
@@ -172,7 +173,7 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
         arena_free(a);
         return NULL;
     }
-    *c = (visa_compilation){.arena = a, .target = t, .options = chosen};
+    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit};
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;
@@ -196,14 +197,32 @@ size_t visa_warning_count(const visa_compilation *c)
     return c->exhausted ? 0 : c->diags.count - c->diags.error_count;
 }
 
+/* The list as far as the limit lets it be said, and behind it how much is missing. */
+static diag_list said_diagnostics(const visa_compilation *c)
+{
+    diag_list said = c->diags;
+    size_t errors = 0, end = 0;
+    while (end < said.count && (errors < c->error_limit || said.items[end]->severity != DIAG_ERROR))
+        errors += said.items[end++]->severity == DIAG_ERROR;
+    if (c->error_limit == 0 || end == said.count)
+        return said;
+    diag_list_init(&said, c->arena);
+    for (size_t i = 0; i < end; i++)
+        ARENA_PUSH(c->arena, said.items, said.count, said.capacity, c->diags.items[i]);
+    diag *d = diag_add(&said, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
+    diag_help(&said, d, "-ferror-limit=0 shows all of them");
+    return said;
+}
+
 const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format)
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)))
         return out_of_memory_text;
     diag_list_sort(&c->diags);
+    diag_list said = said_diagnostics(c);
     if (format == VISA_DIAGNOSTICS_JSON)
-        return render_json(&c->diags, c->sources, c->arena);
-    return render_text(&c->diags, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
+        return render_json(&said, c->sources, c->arena);
+    return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
 static uint32_t line_of(void *user, src_range range)
@@ -281,6 +300,11 @@ const char *visa_explain(const char *id, const char **title)
     if (title)
         *title = diag_row_of(found)->title;
     return diag_row_of(found)->explanation;
+}
+
+const char *visa_target_name(size_t i)
+{
+    return target_name(i);
 }
 
 const char *visa_pass_name(size_t i, const char **summary)

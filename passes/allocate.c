@@ -59,8 +59,13 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
     int64_t bytes = bytes_of(o), limit = hbm ? p->target->hbm_bytes_per_chip : p->target->dm_bytes_per_slice;
     int64_t element = dtype_row_of(o->out.dtype)->bits / 8;
     if (bytes < 0) {
-        pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large",
-                    pass_text(p, o->out.part[ELEMENT]), dtype_row_of(o->out.dtype)->name);
+        const mapping *m = o->out.part[ELEMENT];
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large", pass_text(p, m),
+                              dtype_row_of(o->out.dtype)->name);
+        if (m->size % 2)
+            diag_help(p->diags, d, "pad to %lld: %s", (long long)m->size + 1, pass_text(p, pass_pad(p, m, m->size + 1)));
+        else
+            diag_help(p->diags, d, "spread an axis over several tensors");
         return;
     }
     if (o->out.address < 0 && (o->kind == IR_PORT_IN || o->kind == IR_ALLOC) && hbm)
@@ -72,8 +77,8 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
                               hbm ? "a chip's HBM" : "a slice's DM", (long long)o->out.address, hbm ? "a chip" : "a slice", (long long)limit);
         if (bytes <= limit)
             diag_help(p->diags, d, "the highest address for it is %lld", (long long)((limit - bytes) / 8 * 8));
-        else if (!hbm)
-            diag_help(p->diags, d, "spread an axis over Slice or Cluster");
+        else
+            diag_help(p->diags, d, "spread an axis over %s", hbm ? "Chip, or over several tensors" : "Slice or Cluster");
         return;
     }
     if (element > 1 && o->out.address % element) {
@@ -173,7 +178,8 @@ static void place_view(pass_context *p, kernel *k, op *o)
 {
     int64_t bits = dtype_row_of(o->out.dtype)->bits, from = o->window->displacement * bits;
     if (from % 8) {
-        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "the tile starts at bit %lld of `%s`, inside a byte", (long long)from, op_root(o)->name);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "the tile starts at bit %lld of `%s`, inside a byte", (long long)from, op_root(o)->name);
+        diag_help(p->diags, d, "start it an element earlier or later");
         return;
     }
     o->out.address = op_root(o)->out.address + from / 8;

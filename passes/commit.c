@@ -95,8 +95,15 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     const mapping *element = o->out.part[ELEMENT];
     int64_t bits = dtype_row_of(in->dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (in_bytes != p->target->flit_bytes) {
-        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT, "Commit input packet must be exactly 32 bytes (one flit), got %lld",
-                    (long long)in_bytes);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT, "Commit input packet must be exactly 32 bytes (one flit), got %lld",
+                              (long long)in_bytes);
+        if (o->input->kind == IR_FETCH)
+            diag_help(p->diags, d, "put .collect() in front of commit: it pads and cuts packets to flits");
+        else if (in_bytes >= 0 && in_bytes < p->target->flit_bytes)
+            diag_help(p->diags, d, "pad the packet to %lld bytes: %s", (long long)p->target->flit_bytes,
+                      pass_text(p, pass_pad(p, in->part[PACKET], elements_of(in->dtype, p->target->flit_bytes))));
+        else
+            diag_help(p->diags, d, "keep %lld elements of the packet, and let Time count the rest", (long long)elements_of(in->dtype, p->target->flit_bytes));
         return;
     }
     if (o->context == CONTEXT_SUB && o->input->kind != IR_FETCH && o->input->kind != IR_COLLECT) {

@@ -238,6 +238,7 @@ static void write_part(coverage *c, op *o, memory *m)
             diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_WRITTEN_TWICE, "%s writes elements of `%s` that were written before", op_kind_name(o->kind),
                                   m->root->name);
             diag_note(c->context->diags, d, other->range, other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
+            diag_help(c->context->diags, d, "let the tiles of `%s` lie beside each other: start counts positions of Index", m->root->name);
             return;
         }
         add_box(c, m, &boxes.items[i], o);
@@ -272,6 +273,8 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
                               "of `%s` only %lld of the %lld elements that are read here were written", m->root->name, (long long)found, (long long)wanted);
         if (!output && m->root->out.kind == TENSOR_HBM && m->boxes.count == 0)
             diag_help(c->context->diags, d, "a tensor that is only read is passed as `&`, not `&mut`");
+        else
+            diag_help(c->context->diags, d, "write the missing elements, or tile `%s` as far as it is written", m->root->name);
     }
 }
 

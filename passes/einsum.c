@@ -91,10 +91,13 @@ static bool is_whole(const digit_sink *s, const axis *a)
 
 static void refuse_group(digit_sink *s, const factor *f)
 {
-    if (!s->failed)
-        pass_refuse(s->builder->context, s->builder->kernel, s->op, MAPPING_COMPONENTS, E_EINSUM,
-                    "`%s` is summed, and is a part of a group that does not cut into axis digits",
-                    mapping_text(mapping_of_factor(s->builder->context->mappings, f), s->builder->context->arena));
+    pass_context *p = s->builder->context;
+    if (!s->failed) {
+        diag *d = pass_refuse(p, s->builder->kernel, s->op, MAPPING_COMPONENTS, E_EINSUM,
+                              "`%s` is summed, and is a part of a group that does not cut into axis digits",
+                              mapping_text(mapping_of_factor(p->mappings, f), p->arena));
+        diag_help(p->diags, d, "pad the axes of the group one by one, so that the summed part is digits of axes");
+    }
     s->failed = true;
 }
 
@@ -127,8 +130,10 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
     if (size == 1 || (kept && is_whole(s, a)))
         return;
     if (s->step->count == EINSUM_MAX_DIGITS) {
-        if (!s->failed)
-            pass_refuse(s->builder->context, s->builder->kernel, s->op, MAPPING_COMPONENTS, E_EINSUM, "the kernel walks more than %d axis digits", EINSUM_MAX_DIGITS);
+        if (!s->failed) {
+            diag *e = pass_refuse(s->builder->context, s->builder->kernel, s->op, MAPPING_COMPONENTS, E_EINSUM, "the kernel walks more than %d axis digits", EINSUM_MAX_DIGITS);
+            diag_help(s->builder->context->diags, e, "cut the axes into fewer digits, or spread the work over several kernels");
+        }
         s->failed = true;
         return;
     }
@@ -141,8 +146,9 @@ static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, b
 {
     int64_t live = (f->live + from - 1) / from, size = to / from < live ? to / from : live;
     if (f->live % from && f->live > from && f->live < (f->axis->size + f->weight - 1) / f->weight && !s->failed) {
-        pass_refuse(s->builder->context, s->builder->kernel, s->op, MAPPING_COMPONENTS, E_EINSUM,
-                    "the window `%s` is cut where it does not divide", mapping_text(mapping_of_factor(s->builder->context->mappings, f), s->builder->context->arena));
+        diag *d = pass_refuse(s->builder->context, s->builder->kernel, s->op, MAPPING_COMPONENTS, E_EINSUM, "the window `%s` is cut where it does not divide",
+                              mapping_text(mapping_of_factor(s->builder->context->mappings, f), s->builder->context->arena));
+        diag_help(s->builder->context->diags, d, "cut it at a divisor of its %lld positions, which is a multiple of %lld or divides it", (long long)f->live, (long long)from);
         s->failed = true;
     }
     push_digit(s, f->axis, f->weight * from, size, kept);
@@ -258,8 +264,10 @@ static void check_windows(builder *b, op *o, const einsum_step *step)
         const einsum_value *v = &b->e->values[values[i]];
         for (uint32_t k = 0; k < v->rank && !o->bad; k++) {
             const char *fault = v->axes[k]->term_count ? window_fault(b, step, v->axes[k], i == 0) : NULL;
-            if (fault)
-                pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "%s", fault);
+            if (fault) {
+                diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "%s", fault);
+                diag_help(b->context->diags, d, "name either the window or whole terms of it: %s", v->axes[k]->name);
+            }
         }
     }
 }

@@ -89,7 +89,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     int64_t access = on_bytes ? fetch_access_bytes(p, o, packet->size * bits, run * bits) : 0;
     if (!on_bytes && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "the walk over %s elements would begin a read inside a byte", dtype_row_of(dm->dtype)->name);
-        diag_note(p->diags, d, SRC_NOWHERE, "entries (size : stride in elements) of %s over %s", pass_text(p, pass_pair(p, time, packet)), pass_text(p, buffer));
+        sequence_explain(p, d, &seq, buffer, time, packet);
         diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
         return;
     }

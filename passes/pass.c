@@ -230,7 +230,13 @@ void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mappi
     case SEQUENCE_WINDOW_TERMS:
         diag_help(p->diags, d, "name every term of `%s` in the stream, or `%s` itself", name, name);
         break;
-    default:
+    case SEQUENCE_WINDOW_SHARED:
+        diag_help(p->diags, d, "let each term of `%s` stand in one part of the buffer only", name);
+        break;
+    case SEQUENCE_STRIDE:
+        diag_help(p->diags, d, "keep it within %lld elements: cut the buffer into smaller tensors", (long long)seq->limit);
+        break;
+    case SEQUENCE_OK:
         break;
     }
 }

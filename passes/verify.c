@@ -68,8 +68,9 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
     if (o->kind == IR_CONTRACT)
         expected = dtype_row_of(expected)->accumulates_in;
     if ((same_type || o->kind == IR_CONTRACT) && o->out.dtype != expected && !o->bad)
-        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
-                    dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name);
+        diag_help(p->diags, pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
+                                        dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name),
+                  "declare %s; fetch and cast convert", dtype_row_of(expected)->name);
 }
 
 void pass_verify(pass_context *p, kernel *k)

@@ -334,6 +334,18 @@ bool session_run(session *s, bool twice, diag_list *diags)
     return ok;
 }
 
+bool session_found_mismatch(const diag_list *diags)
+{
+    bool found = false;
+    for (size_t i = 0; i < diags->count; i++) {
+        bool mismatch = diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH;
+        if (diags->items[i]->severity == DIAG_ERROR && !mismatch)
+            return false;
+        found = found || mismatch;
+    }
+    return found;
+}
+
 /* ---- the check ---- */
 
 typedef struct expected {

@@ -29,6 +29,9 @@ bool session_run(session *s, bool twice, diag_list *diags);
  * E_CHECK_MISMATCH diagnostic per output, when an output is outside its bound. *report: lines for people. */
 bool session_check(session *s, bool *agrees, const char **report, diag_list *diags);
 
+/* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED)? */
+bool session_found_mismatch(const diag_list *diags);
+
 /* Writes "NAME=FILE", "NAME:buffer=FILE", or "FILE" with a single output. */
 bool session_output(session *s, const char *spec, diag_list *diags);
 

@@ -72,6 +72,11 @@ const target *target_by_name(const char *name)
     return NULL;
 }
 
+const char *target_name(size_t i)
+{
+    return i < sizeof targets / sizeof *targets ? targets[i].name : NULL;
+}
+
 const target_limit_row *target_limit_row_at(size_t index)
 {
     return index < sizeof limit_rows / sizeof *limit_rows ? &limit_rows[index] : NULL;

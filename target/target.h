@@ -54,6 +54,8 @@ typedef struct target {
 
 /* The machine with that name ("rngd"), or NULL. The default is target_by_name("rngd"). */
 const target *target_by_name(const char *name);
+/* The name of the i-th machine, or NULL. */
+const char *target_name(size_t i);
 
 /* A row of limits.def, for documentation and `--explain`; NULL past the end. */
 typedef struct target_limit_row {

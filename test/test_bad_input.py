@@ -72,7 +72,7 @@ def test_command_line(directory):
     ok = write(os.path.join(directory, "ok.vm"), open(MATMUL).read())
     binary = os.path.join(directory, "ok.bin")
     run(["visac", ok, "-o", binary])
-    for arguments in (["visac"], ["visac", "--no-such-option", ok], ["visac", ok, ok], ["visac", ok, "--emit=picture"],
+    for arguments in (["visac"], ["visac", "--no-such-option", ok], ["visac", ok, "-ferror-limit=x"], ["visac", ok, "-fast"], ["visac", ok, ok], ["visac", ok, "--emit=picture"],
                       ["visac", ok, "--target=abacus"], ["visac", ok, "--print-after=lunch"], ["visac", ok, "--seed=x"],
                       ["visac", ok, "-Wunknown"], ["visac", ok, "-o"], ["visac", "--explain", "E-NOTHING"],
                       ["visac", ok, "--diagnostics-format=verse"], ["visa-run"], ["visa-run", binary, binary],
@@ -376,7 +376,7 @@ def test_changed_stride(directory):
     data = open(binary, "rb").read()
     write(changed, changed_stride(data, listing, 1))
     result = run(["visa-run", changed, "--check", "--output", f"out={output}"])
-    expect_refused("a stride that leaves the tensor", result, contains=["E-RUN-UNDEFINED", "M=31"])
+    expect_refused("a stride that leaves the tensor", result, status=3, contains=["E-RUN-UNDEFINED", "M=31"])
     write(changed, changed_stride(data, listing, -1))
     result = run(["visa-run", changed, "--check", "--output", f"out={output}"])
     failures.expect(result.status == 3, "changed stride: exit status 3 wanted", result)

@@ -116,7 +116,7 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
     for (size_t i = 0; i < a->input_count; i++)
         ok = session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !session_fill(s, a->seed, diags) || !session_run(s, a->check, diags))
-        return EXIT_INPUT;
+        return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
     bool agrees = true;
     const char *report = "";
     ok = !a->check || session_check(s, &agrees, &report, diags);

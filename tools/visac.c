@@ -1,5 +1,6 @@
 /* visac: the compiler's command line. */
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "include/visa.h"
 #include "runtime/session.h"
 
-enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3, ERROR_LIMIT = 100 };
 
 typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
 
@@ -44,16 +45,20 @@ static const char usage[] =
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
     "  --time-report           microseconds of each stage, on standard error\n"
     "  -Werror                 warnings are errors\n"
+    "  -ferror-limit=N         show at most N errors (default 100; 0 shows all)\n"
     "  --diagnostics-format=F  text (default) or json\n"
     "  --explain ID            what a diagnostic means\n"
     "  --version, --help\n"
     "\n"
     "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch.\n";
 
-static int usage_error(const char *format, const char *what)
+__attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
     fputs("visac: error: ", stderr);
-    fprintf(stderr, format, what);
+    vfprintf(stderr, format, args);
+    va_end(args);
     fputs("\nTry visac --help.\n", stderr);
     return EXIT_USAGE;
 }
@@ -73,6 +78,17 @@ static int explain(const char *id)
         return usage_error("there is no diagnostic `%s`", id);
     printf("%s: %s\n\n%s\n", id, title, text);
     return EXIT_DONE;
+}
+
+/* `error-limit=N` */
+static bool parse_error_limit(const char *text, size_t *limit)
+{
+    static const char name[] = "error-limit=";
+    if (strncmp(text, name, sizeof name - 1) != 0 || strspn(text + sizeof name - 1, "0123456789") != strlen(text + sizeof name - 1))
+        return false;
+    char *end;
+    *limit = (size_t)strtoull(text + sizeof name - 1, &end, 10);
+    return end > text + sizeof name - 1;
 }
 
 /* Returns -1 to go on, else the exit status. */
@@ -95,15 +111,19 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.seed = 1, .format = isatty(2) ? VISA_DIAGNOSTICS_COLOUR : VISA_DIAGNOSTICS_TEXT};
+    *a = (arguments){.seed = 1, .format = isatty(2) ? VISA_DIAGNOSTICS_COLOUR : VISA_DIAGNOSTICS_TEXT, .options.error_limit = ERROR_LIMIT};
     opterr = 0;
-    for (int o; (o = getopt_long(argc, argv, ":o:W:h", options, NULL)) != -1;)
+    for (int o; (o = getopt_long(argc, argv, ":o:W:f:h", options, NULL)) != -1;)
         switch (o) {
         case 'o': a->output = optarg; break;
         case 'W':
             if (strcmp(optarg, "error") != 0)
                 return usage_error("unknown warning option -W%s", optarg);
             a->options.warnings_are_errors = true;
+            break;
+        case 'f':
+            if (!parse_error_limit(optarg, &a->options.error_limit))
+                return usage_error("-ferror-limit=N takes a number of errors, got -f%s", optarg);
             break;
         case EMIT:
             for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], optarg) != 0;)
@@ -141,7 +161,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     if (a->draw && (a->emit_given || a->check))
         return usage_error("--draw=%s is an output of its own: no --emit or --check beside it", a->draw);
     if (optind == argc)
-        return usage_error("no input file%s", "");
+        return usage_error("no input file");
     a->options.modules = strcmp(argv[optind], "-") != 0;
     if (optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
@@ -207,7 +227,7 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
         fputs(report, stdout);
         session_close(s);
         if (!ok)
-            return EXIT_INPUT;
+            return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
         all_agree = all_agree && agrees;
     }
     return all_agree ? EXIT_DONE : EXIT_MISMATCH;
@@ -234,6 +254,23 @@ static int produce(const arguments *a, visa_compilation *c, arena *memory, diag_
     return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
+/* Why there is no compilation. */
+static int refused_options(const visa_options *o)
+{
+    bool known = !o->target;
+    for (size_t i = 0; visa_target_name(i) && !known; i++)
+        known = strcmp(visa_target_name(i), o->target) == 0;
+    if (!known)
+        return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
+    known = !o->print_after || strcmp(o->print_after, "all") == 0;
+    for (size_t i = 0; visa_pass_name(i, NULL) && !known; i++)
+        known = strcmp(visa_pass_name(i, NULL), o->print_after) == 0;
+    if (!known)
+        return usage_error("unknown pass --print-after=%s; visac --help lists the passes", o->print_after);
+    fputs("visac: error: out of memory\n", stderr);
+    return EXIT_INPUT;
+}
+
 static int compile(const arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
@@ -243,7 +280,7 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
     free(text);
     if (!c)
-        return usage_error("unknown target or pass%s", "");
+        return refused_options(&a->options);
     int status = produce(a, c, memory, diags);
     if (visa_error_count(c) > 0)
         status = EXIT_INPUT;
