@@ -1056,6 +1056,6 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
     analyse_functions(s, root, file);
     if (s->only && s->module->count == 0 && diags->error_count == 0)
-        diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%s`", s->only);
+        diag_help(diags, diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%s`", s->only), "--emit=ast without --kernel shows the file's functions");
     return s->module;
 }

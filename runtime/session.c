@@ -309,7 +309,8 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
         compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, &r);
         diag *d = diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` depends on memory that was never written, first at %s", p->port->name,
                            compare_place_text(&p->type, r.first_mismatch < 0 ? 0 : r.first_mismatch, s->arena));
-        diag_help(diags, d, "two runs with different bytes in unwritten memory gave %g and %g", r.reference, r.machine);
+        diag_note(diags, d, SRC_NOWHERE, "two runs with different bytes in unwritten memory gave %g and %g", r.reference, r.machine);
+        diag_help(diags, d, "write all that is read, or read less: padding that is summed needs a value");
         defined = false;
     }
     return defined;

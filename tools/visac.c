@@ -176,6 +176,8 @@ static void print_diags(diag_list *diags)
     for (size_t i = 0; i < diags->count; i++) {
         const diag *d = diags->items[i];
         fprintf(stderr, "visac: %s[%s]: %s\n", d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
+        for (size_t n = 0; n < d->note_count; n++)
+            fprintf(stderr, "note: %s\n", d->notes[n].text);
         if (d->help)
             fprintf(stderr, "help: %s\n", d->help);
     }
@@ -192,13 +194,23 @@ static const char *default_output(const arguments *a, arena *memory)
     return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : "bin");
 }
 
+/* One of the kernels must be chosen. */
+static void refuse_several_kernels(const binary *b, diag_list *diags)
+{
+    const char *names = "";
+    for (size_t i = 0; i < b->kernel_count; i++)
+        names = arena_printf(diags->arena, "%s%s%s", names, i ? ", " : "", b->kernels[i].name);
+    diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "the file has %zu kernels; choose one", b->kernel_count);
+    diag_help(diags, d, "--kernel=NAME with one of: %s", names);
+}
+
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
 static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {
     static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
     const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : b->kernel_count == 1 ? &b->kernels[0] : NULL;
     if (!k) {
-        diag_add(diags, E_KERNEL, SRC_NOWHERE, a->kernel ? "there is no kernel `%s`" : "the file has several kernels; choose one with --kernel=NAME%s", a->kernel ? a->kernel : "");
+        refuse_several_kernels(b, diags);
         return false;
     }
     const reference_api *api = reference_load(diags);
@@ -213,10 +225,6 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
 static int check(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     bool all_agree = true;
-    if (a->kernel && !binary_kernel_by_name(b, a->kernel)) {
-        diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%s`", a->kernel);
-        return EXIT_INPUT;
-    }
     for (size_t i = 0; i < b->kernel_count; i++) {
         if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
             continue;
