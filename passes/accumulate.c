@@ -3,11 +3,17 @@
  * Time' keeps Time's order and padding. Partial results inside the outermost summed loop live in slots of the accumulator. */
 #include "passes/accumulate.h"
 
+/* OutTime that is always right; digits taken out of it are summed. */
+static const char *whole_out_time(pass_context *p, const op *o, const mapping *inner)
+{
+    return pass_text(p, pass_pair(p, o->input->out.part[TIME], inner));
+}
+
 static diag *refuse_out_time(pass_context *p, kernel *k, op *o, const mapping *inner, const char *what)
 {
     diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: Could not decompose OutTime %s: its innermost part must be %s (%s)",
                           pass_text(p, o->out.part[TIME]), pass_text(p, inner), what);
-    diag_help(p->diags, d, "write the kept part of Time %s, then %s", pass_text(p, o->input->out.part[TIME]), mapping_text(inner, p->arena));
+    diag_help(p->diags, d, "write OutTime %s, without the digits of Time that are summed", whole_out_time(p, o, inner));
     return d;
 }
 
@@ -90,12 +96,13 @@ static bool add_loop(accumulate_config *a, int64_t size, bool reduced)
 /* The loops of Time, outermost first: those of Time' are kept, what lies between them is summed. */
 static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
 {
-    const mapping *time = o->input->out.part[TIME];
+    const mapping *time = o->input->out.part[TIME], *inner = pass_inner(p, o->out.part[TIME], o->out.part[TIME]->size / a->kept->size);
+    const char *whole = whole_out_time(p, o, inner);
     sequence seq;
     if (!sequence_derive(p->mappings, time, a->kept, mapping_identity(p->mappings), SEQUENCE_READ, &seq)) {
         diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: it keeps %s, which Time %s does not have: %s", pass_text(p, a->kept),
                               pass_text(p, time), sequence_reason(p, &seq));
-        diag_help(p->diags, d, "keep digits of Time only");
+        diag_help(p->diags, d, "keep digits of Time only: write OutTime %s, without those that are summed", whole);
         return false;
     }
     int64_t low = time->size;
@@ -105,19 +112,19 @@ static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
         if (part->stride == 0 && part->live > 1) {
             diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: it keeps `%s`, which Time %s does not have",
                                   mapping_text(part->term, p->arena), pass_text(p, time));
-            diag_help(p->diags, d, "keep digits of Time only");
+            diag_help(p->diags, d, "keep digits of Time only: write OutTime %s, without those that are summed", whole);
             return false;
         }
         if (end > low && part->stride != 0 && i > 0 && seq.parts[i - 1].stride < part->stride) {
             diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_ORDER, "the kept axes stand in another order: OutTime keeps %s, Time is %s",
                                   pass_text(p, a->kept), pass_text(p, time));
-            diag_help(p->diags, d, "keep them in Time's order; commit may reorder");
+            diag_help(p->diags, d, "keep them in Time's order; commit may reorder: write OutTime %s, without the digits that are summed", whole);
             return false;
         }
         if (part->stride == 0 || end > low || low % end || cuts_padding(time, end) || !same_digit(p, time, part)) {
             diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING, "Padding mismatch: the kept axes lose or gain padding: OutTime keeps %s, Time is %s",
                                   pass_text(p, a->kept), pass_text(p, time));
-            diag_help(p->diags, d, "keep each axis with the padding that it has in Time");
+            diag_help(p->diags, d, "keep each axis with the padding that it has in Time: write OutTime %s, without the digits that are summed", whole);
             return false;
         }
         if (!add_loop(a, low / end, true) || !add_loop(a, part->size, false))

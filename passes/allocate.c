@@ -62,8 +62,10 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
         const mapping *m = o->out.part[ELEMENT];
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large", pass_text(p, m),
                               dtype_row_of(o->out.dtype)->name);
+        int64_t unit = p->target->dma_dm_multiple_bytes * 8 / dtype_row_of(o->out.dtype)->bits, whole = (m->size / unit + 1) * unit;
         if (m->size % 2)
-            diag_help(p->diags, d, "pad to %lld: %s", (long long)m->size + 1, pass_text(p, pass_pad(p, m, m->size + 1)));
+            diag_help(p->diags, d, "pad to %lld, units of %lld bytes: %s", (long long)whole, (long long)p->target->dma_dm_multiple_bytes,
+                      pass_text(p, pass_pad(p, m, whole)));
         else
             diag_help(p->diags, d, "spread an axis over several tensors");
         return;

@@ -7,18 +7,26 @@ static bool is_commit_width(const target *t, int64_t bytes)
     return bytes > 0 && bytes <= t->commit_max_bytes && bytes % t->commit_multiple_bytes == 0;
 }
 
+/* The live front of the packet in whole units of 8 bytes: what may always be kept of a flit. */
+static const mapping *packet_front(pass_context *p, const op *o)
+{
+    const tensor *in = &o->input->out;
+    int64_t unit = p->target->commit_multiple_bytes * 8 / dtype_row_of(in->dtype)->bits;
+    const mapping *live = mapping_strip_padding(p->mappings, in->part[PACKET]), *kept = NULL;
+    int64_t size = (live->size + unit - 1) / unit * unit;
+    return mapping_resize(p->mappings, in->part[PACKET], size, &kept) == MAPPING_OK ? kept : NULL;
+}
+
 /* Elements kept of each flit: what one time step owns of Element where that is a legal width; otherwise the live front of
  * the packet, rounded up to 8 bytes (chunked commits). 0: neither is legal. */
-static int64_t commit_elements(const pass_context *p, const op *o)
+static int64_t commit_elements(pass_context *p, const op *o)
 {
     const tensor *in = &o->input->out;
     int64_t owned = o->out.part[ELEMENT]->size % in->part[TIME]->size ? 0 : o->out.part[ELEMENT]->size / in->part[TIME]->size;
     if (is_commit_width(p->target, dtype_bytes(in->dtype, owned)) && owned <= in->part[PACKET]->size)
         return owned;
-    int64_t bits = dtype_row_of(in->dtype)->bits, unit = p->target->commit_multiple_bytes * 8 / bits;
-    int64_t live = mapping_strip_padding(p->mappings, in->part[PACKET])->size;
-    live = (live + unit - 1) / unit * unit;
-    return live <= in->part[PACKET]->size ? live : 0;
+    const mapping *front = packet_front(p, o);
+    return front ? front->size : 0;
 }
 
 /* Bytes of Element that one time step owns; -1: no whole number of them. */
@@ -63,6 +71,9 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s",
                         pass_text(p, in->part[PACKET]), pass_text(p, element), reason);
     sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet);
+    const mapping *good = does_not_fit(seq) || o->into ? NULL : packet_front(p, o);
+    if (good && seq->failure < SEQUENCE_WINDOW_WRITE)
+        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", pass_text(p, pass_pair(p, time, good)));
 }
 
 /* All byte strides but the innermost, and the base, are multiples of 8. */

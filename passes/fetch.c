@@ -45,17 +45,17 @@ static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, 
 }
 
 /* One read returns adjacent bytes, so types of less than a byte may only begin on one: neither loops outside the run nor a
- * repeated element may step through a byte. */
-static bool begins_on_bytes(const sequence *seq, int64_t bits)
+ * repeated element may step through a byte. The innermost loop that does; NULL: none. */
+static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
 {
     int64_t run = sequence_run(seq), inside = 1;
     for (size_t i = seq->count; i-- > 0 && bits < 8;) {
         bool repeated = inside == 1 && seq->parts[i].stride == 0 && seq->parts[i].size > 1;
         if (repeated || (inside >= run && seq->parts[i].stride * bits % 8))
-            return false;
+            return &seq->parts[i];
         inside *= seq->parts[i].size;
     }
-    return true;
+    return NULL;
 }
 
 static void fetch_one(pass_context *p, kernel *k, op *o)
@@ -73,22 +73,23 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %lld%s bytes",
                               (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
-        diag_help(p->diags, d, "pad to %lld: %s", (long long)elements, pass_text(p, pass_pad(p, packet, elements)));
+        diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "", pass_text(p, pass_pad(p, packet, elements)));
         return;
     }
     sequence seq;
     bool ok = sequence_derive_beside(p->mappings, buffer, pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
     int64_t run = sequence_run(&seq);
-    bool on_bytes = begins_on_bytes(&seq, bits);
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &seq));
         sequence_explain(p, d, &seq, buffer, time, packet);
         return;
     }
     check_reach(p, k, o, &seq, dm);
-    int64_t access = on_bytes ? fetch_access_bytes(p, o, packet->size * bits, run * bits) : 0;
-    if (!on_bytes && !o->bad) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "the walk over %s elements would begin a read inside a byte", dtype_row_of(dm->dtype)->name);
+    const sequence_part *cut = step_inside_byte(&seq, bits);
+    int64_t access = cut ? 0 : fetch_access_bytes(p, o, packet->size * bits, run * bits);
+    if (cut && !o->bad) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
+                              mapping_text(cut->term, p->arena), (long long)cut->stride, cut->stride == 1 ? "" : "s", (long long)(cut->stride * bits));
         sequence_explain(p, d, &seq, buffer, time, packet);
         diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
         return;

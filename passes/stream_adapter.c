@@ -38,7 +38,11 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
             }
     }
     diag *d = pass_refuse(p, k, o, TIME, id, "%s: Time left for OutTime is %s, OutTime is %s", rule, pass_text(p, time), pass_text(p, out));
-    diag_help(p->diags, d, "OutTime is %s, with tiling axes of the TRF tensor behind it", pass_text(p, time));
+    const mapping *good = time;
+    for (size_t i = 0; i < out->count && good; i++)
+        if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis))
+            good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
+    diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor behind it", pass_text(p, good));
     return d;
 }
 
@@ -52,8 +56,11 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     if (!mapping_equal(p->mappings, inner, in->part[PACKET])) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET, "`align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s",
                               pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
-        diag_help(p->diags, d, "one flit per packet: OutPacket %s; two: the innermost axis of Time in front of %s",
-                  pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)), mapping_text(in->part[PACKET], p->arena));
+        const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
+        if (two)
+            diag_help(p->diags, d, "two flits per packet: write OutTime %s, OutPacket %s", pass_text(p, pass_outer(p, time, 2)), pass_text(p, pass_pair(p, two, in->part[PACKET])));
+        else
+            diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
         return NULL;
     }
     *packed = mapping_strip_padding(p->mappings, outer);
@@ -62,7 +69,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
                               "`align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s", pass_text(p, out),
                               pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
-        diag_help(p->diags, d, "to use one flit per packet, write OutPacket %s", pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
+        diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
         return NULL;
     }
     return pass_outer(p, time, (*packed)->size);
@@ -101,7 +108,10 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     if (!used || missing) {
         diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_UNUSED, "the TRF tensor stores `%s`, which neither OutTime nor OutPacket asks for",
                               missing ? mapping_text(missing, p->arena) : "its Element");
-        diag_help(p->diags, d, "add it to OutTime, innermost, as a tiling axis");
+        if (missing)
+            diag_help(p->diags, d, "add it, innermost, as a tiling axis: write OutTime %s", pass_text(p, pass_pair(p, out->part[TIME], missing)));
+        else
+            diag_help(p->diags, d, "add it to OutTime, innermost, as a tiling axis");
         return false;
     }
     return true;
