@@ -37,6 +37,24 @@ static int64_t owned_bytes(const op *o)
     return elements % steps ? -1 : dtype_bytes(in->dtype, elements / steps);
 }
 
+/* Is what one time step owns a single block, the packet with more padding than a flit has? Blocks are 8, 16, 24 or 32 bytes; what is
+ * chunked, W # 16 of a packet M, W, is several. */
+static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
+{
+    int64_t owned = owned_bytes(o);
+    const mapping *element = o->out.part[ELEMENT], *time = o->input->out.part[TIME], *front = packet_front(p, o);
+    if (o->into || owned <= p->target->commit_max_bytes || !front || front->size == 1)
+        return false;
+    int64_t step = element->size / time->size;
+    const mapping *block = pass_inner(p, element, step);
+    if (!block || front->size > step || !mapping_equal(p->mappings, block, pass_pad(p, front, step)))
+        return false;
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: each step of Time %s owns %s of %s",
+                          (long long)owned, pass_text(p, time), pass_text(p, block), pass_text(p, element));
+    diag_help(p->diags, d, "declare the destination with at most a flit per step: Element %s", pass_text(p, pass_pair(p, time, front)));
+    return true;
+}
+
 /* Does Time alone, whatever the packet, have a place in Element? What Time leaves unwritten is the packet's. */
 static bool time_has_a_place(pass_context *p, const mapping *element, const mapping *time, sequence *seq)
 {
@@ -123,6 +141,8 @@ static void commit_one(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "begin in ctx.main; the sub context commits fetched data as it is");
         return;
     }
+    if (block_is_too_wide(p, k, o))
+        return;
     int64_t kept = commit_elements(p, o);
     sequence seq = {.failure = SEQUENCE_OUTSIDE};
     const mapping *packet = in->part[PACKET];

@@ -29,10 +29,11 @@ class Case:
     def __init__(self, text, refusal):
         self.text, self.refusal = text, refusal
         place = refusal["range"]["begin"]["offset"]
-        starts = [m.start() for m in re.finditer(r"^(#\[device.*\n)?fn ", text, re.M) if m.start() <= place]
-        self.begin = max(starts, default=0)
-        end = text.find("\n}\n", self.begin)
-        self.end = end + 3 if end >= 0 else len(text)
+        starts = [m for m in re.finditer(r"^( *)(#\[device.*\n *)?fn ", text, re.M) if m.start() <= place]
+        self.begin = starts[-1].start() if starts else 0
+        close = "\n" + (starts[-1][1] if starts else "") + "}\n"
+        end = text.find(close, self.begin)
+        self.end = end + len(close) if end >= 0 else len(text)
         self.function = text[self.begin:self.end]
 
     def with_function(self, function):
@@ -60,8 +61,11 @@ def with_result_inferred(function, count):
 
 
 def change_part(case, new):
-    """Where it was refused; there and where the result type says the same; everywhere in the function."""
+    """Where it was refused; with the result type left to the compiler; where the result type says the same; everywhere."""
     yield case.at(case.refusal["range"], new)
+    begin = case.refusal["range"]["begin"]["offset"] - case.begin
+    if begin > case.function.find(" {\n") >= 0:
+        yield case.with_function(with_result_inferred(case.function[:begin] + new + case.function[begin + len(case.old()):], 1))
     yield case.behind_parameters(lambda text: text.replace(case.old(), new))
     yield case.with_function(case.function.replace(case.old(), new))
 
