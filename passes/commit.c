@@ -38,12 +38,12 @@ static int64_t owned_bytes(const op *o)
 }
 
 /* Is what one time step owns a single block, the packet with more padding than a flit has? Blocks are 8, 16, 24 or 32 bytes; what is
- * chunked, W # 16 of a packet M, W, is several. */
+ * chunked, W # 16 of a packet M, W, is several. (Blocks of other than whole units of 8 bytes have a stride to refuse.) */
 static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
 {
     int64_t owned = owned_bytes(o);
     const mapping *element = o->out.part[ELEMENT], *time = o->input->out.part[TIME], *front = packet_front(p, o);
-    if (o->into || owned <= p->target->commit_max_bytes || !front || front->size == 1)
+    if (o->into || owned <= p->target->commit_max_bytes || owned % p->target->commit_multiple_bytes || !front)
         return false;
     int64_t step = element->size / time->size;
     const mapping *block = pass_inner(p, element, step);

@@ -284,11 +284,23 @@ def wanted_commit(spec):
     return (wanted if not place else ["absent"]), kept
 
 
+def one_wide_block(spec):
+    """Whether a step owns more than a flit, of which only the front holds elements: "Commit output packet must be one of .."."""
+    axes, bits = spec.axes, BITS[spec.out]
+    steps, whole = size(spec.maps["time"], axes), size(spec.maps["element"], axes)
+    owned = whole // steps if whole % steps == 0 else 0
+    if owned * bits <= 256 or owned * bits % 64:
+        return False
+    packet, cells = (final(table(spec.maps[part], axes), axes) for part in ("packet", "element"))
+    kept = commit_kept(spec) * 8 // bits
+    return cells[:owned] == packet[:kept] + [None] * (owned - kept)
+
+
 def commit_rules(spec, kept, entries):
     bits = BITS[spec.out]
     entries = nest.merge(entries)
     return (commit_sizes(spec, kept, entries) is not None and spec.address % 8 == 0
-            and not any(stride * bits % 64 for _, stride in entries[:-1])
+            and not any(stride * bits % 64 for _, stride in entries[:-1]) and not one_wide_block(spec)
             and size(spec.maps["packet"], spec.axes) * bits == 256)
 
 
