@@ -20,7 +20,7 @@ PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 # These show a form, or name something to look at, but no mapping to write here.
 NO_MAPPING_TO_WRITE = re.compile(r"E-(CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET)$|W-")
 # One step of several: what is refused next says the next one.
-LEADS_ON = {"E-ALIGN-UNUSED": "E-TRF-PACKET", "E-FETCH-ALIGN": "E-FETCH-SIZE", "E-TRF-ROWS": "E-TRF-ELEMENT"}
+LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
 
 
 class Case:
@@ -158,7 +158,7 @@ def new_refusals(before, after, refusal):
     for d in after:
         if left[key(d)] > 0:
             left[key(d)] -= 1
-        elif LEADS_ON.get(refusal["id"]) != d["id"]:
+        elif d["id"] not in LEADS_ON.get(refusal["id"], []):
             come.append(d)
     return come
 
