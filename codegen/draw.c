@@ -357,7 +357,7 @@ typedef struct rgb {
 
 /* From dark violet (first) over green to yellow (last): as even to the eye in grey as in colour. */
 static const rgb time_stops[] = {{68, 1, 84}, {70, 50, 126}, {54, 92, 141}, {39, 127, 142}, {31, 161, 135}, {74, 193, 109}, {160, 218, 57}, {253, 231, 37}};
-static const rgb count_stops[] = {{222, 235, 247}, {158, 202, 225}, {66, 146, 198}, {8, 81, 156}, {8, 48, 107}};
+static const rgb count_stops[] = {{189, 215, 231}, {140, 191, 222}, {66, 146, 198}, {8, 81, 156}, {8, 48, 107}};
 
 static rgb colour(const rgb *stops, int count, int level)
 {
@@ -509,7 +509,7 @@ static void draw_ink(picture *p, panel which, const char *ink)
 {
     const grid *g = &p->g;
     bool corner = which == ORDER && shows_path(p);
-    strbuf_printf(&p->out, "<g fill=\"%s\" text-anchor=\"%s\" font-size=\"%d\">\n", ink, corner ? "start" : "middle", corner || p->f->accesses > 999 ? 8 : 9);
+    strbuf_printf(&p->out, "<g fill=\"%s\" text-anchor=\"%s\" font-size=\"%d\">\n", ink, corner ? "start" : "middle", corner || p->f->accesses > 999 ? 9 : 10);
     for (int64_t row = 0; row < g->down; row++)
         for (int64_t column = 0; column < g->across; column++) {
             box b = box_at(g, p->f, column, row);
@@ -581,7 +581,7 @@ static int64_t tick_step(int64_t boxes, int64_t group, int pixels, int room)
 static void draw_ticks(picture *p)
 {
     const grid *g = &p->g;
-    int64_t step = tick_step(g->across, g->column_group, g->pixels, 28);
+    int64_t step = tick_step(g->across, g->column_group, g->pixels, 32);
     for (int64_t c = 0; c < g->across; c += step)
         text_at(p, centre_x(g, c), -6, "text-anchor=\"middle\" class=\"t\"", number_text(p, c * g->box_columns));
     step = tick_step(g->down, g->row_group, g->pixels, 16);
@@ -665,7 +665,7 @@ static void draw_table(picture *p, int64_t x, int64_t y)
 }
 
 static const char style[] =
-    "<style>text{font:12px sans-serif;fill:#222}.h{font-weight:bold}.t{font-size:9px;fill:#666}.a{font:11px monospace}.m{font:12px monospace}"
+    "<style>text{font:12px sans-serif;fill:#222}.h{font-weight:bold}.t{font-size:11px;fill:#555}.a{font:11px monospace}.m{font:12px monospace}"
     "g>g>text{font-size:inherit;fill:inherit}</style>\n"
     "<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"6\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
     "<path d=\"M0 0L8 4L0 8z\" fill=\"#e6550d\"/></marker></defs>\n";
@@ -681,16 +681,18 @@ static void draw_all(picture *p)
                                      w->verb, w->memory, mapping_text(w->cells, p->e->arena));
     const tensor *t = &w->op->out;
     const char *stream = "";
-    enum { LETTER = 8 }; /* pixels of a wide one */
-    int64_t title_width = 32 + LETTER * (int64_t)strlen(title);
-    width = title_width > width ? title_width : width;
     if (t->part[TIME])
         stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(t->part[TIME], p->e->arena), mapping_text(t->part[PACKET], p->e->arena));
     else if (w->op->input && w->op->input->out.part[TIME])
         stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(w->op->input->out.part[TIME], p->e->arena),
                               mapping_text(w->op->input->out.part[PACKET], p->e->arena));
+    enum { LETTER = 8 }; /* pixels of a wide one */
+    size_t letters = strlen(title) > strlen(stream) ? strlen(title) : strlen(stream);
+    int64_t text_width = 32 + LETTER * (int64_t)letters;
+    width = text_width > width ? text_width : width;
     strbuf_printf(&p->out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lld\" height=\"%lld\" viewBox=\"0 0 %lld %lld\" role=\"img\">\n", (long long)width,
                   (long long)height, (long long)width, (long long)height);
+    strbuf_printf(&p->out, "<title>%s %s %s</title>\n", w->kernel->name, op_kind_name(w->op->kind), w->verb);
     strbuf_puts(&p->out, style);
     strbuf_puts(&p->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
     text_at(p, 16, 22, "class=\"h\"", title);

@@ -4,9 +4,10 @@
     test/doc_examples.py [--update] FOLDER-OF-PROGRAMS FILE.md...
 
 A line `$ COMMAND` is run by bash in a scratch folder that has examples/ in it; the lines behind it are its
-output, standard error included. A line `...` stands for any lines. Blocks "```rust NAME.vm" are written to
+output, standard error included. What they write into pictures/ is compared with docs/pictures/, where nothing else lies. A line
+`...` stands for any lines. Blocks "```rust NAME.vm" are written to
 the scratch folder, so that later commands can use them. --update writes what the commands print now over blocks that
-differ, and leaves those with a `...` line to be mended by hand.
+differ, and leaves those with a `...` line to be mended by hand; pictures are replaced.
 """
 import os
 import pathlib
@@ -16,6 +17,7 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
+PICTURES = SOURCE / "docs" / "pictures"
 FENCE = re.compile(r"^```(\w*) ?(\S*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -50,6 +52,7 @@ class Page:
     def __init__(self, path, programs, update):
         self.path, self.programs, self.update = path, programs, update
         self.passed = self.failed = 0
+        self.drawn = set()
 
     def block(self, match, folder):
         language, name, body = match.groups()
@@ -69,12 +72,27 @@ class Page:
             now += "".join(line + "\n" for line in [f"$ {command}", *kept])
         return match.group(0).replace(body, now)
 
+    def picture(self, drawn, text):
+        """Drawn by a command of the page, kept beside it and shown on it."""
+        self.drawn.add(drawn.name)
+        kept = PICTURES / drawn.name
+        if self.update:
+            kept.write_bytes(drawn.read_bytes())
+        good = kept.exists() and kept.read_bytes() == drawn.read_bytes() and f"(pictures/{drawn.name})" in text
+        self.passed += good
+        self.failed += not good
+        if not good:
+            print(f"FAIL  {self.path.name}: docs/pictures/{drawn.name} is not what visac draws, or is not shown")
+
     def check(self):
         text = self.path.read_text()
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
             (folder / "examples").symlink_to(SOURCE / "examples")
+            (folder / "pictures").mkdir()
             now = FENCE.sub(lambda match: self.block(match, folder), text)
+            for picture in sorted((folder / "pictures").iterdir()):
+                self.picture(picture, text)
         if self.update and now != text:
             self.path.write_text(now)
 
@@ -83,11 +101,16 @@ def main():
     words = [word for word in sys.argv[1:] if word != "--update"]
     programs, pages = pathlib.Path(words[0]).resolve(), words[1:]
     passed = failed = 0
+    drawn = set()
     for name in pages:
         page = Page(pathlib.Path(name), programs, "--update" in sys.argv)
         page.check()
         print(f"{page.path.name}: {page.passed} commands as shown, {page.failed} not")
-        passed, failed = passed + page.passed, failed + page.failed
+        passed, failed, drawn = passed + page.passed, failed + page.failed, drawn | page.drawn
+    for picture in sorted(PICTURES.iterdir()) if drawn else []:
+        if picture.name not in drawn:
+            failed += 1
+            print(f"FAIL  docs/pictures/{picture.name}: no page draws it")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
