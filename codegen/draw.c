@@ -472,7 +472,7 @@ static void draw_padding(picture *p)
             if (!b.exists || b.live)
                 continue;
             if (!open)
-                strbuf_puts(&p->out, "<path stroke=\"#d62728\" stroke-opacity=\".7\" fill=\"none\" d=\"");
+                strbuf_puts(&p->out, "<path stroke=\"#7f7f7f\" fill=\"none\" d=\"");
             open = true;
             int side = g->pixels > 5 ? g->pixels - 1 : g->pixels;
             strbuf_printf(&p->out, "M%lld %lldl%d -%d", (long long)place(column, g->column_group, g->pixels),
@@ -640,7 +640,7 @@ static void draw_legend(picture *p, int64_t x, int64_t second, int64_t y)
         text_at(p, x + 16, y + 9, "", "never accessed");
     }
     if (padding) {
-        strbuf_printf(&p->out, "<path d=\"M%lld %lldl10 -10\" stroke=\"#d62728\"/>\n", (long long)x + 130, (long long)y + 10);
+        strbuf_printf(&p->out, "<path d=\"M%lld %lldl10 -10\" stroke=\"#7f7f7f\"/>\n", (long long)x + 130, (long long)y + 10);
         text_at(p, x + 146, y + 9, "", "padding of the tensor");
     }
     if (p->g.box_columns * p->g.box_rows > 1)
