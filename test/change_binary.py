@@ -21,7 +21,7 @@ BYTES = re.compile(r"@([\w.]+)\+(\w+)=([0-9a-f]+)")
 
 def find(fields, contexts, context, op, name, entry):
     """(offset in the file, low bit, width) of the field."""
-    for at, low, width, command, field, _, of_entry in fields:
+    for at, low, width, command, field, _, of_entry, *_ in fields:
         number = None if of_entry is None else of_entry["entry"]
         if (command["op"], field, number) == (op, name, entry) and (context is None or command in contexts[context]):
             return at, low, width
