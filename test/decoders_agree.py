@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Two decoders, one answer: test/second_decoder.py, written from the pages, and `visa-objdump --json`.
+
+Every kernel of the suite (cases, examples, and the seeds' listings where they are present) is compiled, and the two dumps
+must be equal, key by key. Then single bytes are changed: a file that the pages refuse must be refused by both, and one
+that both take must read the same in both. VISA_LONG=1: every byte of three binaries; else a sample.
+"""
+import collections
+import glob
+import json
+import os
+import random
+import sys
+import tempfile
+
+import second_decoder
+import visa_tools
+
+ISA = os.path.join(visa_tools.SOURCE, "docs", "isa.md")
+
+
+def binaries(folder):
+    """(name, bytes) of every kernel file that compiles."""
+    for pattern in ("examples/*.vm", "test/cases/*.vm", "../shared/seeds/listings/*.vm"):
+        for path in sorted(glob.glob(os.path.join(visa_tools.SOURCE, pattern))):
+            target = os.path.join(folder, "k.bin")
+            if visa_tools.run(["visac", path, "-o", target]).status == 0:
+                yield os.path.basename(path), open(target, "rb").read()
+
+
+def dump(data):
+    r = visa_tools.run(["visa-objdump", "--json", "-"], stdin=data)
+    return (json.loads(r.out) if r.status == 0 else None), r
+
+
+def difference(ours, theirs, path=""):
+    """The first place where two dumps differ, or None. Keys that the pages do not promise are differences too."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted(set(ours) | set(theirs)):
+            if key not in ours or key not in theirs:
+                return f"{path}/{key}: only in {'objdump' if key in theirs else 'the second decoder'}"
+            found = difference(ours[key], theirs[key], f"{path}/{key}")
+            if found:
+                return found
+        return None
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        return next(filter(None, (difference(a, b, f"{path}[{i}]") for i, (a, b) in enumerate(zip(ours, theirs)))), None)
+    return None if ours == theirs else f"{path}: {ours!r} and {theirs!r}"
+
+
+def second(data, isa):
+    try:
+        return second_decoder.decode(data, isa), None
+    except second_decoder.Refused as why:
+        return None, str(why)
+
+
+def main():
+    isa = second_decoder.Isa(ISA)
+    failed, count, chance = 0, collections.Counter(), random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(binaries(folder))
+    for name, data in found:
+        theirs, r = dump(data)
+        ours, why = second(data, isa)
+        wrong = (r.text() if theirs is None else None) or why or difference(ours, theirs)
+        count["binaries"] += 1
+        if wrong:
+            failed += 1
+            print(f"{name}: {wrong}")
+    by_name = dict(found)
+    for name in ("matmul.vm", "conv2d.vm", "double_buffer.vm"):
+        data = by_name[name]
+        places = range(len(data)) if os.environ.get("VISA_LONG") else chance.sample(range(len(data)), 40)
+        for at in places:
+            bad = bytearray(data)
+            bad[at] ^= 1 << chance.randrange(8)
+            theirs, r = dump(bytes(bad))
+            ours, why = second(bytes(bad), isa)
+            wrong = None
+            if r.crashed:
+                wrong = r.text()
+            elif (ours is None) != (theirs is None):
+                wrong = f"the second decoder says {why or 'good'}, objdump {r.text().strip() if theirs is None else 'good'}"
+            elif ours is not None:
+                wrong = difference(ours, theirs)
+            count["refused by both" if ours is None else "read alike"] += 1
+            if wrong:
+                failed += 1
+                print(f"{name}, byte {at:#x} {data[at]:#04x} -> {bad[at]:#04x}: {wrong}")
+    print(", ".join(f"{n} {what}" for what, n in count.items()))
+    print(f"{sum(count.values()) - failed} passed, {failed} failed")
+    return 1 if failed or not count["binaries"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,543 @@
+"""A second decoder: what docs/isa.md and docs/format.md say, and nothing else.
+
+It takes the commands' tables out of isa.md itself, so what it can decode is what the page tells; container, ports,
+einsum and lines follow format.md by hand. `decode(bytes)` gives the dump that format.md describes under "The dump as JSON",
+or raises Refused. It shares no line and no table with codegen/.
+"""
+import re
+import struct
+
+CONTEXTS = ("main", "sub", "dma")
+LIMIT = 1 << 62
+
+
+class Refused(Exception):
+    """The bytes break a rule of the two pages."""
+
+
+def need(condition, what):
+    if not condition:
+        raise Refused(what)
+
+
+# ---------------------------------------------------------------- isa.md
+
+
+def cells(line):
+    return [c.strip().strip("`") for c in line.strip().strip("|").split("|")]
+
+
+def word_and_bits(row):
+    low, _, high = row[1].partition("..")
+    return int(row[0]), int(low), int(high or low)
+
+
+def limits(text):
+    """'1 to 15' -> (1, 15); 'any' -> None."""
+    found = re.fullmatch(r"(-?\d+) to (-?\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+class Field:
+    def __init__(self, row):
+        self.word, self.low, self.high = word_and_bits(row)
+        self.name, self.form, self.limits, self.unit, self.meaning = row[2], row[3], limits(row[4]), row[5], row[6]
+
+    def mask(self):
+        return ((1 << (self.high - self.low + 1)) - 1) << self.low
+
+    def value(self, words):
+        bits = (words[self.word] & self.mask()) >> self.low
+        if self.form == "signed" and bits >> (self.high - self.low):
+            bits -= 1 << (self.high - self.low + 1)
+        elif self.form == "minus 1":
+            bits += 1
+        elif self.form == "log2":
+            bits = 1 << bits
+        if self.limits:
+            need(self.limits[0] <= bits <= self.limits[1], f"{self.name} {bits} outside {self.limits}")
+        return bits
+
+
+class Command:
+    """One section of isa.md: fields, the entry count, the columns of an entry."""
+
+    def __init__(self, name, opcode, text):
+        self.name, self.opcode = name, opcode
+        self.contexts = re.search(r"^Contexts: (.*?)\. Length", text, re.M)[1].split(", ")
+        length = re.search(r"Length: (\d+) words(?: and (\d+) for each entry, of which there are (\d+) to (\d+))?\.", text)
+        self.front, self.per_entry = int(length[1]), int(length[2] or 0)
+        self.order = (re.search(r"Each entry \(entry 0 first; (.*?)\):", text) or [None, None])[1]
+        rows = [cells(line) for line in text.splitlines() if re.match(r"\| \d", line)]
+        front = [Field(r) for r in rows]
+        count = [i for i, f in enumerate(front) if f.name == "(entry count)"]
+        self.count = front[count[0]] if count else None
+        self.fields = front[:count[0]] if count else front
+        self.columns = front[count[0] + 1:] if count else []
+
+
+class Isa:
+    def __init__(self, page):
+        text = open(page, encoding="utf-8").read()
+        block = text[text.index("<!-- generated"):text.index("<!-- end of the generated block")]
+        parts = re.split(r"^### ", block, flags=re.M)
+        self.dtypes = {int(r[0]): r[1] for r in map(cells, re.findall(r"^\| \d+ \|.*$", parts[1], re.M))}
+        self.commands = {}
+        for part in parts[2:]:
+            title = re.match(r"`(\w+)`, opcode 0x([0-9a-f]+)", part)
+            self.commands[int(title[2], 16)] = Command(title[1], int(title[2], 16), part)
+
+    def meaning(self, field, value):
+        """What a code stands for, or None: the last table of format.md says which units have names."""
+        if field.unit == "dtype code":
+            return self.dtypes[value]
+        if field.unit == "context code":
+            return CONTEXTS[value]
+        if field.unit in ("address mode", "kind code", "memory code"):
+            name = re.search(rf"\b{value} (\w+)", field.meaning)[1]
+            return name.lower() if field.unit == "memory code" else name
+        return None
+
+    def command(self, words, context):
+        """One command at the beginning of the words; its JSON and its length."""
+        header = words[0]
+        command = self.commands.get(header & 0xff)
+        need(command, f"opcode {header & 0xff:#x}")
+        need((header >> 8) & 3 == context and CONTEXTS[context] in command.contexts, "context")
+        need(not header & 0xffffffff0000fc00, "reserved bits of the header")
+        length = (header >> 16) & 0xffff
+        need(command.front <= length <= len(words), "length")
+        entries = command.count.value(words) if command.count else 0
+        need(length == command.front + entries * command.per_entry, "length")
+        self.reserved(words[:command.front], command.fields + ([command.count] if command.count else []), 1)
+        fields = [self.field(f, words) for f in command.fields]
+        out = {"op": command.name, "words": [f"0x{w:016x}" for w in words[:length]], "fields": fields}
+        if command.count:
+            at = [words[command.front + i * command.per_entry:][:command.per_entry] for i in range(entries)]
+            for entry in at:
+                self.reserved(entry, command.columns, 0)
+            out["table"] = self.table(command, [[c.value(e) for c in command.columns] for e in at])
+        return out, length
+
+    @staticmethod
+    def reserved(words, fields, first):
+        for i in range(first, len(words)):
+            known = 0
+            for f in fields:
+                known |= f.mask() if f.word == i else 0
+            need(not words[i] & ~known, f"reserved bits of word {i}")
+
+    def field(self, field, words):
+        value = field.value(words)
+        out = {"name": field.name, "value": f"{value:#x}" if field.unit == "bit mask" else value, "unit": field.unit}
+        meaning = self.meaning(field, value)
+        if meaning is not None:
+            out["meaning"] = meaning
+        return out
+
+    @staticmethod
+    def table(command, entries):
+        names = [c.name for c in command.columns]
+        units = {c.name: c.unit for c in command.columns}
+        out = {"order": command.order, "units": units,
+               "entries": [dict([("entry", i)] + list(zip(names, e))) for i, e in enumerate(entries)]}
+        if "size" not in names:
+            return out
+        numbers = list(range(len(entries)))
+        if command.order == "innermost first":
+            numbers.reverse()
+        out["loops"] = []
+        for depth, number in enumerate(numbers):
+            entry, counter = dict(zip(names, entries[number])), f"i{depth}"
+            what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot"}
+            steps = [f"{what[n]} += {counter}*{entry[n]} {units[n]}" for n in names if n in what]
+            steps = ["reduced"] * entry.get("reduced", 0) + steps
+            out["loops"].append({"entry": number, "counter": counter, "size": entry["size"], "steps": ", ".join(steps)})
+        return out
+
+
+# ---------------------------------------------------------------- format.md: words and strings
+
+
+class Words:
+    """A section's words, read in order; reading past the end is a refusal."""
+
+    def __init__(self, data, what):
+        need(len(data) % 8 == 0, f"{what}: not whole words")
+        self.words = struct.unpack(f"<{len(data) // 8}Q", data)
+        self.at, self.what = 0, what
+
+    def next(self):
+        need(self.at < len(self.words), f"{self.what} is too short")
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def strings(self, size):
+        """The string area, the rest of the section."""
+        rest = b"".join(struct.pack("<Q", w) for w in self.words[self.at:])
+        need(len(rest) == (size + 7) // 8 * 8 and not any(rest[size:]), f"{self.what}: string area")
+        area = rest[:size]
+        need(not size or (size > 1 and area[-1] == 0 and area[-2] != 0), f"{self.what}: the area's last byte")
+        return area
+
+
+def bits(word, low, high):
+    return (word >> low) & ((1 << (high - low + 1)) - 1)
+
+
+def string(area, offset, most=1024):
+    need(offset < len(area) and b"\0" in area[offset:], "a name's offset")
+    text = area[offset:area.index(b"\0", offset)]
+    need(1 <= len(text) <= most and all(0x20 <= b <= 0x7e for b in text), "a name")
+    return text.decode("ascii")
+
+
+# ---------------------------------------------------------------- format.md: ports
+
+
+SPACES = ("hbm", "dm", "trf", "stream")
+COMPONENTS = {"hbm": ("chip", "element"), "dm": ("chip", "cluster", "slice", "element"),
+              "trf": ("chip", "cluster", "slice", "row", "element"),
+              "stream": ("chip", "cluster", "slice", "row", "time", "packet")}
+MODES = ("Full", "FirstHalf", "SecondHalf")
+
+
+def mapping(words, axes):
+    """The postfix program as text, and its SIZE. An operand that is a pair stands in brackets."""
+    count = words.next()
+    need(1 <= count <= 1024, "a mapping's length")
+    stack = []
+    for _ in range(count):
+        word = words.next()
+        operator, n = word & 0xff, word >> 8
+        if operator == 1:
+            need(n < len(axes), "an axis' number")
+            stack.append((axes[n]["name"], axes[n]["size"], False))
+        elif operator == 2:
+            need(0 < n < LIMIT, "a broadcast")
+            stack.append((str(n), n, False))
+        elif operator == 7:
+            need(n == 0 and len(stack) >= 2, "a pair")
+            right, left = stack.pop(), stack.pop()
+            need(left[1] * right[1] < LIMIT, "a pair's SIZE")
+            tail = f"[{right[0]}]" if right[2] else right[0]
+            stack.append((f"{left[0]}, {tail}", left[1] * right[1], True))
+        else:
+            need(3 <= operator <= 6 and stack and n > 0, "an operator")
+            text, size, pair = stack.pop()
+            need(operator != 3 or size % n == 0, "stride")
+            need(operator not in (4, 3) or size % n == 0, "modulo")
+            need(operator != 5 or n <= size, "resize")
+            need(operator != 6 or size <= n < LIMIT, "pad")
+            sign = {3: "/", 4: "%", 5: "=", 6: "#"}[operator]
+            stack.append((f"[{text}] {sign} {n}" if pair else f"{text} {sign} {n}", size // n if operator == 3 else n, False))
+        need(len(stack) <= 256, "the stack")
+    need(len(stack) == 1, "the mapping's end")
+    return stack[0][0], stack[0][1]
+
+
+def ports(data, isa):
+    words = Words(data, "ports")
+    head, size = words.next(), words.next()
+    axis_count, port_count = bits(head, 0, 31), bits(head, 32, 63)
+    need(axis_count <= 65535 and port_count <= 65535 and size < 1 << 32, "ports: counts")
+    axes = []
+    for _ in range(axis_count):
+        axes.append({"name": words.next(), "size": words.next()})
+        need(1 <= axes[-1]["size"] < LIMIT, "an axis' size")
+    # Mappings name axes by number; the names come last, so the texts are made in a second reading.
+    first = words.at
+    for _ in range(port_count):
+        port(words, axes, isa)
+    area = words.strings(size)
+    for axis in axes:
+        axis["name"] = string(area, axis["name"])
+    need(len({a["name"] for a in axes}) == len(axes), "two axes of one name")
+    words.at = first
+    out = [port(words, axes, isa) for _ in range(port_count)]
+    for p in out:
+        p["name"] = string(area, p["name"])
+    need(len({p["name"] for p in out}) == len(out), "two ports of one name")
+    return axes, out
+
+
+def port(words, axes, isa):
+    word, address = words.next(), words.next()
+    direction, space, dtype, mode = bits(word, 32, 39), bits(word, 40, 47), bits(word, 48, 55), bits(word, 56, 63)
+    need(direction <= 1 and space <= 3 and dtype in isa.dtypes and mode <= 2, "a port's codes")
+    out = {"name": bits(word, 0, 31), "direction": ("in", "out")[direction], "dtype": isa.dtypes[dtype], "space": SPACES[space]}
+    if out["space"] == "trf":
+        out["trf_address"] = MODES[mode]
+    need(out["space"] == "trf" or mode == 0, "an address mode outside the TRF")
+    need(address < {"hbm": 51539607552, "dm": 524288}.get(out["space"], 1), "a port's address")
+    out["address"], out["mapping"], out["positions"], total = address, {}, {}, 1
+    for component in COMPONENTS[out["space"]]:
+        out["mapping"][component], out["positions"][component] = mapping(words, axes)
+        total *= out["positions"][component]
+    need(total < LIMIT, "a port's positions")
+    return out
+
+
+# ---------------------------------------------------------------- format.md: einsum
+
+
+def einsum(data, axes, port_list, isa):
+    words = Words(data, "einsum")
+    head, sizes = words.next(), words.next()
+    tensor_count, window_count, statement_count = bits(head, 0, 15), bits(head, 16, 31), bits(head, 32, 63)
+    need(tensor_count >= 1, "einsum: no tensor")
+    windows = [window(words, axes) for _ in range(window_count)]
+    slid = [w["axis"] for w in windows]
+    need(len(set(slid)) == len(slid) and not any(t["axis"] in slid for w in windows for t in w["terms"]), "einsum: a window twice")
+    tensors = [tensor(words, axes, isa) for _ in range(tensor_count)]
+    statements = [statement(words, axes, tensors, isa) for _ in range(statement_count)]
+    area = words.strings(bits(sizes, 32, 63))
+    for t in tensors:
+        t["name"] = string(area, t["name"])
+    check_order(statements, tensors, port_list)
+    sizes_of = {a["name"]: a["size"] for a in axes}
+    for t in tensors:
+        need(product(sizes_of[a] for a in t["axes"]) < LIMIT, "einsum: a tensor's elements")
+    for s in statements:
+        check_digits(s, tensors)
+        check_windows(s, tensors, windows, sizes_of)
+    for s in statements:
+        s["destination"] = tensors[s["destination"]]["name"]
+        s["sources"] = [tensors[t]["name"] for t in s["sources"]]
+    used = [t["port"] for t in tensors if t["port"] is not None]
+    need(len(set(used)) == len(used) and all(p < len(port_list) for p in used), "einsum: a port's number")
+    return {"text": string(area, bits(sizes, 0, 31), len(area)), "windows": windows, "tensors": tensors, "statements": statements}
+
+
+def product(sizes):
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def check_order(statements, tensors, port_list):
+    """Who is assigned before it is read, and how often; directions."""
+    assigned, read, whole = set(), set(), set()
+    for s in statements:
+        for source in s["sources"]:
+            need(tensors[source]["port"] is not None or source in assigned, "einsum: read before it is assigned")
+        read.update(s["sources"])
+        need(s["destination"] not in s["sources"], "einsum: a statement reads what it assigns")
+        need(s["destination"] not in read or s["destination"] in assigned, "einsum: assigned after it was read")
+        if not any(x["operand"] == "destination" for x in s["shifts"]):
+            need(s["destination"] not in whole, "einsum: assigned twice")
+            whole.add(s["destination"])
+        assigned.add(s["destination"])
+    for number, t in enumerate(tensors):
+        if t["port"] is not None and t["port"] < len(port_list):
+            need((number in assigned) == (port_list[t["port"]]["direction"] == "out"), "einsum: a port's direction")
+
+
+def check_digits(s, tensors):
+    live = [d for d in s["digits"] if d["size"] > 1]
+    for d in live:
+        need(not d["kept"] or d["axis"] in tensors[s["destination"]]["axes"], "einsum: a kept digit")
+        for other in live:
+            if other is not d and other["axis"] == d["axis"]:
+                low, high = sorted((d, other), key=lambda x: x["weight"])
+                need((low["size"] - 1) * low["weight"] < high["weight"], "einsum: digits overlap")
+    need(s["op"] == "contract" or all(d["kept"] for d in s["digits"]), "einsum: a copy sums over nothing")
+    need(product(d["size"] for d in s["digits"]) < LIMIT, "einsum: combinations")
+
+
+def check_windows(s, tensors, windows, sizes):
+    live = [d for d in s["digits"] if d["size"] > 1]
+    for number in [s["destination"]] + s["sources"]:
+        for x in windows:
+            if x["axis"] not in tensors[number]["axes"]:
+                continue
+            by_terms = False
+            for t in x["terms"]:
+                end, inside = t["weight"] * t["extent"], []
+                for d in live:
+                    if d["axis"] != t["axis"] or d["weight"] % end == 0 or d["weight"] * d["size"] <= t["weight"]:
+                        continue
+                    need(d["weight"] % t["weight"] == 0 and (d["size"] - 1) * d["weight"] < end, "einsum: inside and outside")
+                    inside.append((d["size"] - 1) * (d["weight"] // t["weight"]))
+                by_terms = by_terms or bool(inside)
+                need(sum(inside) < t["extent"] or end >= sizes[t["axis"]], "einsum: more than a term")
+            own = any(d["axis"] == x["axis"] for d in live)
+            need(not by_terms or not (own or number == s["destination"]), "einsum: both kinds of digits")
+
+
+def axis_name(axes, number):
+    need(number < len(axes), "einsum: an axis' number")
+    return axes[number]["name"]
+
+
+def window(words, axes):
+    head, terms = words.next(), []
+    need(1 <= bits(head, 32, 63) <= 8, "einsum: terms of a window")
+    for _ in range(bits(head, 32, 63)):
+        axis, weight, extent, stride = (words.next() for _ in range(4))
+        name = axis_name(axes, axis)
+        need(1 <= weight <= axes[axis]["size"] and extent >= 1 and stride >= 1, "einsum: a term")
+        need((extent - 1) * weight < axes[axis]["size"], "einsum: a term's extent")
+        terms.append({"axis": name, "weight": weight, "extent": extent, "stride": stride})
+    for i, a in enumerate(terms):
+        for b in terms[:i]:
+            meet = a["weight"] < b["weight"] * b["extent"] and b["weight"] < a["weight"] * a["extent"]
+            need(a["axis"] != b["axis"] or not meet, "einsum: two terms count through the same coordinates")
+    name = axis_name(axes, bits(head, 0, 31))
+    need(axes[bits(head, 0, 31)]["size"] == 1 + sum((t["extent"] - 1) * t["stride"] for t in terms), "einsum: a window's size")
+    return {"axis": name, "terms": terms}
+
+
+def tensor(words, axes, isa):
+    word, port_number = words.next(), words.next()
+    need(bits(word, 0, 7) in isa.dtypes and not bits(word, 24, 31), "einsum: a tensor's codes")
+    numbers = [words.next() for _ in range(bits(word, 8, 23))]
+    need(len(set(numbers)) == len(numbers), "einsum: an axis twice")
+    return {"name": bits(word, 32, 63), "dtype": isa.dtypes[bits(word, 0, 7)],
+            "port": port_number - 1 if port_number else None, "axes": [axis_name(axes, n) for n in numbers]}
+
+
+def statement(words, axes, tensors, isa):
+    head, first, second = words.next(), words.next(), words.next()
+    operation, accumulator = bits(head, 0, 7), bits(head, 8, 15)
+    need(operation in (1, 2) and accumulator in isa.dtypes and not bits(head, 24, 31), "einsum: a statement's codes")
+    need(operation == 1 or isa.dtypes[accumulator] in ("i32", "f32"), "einsum: the accumulator of a contraction")
+    need(bits(head, 32, 63) <= 256 and not bits(second, 32, 63), "einsum: a statement")
+    sources = [bits(first, 32, 63)] + ([bits(second, 0, 31)] if operation == 2 else [])
+    need(operation == 2 or bits(second, 0, 31) == 0, "einsum: a copy's second source")
+    need(all(n < len(tensors) for n in sources + [bits(first, 0, 31)]), "einsum: a tensor's number")
+    digits = [digit(words, axes) for _ in range(bits(head, 32, 63))]
+    need(sorted(digits, key=lambda d: not d["kept"]) == digits, "einsum: kept digits first")
+    operands = [tensors[n] for n in [bits(first, 0, 31)] + sources]
+    shifts = [shift(words, axes, operands) for _ in range(bits(head, 16, 23))]
+    need(len({(s["operand"], s["axis"]) for s in shifts}) == len(shifts), "einsum: an axis shifted twice")
+    return {"op": ("copy", "contract")[operation - 1], "destination": bits(first, 0, 31), "sources": sources,
+            "accumulator": isa.dtypes[accumulator], "digits": digits, "shifts": shifts}
+
+
+def shift(words, axes, operands):
+    head, offset = words.next(), words.next()
+    axis, operand = axis_name(axes, bits(head, 0, 31)), bits(head, 32, 63)
+    need(operand < len(operands) and axis in operands[operand]["axes"], "einsum: a shift")
+    need(1 <= offset < axes[bits(head, 0, 31)]["size"], "einsum: a shift's offset")
+    return {"operand": ("destination", "a", "b")[operand], "axis": axis, "offset": offset}
+
+
+def digit(words, axes):
+    head, weight, size = words.next(), words.next(), words.next()
+    name = axis_name(axes, bits(head, 0, 31))
+    need(not bits(head, 33, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
+    return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32))}
+
+
+# ---------------------------------------------------------------- format.md: the file
+
+
+class Section:
+    def __init__(self, data, header):
+        self.type, flags, address, self.offset, self.size, self.link, _, align = header[1:9]
+        need(flags == 0 and address == 0, "a section's flags or address")
+        need(self.type not in (0, 8), "a section without content")
+        need(self.offset + self.size <= len(data), "a section outside the file")
+        need(align == 0 or (align & (align - 1) == 0 and self.offset % align == 0), "a section's alignment")
+        self.bytes = data[self.offset:self.offset + self.size]
+
+
+def is_names(section):
+    return section.type == 3 and section.size > 0 and section.bytes[-1] == 0
+
+
+def sections(data):
+    """All sections, with their names; number 0 is None."""
+    need(len(data) >= 64 and data[:16] == b"\x7fELF\x02\x01\x01\xff" + bytes(8), "the ELF header")
+    fixed = struct.unpack_from("<HHIQQ", data, 16) + struct.unpack_from("<IHHHH", data, 48)
+    need(fixed == (1, 0, 1, 0, 0, 0, 64, 0, 0, 64), "the ELF header")
+    shoff, (shnum, shstrndx) = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<HH", data, 60)
+    need(shoff % 8 == 0 and 2 <= shnum <= 65279 and shoff + 64 * shnum <= len(data), "the section headers")
+    need(not any(data[shoff:shoff + 64]) and 1 <= shstrndx < shnum, "section header 0, or the names' number")
+    headers = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + 64 * i) for i in range(shnum)]
+    found = [None] + [Section(data, h) for h in headers[1:]]
+    need(all(s.link < shnum for s in found[1:]), "a section's link")
+    taken = sorted([(0, 64), (shoff, shoff + 64 * shnum)] + [(s.offset, s.offset + s.size) for s in found[1:] if s.size])
+    need(all(a[1] <= b[0] for a, b in zip(taken, taken[1:])), "parts overlap")
+    need(is_names(found[shstrndx]), "the section names")
+    for section, header in zip(found, headers):
+        table = found[shstrndx].bytes
+        need(header[0] < len(table), "a section's name")
+        text = table[header[0]:table.index(b"\0", header[0])]
+        need(len(text) <= 1024 and all(0x21 <= b <= 0x7e for b in text), "a section's name")
+        if section:
+            section.name = text.decode("ascii")
+    return found
+
+
+def note(data):
+    need(len(data) >= 32 and len(data) % 8 == 0, "the note")
+    name_size, description, kind = struct.unpack_from("<III", data)
+    need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
+    need(struct.unpack_from("<I", data, 20)[0] == 1, "the format version")
+    target, _, rest = data[24:].partition(b"\0")
+    need(target == b"rngd" and not any(rest), "the target")
+    return "rngd"
+
+
+def stream(data, context, lines, isa):
+    words, at, out = Words(data, CONTEXTS[context]).words, 0, []
+    while at < len(words):
+        command, length = isa.command(words[at:], context)
+        out.append({"offset": 8 * at, "line": lines.pop((context, 8 * at), None), **command})
+        at += length
+    return out
+
+
+def source_lines(data):
+    words, out, last = Words(data, "lines"), {}, (-1, -1)
+    while words.at < len(words.words):
+        where, line = words.next(), words.next()
+        key = bits(where, 32, 39), bits(where, 0, 31)
+        need(not bits(where, 40, 63) and key > last and 1 <= line < 1 << 32, "lines")
+        out[key], last = line, key
+    return out
+
+
+def symbols(found):
+    table = next((s for s in found[1:] if s.name == ".symtab"), None)
+    if table is None:
+        return []
+    names, out = found[table.link], []
+    need(table.type == 2 and table.size >= 24 and table.size % 24 == 0 and not any(table.bytes[:24]), "the symbol table")
+    need(names is not None and is_names(names), "the symbols' names")
+    for at in range(24, table.size, 24):
+        name, _, _, number, value, size = struct.unpack_from("<IBBHQQ", table.bytes, at)
+        need(1 <= number < len(found) and value + size <= found[number].size, "a symbol's section")
+        out.append({"name": string(names.bytes, name, 2048), "section": found[number].name, "offset": value, "size": size})
+    return out
+
+
+def decode(data, isa):
+    found = sections(data)
+    by_name, kernels = {}, []
+    for section in found[1:]:
+        kernels += re.findall(r"^\.visa\.ports\.(.*)", section.name)
+    for section in found[1:]:
+        part = re.match(r"\.visa\.(main|sub|dma|ports|einsum|lines)\.(.*)", section.name)
+        need(not part or (part[2] in kernels and section.type == 1 and section.name not in by_name), section.name)
+        by_name.setdefault(section.name, section)
+    need(".note.visa" in by_name and by_name[".note.visa"].type == 7, "no note")
+    content = {name: section.bytes for name, section in by_name.items()}
+    return {"format": 1, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
+            "symbols": symbols(found)}
+
+
+def kernel(name, content, isa):
+    need(re.fullmatch(r"[A-Za-z0-9_:]{1,255}", name), "a kernel's name")
+    need(all(content.get(f".visa.{part}.{name}", b"?") for part in CONTEXTS + ("lines",)), "an empty section")
+    axes, port_list = ports(content[f".visa.ports.{name}"], isa)
+    lines = source_lines(content.get(f".visa.lines.{name}", b""))
+    streams = {c: stream(content.get(f".visa.{c}.{name}", b""), i, lines, isa) for i, c in enumerate(CONTEXTS)}
+    need(not lines, "a line of no command")
+    text = content.get(f".visa.einsum.{name}")
+    return {"name": name, "axes": axes, "ports": port_list, "einsum": einsum(text, axes, port_list, isa) if text is not None else None,
+            "streams": streams}
