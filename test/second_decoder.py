@@ -203,7 +203,7 @@ MODES = ("Full", "FirstHalf", "SecondHalf")
 
 
 def mapping(words, axes):
-    """The postfix program as text, and its SIZE. An operand that is a pair stands in brackets."""
+    """The postfix program as text, and its SIZE. A pair before an operator stands in brackets."""
     count = words.next()
     need(1 <= count <= 1024, "a mapping's length")
     stack = []
@@ -220,8 +220,7 @@ def mapping(words, axes):
             need(n == 0 and len(stack) >= 2, "a pair")
             right, left = stack.pop(), stack.pop()
             need(left[1] * right[1] < LIMIT, "a pair's SIZE")
-            tail = f"[{right[0]}]" if right[2] else right[0]
-            stack.append((f"{left[0]}, {tail}", left[1] * right[1], True))
+            stack.append((f"{left[0]}, {right[0]}", left[1] * right[1], True))
         else:
             need(3 <= operator <= 6 and stack and n > 0, "an operator")
             text, size, pair = stack.pop()
