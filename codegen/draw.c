@@ -719,15 +719,38 @@ static void count_range(picture *p)
     p->least = p->most == 0 ? 0 : p->least;
 }
 
-const char *draw_svg(const emit_context *e, const module *m, const char *what, diag_list *diags)
+static const char *draw_walk(const emit_context *e, const walk *w, diag_list *diags)
 {
-    walk w;
     footprint f;
-    if (!choose_walk(e, m, what, &w, diags) || !take_footprint(e, &w, &f, diags))
+    if (!take_footprint(e, w, &f, diags))
         return NULL;
-    picture p = {.e = e, .w = &w, .f = &f, .g = choose_grid(e, w.cells)};
+    picture p = {.e = e, .w = w, .f = &f, .g = choose_grid(e, w->cells)};
     count_range(&p);
     strbuf_init(&p.out, e->arena);
     draw_all(&p);
     return p.out.text;
+}
+
+const char *draw_kernel(const emit_context *e, const kernel *k)
+{
+    strbuf s;
+    diag_list too_large; /* such a walk has no picture here */
+    strbuf_init(&s, e->arena);
+    diag_list_init(&too_large, e->arena);
+    for (size_t i = 0; i < k->op_count; i++) {
+        walk w;
+        if (!walk_of(&w, k->ops[i]) || w.cells->size > DRAW_PAGE_CELLS)
+            continue;
+        w.kernel = k;
+        w.op = k->ops[i];
+        const char *svg = draw_walk(e, &w, &too_large);
+        strbuf_puts(&s, svg ? svg : "");
+    }
+    return s.text;
+}
+
+const char *draw_svg(const emit_context *e, const module *m, const char *what, diag_list *diags)
+{
+    walk w;
+    return choose_walk(e, m, what, &w, diags) ? draw_walk(e, &w, diags) : NULL;
 }

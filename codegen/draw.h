@@ -18,4 +18,8 @@
  * --emit=json. Returns NULL with a diagnostic added when there is no such walk or it is too long. */
 const char *draw_svg(const emit_context *e, const module *m, const char *what, diag_list *diags);
 
+/* All pictures of a kernel, one SVG behind the other, for a page; walks over more than DRAW_PAGE_CELLS cells have none there. */
+#define DRAW_PAGE_CELLS ((int64_t)1 << 20)
+const char *draw_kernel(const emit_context *e, const kernel *k);
+
 #endif

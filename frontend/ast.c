@@ -80,3 +80,32 @@ const char *ast_dump(const ast *node, arena *a)
     dump(node, &out, 0);
     return out.text;
 }
+
+static const ast *with_kid(const ast *node, uint32_t position, const ast *kid, arena *a)
+{
+    ast *copy = ARENA_NEW(a, ast);
+    *copy = *node;
+    copy->kids = ARENA_ARRAY(a, ast *, node->kid_count);
+    for (uint32_t i = 0; i < node->kid_count; i++)
+        copy->kids[i] = i == position ? (ast *)kid : node->kids[i];
+    return copy;
+}
+
+const ast *ast_with_number(const ast *node, const char *name, int64_t value, arena *a, bool *found)
+{
+    bool is_named = (ast_is(node, AST_CONST) || ast_is(node, AST_AXIS)) && strcmp(node->text, name) == 0 && node->kid_count > 0;
+    if (is_named) {
+        ast *number = ast_new(a, AST_INT, node->kids[node->kid_count - 1]->range);
+        number->value = value;
+        number->text = arena_printf(a, "%lld", (long long)value);
+        *found = true;
+        return with_kid(node, node->kid_count - 1, number, a);
+    }
+    bool holds_items = ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) || ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
+    for (uint32_t i = 0; holds_items && i < node->kid_count; i++) {
+        const ast *kid = ast_with_number(node->kids[i], name, value, a, found);
+        if (kid != node->kids[i])
+            node = with_kid(node, i, kid, a);
+    }
+    return node;
+}

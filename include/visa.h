@@ -23,12 +23,19 @@ extern "C" {
 
 typedef struct visa_compilation visa_compilation;
 
+typedef struct visa_parameter {
+    const char *name;
+    int64_t value;
+} visa_parameter;
+
 typedef struct visa_options {
     const char *target;         /* "rngd"; NULL: the default */
     bool warnings_are_errors;
     const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
+    const visa_parameter *parameters; /* other numbers for constants and axes of the file */
+    size_t parameter_count;
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
 } visa_options;
@@ -58,6 +65,9 @@ VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
 VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);
+
+/* All pictures of a kernel, one SVG behind the other. */
+VISA_API bool visa_pictures(visa_compilation *c, const char *kernel, const unsigned char **data, size_t *size);
 
 /* "" when nothing was asked for; owned by the compilation. */
 VISA_API const char *visa_pass_dumps(const visa_compilation *c);

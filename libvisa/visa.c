@@ -120,6 +120,15 @@ static bool knows_kernel(void *user, const char *name, int64_t *cycles)
     return false;
 }
 
+/* The tree with another number for a constant or an axis. */
+static void set_parameter(visa_compilation *c, const visa_parameter *p)
+{
+    bool found = false;
+    c->file = ast_with_number(c->file, p->name, p->value, c->arena, &found);
+    if (!found)
+        diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", p->name);
+}
+
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     start_clock(c);
@@ -130,6 +139,8 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     }
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
     stop_clock(c, "parse");
+    for (size_t i = 0; i < c->options->parameter_count; i++)
+        set_parameter(c, &c->options->parameters[i]);
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
@@ -280,6 +291,17 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
+}
+
+bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
+{
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0)
+        return false;
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    for (size_t i = 0; i < c->module->count; i++)
+        if (strcmp(c->module->kernels[i]->name, name) == 0)
+            return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);
+    return false;
 }
 
 const char *visa_pass_dumps(const visa_compilation *c)

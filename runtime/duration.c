@@ -1,11 +1,38 @@
 #include "runtime/duration.h"
 
+#include <string.h>
+
+#include "runtime/static_cost.h"
+
 enum { MOST_CYCLES_LOG2 = 40 }; /* of one command: 18 minutes at 1 GHz, and sums of many stay in 64 bits */
 
 const char *duration_bound_name(duration_bound b)
 {
-    static const char *const names[] = {"dma", "fetch", "collect", "multiply", "output", "commit", "store"};
+    static const char *const names[] = {"dma", "fetch", "collect", "multiply", "output", "commit", "store", "hbm", "dmn"};
     return names[b];
+}
+
+static const char *const preset_names[] = {"documented", "schedule"};
+
+bool timing_preset_by_name(const char *name, timing_preset *out)
+{
+    for (int i = 0; i < 2; i++)
+        if (strcmp(name, preset_names[i]) == 0) {
+            *out = (timing_preset)i;
+            return true;
+        }
+    return false;
+}
+
+const char *timing_preset_name(timing_preset p)
+{
+    return preset_names[p];
+}
+
+const char *engine_name(engine e)
+{
+    static const char *const names[] = {"dma", "fetch", "collect", "trf", "reducer", "cast", "commit"};
+    return names[e];
 }
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -106,9 +133,8 @@ static bool flits_cycles(const chain *c, duration *out, fault *f)
     return finish(out, in, leaves, c->commands, f);
 }
 
-bool duration_of_chain(const chain *c, duration *out, fault *f)
+static bool documented(const chain *c, duration *out, fault *f)
 {
-    *out = (duration){.beat_cycles = 1};
     switch (c->form) {
     case CHAIN_FLITS:
         return flits_cycles(c, out, f);
@@ -124,23 +150,64 @@ bool duration_of_chain(const chain *c, duration *out, fault *f)
     }
 }
 
-bool duration_of_dma(const target *t, const command *c, duration *out, fault *f)
+/* Products that finish() has bounded, or that are smaller than one it has. */
+static void count_engines(const chain *c, duration *out)
+{
+    int64_t steps = c->contraction.steps, sums = c->form == CHAIN_SUMS ? c->source.shape.packets : 0;
+    if (!product(c->source.shape.packets, accesses_per_packet(&c->source), &out->busy[ENGINE_FETCH]))
+        out->busy[ENGINE_FETCH] = out->total;
+    out->busy[ENGINE_COLLECT] = c->collect.shape.packets;
+    out->busy[ENGINE_TRF] = c->contraction.commands.trf_read ? steps : c->sink->op == OP_TRF_STORE ? c->shape.packets : 0;
+    out->busy[ENGINE_REDUCER] = c->contraction.commands.contract ? steps : sums;
+    out->busy[ENGINE_CAST] = c->cast ? c->shape.packets : 0;
+    if (c->sink->op == OP_COMMIT)
+        out->busy[ENGINE_COMMIT] = c->shape.packets * divide_up(c->commit.in_bytes, command_get(c->sink, COMMIT_BYTES));
+}
+
+bool duration_of_chain(const chain *c, timing_preset preset, duration *out, fault *f)
+{
+    *out = (duration){.beat_cycles = 1};
+    if (!documented(c, out, f))
+        return false;
+    count_engines(c, out);
+    if (preset == TIMING_SCHEDULE)
+        static_cost_of_chain(c, out);
+    return true;
+}
+
+bool duration_of_dma(const target *t, const command *c, timing_preset preset, arena *a, duration *out, fault *f)
 {
     *out = (duration){.fill = t->dma_startup_cycles, .items = 1, .beat_cycles = 1};
-    bool counted = true;
-    for (unsigned i = 0; i < c->entry_count; i++)
-        counted = counted && product(out->items, command_entry(c, i, DMA_ENTRY_SIZE), &out->items);
-    if (!counted)
+    if (!dma_cost_of(t, c, &out->dma))
         return fault_set(f, E_RUN_LIMIT, c, "takes more than 2^%d cycles", MOST_CYCLES_LOG2);
-    bool same_memory = command_get(c, DMA_SOURCE) == command_get(c, DMA_DESTINATION);
-    out->item_cycles = divide_up(command_get(c, DMA_PACKET_BYTES), t->dma_request_bytes) * (same_memory ? 2 : 1);
-    return finish(out, BOUND_DMA, BOUND_DMA, c, f);
+    out->items = out->dma.steps;
+    out->item_cycles = out->dma.requests / out->dma.steps;
+    if (!finish(out, BOUND_DMA, BOUND_DMA, c, f))
+        return false;
+    int64_t cycles = out->total - out->fill;
+    if (out->dma.hbm_cycles > cycles) {
+        cycles = out->dma.hbm_cycles;
+        out->bound = BOUND_HBM;
+    }
+    if (out->dma.dmn_cycles > cycles) {
+        cycles = out->dma.dmn_cycles;
+        out->bound = BOUND_DMN;
+    }
+    out->total = out->fill + cycles;
+    if (preset == TIMING_SCHEDULE)
+        static_cost_of_dma(t, c, a, out);
+    out->busy[ENGINE_DMA] = out->total;
+    return true;
 }
 
 const char *duration_formula(const duration *c, arena *a)
 {
+    if (c->text)
+        return c->text;
     const char *text = c->fill ? arena_printf(a, "%lld + ", (long long)c->fill) : "";
     long long items = c->items, each = c->item_cycles, beats = c->beats, beat = c->beat_cycles;
+    if (c->dma.steps > 0)
+        return arena_printf(a, "%smax(%lld x %lld, channel %lld, dmn %lld)", text, items, each, (long long)c->dma.hbm_cycles, (long long)c->dma.dmn_cycles);
     if (beats == 0)
         return arena_printf(a, "%s%lld x %lld", text, items, each);
     return arena_printf(a, c->drains ? "%s%lld x %lld + %lld x %lld" : "%smax(%lld x %lld, %lld x %lld)", text, items,

@@ -7,6 +7,21 @@
 #define VISA_RUNTIME_DURATION_H
 
 #include "runtime/chain.h"
+#include "runtime/dma_cost.h"
+#include "runtime/timing_preset.h"
+
+/* What works on a command, each on its own. */
+typedef enum engine {
+    ENGINE_DMA,
+    ENGINE_FETCH,
+    ENGINE_COLLECT,
+    ENGINE_TRF,      /* reads of weights, or writes of a store */
+    ENGINE_REDUCER,  /* computation steps */
+    ENGINE_CAST,     /* flits narrowed */
+    ENGINE_COMMIT,   /* writes to DM */
+    ENGINE_COUNT
+} engine;
+const char *engine_name(engine e);
 
 /* The engine that a duration follows from. */
 typedef enum duration_bound {
@@ -17,6 +32,8 @@ typedef enum duration_bound {
     BOUND_OUTPUT,   /* beats of the Reducer, one per cycle */
     BOUND_COMMIT,   /* writes of the Commit Engine */
     BOUND_STORE,    /* writes to the TRF that are behind schedule */
+    BOUND_HBM,      /* the busiest HBM channel */
+    BOUND_DMN,      /* the busiest DMN */
 } duration_bound;
 const char *duration_bound_name(duration_bound b);
 
@@ -30,13 +47,16 @@ typedef struct duration {
     bool drains; /* everything leaves at the end, because the outermost loop is summed over */
     duration_bound bound;
     int64_t total;
+    int64_t busy[ENGINE_COUNT]; /* cycles of each engine */
+    dma_cost dma;               /* of a DMA command */
+    const char *text;           /* the formula, where it is none of the above */
 } duration;
 
 /* False, with E_RUN_LIMIT, when the number is absurdly large. */
-bool duration_of_chain(const chain *c, duration *out, fault *f);
-bool duration_of_dma(const target *t, const command *c, duration *out, fault *f);
+bool duration_of_chain(const chain *c, timing_preset preset, duration *out, fault *f);
+bool duration_of_dma(const target *t, const command *c, timing_preset preset, arena *a, duration *out, fault *f);
 
-/* "8 + max(256 x 4, 128 x 1)" */
+/* "8 + max(256 x 4, 128 x 1)"; the published kind says what it is: "TRF fill: 263 + 4096/8" */
 const char *duration_formula(const duration *c, arena *a);
 
 #endif

@@ -86,16 +86,74 @@ static void begin_writes(scheduler *s, schedule_item *item, const chain *c)
     trf_timing_begin_writes(s->trf, &w);
 }
 
+static int64_t count_units(const unit_mask *u)
+{
+    int64_t slices = 0;
+    for (int i = 0; i < 4; i++)
+        slices += __builtin_popcountll(u->slices[i]);
+    return slices * __builtin_popcount(u->chips) * __builtin_popcount(u->clusters);
+}
+
+/* Figures for the report; those that overflow are as large as they can be. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static void count_traffic(schedule_item *item, const chain *c)
+{
+    const contraction *k = &c->contraction;
+    item->units = count_units(&c->units);
+    if (!c->source.stream)
+        item->dm_read_bytes = times(times(c->source.shape.packets, (c->source.shape.packet_elements * (int64_t)c->source.dm.bits + 7) / 8), item->units);
+    if (c->sink->op == OP_COMMIT)
+        item->dm_written_bytes = times(times(c->shape.packets, c->commit.in_bytes), item->units);
+    if (c->sink->op == OP_TRF_STORE)
+        item->trf_written_bytes = times(times(c->shape.packets, c->machine->target->flit_bytes), item->units);
+    if (!k->commands.trf_read)
+        return;
+    item->trf_read_bytes = times(times(k->steps, k->weights.read_bytes * k->rows), item->units);
+    item->lane_products = times(times(k->steps, k->rows * k->lanes), item->units);
+    item->idle_lane_bytes = k->packet_bytes - k->data_bytes;
+    item->rows = k->rows;
+}
+
+/* Published schedules begin late, and let a store wait for more than the pass before it. */
+static int64_t queue_cycles(const scheduler *s, bool waits_for_pass)
+{
+    if (s->out->preset != TIMING_SCHEDULE)
+        return 0;
+    const static_costs *k = target_static_costs();
+    return s->out->count == 0 ? k->first_command_cycles : waits_for_pass ? k->store_sync_cycles : 0;
+}
+
+/* The published kind knows no cache and no banks. */
+static bool count_alone(schedule_item *item, const chain *c)
+{
+    if (c->sink->op == OP_TRF_STORE) {
+        item->trf_store = c->trf_store.command;
+        item->writes.flits = c->trf_store.rows * c->trf_store.flits_per_row;
+    }
+    return true;
+}
+
 static bool begin_chain(scheduler *s, int number, const command *c, size_t available)
 {
     chain k;
     duration time;
     if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
-        !duration_of_chain(&k, &time, &s->fault))
+        !duration_of_chain(&k, s->out->preset, &time, &s->fault))
         return false;
+    int64_t queued = queue_cycles(s, false);
     schedule_item *item = add_item(s, number, c, k.count);
     item->alone = time;
-    item->end = s->now + time.total;
+    item->start += queued;
+    item->queued = queued;
+    item->end = item->start + time.total;
+    count_traffic(item, &k);
+    if (s->out->preset == TIMING_SCHEDULE)
+        return count_alone(item, &k);
     if (k.contraction.commands.trf_read && number == CONTEXT_MAIN)
         begin_reads(s, item, &k);
     if (k.sink->op == OP_TRF_STORE)
@@ -106,11 +164,15 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
 static bool begin_dma(scheduler *s, int number, const command *c)
 {
     duration time;
-    if (!duration_of_dma(s->machine->target, c, &time, &s->fault))
+    if (!duration_of_dma(s->machine->target, c, s->out->preset, s->arena, &time, &s->fault))
         return false;
+    bool store = command_get(c, DMA_SOURCE) == 1 && command_get(c, DMA_DESTINATION) == 0;
+    int64_t queued = queue_cycles(s, store && s->lanes[CONTEXT_MAIN].done > 0);
     schedule_item *item = add_item(s, number, c, 1);
     item->alone = time;
-    item->end = s->now + time.total;
+    item->start += queued;
+    item->queued = queued;
+    item->end = item->start + time.total;
     return true;
 }
 
@@ -192,7 +254,7 @@ static void finish_item(scheduler *s, int number)
             item->alone.bound = BOUND_STORE;
     }
     s->out->busy[number] += item->end - item->start;
-    s->out->serial_cycles += item->alone.total;
+    s->out->serial_cycles += item->queued + item->alone.total;
     s->lanes[number].done += item->count;
     s->lanes[number].item = NO_ITEM;
 }
@@ -228,12 +290,14 @@ static int by_start(const void *a, const void *b)
     const schedule_item *x = a, *y = b;
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
-    return (int)x->context - (int)y->context;
+    if (x->context != y->context)
+        return (int)x->context - (int)y->context;
+    return x->commands < y->commands ? -1 : x->commands > y->commands;
 }
 
-bool schedule_make(const target *t, const binary_kernel *k, arena *a, diag_list *diags, schedule *out)
+bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out)
 {
-    *out = (schedule){.kernel = k};
+    *out = (schedule){.kernel = k, .target = t, .preset = preset};
     if (!trf_cache_fits(t)) {
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "target %s has a larger TRF cache than can be followed", t->name);
         return false;

@@ -21,10 +21,17 @@ typedef struct schedule_item {
     trf_read_counts reads;
     int64_t held_stall_cycles; /* stall cycles of stores that the reads caused */
     trf_write_counts writes;
+    int64_t units;      /* slices that run a chain */
+    int64_t queued;     /* cycles behind what it waited for before it began: the published kind only */
+    /* what a chain moves: bytes of DM read and written, of the TRF stored and read, over all its slices; multiplications */
+    int64_t dm_read_bytes, dm_written_bytes, trf_written_bytes, trf_read_bytes, lane_products;
+    int64_t idle_lane_bytes, rows; /* of 64 bytes of a packet; Rows that take part */
 } schedule_item;
 
 typedef struct schedule {
     const binary_kernel *kernel;
+    const target *target;
+    timing_preset preset;
     schedule_item *items; /* by start, then context */
     size_t count;
     int64_t cycles;        /* the last end */
@@ -34,6 +41,6 @@ typedef struct schedule {
 
 /* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be
  * followed. Everything lives in the arena. */
-bool schedule_make(const target *t, const binary_kernel *k, arena *a, diag_list *diags, schedule *out);
+bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out);
 
 #endif

@@ -24,6 +24,28 @@ static const target_limit_row limit_rows[] = {
 #undef LIMIT
 };
 
+static const static_costs costs = {
+#define STATIC_COST(field, value, unit, source) .field = (value),
+#include "target/static_cost.def"
+#undef STATIC_COST
+};
+
+static const static_point points[] = {
+#define STATIC_POINT(kind, bytes, pieces, cycles, source) {STATIC_POINT_##kind, bytes, pieces, cycles},
+#include "target/static_point.def"
+#undef STATIC_POINT
+};
+
+const static_costs *target_static_costs(void)
+{
+    return &costs;
+}
+
+const static_point *target_static_point_at(size_t index)
+{
+    return index < sizeof points / sizeof *points ? &points[index] : NULL;
+}
+
 const dtype_row *dtype_row_of(dtype t)
 {
     return &dtype_rows[t];

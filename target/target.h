@@ -57,6 +57,23 @@ const target *target_by_name(const char *name);
 /* The name of the i-th machine, or NULL. */
 const char *target_name(size_t i);
 
+/* What published schedules charge (static_cost.def), for the preset that reproduces them. */
+typedef struct static_costs {
+#define STATIC_COST(field, value, unit, source) int64_t field;
+#include "target/static_cost.def"
+#undef STATIC_COST
+} static_costs;
+const static_costs *target_static_costs(void);
+
+typedef enum static_point_kind { STATIC_POINT_LOAD, STATIC_POINT_STORE } static_point_kind;
+/* A published transfer of whole pieces (static_point.def). */
+typedef struct static_point {
+    static_point_kind kind;
+    int64_t piece_bytes, pieces, cycles;
+} static_point;
+/* Ascending in piece_bytes within a kind; NULL past the end. */
+const static_point *target_static_point_at(size_t index);
+
 /* A row of limits.def, for documentation and `--explain`; NULL past the end. */
 typedef struct target_limit_row {
     const char *field, *unit, *source;

@@ -76,7 +76,7 @@ static bool make(bench *b, schedule *s)
         b->kernel.streams[c].commands = b->commands[c];
         b->kernel.streams[c].count = b->counts[c];
     }
-    return schedule_make(target_by_name("rngd"), &b->kernel, b->arena, &b->diags, s);
+    return schedule_make(target_by_name("rngd"), &b->kernel, TIMING_DOCUMENTED, b->arena, &b->diags, s);
 }
 
 static void made(bench *b, schedule *s)
@@ -221,7 +221,7 @@ START_TEST(an_empty_kernel)
     made(&b, &s);
     ck_assert_int_eq(s.cycles, 0);
     ck_assert_uint_eq(s.count, 0);
-    const char *text = report_make(target_by_name("rngd"), &b.kernel, REPORT_TEXT, b.arena, &b.diags);
+    const char *text = report_make(target_by_name("rngd"), &b.kernel, &(report_options){.format = REPORT_TEXT}, b.arena, &b.diags);
     ck_assert_ptr_nonnull(strstr(text, "kernel k: 0 cycles"));
     bench_free(&b);
 }
@@ -450,7 +450,7 @@ END_TEST
 
 /* ---- the example ---- */
 
-static json_t *report_of(const char *kernel)
+static json_t *report_json_of(const char *kernel)
 {
     char path[4096];
     const char *root_folder = getenv("VISA_SOURCE");
@@ -468,7 +468,7 @@ static json_t *report_of(const char *kernel)
     diag_list_init(&diags, a);
     binary b;
     ck_assert(binary_read(data, size, a, &diags, &b));
-    const char *report = report_make(b.target, binary_kernel_by_name(&b, kernel), REPORT_JSON, a, &diags);
+    const char *report = report_make(b.target, binary_kernel_by_name(&b, kernel), &(report_options){.format = REPORT_JSON}, a, &diags);
     ck_assert_ptr_nonnull(report);
     json_t *root = json_loads(report, 0, NULL);
     ck_assert_ptr_nonnull(root);
@@ -497,7 +497,7 @@ static const json_t *nth(const json_t *report, const char *name, int number)
 
 START_TEST(double_buffering)
 {
-    json_t *full = report_of("full"), *halves = report_of("halves"), *resident = report_of("resident");
+    json_t *full = report_json_of("full"), *halves = report_json_of("halves"), *resident = report_json_of("resident");
     /* Full: the second store waits for the reads. */
     ck_assert_int_eq(get(nth(full, "sub", 1), "start"), get(nth(full, "main", 0), "end"));
     /* Two halves: neither waits for the other. */

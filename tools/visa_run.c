@@ -101,7 +101,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
 static bool print_report(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
-    const char *text = report_make(b->target, k, a->report_format, memory, diags);
+    const char *text = report_make(b->target, k, &(report_options){.format = a->report_format}, memory, diags);
     fputs(text ? text : "", stdout);
     return text != NULL;
 }

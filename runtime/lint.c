@@ -1,0 +1,232 @@
+#include "runtime/lint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/strbuf.h"
+
+typedef struct linter {
+    const analysis *analysis;
+    arena *arena;
+    lint *items;
+    size_t count, capacity;
+    size_t passes; /* that contract */
+} linter;
+
+static void add(linter *l, lint item)
+{
+    if (item.cost > 0)
+        ARENA_PUSH(l->arena, l->items, l->count, l->capacity, item);
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* ---- contiguous pieces in HBM ---- */
+
+enum { MOST_PARTS = 64 };
+
+/* The beginning of the expression that ends before word `end`. */
+static size_t expression_start(layout l, size_t end)
+{
+    size_t wanted = 1;
+    while (wanted > 0) {
+        unsigned op = l.words[--end] & 0xff;
+        wanted += op == LAYOUT_PAIR ? 1 : op == LAYOUT_AXIS || op == LAYOUT_BROADCAST ? (size_t)-1 : 0;
+    }
+    return end;
+}
+
+/* The parts of a list, innermost first; what is beyond MOST_PARTS stays one part. */
+static size_t list_parts(layout l, layout *parts, size_t count)
+{
+    if ((l.words[l.count - 1] & 0xff) != LAYOUT_PAIR || count + 1 >= MOST_PARTS) {
+        parts[count] = l;
+        return count + 1;
+    }
+    size_t middle = expression_start(l, l.count - 1);
+    count = list_parts((layout){l.words + middle, l.count - 1 - middle}, parts, count);
+    return list_parts((layout){l.words, middle}, parts, count);
+}
+
+/* The HBM port at the highest address that is not above `address` (of one chip). */
+static const port *port_at(const binary_kernel *k, int64_t address)
+{
+    const port *found = NULL;
+    for (uint32_t i = 0; i < k->port_count; i++)
+        if (k->ports[i].space == PORT_HBM && k->ports[i].address <= address && (!found || k->ports[i].address > found->address))
+            found = &k->ports[i];
+    return found;
+}
+
+/* "m![M, N # 128]": the innermost parts that make up a piece, padded to whole blocks; NULL: no parts do. */
+static const char *padded_mapping(const linter *l, const port *p, int64_t piece_elements, int64_t padded)
+{
+    const layout_axis *axes = l->analysis->schedule->kernel->axes;
+    layout parts[MOST_PARTS];
+    size_t count = list_parts(p->mapping[COMPONENT_ELEMENT], parts, 0), inner = 0;
+    int64_t size = 1;
+    while (inner < count && size < piece_elements)
+        size *= layout_size(parts[inner++], axes);
+    if (size != piece_elements || inner == 0)
+        return NULL;
+    strbuf s;
+    strbuf_init(&s, l->arena);
+    strbuf_puts(&s, "m![");
+    for (size_t i = count; i-- > 0;) {
+        strbuf_puts(&s, inner > 1 && i == inner - 1 ? "[" : "");
+        strbuf_puts(&s, layout_text(parts[i], axes, l->arena));
+        strbuf_puts(&s, i ? ", " : inner > 1 ? "]" : "");
+    }
+    strbuf_printf(&s, " # %lld]", (long long)padded);
+    return s.text;
+}
+
+static const char *nearest_pieces(const linter *l, const schedule_item *item, int64_t piece)
+{
+    const schedule *s = l->analysis->schedule;
+    int64_t block = s->target->hbm_block_bytes;
+    bool loads = command_get(item->commands, DMA_SOURCE) == 0;
+    int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) & ((INT64_C(1) << 36) - 1);
+    const port *p = port_at(s->kernel, base);
+    int64_t whole = divide_up(piece, block) * block;
+    if (!p)
+        return arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)block);
+    if (piece % block == 0)
+        return arena_printf(l->arena, "`%s` at a multiple of %lld bytes: its pieces are whole blocks already", p->name, (long long)block);
+    unsigned bits = dtype_row_of(p->dtype)->bits;
+    const char *text = piece * 8 % bits == 0 ? padded_mapping(l, p, piece * 8 / bits, whole * 8 / bits) : NULL;
+    if (text)
+        return arena_printf(l->arena, "`%s` as %s, in HBM and DM: %lld bytes per piece", p->name, text, (long long)whole);
+    return arena_printf(l->arena, "an order of `%s` in which %lld elements or a multiple lie side by side on both sides", p->name,
+                        (long long)(block * 8 / bits));
+}
+
+static void check_pieces(linter *l, const schedule_item *item)
+{
+    const target *t = l->analysis->schedule->target;
+    const dma_cost *d = &item->alone.dma;
+    if (d->piece_bytes == 0 || (d->piece_bytes % t->hbm_block_bytes == 0 && d->unaligned_pieces == 0))
+        return;
+    int64_t bytes = d->steps * command_get(item->commands, DMA_PACKET_BYTES);
+    int64_t whole = divide_up(bytes, t->dma_request_bytes), dm = d->dmn_cycles;
+    dm = dm < divide_up(bytes, t->dmn_bytes_per_cycle) ? dm : divide_up(bytes, t->dmn_bytes_per_cycle);
+    int64_t ideal = t->dma_startup_cycles + (whole > dm ? whole : dm);
+    add(l, (lint){.rule = "pieces",
+                  .line = item->commands->line,
+                  .cost = item->alone.total - ideal,
+                  .found = arena_printf(l->arena, "%lld pieces of %lld bytes, %lld of them begin inside a block of %lld; %lld blocks written in part", (long long)d->pieces,
+                                        (long long)d->piece_bytes, (long long)d->unaligned_pieces, (long long)t->hbm_block_bytes,
+                                        (long long)d->partial_writes),
+                  .nearest = nearest_pieces(l, item, d->piece_bytes)});
+}
+
+/* ---- idle clusters and slices ---- */
+
+/* The kept axis of contraction number `wanted` with the most elements; NULL: there are not as many statements as passes. */
+static const layout_axis *widest_axis(const einsum *e, size_t wanted, size_t passes)
+{
+    const layout_axis *found = NULL;
+    size_t number = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *x = &e->statements[i];
+        if (x->op != EINSUM_CONTRACT || number++ != wanted)
+            continue;
+        for (uint32_t d = 0; d < x->digit_count; d++)
+            if (x->digits[d].kept && x->digits[d].size > 1 && (!found || e->axes[x->digits[d].axis].size > found->size))
+                found = &e->axes[x->digits[d].axis];
+    }
+    return number == passes ? found : NULL;
+}
+
+static int64_t largest_divisor(int64_t n, int64_t most)
+{
+    for (int64_t d = n < most ? n : most; d > 1; d--)
+        if (n % d == 0)
+            return d;
+    return 1;
+}
+
+static void check_slices(linter *l, const schedule_item *item, size_t number)
+{
+    const schedule *s = l->analysis->schedule;
+    int64_t all = s->target->slices_per_cluster, clusters = s->target->clusters_per_chip;
+    const layout_axis *axis = widest_axis(&s->kernel->einsum, number, l->passes);
+    if (!axis || item->units >= all * clusters)
+        return;
+    bool both = axis->size % (all * clusters) == 0;
+    int64_t slices = both ? all * clusters : largest_divisor(axis->size, all);
+    if (slices <= item->units)
+        return;
+    const char *text;
+    long long n = axis->size, d = slices;
+    if (both)
+        text = arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s / %lld %% %lld]", axis->name, n / (long long)clusters, axis->name, n / d, (long long)all);
+    else
+        text = arena_printf(l->arena, n == d ? (d == all ? "Slice m![%s]" : "Slice m![%s # %lld]") : (d == all ? "Slice m![%s / %lld]" : "Slice m![%s / %lld # %lld]"),
+                            axis->name, n == d ? (long long)all : n / d, (long long)all);
+    int64_t work = item->alone.total - item->alone.fill;
+    add(l, (lint){.rule = "slices",
+                  .line = item->commands->line,
+                  .cost = work - divide_up(work * item->units, slices),
+                  .found = arena_printf(l->arena, "%lld of %lld slices work", (long long)item->units, (long long)(all * clusters)),
+                  .nearest = arena_printf(l->arena, "%s: %lld slices", text, d)});
+}
+
+/* ---- idle lanes and Rows ---- */
+
+static void check_lanes(linter *l, const schedule_item *item)
+{
+    const target *t = l->analysis->schedule->target;
+    int64_t work = item->alone.total - item->alone.fill, used = t->mac_width_bytes - item->idle_lane_bytes;
+    if (item->idle_lane_bytes > 0)
+        add(l, (lint){.rule = "lanes",
+                      .line = item->commands->line,
+                      .cost = work - divide_up(work * used, t->mac_width_bytes),
+                      .found = arena_printf(l->arena, "%lld of %lld bytes of a packet are used", (long long)used, (long long)t->mac_width_bytes),
+                      .nearest = arena_printf(l->arena, "an align packet of %lld bytes: take more of the summed axes into it", (long long)t->mac_width_bytes)});
+    if (item->rows < t->rows)
+        add(l, (lint){.rule = "lanes",
+                      .line = item->commands->line,
+                      .cost = work - divide_up(work * item->rows, t->rows),
+                      .found = arena_printf(l->arena, "%lld of %lld Rows are used", (long long)item->rows, (long long)t->rows),
+                      .nearest = arena_printf(l->arena, "a Row mapping of %lld positions, from an axis that only the weights have", (long long)t->rows)});
+}
+
+static bool contracts(const schedule_item *item)
+{
+    return item->alone.busy[ENGINE_REDUCER] > 0 && item->rows > 0;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+    const lint *x = a, *y = b;
+    if (x->cost != y->cost)
+        return x->cost > y->cost ? -1 : 1;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    return strcmp(x->found, y->found);
+}
+
+void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
+{
+    linter l = {.analysis = x, .arena = a};
+    size_t number = 0;
+    for (size_t i = 0; i < x->schedule->count; i++)
+        l.passes += contracts(&x->schedule->items[i]);
+    for (size_t i = 0; i < x->schedule->count; i++) {
+        const schedule_item *item = &x->schedule->items[i];
+        if (item->commands->op == OP_DMA)
+            check_pieces(&l, item);
+        if (contracts(item)) {
+            check_slices(&l, item, number++);
+            check_lanes(&l, item);
+        }
+    }
+    if (l.count > 0)
+        qsort(l.items, l.count, sizeof *l.items, by_cost);
+    *out = l.items;
+    *count = l.count;
+}

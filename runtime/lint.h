@@ -1,0 +1,21 @@
+/* Mappings that cost more than they need to, with what they cost and what to write instead.
+ *
+ * The one idea: each rule compares what a command takes with what the same bytes or products would take in the shape that the
+ * memory or the multipliers like; it speaks only when the difference is above zero. Sources: docs/timing.md. */
+#ifndef VISA_RUNTIME_LINT_H
+#define VISA_RUNTIME_LINT_H
+
+#include "runtime/analysis.h"
+
+typedef struct lint {
+    const char *rule; /* "pieces", "slices", "lanes" */
+    uint32_t line;
+    int64_t cost;        /* estimated cycles of this command that the other mapping saves */
+    const char *found;   /* what is there, in numbers */
+    const char *nearest; /* what to write */
+} lint;
+
+/* The dearest first. */
+void lint_make(const analysis *x, arena *a, lint **out, size_t *count);
+
+#endif

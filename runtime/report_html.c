@@ -1,0 +1,138 @@
+/* The report as one page: timeline, table, access pictures, tables and source, without a script or anything from elsewhere. */
+#include "runtime/report_parts.h"
+#include "support/strbuf.h"
+
+typedef long long number;
+
+enum { WIDTH = 1100, LEFT = 90, ROW = 26, ROWS = 3 + ENGINE_COUNT };
+
+static const char style[] =
+    "body{font:14px/1.4 sans-serif;margin:24px;color:#222;max-width:1240px}h1{font-size:20px}h2{font-size:16px;margin-top:28px}"
+    "table{border-collapse:collapse;font:12px/1.4 monospace}td,th{border-bottom:1px solid #ddd;padding:2px 8px;text-align:right}"
+    "td.l,th.l{text-align:left}tr.c td{background:#fff3d6}pre{font:12px/1.45 monospace;background:#f6f6f6;padding:8px;overflow-x:auto}"
+    ".two{display:flex;gap:16px;align-items:flex-start}.two>*{flex:1;min-width:0}.pictures svg{max-width:100%;height:auto}"
+    "li{margin:4px 0}b.n{font-weight:600}";
+
+static void escaped(strbuf *s, const char *text)
+{
+    for (; *text; text++) {
+        const char *safe = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '"' ? "&quot;" : NULL;
+        if (safe)
+            strbuf_puts(s, safe);
+        else
+            strbuf_append(s, text, 1);
+    }
+}
+
+static const char *const colours[ROWS] = {"#4269d0", "#3ca951", "#efb118", "#efb118", "#6cc5b0", "#97bbf5", "#a463f2", "#4269d0", "#ff8ab7", "#9c6b4e"};
+
+/* A bar: at least a hair wide, so that nothing disappears. */
+static void bar(strbuf *s, const report *r, int row, int64_t start, int64_t cycles, const schedule_item *item, bool critical)
+{
+    double scale = (double)(WIDTH - LEFT) / (double)(r->schedule.cycles ? r->schedule.cycles : 1), width = (double)cycles * scale;
+    strbuf_printf(s, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"%s><title>", LEFT + (double)start * scale, row * ROW + 4,
+                  width < 0.75 ? 0.75 : width, ROW - 8, colours[row], critical ? " stroke=\"#222\"" : "");
+    escaped(s, arena_printf(s->arena, "%s, line %u: %lld to %lld; %s; %s binds", report_item_name(item, s->arena), item->commands->line, (number)start,
+                            (number)(start + cycles), report_item_formula(item, s->arena), duration_bound_name(item->alone.bound)));
+    strbuf_puts(s, "</title></rect>");
+}
+
+static void timeline(strbuf *s, const report *r)
+{
+    strbuf_printf(s, "<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"timeline\">", WIDTH, ROWS * ROW + 22, WIDTH, ROWS * ROW + 22);
+    for (int row = 0; row < ROWS; row++) {
+        const char *name = row < 3 ? context_name((context)row) : engine_name((engine)(row - 3));
+        strbuf_printf(s, "<text x=\"0\" y=\"%d\" font-size=\"12\">%s</text><line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#eee\"/>", row * ROW + 17, name, LEFT,
+                      WIDTH, (row + 1) * ROW, (row + 1) * ROW);
+    }
+    for (size_t i = 0; i < r->schedule.count; i++) {
+        const schedule_item *item = &r->schedule.items[i];
+        int64_t cycles = item->end - item->start;
+        bar(s, r, (int)item->context, item->start, cycles, item, r->analysis.places[i].critical);
+        for (int e = 0; e < ENGINE_COUNT; e++)
+            if (item->alone.busy[e] > 0)
+                bar(s, r, 3 + e, item->start, item->alone.busy[e] < cycles ? item->alone.busy[e] : cycles, item, false);
+    }
+    for (int i = 0; i <= 4; i++)
+        strbuf_printf(s, "<text x=\"%d\" y=\"%d\" font-size=\"11\" text-anchor=\"%s\">%lld</text>", LEFT + (WIDTH - LEFT) * i / 4, ROWS * ROW + 16,
+                      i == 0 ? "start" : i == 4 ? "end" : "middle", (number)(r->schedule.cycles / 4 * i + r->schedule.cycles % 4 * i / 4));
+    strbuf_puts(s, "</svg><p>Contexts above, engines below, cycles from left to right; framed commands are on the critical path.</p>");
+}
+
+static void table(strbuf *s, const report *r)
+{
+    strbuf_puts(s, "<table><tr><th>start</th><th>end</th><th>cycles</th><th class=\"l\">context</th><th>line</th><th class=\"l\">commands</th>"
+                   "<th class=\"l\">formula</th><th class=\"l\">binds</th><th>slack</th><th class=\"l\">began after</th></tr>\n");
+    for (size_t i = 0; i < r->schedule.count; i++) {
+        const schedule_item *item = &r->schedule.items[i];
+        const item_place *p = &r->analysis.places[i];
+        strbuf_printf(s, "<tr%s><td>%lld</td><td>%lld</td><td>%lld</td><td class=\"l\">%s</td><td>%u</td><td class=\"l\">%s</td><td class=\"l\">", p->critical ? " class=\"c\"" : "",
+                      (number)item->start, (number)item->end, (number)(item->end - item->start), context_name(item->context), item->commands->line,
+                      report_item_name(item, s->arena));
+        escaped(s, report_item_formula(item, s->arena));
+        strbuf_printf(s, "</td><td class=\"l\">%s</td><td>%lld</td><td class=\"l\">", duration_bound_name(item->alone.bound), (number)p->slack);
+        if (p->predecessor != NO_PREDECESSOR)
+            strbuf_printf(s, "%s, line %u", context_name(r->schedule.items[p->predecessor].context), r->schedule.items[p->predecessor].commands->line);
+        strbuf_puts(s, "</td></tr>\n");
+    }
+    strbuf_puts(s, "</table>\n");
+}
+
+static void lints(strbuf *s, const report *r)
+{
+    if (r->lint_count == 0)
+        return;
+    strbuf_puts(s, "<h2>What would be faster</h2><ul>\n");
+    for (size_t i = 0; i < r->lint_count; i++) {
+        const lint *l = &r->lints[i];
+        strbuf_printf(s, "<li>line %u, %s: about <b class=\"n\">%lld cycles</b>: ", l->line, l->rule, (number)l->cost);
+        escaped(s, l->found);
+        strbuf_puts(s, ". Nearest: <code>");
+        escaped(s, l->nearest);
+        strbuf_puts(s, "</code></li>\n");
+    }
+    strbuf_puts(s, "</ul>\n");
+}
+
+/* Line numbers beside the text. */
+static void source_text(strbuf *s, const char *text)
+{
+    for (unsigned line = 1; *text; line++) {
+        const char *end = text;
+        while (*end && *end != '\n')
+            end++;
+        strbuf_printf(s, "%4u  ", line);
+        escaped(s, arena_strndup(s->arena, text, (size_t)(end - text)));
+        strbuf_puts(s, "\n");
+        text = end + (*end == '\n');
+    }
+}
+
+const char *report_html(const report *r, const report_options *o, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_puts(&s, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
+    escaped(&s, r->schedule.kernel->name);
+    strbuf_printf(&s, "</title><style>%s</style></head><body>\n<h1>", style);
+    escaped(&s, r->schedule.kernel->name);
+    strbuf_printf(&s, ": %lld cycles</h1>\n<h2>Timeline</h2>\n", (number)r->schedule.cycles);
+    timeline(&s, r);
+    strbuf_puts(&s, "<h2>Commands</h2>\n");
+    table(&s, r);
+    lints(&s, r);
+    strbuf_puts(&s, "<h2>The whole report</h2><pre>");
+    escaped(&s, report_text(r, a));
+    strbuf_puts(&s, "</pre>\n");
+    if (o->pictures && *o->pictures)
+        strbuf_printf(&s, "<h2>Access order of each sequencer over its tensor</h2><div class=\"pictures\">\n%s</div>\n", o->pictures);
+    if (o->source && o->tables) {
+        strbuf_puts(&s, "<h2>Tables, and the source beside</h2><div class=\"two\"><pre>");
+        escaped(&s, o->tables);
+        strbuf_puts(&s, "</pre><pre>");
+        source_text(&s, o->source);
+        strbuf_puts(&s, "</pre></div>\n");
+    }
+    strbuf_puts(&s, "</body></html>\n");
+    return s.text;
+}
