@@ -13,6 +13,7 @@ typedef struct tally {
     int64_t dmn_cycles[DMNS];
     int64_t open_row[CHANNELS][BANKS]; /* plus 1; 0: none yet */
     int64_t partial_writes;
+    uint64_t clusters; /* one bit each */
 } tally;
 
 /* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
@@ -63,6 +64,7 @@ static void touch_dm(tally *t, int64_t address, int64_t bytes)
 {
     const target *k = t->target;
     int64_t dmn = address / k->dm_slice_stride_bytes / k->dm_slices_per_dmn;
+    t->clusters |= UINT64_C(1) << (address / k->dm_slice_stride_bytes / k->slices_per_cluster & 63);
     t->dmn_cycles[dmn % DMNS] += (bytes + k->dmn_bytes_per_cycle - 1) / k->dmn_bytes_per_cycle;
 }
 
@@ -159,6 +161,7 @@ bool dma_cost_of(const target *t, const command *c, dma_cost *out)
     bool one_memory = command_get(c, DMA_SOURCE) == command_get(c, DMA_DESTINATION);
     int64_t each = (command_get(c, DMA_PACKET_BYTES) + t->dma_request_bytes - 1) / t->dma_request_bytes;
     out->requests = out->steps * each * (one_memory ? 2 : 1);
+    out->clusters = __builtin_popcountll(sums.clusters);
     out->hbm_cycles = in_proportion((most_of(sums.channel_millicycles, CHANNELS) + 999) / 1000, out->steps, out->walked);
     out->dmn_cycles = in_proportion(most_of(sums.dmn_cycles, DMNS), out->steps, out->walked);
     out->pieces = in_proportion(out->pieces, out->steps, out->walked);

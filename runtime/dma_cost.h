@@ -18,6 +18,7 @@ typedef struct dma_cost {
     int64_t partial_writes;   /* blocks of HBM that are written in part */
     bool replicates;          /* one source place goes to several destinations */
     bool to_dm;
+    int64_t clusters;         /* whose DM is touched */
     int64_t walked;           /* steps whose addresses were looked at; fewer than steps: the rest is in proportion */
 } dma_cost;
 

@@ -61,7 +61,7 @@ static void use_lines(const report *r, strbuf *s)
     strbuf_printf(s, "bytes: HBM %lld read, %lld written; DM %lld read, %lld written; TRF %lld read, %lld written", (number)x->hbm_read_bytes,
                   (number)x->hbm_written_bytes, (number)x->dm_read_bytes, (number)x->dm_written_bytes, (number)x->trf_read_bytes,
                   (number)x->trf_written_bytes);
-    strbuf_printf(s, "; TRF cache %s hits\n", percent(x->trf_hits, x->trf_hits + x->trf_misses, a));
+    strbuf_puts(s, x->trf_hits + x->trf_misses ? arena_printf(a, "; TRF cache %s hits\n", percent(x->trf_hits, x->trf_hits + x->trf_misses, a)) : "\n");
     if (x->lower_bound)
         strbuf_printf(s, "lower bound: max(%lld for the multiplications, %lld for %lld bytes of ports) = %lld cycles; reached %lld, %lld.%lld times\n",
                       (number)x->mac_bound, (number)x->byte_bound, (number)x->port_bytes, (number)x->lower_bound, (number)r->schedule.cycles,

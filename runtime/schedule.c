@@ -248,7 +248,7 @@ static void finish_item(scheduler *s, int number)
     schedule_item *item = running(s, number);
     if (item->trf_read)
         item->reads = s->trf->read_counts;
-    if (item->trf_store && item->context == CONTEXT_SUB) {
+    if (item->trf_store && item->context == CONTEXT_SUB && s->out->preset == TIMING_DOCUMENTED) {
         item->writes = s->trf->write_counts;
         if (item->writes.stall_cycles > 0)
             item->alone.bound = BOUND_STORE;

@@ -61,12 +61,14 @@ static int64_t interpolated(static_point_kind kind, int64_t base, int64_t bytes,
 void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d)
 {
     const static_costs *k = target_static_costs();
+    d->bound = BOUND_DMA;
     int64_t packet = command_get(c, DMA_PACKET_BYTES), bytes = d->dma.steps * packet;
     if (d->dma.replicates && d->dma.to_dm) {
+        int64_t each = bytes / larger(d->dma.clusters, 1); /* clusters in parallel */
         d->fill = k->copy_base_cycles;
-        d->total = k->copy_base_cycles + (int64_t)((double)k->copy_unit_cycles * (double)bytes / (double)t->dm_bytes_per_slice + 0.5);
-        d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)k->copy_base_cycles, (long long)k->copy_unit_cycles,
-                               (long long)bytes, (long long)t->dm_bytes_per_slice);
+        d->total = d->fill + (int64_t)((__int128)k->copy_unit_cycles * each / k->copy_unit_bytes);
+        d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)d->fill, (long long)k->copy_unit_cycles, (long long)each,
+                               (long long)k->copy_unit_bytes);
         return;
     }
     static_point_kind kind = d->dma.to_dm ? STATIC_POINT_LOAD : STATIC_POINT_STORE;
@@ -85,5 +87,6 @@ void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d
     } else {
         d->total = interpolated(kind, d->fill, piece, pieces);
     }
-    d->text = arena_printf(a, "%s: %lld + %lld pieces of %lld bytes", d->dma.to_dm ? "load" : "store", (long long)d->fill, (long long)pieces, (long long)piece);
+    d->text = arena_printf(a, "%s: %lld + %lld x %.2f (%lld bytes each)", d->dma.to_dm ? "load" : "store", (long long)d->fill, (long long)pieces,
+                           (double)(d->total - d->fill) / (double)pieces, (long long)piece);
 }

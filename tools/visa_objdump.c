@@ -7,8 +7,7 @@
 #include "codegen/dump.h"
 #include "support/file.h"
 #include "support/strbuf.h"
-
-enum { EXIT_INPUT = 1, EXIT_USAGE = 2 };
+#include "tools/options.h"
 
 static const char help[] =
     "usage: visa-objdump [options] FILE...\n"
@@ -62,17 +61,6 @@ static int parse(int argc, char **argv, options *o)
     return EXIT_USAGE;
 }
 
-static void print_diags(const char *file, const diag_list *diags)
-{
-    for (size_t i = 0; i < diags->count; i++) {
-        const diag *d = diags->items[i];
-        fprintf(stderr, "visa-objdump: %s: %s[%s]: %s\n", strcmp(file, "-") ? file : "<stdin>",
-                d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
-        if (d->help)
-            fprintf(stderr, "visa-objdump: help: %s\n", d->help);
-    }
-}
-
 /* The dump of one file, or NULL after printing why not. */
 static const char *dump_file(const char *file, bool json, arena *a)
 {
@@ -88,7 +76,7 @@ static const char *dump_file(const char *file, bool json, arena *a)
             fprintf(stderr, "visa-objdump: %s: out of memory\n", file);
     }
     free(bytes);
-    print_diags(file, &diags);
+    tool_print_diags("visa-objdump", strcmp(file, "-") ? file : "<stdin>", &diags);
     return text;
 }
 
@@ -113,7 +101,7 @@ static int run(const options *o, arena *a)
     const char *where = o->output ? o->output : "-";
     if (!failed && !file_write_all(where, out.text, out.bytes, &diags))
         failed = true;
-    print_diags(where, &diags);
+    tool_print_diags("visa-objdump", strcmp(where, "-") ? where : "<stdout>", &diags);
     return failed ? EXIT_INPUT : EXIT_SUCCESS;
 }
 

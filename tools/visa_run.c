@@ -4,19 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/file.h"
-#include "runtime/report.h"
 #include "runtime/session.h"
 #include "runtime/step/session.h"
-
-enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+#include "support/file.h"
+#include "tools/options.h"
 
 typedef struct arguments {
     const char *file, *kernel;
     const char **inputs, **outputs;
     size_t input_count, output_count;
-    bool check, list, report, timing_only, unbounded;
-    report_format report_format;
+    bool check, list, timing_only, unbounded;
+    tool_report report;
     uint64_t seed;
 } arguments;
 
@@ -35,7 +33,10 @@ static const char usage[] =
     "  --output NAME=FILE        writes an output the same way; with a single output NAME= may be left away\n"
     "  --check                   run twice with different bytes in unwritten memory, and compare with the reference\n"
     "                            kernel that LLVM builds from the binary's einsum section\n"
-    "  --report[=text|json]      when each command runs, its cycles by formula, what the TRF's cache and banks saw\n"
+    "  --report[=FORMAT]         when each command runs, its cycles by formula, what binds and what would be faster:\n"
+    "                            text (default), csv, json or html\n"
+    "  --timing=PRESET           documented (default): documented rates; schedule: what published schedules charge\n"
+    "  --trace=FILE              the same as Chrome's trace events, for Perfetto\n"
     "  --seed=N                  numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
     "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
@@ -45,21 +46,15 @@ static const char usage[] =
     "\n"
     "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch.\n";
 
-static int usage_error(const char *format, const char *what)
-{
-    fputs("visa-run: error: ", stderr);
-    fprintf(stderr, format, what);
-    fputs("\nTry visa-run --help.\n", stderr);
-    return EXIT_USAGE;
-}
 
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, SEED, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, SEED, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
     static const struct option options[] = {
         {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
-        {"report", optional_argument, NULL, REPORT}, {"seed", required_argument, NULL, SEED}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
+        {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"seed", required_argument, NULL, SEED},
+        {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
     };
     opterr = 0;
@@ -69,31 +64,31 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case OUTPUT: a->outputs[a->output_count++] = optarg; break;
         case CHECK: a->check = true; break;
         case REPORT:
-            if (optarg && strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
-                return usage_error("--report is text or json, not `%s`", optarg);
-            a->report = true;
-            a->report_format = optarg && optarg[0] == 'j' ? REPORT_JSON : REPORT_TEXT;
+            if (tool_report_format("visa-run", &a->report, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
             break;
-        case SEED: {
-            char *end;
-            a->seed = strtoull(optarg, &end, 0);
-            if (*end || end == optarg)
-                return usage_error("--seed takes a number, not `%s`", optarg);
+        case TIMING:
+            if (tool_report_timing("visa-run", &a->report, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
             break;
-        }
+        case TRACE: a->report.trace = optarg; break;
+        case SEED:
+            if (!tool_number(optarg, &a->seed))
+                return tool_usage_error("visa-run", "--seed takes a number, not `%s`", optarg);
+            break;
         case KERNEL: a->kernel = optarg; break;
         case TIMING_ONLY: a->timing_only = true; break;
         case UNBOUNDED: a->unbounded = true; break;
         case LIST: a->list = true; break;
         case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
         case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
-        case ':': return usage_error("option %s needs a value", argv[optind - 1]);
-        default: return usage_error("unknown option %s", argv[optind - 1]);
+        case ':': return tool_usage_error("visa-run", "option %s needs a value", argv[optind - 1]);
+        default: return tool_usage_error("visa-run", "unknown option %s", argv[optind - 1]);
         }
     if (optind == argc)
-        return usage_error("no input file%s", "");
+        return tool_usage_error("visa-run", "no input file");
     if (optind + 1 < argc)
-        return usage_error("more than one input file: %s", argv[optind + 1]);
+        return tool_usage_error("visa-run", "more than one input file: %s", argv[optind + 1]);
     a->file = argv[optind];
     return -1;
 }
@@ -101,9 +96,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
 static bool print_report(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
-    const char *text = report_make(b->target, k, &(report_options){.format = a->report_format}, memory, diags);
-    fputs(text ? text : "", stdout);
-    return text != NULL;
+    const char *text = "";
+    bool ok = tool_report_make(&a->report, b, k, memory, diags, &text);
+    fputs(ok ? text : "", stdout);
+    return ok;
 }
 
 static int run(const arguments *a, const binary *b, session *s, arena *memory, diag_list *diags)
@@ -120,8 +116,8 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
     bool agrees = true;
     const char *report = "";
     ok = !a->check || session_check(s, &agrees, &report, diags);
-    fputs(report, a->output_count || a->report_format == REPORT_JSON ? stderr : stdout);
-    ok = ok && (!a->report || print_report(a, b, memory, diags));
+    fputs(report, a->output_count || a->report.options.format != REPORT_TEXT ? stderr : stdout);
+    ok = ok && print_report(a, b, memory, diags);
     for (size_t i = 0; i < a->output_count && ok && agrees; i++)
         ok = session_output(s, a->outputs[i], diags);
     return !ok ? EXIT_INPUT : agrees ? EXIT_DONE : EXIT_MISMATCH;
@@ -138,8 +134,8 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         ok = step_session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !step_session_run(s, diags))
         return EXIT_INPUT;
-    if (a->report || a->output_count == 0)
-        fputs(step_session_report(s, a->report_format == REPORT_JSON), stdout);
+    if (a->report.wanted || a->output_count == 0)
+        fputs(step_session_report(s, a->report.options.format == REPORT_JSON), stdout);
     for (size_t i = 0; i < a->output_count && ok; i++)
         ok = step_session_output(s, a->outputs[i], diags);
     return ok ? EXIT_DONE : EXIT_INPUT;
@@ -168,19 +164,6 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
     return status;
 }
 
-static void print_diags(const char *file, diag_list *diags)
-{
-    diag_list_sort(diags);
-    for (size_t i = 0; i < diags->count; i++) {
-        const diag *d = diags->items[i];
-        fprintf(stderr, "visa-run: %s: %s[%s]: %s\n", file, d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
-        for (size_t n = 0; n < d->note_count; n++)
-            fprintf(stderr, "note: %s\n", d->notes[n].text);
-        if (d->help)
-            fprintf(stderr, "help: %s\n", d->help);
-    }
-}
-
 int main(int argc, char **argv)
 {
     arena *memory = arena_new();
@@ -194,7 +177,7 @@ int main(int argc, char **argv)
         diag_list diags;
         diag_list_init(&diags, memory);
         status = load_and_run(&a, memory, &diags);
-        print_diags(a.file, &diags);
+        tool_print_diags("visa-run", a.file, &diags);
     }
     arena_free(memory);
     return status;

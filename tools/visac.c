@@ -6,19 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/file.h"
 #include "codegen/reference_load.h"
 #include "include/visa.h"
+#include "runtime/kernel_diff.h"
 #include "runtime/session.h"
+#include "support/file.h"
+#include "support/strbuf.h"
+#include "tools/options.h"
 
-enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3, ERROR_LIMIT = 100 };
+enum { ERROR_LIMIT = 100 };
 
 typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
 
 static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header"};
 
 typedef struct arguments {
-    const char *input, *output, *kernel, *draw;
+    const char *input, *output, *kernel, *draw, *sweep;
+    const char *other; /* the second file of `visac diff` */
+    tool_report report;
     emit_kind emit;
     bool check, emit_given;
     uint64_t seed;
@@ -28,6 +33,7 @@ typedef struct arguments {
 
 static const char usage[] =
     "Usage: visac [options] FILE.vm\n"
+    "       visac diff [options] A B      what changed between two kernels (.vm or .bin), and what that does to the cycles\n"
     "\n"
     "Compiles tensor mappings into a command stream for a tensor contraction processor.\n"
     "FILE may be - for standard input.\n"
@@ -38,6 +44,11 @@ static const char usage[] =
     "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
+    "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
+    "                          would be faster, from the commands alone: text (default), csv, json or html\n"
+    "  --timing=PRESET         documented (default): documented rates; schedule: what published schedules charge\n"
+    "  --trace=FILE            the same as Chrome's trace events, for Perfetto\n"
+    "  --sweep=NAME=8,16,32    compile with each value of a constant or axis: legal or not, cycles, memory\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
@@ -56,11 +67,9 @@ __attribute__((format(printf, 1, 2))) static int usage_error(const char *format,
 {
     va_list args;
     va_start(args, format);
-    fputs("visac: error: ", stderr);
-    vfprintf(stderr, format, args);
+    int status = tool_usage_error_v("visac", format, args);
     va_end(args);
-    fputs("\nTry visac --help.\n", stderr);
-    return EXIT_USAGE;
+    return status;
 }
 
 static void print_passes(void)
@@ -94,10 +103,14 @@ static bool parse_error_limit(const char *text, size_t *limit)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { EMIT = 256, DRAW, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"draw", required_argument, NULL, DRAW},
+        {"report", optional_argument, NULL, REPORT},
+        {"timing", required_argument, NULL, TIMING},
+        {"trace", required_argument, NULL, TRACE},
+        {"sweep", required_argument, NULL, SWEEP},
         {"check", no_argument, NULL, CHECK},
         {"seed", required_argument, NULL, SEED},
         {"kernel", required_argument, NULL, KERNEL},
@@ -134,13 +147,20 @@ static int parse_arguments(int argc, char **argv, arguments *a)
             break;
         case DRAW: a->draw = optarg; break;
         case CHECK: a->check = true; break;
-        case SEED: {
-            char *end;
-            a->seed = strtoull(optarg, &end, 0);
-            if (*end || end == optarg)
+        case REPORT:
+            if (tool_report_format("visac", &a->report, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case TIMING:
+            if (tool_report_timing("visac", &a->report, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case TRACE: a->report.trace = optarg; break;
+        case SWEEP: a->sweep = optarg; break;
+        case SEED:
+            if (!tool_number(optarg, &a->seed))
                 return usage_error("--seed takes a number, not `%s`", optarg);
             break;
-        }
         case KERNEL: a->kernel = a->options.kernel = optarg; break;
         case TARGET: a->options.target = optarg; break;
         case PRINT_AFTER: a->options.print_after = optarg; break;
@@ -158,36 +178,30 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case ':': return usage_error("option %s needs a value", argv[optind - 1]);
         default: return usage_error("unknown option %s", argv[optind - 1]);
         }
-    if (a->draw && (a->emit_given || a->check))
-        return usage_error("--draw=%s is an output of its own: no --emit or --check beside it", a->draw);
+    bool reports = a->report.wanted || a->report.trace;
+    if (a->draw && (a->emit_given || a->check || reports))
+        return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
+    if (reports && (a->emit_given || a->check))
+        return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
+    bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
+    optind += diff;
     if (optind == argc)
         return usage_error("no input file");
+    if (diff && optind + 2 != argc)
+        return usage_error("diff takes two files, the first is %s", argv[optind]);
+    a->other = diff ? argv[optind + 1] : NULL;
     a->options.modules = strcmp(argv[optind], "-") != 0;
-    if (optind + 1 < argc)
+    if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
     a->input = argv[optind];
     return -1;
-}
-
-/* Diagnostics that belong to no source text: files, the machine, the reference. */
-static void print_diags(diag_list *diags)
-{
-    diag_list_sort(diags);
-    for (size_t i = 0; i < diags->count; i++) {
-        const diag *d = diags->items[i];
-        fprintf(stderr, "visac: %s[%s]: %s\n", d->severity == DIAG_ERROR ? "error" : "warning", diag_row_of(d->id)->name, d->message);
-        for (size_t n = 0; n < d->note_count; n++)
-            fprintf(stderr, "note: %s\n", d->notes[n].text);
-        if (d->help)
-            fprintf(stderr, "help: %s\n", d->help);
-    }
 }
 
 static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->report.wanted || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -241,7 +255,33 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
     return all_agree ? EXIT_DONE : EXIT_MISMATCH;
 }
 
-static int produce(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
+/* Of one kernel, or in text and CSV of each: from the commands alone. */
+static int write_report(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
+{
+    const unsigned char *data, *tables, *pictures;
+    size_t size;
+    binary b;
+    if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
+        return EXIT_INPUT;
+    tool_report r = a->report;
+    if (b.kernel_count > 1 && (r.trace || r.options.format > REPORT_CSV)) {
+        diag_add(diags, E_KERNEL, SRC_NOWHERE, "the file has several kernels; choose one with --kernel=NAME");
+        return EXIT_INPUT;
+    }
+    const char *text = "";
+    for (size_t i = 0; i < b.kernel_count; i++) {
+        if (r.options.format == REPORT_HTML && visa_emit(c, VISA_EMIT_TABLES, &tables, &size) && visa_pictures(c, b.kernels[i].name, &pictures, &size)) {
+            r.options.source = source;
+            r.options.tables = (const char *)tables;
+            r.options.pictures = (const char *)pictures;
+        }
+        if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &text))
+            return EXIT_INPUT;
+    }
+    return !r.wanted || file_write_all(default_output(a, memory), text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
 {
     static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST};
     const unsigned char *data;
@@ -249,6 +289,8 @@ static int produce(const arguments *a, visa_compilation *c, arena *memory, diag_
     bool from_binary = a->emit >= EMIT_LLVM || a->check;
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+    if (a->report.wanted || a->report.trace)
+        return write_report(a, c, source, memory, diags);
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
@@ -285,11 +327,12 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     unsigned char *text = file_read_all(a->input, &size, diags);
     if (!text)
         return EXIT_INPUT;
+    const char *source = arena_strndup(memory, (const char *)text, size);
     visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
     free(text);
     if (!c)
         return refused_options(&a->options);
-    int status = produce(a, c, memory, diags);
+    int status = produce(a, c, source, memory, diags);
     if (visa_error_count(c) > 0)
         status = EXIT_INPUT;
     if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON)
@@ -298,6 +341,97 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     fputs(visa_time_report(c), stderr);
     visa_free(c);
     return status;
+}
+
+/* ---- several compilations ---- */
+
+/* One value of a sweep: a row of the table. False: not even that. */
+static bool sweep_row(const arguments *a, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags)
+{
+    visa_options options = a->options;
+    options.parameters = p;
+    options.parameter_count = 1;
+    visa_compilation *c = visa_compile(a->input, text, bytes, &options);
+    if (!c)
+        return false;
+    const unsigned char *data;
+    size_t size;
+    binary b;
+    report_figures f;
+    bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, out->arena, diags, &b);
+    if (!legal) {
+        const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
+        strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->value, (int)strcspn(why, "\n"), why);
+    }
+    bool ok = true;
+    for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
+        ok = report_figures_of(b.target, &b.kernels[i], a->report.options.preset, out->arena, diags, &f);
+        if (ok)
+            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->value, b.kernels[i].name, (long long)f.cycles,
+                          (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
+    }
+    visa_free(c);
+    return ok;
+}
+
+static int sweep(const arguments *a, arena *memory, diag_list *diags)
+{
+    const char *equals = strchr(a->sweep, '=');
+    if (!equals || equals == a->sweep || !equals[1])
+        return usage_error("--sweep is NAME=VALUE,VALUE, not `%s`", a->sweep);
+    size_t size;
+    unsigned char *text = file_read_all(a->input, &size, diags);
+    if (!text)
+        return EXIT_INPUT;
+    const char *source = arena_strndup(memory, (const char *)text, size);
+    free(text);
+    strbuf out;
+    strbuf_init(&out, memory);
+    visa_parameter p = {.name = arena_strndup(memory, a->sweep, (size_t)(equals - a->sweep))};
+    strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
+    for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
+        uint64_t value;
+        const char *word = arena_strndup(memory, at + 1, strcspn(at + 1, ","));
+        if (!tool_number(word, &value) || value > INT64_MAX)
+            return usage_error("--sweep: `%s` is not a number", word);
+        p.value = (int64_t)value;
+        if (!sweep_row(a, source, size, &p, &out, diags))
+            return EXIT_INPUT;
+    }
+    return file_write_all(a->output ? a->output : "-", out.text, out.bytes, diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
+/* A binary from either kind of file. */
+static bool load_kernels(const arguments *a, const char *file, arena *memory, diag_list *diags, binary *out)
+{
+    size_t size;
+    unsigned char *bytes = file_read_all(file, &size, diags);
+    if (!bytes)
+        return false;
+    bool is_binary = size >= 4 && memcmp(bytes, "\x7f" "ELF", 4) == 0, ok;
+    if (is_binary) {
+        ok = binary_read(bytes, size, memory, diags, out);
+    } else {
+        const unsigned char *data;
+        size_t data_size;
+        visa_compilation *c = visa_compile(file, (const char *)bytes, size, &a->options);
+        ok = c && visa_emit(c, VISA_EMIT_BINARY, &data, &data_size) && binary_read(data, data_size, memory, diags, out);
+        if (c && visa_error_count(c) > 0)
+            fputs(visa_diagnostics(c, a->format), stderr);
+        visa_free(c);
+    }
+    free(bytes);
+    return ok;
+}
+
+static int diff(const arguments *a, arena *memory, diag_list *diags)
+{
+    binary before, after;
+    bool loaded = load_kernels(a, a->input, memory, diags, &before);
+    if (!load_kernels(a, a->other, memory, diags, &after) || !loaded)
+        return EXIT_INPUT;
+    const char *text = kernel_diff(&before, &after, a->report.options.preset, memory, diags);
+    return text && file_write_all(a->output ? a->output : "-", text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
 int main(int argc, char **argv)
@@ -313,8 +447,8 @@ int main(int argc, char **argv)
     }
     diag_list diags;
     diag_list_init(&diags, memory);
-    status = compile(&a, memory, &diags);
-    print_diags(&diags);
+    status = a.other ? diff(&a, memory, &diags) : a.sweep ? sweep(&a, memory, &diags) : compile(&a, memory, &diags);
+    tool_print_diags("visac", NULL, &diags);
     arena_free(memory);
     return status;
 }

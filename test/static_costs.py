@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The preset --timing=schedule against every published figure of a pass or a transfer that this machine has.
+
+The figures are those of the field notes (A2: passes, A4: replicated loads, A5: stores), the cycles of the vendor's static
+schedules; and one whole schedule, the gemv, command by command. Exact, to the cycle. Not here, because the machine has no such
+engine: vector passes, lookup tables, switch rings, inter-slice reduces.
+"""
+import csv
+import io
+import os
+import sys
+import tempfile
+
+import visa_tools
+
+# name, dtype, bytes of an element, rows of data per slice, K, rows of weights that replay the data; cycles of the contraction, of the TRF fill
+CONTRACTIONS = [
+    ("dot 2,048 bf16", "bf16", 2, 1, 2048, 1, 393, 775),
+    ("gemm 512x512x64 bf16: 256 steps of 64 bytes", "bf16", 2, 4, 2048, 1, 777, 775),
+    ("Q projection, 16x3840 bf16 per slice", "bf16", 2, 16, 3840, 1, 4105, 1223),
+    ("K/V projection, 4x3840 f8, replayed twice", "f8e4m3", 1, 4, 3840, 2, 1225, 1223),
+]
+# name, element bytes, elements per slice, HBM axis order, replicated, clusters; cycles of the load, of the store (None: not published)
+COPIES = [
+    ("256 rows of 2 KB", "bf16", "M, K", 256, 1024, 1673, 1563),
+    ("256 rows of 4 KB", "bf16", "M, K", 256, 2048, 2277, None),
+    ("256 rows of 2,000 bytes", "bf16", "M, K", 256, 1000, None, 18204),
+    ("256 rows of 16 bytes", "bf16", "M, K", 256, 8, None, 9132),
+]
+REPLICATED = [("256 x 4 KB", "m![1 # 2]", 2048, 10069), ("256 x 2 KB", "m![1 # 2]", 1024, 5308), ("2 x 256 x 7.5 KB", "m![C]", 3840, 18400)]
+
+CONTRACTION = """axes![M = {M}, K = {K}, P = {P}];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, w: &HbmTensor<{t}, m![1], m![P, K]>, a: &HbmTensor<{t}, m![1], m![M, K]>) -> HbmTensor<f32, m![1], m![P, M, 1 # 8]> {{
+    let w: DmTensor<{t}, m![1], m![1 # 2], m![1 # 256], m![P, K]> = w.to_dm(&mut ctx.tdma, 0);
+    let a: DmTensor<{t}, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 1 << 16);
+    let weights: TrfTensor<{t}, m![1], m![1 # 2], m![1 # 256], m![1], m![P, K]> = ctx.sub
+        .begin(w.view()).fetch::<{t}, m![P], m![K]>().collect().to_trf(TrfAddress::Full);
+    let c: DmTensor<f32, m![1], m![1 # 2], m![1 # 256], m![P, M, 1 # 8]> = ctx.main
+        .begin(a.view()).fetch::<{t}, m![P, M], m![K]>().collect()
+        .align::<m![P, M, K / {e}], m![K % {e}], _, _>(&weights)
+        .contract::<m![1]>().accumulate::<m![P, M], m![1 # 8]>(AccumulationKind::Interleaved).commit(1 << 18);
+    c.to_hbm(&mut ctx.tdma, 1 << 22)
+}}
+"""
+COPY = """axes![M = {M}, K = {K}];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, a: &HbmTensor<{t}, m![1], m![{order}]>) -> HbmTensor<{t}, m![1], m![{order}]> {{
+    let a: DmTensor<{t}, m![1], m![1 # 2], m![M], m![K]> = a.to_dm(&mut ctx.tdma, 0);
+    a.to_hbm(&mut ctx.tdma, 1 << 22)
+}}
+"""
+TILES = """axes![M = 512, N = 512];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, a: &HbmTensor<bf16, m![1], m![M, N]>) -> HbmTensor<bf16, m![1], m![M, N]> {
+    let a: DmTensor<bf16, m![1], m![1 # 2], m![M / 32, N / 32], m![M % 32, N % 32]> = a.to_dm(&mut ctx.tdma, 0);
+    a.to_hbm(&mut ctx.tdma, 1 << 22)
+}
+"""
+REPLICA = """axes![S = 256, C = 2, K = {K}];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, a: &HbmTensor<bf16, m![1], m![K]>) -> DmTensor<bf16, m![1], {cluster}, m![S], m![K]> {{
+    a.to_dm(&mut ctx.tdma, 0)
+}}
+"""
+
+
+def rows(text, *options):
+    """(commands, cycles, start, end) of the report of a kernel."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "k.vm")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        done = visa_tools.run(["visac", path, "--report=csv", "--timing=schedule", *options])
+    if done.status:
+        raise SystemExit(done.text())
+    return [(r["commands"], int(r["cycles"]), int(r["start"]), int(r["end"])) for r in csv.DictReader(io.StringIO(done.out.decode()))]
+
+
+def cycles(text, commands):
+    return [r[1] for r in rows(text) if r[0] == commands]
+
+
+def figures():
+    """(name, what the report says, what is published)."""
+    for name, t, size, m, k, p, contraction, fill in CONTRACTIONS:
+        text = CONTRACTION.format(M=m, K=k, P=p, t=t, e=64 // size)
+        yield name, cycles(text, "fetch .. commit"), [contraction]
+        yield name + ", TRF fill", cycles(text, "fetch .. trf_store"), [fill]
+    for name, t, order, m, k, load, store in COPIES:
+        first, second = cycles(COPY.format(M=m, K=k, t=t, order=order), "dma")
+        if load:
+            yield "load of " + name, [first], [load]
+        if store:
+            yield "store of " + name, [second], [store]
+    yield "store of 8,192 pieces of 64 bytes", cycles(TILES, "dma")[1:], [72731]
+    for name, cluster, k, load in REPLICATED:
+        yield "replicated load " + name, cycles(REPLICA.format(K=k, cluster=cluster), "dma"), [load]
+    with open(os.path.join(visa_tools.SOURCE, "test", "timing", "gemv.vm"), encoding="utf-8") as file:
+        gemv = rows(file.read())
+    yield "the gemv schedule: its commands", [r[1] for r in gemv], [10069, 775, 2277, 393, 93634]
+    yield "the gemv schedule: first DMA, last end", [gemv[0][2], gemv[-1][3]], [1003, 107976]
+
+
+def main():
+    passed = failed = 0
+    for name, found, published in figures():
+        if found == published:
+            passed += 1
+        else:
+            failed += 1
+            print(f"FAIL {name}: {found}, published {published}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

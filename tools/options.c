@@ -1,0 +1,75 @@
+#include "tools/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/file.h"
+
+int tool_usage_error_v(const char *tool, const char *format, va_list args)
+{
+    fprintf(stderr, "%s: error: ", tool);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\nTry %s --help.\n", tool);
+    return EXIT_USAGE;
+}
+
+int tool_usage_error(const char *tool, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int status = tool_usage_error_v(tool, format, args);
+    va_end(args);
+    return status;
+}
+
+bool tool_number(const char *text, uint64_t *out)
+{
+    char *end;
+    *out = strtoull(text, &end, 0);
+    return *end == '\0' && end != text;
+}
+
+void tool_print_diags(const char *tool, const char *file, diag_list *diags)
+{
+    diag_list_sort(diags);
+    for (size_t i = 0; i < diags->count; i++) {
+        const diag *d = diags->items[i];
+        fprintf(stderr, "%s: %s%s%s[%s]: %s\n", tool, file ? file : "", file ? ": " : "", d->severity == DIAG_ERROR ? "error" : "warning",
+                diag_row_of(d->id)->name, d->message);
+        for (size_t n = 0; n < d->note_count; n++)
+            fprintf(stderr, "note: %s\n", d->notes[n].text);
+        if (d->help)
+            fprintf(stderr, "help: %s\n", d->help);
+    }
+}
+
+int tool_report_format(const char *tool, tool_report *r, const char *text)
+{
+    r->wanted = true;
+    r->options.format = REPORT_TEXT;
+    if (!text || report_format_by_name(text, &r->options.format))
+        return EXIT_DONE;
+    return tool_usage_error(tool, "--report is text, csv, json or html, not `%s`", text);
+}
+
+int tool_report_timing(const char *tool, tool_report *r, const char *text)
+{
+    return timing_preset_by_name(text, &r->options.preset) ? EXIT_DONE : tool_usage_error(tool, "--timing is documented or schedule, not `%s`", text);
+}
+
+bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out)
+{
+    if (r->wanted) {
+        const char *text = report_make(b->target, k, &r->options, a, diags);
+        if (!text)
+            return false;
+        *out = arena_printf(a, "%s%s", *out, text);
+    }
+    if (!r->trace)
+        return true;
+    report_options options = r->options;
+    options.format = REPORT_TRACE;
+    const char *text = report_make(b->target, k, &options, a, diags);
+    return text && file_write_all(r->trace, text, strlen(text), diags);
+}

@@ -1,0 +1,37 @@
+/* What the three programs say and read in the same way. */
+#ifndef VISA_TOOLS_OPTIONS_H
+#define VISA_TOOLS_OPTIONS_H
+
+#include <stdarg.h>
+#include <stdint.h>
+
+#include "runtime/report.h"
+#include "support/diag.h"
+
+enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+
+/* "TOOL: error: ..." and where to look; returns EXIT_USAGE. */
+int tool_usage_error(const char *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int tool_usage_error_v(const char *tool, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
+/* The whole text is a number (decimal, 0x, 0). */
+bool tool_number(const char *text, uint64_t *out);
+
+/* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
+void tool_print_diags(const char *tool, const char *file, diag_list *diags);
+
+/* --report[=FORMAT], --timing=PRESET and --trace=FILE. */
+typedef struct tool_report {
+    bool wanted;
+    report_options options;
+    const char *trace; /* file; NULL: none */
+} tool_report;
+
+/* EXIT_DONE, or the status of a usage error that was printed. `text` may be NULL. */
+int tool_report_format(const char *tool, tool_report *r, const char *text);
+int tool_report_timing(const char *tool, tool_report *r, const char *text);
+
+/* Appends the report to `out`, where it is wanted, and writes the trace. */
+bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out);
+
+#endif
