@@ -141,7 +141,13 @@ START_TEST(formulas_of_dma)
     static const struct {
         int64_t packet_bytes, packets, cycles;
         bool same_memory;
-    } copies[] = {{64, 32, 532, false}, {256, 32, 532, false}, {264, 32, 564, false}, {4096, 10, 660, false}, {256, 64, 628, true}};
+    } copies[] = {
+        {64, 32, 532, false},   /* a request each; the DMN of slice 0 takes 128 bytes per cycle */
+        {256, 32, 564, false},  /* 2 cycles of the DMN each */
+        {264, 32, 596, false},  /* 3 */
+        {4096, 10, 820, false}, /* 32 */
+        {256, 64, 628, true},   /* reads and writes of one memory take turns */
+    };
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         bench b;
         schedule s;
@@ -151,6 +157,60 @@ START_TEST(formulas_of_dma)
         ck_assert_int_eq(s.cycles, copies[i].cycles);
         bench_free(&b);
     }
+}
+END_TEST
+
+/* The DMA cost model's worked examples 2, 3 and 4 (A = B = C = 256 bytes; A = 64, B = 2048, C = 1024), one engine carrying what is theirs. */
+START_TEST(worked_copies)
+{
+    static const int64_t slice = 4 << 20, dmn = 32 * slice;
+    bench b;
+    dma_cost d;
+    bench_init(&b);
+    command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 256, 0, 0);
+    ENTRY(k, 256, 65536, 256);
+    ENTRY(k, 4, 256, 65536);
+    ENTRY(k, 32, 1024, slice);
+    ENTRY(k, 2, 32768, dmn);
+    ck_assert(dma_cost_of(target_by_name("rngd"), k, &d));
+    ck_assert_int_eq(d.requests, 65536);
+    ck_assert_int_eq(d.dmn_cycles, 65536);
+    ck_assert_int_lt(d.hbm_cycles, 65536);
+    k = ADD(&b, CONTEXT_DMA, OP_DMA, 1, 1, 0, 256, 0, 0);
+    ENTRY(k, 256, 256, 1024);
+    ENTRY(k, 4, 65536, 256);
+    ENTRY(k, 32, slice, slice);
+    ENTRY(k, 2, dmn, dmn);
+    ck_assert(dma_cost_of(target_by_name("rngd"), k, &d));
+    ck_assert_int_eq(d.requests, 2 * 65536);
+    ck_assert_int_eq(d.dmn_cycles, 2 * 65536);
+    /* Every request opens another row of its bank: an eighth of the 16,384 x 40 cycles, less the first opening of each bank. */
+    k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 256, 0, 0);
+    ENTRY(k, 256, 1024, 1024);
+    ENTRY(k, 4, 256, 256);
+    ENTRY(k, 32, 1 << 21, slice);
+    ENTRY(k, 2, 1 << 26, dmn);
+    ck_assert(dma_cost_of(target_by_name("rngd"), k, &d));
+    ck_assert_int_le(d.hbm_cycles, 2048 * 40);
+    ck_assert_int_ge(d.hbm_cycles, 2048 * 40 * 95 / 100);
+    bench_free(&b);
+}
+END_TEST
+
+/* A part of a block that is written costs 50 whole blocks of its channel: 265 cycles. */
+START_TEST(partial_writes)
+{
+    bench b;
+    dma_cost d;
+    bench_init(&b);
+    command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 1, 0, 0, 64, 0, 0);
+    ENTRY(k, 8, 64, 64);
+    ck_assert(dma_cost_of(target_by_name("rngd"), k, &d));
+    ck_assert_int_eq(d.partial_writes, 8);
+    ck_assert_int_eq(d.hbm_cycles, 4 * 265);
+    ck_assert_int_eq(d.pieces, 1);
+    ck_assert_int_eq(d.piece_bytes, 512);
+    bench_free(&b);
 }
 END_TEST
 
@@ -294,10 +354,17 @@ static void random_store(ticking *t, bool apart)
                                 .flits = s.rows * s.flits_per_row, .cycles_per_flit = 32 / s.access_bytes};
 }
 
+/* 64 bytes at a time from address 0 on: 4 in a block of 256, 32 channels in turn, 1.325 cycles each. */
+static int64_t channel_cycles(int64_t packets)
+{
+    int64_t busiest = packets / 128 * 4 + (packets % 128 < 4 ? packets % 128 : 4);
+    return (busiest * 1325 + 999) / 1000;
+}
+
 static void random_copy(ticking *t)
 {
     int64_t packets = bench_pick(&t->state, 1, 500);
-    clock_item *item = tick_item(t, CONTEXT_DMA, 500 + packets);
+    clock_item *item = tick_item(t, CONTEXT_DMA, 500 + most(packets, channel_cycles(packets)));
     add_dma(t->b, 64, packets, false);
     item->count = 1;
 }
@@ -530,6 +597,8 @@ int main(void)
     TCase *cases = tcase_create("schedule");
     tcase_add_test(cases, formulas_of_chains);
     tcase_add_test(cases, formulas_of_dma);
+    tcase_add_test(cases, worked_copies);
+    tcase_add_test(cases, partial_writes);
     tcase_add_test(cases, stores_take_their_fetch);
     tcase_add_test(cases, faults_are_reported);
     tcase_add_test(cases, an_empty_kernel);
