@@ -13,7 +13,7 @@ static double allowance(const double *allowed, int64_t i)
     return allowed && allowed[i] > 0 ? allowed[i] : 0;
 }
 
-static bool agree(double machine, double reference, double allowed)
+bool compare_agrees(double machine, double reference, double allowed)
 {
     if (isinf(allowed) || (isnan(machine) && isnan(reference)) || machine == reference)
         return true;
@@ -53,7 +53,7 @@ void compare_elements(const tensor_type *type, const unsigned char *reference, c
         double a = allowance(allowed, i);
         out->compared++;
         out->has_allowance = out->has_allowance || a > 0;
-        if (!agree(m, r, a))
+        if (!compare_agrees(m, r, a))
             note_mismatch(i, m, r, a, out);
         else if (a > 0)
             note_agreement(m, r, a, out);

@@ -18,6 +18,9 @@ typedef struct compare_result {
     bool has_allowance;    /* some allowance was above 0 */
 } compare_result;
 
+/* allowed 0: equal; infinity: anything. NaN agrees with NaN, an infinity with the same infinity. */
+bool compare_agrees(double machine, double reference, double allowed);
+
 /* `reference` and `machine` are elements of `type`. allowed: absolute, one per element; NULL: exact
  * everywhere. 0: equal values (0 and -0 are); infinity: anything. NaN agrees with NaN, an infinity with the
  * same infinity. covered: one byte per element, 0: do not compare; NULL: all. */

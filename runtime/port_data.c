@@ -318,7 +318,7 @@ typedef struct copy {
     unsigned char *physical, *logical;
     const unsigned char *from_physical, *from_logical; /* one of them, by direction */
     unsigned char *covered;                            /* unpack */
-    int64_t disagreements;
+    port_copies copies;
 } copy;
 
 /* A function per element width; `at` is a physical, `l` a logical element. */
@@ -346,7 +346,11 @@ static inline void pack_element(copy *c, int64_t at, int64_t l, unsigned bits)
 static inline void unpack_element(copy *c, int64_t at, int64_t l, unsigned bits)
 {
     if (c->covered[l]) {
-        c->disagreements += !same_element(c->logical, l, c->from_physical, at, bits);
+        if (!same_element(c->logical, l, c->from_physical, at, bits)) {
+            c->copies.disagreements++;
+            if (c->copies.first < 0 || at < c->copies.first)
+                c->copies.first = at;
+        }
         return;
     }
     c->covered[l] = 1;
@@ -459,20 +463,20 @@ static int64_t logical_elements(const port *p, const layout_axis *axes, uint32_t
 }
 
 bool port_unpack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *physical,
-                 unsigned char *logical, unsigned char *covered, int64_t *disagreements)
+                 unsigned char *logical, unsigned char *covered, port_copies *copies)
 {
     int64_t elements = logical_elements(p, axes, axis_count);
     if (elements < 0)
         return false;
     unsigned char *own = covered ? NULL : malloc((size_t)elements + 1);
     copy c = {
-        .dtype = p->dtype, .logical = logical, .from_physical = physical, .covered = covered ? covered : own};
+        .dtype = p->dtype, .logical = logical, .from_physical = physical, .covered = covered ? covered : own, .copies.first = -1};
     if (!c.covered)
         return false;
     memset(c.covered, 0, (size_t)elements);
     bool done = copy_port(&c, p, axes, axis_count);
-    if (disagreements)
-        *disagreements = c.disagreements;
+    if (copies)
+        *copies = c.copies;
     free(own);
     return done;
 }

@@ -31,11 +31,17 @@ int64_t port_physical_bytes(const port *p, const layout_axis *axes);
 bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical,
                unsigned char *physical);
 
+/* Positions that hold an element which an earlier position holds with other bits. */
+typedef struct port_copies {
+    int64_t disagreements;
+    int64_t first; /* position; -1: none */
+} port_copies;
+
 /* The way back. covered (one byte per logical element, may be NULL) becomes 1 where a live position holds the
  * element and 0 elsewhere; elements that no position holds are left as they are. When several positions hold
- * one element (broadcast), the first counts; *disagreements (may be NULL) counts the later ones that hold
+ * one element (broadcast), the first counts; *copies (may be NULL) tells of the later ones that hold
  * other bits. */
 bool port_unpack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *physical,
-                 unsigned char *logical, unsigned char *covered, int64_t *disagreements);
+                 unsigned char *logical, unsigned char *covered, port_copies *copies);
 
 #endif

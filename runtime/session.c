@@ -7,6 +7,7 @@
 #include "codegen/reference_load.h"
 #include "runtime/compare.h"
 #include "runtime/machine.h"
+#include "runtime/mismatch.h"
 #include "runtime/port_data.h"
 #include "runtime/tensor_file.h"
 
@@ -18,6 +19,9 @@ typedef struct session_port {
     tensor logical;
     unsigned char *physical, *covered;
     int64_t physical_bytes;
+    port_copies copies;    /* of the last run */
+    int64_t undefined;     /* the first copy that differs, when it held the fill of every run so far; -1: none */
+    bool ran;              /* once at least */
     bool bound;
     bool is_buffer; /* bound to physical bytes: there is no logical tensor to check with */
 } session_port;
@@ -261,10 +265,43 @@ static bool load_inputs(session *s, machine *m, unsigned char poison, diag_list 
     return true;
 }
 
+/* A copy that differs from the first one holds a value, or, in every run, what the memory was filled with. */
+static void note_disagreement(session_port *p, unsigned char poison)
+{
+    int64_t bits = dtype_row_of(p->port->dtype)->bits, at = p->copies.first * bits / 8;
+    for (int64_t i = 0; i < (bits + 7) / 8; i++)
+        if (p->physical[at + i] != poison) {
+            p->undefined = -1;
+            return;
+        }
+    if (!p->ran || p->undefined != p->copies.first)
+        p->undefined = p->ran ? -1 : p->copies.first;
+}
+
+/* Every copy of an element, in every slice and cluster, holds it, or the first place where it does not is named. */
+static bool copies_agree(session *s, diag_list *diags)
+{
+    bool agree = true;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        session_port *p = &s->ports[i];
+        if (p->port->direction != PORT_OUT || p->copies.disagreements == 0)
+            continue;
+        const char *place = mismatch_position_text(s->kernel, p->port, p->copies.first, s->arena);
+        if (p->undefined == p->copies.first)
+            diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` is not written as declared: %lld cells hold what the memory was filled with, first %s",
+                     p->port->name, (long long)p->copies.disagreements, place);
+        else
+            diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %lld copies of broadcast elements differ from the first, first %s", p->port->name,
+                     (long long)p->copies.disagreements, place);
+        agree = false;
+    }
+    return agree;
+}
+
 static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags)
 {
     session_port *p = &s->ports[i];
-    int64_t elements = tensor_elements(&p->type), disagreements = 0;
+    int64_t elements = tensor_elements(&p->type);
     free(p->physical);
     p->physical = malloc((size_t)p->physical_bytes + 1);
     if (!p->covered)
@@ -277,12 +314,12 @@ static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison
     memset(p->logical.bytes, 0, p->logical.size);
     if (!machine_port_read(m, i, p->physical, (size_t)p->physical_bytes, diags))
         return false;
-    if (!port_unpack(p->port, s->kernel->axes, s->kernel->axis_count, p->physical, p->logical.bytes, p->covered, &disagreements))
+    if (!port_unpack(p->port, s->kernel->axes, s->kernel->axis_count, p->physical, p->logical.bytes, p->covered, &p->copies))
         return no_memory(diags, p->port);
-    if (disagreements == 0)
-        return true;
-    diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %lld copies of broadcast elements differ from the first", p->port->name, (long long)disagreements);
-    return false;
+    if (p->copies.disagreements > 0)
+        note_disagreement(p, poison);
+    p->ran = true;
+    return true;
 }
 
 static bool run_once(session *s, unsigned char poison, context first, diag_list *diags)
@@ -318,10 +355,12 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
 
 bool session_run(session *s, bool twice, diag_list *diags)
 {
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        s->ports[i].undefined = -1;
     if (!run_once(s, FIRST_POISON, CONTEXT_MAIN, diags))
         return false;
     if (!twice)
-        return true;
+        return copies_agree(s, diags);
     tensor *before = ARENA_ARRAY(s->arena, tensor, s->kernel->port_count);
     bool ok = true;
     for (uint32_t i = 0; i < s->kernel->port_count && ok; i++)
@@ -329,7 +368,7 @@ bool session_run(session *s, bool twice, diag_list *diags)
             before[i] = s->ports[i].logical;
             ok = tensor_new(&s->ports[i].type, s->arena, &s->ports[i].logical) || no_memory(diags, s->ports[i].port);
         }
-    ok = ok && run_once(s, SECOND_POISON, CONTEXT_DMA, diags) && outputs_are_defined(s, before, diags);
+    ok = ok && run_once(s, SECOND_POISON, CONTEXT_DMA, diags) && outputs_are_defined(s, before, diags) && copies_agree(s, diags);
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
         tensor_free(&before[i]);
     return ok;
@@ -418,7 +457,8 @@ static bool compare_outputs(session *s, const expected *x, bool *agrees, const c
         const char *line = compare_text(p->port->name, &p->type, &r, s->arena);
         *report = arena_printf(s->arena, "%s%s: %s\n", *report, s->kernel->name, line);
         if (r.mismatches > 0) {
-            diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", line);
+            mismatch m = {s->binary->target, s->kernel, p->port, &p->logical, x->tensors[t], x->bounds[t], p->covered};
+            mismatch_explain(&m, diags, diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", line));
             *agrees = false;
         }
     }

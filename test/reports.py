@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The reports, from the outside.
+
+`visac --report` (commands alone) and `visa-run --report` (behind a run) say the same of every kernel of the examples and cases;
+the forms agree with each other; the critical path adds up; a trace is valid; a page needs no network and lays out in headless
+Chromium (skipped with a word where that is missing); diff and sweep say what was changed. Usage: reports.py [SCREENSHOT.png]"""
+import csv
+import glob
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import visa_tools
+
+SOURCE = visa_tools.SOURCE
+CHROMIUM_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+                  "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars"]
+
+
+class Checks:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def that(self, condition, what):
+        self.passed += bool(condition)
+        self.failed += not condition
+        if not condition:
+            print(f"FAIL {what}")
+
+
+def run(*arguments, **options):
+    return visa_tools.run([str(a) for a in arguments], **options)
+
+
+def kernels_of(path, folder):
+    """(binary, kernel names) of a file that compiles, else None."""
+    target = os.path.join(folder, "k.bin")
+    if run("visac", path, "-o", target).status:
+        return None
+    return target, [k["name"] for k in json.loads(run("visa-objdump", "--json", target).out)["kernels"]]
+
+
+def same_figures(check, path, binary, kernel):
+    """A kernel that runs has one report, whoever makes it."""
+    for form in ("text", "csv", "json"):
+        alone = run("visac", path, f"--kernel={kernel}", f"--report={form}")
+        behind = run("visa-run", binary, f"--kernel={kernel}", f"--report={form}")
+        if behind.status:
+            check.that(alone.status in (0, 1) and not alone.crashed, f"{path} {kernel}: {alone.text()}")
+            return
+        check.that(alone.status == 0 and alone.out == behind.out, f"{os.path.basename(path)} {kernel}: visac and visa-run differ in {form}")
+    adds_up(check, json.loads(alone.out), f"{os.path.basename(path)} {kernel}")
+
+
+def adds_up(check, report, name):
+    """Predecessors end where an item begins, the critical path reaches from 0 to the end without a gap, slack is never negative."""
+    items = report["items"]
+    for item in items:
+        before = item["predecessor"]
+        check.that(item["start"] == (items[before]["end"] if before is not None else 0), f"{name}: an item does not begin where its predecessor ends")
+        check.that(item["slack"] >= 0 and (item["slack"] == 0 or not item["critical"]), f"{name}: slack {item['slack']}")
+        check.that(item["formula"]["text"].endswith(f"= {item['cycles']}"), f"{name}: {item['formula']['text']}")
+    on_path = sum(i["cycles"] for i in items if i["critical"])
+    check.that(on_path == report["cycles"], f"{name}: the critical path has {on_path} of {report['cycles']} cycles")
+    check.that(report["cycles"] >= report["lower_bound"]["cycles"], f"{name}: below the lower bound")
+
+
+def forms_agree(check, path):
+    told = json.loads(run("visac", path, "--report=json").out)
+    table = list(csv.DictReader(io.StringIO(run("visac", path, "--report=csv").out.decode())))
+    check.that([(int(r["start"]), int(r["end"])) for r in table] == [(i["start"], i["end"]) for i in told["items"]], "CSV and JSON differ")
+
+
+def trace_is_valid(check, path, folder):
+    target = os.path.join(folder, "t.json")
+    check.that(run("visac", path, f"--trace={target}").status == 0, "no trace")
+    events = json.load(open(target, encoding="utf-8"))["traceEvents"]
+    rows = {e["tid"] for e in events if e["name"] == "thread_name"}
+    spans = [e for e in events if e["ph"] == "X"]
+    check.that(spans and all(e["tid"] in rows and e["dur"] > 0 and e["ts"] >= 0 for e in spans), "a span has no row")
+    check.that({"dma engine", "fetch engine", "reducer engine"} <= {e["args"]["name"] for e in events if e["name"] == "thread_name"}, "engines have no rows")
+    told = json.loads(run("visac", path, "--report=json").out)
+    check.that(max(e["ts"] + e["dur"] for e in spans) == told["cycles"], "the trace ends elsewhere")
+
+
+def page_lays_out(check, path, folder, picture):
+    page = os.path.join(folder, "page.html")
+    check.that(run("visac", path, "--report=html", "-o", page).status == 0, "no page")
+    text = open(page, encoding="utf-8").read()
+    check.that(not re.search(r"(src|href)=|@import|<script|url\((?!#)", text), "the page refers to something outside")
+    told = json.loads(run("visac", path, "--report=json").out)
+    check.that(text.count("<svg") > 3 and f"{told['cycles']} cycles" in text, "pictures or figures are missing")
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not browser:
+        print("skipped: chromium is missing (apt-get install chromium), the page was not laid out")
+        return
+    shot = picture or os.path.join(folder, "page.png")
+    profile = os.path.join(folder, "profile")
+    done = subprocess.run([browser, *CHROMIUM_FLAGS, f"--user-data-dir={profile}", "--window-size=1240,900", f"--screenshot={shot}", "file://" + page],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+    check.that(done.returncode == 0 and os.path.exists(shot) and os.path.getsize(shot) > 5000, f"no screenshot: {done.stdout.decode()[-300:]}")
+    dom = subprocess.run([browser, *CHROMIUM_FLAGS, f"--user-data-dir={profile}2", "--dump-dom", "file://" + page], stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, timeout=120, check=False).stdout.decode()
+    check.that(f"{told['cycles']} cycles" in dom and dom.count("<rect") >= len(told["items"]), "Chromium does not see the timeline")
+
+
+def diff_and_sweep(check, path, folder):
+    same = run("visac", "diff", path, path)
+    check.that(same.status == 0 and b"the same commands" in same.out, "a file differs from itself")
+    other = os.path.join(folder, "m64.vm")
+    with open(path, encoding="utf-8") as file, open(other, "w", encoding="utf-8") as out:
+        out.write(file.read().replace("M = 32", "M = 64"))
+    told = run("visac", "diff", path, other).out.decode()
+    cycles = [json.loads(run("visac", p, "--report=json").out)["cycles"] for p in (path, other)]
+    check.that(re.search(rf"all +{cycles[0]} -> +{cycles[1]}  \+{cycles[1] - cycles[0]}\n", told), told)
+    check.that("packets: 32 -> 64 packets" in told and "table: [32:32, 32:1] -> [64:32, 32:1]" in told, told)
+    binary = os.path.join(folder, "m64.bin")
+    run("visac", other, "-o", binary)
+    check.that(run("visac", "diff", path, binary).out.decode() == told, "diff of a binary differs from diff of its source")
+    lines = run("visac", path, "--sweep=M=32,64,0").out.decode().splitlines()
+    check.that([line.split()[:2] for line in lines[1:]] == [["32", "legal"], ["64", "legal"], ["0", "refused"]], "\n".join(lines))
+    check.that([line.split()[3] for line in lines[1:3]] == [str(c) for c in cycles], "sweep and report differ: " + "\n".join(lines))
+
+
+def main():
+    check, picture = Checks(), sys.argv[1] if len(sys.argv) > 1 else None
+    matmul = os.path.join(SOURCE, "examples", "matmul.vm")
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm"))
+                           + glob.glob(os.path.join(SOURCE, "test", "timing", "*.vm"))):
+            found = kernels_of(path, folder)
+            for kernel in found[1] if found else ():
+                same_figures(check, path, found[0], kernel)
+        forms_agree(check, matmul)
+        trace_is_valid(check, matmul, folder)
+        page_lays_out(check, matmul, folder, picture)
+        diff_and_sweep(check, matmul, folder)
+    print(f"{check.passed} passed, {check.failed} failed")
+    return 1 if check.failed or not check.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
