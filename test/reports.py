@@ -131,8 +131,7 @@ def main():
     check, picture = Checks(), sys.argv[1] if len(sys.argv) > 1 else None
     matmul = os.path.join(SOURCE, "examples", "matmul.vm")
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm"))
-                           + glob.glob(os.path.join(SOURCE, "test", "timing", "*.vm"))):
+        for path in sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm"))):
             found = kernels_of(path, folder)
             for kernel in found[1] if found else ():
                 same_figures(check, path, found[0], kernel)

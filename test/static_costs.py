@@ -96,7 +96,7 @@ def figures():
     yield "store of 8,192 pieces of 64 bytes", cycles(TILES, "dma")[1:], [72731]
     for name, cluster, k, load in REPLICATED:
         yield "replicated load " + name, cycles(REPLICA.format(K=k, cluster=cluster), "dma"), [load]
-    with open(os.path.join(visa_tools.SOURCE, "test", "timing", "gemv.vm"), encoding="utf-8") as file:
+    with open(os.path.join(visa_tools.SOURCE, "examples", "gemv.vm"), encoding="utf-8") as file:
         gemv = rows(file.read())
     yield "the gemv schedule: its commands", [r[1] for r in gemv], [10069, 775, 2277, 393, 93634]
     yield "the gemv schedule: first DMA, last end", [gemv[0][2], gemv[-1][3]], [1003, 107976]
