@@ -210,6 +210,34 @@ static int by_cost(const void *a, const void *b)
     return strcmp(x->found, y->found);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const lint *x = a, *y = b;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    int order = strcmp(x->rule, y->rule);
+    order = order ? order : strcmp(x->found, y->found);
+    return order ? order : strcmp(x->nearest, y->nearest);
+}
+
+/* A line that runs several times says its piece once, with the cycles of all. */
+static void merge_repeats(linter *l)
+{
+    size_t kept = 0;
+    if (l->count > 0)
+        qsort(l->items, l->count, sizeof *l->items, by_place);
+    for (size_t i = 0; i < l->count; i++) {
+        if (kept > 0 && by_place(&l->items[kept - 1], &l->items[i]) == 0) {
+            l->items[kept - 1].cost += l->items[i].cost;
+            l->items[kept - 1].times++;
+            continue;
+        }
+        l->items[kept] = l->items[i];
+        l->items[kept++].times = 1;
+    }
+    l->count = kept;
+}
+
 void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
 {
     linter l = {.analysis = x, .arena = a};
@@ -225,6 +253,7 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
             check_lanes(&l, item);
         }
     }
+    merge_repeats(&l);
     if (l.count > 0)
         qsort(l.items, l.count, sizeof *l.items, by_cost);
     *out = l.items;

@@ -10,7 +10,8 @@
 typedef struct lint {
     const char *rule; /* "pieces", "slices", "lanes" */
     uint32_t line;
-    int64_t cost;        /* estimated cycles of this command that the other mapping saves */
+    int64_t cost;        /* estimated cycles of this line's commands that the other mapping saves */
+    int64_t times;       /* how many commands of the line say the same */
     const char *found;   /* what is there, in numbers */
     const char *nearest; /* what to write */
 } lint;

@@ -39,40 +39,36 @@ bool report_of(const target *t, const binary_kernel *k, timing_preset preset, ar
     return true;
 }
 
-static void keep_highest(int64_t *highest, const walk *w, int64_t window, int64_t bytes)
+/* The end of what a command touches in a slice's DM, by its table: fetch and commit count elements from a base in bytes, a copy
+ * counts bytes from slice to slice. 0: it touches none. */
+static int64_t dm_end(const target *t, const command *c)
 {
+    bool fetches = c->op == OP_FETCH, copies = c->op == OP_DMA && command_get(c, DMA_DESTINATION) == 1;
+    if (!fetches && !copies && c->op != OP_COMMIT)
+        return 0;
+    walk w = {.count = c->entry_count};
+    for (unsigned i = 0; i < c->entry_count; i++) {
+        w.size[i] = command_entry(c, i, fetches ? FETCH_ENTRY_SIZE : copies ? DMA_ENTRY_SIZE : COMMIT_ENTRY_SIZE);
+        w.stride[i] = command_entry(c, i, fetches ? FETCH_ENTRY_STRIDE : copies ? DMA_ENTRY_DESTINATION_STRIDE : COMMIT_ENTRY_STRIDE);
+        if (copies && w.stride[i] % t->dm_slice_stride_bytes == 0)
+            w.stride[i] = 0; /* the same place in another slice */
+    }
     walk_address low, high;
-    walk_bounds(w, &low, &high);
-    int64_t end = low < 0 || high >> 60 ? 0 : (int64_t)high % window + bytes;
-    *highest = end > *highest ? end : *highest;
+    walk_bounds(&w, &low, &high);
+    if (high >> 48)
+        return 0;
+    if (copies)
+        return command_get(c, DMA_DESTINATION_BASE) % t->dm_slice_stride_bytes + (int64_t)high + command_get(c, DMA_PACKET_BYTES);
+    int64_t bits = dtype_row_of((dtype)command_get(c, fetches ? FETCH_DTYPE_IN : COMMIT_DTYPE))->bits;
+    return command_get(c, fetches ? FETCH_BASE : COMMIT_BASE) + (((int64_t)high + 1) * bits + 7) / 8;
 }
 
-/* By its tables: fetch and commit count elements from a base in bytes, the copy bytes from slice to slice. */
 static int64_t highest_dm_byte(const target *t, const binary_kernel *k)
 {
     int64_t highest = 0;
     for (int c = 0; c < 3; c++)
         for (size_t i = 0; i < k->streams[c].count; i++) {
-            const command *x = &k->streams[c].commands[i];
-            bool fetch = x->op == OP_FETCH, commits = x->op == OP_COMMIT;
-            bool to_dm = x->op == OP_DMA && command_get(x, DMA_DESTINATION) == 1;
-            if (!fetch && !commits && !to_dm)
-                continue;
-            walk w = {.count = x->entry_count, .base = to_dm ? command_get(x, DMA_DESTINATION_BASE) % t->dm_slice_stride_bytes : 0};
-            for (unsigned n = 0; n < x->entry_count; n++) {
-                w.size[n] = command_entry(x, n, fetch ? FETCH_ENTRY_SIZE : commits ? COMMIT_ENTRY_SIZE : DMA_ENTRY_SIZE);
-                w.stride[n] = command_entry(x, n, fetch ? FETCH_ENTRY_STRIDE : commits ? COMMIT_ENTRY_STRIDE : DMA_ENTRY_DESTINATION_STRIDE);
-                if (to_dm && w.stride[n] % t->dm_slice_stride_bytes == 0)
-                    w.stride[n] = 0; /* the same place in another slice */
-            }
-            if (to_dm) {
-                keep_highest(&highest, &w, t->dm_slice_stride_bytes, command_get(x, DMA_PACKET_BYTES));
-                continue;
-            }
-            walk_address low, high;
-            walk_bounds(&w, &low, &high);
-            int64_t base = command_get(x, fetch ? FETCH_BASE : COMMIT_BASE), bits = dtype_row_of((dtype)command_get(x, fetch ? FETCH_DTYPE_IN : COMMIT_DTYPE))->bits;
-            int64_t end = base + (int64_t)((high + 1) * bits + 7) / 8;
+            int64_t end = dm_end(t, &k->streams[c].commands[i]);
             highest = end > highest ? end : highest;
         }
     return highest;

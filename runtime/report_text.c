@@ -72,7 +72,8 @@ static void lint_lines(const report *r, strbuf *s)
 {
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
-        strbuf_printf(s, "line %u, %s: about %lld cycles: %s\n    nearest: %s\n", l->line, l->rule, (number)l->cost, l->found, l->nearest);
+        const char *times = l->times > 1 ? arena_printf(s->arena, " in %lld commands", (number)l->times) : "";
+        strbuf_printf(s, "line %u, %s: about %lld cycles%s: %s\n    nearest: %s\n", l->line, l->rule, (number)l->cost, times, l->found, l->nearest);
     }
 }
 

@@ -8,11 +8,10 @@
 
 #include "codegen/reference_load.h"
 #include "include/visa.h"
-#include "runtime/kernel_diff.h"
 #include "runtime/session.h"
 #include "support/file.h"
-#include "support/strbuf.h"
 #include "tools/options.h"
+#include "tools/variants.h"
 
 enum { ERROR_LIMIT = 100 };
 
@@ -343,97 +342,6 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     return status;
 }
 
-/* ---- several compilations ---- */
-
-/* One value of a sweep: a row of the table. False: not even that. */
-static bool sweep_row(const arguments *a, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags)
-{
-    visa_options options = a->options;
-    options.parameters = p;
-    options.parameter_count = 1;
-    visa_compilation *c = visa_compile(a->input, text, bytes, &options);
-    if (!c)
-        return false;
-    const unsigned char *data;
-    size_t size;
-    binary b;
-    report_figures f;
-    bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, out->arena, diags, &b);
-    if (!legal) {
-        const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
-        strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->value, (int)strcspn(why, "\n"), why);
-    }
-    bool ok = true;
-    for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
-        ok = report_figures_of(b.target, &b.kernels[i], a->report.options.preset, out->arena, diags, &f);
-        if (ok)
-            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->value, b.kernels[i].name, (long long)f.cycles,
-                          (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
-    }
-    visa_free(c);
-    return ok;
-}
-
-static int sweep(const arguments *a, arena *memory, diag_list *diags)
-{
-    const char *equals = strchr(a->sweep, '=');
-    if (!equals || equals == a->sweep || !equals[1])
-        return usage_error("--sweep is NAME=VALUE,VALUE, not `%s`", a->sweep);
-    size_t size;
-    unsigned char *text = file_read_all(a->input, &size, diags);
-    if (!text)
-        return EXIT_INPUT;
-    const char *source = arena_strndup(memory, (const char *)text, size);
-    free(text);
-    strbuf out;
-    strbuf_init(&out, memory);
-    visa_parameter p = {.name = arena_strndup(memory, a->sweep, (size_t)(equals - a->sweep))};
-    strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
-    for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
-        uint64_t value;
-        const char *word = arena_strndup(memory, at + 1, strcspn(at + 1, ","));
-        if (!tool_number(word, &value) || value > INT64_MAX)
-            return usage_error("--sweep: `%s` is not a number", word);
-        p.value = (int64_t)value;
-        if (!sweep_row(a, source, size, &p, &out, diags))
-            return EXIT_INPUT;
-    }
-    return file_write_all(a->output ? a->output : "-", out.text, out.bytes, diags) ? EXIT_DONE : EXIT_INPUT;
-}
-
-/* A binary from either kind of file. */
-static bool load_kernels(const arguments *a, const char *file, arena *memory, diag_list *diags, binary *out)
-{
-    size_t size;
-    unsigned char *bytes = file_read_all(file, &size, diags);
-    if (!bytes)
-        return false;
-    bool is_binary = size >= 4 && memcmp(bytes, "\x7f" "ELF", 4) == 0, ok;
-    if (is_binary) {
-        ok = binary_read(bytes, size, memory, diags, out);
-    } else {
-        const unsigned char *data;
-        size_t data_size;
-        visa_compilation *c = visa_compile(file, (const char *)bytes, size, &a->options);
-        ok = c && visa_emit(c, VISA_EMIT_BINARY, &data, &data_size) && binary_read(data, data_size, memory, diags, out);
-        if (c && visa_error_count(c) > 0)
-            fputs(visa_diagnostics(c, a->format), stderr);
-        visa_free(c);
-    }
-    free(bytes);
-    return ok;
-}
-
-static int diff(const arguments *a, arena *memory, diag_list *diags)
-{
-    binary before, after;
-    bool loaded = load_kernels(a, a->input, memory, diags, &before);
-    if (!load_kernels(a, a->other, memory, diags, &after) || !loaded)
-        return EXIT_INPUT;
-    const char *text = kernel_diff(&before, &after, a->report.options.preset, memory, diags);
-    return text && file_write_all(a->output ? a->output : "-", text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
-}
-
 int main(int argc, char **argv)
 {
     arguments a;
@@ -447,7 +355,8 @@ int main(int argc, char **argv)
     }
     diag_list diags;
     diag_list_init(&diags, memory);
-    status = a.other ? diff(&a, memory, &diags) : a.sweep ? sweep(&a, memory, &diags) : compile(&a, memory, &diags);
+    variants v = {"visac", a.input, a.other, a.sweep, a.output ? a.output : "-", a.options, a.format, a.report.options.preset};
+    status = a.other ? variants_diff(&v, memory, &diags) : a.sweep ? variants_sweep(&v, memory, &diags) : compile(&a, memory, &diags);
     tool_print_diags("visac", NULL, &diags);
     arena_free(memory);
     return status;

@@ -1,0 +1,99 @@
+#include "tools/variants.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/kernel_diff.h"
+#include "support/file.h"
+#include "support/strbuf.h"
+#include "tools/options.h"
+
+/* One value of a sweep: a row of the table. False: not even that. */
+static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags)
+{
+    visa_options options = v->options;
+    options.parameters = p;
+    options.parameter_count = 1;
+    visa_compilation *c = visa_compile(v->before, text, bytes, &options);
+    if (!c)
+        return false;
+    const unsigned char *data;
+    size_t size;
+    binary b;
+    report_figures f;
+    bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, out->arena, diags, &b);
+    if (!legal) {
+        const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
+        strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->value, (int)strcspn(why, "\n"), why);
+    }
+    bool ok = true;
+    for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
+        ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
+        if (ok)
+            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->value, b.kernels[i].name, (long long)f.cycles,
+                          (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
+    }
+    visa_free(c);
+    return ok;
+}
+
+int variants_sweep(const variants *v, arena *memory, diag_list *diags)
+{
+    const char *equals = strchr(v->sweep, '=');
+    if (!equals || equals == v->sweep || !equals[1])
+        return tool_usage_error(v->tool, "--sweep is NAME=VALUE,VALUE, not `%s`", v->sweep);
+    size_t size;
+    unsigned char *text = file_read_all(v->before, &size, diags);
+    if (!text)
+        return EXIT_INPUT;
+    const char *source = arena_strndup(memory, (const char *)text, size);
+    free(text);
+    strbuf out;
+    strbuf_init(&out, memory);
+    visa_parameter p = {.name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
+    strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
+    for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
+        uint64_t value;
+        const char *word = arena_strndup(memory, at + 1, strcspn(at + 1, ","));
+        if (!tool_number(word, &value) || value > INT64_MAX)
+            return tool_usage_error(v->tool, "--sweep: `%s` is not a number", word);
+        p.value = (int64_t)value;
+        if (!sweep_row(v, source, size, &p, &out, diags))
+            return EXIT_INPUT;
+    }
+    return file_write_all(v->output, out.text, out.bytes, diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
+/* A binary from either kind of file. */
+static bool load_kernels(const variants *v, const char *file, arena *memory, diag_list *diags, binary *out)
+{
+    size_t size;
+    unsigned char *bytes = file_read_all(file, &size, diags);
+    if (!bytes)
+        return false;
+    bool is_binary = size >= 4 && memcmp(bytes, "\x7f" "ELF", 4) == 0, ok;
+    if (is_binary) {
+        ok = binary_read(bytes, size, memory, diags, out);
+    } else {
+        const unsigned char *data;
+        size_t data_size;
+        visa_compilation *c = visa_compile(file, (const char *)bytes, size, &v->options);
+        ok = c && visa_emit(c, VISA_EMIT_BINARY, &data, &data_size) && binary_read(data, data_size, memory, diags, out);
+        if (c && visa_error_count(c) > 0)
+            fputs(visa_diagnostics(c, v->format), stderr);
+        visa_free(c);
+    }
+    free(bytes);
+    return ok;
+}
+
+int variants_diff(const variants *v, arena *memory, diag_list *diags)
+{
+    binary before, after;
+    bool loaded = load_kernels(v, v->before, memory, diags, &before);
+    if (!load_kernels(v, v->after, memory, diags, &after) || !loaded)
+        return EXIT_INPUT;
+    const char *text = kernel_diff(&before, &after, v->preset, memory, diags);
+    return text && file_write_all(v->output, text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
+}

@@ -1,0 +1,25 @@
+/* Several compilations beside each other: --sweep and diff.
+ *
+ * The one idea: each variant is compiled as always, and only the figures of its report are put into one text. */
+#ifndef VISA_TOOLS_VARIANTS_H
+#define VISA_TOOLS_VARIANTS_H
+
+#include "include/visa.h"
+#include "runtime/timing_preset.h"
+#include "support/diag.h"
+
+typedef struct variants {
+    const char *tool;
+    const char *before, *after; /* files; a sweep has the first one only */
+    const char *sweep;          /* "NAME=8,16,32" */
+    const char *output;
+    visa_options options;
+    visa_diagnostics_format format;
+    timing_preset preset;
+} variants;
+
+/* Both return the exit status. */
+int variants_sweep(const variants *v, arena *memory, diag_list *diags);
+int variants_diff(const variants *v, arena *memory, diag_list *diags);
+
+#endif
