@@ -195,6 +195,26 @@ static void check_lanes(linter *l, const schedule_item *item)
                       .nearest = arena_printf(l->arena, "a Row mapping of %lld positions, from an axis that only the weights have", (long long)t->rows)});
 }
 
+/* ---- one bank of DM ---- */
+
+static void check_banks(linter *l, const schedule_item *item)
+{
+    if (!item->holds_dma)
+        return;
+    int64_t overlap = 0;
+    for (size_t i = 0; i < l->analysis->schedule->count; i++) {
+        const schedule_item *copy = &l->analysis->schedule->items[i];
+        if (copy->commands->op == OP_DMA && (copy->start == item->end || copy->end == item->start))
+            overlap += copy->end - copy->start;
+    }
+    int64_t cycles = item->end - item->start;
+    add(l, (lint){.rule = "banks",
+                  .line = item->commands->line,
+                  .cost = overlap < cycles ? overlap : cycles,
+                  .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it", (long long)item->bank_streak),
+                  .nearest = "an inner loop whose stride is no multiple of 128 bytes, and not 0"});
+}
+
 static bool contracts(const schedule_item *item)
 {
     return item->alone.busy[ENGINE_REDUCER] > 0 && item->rows > 0;
@@ -248,6 +268,7 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
         const schedule_item *item = &x->schedule->items[i];
         if (item->commands->op == OP_DMA)
             check_pieces(&l, item);
+        check_banks(&l, item);
         if (contracts(item)) {
             check_slices(&l, item, number++);
             check_lanes(&l, item);

@@ -8,7 +8,7 @@
 #include "runtime/analysis.h"
 
 typedef struct lint {
-    const char *rule; /* "pieces", "slices", "lanes" */
+    const char *rule; /* "pieces", "slices", "lanes", "banks" */
     uint32_t line;
     int64_t cost;        /* estimated cycles of this line's commands that the other mapping saves */
     int64_t times;       /* how many commands of the line say the same */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/dm_bank.h"
+
 enum { CONTEXTS = 3, NO_ITEM = -1 };
 
 /* Cycles of the TRF followed one by one before giving up: seconds. Only tables that repeat nothing come near. */
@@ -138,15 +140,42 @@ static bool count_alone(schedule_item *item, const chain *c)
     return true;
 }
 
-static bool begin_chain(scheduler *s, int number, const command *c, size_t available)
+static int64_t bank_streak(const target *t, const chain *c)
+{
+    int64_t limit = t->dm_starving_accesses, streak = 0;
+    if (!c->source.stream)
+        streak = dm_bank_streak(t, c->commands, limit);
+    if (c->sink->op == OP_COMMIT)
+        streak += dm_bank_streak(t, c->sink, limit);
+    return streak < limit ? streak : limit;
+}
+
+/* A chain that starves the DMA, or a copy beside such a chain, waits until the other has ended. */
+static bool held(scheduler *s, bool is_copy, bool starves)
+{
+    if (s->out->preset != TIMING_DOCUMENTED)
+        return false;
+    if (!is_copy)
+        return starves && s->lanes[CONTEXT_DMA].item != NO_ITEM;
+    const schedule_item *main = running(s, CONTEXT_MAIN), *sub = running(s, CONTEXT_SUB);
+    return (main && main->holds_dma) || (sub && sub->holds_dma);
+}
+
+static bool begin_chain(scheduler *s, int number, const command *c, size_t available, bool *waits)
 {
     chain k;
     duration time;
     if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
         !duration_of_chain(&k, s->out->preset, &time, &s->fault))
         return false;
-    int64_t queued = queue_cycles(s, false);
+    int64_t queued = queue_cycles(s, false), streak = bank_streak(s->machine->target, &k);
+    bool starves = streak >= s->machine->target->dm_starving_accesses;
+    if ((*waits = held(s, false, starves)))
+        return true;
     schedule_item *item = add_item(s, number, c, k.count);
+    item->bank_streak = streak;
+    item->holds_dma = starves && s->out->preset == TIMING_DOCUMENTED;
+    s->out->starves |= item->holds_dma;
     item->alone = time;
     item->start += queued;
     item->queued = queued;
@@ -185,13 +214,16 @@ static bool context_begin(scheduler *s, int number, bool *moved)
         const command *c = &s->out->kernel->streams[number].commands[l->done];
         if (c->op == OP_WAIT && s->lanes[command_get(c, WAIT_CONTEXT)].done < (size_t)command_get(c, WAIT_COUNT))
             return true;
-        *moved = true;
+        bool waits = c->op == OP_DMA && held(s, true, false);
         if (c->op == OP_UNITS)
             unit_mask_select(&l->units, c);
         if (c->op == OP_WAIT || c->op == OP_UNITS)
             l->done++;
-        else if (c->op == OP_DMA ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done))
+        else if (!waits && (c->op == OP_DMA ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done, &waits)))
             return false;
+        if (waits)
+            return true;
+        *moved = true;
     }
     return true;
 }

@@ -21,6 +21,8 @@ typedef struct schedule_item {
     trf_read_counts reads;
     int64_t held_stall_cycles; /* stall cycles of stores that the reads caused */
     trf_write_counts writes;
+    int64_t bank_streak; /* of a chain: accesses in a row to one bank of DM, fetch and commit together; up to the limit */
+    bool holds_dma;      /* because that starves a DMA: neither runs beside the other */
     int64_t units;      /* slices that run a chain */
     int64_t queued;     /* cycles behind what it waited for before it began: the published kind only */
     /* what a chain moves: bytes of DM read and written, of the TRF stored and read, over all its slices; multiplications */
@@ -37,6 +39,7 @@ typedef struct schedule {
     int64_t cycles;        /* the last end */
     int64_t serial_cycles; /* of all items, one after the other */
     int64_t busy[3];       /* per context */
+    bool starves;          /* some item holds the DMA */
 } schedule;
 
 /* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be

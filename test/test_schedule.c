@@ -4,6 +4,7 @@
 
 #include "include/visa.h"
 #include "machine_bench.h"
+#include "runtime/analysis.h"
 #include "runtime/report.h"
 #include "runtime/schedule.h"
 #include "trf_model.h"
@@ -269,6 +270,35 @@ START_TEST(faults_are_reported)
     for (int i = 0; i < 2; i++)
         ENTRY(k, 65536, 0, 0);
     refused(&b, E_RUN_LIMIT, "2^40");
+}
+END_TEST
+
+/* 64 reads in a row of one place starve a copy beside them: neither runs beside the other. */
+START_TEST(one_bank_holds_the_dma)
+{
+    for (int64_t stride = 0; stride <= 16; stride += 16) {
+        bench b;
+        schedule s;
+        bench_init(&b);
+        ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+        command *k = ADD(&b, CONTEXT_MAIN, OP_FETCH, 0, DTYPE_BF16, DTYPE_BF16, 32, 16);
+        ENTRY(k, 128, stride);
+        ENTRY(k, 16, 1);
+        ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_BF16, 1, 16);
+        k = ADD(&b, CONTEXT_MAIN, OP_COMMIT, 1 << 17, DTYPE_BF16, 32, 32);
+        ENTRY(k, 128, 16);
+        ENTRY(k, 16, 1);
+        add_dma(&b, 64, 32, false);
+        made(&b, &s);
+        ck_assert_int_eq(s.items[0].bank_streak, stride ? 2 : 64);
+        ck_assert_int_eq(s.items[1].start, stride ? 0 : 128);
+        ck_assert_int_eq(s.cycles, stride ? 532 : 128 + 532);
+        analysis x;
+        analysis_make(&s, b.arena, &x);
+        ck_assert_int_eq(x.places[1].predecessor, stride ? NO_PREDECESSOR : 0);
+        ck_assert(x.places[0].critical == !stride);
+        bench_free(&b);
+    }
 }
 END_TEST
 
@@ -601,6 +631,7 @@ int main(void)
     tcase_add_test(cases, partial_writes);
     tcase_add_test(cases, stores_take_their_fetch);
     tcase_add_test(cases, faults_are_reported);
+    tcase_add_test(cases, one_bank_holds_the_dma);
     tcase_add_test(cases, an_empty_kernel);
     tcase_add_test(cases, random_command_streams);
     tcase_add_test(cases, double_buffering);
