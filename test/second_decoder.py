@@ -141,7 +141,8 @@ class Isa:
         units = {c.name: c.unit for c in command.columns}
         out = {"order": command.order, "units": units,
                "entries": [dict([("entry", i)] + list(zip(names, e))) for i, e in enumerate(entries)]}
-        if "size" not in names:
+        size = next((n for n in names if units[n] == "iterations"), None)
+        if size is None:
             return out
         numbers = list(range(len(entries)))
         if command.order == "innermost first":
@@ -152,7 +153,7 @@ class Isa:
             what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot"}
             steps = [f"{what[n]} += {counter}*{entry[n]} {units[n]}" for n in names if n in what]
             steps = ["reduced"] * entry.get("reduced", 0) + steps
-            out["loops"].append({"entry": number, "counter": counter, "size": entry["size"], "steps": ", ".join(steps)})
+            out["loops"].append({"entry": number, "counter": counter, "size": entry[size], "steps": ", ".join(steps)})
         return out
 
 
@@ -372,8 +373,10 @@ def axis_name(axes, number):
 
 def window(words, axes):
     head, terms = words.next(), []
-    need(1 <= bits(head, 32, 63) <= 8, "einsum: terms of a window")
-    for _ in range(bits(head, 32, 63)):
+    count, bordered = bits(head, 32, 39), bits(head, 40, 40)
+    need(1 <= count <= 8 and not bits(head, 41, 63), "einsum: a window")
+    first = words.next() if bordered else 0
+    for _ in range(count):
         axis, weight, extent, stride = (words.next() for _ in range(4))
         name = axis_name(axes, axis)
         need(1 <= weight <= axes[axis]["size"] and extent >= 1 and stride >= 1, "einsum: a term")
@@ -384,8 +387,9 @@ def window(words, axes):
             meet = a["weight"] < b["weight"] * b["extent"] and b["weight"] < a["weight"] * a["extent"]
             need(a["axis"] != b["axis"] or not meet, "einsum: two terms count through the same coordinates")
     name = axis_name(axes, bits(head, 0, 31))
-    need(axes[bits(head, 0, 31)]["size"] == 1 + sum((t["extent"] - 1) * t["stride"] for t in terms), "einsum: a window's size")
-    return {"axis": name, "terms": terms}
+    places, size = 1 + sum((t["extent"] - 1) * t["stride"] for t in terms), axes[bits(head, 0, 31)]["size"]
+    need(places < LIMIT and (size < places and first + size <= places if bordered else size == places), "einsum: a window's size")
+    return {"axis": name, "terms": terms, **({"first": first} if bordered else {})}
 
 
 def tensor(words, axes, isa):
