@@ -378,10 +378,10 @@ bool session_found_mismatch(const diag_list *diags)
 {
     bool found = false;
     for (size_t i = 0; i < diags->count; i++) {
-        bool mismatch = diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH;
-        if (diags->items[i]->severity == DIAG_ERROR && !mismatch)
+        bool differs = diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH;
+        if (diags->items[i]->severity == DIAG_ERROR && !differs)
             return false;
-        found = found || mismatch;
+        found = found || differs;
     }
     return found;
 }
