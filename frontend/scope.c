@@ -62,7 +62,7 @@ static name_space space_of(symbol_kind kind)
 {
     if (kind == SYMBOL_MODULE)
         return MODULE_NAMES;
-    return kind == SYMBOL_AXIS || kind == SYMBOL_ALIAS ? TYPE_NAMES : VALUE_NAMES;
+    return kind == SYMBOL_AXIS || kind == SYMBOL_ALIAS || kind == SYMBOL_OWN_TYPE ? TYPE_NAMES : VALUE_NAMES;
 }
 
 symbol *scope_find_here(scope *s, name_space space, const char *name)
@@ -388,6 +388,11 @@ static const mapping *map_operator(scope *s, const ast *n)
 
 static const mapping *map_pair(scope *s, const ast *n)
 {
+    if (n->text[0] == ',') {
+        diag *d = diag_add(s->context->diags, E_MAP_SYNTAX, n->name_range, "a list of mappings does not end in a comma");
+        diag_help(s->context->diags, d, "remove it");
+        return NULL;
+    }
     const mapping **parts = ARENA_ARRAY(s->context->arena, const mapping *, n->kid_count), *all;
     bool ok = true;
     for (uint32_t i = 0; i < n->kid_count; i++) {

@@ -42,6 +42,7 @@ typedef enum symbol_kind {
     SYMBOL_AXIS, SYMBOL_ALIAS, SYMBOL_CONST, SYMBOL_CONST_PARAM, SYMBOL_VARIABLE,
     SYMBOL_FUNCTION, /* node: AST_FN */
     SYMBOL_MODULE,   /* inner */
+    SYMBOL_OWN_TYPE, /* a struct, enum or trait of the file: nothing the machine knows, whatever it is called */
 } symbol_kind;
 
 typedef struct declared declared;

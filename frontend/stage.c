@@ -485,14 +485,22 @@ static const stage_row rows[] = {
     {"to_hbm", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
     {"view_mut", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", build_view_mut},
     {"tile", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "n", build_tile},
-    {"to_dm_view", VALUE_TENSOR, ON(TENSOR_HBM), 0, "cw", build_copy_view},
-    {"to_dm_view", VALUE_VIEW, ON(TENSOR_HBM), 0, "cw", build_copy_view},
-    {"to_hbm_view", VALUE_TENSOR, ON(TENSOR_DM), 0, "ch", build_copy_view},
-    {"to_hbm_view", VALUE_VIEW, ON(TENSOR_DM), 0, "ch", build_copy_view},
-    {"to_dm", VALUE_VIEW, ON(TENSOR_HBM), 3, "ci", build_to_dm},
-    {"to_hbm", VALUE_VIEW, ON(TENSOR_DM), 2, "ci", build_to_hbm},
+    {"to_dm_view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "cw", build_copy_view},
+    {"to_dm_view", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "cw", build_copy_view},
+    {"to_hbm_view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "ch", build_copy_view},
+    {"to_hbm_view", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "ch", build_copy_view},
+    {"to_dm", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "ci", build_to_dm},
+    {"to_hbm", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
+
+bool stage_is_known(const char *method)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, method) == 0)
+            return true;
+    return false;
+}
 
 static bool row_accepts(const stage_row *r, const value *v)
 {

@@ -41,7 +41,7 @@ def page(source):
         if group != last:
             out.append(f"\n## {group}\n")
             last = group
-        kind = " (warning)" if severity == "warning" else ""
+        kind = {"warning": " (warning)", "performance": " (warning, -Wperformance)"}.get(severity, "")
         out.append(f"\n### {name}{kind}\n\n{title[0].upper()}{title[1:]}.\n\n{explanation}\n")
     return "".join(out)
 

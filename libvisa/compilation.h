@@ -1,0 +1,39 @@
+/* What a compilation owns: shared by the files of libvisa/, hidden from everybody else. */
+#ifndef VISA_LIBVISA_COMPILATION_H
+#define VISA_LIBVISA_COMPILATION_H
+
+#include <time.h>
+
+#include "frontend/source.h"
+#include "frontend/step/program.h"
+#include "include/visa.h"
+#include "ir/kernel.h"
+#include "support/strbuf.h"
+#include "target/target.h"
+
+struct ast;
+
+struct visa_compilation {
+    arena *arena;
+    diag_list diags;
+    source_map *sources;
+    mapping_context *mappings;
+    const target *target;
+    const struct ast *file;
+    module *module;
+    step_module *programs;
+    const visa_options *options;
+    size_t error_limit;
+    strbuf dumps, times;
+    strbuf verdicts; /* of a book's blocks */
+    struct timespec clock;
+    bool exhausted, is_book;
+};
+
+/* Compiles a file of c->sources and leaves its tree and kernels in `c`. */
+void compilation_run_file(visa_compilation *c, int file);
+
+/* Compiles each ```rust block of a chapter by itself and writes c->verdicts. */
+void compilation_run_book(visa_compilation *c, const char *name, const char *text, size_t bytes);
+
+#endif
