@@ -521,7 +521,8 @@ static const char *offered(const stage_call *call)
 /* Known methods of the language that this release does not compile, and those of the newer release. */
 static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "slice_tile", "chip_tile", "cluster_tile", "reshape",
                                             "begin_interleaved", "dma_gather", "dma_scatter",
-                                            "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle", NULL};
+                                            "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle",
+                                            "to_dm_pcopy", "to_dm_view_pcopy", "trim", "pad", NULL};
 static const struct {
     const char *newer, *april;
 } newer_methods[] = {{"contract_outer", "align"}, {"contract_packet", "contract"}, {"contract_time", "accumulate"}, {"contract_lane", "accumulate"},
