@@ -528,9 +528,14 @@ static const struct {
 } newer_methods[] = {{"contract_outer", "align"}, {"contract_packet", "contract"}, {"contract_time", "accumulate"}, {"contract_lane", "accumulate"},
                      {"fetch_cast", "fetch::<D2, Time, Packet>"}, {"commit_trim", "commit::<Element>"}};
 
-/* A misspelt name is an error of its own even where what it is called on is not known. */
-static void check_spelling(const stage_call *call)
+/* A misspelt name, or a mapping that is none, is an error of its own even where what it is called on is not known. */
+static void check_alone(const stage_call *call)
 {
+    const ast *generics = ast_kid(call->node, 1);
+    bool infer;
+    for (uint32_t i = 0; ast_is(generics, AST_GENERIC_ARGS) && i < generics->kid_count; i++)
+        if (ast_is(generics->kids[i], AST_MAP))
+            scope_mapping(call->scope, generics->kids[i], &infer);
     const char *name = call->node->text, *names[ROWS + 1];
     for (size_t i = 0; i < ROWS; i++) {
         names[i] = rows[i].name;
@@ -639,7 +644,7 @@ static bool check_arguments(const stage_call *call, const stage_row *r)
 value stage_build(const stage_call *call)
 {
     if (call->receiver.kind == VALUE_ERROR) {
-        check_spelling(call);
+        check_alone(call);
         return error_value;
     }
     bool known = false;
