@@ -317,7 +317,7 @@ value unsupported(analysis *s, const ast *n)
         {AST_STRUCT_LITERAL, "a struct literal", "no stage of this release takes one"},
         {AST_CAST, "`as`", "use constants of one type"},
         {AST_TRY, "`?`", "kernels have no Result"},
-        {AST_AWAIT, ".await", "kernels are not async"},
+        {AST_AWAIT, "`.await`", "kernels are not async"},
         {AST_FLOAT, "a floating-point number", "addresses and sizes are integers"},
         {AST_STRING, "a string", "addresses and sizes are integers"},
     };
@@ -327,8 +327,9 @@ value unsupported(analysis *s, const ast *n)
         if (rows[i].kind == n->kind)
             return refuse(s, E_UNSUPPORTED, n->name_range, rows[i].instead, "%s is not supported in .vm kernels", rows[i].what);
     if (ast_is(n, AST_UNSUPPORTED)) {
-        bool closure = strcmp(n->text, "closure") == 0;
-        return refuse(s, E_UNSUPPORTED, n->name_range, closure ? "kernels have no functions as values" : "use constants", "%s is not supported in .vm kernels", n->text);
+        bool closure = strcmp(n->text, "closure") == 0, leaves = strcmp(n->text, "return") == 0;
+        const char *instead = closure ? "kernels have no functions as values" : leaves ? "end the body with the value" : "use a constant `if` or `for`";
+        return refuse(s, E_UNSUPPORTED, n->name_range, instead, closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported in .vm kernels", n->text);
     }
     return refuse(s, E_UNSUPPORTED, n->range, NULL, "this %s is not supported in .vm kernels", ast_kind_name(n->kind));
 }
@@ -415,7 +416,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
         bind_pattern(s, names, ast_kid(pattern, 0), v, annotation);
         break;
     case AST_PAT_TUPLE:
-        if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count)) {
+        if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) && !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
             refuse(s, E_MISMATCH, pattern->range, NULL, "the pattern has %u elements, but the value is %s%s", pattern->kid_count, value_kind_name(&v),
                    v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
             v = error_value;
