@@ -74,7 +74,7 @@ static void adopt_dtype(const stage_call *call, op *o, unsigned index)
 
 void stage_adopt(op *o, const declared *e)
 {
-    if (!e || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+    if (!e || e->is_hint || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
         return;
     for (int c = 0; c < MAPPING_COMPONENTS; c++)
         if (!o->out.part[c] && e->tensor.part[c]) {
@@ -106,7 +106,7 @@ static bool require_parts(const stage_call *call, op *o, const char *letters)
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
 {
     scope_context *c = scope_context_of(s);
-    if (!expected || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
+    if (!expected || expected->is_hint || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
         return true;
     if (expected->kind != DECLARED_TENSOR || expected->tensor.kind != t->kind) {
         diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_name(t->kind),
@@ -273,7 +273,7 @@ static value build_fetch(const stage_call *call)
     return finish(call, o, ok && require_parts(call, o, "tp"));
 }
 
-/* Collect's and cast's missing parts follow from their rules; the passes fill them in when nothing is expected. */
+/* Collect's, accumulate's and cast's missing parts follow from their rules; the passes fill them in when nothing is expected. */
 static value build_collect(const stage_call *call)
 {
     tensor out = call->receiver.op->out;
@@ -358,7 +358,7 @@ static value build_accumulate(const stage_call *call)
     bool ok = take_part(call, o, 0, TIME);
     ok = take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "tp"));
+    return finish(call, o, ok && require_parts(call, o, "t"));
 }
 
 static value build_cast(const stage_call *call)
