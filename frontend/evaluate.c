@@ -71,14 +71,15 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_VARIABLE) {
-        if (y->moved && y->value.kind == VALUE_TENSOR) {
+        bool stream = y->value.kind == VALUE_BEGIN || (y->value.kind == VALUE_TENSOR && tensor_kind_is_stream(y->value.op->out.kind));
+        if (y->moved && stream) {
             diag *d = diag_add(s->context.diags, E_MOVED, path->range, "stream `%s` was used before; a stream flows into one stage", name);
             diag_note(s->context.diags, d, y->moved_at, "it went in here");
             diag_help(s->context.diags, d, "to use the data twice commit it to DM and begin again");
             s->kernel->bad = true;
             return error_value;
         }
-        if (y->value.kind == VALUE_TENSOR && tensor_kind_is_stream(y->value.op->out.kind)) {
+        if (stream) {
             y->moved = true;
             y->moved_at = path->range;
         }

@@ -184,6 +184,9 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         if (named && !stage_check_type(names, range, &v.op->out, result))
             s->kernel->bad = true;
         add_result(s, &v, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : "out");
+    } else if (v.kind == VALUE_VIEW || v.kind == VALUE_BEGIN) {
+        refuse(s, E_UNSUPPORTED, range, v.kind == VALUE_VIEW ? "return the tensor, or write into an `&mut` parameter" : "return what fetch gives", "a kernel returns %s",
+               value_kind_name(&v));
     } else if (v.kind == VALUE_ERROR || s->broken) {
         s->kernel->bad = true;
     } else if (result->kind == DECLARED_TENSOR) {
