@@ -110,8 +110,9 @@ bool is_tensor_function(scope *names, const ast *fn)
         symbol *y = scope_find_path(names, TYPE_NAMES, type);
         if (y && y->kind == SYMBOL_OWN_TYPE)
             continue;
-        for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
-            if (strcmp(name, tensor_kind_name(kind)) == 0)
+        const char *near = y ? NULL : scope_suggest_type(name); /* a misspelt tensor is meant to be one */
+        for (tensor_kind kind = 0; near && kind < TENSOR_KIND_COUNT; kind++)
+            if (strcmp(near, tensor_kind_name(kind)) == 0)
                 return true;
         if (y && y->kind == SYMBOL_ALIAS && scope_type(names, type).kind == DECLARED_TENSOR)
             return true;

@@ -126,6 +126,8 @@ struct declared {
 };
 
 declared scope_type(scope *s, const ast *type);
+/* The type of tensors, views or contexts nearest to a misspelt name, or NULL. */
+const char *scope_suggest_type(const char *name);
 /* The type in front of the last segment of a path: `HbmTensor::<..>::from_addr`. */
 declared scope_type_of_path(scope *s, const ast *path);
 /* A scalar type name; false with *infer for `_`, false without: diagnosed. */

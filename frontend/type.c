@@ -81,6 +81,24 @@ static bool is_listed(const char *name, const char *const *list)
     return false;
 }
 
+static const struct {
+    const char *name;
+    tensor_kind kind;
+    bool mutable;
+} views[] = {{"HbmTensorView", TENSOR_HBM, false}, {"HbmTensorViewMut", TENSOR_HBM, true}, {"DmTensorView", TENSOR_DM, false}, {"DmTensorViewMut", TENSOR_DM, true}};
+enum { VIEWS = sizeof views / sizeof *views };
+
+const char *scope_suggest_type(const char *name)
+{
+    const char *known[TENSOR_KIND_COUNT + VIEWS + 2] = {"Context"};
+    size_t count = 1;
+    for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
+        known[count++] = tensor_kind_name(kind);
+    for (size_t i = 0; i < VIEWS; i++)
+        known[count++] = views[i].name;
+    return suggest(name, known);
+}
+
 static declared path_type(scope *s, const ast *type)
 {
     declared d = {.kind = DECLARED_OTHER, .range = type->range};
@@ -88,9 +106,7 @@ static declared path_type(scope *s, const ast *type)
     for (tensor_kind kind = 0; last && kind < TENSOR_KIND_COUNT; kind++)
         if (strcmp(last->text, tensor_kind_name(kind)) == 0)
             return tensor_type(s, last, kind);
-    static const struct { const char *name; tensor_kind kind; bool mutable; } views[] = {
-        {"HbmTensorView", TENSOR_HBM, false}, {"HbmTensorViewMut", TENSOR_HBM, true}, {"DmTensorView", TENSOR_DM, false}, {"DmTensorViewMut", TENSOR_DM, true}};
-    for (size_t i = 0; last && i < sizeof views / sizeof *views; i++)
+    for (size_t i = 0; last && i < VIEWS; i++)
         if (strcmp(last->text, views[i].name) == 0) {
             d = tensor_type(s, last, views[i].kind);
             d.is_view = true;
@@ -107,6 +123,10 @@ static declared path_type(scope *s, const ast *type)
     } else if (last && is_listed(last->text, unsupported_types)) {
         diag *e = diag_add(scope_context_of(s)->diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
         diag_help(scope_context_of(s)->diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
+        d.kind = DECLARED_ERROR;
+    } else if (last && !y && d.kind == DECLARED_OTHER && scope_suggest_type(last->text)) {
+        diag *e = diag_add(scope_context_of(s)->diags, E_NAME, last->name_range, "there is no type `%s`", last->text);
+        diag_help(scope_context_of(s)->diags, e, "did you mean `%s`?", scope_suggest_type(last->text));
         d.kind = DECLARED_ERROR;
     }
     return d;
