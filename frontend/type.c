@@ -96,7 +96,7 @@ const char *scope_suggest_type(const char *name)
         known[count++] = tensor_kind_name(kind);
     for (size_t i = 0; i < VIEWS; i++)
         known[count++] = views[i].name;
-    return suggest(name, known);
+    return strcmp(name, "Tensor") == 0 ? NULL : suggest(name, known); /* the library's word for all of them is no slip */
 }
 
 static declared path_type(scope *s, const ast *type)
