@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import visa_tools
 
@@ -87,6 +88,15 @@ def check_verdict(name, refused):
     expect((visac(name, "--check").status == 1) == refused, name, "the simulation has another verdict than the compiler")
 
 
+def check_file(name, validator):
+    messages = json.loads(visac(name, "--emit=ir", "--diagnostics-format=json", "-Wall").err)
+    check_order(name, messages)
+    check_sarif(name, messages, visac(name, "--emit=ir", "--diagnostics-format=sarif", "-Wall").err, validator)
+    if messages:
+        check_colour(name)
+    check_verdict(name, any(m["severity"] == "error" for m in messages))
+
+
 def main():
     try:
         import jsonschema
@@ -94,16 +104,8 @@ def main():
         sys.exit("the Python module jsonschema is missing: install python3-jsonschema")
     validator = jsonschema.Draft202012Validator(LOG)
     names = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(CASES, "*.vm")))]
-    for name in names:
-        result = visac(name, "--emit=ir", "--diagnostics-format=json", "-Wall")
-        messages = json.loads(result.err)
-        refused = any(m["severity"] == "error" for m in messages)
-        check_order(name, messages)
-        check_sarif(name, messages, visac(name, "--emit=ir", "--diagnostics-format=sarif", "-Wall").err, validator)
-        if messages:
-            check_colour(name)
-        if not name.startswith("conv2d"):
-            check_verdict(name, refused)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: check_file(name, validator), names))
     for option in ("-Wno-such", "--color=sometimes", "--diagnostics-format=xml"):
         expect(visa_tools.run(["visac", option, os.devnull]).status == 2, option, "is not refused")
     print("\n".join(faults + [f"{len(names)} files, {len(faults)} faults"]))
