@@ -57,7 +57,7 @@ def errors_of(result):
 
 
 def run(arguments):
-    result = visa_tools.run(["visac", "--diagnostics-format=json", *arguments], timeout=600)
+    result = visa_tools.run(["visac", "--diagnostics-format=json", "-ferror-limit=0", *arguments], timeout=600)
     if result.crashed or result.status == 124:
         sys.exit(f"visac {' '.join(arguments)}: status {result.status}\n{result.text()[-2000:]}")
     return result
