@@ -46,8 +46,16 @@ def mergeable(entries):
     return None
 
 
+EXHAUSTIVE_STEPS = 96
+
+
 def check_minimal(entries, packet, bad):
-    """No neighbours merge, but for those on both sides of the boundary of Time and Packet."""
+    """No neighbours merge, but for those on both sides of the boundary of Time and Packet; in a short walk no nest whatever
+    has fewer loops."""
+    if nest.volume(entries) <= EXHAUSTIVE_STEPS:
+        best, merged = nest.fewest(nest.walk(entries)), len(nest.merge(entries))
+        if merged != best or len(entries) > max(best, 1) + 1:
+            bad.add("minimal", f"{entries} where {best} loops do it")
     inside, at = 1, len(entries)
     while at and inside < packet:
         at -= 1
