@@ -465,8 +465,8 @@ def open_dma(spec):
     if odd_bytes(spec) or "absent" in wanted or len({w for w in wanted if w is not None}) < len(place):
         return "none"
     found = nest.search(wanted, 300)
-    if not found:
-        return found or "unknown"
+    if not found or found == "unknown":
+        return "unknown"
     both, inside = [], 1
     for n, stride in reversed(found):
         both.append((n, (stride, cells[inside][0] - cells[0][0])))
