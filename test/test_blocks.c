@@ -31,11 +31,11 @@ static bool pick_loops(shape *s, uint64_t *seed)
     int64_t reach = s->base;
     s->count = (int)bench_pick(seed, 1, MOST_LOOPS);
     s->steps = s->slots = s->tiling = s->kept = 1;
-    bool large = bench_random(seed) % 8 == 0;
+    int large = (int)(bench_random(seed) % 24); /* this loop, if there is one, is more than a region holds */
     for (int i = 0; i < s->count; i++) {
         loop *l = &s->loops[i];
         *l = (loop){.size = bench_pick(seed, 1, bench_random(seed) % 3 ? 5 : 24), .reduced = bench_random(seed) % 2};
-        if (large && i == 0)
+        if (i == large)
             l->size = bench_pick(seed, 300, 900);
         l->stride = bench_random(seed) % 3 ? s->read_bytes * bench_pick(seed, -2, 12) : 0;
         s->steps *= l->size;
@@ -54,7 +54,7 @@ static bool pick_loops(shape *s, uint64_t *seed)
         if (!within || s->loops[i].reduced)
             continue;
         s->loops[i].slot = s->slots;
-        if (bench_random(seed) % 40 == 0 && s->slots > 1)
+        if (bench_random(seed) % 12 == 0 && s->slots > 1)
             s->loops[i].slot = 0; /* kept iterations that share slots */
         s->slots *= s->loops[i].size;
     }
