@@ -31,12 +31,12 @@ static bool pick_loops(shape *s, uint64_t *seed)
     int64_t reach = s->base;
     s->count = (int)bench_pick(seed, 1, MOST_LOOPS);
     s->steps = s->slots = s->tiling = s->kept = 1;
-    int large = (int)(bench_random(seed) % 24); /* this loop, if there is one, is more than a region holds */
+    int large = (int)(bench_random(seed) % 10); /* this loop, if there is one, is more than a region holds */
     for (int i = 0; i < s->count; i++) {
         loop *l = &s->loops[i];
         *l = (loop){.size = bench_pick(seed, 1, bench_random(seed) % 3 ? 5 : 24), .reduced = bench_random(seed) % 2};
         if (i == large)
-            l->size = bench_pick(seed, 300, 900);
+            l->size = bench_pick(seed, 300, 1500);
         l->stride = bench_random(seed) % 3 ? s->read_bytes * bench_pick(seed, -2, 12) : 0;
         s->steps *= l->size;
         s->tiling *= i >= s->count - tiled ? l->size : 1;
