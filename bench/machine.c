@@ -186,7 +186,7 @@ int main(int argc, char **argv)
     bool done = true;
     for (size_t i = 0; done && i < sizeof shapes / sizeof *shapes; i++)
         if (argc < 3 || strstr(shapes[i].name, argv[2]))
-            done = measure(&shapes[i], level, 1) && measure(&shapes[i], level, 0);
+            for (int j = 0; j < (argc > 2 ? 40 : 1); j++) done = measure(&shapes[i], level, 1) && measure(&shapes[i], level, 0);
     if (argc < 3) {
         measure_by_hand(false);
         measure_by_hand(true);

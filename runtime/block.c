@@ -100,7 +100,9 @@ block_expand *block_expand_of(block_format f, dtype operand)
 
 enum { EXPONENT = 0x7f80, ONE = 0x80, EXPONENT_SHIFT = 7 };
 
-static inline __attribute__((always_inline)) void range_of(block_range *r, const uint16_t *half, int64_t count)
+typedef uint16_t block_half __attribute__((aligned(1), may_alias)); /* packets lie where they lie */
+
+static inline __attribute__((always_inline)) void range_of(block_range *r, const block_half *half, int64_t count)
 {
     uint16_t most = 0, least = 0xffff; /* less one, so that zero is the largest */
     for (int64_t i = 0; i < count; i++) {
@@ -115,17 +117,15 @@ static inline __attribute__((always_inline)) void range_of(block_range *r, const
     r->most = high > r->most ? high : r->most;
 }
 
-typedef uint16_t block_half __attribute__((may_alias));
-
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw"))) static void range_avx512(block_range *r, const block_word *words, int64_t count)
+__attribute__((target("avx512f,avx512bw"))) static void range_avx512(block_range *r, const void *words, int64_t count)
 {
-    range_of(r, (const block_half *)words, 2 * count);
+    range_of(r, words, 2 * count);
 }
 #endif
 
 /* Only kernels of CPU_DOT ask. */
-void block_range_add(block_range *r, const block_word *words, int64_t count)
+void block_range_add(block_range *r, const void *words, int64_t count)
 {
 #if defined(__x86_64__)
     if (cpu_has(CPU_AVX512, true)) {
@@ -133,7 +133,7 @@ void block_range_add(block_range *r, const block_word *words, int64_t count)
         return;
     }
 #endif
-    range_of(r, (const block_half *)words, 2 * count);
+    range_of(r, words, 2 * count);
 }
 
 bool block_range_fits(const block_range *a, const block_range *b)

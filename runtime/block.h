@@ -48,7 +48,7 @@ typedef struct block_run {
 typedef void block_kernel(const block_run *r);
 
 /* The packets of a group, each `words` long, word by word; `flip` is xored. */
-typedef void block_interleave(const block_word *const *packets, int64_t words, block_word flip, block_word *to);
+typedef void block_interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to);
 
 /* The weights of all Rows, each `words` long, as vectors word by word. */
 typedef void block_repeat(const block_word *const *rows, int64_t words, block_word *to);
@@ -60,7 +60,8 @@ typedef struct block_set {
     block_format format;
     unsigned vector;         /* words */
     unsigned wide;           /* vectors of packets that `many` takes at once */
-    block_kernel *one[4];    /* by the Rows' log2 */
+    block_kernel *one[4];    /* one vector, by the Rows' log2 */
+    block_kernel *two[4];
     block_kernel *many[4];
     block_interleave *interleave[4];
     block_repeat *repeat[4];
@@ -87,7 +88,7 @@ typedef struct block_range {
 } block_range;
 #define BLOCK_RANGE_NONE ((block_range){255, 0})
 
-void block_range_add(block_range *r, const block_word *words, int64_t count);
+void block_range_add(block_range *r, const void *words, int64_t count);
 /* Are all products of a value of each, and all sums of two of them, finite and zero or normal? */
 bool block_range_fits(const block_range *a, const block_range *b);
 

@@ -45,13 +45,23 @@ INLINE vector_w spread(const block_word *p, int group)
     }
 }
 
+INLINE block_word word_at(const unsigned char *packet, int64_t i)
+{
+    block_word word;
+    memcpy(&word, packet + 4 * i, sizeof word);
+    return word;
+}
+
 /* The packets of a group word by word. */
-INLINE void interleave(const block_word *const *packets, int64_t words, block_word flip, block_word *to, int group)
+INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
 {
     int64_t i = 0;
 #if BLOCK_VECTOR == 16
     for (; group == 2 && i + 16 <= words; i += 16) {
-        vector_w a = load(packets[0] + i) ^ flip, b = load(packets[1] + i) ^ flip;
+        vector_w a, b;
+        memcpy(&a, packets[0] + 4 * i, sizeof a);
+        memcpy(&b, packets[1] + 4 * i, sizeof b);
+        a ^= flip, b ^= flip;
         *(vector_w *)(to + 2 * i) = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
         *(vector_w *)(to + 2 * i + 16) =
             __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -59,7 +69,7 @@ INLINE void interleave(const block_word *const *packets, int64_t words, block_wo
 #endif
     for (; i < words; i++)
         for (int g = 0; g < group; g++)
-            to[i * group + g] = packets[g][i] ^ flip;
+            to[i * group + g] = word_at(packets[g], i) ^ flip;
 }
 
 /* The Rows word by word, each repeated for the group. */
@@ -72,7 +82,7 @@ INLINE void repeat(const block_word *const *rows, int64_t words, block_word *to,
 }
 
 #define BLOCK_INTERLEAVE(group)                                                                              \
-    static void interleave_##group(const block_word *const *packets, int64_t words, block_word flip, block_word *to)\
+    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to)\
     {                                                                                                        \
         interleave(packets, words, flip, to, group);                                                         \
     }                                                                                                        \
@@ -217,6 +227,7 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
 
 #define BLOCK_GROUP(kind, column_sums, group, is_float)                                                      \
     BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float)                                      \
+    BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float)                                      \
     BLOCK_KERNEL(many_##kind##_##group, column_sums, group, BLOCK_WIDE, is_float)
 
 /* All kernels of a kind, and its set, by the Rows' log2: the group is the vector divided by the Rows. */
@@ -230,6 +241,7 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
         level_,     is_float_,                                                                               \
         format_,    BLOCK_VECTOR,                                                                            \
         BLOCK_WIDE, {one_##kind##_16, one_##kind##_8, one_##kind##_4, one_##kind##_2},                       \
+        {two_##kind##_16, two_##kind##_8, two_##kind##_4, two_##kind##_2},                                   \
         {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2},                               \
         {interleave_16, interleave_8, interleave_4, interleave_2},                                           \
         {repeat_16, repeat_8, repeat_4, repeat_2},                                                           \
@@ -248,6 +260,7 @@ BLOCK_INTERLEAVE(16)
         level_,     is_float_,                                                                               \
         format_,    BLOCK_VECTOR,                                                                            \
         BLOCK_WIDE, {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1},                        \
+        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                    \
         {many_##kind##_8, many_##kind##_4, many_##kind##_2, many_##kind##_1},                                \
         {interleave_8, interleave_4, interleave_2, interleave_1},                                            \
         {repeat_8, repeat_4, repeat_2, repeat_1},                                                            \

@@ -66,7 +66,10 @@ void blocks_free(blocks *p);
 
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
-    unsigned char *raw; /* where the packets of the next region go */
+    unsigned char *raw; /* room for the packets of a region, raw_bytes apart */
+    const unsigned char **places; /* where they are */
+    const unsigned char **words;  /* the same of a form's words: `places` or */
+    const unsigned char **expanded_places;
     block_word *expanded, *packed, *cells;
     uint64_t *seen; /* per vector and packet of its group: columns that have a value */
     block_word *weights[BLOCKS_FORMS];
@@ -95,7 +98,7 @@ void blocks_run_free(blocks_run *r);
 
 /* file: the slice's TRF. */
 void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file);
-/* Packets that the next region takes into r->raw, raw_bytes apart; 0: there is none. */
+/* Packets that the next region takes; 0: there is none. The caller says in r->places where each one is. */
 int64_t blocks_next(const blocks *p, blocks_run *r);
 /* Sums the region that was read. Returns how many outputs are complete. */
 int64_t blocks_sum(const blocks *p, blocks_run *r);

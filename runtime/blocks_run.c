@@ -27,7 +27,9 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
     int64_t expanded = 0, packed = 0, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
     int64_t vector = p->forms[BLOCKS_FAST].set->vector;
     *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
-    bool done = r->raw != NULL;
+    r->places = calloc((size_t)g->packets, sizeof *r->places);
+    r->expanded_places = calloc((size_t)g->packets, sizeof *r->expanded_places);
+    bool done = r->raw && r->places && r->expanded_places;
     for (int i = 0; i < BLOCKS_FORMS; i++) {
         const blocks_form *f = &p->forms[i];
         if (!f->set)
@@ -52,6 +54,8 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
 void blocks_run_free(blocks_run *r)
 {
     free(r->raw);
+    free(r->places);
+    free(r->expanded_places);
     free(r->expanded);
     free(r->packed);
     free(r->cells);
@@ -88,12 +92,16 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
     const weights *w = &p->contraction->weights;
     block_word rows[ROWS][MOST_WORDS];
     const block_word *pointers[ROWS];
-    for (int64_t i = 0; i < w->reads; i++) {
+    const unsigned char *from[ROWS];
+    for (int64_t i = 0, together = 0; i < w->reads; i++, together -= w->read_bytes) {
+        int64_t byte = w->low_byte + i * w->read_bytes;
         for (int64_t row = 0; row < w->rows; row++) {
-            int64_t at = trf_address_of(w->target, row, w->rows, w->mode, w->low_byte + i * w->read_bytes);
-            read_words(p, f, r->file + at, rows[row]);
+            from[row] = together > 0 ? from[row] + w->read_bytes : r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
+            read_words(p, f, from[row], rows[row]);
             pointers[row] = rows[row];
         }
+        if (together <= 0)
+            together = trf_contiguous_bytes(w->target, w->mode, byte);
         f->set->repeat[p->rows_log2](pointers, f->words, r->weights[form] + i * f->words * f->set->vector);
     }
     r->ready[form] = true;
@@ -163,36 +171,43 @@ int64_t blocks_next(const blocks *p, blocks_run *r)
 
 /* --- packets ---------------------------------------------------------------------------------------------- */
 
-/* The packets as words of the form, `*stride` bytes apart. */
-static const unsigned char *packets_expand(const blocks *p, blocks_run *r, const blocks_form *f, int64_t *stride)
+/* Packets from `first` on that lie behind each other without a gap. */
+static int64_t packets_together(const blocks_run *r, const unsigned char **places, int64_t first, int64_t bytes)
+{
+    int64_t n = 1;
+    while (first + n < r->region->packets && places[first + n] == places[first] + n * bytes)
+        n++;
+    return n;
+}
+
+/* The packets as words of the form: r->words says where they are. */
+static void packets_expand(const blocks *p, blocks_run *r, const blocks_form *f)
 {
     const contraction *k = p->contraction;
     int64_t used = f->words * k->packet_bytes / f->packet_words; /* bytes of a packet that columns look at */
-    *stride = p->raw_bytes;
+    r->words = r->places;
     if (!f->expand && used <= k->data_bytes)
-        return r->raw;
-    *stride = f->packet_words * (int64_t)sizeof(block_word);
+        return;
+    r->words = r->expanded_places;
     int64_t elements = k->data_bytes * k->lanes / k->packet_bytes, words = elements * f->packet_words / k->lanes;
-    for (int64_t i = 0; i < r->region->packets; i++) {
+    bool whole = k->data_bytes == k->packet_bytes;
+    for (int64_t i = 0, n; i < r->region->packets; i += n) {
         block_word *to = r->expanded + i * f->packet_words;
+        n = whole ? packets_together(r, r->places, i, k->packet_bytes) : 1;
         if (f->expand)
-            f->expand(to, r->raw + i * p->raw_bytes, elements);
+            f->expand(to, r->places[i], n * elements);
         else
-            memcpy(to, r->raw + i * p->raw_bytes, (size_t)k->data_bytes);
-        memset(to + words, 0, (size_t)(f->packet_words - words) * sizeof *to);
+            memcpy(to, r->places[i], (size_t)k->data_bytes);
+        memset(to + n * words, 0, (size_t)(n * (f->packet_words - words)) * sizeof *to);
     }
-    return (unsigned char *)r->expanded;
+    for (int64_t i = 0; i < r->region->packets; i++)
+        r->words[i] = (const unsigned char *)(r->expanded + i * f->packet_words);
 }
 
-static const block_word *packet_at(const unsigned char *packets, int64_t stride, int64_t number)
-{
-    return (const block_word *)(const void *)(packets + number * stride);
-}
-
-static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f, const unsigned char *packets, int64_t stride)
+static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
 {
     const blocks_region *g = r->region;
-    const block_word *group[BLOCK_MOST_GROUP];
+    const unsigned char *group[BLOCK_MOST_GROUP];
     block_word flip = f->set->format == BLOCK_I8X4 ? UINT32_C(0x80808080) : 0, *to = r->packed;
     block_interleave *interleave = f->set->interleave[p->rows_log2];
     for (int64_t b = 0; b < g->pairs.count; b++)
@@ -201,7 +216,7 @@ static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f, c
                 for (int64_t i = 0; i < f->group; i++) {
                     int64_t last = t + i < g->shared.count ? t + i : g->shared.count - 1;
                     int64_t number = g->pairs.items[b].packet + g->shared.items[last].packet + g->distinct[d];
-                    group[i] = packet_at(packets, stride, number);
+                    group[i] = r->words[number];
                 }
                 interleave(group, f->words, flip, to);
             }
@@ -333,7 +348,7 @@ static int64_t vector_number(const blocks *p, const blocks_run *r, const sum_pla
     return r->box * p->box_vectors + (s->pair * r->region->tiles.count + s->tile) * each + s->vector;
 }
 
-static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, bool many, block_word *cells)
+static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t count, block_word *cells)
 {
     const blocks_form *f = &p->forms[s->form];
     int64_t each = r->region->distinct_count * f->words * f->group;
@@ -347,7 +362,7 @@ static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, bool man
                    .cells = cells,
                    .start = start_of(p, r, s),
                    .fresh = r->fresh};
-    (many ? f->set->many : f->set->one)[p->rows_log2](&k);
+    (count > 2 ? f->set->many : count == 2 ? f->set->two : f->set->one)[p->rows_log2](&k);
 }
 
 static void seen_add(const blocks *p, blocks_run *r, const sum_place *s, int64_t from, int64_t count)
@@ -380,7 +395,7 @@ static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
         mask_sums(p, r, s, first + g, sums);
         steps_make(p, r, s->form, sums);
         memcpy(mine, before, (size_t)count * sizeof *mine);
-        sum_run(p, r, s, false, mine);
+        sum_run(p, r, s, 1, mine);
         seen_add(p, r, s, g, 1);
         for (int64_t i = g; i < count; i += f->group)
             cells[i] = mine[i];
@@ -407,7 +422,7 @@ static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int
             return false;
     }
     steps_make(p, r, s->form, low);
-    sum_run(p, r, s, count > 1, r->cells + vector_number(p, r, s) * p->contraction->tree.columns * f->set->vector);
+    sum_run(p, r, s, count, r->cells + vector_number(p, r, s) * p->contraction->tree.columns * f->set->vector);
     if (p->contraction->masks.count)
         seen_add(p, r, s, 0, count * f->group);
     return true;
@@ -419,7 +434,7 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     const blocks_form *f = &p->forms[s.form];
     int64_t vectors = shared_vectors(g, f->group), wide = f->set->wide;
     for (; s.vector < vectors;) {
-        int64_t count = vectors - s.vector >= wide ? wide : 1;
+        int64_t left = vectors - s.vector, count = left >= wide ? wide : left >= 2 ? 2 : 1;
         int64_t vector = s.vector;
         for (s.tile = 0; s.tile < g->tiles.count; s.tile++) {
             if (sum_together(p, r, &s, count))
@@ -433,35 +448,38 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     }
 }
 
-/* The form for the region's packets, which are `*stride` bytes apart at *packets. */
-static int choose_form(const blocks *p, blocks_run *r, const unsigned char **packets, int64_t *stride)
+static block_range packets_range(const blocks_run *r, const blocks_form *f)
+{
+    block_range range = BLOCK_RANGE_NONE;
+    for (int64_t i = 0, n; i < r->region->packets; i += n) {
+        n = packets_together(r, r->words, i, f->packet_words * (int64_t)sizeof(block_word));
+        block_range_add(&range, r->words[i], (n - 1) * f->packet_words + f->words);
+    }
+    return range;
+}
+
+/* The form for the region's packets, which are then in its words. */
+static int choose_form(const blocks *p, blocks_run *r)
 {
     const blocks_form *f = &p->forms[BLOCKS_FAST];
     if (!r->ready[BLOCKS_FAST])
         weights_pack(p, r, BLOCKS_FAST);
-    *packets = packets_expand(p, r, f, stride);
+    packets_expand(p, r, f);
     if (f->set->format != BLOCK_BF16X2)
         return BLOCKS_FAST;
-    block_range range = BLOCK_RANGE_NONE;
-    if (*stride == f->packet_words * (int64_t)sizeof(block_word))
-        block_range_add(&range, packet_at(*packets, *stride, 0), r->region->packets * f->packet_words);
-    else
-        for (int64_t i = 0; i < r->region->packets; i++)
-            block_range_add(&range, packet_at(*packets, *stride, i), f->words);
+    block_range range = packets_range(r, f);
     if (block_range_fits(&range, &r->weight_range))
         return BLOCKS_FAST;
     if (!r->ready[BLOCKS_SAFE])
         weights_pack(p, r, BLOCKS_SAFE);
-    *packets = packets_expand(p, r, &p->forms[BLOCKS_SAFE], stride);
+    packets_expand(p, r, &p->forms[BLOCKS_SAFE]);
     return BLOCKS_SAFE;
 }
 
 int64_t blocks_sum(const blocks *p, blocks_run *r)
 {
-    const unsigned char *packets;
-    int64_t stride;
-    int form = choose_form(p, r, &packets, &stride);
-    packets_pack(p, r, &p->forms[form], packets, stride);
+    int form = choose_form(p, r);
+    packets_pack(p, r, &p->forms[form]);
     for (int64_t pair = 0; pair < r->region->pairs.count; pair++)
         sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
     return r->complete ? r->region->emit_count : 0;

@@ -239,6 +239,20 @@ static bool run_contraction(slice_run *r)
     return true;
 }
 
+/* The next packets where they lie, or read to where the blocks have room for them. */
+static void read_places(slice_run *r, int64_t packets)
+{
+    const chain *c = r->chain;
+    int64_t flits = c->contraction.collect_flits;
+    if (r->source.memory && collect_has_places(&c->collect, &c->source, flits)) {
+        source_places(&c->source, &r->source, flits * c->collect.flit_elements, r->block.places, packets);
+        return;
+    }
+    collect_read(&c->collect, &r->collect, &c->source, &r->source, r->block.raw, packets * flits);
+    for (int64_t i = 0; i < packets; i++)
+        r->block.places[i] = r->block.raw + i * r->blocks->raw_bytes;
+}
+
 /* The same by blocks: region by region. */
 static bool run_blocks(slice_run *r)
 {
@@ -246,8 +260,7 @@ static bool run_blocks(slice_run *r)
     const accumulate *k = &c->accumulate;
     stream_word words[MOST_COLUMNS * MOST_ROWS];
     for (int64_t packets; (packets = blocks_next(r->blocks, &r->block)) > 0;) {
-        collect_read(&c->collect, &r->collect, &c->source, &r->source, r->block.raw,
-                     packets * c->contraction.collect_flits);
+        read_places(r, packets);
         for (int64_t i = 0, count = blocks_sum(r->blocks, &r->block); i < count; i++) {
             uint64_t seen = blocks_words(r->blocks, &r->block, i, words);
             r->beat_count += accumulate_emit(k, words, seen, r->beats + r->beat_count * k->beat_bytes);
