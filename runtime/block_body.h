@@ -14,7 +14,6 @@ typedef uint32_t vector_w __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(
 typedef int32_t vector_i __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
 typedef uint64_t vector_d __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
 typedef uint32_t vector_4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef uint32_t vector_8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 INLINE vector_w load(const block_word *p)
 {
@@ -31,11 +30,14 @@ INLINE vector_w spread(const block_word *p, int group)
     case 2:
         memcpy(&two, p, sizeof two);
         return (vector_w)((vector_d){0} + two);
-#if BLOCK_VECTOR == 16
+#if defined(__AVX512F__) /* loads that the compiler does not find by itself */
     case 4:
-        return __builtin_shufflevector(*(const vector_4 *)p, *(const vector_4 *)p, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+        return (vector_w)_mm512_broadcast_i32x4(*(const __m128i_u *)p);
     case 8:
-        return __builtin_shufflevector(*(const vector_8 *)p, *(const vector_8 *)p, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+        return (vector_w)_mm512_broadcast_i64x4(*(const __m256i_u *)p);
+#elif defined(__AVX2__)
+    case 4:
+        return (vector_w)_mm256_broadcastsi128_si256(*(const __m128i_u *)p);
 #else
     case 4:
         return __builtin_shufflevector(*(const vector_4 *)p, *(const vector_4 *)p, 0, 1, 2, 3, 0, 1, 2, 3);

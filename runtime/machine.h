@@ -16,6 +16,8 @@ typedef struct machine_options {
     context first_context; /* the context that the scheduler tries first; another order shows missing waits */
     unsigned threads;      /* 0: one for each processor */
     cpu_level cpu;         /* the highest that may be used; all give the same bits */
+    void (*progress)(void *context, size_t done, size_t total); /* commands; NULL: nobody asks */
+    void *progress_context;
     int64_t memory_limit_bytes; /* of all simulated memories together; 0: none */
     int64_t step_limit;         /* packets of one chain or DMA command over all slices; 0: none */
 } machine_options;
