@@ -70,11 +70,13 @@ void blocks_run_free(blocks_run *r)
 
 /* --- weights ---------------------------------------------------------------------------------------------- */
 
-/* A read's words of one Row: its elements, repeated over the packet. */
-static void read_words(const blocks *p, const blocks_form *f, const unsigned char *bytes, block_word *to)
+/* A read's words of one Row: its elements, repeated over the packet; in `to`, or where they lie. */
+static const block_word *read_words(const blocks *p, const blocks_form *f, const unsigned char *bytes, block_word *to)
 {
     const weights *w = &p->contraction->weights;
     unsigned char packet[64];
+    if (!f->expand && w->read_bytes == (int64_t)sizeof packet)
+        return (const block_word *)(const void *)bytes;
     if (w->read_bytes < (int64_t)sizeof packet) {
         for (size_t i = 0; i < sizeof packet; i += (size_t)w->read_bytes)
             memcpy(packet + i, bytes, (size_t)w->read_bytes);
@@ -84,6 +86,27 @@ static void read_words(const blocks *p, const blocks_form *f, const unsigned cha
         f->expand(to, bytes, p->contraction->lanes);
     else
         memcpy(to, bytes, sizeof packet);
+    return to;
+}
+
+/* The range of what was packed; bf16 weights still lie together in the file, once and not once for each packet. */
+static void weights_range(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    const weights *w = &p->contraction->weights;
+    r->weight_range = BLOCK_RANGE_NONE;
+    if (f->expand || w->read_bytes % (int64_t)sizeof(block_word)) {
+        block_range_add(&r->weight_range, r->weights[form], w->reads * f->words * f->set->vector);
+        return;
+    }
+    int64_t end = w->low_byte + w->reads * w->read_bytes;
+    for (int64_t row = 0; row < w->rows; row++)
+        for (int64_t byte = w->low_byte, part; byte < end; byte += part) {
+            part = trf_contiguous_bytes(w->target, w->mode, byte);
+            part = part < end - byte ? part : end - byte;
+            const unsigned char *from = r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
+            block_range_add(&r->weight_range, from, part / (int64_t)sizeof(block_word));
+        }
 }
 
 static void weights_pack(const blocks *p, blocks_run *r, int form)
@@ -97,18 +120,15 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
         int64_t byte = w->low_byte + i * w->read_bytes;
         for (int64_t row = 0; row < w->rows; row++) {
             from[row] = together > 0 ? from[row] + w->read_bytes : r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
-            read_words(p, f, from[row], rows[row]);
-            pointers[row] = rows[row];
+            pointers[row] = read_words(p, f, from[row], rows[row]);
         }
         if (together <= 0)
             together = trf_contiguous_bytes(w->target, w->mode, byte);
         f->set->repeat[p->rows_log2](pointers, f->words, r->weights[form] + i * f->words * f->set->vector);
     }
     r->ready[form] = true;
-    if (f->set->format == BLOCK_BF16X2) {
-        r->weight_range = BLOCK_RANGE_NONE;
-        block_range_add(&r->weight_range, r->weights[form], w->reads * f->words * f->set->vector);
-    }
+    if (f->set->format == BLOCK_BF16X2)
+        weights_range(p, r, form);
 }
 
 /* --- from region to region -------------------------------------------------------------------------------- */

@@ -251,9 +251,9 @@ void session_set_options(session *s, const session_options *options)
     s->options = *options;
 }
 
-static void run_progress(void *context, size_t done, size_t total)
+static void run_progress(void *of, size_t done, size_t total)
 {
-    session *s = context;
+    session *s = of;
     double part = total ? (double)done / (double)total : 1;
     s->options.progress(s->options.progress_context, (s->run + part) / s->runs);
 }
