@@ -227,10 +227,16 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
         }                                                                                                    \
     }
 
+#if BLOCK_WIDE > 2
 #define BLOCK_GROUP(kind, column_sums, group, is_float)                                                      \
     BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float)                                      \
     BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float)                                      \
     BLOCK_KERNEL(many_##kind##_##group, column_sums, group, BLOCK_WIDE, is_float)
+#else
+#define BLOCK_GROUP(kind, column_sums, group, is_float)                                                      \
+    BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float)                                      \
+    BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float)
+#endif
 
 /* All kernels of a kind, and its set, by the Rows' log2: the group is the vector divided by the Rows. */
 #if BLOCK_VECTOR == 16
@@ -263,7 +269,7 @@ BLOCK_INTERLEAVE(16)
         format_,    BLOCK_VECTOR,                                                                            \
         BLOCK_WIDE, {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1},                        \
         {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                    \
-        {many_##kind##_8, many_##kind##_4, many_##kind##_2, many_##kind##_1},                                \
+        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                \
         {interleave_8, interleave_4, interleave_2, interleave_1},                                            \
         {repeat_8, repeat_4, repeat_2, repeat_1},                                                            \
     };
