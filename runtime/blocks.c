@@ -219,7 +219,7 @@ bool blocks_plan(blocks *p, const contraction *k, const accumulate *sums, cpu_le
 {
     *p = (blocks){.contraction = k, .is_float = k->is_float};
     most = most == CPU_BEST ? CPU_DOT : most;
-    if (most == CPU_STEPS || !k->weights.inside || k->lanes > MASK_LANES)
+    if (most == CPU_STEPS || k->shift.command || !k->weights.inside || k->lanes > MASK_LANES)
         return false;
     p->rows_log2 = (unsigned)__builtin_ctzll((unsigned long long)k->rows);
     p->raw_bytes = k->collect_flits * k->weights.target->flit_bytes;

@@ -4,7 +4,7 @@
  * are walked region by region: a region's packets are read together, its kept loops become vectors and blocks
  * (block.h), its reduced loops a list of steps. Outputs leave in the order of the nest.
  *
- * A contraction that is no such nest goes step by step (contraction.h); both give the same bits. */
+ * A contraction that is no such nest, or whose packets slide over flits (shift.h), goes step by step (contraction.h); both give the same bits. */
 #ifndef VISA_RUNTIME_BLOCKS_H
 #define VISA_RUNTIME_BLOCKS_H
 
