@@ -274,7 +274,7 @@ static void digit(program *p, bool kept, char axis, int64_t weight, int64_t size
     einsum_statement *s = &p->statements[p->e.statement_count - 1];
     einsum_digit *digits = p->digits[p->e.statement_count - 1];
     ck_assert_uint_lt(s->digit_count, MAX_DIGITS);
-    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size};
+    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size, 0};
 }
 
 static void whole(program *p, bool kept, const char *axes)
@@ -1041,7 +1041,7 @@ static void random_digits(program *p, uint32_t dst, const char *letters, bool co
             int64_t most = (size + weight - 1) / weight,
                     n = most < 3 || !random_below(3) ? most : 2 + random_below(2);
             einsum_digit d = {(uint32_t)(*letters - 'A'),
-                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n};
+                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0};
             weight *= n;
             if (d.kept)
                 kept[kept_count++] = d;
@@ -1384,14 +1384,14 @@ START_TEST(hostile_einsums_are_refused)
     window(&p, 'X', p.terms[0][0], p.terms[0][1]);
     refuses(&p, "the same as another");
     convolution_program(&p);
-    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3};
+    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3, 0};
     refuses(&p, "by a window and by its terms");
     convolution_program(&p);
     p.terms[0][0] = term('O', 1, 4, 1);
     size_of(&p, 'X', 6);
     refuses(&p, "cuts");
-    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2};
-    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3};
+    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2, 0};
+    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3, 0};
     refuses(&p, "passes the end");
 }
 END_TEST

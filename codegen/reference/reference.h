@@ -13,7 +13,7 @@
 
 #include "codegen/einsum.h"
 
-enum { REFERENCE_API_VERSION = 1 };
+enum { REFERENCE_API_VERSION = 2 };
 
 typedef struct reference_kernel reference_kernel;
 
