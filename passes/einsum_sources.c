@@ -124,7 +124,26 @@ typedef struct cutter {
     einsum_builder *builder;
     einsum_step *step;
     op *op;
+    const tensor *tensor; /* of the operand, being visited */
 } cutter;
+
+typedef struct coordinate {
+    const axis *axis;
+    int64_t at;
+} coordinate;
+
+static bool is_beside(void *user, const factor *f)
+{
+    const coordinate *c = user;
+    return f->kind != FACTOR_AXIS || f->axis != c->axis || c->at < f->weight || c->at >= f->weight * f->live;
+}
+
+/* Do the digits of the tensor go on through this coordinate of the axis? Where they do they are not cut: a tensor that names all
+ * digits of an axis holds it, however it cuts it. */
+static bool names(const tensor *t, const axis *a, int64_t at)
+{
+    return !visit_factors(t, is_beside, &(coordinate){a, at});
+}
 
 /* Splits the digits of the axis that go on through coordinate `at`. */
 static void cut_axis(cutter *c, const axis *a, int64_t at)
@@ -149,18 +168,23 @@ static void cut_axis(cutter *c, const axis *a, int64_t at)
 
 static bool cut_at_factor(void *user, const factor *f)
 {
+    cutter *c = user;
     if (f->kind != FACTOR_AXIS || f->live == 1)
         return true;
-    cut_axis(user, f->axis, f->weight);
-    if (f->weight * f->live < f->axis->size)
-        cut_axis(user, f->axis, f->weight * f->live);
+    int64_t end = f->weight * f->live;
+    if (!names(c->tensor, f->axis, f->weight - 1))
+        cut_axis(c, f->axis, f->weight);
+    if (end < f->axis->size && !names(c->tensor, f->axis, end))
+        cut_axis(c, f->axis, end);
     return true;
 }
 
-static void cut_at_source(cutter *c, const op *source)
+static void visit_source(cutter *c, const op *source, factor_visitor visit)
 {
-    for (const op *o = source; o; o = before(c->builder, o))
-        visit_factors(&o->out, cut_at_factor, c);
+    for (const op *o = source; o && !c->op->bad; o = before(c->builder, o)) {
+        c->tensor = &o->out;
+        visit_factors(&o->out, visit, c);
+    }
 }
 
 /* Does the end of what an operand holds lie inside a digit that could not be cut there? */
@@ -177,9 +201,10 @@ static const einsum_part *straddled(const einsum_step *step, const factor *f)
 static bool check_factor(void *user, const factor *f)
 {
     cutter *c = user;
-    const einsum_part *d = f->kind == FACTOR_AXIS && f->live > 1 ? straddled(c->step, f) : NULL;
-    if (!d || c->op->bad)
-        return !c->op->bad;
+    bool begins = f->kind == FACTOR_AXIS && f->live > 1 && f->weight > 1 && !names(c->tensor, f->axis, f->weight - 1);
+    const einsum_part *d = begins ? straddled(c->step, f) : NULL;
+    if (!d)
+        return true;
     pass_context *p = c->builder->context;
     diag *e = pass_refuse(p, c->builder->kernel, c->op, MAPPING_COMPONENTS, E_EINSUM, "an operand holds `%s`, which cuts a digit of %s in two",
                           mapping_text(mapping_of_factor(p->mappings, f), p->arena), f->axis->name);
@@ -192,25 +217,20 @@ static bool check_factor(void *user, const factor *f)
 typedef struct group_search {
     const factor *piece; /* of the computation mapping */
     int64_t position;    /* of the group: the operand holds all of the piece below it */
-    bool found, mentions, advanced;
+    bool advanced;
 } group_search;
 
 static bool advance_group(void *user, const factor *f)
 {
     group_search *g = user;
-    const axis *axes[EINSUM_MAX_AXES];
     if (f->kind == FACTOR_COMPOSITE && f->inner == g->piece->inner && f->weight <= g->position && f->weight * f->extent > g->position) {
         g->position = f->weight * f->extent;
         g->advanced = true;
     }
-    uint32_t count = mapping_axes(g->piece->inner, axes, EINSUM_MAX_AXES);
-    for (uint32_t i = 0; i < count; i++)
-        g->mentions = g->mentions || f->axis == axes[i] || (f->kind == FACTOR_COMPOSITE && mapping_mentions(f->inner, axes[i]));
     return true;
 }
 
-/* A group's pieces are no digits: an operand holds all of a piece, or nothing of the group. */
-static bool holds_group(const tensor *t, const factor *piece)
+static bool holds_piece(const tensor *t, const factor *piece)
 {
     group_search g = {.piece = piece, .position = piece->weight, .advanced = true};
     int64_t end = piece->weight * (piece->live - 1) + 1;
@@ -218,21 +238,48 @@ static bool holds_group(const tensor *t, const factor *piece)
         g.advanced = false;
         visit_factors(t, advance_group, &g);
     }
-    return g.position >= end || !g.mentions;
+    return g.position >= end;
 }
 
-static void check_groups(einsum_builder *b, op *o, const tensor *computation, const tensor *operand)
+static bool is_apart(void *user, const factor *f)
 {
-    for (component c = 0; c < MAPPING_COMPONENTS; c++)
-        for (size_t i = 0; computation->part[c] && i < computation->part[c]->count && !o->bad; i++) {
-            const factor *f = &computation->part[c]->factors[i];
-            if (f->kind != FACTOR_COMPOSITE || holds_group(operand, f))
-                continue;
-            const char *text = mapping_text(mapping_of_factor(b->context->mappings, f), b->context->arena);
-            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
-                                  "an operand is repeated over `%s`, a part of a group that does not cut into axis digits", text);
-            diag_help(b->context->diags, d, "let both operands hold the whole group, or pad its axes one by one so that it cuts");
+    const factor *piece = user;
+    const axis *axes[EINSUM_MAX_AXES];
+    uint32_t count = mapping_axes(piece->inner, axes, EINSUM_MAX_AXES);
+    for (uint32_t i = 0; i < count; i++)
+        if (f->axis == axes[i] || (f->kind == FACTOR_COMPOSITE && mapping_mentions(f->inner, axes[i])))
+            return false;
+    return true;
+}
+
+/* A group's pieces are no digits, so an operand holds all of a piece or nothing of the group. The stream lacks Row and the tiling
+ * axes, and nothing else of the computation mapping; the weights hold what their Row and Element name. */
+static void check_group(einsum_builder *b, op *o, component c, const factor *f, int64_t position)
+{
+    const op *align = o->input;
+    bool streamed = c != ROW && (c != TIME || position >= align->align->tiling->size);
+    bool stream_agrees = streamed || visit_factors(&align->input->out, is_apart, (void *)f);
+    bool weights_agree = holds_piece(&align->weights->out, f) || visit_factors(&align->weights->out, is_apart, (void *)f);
+    if (stream_agrees && weights_agree)
+        return;
+    diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
+                          "an operand is repeated over `%s`, a part of a group that does not cut into axis digits",
+                          mapping_text(mapping_of_factor(b->context->mappings, f), b->context->arena));
+    diag_help(b->context->diags, d, "let both operands hold the whole group, or pad its axes one by one so that it cuts");
+}
+
+static void check_groups(einsum_builder *b, op *o)
+{
+    const tensor *computation = &o->input->out;
+    for (component c = 0; c < MAPPING_COMPONENTS; c++) {
+        const mapping *m = computation->part[c];
+        int64_t position = m ? m->size : 1;
+        for (size_t i = 0; m && i < m->count && !o->bad; i++) {
+            position /= m->factors[i].extent;
+            if (m->factors[i].kind == FACTOR_COMPOSITE)
+                check_group(b, o, c, &m->factors[i], position);
         }
+    }
 }
 
 /* ---- both operands ---- */
@@ -241,7 +288,7 @@ bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tenso
 {
     einsum_step probe = {.a = b->of[source->index].value};
     einsum_copy_digits(b, &probe, o, t);
-    cut_at_source(&(cutter){b, &probe, o}, source);
+    visit_source(&(cutter){.builder = b, .step = &probe, .op = o}, source, cut_at_factor);
     for (uint32_t i = 0; i < probe.count; i++)
         if (moves(&b->e->values[probe.a], &probe.digits[i]) && !holds(b, source, probe.digits[i]))
             return false;
@@ -251,15 +298,13 @@ bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tenso
 void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other)
 {
     const op *sources[] = {a, other};
-    cutter c = {b, step, o};
+    cutter c = {.builder = b, .step = step, .op = o};
     for (int i = 0; i < 2 && sources[i]; i++)
-        cut_at_source(&c, sources[i]);
-    for (int i = 0; i < 2 && sources[i] && !o->bad; i++) {
-        for (const op *s = sources[i]; s && !o->bad; s = before(b, s))
-            visit_factors(&s->out, check_factor, &c);
-        if (step->contract && !o->bad)
-            check_groups(b, o, &o->input->out, &sources[i]->out);
-    }
+        visit_source(&c, sources[i], cut_at_factor);
+    for (int i = 0; i < 2 && sources[i]; i++)
+        visit_source(&c, sources[i], check_factor);
+    if (step->contract && !o->bad)
+        check_groups(b, o);
     for (uint32_t i = 0; i < step->count; i++) {
         einsum_part *d = &step->digits[i];
         d->a_repeats = moves(&b->e->values[step->a], d) && !holds(b, a, *d);

@@ -84,8 +84,11 @@ bool pass_is_group(pass_context *p, const factor **pieces, size_t count)
             pieces[k] = pieces[k - 1];
             pieces[k - 1] = swap;
         }
-    for (size_t i = 0; i < count && all; i++)
-        all = pass_pair(p, all, mapping_of_factor(p->mappings, pieces[i]));
+    for (size_t i = 0; i < count && all; i++) {
+        factor live = *pieces[i];
+        live.extent = live.live;
+        all = pass_pair(p, all, mapping_of_factor(p->mappings, &live));
+    }
     const mapping *whole = NULL;
     return all && count && mapping_pad(p->mappings, pieces[0]->inner, all->size, PAD_TOP, &whole) == MAPPING_OK &&
            mapping_equal(p->mappings, all, whole);
