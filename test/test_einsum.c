@@ -261,6 +261,9 @@ START_TEST(test_digits_refused)
          {{SAMPLE_M, true, 1, 32, 0}, {SAMPLE_K, false, 1, 32, 0}},
          2,
          "a copy sums over a digit of axis K"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A}}, 1, "a digit of axis M is broadcast over source a"},
+        {EINSUM_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B}}, 1, "a digit of axis M is broadcast over source b"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL};
@@ -276,10 +279,10 @@ END_TEST
 START_TEST(test_digits_accepted)
 {
     static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3, 0},
-                                        {SAMPLE_M, true, 1, 12, 0},
+                                        {SAMPLE_M, true, 1, 12, 1 << EINSUM_A},
                                         {SAMPLE_K, false, 1, 1, 0},
                                         {SAMPLE_K, false, 7, 5, 0},
-                                        {SAMPLE_K, false, 1, 7, 0}};
+                                        {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B}};
     einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL};
     einsum e = sample, out;
     uint64_t *words;
@@ -288,6 +291,8 @@ START_TEST(test_digits_accepted)
     e.statement_count = 1;
     ck_assert(einsum_encode(&e, memory, &words, &count));
     ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    for (uint32_t i = 0; i < 5; i++)
+        ck_assert_uint_eq(out.statements[0].digits[i].broadcast, good[i].broadcast);
 }
 END_TEST
 
