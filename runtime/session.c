@@ -11,7 +11,8 @@
 #include "runtime/port_data.h"
 #include "runtime/tensor_file.h"
 
-enum { FIRST_POISON = 0xa5, SECOND_POISON = 0x5a };
+/* The second is a NaN in every float type: what it touches shows. */
+enum { FIRST_POISON = 0xa5, SECOND_POISON = 0xff };
 
 typedef struct session_port {
     const port *port;
