@@ -109,18 +109,24 @@ static bool factors_decide(const mapping *inner)
     return true;
 }
 
-/* A whole group in one piece: its factors' paddings. */
-static void mask_inside(masking *m, const digit *d)
+/* A whole group in one piece: its factors' paddings. A term divides the whole counter, so where something stands outside the group the
+ * factor's period must be one of the piece's; false when it is not. */
+static bool mask_inside(masking *m, const digit *d)
 {
-    const mapping *inner = d->factor->inner;
-    int64_t position = d->position;
+    const mapping *inner = d->factor->inner, *part = m->align->out.part[d->counter == COUNTER_LANE ? PACKET : TIME];
+    bool is_outermost = d->position * d->factor->extent == part->size;
+    int64_t period = 1;
     for (size_t i = inner->count; i-- > 0;) {
         const factor *f = &inner->factors[i];
-        lane_mask *mask = f->live < f->extent ? new_mask(m, f->live) : NULL;
-        if (mask)
-            mask->terms[mask->count++] = (mask_term){d->counter, position, f->extent, 1};
-        position *= f->extent;
+        if (f->live < f->extent) {
+            if (!is_outermost && d->factor->extent % (period * f->extent))
+                return false;
+            lane_mask *mask = new_mask(m, f->live);
+            mask->terms[mask->count++] = (mask_term){d->counter, d->position * period, f->extent, 1};
+        }
+        period *= f->extent;
     }
+    return true;
 }
 
 /* The masks of a group beside its own padding, at its first piece; false when the Reducer has none for it. */
@@ -142,10 +148,8 @@ static bool mask_group(masking *m, size_t first)
         row = row || d->counter == COUNTER_NONE;
     }
     bool is_full = mapping_is_full(inner), is_group = pass_is_group(m->context, pieces, count);
-    if (count == 1 && is_group && !is_full && factors_decide(inner)) {
-        mask_inside(m, &m->digits[first]);
-        return true;
-    }
+    if (count == 1 && is_group && !is_full && factors_decide(inner))
+        return mask_inside(m, &m->digits[first]);
     if (!is_full || row)
         return false;
     if (count == 1 || !is_group)

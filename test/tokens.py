@@ -26,17 +26,17 @@ LATE = re.compile(r"E-BIN-|E-INTERNAL|internal error|Sanitizer|runtime error:|As
 
 
 def variants(text, chance):
-    """(place, what was done, the text) for every token."""
+    """(line, what was done, begin, end, what stands there now) for every token."""
     tokens = [match for match in TOKEN.finditer(text) if not match[0].startswith(("//", "/*"))]
     alike = {kind: sorted({m[0] for m in tokens if kind(m[0])}) for kind in (str.isidentifier, str.isdigit)}
     for match in tokens:
         line = text.count("\n", 0, match.start()) + 1
-        yield line, f"without `{match[0]}`", text[:match.start()] + text[match.end():]
-        yield line, f"with `{match[0]}` twice", text[:match.end()] + " " + match[0] + text[match.end():]
+        yield line, f"without `{match[0]}`", match.start(), match.end(), ""
+        yield line, f"with `{match[0]}` twice", match.start(), match.end(), f"{match[0]} {match[0]}"
         for kind, others in alike.items():
             if kind(match[0]):
                 other = chance.choice(others)
-                yield line, f"with `{other}` for `{match[0]}`", text[:match.start()] + other + text[match.end():]
+                yield line, f"with `{other}` for `{match[0]}`", match.start(), match.end(), other
 
 
 def fault_of(status, output, source):
@@ -53,30 +53,30 @@ def main():
     chance, long_run = random.Random(SEED), bool(os.environ.get("VISA_LONG"))
     texts = [(path, open(path, encoding="utf-8").read()) for path in sys.argv[1:]]
     texts += [(f"random kernel {i}", make(random.Random(f"kernel/{i}")).source() + "\n") for i in range(KERNELS[long_run])]
-    todo = [(path, *v) for path, text in texts for v in variants(text, chance)]
+    todo = [(path, text, *v) for path, text in texts for v in variants(text, chance)]
     if not long_run:
         todo = chance.sample(todo, min(QUICK, len(todo)))
     accepted, failed = [], 0
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "changed.vm")
 
-        def answer(content, *arguments):
+        def answer(text, begin, end, now, *arguments):
             with open(source, "w", encoding="utf-8") as file:
-                file.write(content)
+                file.write(text[:begin] + now + text[end:])
             done = visa_tools.run(["visac", source, *arguments])
             return done.status, done.text()
 
-        for path, line, what, content in todo:
-            status, output = answer(content, "-o", os.path.join(folder, "changed.bin"))
+        for path, text, line, what, *change in todo:
+            status, output = answer(text, *change, "-o", os.path.join(folder, "changed.bin"))
             wrong = fault_of(status, output, source)
             if wrong:
                 failed += 1
                 print(f"{path}:{line} {what}: {wrong}\n{output[:600]}")
             elif status == 0:
-                accepted.append((path, line, what, content))
+                accepted.append((path, text, line, what, *change))
         runs = accepted if long_run else chance.sample(accepted, min(QUICK_RUNS, len(accepted)))
-        for path, line, what, content in runs:
-            status, output = answer(content, "--check")
+        for path, text, line, what, *change in runs:
+            status, output = answer(text, *change, "--check")
             if status != 0:
                 failed += 1
                 print(f"{path}:{line} {what}: compiles, and --check exits {status}\n{output[-600:]}")
