@@ -80,21 +80,31 @@ static const op *before(const einsum_builder *b, const op *o)
     return o->input && b->of[o->input->index].value == b->of[o->index].value ? o->input : NULL;
 }
 
+/* A window names the digits of its terms, and they name it. */
+static bool window_names(const axis *a, const einsum_part *d)
+{
+    for (uint32_t k = 0; k < a->term_count; k++)
+        if (use_of_term(&a->terms[k], d) != WINDOW_OUTSIDE)
+            return true;
+    for (uint32_t k = 0; k < d->axis->term_count; k++)
+        if (d->axis->terms[k].of == a)
+            return true;
+    return false;
+}
+
 static bool not_named(void *user, const factor *f)
 {
     const einsum_part *d = user;
-    if (f->kind == FACTOR_COMPOSITE)
-        return !mapping_mentions(f->inner, d->axis);
-    if (f->kind != FACTOR_AXIS)
-        return true;
-    if (f->axis == d->axis)
+    if (f->kind == FACTOR_AXIS && f->axis == d->axis)
         return d->weight < f->weight || d->weight >= f->weight * f->live;
-    bool named = false; /* a window names the digits of its terms, and they name it */
-    for (uint32_t k = 0; k < f->axis->term_count; k++)
-        named = named || use_of_term(&f->axis->terms[k], d) != WINDOW_OUTSIDE;
-    for (uint32_t k = 0; k < d->axis->term_count; k++)
-        named = named || d->axis->terms[k].of == f->axis;
-    return !named;
+    if (f->kind == FACTOR_AXIS)
+        return !window_names(f->axis, d);
+    const axis *axes[EINSUM_MAX_AXES];
+    uint32_t count = f->kind == FACTOR_COMPOSITE ? mapping_axes(f->inner, axes, EINSUM_MAX_AXES) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (axes[i] == d->axis || window_names(axes[i], d))
+            return false;
+    return true;
 }
 
 static bool holds(const einsum_builder *b, const op *source, einsum_part d)
