@@ -63,7 +63,7 @@ def main():
         def answer(text, begin, end, now, *arguments):
             with open(source, "w", encoding="utf-8") as file:
                 file.write(text[:begin] + now + text[end:])
-            done = visa_tools.run(["visac", source, *arguments])
+            done = visa_tools.run(["visac", source, "-ferror-limit=0", *arguments])
             return done.status, done.text()
 
         for path, text, line, what, *change in todo:
