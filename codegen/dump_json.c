@@ -82,6 +82,16 @@ static json_t *tensor_json(json_dump *j, const einsum *e, const einsum_tensor *t
     return out;
 }
 
+/* The sources, by their place in `sources`, that the digit does not index. */
+static json_t *broadcast_json(json_dump *j, const einsum_digit *d)
+{
+    json_t *out = json_array();
+    for (einsum_side side = EINSUM_A; side < EINSUM_SIDES; side++)
+        if (!einsum_digit_indexes(d, side))
+            push(j, out, json_integer(side - EINSUM_A));
+    return out;
+}
+
 static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statement *s)
 {
     json_t *out = json_object(), *sources = json_array(), *digits = json_array();
@@ -98,6 +108,7 @@ static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statem
         set_number(j, digit, "weight", s->digits[i].weight);
         set_number(j, digit, "size", s->digits[i].size);
         set(j, digit, "kept", json_boolean(s->digits[i].kept));
+        set(j, digit, "broadcast", broadcast_json(j, &s->digits[i]));
         push(j, digits, digit);
     }
     set(j, out, "digits", digits);

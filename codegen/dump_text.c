@@ -49,8 +49,13 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
                   dtype_row_of(e->tensors[st->dst].dtype)->name);
     for (uint32_t i = 0; i < st->digit_count; i++) {
         const einsum_digit *d = &st->digits[i];
-        strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements\n",
-                      d->kept ? "for" : "sum", e->axes[d->axis].name, d->size, d->weight);
+        strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name, d->size,
+                      d->weight);
+        if (!einsum_digit_indexes(d, EINSUM_A))
+            strbuf_printf(s, ", repeats %s", e->tensors[st->a].name);
+        if (!einsum_digit_indexes(d, EINSUM_B))
+            strbuf_printf(s, ", repeats %s", e->tensors[st->b].name);
+        strbuf_puts(s, "\n");
     }
     for (uint32_t i = 0; i < st->shift_count; i++) {
         const einsum_shift *h = &st->shifts[i];

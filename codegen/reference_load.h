@@ -12,9 +12,11 @@
 /* NULL with a diagnostic. The library stays loaded; asking again costs a reference count. */
 const reference_api *reference_load(diag_list *diags);
 
-/* Compiles the einsum for this CPU; NULL with a diagnostic. `name` is the kernel's. */
-reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name,
+/* Compiles the einsum for this CPU; NULL with a diagnostic. `name` is the kernel's; quick: see reference_api.build. */
+reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, bool quick,
                                     diag_list *diags);
+/* Is the einsum's work so little that compiling it well costs more than it saves? */
+bool reference_is_small(const einsum *e);
 /* See reference_api.run. */
 bool reference_run(const reference_api *api, const reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags);

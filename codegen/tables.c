@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/einsum.h"
 
 static uint32_t line_of(const emit_context *e, src_range range)
 {

@@ -7,6 +7,7 @@
 #ifndef VISA_IR_KERNEL_H
 #define VISA_IR_KERNEL_H
 
+#include "ir/einsum.h"
 #include "ir/mapping.h"
 #include "ir/tile.h"
 #include "support/diag.h"
@@ -190,9 +191,6 @@ typedef struct kernel_port {
     tensor tensor;
     src_range range;
 } kernel_port;
-
-/* What the kernel computes, over axis digits: derived from the tensors alone (passes/einsum.h). */
-typedef struct kernel_einsum kernel_einsum;
 
 typedef struct kernel {
     const char *name;

@@ -300,6 +300,7 @@ def einsum(data, axes, port_list, isa):
         need(product(sizes_of[a] for a in t["axes"]) < LIMIT, "einsum: a tensor's elements")
     for s in statements:
         check_digits(s, tensors)
+        check_broadcast(s, tensors, windows)
         check_windows(s, tensors, windows, sizes_of)
     for s in statements:
         s["destination"] = tensors[s["destination"]]["name"]
@@ -346,9 +347,19 @@ def check_digits(s, tensors):
     need(product(d["size"] for d in s["digits"]) < LIMIT, "einsum: combinations")
 
 
+def check_broadcast(s, tensors, windows):
+    for d in s["digits"]:
+        for source in d["broadcast"]:
+            need(source < len(s["sources"]) and d["size"] > 1, "einsum: broadcast over what")
+            axes = tensors[s["sources"][source]]["axes"]
+            terms = [t for x in windows if x["axis"] in axes for t in x["terms"] if t["axis"] == d["axis"]]
+            moved = [t for t in terms if d["weight"] % (t["weight"] * t["extent"]) and d["weight"] * d["size"] > t["weight"]]
+            need(d["axis"] in axes or moved, "einsum: broadcast over a digit that does not move the source")
+
+
 def check_windows(s, tensors, windows, sizes):
-    live = [d for d in s["digits"] if d["size"] > 1]
-    for number in [s["destination"]] + s["sources"]:
+    for place, number in enumerate([s["destination"]] + s["sources"]):
+        live = [d for d in s["digits"] if d["size"] > 1 and place - 1 not in d["broadcast"]]
         for x in windows:
             if x["axis"] not in tensors[number]["axes"]:
                 continue
@@ -363,7 +374,7 @@ def check_windows(s, tensors, windows, sizes):
                 by_terms = by_terms or bool(inside)
                 need(sum(inside) < t["extent"] or end >= sizes[t["axis"]], "einsum: more than a term")
             own = any(d["axis"] == x["axis"] for d in live)
-            need(not by_terms or not (own or number == s["destination"]), "einsum: both kinds of digits")
+            need(not by_terms or not (own or place == 0), "einsum: both kinds of digits")
 
 
 def axis_name(axes, number):
@@ -430,9 +441,10 @@ def shift(words, axes, operands):
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 33, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(not bits(head, 35, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
-    return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32))}
+    return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
+            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)]}
 
 
 # ---------------------------------------------------------------- format.md: the file
@@ -480,7 +492,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 1, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 2, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -530,7 +542,7 @@ def decode(data, isa):
         by_name.setdefault(section.name, section)
     need(".note.visa" in by_name and by_name[".note.visa"].type == 7, "no note")
     content = {name: section.bytes for name, section in by_name.items()}
-    return {"format": 1, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
+    return {"format": 2, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
             "symbols": symbols(found)}
 
 

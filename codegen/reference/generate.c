@@ -115,7 +115,7 @@ static void emit_pack(const statement *s, pack_side side, pack_kind kind)
     base = LLVMBuildAdd(e->b, base, lane, "");
     unsigned first_depth = e->open_count;
     emit_digits_open(e, depth);
-    LLVMValueRef guard = emit_source_guard(e, side.tensor), from = emit_tensor_offset(e, side.tensor, side.side);
+    LLVMValueRef guard = emit_source_guard(e, side.tensor, side.side), from = emit_tensor_offset(e, side.tensor, side.side);
     if (guard)
         from = LLVMBuildSelect(e->b, guard, from, emit_i64(e, 0), "");
     LLVMValueRef item = emit_packed_item(s, &side, kind, from);
@@ -266,7 +266,7 @@ static void emit_copy(const statement *s)
 {
     const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
     emit_digits_open(s->e, digits);
-    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->of->a));
+    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->of->a, EINSUM_A));
     emit_copied_item(s);
     emit_if_end(s->e, after);
     emit_digits_close(s->e, digits);

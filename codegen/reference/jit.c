@@ -118,6 +118,7 @@ typedef struct compilation {
     LLVMModuleRef module;
     LLVMTargetMachineRef machine;
     char *symbol;
+    bool quick;
 } compilation;
 
 static void compilation_free(compilation *c)
@@ -139,8 +140,8 @@ static char *make_machine(compilation *c, const char *triple, const char *cpu_na
     LLVMTargetRef family;
     if (LLVMGetTargetFromTriple(triple, &family, &message))
         return take_message("target", message);
-    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, LLVMCodeGenLevelDefault,
-                                         LLVMRelocPIC, LLVMCodeModelDefault);
+    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features,
+                                         c->quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
     return c->machine ? NULL : plan_fault("target %s: no machine", triple);
 }
 
@@ -172,7 +173,7 @@ static char *make_module(compilation *c, bool fused)
     if (LLVMVerifyModule(c->module, LLVMReturnStatusAction, &message))
         return take_message("the generated module is not valid", message);
     LLVMDisposeMessage(message);
-    return optimise(c);
+    return c->quick ? NULL : optimise(c);
 }
 
 static char *compile_for(compilation *c, const einsum *e, const char *name, const char *cpu_name,
@@ -180,6 +181,8 @@ static char *compile_for(compilation *c, const einsum *e, const char *name, cons
 {
     char *triple = LLVMGetDefaultTargetTriple();
     cpu host = cpu_of(triple, features);
+    if (c->quick)
+        host.machine = (plan_machine){1, 8}; /* scalars, in small tiles: the least code */
     char *fault = plan_build(e, host.machine, &c->plan);
     c->symbol = generate_symbol(name);
     if (!fault && !c->symbol)
@@ -294,13 +297,14 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
 typedef struct build_call {
     const einsum *e;
     const char *name;
+    bool quick;
     reference_kernel *kernel;
 } build_call;
 
 static char *build_guarded(void *argument)
 {
     build_call *call = argument;
-    compilation c = {0};
+    compilation c = {.quick = call->quick};
     char *fault = compile_for_host(&c, call->e, call->name);
     if (!fault)
         fault = describe_tensors(&c.plan, call->kernel);
@@ -321,13 +325,13 @@ static uint64_t nanoseconds_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static char *kernel_build(const einsum *e, const char *name, reference_kernel **out)
+static char *kernel_build(const einsum *e, const char *name, bool quick, reference_kernel **out)
 {
     *out = NULL;
     reference_kernel *k = calloc(1, sizeof *k);
     if (!k)
         return plan_fault("out of memory");
-    build_call call = {e, name, k};
+    build_call call = {e, name, quick, k};
     uint64_t start = nanoseconds_now();
     char *fault = guarded(build_guarded, &call);
     k->jit_nanoseconds = nanoseconds_now() - start;

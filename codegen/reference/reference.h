@@ -13,7 +13,7 @@
 
 #include "codegen/einsum.h"
 
-enum { REFERENCE_API_VERSION = 1 };
+enum { REFERENCE_API_VERSION = 2 };
 
 typedef struct reference_kernel reference_kernel;
 
@@ -31,8 +31,9 @@ typedef enum reference_output {
 typedef struct reference_api {
     int version;
 
-    /* Generates and compiles. The einsum is copied: it need not outlive the call. */
-    char *(*build)(const einsum *e, const char *name, reference_kernel **out);
+    /* Generates and compiles. The einsum is copied: it need not outlive the call. `quick`: for a kernel of little work, of which
+     * compiling is the larger part; the same values, without optimisation. */
+    char *(*build)(const einsum *e, const char *name, bool quick, reference_kernel **out);
 
     /* tensors[t]: the bytes of tensor t. Tensors that no statement assigns are read and must be there; the
      * others are written, or left away with NULL. bounds: NULL, or per tensor NULL or one double per element:
