@@ -11,6 +11,7 @@
 #include "codegen/emit.h"
 #include "codegen/step_emit.h"
 #include "codegen/tables.h"
+#include "frontend/format.h"
 #include "frontend/parse.h"
 #include "frontend/render.h"
 #include "frontend/sema.h"
@@ -32,6 +33,7 @@ struct visa_compilation {
     size_t error_limit;
     strbuf dumps, times;
     struct timespec clock;
+    size_t syntax_errors;
     bool exhausted;
 };
 
@@ -138,7 +140,10 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
+    c->syntax_errors = c->diags.error_count;
     stop_clock(c, "parse");
+    if (c->options->parse_only)
+        return;
     for (size_t i = 0; i < c->options->parameter_count; i++)
         set_parameter(c, &c->options->parameters[i]);
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
@@ -264,7 +269,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         return false;
     if (kind == VISA_EMIT_AST)
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
-    if (c->diags.error_count > 0)
+    if (c->diags.error_count > 0 || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
     strbuf text;
@@ -285,9 +290,21 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     }
 }
 
+bool visa_format(visa_compilation *c, const char **data, size_t *size)
+{
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || !c->file || c->syntax_errors > 0)
+        return false;
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    format_file(c->sources, c->file, &text);
+    *data = text.text;
+    *size = text.bytes;
+    return true;
+}
+
 bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
@@ -295,7 +312,7 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
