@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontend/constant.h"
+#include "frontend/index.h"
 #include "frontend/scope.h"
 #include "frontend/stage.h"
 
@@ -617,6 +618,7 @@ static value evaluate_block(analysis *s, scope *outer, const ast *block, const d
 {
     scope *inner = scope_new(&s->context, outer);
     value last = {.kind = VALUE_UNIT};
+    index_add_scope(&s->context, block->range, inner);
     collect_items(s, inner, block, 0);
     resolve_uses(s);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
@@ -847,6 +849,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->context.arena, s->module->kernels, s->module->count, s->module->capacity, k);
     scope *names = scope_new(&s->context, outer);
+    index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
     declare_generics(s, names, ast_kid(fn, 1));
     const ast *params = ast_kid(fn, 2);
@@ -932,6 +935,7 @@ static void collect_module(analysis *s, scope *names, const ast *n)
         return;
     y->inner = scope_new(&s->context, names);
     scope_set_module(y->inner);
+    index_add_scope(&s->context, module_body(s, n)->range, y->inner);
     s->module_depth++;
     if (s->module_depth < MODULE_DEPTH_MAX)
         collect_items(s, y->inner, module_body(s, n), 0);
@@ -1041,12 +1045,13 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
 {
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
-    s->context = (scope_context){mappings, a, diags};
-    s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
+    s->context = (scope_context){mappings, a, diags, s->options->index};
+    s->module = ARENA_NEW(a, module);
     s->only = s->options->only;
     scope *root = scope_new(&s->context, NULL);
     scope_set_module(root);
+    index_add_scope(&s->context, file->range, root);
     collect_items(s, root, file, 0);
     resolve_uses(s);
     collect_calls(s, file, "");

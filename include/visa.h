@@ -37,6 +37,10 @@ typedef struct visa_options {
     const visa_parameter *parameters; /* other numbers for constants and axes of the file */
     size_t parameter_count;
     bool parse_only;            /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */
+    bool editor;                /* keep what include/visa_editor.h answers from */
+    /* The text of a module's file as it stands in an editor, in `*text` and `*bytes`; false: read the file. NULL: all are read. */
+    bool (*open_text)(void *user, const char *path, const char **text, size_t *bytes);
+    void *user;                 /* of open_text */
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
 } visa_options;

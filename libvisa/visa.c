@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "codegen/container.h"
@@ -17,25 +16,9 @@
 #include "frontend/sema.h"
 #include "frontend/step/program.h"
 #include "ir/print.h"
+#include "libvisa/compilation.h"
 #include "passes/pass.h"
 #include "support/file.h"
-
-struct visa_compilation {
-    arena *arena;
-    diag_list diags;
-    source_map *sources;
-    mapping_context *mappings;
-    const target *target;
-    const ast *file;
-    module *module;
-    step_module *programs;
-    const visa_options *options;
-    size_t error_limit;
-    strbuf dumps, times;
-    struct timespec clock;
-    size_t syntax_errors;
-    bool exhausted;
-};
 
 static const char out_of_memory_text[] = "error: out of memory\n";
 
@@ -89,6 +72,18 @@ static const char *module_path(visa_compilation *c, const ast *n, int i)
     return arena_printf(c->arena, forms[i - 4], (int)strlen(inner), inner, n->text);
 }
 
+static int add_module_file(visa_compilation *c, const char *path)
+{
+    size_t bytes;
+    const char *open;
+    if (c->options->open_text && c->options->open_text(c->options->user, path, &open, &bytes))
+        return source_map_add(c->sources, path, open, bytes);
+    unsigned char *text = file_read_all(path, &bytes, &c->diags);
+    int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
+    free(text);
+    return file;
+}
+
 static const ast *load_module(void *user, const ast *n)
 {
     visa_compilation *c = user;
@@ -101,10 +96,7 @@ static const ast *load_module(void *user, const ast *n)
                 diag_add(&c->diags, E_DUPLICATE, n->name_range, "%s is a module already", path);
                 return NULL;
             }
-        size_t bytes;
-        unsigned char *text = file_read_all(path, &bytes, &c->diags);
-        int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
-        free(text);
+        int file = add_module_file(c, path);
         return file < 0 ? NULL : parse_file(c->sources, file, c->arena, &c->diags);
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
@@ -146,7 +138,8 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     for (size_t i = 0; i < c->options->parameter_count; i++)
         set_parameter(c, &c->options->parameters[i]);
-    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
+    c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
+    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
     c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
@@ -241,7 +234,7 @@ const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format
     return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
-static uint32_t line_of(void *user, src_range range)
+uint32_t compilation_line_of(void *user, src_range range)
 {
     const visa_compilation *c = user;
     return range.file < 0 ? 0 : source_locate(c->sources, range.file, range.begin).line;
@@ -271,7 +264,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
     if (c->diags.error_count > 0 || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     strbuf text;
     binary b;
     switch (kind) {
@@ -306,7 +299,7 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
 }
 
@@ -314,7 +307,7 @@ bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
         if (strcmp(c->module->kernels[i]->name, name) == 0)
             return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);

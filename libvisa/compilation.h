@@ -1,0 +1,39 @@
+/* What a compilation owns: shared by the files of libvisa/, hidden from everybody else. */
+#ifndef VISA_LIBVISA_COMPILATION_H
+#define VISA_LIBVISA_COMPILATION_H
+
+#include <time.h>
+
+#include "frontend/index.h"
+#include "frontend/source.h"
+#include "frontend/step/program.h"
+#include "include/visa.h"
+#include "support/strbuf.h"
+#include "target/target.h"
+
+struct visa_compilation {
+    arena *arena;
+    diag_list diags;
+    source_map *sources;
+    mapping_context *mappings;
+    const target *target;
+    const ast *file;
+    module *module;
+    step_module *programs;
+    const visa_options *options;
+    size_t error_limit;
+    strbuf dumps, times;
+    struct timespec clock;
+    size_t syntax_errors;
+    source_index *index;          /* options->editor; else NULL */
+    const struct visa_completion *completions;
+    size_t completion_count;
+    struct visa_outline *outline; /* NULL: not asked for yet */
+    size_t outline_count, outline_capacity;
+    bool exhausted;
+};
+
+/* The line of a range, 0 for none: for emit_context. */
+uint32_t compilation_line_of(void *user, src_range range);
+
+#endif
