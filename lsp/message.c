@@ -38,25 +38,26 @@ static size_t header_bytes(const char *text, size_t size)
     return 0;
 }
 
-/* The value of Content-Length; false: there is none, or no message has that length. */
+/* The number behind the name; false: none that a message has. */
+static bool read_length(const char *at, const char *end, size_t *out)
+{
+    size_t digits = 0;
+    *out = 0;
+    while (at < end && *at == ' ')
+        at++;
+    for (; at < end && *at >= '0' && *at <= '9' && *out <= MESSAGE_BYTES_MAX; at++, digits++)
+        *out = *out * 10 + (size_t)(*at - '0');
+    return digits > 0 && *out <= MESSAGE_BYTES_MAX && at < end && (*at == '\r' || *at == '\n');
+}
+
+/* The last Content-Length of the header, wherever it stands in a line: behind a fault the rest of a body may be in front of it. */
 static bool content_length(const char *header, size_t size, size_t *out)
 {
     static const char name[] = "content-length:";
     bool found = false;
-    for (size_t i = 0; i < size;) {
-        const char *stop = memchr(header + i, '\n', size - i);
-        size_t end = stop ? (size_t)(stop - header) : size, at = i + sizeof name - 1;
-        if (end - i >= sizeof name && strncasecmp(header + i, name, sizeof name - 1) == 0) {
-            while (at < end && header[at] == ' ')
-                at++;
-            size_t digits = 0;
-            *out = 0;
-            for (; at < end && header[at] >= '0' && header[at] <= '9' && *out <= MESSAGE_BYTES_MAX; at++, digits++)
-                *out = *out * 10 + (size_t)(header[at] - '0');
-            found = digits > 0 && *out <= MESSAGE_BYTES_MAX && (at == end || header[at] == '\r');
-        }
-        i = end + 1;
-    }
+    for (size_t i = 0; i + sizeof name - 1 < size; i++)
+        if (strncasecmp(header + i, name, sizeof name - 1) == 0)
+            found = read_length(header + i + sizeof name - 1, header + size, out);
     return found;
 }
 
