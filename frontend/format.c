@@ -55,14 +55,14 @@ static void add_token(formatter *f, document *out, uint32_t i)
 static bool is_verbatim(const ast *n)
 {
     switch (n->kind) {
-    case AST_RAW: case AST_ATTR: case AST_ITEM_IGNORED: case AST_MACRO: case AST_UNSUPPORTED: case AST_ERROR:
+    case AST_RAW: case AST_ITEM_IGNORED: case AST_MACRO: case AST_UNSUPPORTED: case AST_ERROR:
         return true;
     default:
         return false;
     }
 }
 
-/* Tokens that no node stands for: a where clause, the attributes of a statement. The end of such a run at i, or i. */
+/* Tokens that no node stands for: a where clause. The end of such a run at i, or i. */
 static uint32_t unread_end(const formatter *f, const ast *node, uint32_t i, uint32_t to)
 {
     const token *t = &f->t.items[i];
@@ -70,9 +70,17 @@ static uint32_t unread_end(const formatter *f, const ast *node, uint32_t i, uint
         const ast *body = ast_kid(node, 4);
         return is_present(f, body) ? begin_of(f, body) : to - 1;
     }
-    if (t->kind == '#' && (ast_is(node, AST_BLOCK) || ast_is(node, AST_FILE)))
-        return f->t.items[i + 1].match + 1;
     return i;
+}
+
+/* The tokens of an attribute, whatever is in it. */
+static document *attribute(formatter *f, uint32_t from, uint32_t to)
+{
+    static const ast nothing = {.kind = AST_ATTR};
+    document *out = new_sequence(f, DOC_SEQUENCE);
+    uint32_t kid = 0;
+    fill(f, out, &nothing, &kid, from, from, to);
+    return document_close(out, DOCUMENT_WIDE);
 }
 
 /* ---- brackets ---- */
@@ -124,14 +132,15 @@ static void statements(formatter *f, document *out, const ast *node, uint32_t *k
             ++*kid;
         const ast *k = ast_kid(node, *kid);
         bool is_kid = is_present(f, k) && begin_of(f, k) == i, stray = !is_kid && f->t.items[i].kind == ';';
-        uint32_t end = is_kid ? end_of(f, k) : unread_end(f, node, i, to);
+        bool is_attribute = !is_kid && f->t.items[i].kind == '#'; /* of a statement: no node stands for it */
+        uint32_t end = is_kid ? end_of(f, k) : is_attribute ? f->t.items[i + 1].match + 1 : i + 1;
         format_gap(&f->t, out, i, stray || i == 0 ? BREAK_NONE : BREAK_HARD, true);
         if (is_kid)
             add(f, out, walk(f, k, node));
-        else if (end > i)
-            add(f, out, format_verbatim(&f->t, i, end));
+        else if (is_attribute)
+            add(f, out, attribute(f, i, end));
         else
-            add_token(f, out, i), end = i + 1;
+            add_token(f, out, i);
         i = end;
     }
 }
@@ -312,6 +321,8 @@ static document *walk(formatter *f, const ast *node, const ast *parent)
     if (is_postfix(node) && is_open(f, node))
         return chain(f, node);
     switch (node->kind) {
+    case AST_ATTR:
+        return attribute(f, begin_of(f, node), end_of(f, node));
     case AST_LET: case AST_CONST: case AST_TYPE_ALIAS: case AST_ASSIGN:
         return assignment(f, node);
     case AST_BINARY:

@@ -184,6 +184,10 @@ static bool joins_right(const format_tokens *t, uint32_t i)
     switch (t->items[i].kind) {
     case '(': case '[': case T_MAP_OPEN: case T_AXES_OPEN: case '.': case T_COLON2: case '$':
         return true;
+    case '#':
+        return !(t->items[i].flags & TOKEN_IN_MAP);
+    case '!':
+        return (t->marks[i] & PREFIX) || (i > 0 && t->items[i - 1].kind == '#'); /* `#![` */
     case T_DOT2: case T_DOT2_EQ:
         return t->items[i + 1].kind != '{';
     default:
