@@ -168,14 +168,16 @@ static bool open_text(void *user, const char *path, const char **text, size_t *b
     return false;
 }
 
-static visa_options options_of(documents *all)
+/* A text without a place on the disk (untitled:..) has no modules there. */
+static visa_options options_of(documents *all, const document *d)
 {
-    return (visa_options){.editor = true, .modules = true, .open_text = open_text, .user = all};
+    bool is_file = strncmp(d->uri, scheme, sizeof scheme - 1) == 0;
+    return (visa_options){.editor = true, .modules = is_file, .open_text = open_text, .user = all};
 }
 
 visa_compilation *document_compilation(documents *all, document *d)
 {
-    visa_options options = options_of(all);
+    visa_options options = options_of(all, d);
     if (!d->compilation)
         d->compilation = visa_compile(d->path, d->text, d->bytes, &options);
     return d->compilation;
@@ -183,6 +185,6 @@ visa_compilation *document_compilation(documents *all, document *d)
 
 visa_compilation *document_complete(documents *all, const document *d, uint32_t offset)
 {
-    visa_options options = options_of(all);
+    visa_options options = options_of(all, d);
     return visa_complete(d->path, d->text, d->bytes, offset, &options);
 }
