@@ -182,6 +182,9 @@ def main():
                 if os.environ.get("KEEP"):
                     with open(os.path.join(os.environ["KEEP"], f"{len(failures)}-{name}"), "wb") as f:
                         f.write(text)
+    for path in paths:
+        if os.path.basename(os.path.dirname(path)) == "examples" and visa_tools.run(["visac", "--format-check", path]).status:
+            failures.append(f"{path} is not in its canonical layout: visac --format {path} -o {path}")
     accepted = sum(fmt(text).status == 0 for _, kind, text, _ in work if kind == "as it is")
     if accepted < len(paths) // 2:
         failures.append(f"only {accepted} of {len(paths)} texts can be formatted")
