@@ -16,9 +16,14 @@ typedef struct patched {
     uint32_t begin; /* of the marker */
 } patched;
 
+typedef struct candidate {
+    visa_completion item;
+    size_t order; /* of two equal labels the first one counts: it shadows the other */
+} candidate;
+
 typedef struct list {
     visa_compilation *c;
-    visa_completion *items;
+    candidate *items;
     size_t count, capacity;
     uint32_t offset;
     bool axes, aliases, values; /* which names */
@@ -85,11 +90,8 @@ static patched patch(const char *text, size_t bytes, uint32_t offset, int attemp
 
 static void add(list *l, const char *label, visa_name_kind kind, const char *detail)
 {
-    for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->items[i].label, label) == 0)
-            return;
-    visa_completion item = {label, kind, detail};
-    ARENA_PUSH(l->c->arena, l->items, l->count, l->capacity, item);
+    candidate one = {{label, kind, detail}, l->count};
+    ARENA_PUSH(l->c->arena, l->items, l->count, l->capacity, one);
 }
 
 static void add_name(void *user, symbol *named)
@@ -162,7 +164,22 @@ static void add_everything(list *l, scope *s)
 
 static int by_label(const void *a, const void *b)
 {
-    return strcmp(((const visa_completion *)a)->label, ((const visa_completion *)b)->label);
+    const candidate *x = a, *y = b;
+    int order = strcmp(x->item.label, y->item.label);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+static void keep_sorted(list *l)
+{
+    if (l->count)
+        qsort(l->items, l->count, sizeof *l->items, by_label);
+    visa_completion *kept = ARENA_ARRAY(l->c->arena, visa_completion, l->count);
+    size_t count = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (count == 0 || strcmp(kept[count - 1].label, l->items[i].item.label) != 0)
+            kept[count++] = l->items[i].item;
+    l->c->completions = kept;
+    l->c->completion_count = count;
 }
 
 static void complete(visa_compilation *c, uint32_t offset)
@@ -186,10 +203,7 @@ static void complete(visa_compilation *c, uint32_t offset)
     } else {
         add_everything(&l, s);
     }
-    if (l.count)
-        qsort(l.items, l.count, sizeof *l.items, by_label);
-    c->completions = l.items;
-    c->completion_count = l.count;
+    keep_sorted(&l);
 }
 
 static visa_compilation *attempt(const char *name, const patched *p, const visa_options *options)

@@ -188,10 +188,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
     if (reports && (a->emit_given || a->check))
         return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
-    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || (a->format_check && (a->format_source || a->output))))
-        return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
+    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || diff || (a->format_check && (a->format_source || a->output))))
+        return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
         return usage_error("no input file");
     if (diff && optind + 2 != argc)
