@@ -156,7 +156,8 @@ static void print_sequence(printer *w, const document *d, int indent, bool broke
         print(w, d->kids[i], indent, broken, behind[i + 1]);
 }
 
-/* On the same line when it fits or must break anyway; on the next one when that makes it fit; else where its first part fits. */
+/* On the same line when it fits or must break anyway; on the next one when that makes it fit; else where its first part fits. Behind a
+ * left side of several lines it goes on on the last of them. */
 static void print_assign(printer *w, const document *d, int indent, int after)
 {
     const document *left = d->kids[0], *right = d->kids[1];
@@ -167,7 +168,8 @@ static void print_assign(printer *w, const document *d, int indent, int after)
     bool beside = fits || (left_fits && (is_wide(right) || !fits_below) && w->column + left->flat + 1 + reserved <= DOCUMENT_COLUMNS &&
                            may_end(right));
     print(w, left, indent, false, beside ? 1 + reserved : 0);
-    if (beside) {
+    int wanted = may_end(right) ? reserved : right->flat + after;
+    if (beside || (!left_fits && w->column + 1 + wanted <= DOCUMENT_COLUMNS)) {
         strbuf_puts(w->out, " ");
         w->column++;
         print(w, right, indent, false, after);
