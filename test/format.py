@@ -62,7 +62,9 @@ def program(text, folder):
     words = visa_tools.run(["visa-objdump", path]).out if os.path.exists(path) else b""
     if words:
         os.remove(path)
-    return tree.out, binary.status, re.sub(rb"line \d+", b"line", words)
+    # The tree keeps an attribute's text, with its blanks.
+    items = re.sub(rb"#!?\[[^\]]*\]", lambda m: b"".join(m[0].split()), tree.out)
+    return items, binary.status, re.sub(rb"line \d+", b"line", words)
 
 
 def broken_promise(text, folder):
