@@ -109,3 +109,8 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
     }
     return node;
 }
+
+const ast *ast_last_segment(const ast *path)
+{
+    return (ast_is(path, AST_PATH) || ast_is(path, AST_TYPE_PATH)) && path->kid_count ? path->kids[path->kid_count - 1] : NULL;
+}

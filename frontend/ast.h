@@ -42,6 +42,8 @@ const char *ast_kind_name(ast_kind kind);
 
 /* The kid at that position, or a node of kind AST_NONE when there are fewer. Never NULL. */
 const ast *ast_kid(const ast *node, uint32_t position);
+/* Of an AST_PATH or AST_TYPE_PATH its last AST_SEGMENT; NULL: another kind of node. */
+const ast *ast_last_segment(const ast *path);
 static inline bool ast_is(const ast *node, ast_kind kind)
 {
     return node->kind == kind;

@@ -93,8 +93,7 @@ static uint32_t put_character(strbuf *out, const char *text, uint32_t bytes, uin
     return columns_of(c);
 }
 
-/* The text with nothing in it that a terminal or a JSON reader could stumble over. */
-static const char *clean(const char *text, arena *a)
+const char *render_clean(const char *text, arena *a)
 {
     strbuf out;
     strbuf_init(&out, a);
@@ -147,7 +146,7 @@ static void put_place(renderer *r, src_range range)
     if (!has_place(r, range))
         return;
     source_place at = source_locate(r->sources, range.file, range.begin);
-    const char *name = clean(source_name(r->sources, range.file), r->arena);
+    const char *name = render_clean(source_name(r->sources, range.file), r->arena);
     put_coloured(r, BOLD, arena_printf(r->arena, "%s:%u:%u:", name, at.line, at.column));
     strbuf_puts(&r->out, " ");
 }
@@ -204,7 +203,7 @@ static void put_snippet(renderer *r, src_range range)
 
 static void put_message(renderer *r, const char *text)
 {
-    put_coloured(r, BOLD, clean(text, r->arena));
+    put_coloured(r, BOLD, render_clean(text, r->arena));
     strbuf_puts(&r->out, "\n");
 }
 
@@ -231,7 +230,7 @@ static void put_diag(renderer *r, const diag *d)
         put_note(r, &d->notes[i]);
     if (d->help != NULL) {
         put_coloured(r, CYAN, "help:");
-        strbuf_printf(&r->out, " %s\n", clean(d->help, r->arena));
+        strbuf_printf(&r->out, " %s\n", render_clean(d->help, r->arena));
     }
 }
 
@@ -248,14 +247,14 @@ const char *render_text(const diag_list *diags, const source_map *sources, bool 
 
 static json_t *json_text(const char *text, arena *a)
 {
-    return json_string(clean(text, a));
+    return json_string(render_clean(text, a));
 }
 
 static json_t *json_place(const source_map *sources, int file, uint32_t offset)
 {
     source_place at = source_locate(sources, file, offset);
     return json_pack("{s:I, s:I, s:I}", "line", (json_int_t)at.line, "column", (json_int_t)at.column,
-                     "offset", (json_int_t)offset);
+                     "offset", (json_int_t)source_offset(sources, file, offset));
 }
 
 /* Sets file and range, both null without a place. */

@@ -42,6 +42,7 @@ typedef enum symbol_kind {
     SYMBOL_AXIS, SYMBOL_ALIAS, SYMBOL_CONST, SYMBOL_CONST_PARAM, SYMBOL_VARIABLE,
     SYMBOL_FUNCTION, /* node: AST_FN */
     SYMBOL_MODULE,   /* inner */
+    SYMBOL_OWN_TYPE, /* a struct, enum or trait of the file: nothing the machine knows, whatever it is called */
 } symbol_kind;
 
 typedef struct declared declared;
@@ -123,6 +124,7 @@ struct declared {
     tensor tensor;
     bool has_dtype;
     bool mutable; /* behind &mut */
+    bool is_hint; /* of a later stage of the chain: only the element type is meant, and nothing is held against it */
     bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
@@ -131,6 +133,8 @@ struct declared {
 };
 
 declared scope_type(scope *s, const ast *type);
+/* The type of tensors, views or contexts nearest to a misspelt name, or NULL. */
+const char *scope_suggest_type(const char *name);
 /* The type in front of the last segment of a path: `HbmTensor::<..>::from_addr`. */
 declared scope_type_of_path(scope *s, const ast *path);
 /* A scalar type name; false with *infer for `_`, false without: diagnosed. */

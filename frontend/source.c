@@ -7,6 +7,7 @@ typedef struct source_file {
     uint32_t bytes;
     uint32_t *line_begins; /* NULL until somebody asks */
     uint32_t line_count;
+    uint32_t lines_before, bytes_before; /* in the file that this is a part of */
 } source_file;
 
 struct source_map {
@@ -24,6 +25,11 @@ source_map *source_map_new(arena *a)
 
 int source_map_add(source_map *sources, const char *name, const char *text, size_t bytes)
 {
+    return source_map_add_part(sources, name, text, bytes, 1, 0);
+}
+
+int source_map_add_part(source_map *sources, const char *name, const char *text, size_t bytes, uint32_t first_line, uint32_t first_byte)
+{
     if (bytes > SOURCE_BYTES_MAX || sources->count >= INT32_MAX)
         return -1;
     source_file *file = ARENA_NEW(sources->arena, source_file);
@@ -33,6 +39,8 @@ int source_map_add(source_map *sources, const char *name, const char *text, size
     file->name = arena_strdup(sources->arena, name);
     file->text = copy;
     file->bytes = (uint32_t)bytes;
+    file->lines_before = first_line - 1;
+    file->bytes_before = first_byte;
     ARENA_PUSH(sources->arena, sources->files, sources->count, sources->capacity, file);
     return (int)sources->count - 1;
 }
@@ -111,14 +119,15 @@ source_place source_locate(const source_map *sources, int file, uint32_t offset)
     /* Every byte but a UTF-8 continuation begins a character. */
     for (uint32_t i = f->line_begins[line]; i < offset; i++)
         column += ((unsigned char)f->text[i] & 0xc0) != 0x80;
-    return (source_place){line + 1, column};
+    return (source_place){f->lines_before + line + 1, column};
 }
 
 source_line source_line_of(const source_map *sources, int file, uint32_t line)
 {
     source_file *f = file_with_lines(sources, file);
-    if (f == NULL || line == 0 || line > f->line_count)
+    if (f == NULL || line <= f->lines_before || line - f->lines_before > f->line_count)
         return (source_line){"", 0, 0};
+    line -= f->lines_before;
     uint32_t begin = f->line_begins[line - 1];
     uint32_t end = line < f->line_count ? f->line_begins[line] - 1 : f->bytes;
     if (end > begin && f->text[end - 1] == '\r')
@@ -129,5 +138,11 @@ source_line source_line_of(const source_map *sources, int file, uint32_t line)
 uint32_t source_line_count(const source_map *sources, int file)
 {
     source_file *f = file_with_lines(sources, file);
-    return f != NULL ? f->line_count : 0;
+    return f != NULL ? f->lines_before + f->line_count : 0;
+}
+
+uint32_t source_offset(const source_map *sources, int file, uint32_t offset)
+{
+    const source_file *f = file_of(sources, file);
+    return f != NULL ? f->bytes_before + offset : offset;
 }

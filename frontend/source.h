@@ -29,6 +29,8 @@ source_map *source_map_new(arena *a);
 
 /* Copies a text into the map and returns its file index, or -1 when it is larger than SOURCE_BYTES_MAX. */
 int source_map_add(source_map *sources, const char *name, const char *text, size_t bytes);
+/* The same for a part of a larger file: where it begins there, the line from 1, the offset in bytes. */
+int source_map_add_part(source_map *sources, const char *name, const char *text, size_t bytes, uint32_t first_line, uint32_t first_byte);
 int source_map_count(const source_map *sources);
 
 /* File indexes outside the map give "<unknown>", an empty text and place 1:1. */
@@ -36,9 +38,12 @@ const char *source_name(const source_map *sources, int file);
 const char *source_text(const source_map *sources, int file); /* NUL-terminated; may hold NULs of its own */
 size_t source_bytes(const source_map *sources, int file);
 
-/* Offsets past the end count as the end. */
+/* The offset in the file that the text is a part of. */
+uint32_t source_offset(const source_map *sources, int file, uint32_t offset);
+/* Lines are those of that file. Offsets past the end count as the end. */
 source_place source_locate(const source_map *sources, int file, uint32_t offset);
 source_line source_line_of(const source_map *sources, int file, uint32_t line);
+/* The last line's number. */
 uint32_t source_line_count(const source_map *sources, int file);
 
 #endif

@@ -75,7 +75,7 @@ static void adopt_dtype(const stage_call *call, op *o, unsigned index)
 
 void stage_adopt(op *o, const declared *e)
 {
-    if (!e || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+    if (!e || e->is_hint || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
         return;
     for (int c = 0; c < MAPPING_COMPONENTS; c++)
         if (!o->out.part[c] && e->tensor.part[c]) {
@@ -107,7 +107,7 @@ static bool require_parts(const stage_call *call, op *o, const char *letters)
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
 {
     scope_context *c = scope_context_of(s);
-    if (!expected || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
+    if (!expected || expected->is_hint || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
         return true;
     if (expected->kind != DECLARED_TENSOR || expected->tensor.kind != t->kind) {
         diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_name(t->kind),
@@ -274,7 +274,7 @@ static value build_fetch(const stage_call *call)
     return finish(call, o, ok && require_parts(call, o, "tp"));
 }
 
-/* Collect's and cast's missing parts follow from their rules; the passes fill them in when nothing is expected. */
+/* Collect's, accumulate's and cast's missing parts follow from their rules; the passes fill them in when nothing is expected. */
 static value build_collect(const stage_call *call)
 {
     tensor out = call->receiver.op->out;
@@ -359,7 +359,7 @@ static value build_accumulate(const stage_call *call)
     bool ok = take_part(call, o, 0, TIME);
     ok = take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "tp"));
+    return finish(call, o, ok && require_parts(call, o, "t"));
 }
 
 static value build_cast(const stage_call *call)
@@ -486,14 +486,22 @@ static const stage_row rows[] = {
     {"to_hbm", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
     {"view_mut", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", build_view_mut},
     {"tile", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "n", build_tile},
-    {"to_dm_view", VALUE_TENSOR, ON(TENSOR_HBM), 0, "cw", build_copy_view},
-    {"to_dm_view", VALUE_VIEW, ON(TENSOR_HBM), 0, "cw", build_copy_view},
-    {"to_hbm_view", VALUE_TENSOR, ON(TENSOR_DM), 0, "ch", build_copy_view},
-    {"to_hbm_view", VALUE_VIEW, ON(TENSOR_DM), 0, "ch", build_copy_view},
-    {"to_dm", VALUE_VIEW, ON(TENSOR_HBM), 3, "ci", build_to_dm},
-    {"to_hbm", VALUE_VIEW, ON(TENSOR_DM), 2, "ci", build_to_hbm},
+    {"to_dm_view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "cw", build_copy_view},
+    {"to_dm_view", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "cw", build_copy_view},
+    {"to_hbm_view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "ch", build_copy_view},
+    {"to_hbm_view", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "ch", build_copy_view},
+    {"to_dm", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "ci", build_to_dm},
+    {"to_hbm", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
+
+bool stage_is_known(const char *method)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, method) == 0)
+            return true;
+    return false;
+}
 
 static bool row_accepts(const stage_row *r, const value *v)
 {
@@ -514,15 +522,21 @@ static const char *offered(const stage_call *call)
 /* Known methods of the language that this release does not compile, and those of the newer release. */
 static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "slice_tile", "chip_tile", "cluster_tile", "reshape",
                                             "begin_interleaved", "dma_gather", "dma_scatter",
-                                            "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle", NULL};
+                                            "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle",
+                                            "to_dm_pcopy", "to_dm_view_pcopy", "trim", "pad", NULL};
 static const struct {
     const char *newer, *april;
 } newer_methods[] = {{"contract_outer", "align"}, {"contract_packet", "contract"}, {"contract_time", "accumulate"}, {"contract_lane", "accumulate"},
                      {"fetch_cast", "fetch::<D2, Time, Packet>"}, {"commit_trim", "commit::<Element>"}};
 
-/* A misspelt name is an error of its own even where what it is called on is not known. */
-static void check_spelling(const stage_call *call)
+/* A misspelt name, or a mapping that is none, is an error of its own even where what it is called on is not known. */
+static void check_alone(const stage_call *call)
 {
+    const ast *generics = ast_kid(call->node, 1);
+    bool infer;
+    for (uint32_t i = 0; ast_is(generics, AST_GENERIC_ARGS) && i < generics->kid_count; i++)
+        if (ast_is(generics->kids[i], AST_MAP))
+            scope_mapping(call->scope, generics->kids[i], &infer);
     const char *name = call->node->text, *names[ROWS + 1];
     for (size_t i = 0; i < ROWS; i++) {
         names[i] = rows[i].name;
@@ -632,7 +646,7 @@ value stage_build(const stage_call *call)
 {
     index_add_value(scope_context_of(call->scope), call->node->name_range, &call->receiver);
     if (call->receiver.kind == VALUE_ERROR) {
-        check_spelling(call);
+        check_alone(call);
         return error_value;
     }
     bool known = false;

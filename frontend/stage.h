@@ -21,6 +21,9 @@ typedef struct stage_call {
 /* Adds the operation; a value of kind VALUE_ERROR when it was diagnosed. */
 value stage_build(const stage_call *call);
 
+/* Is there a stage of that name on any receiver? */
+bool stage_is_known(const char *method);
+
 /* Parts of the result that are still unknown become those of the declared type. */
 void stage_adopt(op *o, const declared *e);
 /* Is `expected` what this tensor is? Adds E_MISMATCH for each field that differs. */

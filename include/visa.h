@@ -31,6 +31,7 @@ typedef struct visa_parameter {
 typedef struct visa_options {
     const char *target;         /* "rngd"; NULL: the default */
     bool warnings_are_errors;
+    const char *const *warnings; /* what stands behind -W (visa_knows_warning), in order, ended by NULL; NULL: none */
     const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
@@ -43,16 +44,20 @@ typedef struct visa_options {
     void *user;                 /* of open_text */
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
+    bool book;                  /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
-/* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target or pass. */
+/* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
 VISA_API visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options);
 VISA_API void visa_free(visa_compilation *c);
 
 VISA_API size_t visa_error_count(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 
-typedef enum visa_diagnostics_format { VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_COLOUR, VISA_DIAGNOSTICS_JSON } visa_diagnostics_format;
+/* NAME, no-NAME, error, error=NAME, no-error=NAME: a warning's NAME is its id in lower case without W-, `performance` or `all`. */
+VISA_API bool visa_knows_warning(const char *option);
+
+typedef enum visa_diagnostics_format { VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_COLOUR, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF } visa_diagnostics_format;
 /* All diagnostics in source order; owned by the compilation. */
 VISA_API const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format);
 
@@ -78,7 +83,8 @@ VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned ch
 /* All pictures of a kernel, one SVG behind the other. */
 VISA_API bool visa_pictures(visa_compilation *c, const char *kernel, const unsigned char **data, size_t *size);
 
-/* "" when nothing was asked for; owned by the compilation. */
+/* Of a book: a line for each block and a summary. "" when nothing was asked for; owned by the compilation, like the next two. */
+VISA_API const char *visa_verdicts(const visa_compilation *c);
 VISA_API const char *visa_pass_dumps(const visa_compilation *c);
 VISA_API const char *visa_time_report(const visa_compilation *c);
 

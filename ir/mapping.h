@@ -147,6 +147,10 @@ bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b);
 mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer,
                              const mapping **inner);
 
+/* A composite factor as an outer and an inner mapping that together mean the same, where some of its steps end between two values of one of
+ * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`. False: nowhere. */
+bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **outer, const mapping **inner);
+
 /* m without the padding at its outermost end: `B # 4` gives `B`, `A, B # 4` itself, `1 # 4` gives `1`. */
 const mapping *mapping_strip_padding(mapping_context *c, const mapping *m);
 

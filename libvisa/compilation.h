@@ -23,6 +23,7 @@ struct visa_compilation {
     const visa_options *options;
     size_t error_limit;
     strbuf dumps, times;
+    strbuf verdicts; /* of a book's blocks */
     struct timespec clock;
     size_t syntax_errors;
     source_index *index;          /* options->editor; else NULL */
@@ -30,10 +31,16 @@ struct visa_compilation {
     size_t completion_count;
     struct visa_outline *outline; /* NULL: not asked for yet */
     size_t outline_count, outline_capacity;
-    bool exhausted;
+    bool exhausted, is_book;
 };
 
 /* The line of a range, 0 for none: for emit_context. */
 uint32_t compilation_line_of(void *user, src_range range);
+
+/* Compiles a file of c->sources and leaves its tree and kernels in `c`. */
+void compilation_run_file(visa_compilation *c, int file);
+
+/* Compiles each ```rust block of a chapter by itself and writes c->verdicts. */
+void compilation_run_book(visa_compilation *c, const char *name, const char *text, size_t bytes);
 
 #endif

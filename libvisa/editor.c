@@ -119,6 +119,7 @@ visa_name_kind editor_kind(const symbol *y)
     case SYMBOL_FUNCTION: return VISA_NAME_FUNCTION;
     case SYMBOL_MODULE: return VISA_NAME_MODULE;
     case SYMBOL_VARIABLE: return VISA_NAME_VARIABLE;
+    case SYMBOL_OWN_TYPE: return VISA_NAME_TYPE;
     default: return VISA_NAME_CONST;
     }
 }
@@ -285,7 +286,7 @@ static void put_code(hover *h, const char *text)
 static void hover_symbol(hover *h, symbol *y)
 {
     static const char *const words[] = {[SYMBOL_AXIS] = "axis ", [SYMBOL_ALIAS] = "type ", [SYMBOL_CONST] = "const ", [SYMBOL_CONST_PARAM] = "const ", [SYMBOL_VARIABLE] = "let ",
-                                        [SYMBOL_FUNCTION] = "", [SYMBOL_MODULE] = "mod "};
+                                        [SYMBOL_FUNCTION] = "", [SYMBOL_MODULE] = "mod ", [SYMBOL_OWN_TYPE] = "type "};
     const char *detail = editor_detail(h->c, y);
     begin_part(h);
     if (y->kind == SYMBOL_FUNCTION)

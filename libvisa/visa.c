@@ -19,6 +19,7 @@
 #include "libvisa/compilation.h"
 #include "passes/pass.h"
 #include "support/file.h"
+#include "support/warning.h"
 
 static const char out_of_memory_text[] = "error: out of memory\n";
 
@@ -55,6 +56,20 @@ static bool knows_pass(const char *name)
         if (strcmp(pipeline[i].name, name) == 0)
             return true;
     return false;
+}
+
+bool visa_knows_warning(const char *option)
+{
+    warning_levels levels = {0};
+    return warning_option(&levels, option);
+}
+
+static bool knows_warnings(const char *const *options)
+{
+    for (; options && *options; options++)
+        if (!visa_knows_warning(*options))
+            return false;
+    return true;
 }
 
 /* Where `mod NAME;` of a file may be: next to it, in a folder of its name, or in the folder of the module it is. */
@@ -123,14 +138,8 @@ static void set_parameter(visa_compilation *c, const visa_parameter *p)
         diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", p->name);
 }
 
-static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
+void compilation_run_file(visa_compilation *c, int file)
 {
-    start_clock(c);
-    int file = source_map_add(c->sources, name, text, bytes);
-    if (file < 0) {
-        diag_add(&c->diags, E_LEX, SRC_NOWHERE, "%s is larger than %zu bytes", name, SOURCE_BYTES_MAX);
-        return;
-    }
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
     c->syntax_errors = c->diags.error_count;
     stop_clock(c, "parse");
@@ -144,12 +153,34 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     stop_clock(c, "sema");
     c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
     stop_clock(c, "stream programs");
-    if (c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
+    pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
+    pipeline_run(&p, c->module, after_pass, c);
+}
+
+static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
+{
+    start_clock(c);
+    if (c->options->book) {
+        compilation_run_book(c, name, text, bytes);
+        return;
+    }
+    int file = source_map_add(c->sources, name, text, bytes);
+    if (file < 0) {
+        diag_add(&c->diags, E_LEX, SRC_NOWHERE, "%s is larger than %zu bytes", name, SOURCE_BYTES_MAX);
+        return;
+    }
+    compilation_run_file(c, file);
+    if (c->module && c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
         diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
     }
-    pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
-    pipeline_run(&p, c->module, after_pass, c);
+}
+
+static void set_warnings(visa_compilation *c)
+{
+    c->diags.warnings.errors = c->options->warnings_are_errors;
+    for (const char *const *w = c->options->warnings; w && *w; w++)
+        warning_option(&c->diags.warnings, *w);
 }
 
 /* Everything that may run out of memory; c and the arena outlive the jump. */
@@ -160,11 +191,12 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
         return;
     }
     diag_list_init(&c->diags, c->arena);
-    c->diags.warnings_are_errors = c->options->warnings_are_errors;
+    set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->mappings = mapping_context_new(c->arena);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->times, c->arena);
+    strbuf_init(&c->verdicts, c->arena);
     run(c, name, text, bytes);
 }
 
@@ -173,7 +205,7 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
     static const visa_options defaults;
     const visa_options *chosen = options ? options : &defaults;
     const target *t = target_by_name(chosen->target ? chosen->target : "rngd");
-    if (!t || !knows_pass(chosen->print_after))
+    if (!t || !knows_pass(chosen->print_after) || !knows_warnings(chosen->warnings))
         return NULL;
     visa_compilation *c = calloc(1, sizeof *c);
     arena *a = arena_new();
@@ -182,7 +214,7 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
         arena_free(a);
         return NULL;
     }
-    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit};
+    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit, .is_book = chosen->book};
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;
@@ -231,6 +263,8 @@ const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format
     diag_list said = said_diagnostics(c);
     if (format == VISA_DIAGNOSTICS_JSON)
         return render_json(&said, c->sources, c->arena);
+    if (format == VISA_DIAGNOSTICS_SARIF)
+        return render_sarif(&said, c->sources, VISA_VERSION, c->arena);
     return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
@@ -259,6 +293,8 @@ static void emit_programs(const emit_context *e, const visa_compilation *c, bina
 bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)))
+        return false;
+    if (c->is_book)
         return false;
     if (kind == VISA_EMIT_AST)
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
@@ -297,7 +333,7 @@ bool visa_format(visa_compilation *c, const char **data, size_t *size)
 
 bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || !c->module)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
@@ -305,13 +341,18 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || !c->module)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
         if (strcmp(c->module->kernels[i]->name, name) == 0)
             return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);
     return false;
+}
+
+const char *visa_verdicts(const visa_compilation *c)
+{
+    return c->exhausted ? "" : c->verdicts.text;
 }
 
 const char *visa_pass_dumps(const visa_compilation *c)

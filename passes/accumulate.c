@@ -29,7 +29,8 @@ static diag *refuse_out_packet(pass_context *p, kernel *k, op *o, const mapping 
 /* Time' from OutTime, or NULL after a refusal. */
 static const mapping *kept_time(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out, *out = &o->out;
+    const tensor *in = &o->input->out;
+    tensor *out = &o->out;
     int64_t lanes = p->target->output_lanes;
     const mapping *packet = mapping_strip_padding(p->mappings, in->part[PACKET]), *row = in->part[ROW], *inner, *out_packet;
     if (o->accumulation == INTERLEAVED) {
@@ -40,6 +41,8 @@ static const mapping *kept_time(pass_context *p, kernel *k, op *o)
         out_packet = pass_inner(p, padded, lanes);
         inner = pass_pair(p, row, pass_outer(p, padded, lanes));
     }
+    if (!out->part[PACKET])
+        out->part[PACKET] = out_packet;
     if (out->part[PACKET]->size != lanes) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ACCUMULATE_PACKET, "OutPacket::SIZE must be %lld, got %lld from %s", (long long)lanes,
                               (long long)out->part[PACKET]->size, pass_text(p, out->part[PACKET]));

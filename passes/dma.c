@@ -332,6 +332,19 @@ static bool ends_in_tile(const op *o)
     return m && m->count > 0 && m->factors[m->count - 1].pad == PAD_BOTTOM;
 }
 
+/* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both sides
+ * share they are, the padding goes with the data; not behind a tile, where other data follows. */
+static bool takes_padding(const pass_context *p, const op *o)
+{
+    const mapping *element = o->out.part[ELEMENT];
+    bool tiles = ends_in_tile(o->input) || (o->into && ends_in_tile(o->into));
+    if (o->kind != IR_TO_DM || tiles || element->count == 0)
+        return false;
+    const factor *inner = &element->factors[element->count - 1];
+    int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
+    return inner->live % (unit / pass_gcd(unit, bits)) && inner->extent % (unit / pass_gcd(unit, bits)) == 0;
+}
+
 static void copy_one(pass_context *p, kernel *k, op *o)
 {
     sequence_space from[COPY_SPACES], to[COPY_SPACES];
@@ -339,9 +352,7 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     if (!covers_source(p, k, o, from, from_count, to, to_count))
         return;
     sequence seq;
-    /* A DM destination wants whole units of 8 bytes: padding that both sides share goes with the data. Behind a tile other data follows. */
-    bool tiles = ends_in_tile(o->input) || (o->into && ends_in_tile(o->into));
-    sequence_access access = o->kind == IR_TO_DM && !tiles ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
+    sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
     if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
         diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(&seq), "no DMA loops copy this: %s", sequence_reason(p, &seq));
         diag_help(p->diags, d, "cut the axes at common divisors on both sides");

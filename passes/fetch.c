@@ -44,14 +44,13 @@ static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, 
     diag_help(p->diags, d, "place the tensor lower, or pad the packet less");
 }
 
-/* One read returns adjacent bytes, so types of less than a byte may only begin on one: neither loops outside the run nor a
- * repeated element may step through a byte. The innermost loop that does; NULL: none. */
+/* One read returns adjacent bytes, or one element repeated, so types of less than a byte may only begin on one: no loop outside the run
+ * may step through a byte. The innermost loop that does; NULL: none. */
 static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
 {
     int64_t run = sequence_run(seq), inside = 1;
     for (size_t i = seq->count; i-- > 0 && bits < 8;) {
-        bool repeated = inside == 1 && seq->parts[i].stride == 0 && seq->parts[i].size > 1;
-        if (repeated || (inside >= run && seq->parts[i].stride * bits % 8))
+        if (inside >= run && seq->parts[i].stride * bits % 8)
             return &seq->parts[i];
         inside *= seq->parts[i].size;
     }

@@ -2,6 +2,7 @@
 #include "passes/pass.h"
 
 #include "passes/accumulate.h"
+#include "passes/advice.h"
 #include "passes/allocate.h"
 #include "passes/cast.h"
 #include "passes/collect.h"
@@ -33,6 +34,7 @@ const pass pipeline[] = {
     {"commit", "loops that write DM, commit_in_size, commit_size", pass_commit},
     {"coverage", "memory written in parts: each element once, and before it is read", pass_coverage},
     {"einsum", "what the kernel computes, over axis digits", pass_einsum},
+    {"advice", "warnings of -Wperformance", pass_advice},
     {0},
 };
 

@@ -4,13 +4,17 @@
 #include <string.h>
 #include <strings.h>
 
+#include "support/warning.h"
+
 static const diag_row rows[] = {
-#define WARNING DIAG_WARNING
-#define ERROR DIAG_ERROR
+#define WARNING DIAG_WARNING, false
+#define PERFORMANCE DIAG_WARNING, true
+#define ERROR DIAG_ERROR, false
 #define DIAG(symbol, name, severity, title, explanation) {name, severity, title, explanation},
 #include "support/diagnostics.def"
 #undef DIAG
 #undef ERROR
+#undef PERFORMANCE
 #undef WARNING
 };
 
@@ -53,13 +57,13 @@ diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format,
 {
     diag *d = ARENA_NEW(list->arena, diag);
     d->id = id;
-    d->severity = list->warnings_are_errors ? DIAG_ERROR : rows[id].severity;
+    bool wanted = warning_level(&list->warnings, id, &d->severity);
     d->range = range;
     va_list args;
     va_start(args, format);
     d->message = arena_vprintf(list->arena, format, args);
     va_end(args);
-    if (list->repeating && is_known(list, id, range))
+    if (!wanted || (list->repeating && is_known(list, id, range)))
         return d;
     if (d->severity == DIAG_ERROR)
         list->error_count++;

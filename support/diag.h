@@ -40,6 +40,7 @@ typedef enum diag_id {
 typedef struct diag_row {
     const char *name;        /* "E-COLLECT-FLIT": what users search for */
     diag_severity severity;
+    bool on_request;         /* a warning that is given only when asked for (support/warning.h) */
     const char *title;       /* one line: the rule */
     const char *explanation; /* what `--explain` prints */
 } diag_row;
@@ -63,19 +64,26 @@ typedef struct diag {
     const char *help; /* NULL: no next step is known */
 } diag;
 
+/* What the user chose for a warning; support/warning.h has the rule. */
+typedef enum warning_choice { WARNING_DEFAULT, WARNING_OFF, WARNING_ON, WARNING_PLAIN, WARNING_ERROR } warning_choice;
+typedef struct warning_levels {
+    bool errors; /* -Werror */
+    unsigned char chosen[DIAG_ID_COUNT]; /* warning_choice */
+} warning_levels;
+
 typedef struct diag_list {
     arena *arena; /* owns every text of the list */
     diag **items;
     size_t count, capacity;
     size_t error_count;
-    bool warnings_are_errors;
+    warning_levels warnings;
     unsigned repeating; /* text is being read again (a loop's next iteration): nothing is said twice of one place */
 } diag_list;
 
 void diag_list_init(diag_list *list, arena *a);
 
 /* Adds a diagnostic and returns it, for diag_note and diag_help. Never NULL. While `repeating` is not 0 a rule that was
- * already broken at that range is not added once more. */
+ * already broken at that range is not added once more, and neither is a warning that is not wanted. */
 diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...)

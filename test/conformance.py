@@ -23,8 +23,6 @@ BITS = {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16"
 
 # Vectors that visac answers differently on purpose. The reason is printed with the count.
 KNOWN = {
-    "parse-trailing-comma-april": "one trailing comma in m![..] is accepted: it cannot change a valid program "
-                                  "(mapping reference, 3.2)",
     "write-axis-reorder": "a commit packet of one element would need strides below 8 bytes; the vector describes the "
                           "pure sequencer",
     "fetch-batch-1": "the corrected packet has 4 bytes, which breaks the 8-byte rule (the vector says so itself)",

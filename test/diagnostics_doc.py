@@ -16,7 +16,9 @@ HEAD = """# Diagnostics
 
 What visac, visa-run and visa-objdump say, in the order of the pipeline. `visac --explain ID` prints the same text.
 A message begins with file, line and column where there is a source text, then the severity and the id; notes point
-at what else takes part, `help:` says what would be accepted. Programs read them with `--diagnostics-format=json`.
+at what else takes part, `help:` says what would be accepted. Programs read them with `--diagnostics-format=json`
+or `sarif`. A warning is named on the command line by its id without `W-`, in lower case: `-Wno-dma-granule`,
+`-Werror=discarded`. [complaints.md](complaints.md) shows what messages look like.
 
 This page is made from `support/diagnostics.def` (`test/diagnostics_doc.py --update`).
 """
@@ -41,7 +43,7 @@ def page(source):
         if group != last:
             out.append(f"\n## {group}\n")
             last = group
-        kind = " (warning)" if severity == "warning" else ""
+        kind = {"warning": " (warning)", "performance": " (warning, -Wperformance)"}.get(severity, "")
         out.append(f"\n### {name}{kind}\n\n{title[0].upper()}{title[1:]}.\n\n{explanation}\n")
     return "".join(out)
 

@@ -70,7 +70,7 @@ def program(text, folder):
 def broken_promise(text, folder):
     """None, or what is wrong."""
     done = fmt(text)
-    if done.crashed:
+    if visa_tools.Result(done.status, b"", done.err).crashed: # a comment may well speak of a crash
         return "crash: " + done.text()[:500]
     if done.status:
         return "refused, and printed something" if done.out or not done.err else None

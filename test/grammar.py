@@ -141,7 +141,7 @@ def main():
     for path in sorted(paths):
         found, left = grammar.scopes(read(path))
         check(not left, os.path.basename(path), "leaves open", left)
-        check(sum(name == "meta.mapping.vm" for _, _, name in found) == len(re.findall(r"\bm!\[", re.sub(r'//.*|"[^"]*"', "", read(path)))),
+        check(sum(name == "meta.mapping.vm" for _, _, name in found) == len(re.findall(r"\bm\s*!\s*[\[({]", re.sub(r'//.*|"[^"]*"', "", read(path)))),
               os.path.basename(path), "has other mappings")
     for failure in failures:
         print("FAIL ", failure)

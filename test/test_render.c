@@ -153,7 +153,6 @@ END_TEST
 START_TEST(colours)
 {
     scene s = scene_of("ab");
-    s.diags.warnings_are_errors = false;
     diag *d = diag_add(&s.diags, E_PARSE, range(0, 2), "m");
     diag_help(&s.diags, d, "h");
     const char *colour = render_text(&s.diags, s.sources, true, s.arena);

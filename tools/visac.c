@@ -25,6 +25,8 @@ typedef struct arguments {
     tool_report report;
     emit_kind emit;
     bool check, emit_given, format_source, format_check;
+    size_t warning_count;
+    const char **warnings; /* room for as many as there are arguments */
     uint64_t seed;
     visa_diagnostics_format format;
     visa_options options;
@@ -56,9 +58,12 @@ static const char usage[] =
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
     "  --time-report           microseconds of each stage, on standard error\n"
-    "  -Werror                 warnings are errors\n"
+    "  --from-markdown         FILE is a chapter of a book: a verdict for each ```rust block, and a summary\n"
+    "  -WNAME, -Wno-NAME       give a warning, or do not; NAME is its id without W-, `performance` or `all`\n"
+    "  -Werror[=NAME]          warnings are errors; -Wno-error=NAME: that one is not\n"
     "  -ferror-limit=N         show at most N errors (default 100; 0 shows all)\n"
-    "  --diagnostics-format=F  text (default) or json\n"
+    "  --diagnostics-format=F  text (default), json or sarif\n"
+    "  --color=WHEN            colours in messages: auto (default: on terminals), always, never\n"
     "  --explain ID            what a diagnostic means\n"
     "  --version, --help\n"
     "\n"
@@ -101,10 +106,24 @@ static bool parse_error_limit(const char *text, size_t *limit)
     return end > text + sizeof name - 1;
 }
 
+static bool read_format(const char *name, visa_diagnostics_format *format)
+{
+    static const struct {
+        const char *name;
+        visa_diagnostics_format format;
+    } formats[] = {{"text", VISA_DIAGNOSTICS_TEXT}, {"json", VISA_DIAGNOSTICS_JSON}, {"sarif", VISA_DIAGNOSTICS_SARIF}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i].name, name) == 0) {
+            *format = formats[i].format;
+            return true;
+        }
+    return false;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"draw", required_argument, NULL, DRAW},
@@ -122,20 +141,23 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"print-after-all", no_argument, NULL, PRINT_AFTER_ALL},
         {"time-report", no_argument, NULL, TIME_REPORT},
         {"diagnostics-format", required_argument, NULL, FORMAT},
+        {"color", required_argument, NULL, COLOR},
+        {"from-markdown", no_argument, NULL, FROM_MARKDOWN},
         {"explain", required_argument, NULL, EXPLAIN},
         {"version", no_argument, NULL, VERSION},
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.seed = 1, .format = isatty(2) ? VISA_DIAGNOSTICS_COLOUR : VISA_DIAGNOSTICS_TEXT, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    bool colour = isatty(2);
     opterr = 0;
     for (int o; (o = getopt_long(argc, argv, ":o:W:f:h", options, NULL)) != -1;)
         switch (o) {
         case 'o': a->output = optarg; break;
         case 'W':
-            if (strcmp(optarg, "error") != 0)
+            if (!visa_knows_warning(optarg))
                 return usage_error("unknown warning option -W%s", optarg);
-            a->options.warnings_are_errors = true;
+            a->warnings[a->warning_count++] = optarg;
             break;
         case 'f':
             if (!parse_error_limit(optarg, &a->options.error_limit))
@@ -172,25 +194,34 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case PRINT_AFTER_ALL: a->options.print_after = "all"; break;
         case TIME_REPORT: a->options.time_report = true; break;
         case FORMAT:
-            if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
+            if (!read_format(optarg, &a->format))
                 return usage_error("unknown --diagnostics-format=%s", optarg);
-            if (optarg[0] == 'j')
-                a->format = VISA_DIAGNOSTICS_JSON;
             break;
+        case COLOR:
+            if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "always") != 0 && strcmp(optarg, "never") != 0)
+                return usage_error("unknown --color=%s", optarg);
+            colour = optarg[1] == 'l' || (optarg[1] == 'u' && isatty(2));
+            break;
+        case FROM_MARKDOWN: a->options.book = true; break;
         case EXPLAIN: return explain(optarg);
         case VERSION: printf("visac %s\n", visa_version()); return EXIT_DONE;
         case 'h': case HELP: fputs(usage, stdout); print_passes(); return EXIT_DONE;
         case ':': return usage_error("option %s needs a value", argv[optind - 1]);
         default: return usage_error("unknown option %s", argv[optind - 1]);
         }
+    if (a->format == VISA_DIAGNOSTICS_TEXT && colour)
+        a->format = VISA_DIAGNOSTICS_COLOUR;
+    a->options.warnings = a->warnings;
     bool reports = a->report.wanted || a->report.trace;
     if (a->draw && (a->emit_given || a->check || reports))
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
     if (reports && (a->emit_given || a->check))
         return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
+    if (a->options.book && (a->emit_given || a->check || a->draw || a->kernel || a->sweep || reports))
+        return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
-    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || diff || (a->format_check && (a->format_source || a->output))))
+    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || diff || a->options.book || (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
         return usage_error("no input file");
@@ -294,6 +325,10 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     const unsigned char *data;
     size_t size;
     bool from_binary = a->emit >= EMIT_LLVM || a->check;
+    if (a->options.book) {
+        const char *verdicts = visa_verdicts(c);
+        return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
+    }
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
@@ -359,7 +394,7 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     free(text);
     if (visa_error_count(c) > 0)
         status = EXIT_INPUT;
-    if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON)
+    if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON || a->format == VISA_DIAGNOSTICS_SARIF)
         fputs(visa_diagnostics(c, a->format), stderr);
     fputs(visa_pass_dumps(c), stderr);
     fputs(visa_time_report(c), stderr);
@@ -369,14 +404,16 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
 
 int main(int argc, char **argv)
 {
-    arguments a;
-    int status = parse_arguments(argc, argv, &a);
-    if (status >= 0)
-        return status;
     arena *memory = arena_new();
     if (!memory || setjmp(*arena_guard(memory))) {
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
+    }
+    arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
+    int status = parse_arguments(argc, argv, &a);
+    if (status >= 0) {
+        arena_free(memory);
+        return status;
     }
     diag_list diags;
     diag_list_init(&diags, memory);

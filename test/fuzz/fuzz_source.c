@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as a .vm text, through every stage and every output. */
+/* libFuzzer: any bytes as a .vm text, through every stage and every output; and as a chapter with such texts in it. */
 #include "include/visa.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -15,6 +15,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     }
     visa_diagnostics(c, VISA_DIAGNOSTICS_COLOUR);
     visa_diagnostics(c, VISA_DIAGNOSTICS_JSON);
+    visa_diagnostics(c, VISA_DIAGNOSTICS_SARIF);
+    visa_free(c);
+    static const visa_options book = {.book = true};
+    c = visa_compile("fuzz.md", (const char *)data, size, &book);
+    if (c)
+        visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
     visa_free(c);
     return 0;
 }

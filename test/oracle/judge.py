@@ -46,8 +46,16 @@ def mergeable(entries):
     return None
 
 
+EXHAUSTIVE_STEPS = 96
+
+
 def check_minimal(entries, packet, bad):
-    """No neighbours merge, but for those on both sides of the boundary of Time and Packet."""
+    """No neighbours merge, but for those on both sides of the boundary of Time and Packet; in a short walk no nest whatever
+    has fewer loops."""
+    if nest.volume(entries) <= EXHAUSTIVE_STEPS:
+        best, merged = nest.fewest(nest.walk(entries)), len(nest.merge(entries))
+        if merged != best or len(entries) > max(best, 1) + 1:
+            bad.add("minimal", f"{entries} where {best} loops do it")
     inside, at = 1, len(entries)
     while at and inside < packet:
         at -= 1
@@ -457,8 +465,8 @@ def open_dma(spec):
     if odd_bytes(spec) or "absent" in wanted or len({w for w in wanted if w is not None}) < len(place):
         return "none"
     found = nest.search(wanted, 300)
-    if not found:
-        return found or "unknown"
+    if not found or found == "unknown":
+        return "unknown"
     both, inside = [], 1
     for n, stride in reversed(found):
         both.append((n, (stride, cells[inside][0] - cells[0][0])))

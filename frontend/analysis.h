@@ -1,0 +1,78 @@
+/* The state of one analysis, and what the files of it call of each other: hidden behind frontend/sema.h.
+ *
+ * sema.c finds items and kernels, ports.c reads parameters and results, evaluate.c evaluates bodies, call.c inlines
+ * functions. */
+#ifndef VISA_FRONTEND_ANALYSIS_H
+#define VISA_FRONTEND_ANALYSIS_H
+
+#include "frontend/scope.h"
+#include "frontend/sema.h"
+
+typedef struct loaded_module {
+    const ast *node, *body;
+} loaded_module;
+
+typedef struct pending_use {
+    scope *scope;
+    const ast *node;
+} pending_use;
+
+typedef struct analysis {
+    scope_context context;
+    const sema_options *options;
+    const char *only; /* the kernel to compile; NULL: all */
+    loaded_module *loaded;
+    size_t loaded_count, loaded_capacity;
+    pending_use *uses; /* not yet resolved */
+    size_t use_count, use_capacity;
+    symbol **aliases; /* of mappings, to be read even where nobody uses them */
+    size_t alias_count, alias_capacity;
+    const char **called; /* names of functions that others call, sorted */
+    size_t called_count, called_capacity;
+    unsigned module_depth;
+    const char *module_path; /* "a::b::" of the functions at hand */
+    module *module;
+    kernel *kernel; /* being built; NULL between functions */
+    bool broken;    /* text of its body was left out: a name may be unknown for that reason alone */
+    size_t steps;   /* of the kernel: iterations, calls and list elements so far */
+    unsigned depth; /* of evaluation, calls included */
+    bool stopped;   /* a limit was exceeded: unwind */
+} analysis;
+
+static const value error_value = {.kind = VALUE_ERROR};
+
+/* ---- evaluate.c ---- */
+
+/* Diagnoses and marks the kernel at hand bad; gives the error value. `help` may be NULL. */
+value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Counts iterations, calls and list elements; false: too many, and s->stopped. */
+bool spend(analysis *s, src_range range, uint64_t steps);
+/* Text is read again from here on, or no longer. */
+void set_repeated(analysis *s, bool repeated);
+value evaluate(analysis *s, scope *names, const ast *n, const declared *expected);
+value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected);
+void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation);
+value unsupported(analysis *s, const ast *n);
+
+/* ---- call.c ---- */
+
+value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected);
+
+/* ---- ports.c ---- */
+
+/* Are dtype and all mappings of the type known? Diagnoses. */
+bool require_whole(analysis *s, const declared *d, const char *what);
+void declare_parameter(analysis *s, scope *names, const ast *param);
+bool is_tensor_function(scope *names, const ast *fn);
+/* What the body gave becomes the kernel's output ports. */
+void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result);
+
+/* ---- sema.c ---- */
+
+void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first);
+void resolve_uses(analysis *s);
+void declare_generics(analysis *s, scope *names, const ast *generics);
+/* Has text inside this range been left out by the parser? */
+bool was_broken(const analysis *s, src_range range);
+
+#endif

@@ -1,0 +1,498 @@
+/* Bodies: expressions and statements are evaluated in order, constants to numbers, stages to operations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/analysis.h"
+#include "frontend/constant.h"
+#include "frontend/index.h"
+#include "frontend/stage.h"
+
+value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...)
+{
+    if (s->broken && id == E_NAME)
+        return error_value;
+    va_list args;
+    va_start(args, format);
+    diag *d = diag_add(s->context.diags, id, range, "%s", arena_vprintf(s->context.arena, format, args));
+    va_end(args);
+    if (help)
+        diag_help(s->context.diags, d, "%s", help);
+    if (s->kernel)
+        s->kernel->bad = true;
+    return error_value;
+}
+
+static const char unroll_help[] = "let an axis of Time count instead: a stage runs through all of its Time in one command";
+
+bool spend(analysis *s, src_range range, uint64_t steps)
+{
+    if (steps <= UNROLL_MAX && s->steps + steps <= UNROLL_MAX) {
+        s->steps += (size_t)steps;
+        return true;
+    }
+    s->stopped = true;
+    refuse(s, E_UNROLL, range, unroll_help, "kernel `%s` has more than %zu loop iterations and calls", s->kernel->name, UNROLL_MAX);
+    return false;
+}
+
+/* A value of constant.c: its errors are the kernel's, its elements count. */
+static value constant_checked(analysis *s, const ast *n, value v)
+{
+    if (v.kind == VALUE_ERROR)
+        s->kernel->bad = true;
+    else if (v.kind == VALUE_LIST && ast_is(n, AST_METHOD) && !spend(s, n->name_range, v.count))
+        return error_value;
+    return v;
+}
+
+void set_repeated(analysis *s, bool repeated)
+{
+    s->kernel->repeating = repeated;
+    s->context.diags->repeating = repeated;
+}
+
+/* ---- expressions ---- */
+
+/* A const item, read where it was written. */
+static value evaluate_const(analysis *s, symbol *y, const ast *path)
+{
+    if (y->busy)
+        return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
+    size_t ops_before = s->kernel->op_count;
+    y->busy = true;
+    value v = evaluate(s, y->scope, y->node, NULL);
+    y->busy = false;
+    bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR;
+    if (!constant || s->kernel->op_count != ops_before)
+        return refuse(s, E_CONST, y->node->range, NULL, "`%s` is %s, not a constant", y->name, value_kind_name(&v));
+    return v;
+}
+
+static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name)
+{
+    symbol *y = scope_find_path(names, VALUE_NAMES, path);
+    if (y && y->kind == SYMBOL_VARIABLE) {
+        bool stream = y->value.kind == VALUE_BEGIN || (y->value.kind == VALUE_TENSOR && tensor_kind_is_stream(y->value.op->out.kind));
+        if (y->moved && stream) {
+            diag *d = diag_add(s->context.diags, E_MOVED, path->range, "stream `%s` was used before; a stream flows into one stage", name);
+            diag_note(s->context.diags, d, y->moved_at, "it went in here");
+            diag_help(s->context.diags, d, "to use the data twice commit it to DM and begin again");
+            s->kernel->bad = true;
+            return error_value;
+        }
+        if (stream) {
+            y->moved = true;
+            y->moved_at = path->range;
+        }
+        return y->value;
+    }
+    if (y && y->kind == SYMBOL_CONST)
+        return evaluate_const(s, y, path);
+    const char *near = scope_suggest(names, name, SYMBOL_VARIABLE);
+    if (!near)
+        near = scope_suggest(names, name, SYMBOL_CONST);
+    return refuse(s, E_NAME, path->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` is not known here", name);
+}
+
+/* TrfAddress::Full, AccumulationKind::Interleaved, with any path in front. */
+static value evaluate_variant(analysis *s, scope *names, const ast *path)
+{
+    static const struct {
+        const char *type, *name;
+        value_kind kind;
+        int64_t code;
+    } variants[] = {
+        {"TrfAddress", "Full", VALUE_TRF_ADDRESS, TRF_FULL},
+        {"TrfAddress", "FirstHalf", VALUE_TRF_ADDRESS, TRF_FIRST_HALF},
+        {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
+        {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
+        {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
+    };
+    const char *type = path->kids[path->kid_count - 2]->text, *name = path->kids[path->kid_count - 1]->text;
+    if (strcmp(name, "SIZE") == 0) {
+        value v = {.kind = VALUE_INT};
+        if (scope_integer(names, path, &v.number))
+            return v;
+        s->kernel->bad = true;
+        return error_value;
+    }
+    symbol *y = scope_find_path(names, VALUE_NAMES, path);
+    if (y && y->kind == SYMBOL_CONST)
+        return evaluate_const(s, y, path);
+    bool known_type = false;
+    const char *near_names[8] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        if (strcmp(variants[i].type, type) != 0)
+            continue;
+        known_type = true;
+        near_names[count++] = variants[i].name;
+        if (strcmp(variants[i].name, name) == 0)
+            return (value){.kind = variants[i].kind, .number = variants[i].code};
+    }
+    const char *near = known_type ? suggest(name, near_names) : NULL;
+    const char *help = near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
+                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and AccumulationKind::{Interleaved, Sequential}";
+    return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
+}
+
+static value evaluate_field(analysis *s, scope *names, const ast *n)
+{
+    static const char *const fields[] = {"main", "sub", "tdma", "pdma", NULL};
+    value v = evaluate(s, names, ast_kid(n, 0), NULL);
+    if (v.kind == VALUE_ERROR)
+        return v;
+    if (v.kind == VALUE_LIST && n->text[0] >= '0' && n->text[0] <= '9' && strlen(n->text) < 8 && strtoul(n->text, NULL, 10) < v.count)
+        return v.items[strtoul(n->text, NULL, 10)];
+    if (v.kind != VALUE_CONTEXT)
+        return refuse(s, E_NAME, n->name_range, NULL, "there is no field `%s` on %s", n->text, value_kind_name(&v));
+    for (int i = 0; fields[i]; i++)
+        if (strcmp(fields[i], n->text) == 0)
+            return (value){.kind = VALUE_UNIT_OF_CONTEXT, .context = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA};
+    const char *near = suggest(n->text, fields);
+    return refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
+                  "the Context has no field `%s`", n->text);
+}
+
+static value evaluate_method(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    const ast *list = ast_kid(n, 2);
+    declared hint = {0};
+    bool keeps_type = strcmp(n->text, "commit") == 0 || strcmp(n->text, "collect") == 0;
+    if (keeps_type && expected && expected->kind == DECLARED_TENSOR && expected->has_dtype) /* what cast or fetch in front has to give */
+        hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
+    value receiver = evaluate(s, names, ast_kid(n, 0), hint.is_hint && ast_is(ast_kid(n, 0), AST_METHOD) ? &hint : NULL);
+    value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
+    bool known = value_is_sequence(&receiver) || stage_is_known(n->text); /* else what the arguments should be is not known either */
+    for (uint32_t i = 0; i < list->kid_count; i++)
+        args[i] = known ? evaluate(s, names, list->kids[i], NULL) : error_value;
+    if (s->stopped)
+        return error_value;
+    if (value_is_sequence(&receiver))
+        return constant_checked(s, n, constant_method(names, n, &receiver, args, list->kid_count));
+    if (s->kernel->op_count >= UNROLL_MAX) {
+        s->stopped = true;
+        return refuse(s, E_UNROLL, n->name_range, unroll_help, "kernel `%s` has more than %zu stage calls", s->kernel->name, UNROLL_MAX);
+    }
+    stage_call call = {.scope = names, .kernel = s->kernel, .node = n, .receiver = receiver, .args = args, .expected = expected};
+    value v = stage_build(&call);
+    if (v.kind == VALUE_ERROR)
+        s->kernel->bad = true;
+    return v;
+}
+
+static value evaluate_integer(analysis *s, scope *names, const ast *n)
+{
+    value v = {.kind = VALUE_INT};
+    if (scope_integer(names, n, &v.number))
+        return v;
+    s->kernel->bad = true;
+    return error_value;
+}
+
+static value evaluate_binary(analysis *s, scope *names, const ast *n)
+{
+    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
+    return constant_checked(s, n, constant_binary(names, n, &a, &b));
+}
+
+static value evaluate_unary(analysis *s, scope *names, const ast *n)
+{
+    value a = evaluate(s, names, ast_kid(n, 0), NULL);
+    return constant_checked(s, n, constant_unary(names, n, &a));
+}
+
+static value evaluate_range(analysis *s, scope *names, const ast *n)
+{
+    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
+    return constant_checked(s, n, constant_range(names, n, &a, &b));
+}
+
+static value evaluate_index(analysis *s, scope *names, const ast *n)
+{
+    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
+    return constant_checked(s, n, constant_index(names, n, &a, &b));
+}
+
+/* A tuple or an array; `expected` of a tuple has the types of its elements. */
+static value evaluate_list(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    value *items = ARENA_ARRAY(s->context.arena, value, n->kid_count);
+    const ast *types = expected && expected->tuple && expected->tuple->kid_count == n->kid_count ? expected->tuple : NULL;
+    for (uint32_t i = 0; i < n->kid_count; i++) {
+        declared d = types ? scope_type(expected->scope, types->kids[i]) : (declared){0};
+        items[i] = evaluate(s, names, n->kids[i], &d);
+        if (items[i].kind == VALUE_ERROR)
+            s->kernel->bad = true;
+    }
+    return (value){.kind = VALUE_LIST, .items = items, .count = n->kid_count};
+}
+
+static value evaluate_repeat(analysis *s, scope *names, const ast *n)
+{
+    value item = evaluate(s, names, ast_kid(n, 0), NULL), count = evaluate(s, names, ast_kid(n, 1), NULL);
+    if (item.kind == VALUE_ERROR || count.kind == VALUE_ERROR)
+        return error_value;
+    if (count.kind != VALUE_INT || count.number < 0)
+        return refuse(s, E_CONST, ast_kid(n, 1)->range, NULL, "the length of an array is an integer of at least 0");
+    if (!spend(s, n->range, (uint64_t)count.number))
+        return error_value;
+    value *items = ARENA_ARRAY(s->context.arena, value, (size_t)count.number);
+    for (int64_t i = 0; i < count.number; i++)
+        items[i] = item;
+    return (value){.kind = VALUE_LIST, .items = items, .count = (size_t)count.number};
+}
+
+/* ---- if, for, assignment ---- */
+
+static value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    value condition = evaluate(s, names, ast_kid(n, 0), NULL);
+    if (condition.kind == VALUE_ERROR)
+        return condition;
+    if (condition.kind != VALUE_BOOL)
+        return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`", "the condition of `if` is %s, not a constant condition",
+                      value_kind_name(&condition));
+    return evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
+}
+
+static value evaluate_for(analysis *s, scope *names, const ast *n)
+{
+    value sequence = evaluate(s, names, ast_kid(n, 1), NULL);
+    if (sequence.kind == VALUE_ERROR)
+        return sequence;
+    if (!value_is_sequence(&sequence))
+        return refuse(s, E_CONST, ast_kid(n, 1)->range, "write `0..N`, or the `.iter()` of an array", "`for` runs through a range or an array, not %s",
+                      value_kind_name(&sequence));
+    size_t errors_before = s->context.diags->error_count;
+    bool outer = s->kernel->repeating;
+    for (size_t i = 0; i < sequence.count && !s->stopped; i++) {
+        if (!spend(s, n->name_range, 1))
+            break;
+        scope *inner = scope_new(&s->context, names);
+        bind_pattern(s, inner, ast_kid(n, 0), value_item(&sequence, i), NULL);
+        evaluate_block(s, inner, ast_kid(n, 2), NULL);
+        if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
+            break;
+        set_repeated(s, true);
+    }
+    set_repeated(s, outer);
+    if (s->context.diags->error_count > errors_before)
+        return error_value;
+    return (value){.kind = VALUE_UNIT};
+}
+
+static value evaluate_assignment(analysis *s, scope *names, const ast *n)
+{
+    const ast *place = ast_kid(n, 0);
+    if (strcmp(n->text, "=") != 0)
+        return refuse(s, E_UNSUPPORTED, n->name_range, "write `x = x + 1`", "`%s` is not supported in .vm kernels", n->text);
+    if (!ast_is(place, AST_PATH) || place->kid_count != 1)
+        return refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile", "assigning to this %s is not supported in .vm kernels",
+                      ast_kind_name(place->kind));
+    const char *name = place->kids[0]->text;
+    symbol *y = scope_find(names, VALUE_NAMES, name);
+    value v = evaluate(s, names, ast_kid(n, 1), y ? y->declared : NULL);
+    if (!y || y->kind != SYMBOL_VARIABLE) {
+        const char *near = scope_suggest(names, name, SYMBOL_VARIABLE);
+        return refuse(s, E_NAME, place->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` is not a variable", name);
+    }
+    if (!y->mutable && y->value.kind != VALUE_UNIT && y->value.kind != VALUE_ERROR) {
+        diag *d = diag_add(s->context.diags, E_IMMUTABLE, place->range, "`%s` is assigned again, but it is not `mut`", name);
+        diag_note(s->context.diags, d, y->range, "`%s` is bound here", name);
+        diag_help(s->context.diags, d, "let mut %s", name);
+        s->kernel->bad = true;
+    }
+    if (v.kind == VALUE_TENSOR && y->declared && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
+        s->kernel->bad = true;
+    if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
+        v.op->name = name;
+    y->value = v;
+    y->moved = false;
+    return (value){.kind = VALUE_UNIT};
+}
+
+value unsupported(analysis *s, const ast *n)
+{
+    static const struct {
+        ast_kind kind;
+        const char *what, *instead;
+    } rows[] = {
+        {AST_CALL, "calling a value", "call a function by its name"},
+        {AST_MACRO, "a macro", "kernels use axes! and m! only"},
+        {AST_STRUCT_LITERAL, "a struct literal", "no stage of this release takes one"},
+        {AST_CAST, "`as`", "use constants of one type"},
+        {AST_TRY, "`?`", "kernels have no Result"},
+        {AST_AWAIT, "`.await`", "kernels are not async"},
+        {AST_FLOAT, "a floating-point number", "addresses and sizes are integers"},
+        {AST_STRING, "a string", "addresses and sizes are integers"},
+    };
+    if (ast_is(n, AST_MACRO) && (strcmp(n->text, "todo") == 0 || strcmp(n->text, "unimplemented") == 0))
+        return refuse(s, E_UNSUPPORTED, n->range, "write its stages, or take the function out", "kernel `%s` is a stub", s->kernel->name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].kind == n->kind)
+            return refuse(s, E_UNSUPPORTED, n->name_range, rows[i].instead, "%s is not supported in .vm kernels", rows[i].what);
+    if (ast_is(n, AST_UNSUPPORTED)) {
+        bool closure = strcmp(n->text, "closure") == 0, leaves = strcmp(n->text, "return") == 0;
+        const char *instead = closure ? "kernels have no functions as values" : leaves ? "end the body with the value" : "use a constant `if` or `for`";
+        return refuse(s, E_UNSUPPORTED, n->name_range, instead, closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported in .vm kernels", n->text);
+    }
+    return refuse(s, E_UNSUPPORTED, n->range, NULL, "this %s is not supported in .vm kernels", ast_kind_name(n->kind));
+}
+
+static value evaluate_kind(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    switch (n->kind) {
+    case AST_NONE:
+        return (value){.kind = VALUE_UNIT};
+    case AST_ERROR:
+        s->kernel->bad = true;
+        return error_value;
+    case AST_PATH:
+        return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text);
+    case AST_BORROW: case AST_DEREF:
+        return evaluate(s, names, ast_kid(n, 0), expected);
+    case AST_FIELD:
+        return evaluate_field(s, names, n);
+    case AST_METHOD:
+        return evaluate_method(s, names, n, expected);
+    case AST_INT: case AST_TYPE_QUALIFIED:
+        return evaluate_integer(s, names, n);
+    case AST_BOOL:
+        return (value){.kind = VALUE_BOOL, .number = n->value};
+    case AST_UNARY:
+        return evaluate_unary(s, names, n);
+    case AST_BINARY:
+        return evaluate_binary(s, names, n);
+    case AST_RANGE:
+        return evaluate_range(s, names, n);
+    case AST_INDEX:
+        return evaluate_index(s, names, n);
+    case AST_TUPLE: case AST_ARRAY:
+        return n->kid_count == 0 && ast_is(n, AST_TUPLE) ? (value){.kind = VALUE_UNIT} : evaluate_list(s, names, n, expected);
+    case AST_ARRAY_REPEAT:
+        return evaluate_repeat(s, names, n);
+    case AST_IF:
+        return evaluate_if(s, names, n, expected);
+    case AST_FOR:
+        return evaluate_for(s, names, n);
+    case AST_ASSIGN:
+        return evaluate_assignment(s, names, n);
+    case AST_CALL:
+        return evaluate_call(s, names, n, expected);
+    case AST_UNSAFE:
+        return evaluate_block(s, names, ast_kid(n, 0), expected);
+    case AST_BLOCK:
+        return evaluate_block(s, names, n, expected);
+    default:
+        return unsupported(s, n);
+    }
+}
+
+value evaluate(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    enum { DEPTH_MAX = 1000 };
+    if (s->stopped)
+        return error_value;
+    if (s->depth >= DEPTH_MAX) {
+        s->stopped = true;
+        return refuse(s, E_NESTING, n->range, "let functions call each other less deeply", "calls and expressions nest more than %d levels deep here", DEPTH_MAX);
+    }
+    s->depth++;
+    value v = evaluate_kind(s, names, n, expected);
+    s->depth--;
+    return v;
+}
+
+/* ---- statements ---- */
+
+void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation)
+{
+    switch (pattern->kind) {
+    case AST_PAT_NAME: {
+        if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
+            v.op->name = pattern->text;
+        symbol *y = scope_add(names, SYMBOL_VARIABLE, pattern->text, pattern->name_range);
+        y->value = v;
+        y->mutable = pattern->value;
+        y->declared = annotation;
+        break;
+    }
+    case AST_PAT_REF:
+        bind_pattern(s, names, ast_kid(pattern, 0), v, annotation);
+        break;
+    case AST_PAT_TUPLE:
+        if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) && !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
+            refuse(s, E_MISMATCH, pattern->range, NULL, "the pattern has %u elements, but the value is %s%s", pattern->kid_count, value_kind_name(&v),
+                   v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
+            v = error_value;
+        }
+        for (uint32_t i = 0; i < pattern->kid_count; i++)
+            bind_pattern(s, names, pattern->kids[i], v.kind == VALUE_LIST ? v.items[i] : error_value, NULL);
+        break;
+    case AST_PAT_WILD:
+        break;
+    default:
+        s->kernel->bad = true;
+    }
+}
+
+static void evaluate_let(analysis *s, scope *names, const ast *let)
+{
+    declared *annotation = ARENA_NEW(s->context.arena, declared);
+    *annotation = scope_type(names, ast_kid(let, 1));
+    if (annotation->kind == DECLARED_ERROR)
+        s->kernel->bad = true;
+    size_t before = s->kernel->op_count;
+    value v = evaluate(s, names, ast_kid(let, 2), annotation);
+    if (annotation->kind == DECLARED_ERROR)
+        v = error_value;
+    if (v.kind == VALUE_TENSOR)
+        stage_adopt(v.op, annotation);
+    if (v.kind == VALUE_TENSOR && s->kernel->op_count == before && !stage_check_type(names, ast_kid(let, 2)->range, &v.op->out, annotation))
+        s->kernel->bad = true;
+    bind_pattern(s, names, ast_kid(let, 0), v, annotation->kind == DECLARED_TENSOR ? annotation : NULL);
+}
+
+/* A stage as a statement: what it gives is lost. */
+static void warn_discarded(analysis *s, const ast *statement, const value *v, size_t ops_before)
+{
+    if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
+        return;
+    diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used", tensor_kind_name(v->op->out.kind), op_kind_name(v->op->kind));
+    diag_help(s->context.diags, d, "bind it: `let name = ..;`, or remove the statement");
+}
+
+static bool is_item(const ast *n)
+{
+    return n->kind >= AST_AXES && n->kind <= AST_ITEM_IGNORED;
+}
+
+value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
+{
+    scope *inner = scope_new(&s->context, outer);
+    value last = {.kind = VALUE_UNIT};
+    index_add_scope(&s->context, block->range, inner);
+    collect_items(s, inner, block, 0);
+    resolve_uses(s);
+    for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
+        const ast *n = block->kids[i];
+        if (ast_is(n, AST_LET)) {
+            evaluate_let(s, inner, n);
+        } else if (ast_is(n, AST_EXPR_STMT)) {
+            bool is_tail = i + 1 == block->kid_count && n->text[0] == '\0';
+            size_t ops_before = s->kernel->op_count;
+            value v = evaluate(s, inner, ast_kid(n, 0), is_tail ? expected : NULL);
+            if (is_tail)
+                last = v;
+            else
+                warn_discarded(s, n, &v, ops_before);
+        } else if (ast_is(n, AST_ERROR)) {
+            s->kernel->bad = true;
+            last = error_value;
+        } else if (!is_item(n) && !ast_is(n, AST_ATTR)) {
+            last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
+        }
+    }
+    return last;
+}

@@ -1,0 +1,199 @@
+/* Ports: what parameters and results of a kernel become. */
+#include <string.h>
+
+#include "frontend/analysis.h"
+#include "frontend/constant.h"
+#include "frontend/stage.h"
+
+static uint32_t add_port(analysis *s, const char *name, bool is_output, const tensor *t, src_range range)
+{
+    kernel_port p = {name, is_output, *t, range};
+    ARENA_PUSH(s->context.arena, s->kernel->ports, s->kernel->port_count, s->kernel->port_capacity, p);
+    return (uint32_t)s->kernel->port_count - 1;
+}
+
+bool require_whole(analysis *s, const declared *d, const char *what)
+{
+    bool whole = d->has_dtype;
+    for (const char *p = tensor_kind_components(d->tensor.kind); *p; p++)
+        whole = whole && d->tensor.part[component_of_letter(*p)];
+    if (!whole)
+        refuse(s, E_INFER, d->range, d->tensor.address == -1 && strncmp(what, "parameter", 9) == 0 ? "write the parameter's whole type" : "write the whole type", "the type of %s cannot be inferred", what);
+    return whole;
+}
+
+/* "`Name`", or what kind of type it is. */
+static const char *type_name(analysis *s, const ast *type)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    bool path = ast_is(type, AST_TYPE_PATH) && type->kid_count > 0;
+    return path ? arena_printf(s->context.arena, "`%s`", type->kids[type->kid_count - 1]->text) : ast_kind_name(type->kind);
+}
+
+/* A stream that has begun is the DM tensor that is read: Chip, Cluster, Slice, interleaving, Element. */
+static bool memory_of_begun(analysis *s, declared *d)
+{
+    if (d->tensor.part[TIME] && d->tensor.part[TIME]->size != 1) {
+        refuse(s, E_UNSUPPORTED, d->parts[TIME], "begin with one tensor: m![1]", "an interleaved BeginTensor is not supported yet");
+        return false;
+    }
+    d->tensor.kind = TENSOR_DM;
+    d->tensor.part[ELEMENT] = d->tensor.part[PACKET];
+    d->parts[ELEMENT] = d->parts[PACKET];
+    d->tensor.part[TIME] = d->tensor.part[PACKET] = NULL;
+    d->tensor.address = -1;
+    return true;
+}
+
+void declare_parameter(analysis *s, scope *names, const ast *param)
+{
+    const ast *pattern = ast_kid(param, 1);
+    declared d = scope_type(names, ast_kid(param, 2));
+    const char *name = ast_is(pattern, AST_PAT_NAME) ? pattern->text : "_";
+    symbol *y = scope_add(names, SYMBOL_VARIABLE, name, pattern->range);
+    if (d.kind == DECLARED_CONTEXT) {
+        y->value = (value){.kind = VALUE_CONTEXT};
+        return;
+    }
+    y->value = error_value;
+    if (d.kind != DECLARED_TENSOR) {
+        if (d.kind != DECLARED_ERROR)
+            refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "kernels take a Context and tensors", "a parameter of type %s is not supported in .vm kernels", type_name(s, ast_kid(param, 2)));
+        s->kernel->bad = true;
+        return;
+    }
+    bool begun = d.tensor.kind == TENSOR_BEGIN;
+    if (d.mutable && d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM) {
+        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "pass the stream itself, without `&mut`", "a stream behind `&mut` is not supported as a kernel's parameter");
+        return;
+    }
+    if (d.tensor.kind == TENSOR_ALIGNED || d.tensor.kind == TENSOR_CONTRACTION) {
+        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "let the kernel begin at an earlier stage", "a %s as parameter is not supported yet", tensor_kind_name(d.tensor.kind));
+        return;
+    }
+    if (begun && !memory_of_begun(s, &d))
+        return;
+    require_whole(s, &d, arena_printf(s->context.arena, "parameter `%s`", name));
+    op *o = kernel_add(s->kernel, s->context.arena, d.mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, ast_is(pattern, AST_PAT_NAME) ? pattern->name_range : pattern->range);
+    o->out = d.tensor;
+    o->name = name;
+    memcpy(o->parts, d.parts, sizeof o->parts);
+    o->bad = s->kernel->bad;
+    if (!d.mutable)
+        o->port = add_port(s, name, false, &o->out, o->range);
+    y->value = (value){.kind = begun ? VALUE_BEGIN : d.is_view ? VALUE_VIEW : VALUE_TENSOR, .op = o, .context = CONTEXT_MAIN, .writable = d.mutable};
+}
+
+static void add_result(analysis *s, const value *v, src_range range, const char *name)
+{
+    op *o = kernel_add(s->kernel, s->context.arena, IR_PORT_OUT, v->op->context, range);
+    o->input = v->op;
+    o->out = v->op->out;
+    o->name = name;
+    o->bad = v->op->bad;
+    o->port = add_port(s, name, true, &o->out, range);
+    if (o->out.kind == TENSOR_ALIGNED)
+        add_port(s, arena_printf(s->context.arena, "%s_weights", name), true, &o->out, range);
+}
+
+bool is_tensor_function(scope *names, const ast *fn)
+{
+    const ast *params = ast_kid(fn, 2);
+    for (uint32_t i = 0; i < params->kid_count; i++) {
+        const ast *type = ast_kid(params->kids[i], 2);
+        while (ast_is(type, AST_TYPE_REF))
+            type = ast_kid(type, 0);
+        if (!ast_is(type, AST_TYPE_PATH) || type->kid_count == 0)
+            continue;
+        const char *name = type->kids[type->kid_count - 1]->text;
+        symbol *y = scope_find_path(names, TYPE_NAMES, type);
+        if (y && y->kind == SYMBOL_OWN_TYPE)
+            continue;
+        const char *near = y ? NULL : scope_suggest_type(name); /* a misspelt tensor is meant to be one */
+        for (tensor_kind kind = 0; near && kind < TENSOR_KIND_COUNT; kind++)
+            if (strcmp(near, tensor_kind_name(kind)) == 0)
+                return true;
+        if (y && y->kind == SYMBOL_ALIAS && scope_type(names, type).kind == DECLARED_TENSOR)
+            return true;
+        size_t bytes = strlen(name);
+        if (bytes > 6 && strcmp(name + bytes - 6, "Tensor") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_port_name(const kernel *k, const char *name)
+{
+    for (size_t i = 0; i < k->port_count; i++)
+        if (strcmp(k->ports[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Results through `&mut` parameters come first, in the order of the parameters. */
+static size_t add_written_parameters(analysis *s)
+{
+    size_t before = s->kernel->port_count, count = s->kernel->op_count;
+    for (size_t i = 0; i < count; i++) {
+        op *o = s->kernel->ops[i];
+        if (o->kind != IR_ALLOC || o->out.address >= 0)
+            continue;
+        value v = {.kind = VALUE_TENSOR, .op = o};
+        add_result(s, &v, o->range, o->name);
+    }
+    return s->kernel->port_count - before;
+}
+
+/* A tuple: its variables' names, or out0, out1, .. */
+static void add_results(analysis *s, scope *names, const value *v, const ast *tail, const declared *result, src_range range)
+{
+    const ast *types = result->tuple && result->tuple->kid_count == v->count ? result->tuple : NULL;
+    if (result->kind != DECLARED_NONE && result->kind != DECLARED_ERROR && !types)
+        refuse(s, E_MISMATCH, range, NULL, "the function's body gives a tuple of %zu, but another type is declared", v->count);
+    for (size_t i = 0; i < v->count; i++) {
+        const value *item = &v->items[i];
+        const ast *written = ast_is(tail, AST_TUPLE) ? ast_kid(tail, (uint32_t)i) : tail;
+        bool named = ast_is(written, AST_PATH) && written->kid_count == 1 && written != tail && !is_port_name(s->kernel, written->kids[0]->text);
+        if (item->kind == VALUE_ERROR)
+            continue;
+        if (item->kind != VALUE_TENSOR) {
+            refuse(s, E_UNSUPPORTED, written->range, "return tensors", "a kernel returns %s", value_kind_name(item));
+            continue;
+        }
+        declared d = types ? scope_type(result->scope, types->kids[i]) : (declared){0};
+        if (!stage_check_type(names, written->range, &item->op->out, &d))
+            s->kernel->bad = true;
+        add_result(s, item, written->range, named ? written->kids[0]->text : arena_printf(s->context.arena, "out%zu", i));
+    }
+}
+
+void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result)
+{
+    const ast *body = ast_kid(fn, 4);
+    const ast *tail = body->kid_count ? ast_kid(body->kids[body->kid_count - 1], 0) : body;
+    bool named = ast_is(tail, AST_PATH) && tail->kid_count == 1;
+    src_range range = body->kid_count ? body->kids[body->kid_count - 1]->range : body->range;
+    size_t written = add_written_parameters(s);
+    if (v.kind == VALUE_LIST) {
+        add_results(s, names, &v, tail, result, range);
+    } else if (v.kind == VALUE_TENSOR && result->kind == DECLARED_NONE) {
+        refuse(s, E_MISMATCH, range, arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_name(v.op->out.kind)),
+               "the body gives a %s, but the function declares no result", tensor_kind_name(v.op->out.kind));
+    } else if (v.kind == VALUE_TENSOR) {
+        stage_adopt(v.op, result);
+        if (named && !stage_check_type(names, range, &v.op->out, result))
+            s->kernel->bad = true;
+        add_result(s, &v, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : "out");
+    } else if (v.kind == VALUE_VIEW || v.kind == VALUE_BEGIN) {
+        refuse(s, E_UNSUPPORTED, range, v.kind == VALUE_VIEW ? "return the tensor, or write into an `&mut` parameter" : "return what fetch gives", "a kernel returns %s",
+               value_kind_name(&v));
+    } else if (v.kind == VALUE_ERROR || s->broken) {
+        s->kernel->bad = true;
+    } else if (result->kind == DECLARED_TENSOR) {
+        refuse(s, E_MISMATCH, range, "end the body with the tensor, without a semicolon", "the function declares a %s but its body gives no tensor",
+               tensor_kind_name(result->tensor.kind));
+    } else if (written == 0 && !s->kernel->bad) {
+        refuse(s, E_UNSUPPORTED, fn->name_range, "return the tensor, or write an `&mut HbmTensor` through its view_mut()", "kernel `%s` returns no tensor", fn->text);
+    }
+}

@@ -1,0 +1,101 @@
+/* SARIF 2.1.0 (OASIS standard, errata 01): what code hosts and editors read. Columns count Unicode code points (3.14.17), which
+ * is how source_locate counts. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/render.h"
+#include "support/strbuf.h"
+
+static json_t *text_object(const char *text, arena *a)
+{
+    return json_pack("{s:o}", "text", json_string(render_clean(text, a)));
+}
+
+/* A relative URI reference (RFC 3986): what may not stand in one is percent-encoded. */
+static const char *uri_of(const char *name, arena *a)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    strbuf out;
+    strbuf_init(&out, a);
+    for (; *name; name++)
+        if (strchr(plain, *name))
+            strbuf_append(&out, name, 1);
+        else
+            strbuf_printf(&out, "%%%02X", (unsigned char)*name);
+    return out.text ? out.text : "";
+}
+
+static bool has_place(const source_map *sources, src_range range)
+{
+    return range.file >= 0 && range.file < source_map_count(sources);
+}
+
+static json_t *location(const source_map *sources, src_range range, arena *a)
+{
+    source_place begin = source_locate(sources, range.file, range.begin), end = source_locate(sources, range.file, range.end);
+    json_t *region = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "startLine", (json_int_t)begin.line, "startColumn", (json_int_t)begin.column,
+                               "endLine", (json_int_t)end.line, "endColumn", (json_int_t)end.column, "byteOffset",
+                               (json_int_t)source_offset(sources, range.file, range.begin), "byteLength",
+                               (json_int_t)(range.end > range.begin ? range.end - range.begin : 0));
+    json_t *artifact = json_pack("{s:o}", "uri", json_string(uri_of(source_name(sources, range.file), a)));
+    return json_pack("{s:o, s:o}", "artifactLocation", artifact, "region", region);
+}
+
+static const char *level_of(diag_severity severity)
+{
+    return severity == DIAG_ERROR ? "error" : "warning";
+}
+
+/* Notes with a place are related locations; those without are lines of the message, as the help is. */
+static json_t *result(const diag *d, json_int_t rule, const source_map *sources, arena *a)
+{
+    strbuf message;
+    strbuf_init(&message, a);
+    strbuf_puts(&message, d->message);
+    json_t *related = json_array(), *locations = json_array();
+    for (size_t i = 0; i < d->note_count; i++)
+        if (has_place(sources, d->notes[i].range))
+            json_array_append_new(related, json_pack("{s:o, s:o}", "physicalLocation", location(sources, d->notes[i].range, a), "message",
+                                                     text_object(d->notes[i].text, a)));
+        else
+            strbuf_printf(&message, "\nnote: %s", d->notes[i].text);
+    if (d->help)
+        strbuf_printf(&message, "\nhelp: %s", d->help);
+    if (has_place(sources, d->range))
+        json_array_append_new(locations, json_pack("{s:o}", "physicalLocation", location(sources, d->range, a)));
+    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "ruleId", diag_row_of(d->id)->name, "ruleIndex", rule, "level", level_of(d->severity),
+                     "message", text_object(message.text, a), "locations", locations, "relatedLocations", related);
+}
+
+static json_t *rule(diag_id id, arena *a)
+{
+    const diag_row *row = diag_row_of(id);
+    return json_pack("{s:s, s:o, s:o, s:{s:s}}", "id", row->name, "shortDescription", text_object(row->title, a), "fullDescription",
+                     text_object(row->explanation, a), "defaultConfiguration", "level", level_of(row->severity));
+}
+
+const char *render_sarif(const diag_list *diags, const source_map *sources, const char *version, arena *a)
+{
+    json_int_t index[DIAG_ID_COUNT];
+    bool broken[DIAG_ID_COUNT] = {false};
+    json_t *rules = json_array(), *results = json_array();
+    for (size_t i = 0; i < diags->count; i++)
+        broken[diags->items[i]->id] = true;
+    for (int id = 0; id < DIAG_ID_COUNT; id++)
+        if (broken[id]) {
+            index[id] = (json_int_t)json_array_size(rules);
+            json_array_append_new(rules, rule((diag_id)id, a));
+        }
+    for (size_t i = 0; i < diags->count; i++)
+        json_array_append_new(results, result(diags->items[i], index[diags->items[i]->id], sources, a));
+    json_t *log = json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:s, s:o}]}", "$schema",
+                            "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "version", "2.1.0", "runs",
+                            "tool", "driver", "name", "visac", "version", version, "rules", rules, "columnKind", "unicodeCodePoints", "results",
+                            results);
+    char *text = json_dumps(log, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    json_decref(log);
+    const char *kept = arena_printf(a, "%s\n", text ? text : "{}");
+    free(text);
+    return kept;
+}

@@ -1,0 +1,170 @@
+/* Types as written: element types, tensors, views, contexts. What a type argument leaves open is NULL. */
+#include <string.h>
+
+#include "frontend/scope.h"
+
+bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
+{
+    if (ast_is(type, AST_TYPE_INFER)) {
+        *infer = true;
+        return false;
+    }
+    const ast *last = ast_last_segment(type);
+    if (last && dtype_by_name(last->text, out))
+        return true;
+    symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
+    if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        y->busy = true;
+        bool ok = scope_dtype(y->scope, y->node, out, infer);
+        y->busy = false;
+        return ok;
+    }
+    if (!ast_is(type, AST_ERROR)) {
+        diag *d = diag_add(scope_context_of(s)->diags, E_TYPE, type->range, "`%s` is not an element type", last ? last->text : "this");
+        diag_help(scope_context_of(s)->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
+    }
+    return false;
+}
+
+/* Lifetimes, `{ T }` and a const parameter in front of the element type carry no meaning in a tensor type. A const parameter
+ * may have the name of an axis, so its place decides: there is one argument more than the type has. */
+static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
+{
+    uint32_t first = 0;
+    while (first < args->kid_count && (ast_is(args->kids[first], AST_LIFETIME) || ast_is(args->kids[first], AST_CONST_ARG)))
+        first++;
+    const ast *last = first < args->kid_count ? ast_last_segment(args->kids[first]) : NULL;
+    symbol *y = last ? scope_find(s, VALUE_NAMES, last->text) : NULL;
+    return args->kid_count - first == wanted + 1 && y && y->kind == SYMBOL_CONST_PARAM ? first + 1 : first;
+}
+
+static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
+{
+    declared d = {.kind = DECLARED_TENSOR, .range = segment->range};
+    const ast *args = ast_kid(segment, 0);
+    const char *letters = tensor_kind_components(kind);
+    d.tensor = (tensor){.kind = kind, .address = -1};
+    for (int i = 0; i < MAPPING_COMPONENTS; i++)
+        d.parts[i] = SRC_NOWHERE;
+    size_t wanted = strlen(letters) + 1, got = 0;
+    for (uint32_t i = first_meaningful(s, args, wanted); i < args->kid_count; i++) {
+        const ast *arg = args->kids[i];
+        bool infer = false;
+        if (got == 0) {
+            d.has_dtype = scope_dtype(s, arg, &d.tensor.dtype, &infer);
+            if (!d.has_dtype && !infer)
+                d.kind = DECLARED_ERROR;
+        } else if (got < wanted) {
+            component c = component_of_letter(letters[got - 1]);
+            d.tensor.part[c] = scope_mapping(s, arg, &infer);
+            d.parts[c] = arg->range;
+            if (!d.tensor.part[c] && !infer)
+                d.kind = DECLARED_ERROR;
+        }
+        got++;
+    }
+    if (got != wanted && args->kid_count > 0) {
+        diag_add(scope_context_of(s)->diags, E_ARGUMENTS, segment->range, "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind),
+                 wanted - 1, got);
+        d.kind = DECLARED_ERROR;
+    }
+    return d;
+}
+
+static const char *const unsupported_types[] = {"VrfTensor", "HostTensor", "VectorBranchTensor", "StreamTensor", "VectorTensor", NULL};
+
+static bool is_listed(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(*list, name) == 0)
+            return true;
+    return false;
+}
+
+static const struct {
+    const char *name;
+    tensor_kind kind;
+    bool mutable;
+} views[] = {{"HbmTensorView", TENSOR_HBM, false}, {"HbmTensorViewMut", TENSOR_HBM, true}, {"DmTensorView", TENSOR_DM, false}, {"DmTensorViewMut", TENSOR_DM, true}};
+enum { VIEWS = sizeof views / sizeof *views };
+
+const char *scope_suggest_type(const char *name)
+{
+    const char *known[TENSOR_KIND_COUNT + VIEWS + 2] = {"Context"};
+    size_t count = 1;
+    for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
+        known[count++] = tensor_kind_name(kind);
+    for (size_t i = 0; i < VIEWS; i++)
+        known[count++] = views[i].name;
+    return strcmp(name, "Tensor") == 0 ? NULL : suggest(name, known); /* the library's word for all of them is no slip */
+}
+
+static declared path_type(scope *s, const ast *type)
+{
+    declared d = {.kind = DECLARED_OTHER, .range = type->range};
+    const ast *last = ast_last_segment(type);
+    for (tensor_kind kind = 0; last && kind < TENSOR_KIND_COUNT; kind++)
+        if (strcmp(last->text, tensor_kind_name(kind)) == 0)
+            return tensor_type(s, last, kind);
+    for (size_t i = 0; last && i < VIEWS; i++)
+        if (strcmp(last->text, views[i].name) == 0) {
+            d = tensor_type(s, last, views[i].kind);
+            d.is_view = true;
+            d.mutable = views[i].mutable;
+            return d;
+        }
+    if (last && strcmp(last->text, "Context") == 0)
+        d.kind = DECLARED_CONTEXT;
+    symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
+    if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        y->busy = true;
+        d = scope_type(y->scope, y->node);
+        y->busy = false;
+    } else if (last && is_listed(last->text, unsupported_types)) {
+        diag *e = diag_add(scope_context_of(s)->diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
+        diag_help(scope_context_of(s)->diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
+        d.kind = DECLARED_ERROR;
+    } else if (last && !y && d.kind == DECLARED_OTHER && scope_suggest_type(last->text)) {
+        diag *e = diag_add(scope_context_of(s)->diags, E_NAME, last->name_range, "there is no type `%s`", last->text);
+        diag_help(scope_context_of(s)->diags, e, "did you mean `%s`?", scope_suggest_type(last->text));
+        d.kind = DECLARED_ERROR;
+    }
+    return d;
+}
+
+declared scope_type(scope *s, const ast *type)
+{
+    declared d = {.kind = DECLARED_OTHER, .range = type->range};
+    switch (type->kind) {
+    case AST_NONE:
+        d.kind = DECLARED_NONE;
+        return d;
+    case AST_ERROR:
+        d.kind = DECLARED_ERROR;
+        return d;
+    case AST_TYPE_REF:
+        d = scope_type(s, ast_kid(type, 0));
+        d.mutable = d.mutable || type->text[0] != '\0';
+        return d;
+    case AST_TYPE_TUPLE:
+        d.kind = type->kid_count == 0 ? DECLARED_UNIT : DECLARED_OTHER;
+        d.tuple = type->kid_count ? type : NULL;
+        d.scope = s;
+        return d;
+    case AST_TYPE_INFER:
+        d.kind = DECLARED_NONE;
+        return d;
+    case AST_TYPE_PATH:
+        return path_type(s, type);
+    default:
+        return d;
+    }
+}
+
+declared scope_type_of_path(scope *s, const ast *path)
+{
+    ast *type = ast_new(scope_context_of(s)->arena, AST_TYPE_PATH, path->range);
+    for (uint32_t i = 0; i + 1 < path->kid_count; i++)
+        ast_push(scope_context_of(s)->arena, type, path->kids[i]);
+    return scope_type(s, type);
+}

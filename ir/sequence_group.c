@@ -1,0 +1,170 @@
+/* A group that does not cut into digits ("[A, B, C] # 32" over 30 cells, "[A, B] / 12"): the same group in the buffer, or loops that
+ * step several axes at once; the outermost of them, or all where they are one run, continue into its padding. */
+#include "ir/derivation.h"
+
+/* Is one group the other, or a front of it? Its normal form keeps of the outermost factor what is reached. */
+static bool is_front_of(const mapping *front, const mapping *m)
+{
+    if (front == m || front->count != m->count || front->factors[0].live > m->factors[0].live)
+        return front == m;
+    for (size_t k = 0; k < m->count; k++) {
+        const factor *f = &front->factors[k], *g = &m->factors[k];
+        if (f->kind != g->kind || f->axis != g->axis || f->inner != g->inner || f->weight != g->weight ||
+            (k > 0 && (f->live != g->live || f->extent != g->extent)))
+            return false;
+    }
+    return true;
+}
+
+/* The same composite in the buffer, as a whole, or one that it is a front of; NULL: none that is free. */
+static piece *find_composite(const derivation *d, const factor *f, bool front)
+{
+    for (size_t i = 0; i < d->buffer.count; i++) {
+        piece *p = &d->buffer.items[i];
+        bool same = p->atom && (p->atom == f->inner || (front && is_front_of(f->inner, p->atom)));
+        if (same && !p->taken && p->weight == f->weight && p->live >= f->live &&
+            (d->access != SEQUENCE_WRITE || (p->live == f->live && p->extent >= f->extent)))
+            return p;
+    }
+    return NULL;
+}
+
+static bool take_composite(derivation *d, const factor *f, piece *atom)
+{
+    if (!atom)
+        return false;
+    for (piece *p = atom - atom->parts; p <= atom; p++)
+        p->taken = true;
+    derivation_emit(d, derivation_term(d, f), d->access == SEQUENCE_COPY ? f->live : f->extent, f->live, atom->stride, 1);
+    return true;
+}
+
+/* Where the buffer has the digit in one run of strides; false: it has not, or may not have. */
+static bool is_linear(derivation *d, const factor *f, int64_t *stride)
+{
+    index_step s;
+    *stride = 0;
+    if (f->kind != FACTOR_AXIS || !derivation_mentions(d, f->axis))
+        return true;
+    if (!index_step_of_axis(&d->buffer, f->axis, f->weight, &s) || s.repeats < f->live)
+        return false;
+    *stride = s.stride;
+    return true;
+}
+
+/* The group's digits; with `runs` neighbours that the buffer has in one run as one. */
+static bool group_open(derivation *d, const factor *f, bool runs, group_digits *g)
+{
+    if (!group_digits_of(f->inner, g))
+        return derivation_fail(d, SEQUENCE_PADDING, derivation_term(d, f), NULL);
+    for (size_t k = 0; k < g->count; k++) {
+        const factor *digit = g->items[k].factor;
+        if (digit->axis && !derivation_mentions(d, digit->axis) && !derivation_may_repeat(d, f, digit->axis, digit->weight, digit->live))
+            return false;
+        g->items[k].linear = (digit->axis && !derivation_mentions(d, digit->axis)) || (runs && is_linear(d, digit, &g->items[k].stride));
+    }
+    size_t kept = g->count; /* digits kept .. are the result */
+    for (size_t k = g->count; k-- > 0;) {
+        group_digit x = g->items[k], *inner = kept < g->count ? &g->items[kept] : NULL;
+        if (inner && x.linear && inner->linear && x.stride == inner->stride * inner->extent)
+            *inner = (group_digit){NULL, true, x.extent * inner->extent, x.live * inner->extent, inner->stride};
+        else
+            g->items[--kept] = x;
+    }
+    g->count -= kept;
+    for (size_t k = 0; k < g->count; k++)
+        g->items[k] = g->items[k + kept];
+    return true;
+}
+
+/* Linear digits are counted through as a whole, however many loops it takes: no other part of the stream may land there. */
+static void land_linear(derivation *d, const factor *f, const group_digits *g)
+{
+    int64_t position = f->inner->size;
+    size_t k = 0;
+    int64_t end = position / (g->count ? g->items[0].extent : 1); /* positions where digit k begins */
+    for (size_t i = 0; i < f->inner->count; i++) {
+        const factor *digit = &f->inner->factors[i];
+        index_step s;
+        position /= digit->extent;
+        if (g->items[k].linear && digit->axis && index_step_of_axis(&d->buffer, digit->axis, digit->weight, &s))
+            for (size_t n = 0; n < s.count; n++) {
+                landing here = {s.items[n].piece, f, d->digit, s.items[n].digits, digit->weight, digit->live, digit->live};
+                derivation_land(d, here);
+            }
+        if (position == end && k + 1 < g->count)
+            end /= g->items[++k].extent;
+    }
+}
+
+static bool composite_loops(derivation *d, const factor *f, bool runs, loop_list *l)
+{
+    group_digits g;
+    if (!group_open(d, f, runs, &g))
+        return false;
+    land_linear(d, f, &g);
+    while (l->live > 1) {
+        group_step inside;
+        index_step s;
+        if (!group_step_of(&g, l->weight, &inside))
+            return derivation_fail(d, SEQUENCE_PADDING, derivation_term(d, f), NULL);
+        const axis *first = inside.vector.count ? inside.vector.at[0].axis : NULL;
+        if (!index_step_of_vector(&d->buffer, inside.vector, &s))
+            return derivation_fail(d, SEQUENCE_INSUFFICIENT, derivation_term(d, f), first);
+        s.stride += inside.stride;
+        bool dead = s.repeats >= inside.live; /* where the buffer's digit ends, the composite has padding */
+        loop_list_add(d, l, f, &s, dead || inside.repeats < s.repeats ? inside.repeats : s.repeats, inside.live);
+        group_add_loop(&g, &inside, l->items[l->count - 1].size);
+    }
+    return group_separates(&g) || derivation_fail(d, f->live == f->extent ? SEQUENCE_INCOMPATIBLE : SEQUENCE_PADDING, derivation_term(d, f), NULL);
+}
+
+/* Loops through the group's digits one by one, or with its runs as one digit. */
+static bool composite_by(derivation *d, const factor *f, bool runs)
+{
+    size_t landings = d->landing_count;
+    loop_list l = {.weight = f->weight, .live = f->live};
+    d->seq->failure = SEQUENCE_OK;
+    if (composite_loops(d, f, runs, &l) && d->access == SEQUENCE_WRITE && f->live < f->extent)
+        derivation_fail(d, SEQUENCE_PADDING, derivation_term(d, f), NULL);
+    if (d->seq->failure == SEQUENCE_OK && loop_list_spread(d, f, d->access == SEQUENCE_COPY ? f->live : f->extent, &l)) {
+        loop_list_emit(d, f, f->live, &l);
+        return true;
+    }
+    d->landing_count = landings;
+    return false;
+}
+
+/* The group as two digits that do not carry into each other. */
+static bool by_parts(derivation *d, const factor *f)
+{
+    const mapping *outer, *inner;
+    size_t landings = d->landing_count, loops = d->seq->count;
+    int64_t position = d->position;
+    if (!mapping_divide_group(d->context, f, &outer, &inner))
+        return false;
+    if (derivation_walk(d, outer, position * inner->size) && derivation_walk(d, inner, position))
+        return true;
+    d->landing_count = landings;
+    d->seq->count = loops;
+    d->position = position;
+    return false;
+}
+
+bool derivation_carve_group(derivation *d, const factor *f)
+{
+    if (take_composite(d, f, find_composite(d, f, false)))
+        return true;
+    if (d->access == SEQUENCE_COPY && f->weight == 1 && f->live == f->inner->size)
+        return derivation_walk(d, f->inner, d->position); /* padded on the outside only: nothing there is copied */
+    if (composite_by(d, f, false) || composite_by(d, f, true))
+        return true;
+    sequence first = *d->seq; /* why not, if nothing else helps */
+    d->seq->failure = SEQUENCE_OK;
+    if (take_composite(d, f, find_composite(d, f, true)) || by_parts(d, f))
+        return true;
+    d->seq->failure = first.failure;
+    d->seq->term = first.term;
+    d->seq->axis = first.axis;
+    return false;
+}
