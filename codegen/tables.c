@@ -145,6 +145,24 @@ static void text_op(const emit_context *e, const op *o, strbuf *out)
         strbuf_printf(out, "    Commit: commit_in_size %lld bytes, commit_size %lld bytes\n", (long long)o->commit->commit_in_bytes, (long long)o->commit->commit_bytes);
 }
 
+static bool is_whole(const tensor *t)
+{
+    for (const char *p = tensor_kind_components(t->kind); *p; p++)
+        if (!t->part[component_of_letter(*p)])
+            return false;
+    return true;
+}
+
+const char *tables_op_text(const emit_context *e, const op *o)
+{
+    if (o->bad || !is_stage(o) || !is_whole(&o->out))
+        return NULL;
+    strbuf out;
+    strbuf_init(&out, e->arena);
+    text_op(e, o, &out);
+    return out.text;
+}
+
 const char *tables_text(const emit_context *e, const module *m)
 {
     strbuf out;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontend/analysis.h"
+#include "frontend/index.h"
 
 enum { MODULE_DEPTH_MAX = 64 };
 
@@ -78,6 +79,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->context.arena, s->module->kernels, s->module->count, s->module->capacity, k);
     scope *names = scope_new(&s->context, outer);
+    index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
     declare_generics(s, names, ast_kid(fn, 1));
     const ast *params = ast_kid(fn, 2);
@@ -143,6 +145,7 @@ static void collect_module(analysis *s, scope *names, const ast *n)
         return;
     y->inner = scope_new(&s->context, names);
     scope_set_module(y->inner);
+    index_add_scope(&s->context, module_body(s, n)->range, y->inner);
     s->module_depth++;
     if (s->module_depth < MODULE_DEPTH_MAX)
         collect_items(s, y->inner, module_body(s, n), 0);
@@ -269,12 +272,13 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
 {
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
-    s->context = (scope_context){mappings, a, diags};
+    s->context = (scope_context){mappings, a, diags, options ? options->index : NULL};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;
     scope *root = scope_new(&s->context, NULL);
     scope_set_module(root);
+    index_add_scope(&s->context, file->range, root);
     collect_items(s, root, file, 0);
     resolve_uses(s);
     collect_calls(s, file, "");

@@ -37,6 +37,11 @@ typedef struct visa_options {
     const char *kernel;         /* compile this kernel only; NULL: all */
     const visa_parameter *parameters; /* other numbers for constants and axes of the file */
     size_t parameter_count;
+    bool parse_only;            /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */
+    bool editor;                /* keep what include/visa_editor.h answers from */
+    /* The text of a module's file as it stands in an editor, in `*text` and `*bytes`; false: read the file. NULL: all are read. */
+    bool (*open_text)(void *user, const char *path, const char **text, size_t *bytes);
+    void *user;                 /* of open_text */
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
     bool book;                  /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
@@ -66,6 +71,10 @@ typedef enum visa_emit_kind {
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL behind it. */
 VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size);
+
+/* The text in its canonical layout: the same tokens and comments, other white space. False when it cannot be read (see the
+ * diagnostics), or when there is no memory; errors of meaning do not matter. *data belongs to the compilation and has a NUL behind it. */
+VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
 
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */

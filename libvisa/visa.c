@@ -10,6 +10,7 @@
 #include "codegen/emit.h"
 #include "codegen/step_emit.h"
 #include "codegen/tables.h"
+#include "frontend/format.h"
 #include "frontend/parse.h"
 #include "frontend/render.h"
 #include "frontend/sema.h"
@@ -86,6 +87,18 @@ static const char *module_path(visa_compilation *c, const ast *n, int i)
     return arena_printf(c->arena, forms[i - 4], (int)strlen(inner), inner, n->text);
 }
 
+static int add_module_file(visa_compilation *c, const char *path)
+{
+    size_t bytes;
+    const char *open;
+    if (c->options->open_text && c->options->open_text(c->options->user, path, &open, &bytes))
+        return source_map_add(c->sources, path, open, bytes);
+    unsigned char *text = file_read_all(path, &bytes, &c->diags);
+    int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
+    free(text);
+    return file;
+}
+
 static const ast *load_module(void *user, const ast *n)
 {
     visa_compilation *c = user;
@@ -98,10 +111,7 @@ static const ast *load_module(void *user, const ast *n)
                 diag_add(&c->diags, E_DUPLICATE, n->name_range, "%s is a module already", path);
                 return NULL;
             }
-        size_t bytes;
-        unsigned char *text = file_read_all(path, &bytes, &c->diags);
-        int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
-        free(text);
+        int file = add_module_file(c, path);
         return file < 0 ? NULL : parse_file(c->sources, file, c->arena, &c->diags);
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
@@ -131,10 +141,14 @@ static void set_parameter(visa_compilation *c, const visa_parameter *p)
 void compilation_run_file(visa_compilation *c, int file)
 {
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
+    c->syntax_errors = c->diags.error_count;
     stop_clock(c, "parse");
+    if (c->options->parse_only)
+        return;
     for (size_t i = 0; i < c->options->parameter_count; i++)
         set_parameter(c, &c->options->parameters[i]);
-    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
+    c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
+    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
     c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
@@ -156,7 +170,7 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     compilation_run_file(c, file);
-    if (c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
+    if (c->module && c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
         diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
     }
@@ -254,7 +268,7 @@ const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format
     return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
-static uint32_t line_of(void *user, src_range range)
+uint32_t compilation_line_of(void *user, src_range range)
 {
     const visa_compilation *c = user;
     return range.file < 0 ? 0 : source_locate(c->sources, range.file, range.begin).line;
@@ -284,9 +298,9 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         return false;
     if (kind == VISA_EMIT_AST)
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
-    if (c->diags.error_count > 0)
+    if (c->diags.error_count > 0 || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     strbuf text;
     binary b;
     switch (kind) {
@@ -305,19 +319,31 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     }
 }
 
+bool visa_format(visa_compilation *c, const char **data, size_t *size)
+{
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || !c->file || c->syntax_errors > 0)
+        return false;
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    format_file(c->sources, c->file, &text);
+    *data = text.text;
+    *size = text.bytes;
+    return true;
+}
+
 bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
 }
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
         if (strcmp(c->module->kernels[i]->name, name) == 0)
             return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);

@@ -24,7 +24,7 @@ typedef struct arguments {
     const char *other; /* the second file of `visac diff` */
     tool_report report;
     emit_kind emit;
-    bool check, emit_given;
+    bool check, emit_given, format_source, format_check;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
     uint64_t seed;
@@ -50,6 +50,8 @@ static const char usage[] =
     "  --timing=PRESET         documented (default): documented rates; schedule: what published schedules charge\n"
     "  --trace=FILE            the same as Chrome's trace events, for Perfetto\n"
     "  --sweep=NAME=8,16,32    compile with each value of a constant or axis: legal or not, cycles, memory\n"
+    "  --format                print the source in its canonical layout, compile nothing\n"
+    "  --format-check          print nothing; exit status 1 when --format would change the source\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
@@ -121,7 +123,7 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"draw", required_argument, NULL, DRAW},
@@ -129,6 +131,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"timing", required_argument, NULL, TIMING},
         {"trace", required_argument, NULL, TRACE},
         {"sweep", required_argument, NULL, SWEEP},
+        {"format", no_argument, NULL, FORMAT_SOURCE},
+        {"format-check", no_argument, NULL, FORMAT_CHECK},
         {"check", no_argument, NULL, CHECK},
         {"seed", required_argument, NULL, SEED},
         {"kernel", required_argument, NULL, KERNEL},
@@ -167,6 +171,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
             a->emit_given = true;
             break;
         case DRAW: a->draw = optarg; break;
+        case FORMAT_SOURCE: a->format_source = a->options.parse_only = true; break;
+        case FORMAT_CHECK: a->format_check = a->options.parse_only = true; break;
         case CHECK: a->check = true; break;
         case REPORT:
             if (tool_report_format("visac", &a->report, optarg) != EXIT_DONE)
@@ -215,6 +221,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
+    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || diff || a->options.book || (a->format_check && (a->format_source || a->output))))
+        return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
         return usage_error("no input file");
     if (diff && optind + 2 != argc)
@@ -231,7 +239,7 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->report.wanted || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -355,6 +363,21 @@ static int refused_options(const visa_options *o)
     return EXIT_INPUT;
 }
 
+/* --format and --format-check. */
+static int format(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
+{
+    const char *data;
+    size_t size;
+    if (!visa_format(c, &data, &size))
+        return EXIT_INPUT;
+    if (!a->format_check)
+        return file_write_all(default_output(a, memory), (const unsigned char *)data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+    bool same = size == bytes && memcmp(data, text, bytes) == 0;
+    if (!same)
+        fprintf(stderr, "visac: %s: not in its canonical layout; visac --format prints that\n", a->input);
+    return same ? EXIT_DONE : EXIT_INPUT;
+}
+
 static int compile(const arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
@@ -363,10 +386,12 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     const char *source = arena_strndup(memory, (const char *)text, size);
     visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
-    free(text);
-    if (!c)
+    if (!c) {
+        free(text);
         return refused_options(&a->options);
-    int status = produce(a, c, source, memory, diags);
+    }
+    int status = a->options.parse_only ? format(a, c, text, size, memory, diags) : produce(a, c, source, memory, diags);
+    free(text);
     if (visa_error_count(c) > 0)
         status = EXIT_INPUT;
     if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON || a->format == VISA_DIAGNOSTICS_SARIF)
