@@ -222,6 +222,7 @@ static bool check_node(const checked *c)
     case STEP_REASSEMBLE: return check_reassemble(c);
     case STEP_EAGER_MERGE: return check_eager_merge(c);
     case STEP_PARALLELIZE: return check_parallelize(c);
+    case STEP_BROADCAST: return same_type(c, 0, 0) && rank_is(c, 0, rank);
     case STEP_MAP: return function_fits(c, STEP_USE_MAP) && rank_is(c, 0, rank);
     case STEP_ACCUM: return function_fits(c, STEP_USE_UPDATE) && rank_is(c, 0, rank - b);
     case STEP_SCAN: return function_fits(c, STEP_USE_UPDATE) && rank_is(c, 0, rank);

@@ -569,6 +569,7 @@ bool step_infer(step_graph *g, step_graph_node *n)
     case STEP_REASSEMBLE: return infer_reassemble(g, n);
     case STEP_EAGER_MERGE: return infer_eager_merge(g, n);
     case STEP_PARALLELIZE: return infer_parallelize(g, n);
+    case STEP_BROADCAST: return same_shape(g, n, n->spec.inputs[0]->data);
     case STEP_MAP: return infer_map(g, n);
     case STEP_ACCUM: return infer_accum(g, n);
     case STEP_SCAN: return infer_scan(g, n);

@@ -325,6 +325,17 @@ static step_term assume(arguments *a)
     return a->receiver;
 }
 
+/* s.connect(&source) */
+static step_term call_connect(arguments *a)
+{
+    if (!count_is(a, 1, 1))
+        return step_term_error;
+    const step_term *source = wanted(a, 0, TERM_STREAM, "a stream");
+    if (a->bad || !step_graph_connect(a->e->graph, a->receiver.stream, source->stream, a->call->range))
+        return step_term_error;
+    return (step_term){.kind = TERM_UNIT};
+}
+
 static step_term call_div_ceil(arguments *a)
 {
     if (!count_is(a, 1, 1))
@@ -350,6 +361,7 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "streamify") == 0) return call_with_reference(a, STEP_STREAMIFY);
     if (strcmp(m, "partition") == 0) return call_partition(a);
     if (strcmp(m, "parallelize") == 0) return call_parallelize(a);
+    if (strcmp(m, "broadcast") == 0) return call_numbers(a, STEP_BROADCAST, 0);
     if (strcmp(m, "flatten") == 0) return call_numbers(a, STEP_FLATTEN, 2);
     if (strcmp(m, "reshape") == 0) return call_reshape(a);
     if (strcmp(m, "promote") == 0) return call_numbers(a, STEP_PROMOTE, 0);
@@ -358,6 +370,16 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "compute") == 0 || strcmp(m, "depth") == 0 || strcmp(m, "write_back") == 0) return set_node(a, m);
     if (strcmp(m, "assume") == 0) return assume(a);
     return step_refuse(a->e, a->call->name_range, "a stream has no operator `%s`", m);
+}
+
+/* Like a stream, but for what asks after the node behind it. */
+static step_term call_feedback(arguments *a)
+{
+    if (strcmp(a->name, "connect") == 0)
+        return call_connect(a);
+    if (strcmp(a->name, "compute") == 0 || strcmp(a->name, "write_back") == 0 || strcmp(a->name, "assume") == 0)
+        return step_refuse(a->e, a->call->name_range, "a feedback stream has no `%s`", a->name);
+    return call_stream(a);
 }
 
 /* ---- methods of tensors off the chip ---- */
@@ -466,6 +488,7 @@ step_term step_call_method(step_evaluation *e, const ast *n)
         return step_term_error;
     switch (receiver.kind) {
     case TERM_STREAM: return call_stream(&a);
+    case TERM_FEEDBACK: return call_feedback(&a);
     case TERM_TENSOR: return call_tensor(&a);
     case TERM_LIST: return call_list(&a);
     case TERM_INT:
@@ -537,6 +560,19 @@ static step_term call_once(arguments *a)
     return finish(a, &b);
 }
 
+/* feedback::<T>([sizes]) */
+static step_term call_declare(arguments *a)
+{
+    if (!ast_is(a->generics, AST_GENERIC_ARGS) || a->generics->kid_count != 1)
+        return step_refuse(a->e, a->call->range, "`feedback` says what it carries and its sizes: `feedback::<Selector<4, 1>>([B])`");
+    step_spec s = {.name = a->e->wanted_name, .range = a->call->range, .data = step_read_data(a->e, ast_kid(a->generics, 0))};
+    uint32_t count;
+    if (!s.data || !count_is(a, 1, 1) || !step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], &s.dims, &count))
+        return step_term_error;
+    s.rank = count - 1;
+    return (step_term){.kind = TERM_FEEDBACK, .stream = step_graph_feedback(a->e->graph, &s), .depth = STEP_DEPTH_DEFAULT};
+}
+
 static step_term call_reassemble(arguments *a)
 {
     building b = begin(a, STEP_REASSEMBLE);
@@ -568,6 +604,7 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     if (a.bad)
         return step_term_error;
     if (strcmp(name, "once") == 0) return call_once(&a);
+    if (strcmp(name, "feedback") == 0) return call_declare(&a);
     if (strcmp(name, "reassemble") == 0) return call_reassemble(&a);
     if (strcmp(name, "eager_merge") == 0) return call_eager_merge(&a);
     if (strcmp(name, "addresses") == 0) {

@@ -86,6 +86,7 @@ static void read_program(step_evaluation *e, const ast *fn)
     }
     step_term value = step_evaluate(e, fn->kids[4]);
     add_sinks(e, fn, &value, "out");
+    step_graph_close(e->graph);
     if (e->graph->node_count == 0 && !e->graph->bad)
         step_refuse(e, fn->name_range, "the program has no operator");
 }

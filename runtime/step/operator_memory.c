@@ -352,6 +352,7 @@ const step_rule *step_rule_of(step_op op)
     case STEP_REASSEMBLE: return &rule_reassemble;
     case STEP_EAGER_MERGE: return &rule_eager_merge;
     case STEP_PARALLELIZE: return &rule_parallelize;
+    case STEP_BROADCAST: return &rule_broadcast;
     case STEP_MAP: return &rule_map;
     case STEP_ACCUM: return &rule_accum;
     case STEP_SCAN: return &rule_scan;

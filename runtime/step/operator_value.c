@@ -160,6 +160,13 @@ typedef struct fold {
     int64_t last;            /* cycles that the last value took */
 } fold;
 
+/* Does a stop that ends the group stand behind the value already? Then the result is written while the value is folded. */
+static bool group_ends(const step_actor *n)
+{
+    const step_queue_item *next = step_queue_second(n->inputs[0]);
+    return n->node->op == STEP_ACCUM && next && next->visible <= n->now && next->token.kind == STEP_STOP && next->token.level >= n->node->param[STEP_B];
+}
+
 /* The head's value into the accumulator. */
 static bool fold_head(step_actor *n, fold *f, const step_call *c)
 {
@@ -172,6 +179,11 @@ static bool fold_head(step_actor *n, fold *f, const step_call *c)
         return false;
     }
     f->last = largest(read_cycles(n), compute_cycles(n, cost), 0);
+    if (n->node->writes_back && group_ends(n)) {
+        step_value *v = step_shown(c, f->accumulator);
+        f->last = largest(f->last, write_cycles(n, v), 0);
+        step_value_drop(actor_pool(n), v);
+    }
     actor_wait(n, f->last);
     return true;
 }
