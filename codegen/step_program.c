@@ -229,11 +229,14 @@ static bool read_edges(reader *r, step_node *n)
 
 static bool read_walk(reader *r, step_node *n)
 {
-    int64_t *sizes = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), *strides = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1);
+    int64_t *sizes = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), *strides = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), reach = 0; /* reach: in 16 tiles */
     for (uint32_t i = 0; i < n->walk_count; i++) {
         sizes[i] = number(r, 1, INT64_C(1) << SIZE_BITS, "the size of a walk");
         strides[i] = number(r, -(INT64_C(1) << SIZE_BITS), INT64_C(1) << SIZE_BITS, "the stride of a walk");
+        reach += sizes[i] * (strides[i] < 0 ? -strides[i] : strides[i]) >> 4;
     }
+    if (reach > INT64_C(1) << 58)
+        return fault(r, "the walk of `%s` goes past 2^62 tiles", n->name);
     n->walk_sizes = sizes;
     n->walk_strides = strides;
     return !r->in.failed;

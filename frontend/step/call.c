@@ -307,12 +307,22 @@ static step_term set_node(arguments *a, const char *what)
     return a->bad ? step_term_error : a->receiver;
 }
 
-/* x.assume([..]): the writer knows sizes that cannot be derived. */
+/* The sizes of a list, or those of another stream. */
+static bool read_assumed(arguments *a, const step_expr ***dims, uint32_t *count)
+{
+    if (a->items[0].kind != TERM_STREAM && a->items[0].kind != TERM_FEEDBACK)
+        return step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], dims, count);
+    *dims = a->items[0].stream->dims;
+    *count = a->items[0].stream->rank + 1;
+    return true;
+}
+
+/* x.assume([..]), x.assume(&y): the writer knows sizes that cannot be derived. */
 static step_term assume(arguments *a)
 {
     const step_expr **dims;
     uint32_t count;
-    if (!count_is(a, 1, 1) || !step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], &dims, &count))
+    if (!count_is(a, 1, 1) || !read_assumed(a, &dims, &count))
         return step_term_error;
     step_stream *s = a->receiver.stream;
     if (count != s->rank + 1)
@@ -394,16 +404,18 @@ static void row_major(arguments *a, building *b, const step_graph_tensor *t)
     b->spec.walk_count = t->dim_count;
 }
 
-/* w.linear_load(&reference), or with [sizes], [strides] of the walk. */
+/* w.linear_load(&reference), or with [sizes], [strides] of the walk and the tile where it begins. */
 static step_term call_linear_load(arguments *a)
 {
     building b = begin(a, STEP_LINEAR_LOAD);
     b.spec.tensor = a->receiver.tensor;
-    if (!count_is(a, 1, 3))
+    if (!count_is(a, 1, 4))
         return finish(a, &b);
     add_input(a, &b, &a->items[0]);
     row_major(a, &b, a->receiver.tensor);
-    if (a->count == 3) {
+    if (a->count == 4)
+        b.spec.param[STEP_BASE] = number(a, 3);
+    if (a->count >= 3) {
         uint32_t strides;
         b.spec.walk_sizes = numbers(a, 1, &b.spec.walk_count);
         b.spec.walk_strides = numbers(a, 2, &strides);

@@ -25,6 +25,20 @@ typedef struct setting {
     int64_t *value, least;
 } setting;
 
+/* A number, or the name of a constant of the file. */
+static step_term setting_value(step_evaluation *e, const ast *arg)
+{
+    const ast *given = ast_kid(arg, 0);
+    if (ast_is(given, AST_INT))
+        return step_evaluate(e, given);
+    if (!ast_is(given, AST_RAW))
+        return (step_term){.kind = TERM_UNIT};
+    ast *segment = ast_new(e->arena, AST_SEGMENT, given->range), *path = ast_new(e->arena, AST_PATH, given->range);
+    segment->text = given->text;
+    ast_push(e->arena, path, segment);
+    return step_evaluate(e, path);
+}
+
 static void read_settings(step_evaluation *e, const ast *attribute)
 {
     step_graph *g = e->graph;
@@ -41,11 +55,14 @@ static void read_settings(step_evaluation *e, const ast *attribute)
         const setting *found = NULL;
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
             found = strcmp(settings[k].name, arg->text) == 0 ? &settings[k] : found;
-        if (!found || !ast_is(ast_kid(arg, 0), AST_INT)) {
+        step_term given = found ? setting_value(e, arg) : (step_term){.kind = TERM_UNIT};
+        if (given.kind == TERM_ERROR)
+            continue;
+        if (given.kind != TERM_INT) {
             step_refuse(e, arg->range, "`%s` is no setting of #[stream] with a number; docs/step.md lists them", arg->text);
             continue;
         }
-        int64_t value = arg->kids[0]->value;
+        int64_t value = given.number;
         if (value < found->least || value > INT64_C(1) << 30)
             step_refuse(e, arg->range, "`%s` has to be %lld to 2^30", arg->text, (long long)found->least);
         else
