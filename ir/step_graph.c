@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step_type.h"
 #include "support/strbuf.h"
 
 /* ---- adding ---- */
@@ -95,17 +96,6 @@ step_stream *step_graph_feedback(step_graph *g, const step_spec *spec)
     return &n->outputs[0];
 }
 
-static bool same_data(const step_data *a, const step_data *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case STEP_TILE: return a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns;
-    case STEP_SELECTOR: return a->width == b->width;
-    default: return true; /* a feedback's type is written down: no buffer, no pair */
-    }
-}
-
 static bool refuse_feedback(step_graph *g, src_range range, const char *text)
 {
     diag *d = diag_add(g->diags, E_STEP_SHAPE, range, "%s", text);
@@ -121,7 +111,7 @@ bool step_graph_connect(step_graph *g, step_stream *feedback, const step_stream 
         at++;
     if (at == g->feedback_count || source->node->index >= g->node_count || g->nodes[source->node->index] != source->node)
         return refuse_feedback(g, range, "a feedback stream is connected once, to a stream that has a source");
-    if (feedback->rank != source->rank || !same_data(feedback->data, source->data))
+    if (feedback->rank != source->rank || !step_data_equal(feedback->data, source->data))
         return refuse_feedback(g, range, arena_printf(g->arena, "feedback `%s` is %s, its source %s: rank and data type have to agree", feedback->node->name,
                                                       step_stream_text(feedback, g->arena), step_stream_text(source, g->arena)));
     g->feedbacks[at] = g->feedbacks[--g->feedback_count];

@@ -53,7 +53,7 @@ def moe(i):
     d = {"B": i["batch"], "E": experts, "K": i["topk"], "D": i["D"], "F": i["F"], "FT": i["tile_f"], "T": 0 if dynamic else i["tiling"],
          "DEPTH": 0 if i["fifo_depth"] == "unbounded" else i["fifo_depth"],
          "COMPUTE": 6400 if dynamic and "model" in i and "time_mux_regions" not in i else i["compute_flops_per_cycle"]}
-    name = "moe_mixtral.vm"
+    name = "moe_qwen.vm" if i.get("model", "").startswith("Qwen") else "moe_mixtral.vm"
     if "time_mux_regions" in i:
         d["R"] = i["time_mux_regions"]
         name = "moe_time_multiplexed.vm"

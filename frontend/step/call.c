@@ -438,7 +438,7 @@ static step_term call_store(arguments *a, step_op op)
     size_t streams = op == STEP_RANDOM_STORE ? 2 : 1;
     if (!a->receiver.tensor->written && op != STEP_RANDOM_LOAD)
         return step_refuse(a->e, a->call->range, "`%s` is not `&mut`, so nothing is stored in it", a->receiver.tensor->name);
-    if (!count_is(a, streams, op == STEP_LINEAR_STORE ? 2 : streams))
+    if (!count_is(a, streams, streams + 1))
         return finish(a, &b);
     for (size_t i = 0; i < streams; i++)
         add_input(a, &b, &a->items[i]);

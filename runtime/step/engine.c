@@ -229,7 +229,7 @@ static bool do_send(step_actor *n, const step_deed *d)
         return false;
     }
     n->totals.values_out += d->token.kind == STEP_VALUE;
-    int64_t visible = n->now + 1 + d->cycles;
+    int64_t visible = n->now + (d->token.kind != STEP_DONE) + d->cycles;
     for (step_queue **q = edges; *q; q++) {
         if (d->token.value)
             step_value_keep(d->token.value);
