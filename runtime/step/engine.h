@@ -48,6 +48,7 @@ struct step_actor {
     step_need need;
     uint32_t need_port, *need_set, need_count;
     bool finished, scheduled, full, asking; /* full: a send waits for room */
+    bool chosen; /* takes what comes first, and it is known what does */
     void *state;
     step_totals totals;
 };
