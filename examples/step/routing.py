@@ -38,7 +38,7 @@ def draw(rows, experts, top, skew, seed):
 
 def moe_tokens(rows):
     """The streams of moe_*.vm: for each row its experts, and the same one by one in the order of the stored routing weights."""
-    return {"routing": [sorted(r) for r in rows], "picks": [[e] for r in rows for e in r]}
+    return {"routing": [sorted(r) for r in rows], "picks": [[e] for r in rows for e in r] + ["S1"]}
 
 
 def write(folder, streams):
