@@ -60,7 +60,15 @@ def moe(i):
     return run(f"{EXAMPLES}/{name}", d, routing.moe_tokens(rows))
 
 
-WORKLOADS = {"swiglu-validation": swiglu, "moe": moe}
+def attention(i):
+    tiles, kind = i["kv_tiles"], i["parallel"]
+    regions = i["regions"]
+    d = {"B": len(tiles), "R": regions, "N": i["tile_n"], "H": i["head_dim"], "Q": i["q_heads_per_kv"], "MAX": max(tiles), "META": i["metadata_fifo_depth"],
+         "FIRST": regions if kind == "dynamic" else len(tiles)}
+    return run(f"{EXAMPLES}/attention.vm", d, routing.attention_tokens(tiles, regions, kind))
+
+
+WORKLOADS = {"gqa-decode": attention, "swiglu-validation": swiglu, "moe": moe}
 
 
 def verdict(case, report):
@@ -96,7 +104,7 @@ def main():
     bad = done = 0
     for case in cases:
         make = WORKLOADS.get(case["input"]["workload"])
-        if not make or (wanted and not case["id"].startswith(wanted)) or (quick and "model" in case["input"]):
+        if not make or case["input"].get("parallel") == "both" or (wanted and not case["id"].startswith(wanted)) or (quick and "model" in case["input"]):
             continue
         start = time.monotonic()
         good, said = verdict(case, make(case["input"]))

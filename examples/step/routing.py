@@ -41,6 +41,17 @@ def moe_tokens(rows):
     return {"routing": [sorted(r) for r in rows], "picks": [[e] for r in rows for e in r] + ["S1"]}
 
 
+def attention_tokens(tiles, regions, kind, block=16, tokens_per_tile=32):
+    """The streams of attention.vm. kind: dynamic, static-interleave, or static-coarse (blocks of requests to the regions in turn)."""
+    n = len(tiles)
+    assert n >= regions
+    place = [r % regions if kind == "static-interleave" else r // block % regions for r in range(n)]
+    first = [[r] for r in range(regions)] if kind == "dynamic" else [[r] for r in place]
+    repeat = n - len(first)
+    return {"index": list(range(n)), "count": tiles, "valid": [tokens_per_tile - 1] * n, "first": first,
+            "keep": [[0]] * repeat + [[1]] * len(first), "begin": [[0]] * len(first) + [[1]] * repeat}
+
+
 def write(folder, streams):
     os.makedirs(folder, exist_ok=True)
     for name, tokens in streams.items():

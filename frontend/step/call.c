@@ -477,10 +477,11 @@ static step_term call_list(arguments *a)
 static step_term push(step_evaluation *e, const ast *n)
 {
     const ast *place = n->kids[0];
+    step_term value = ast_kid(n, 2)->kid_count == 1 ? step_evaluate(e, ast_kid(n, 2)->kids[0]) : step_term_error; /* may move the names */
     step_name *name = ast_is(place, AST_PATH) && place->kid_count == 1 ? (step_name *)step_lookup(e, place->kids[0]->text) : NULL;
     if (!name || !name->mutable || name->value.kind != TERM_LIST || ast_kid(n, 2)->kid_count != 1)
         return step_refuse(e, n->range, "`push` adds one value to a `let mut` list");
-    step_term value = step_evaluate(e, ast_kid(n, 2)->kids[0]), *list = &name->value;
+    step_term *list = &name->value;
     list->items = arena_grow(e->arena, list->items, list->count, list->count + 1, sizeof value);
     list->items[list->count++] = value;
     return (step_term){.kind = TERM_UNIT};

@@ -184,6 +184,7 @@ static void select_chunks(step_actor *n, assembly *s, step_token t)
     if (t.kind != STEP_VALUE) {
         if (t.kind == STEP_DONE) {
             closing_settle(n, &s->closing, b + 1);
+            actor_send(n, 0, t); /* at once: what it selects from may end only behind it, by feedback */
             s->phase = ENDING;
             n->need = STEP_NEED_SET;
             n->need_count = selector;
@@ -215,7 +216,6 @@ static void assembly_ends(step_actor *n)
         }
         actor_take(n, i);
     }
-    actor_send(n, 0, (step_token){.kind = STEP_DONE});
     actor_finish(n);
 }
 
