@@ -62,9 +62,9 @@ def moe(i):
 
 def attention(i):
     tiles, kind = i["kv_tiles"], i["parallel"]
-    regions = i["regions"]
+    regions = i["regions"] if kind != "static-coarse" else min(i["regions"], (len(tiles) + 15) // 16)
     d = {"B": len(tiles), "R": regions, "N": i["tile_n"], "H": i["head_dim"], "Q": i["q_heads_per_kv"], "MAX": max(tiles), "META": i["metadata_fifo_depth"],
-         "FIRST": regions if kind == "dynamic" else len(tiles)}
+         "FIRST": regions if kind == "dynamic" else len(tiles), "DYNAMIC": int(kind == "dynamic"), "BLOCK": 16 if kind == "static-coarse" else 1}
     return run(f"{EXAMPLES}/attention.vm", d, routing.attention_tokens(tiles, regions, kind))
 
 

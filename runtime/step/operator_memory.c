@@ -162,11 +162,11 @@ const step_rule rule_linear_store = {.state_bytes = sizeof(int64_t), .fire = lin
 static void random_load_fire(step_actor *n)
 {
     step_token t = *actor_head(n, 0);
+    actor_take(n, 0); /* at once: the next address comes while the tile does */
     if (t.kind == STEP_VALUE)
         load_tile(n, place_of(n, t.value));
     else
         actor_send(n, 0, t);
-    actor_take(n, 0);
     if (t.kind == STEP_DONE)
         actor_finish(n);
 }
