@@ -46,9 +46,10 @@ def attention_tokens(tiles, regions, kind, block=16, tokens_per_tile=32):
     n = len(tiles)
     assert n >= regions
     place = [r % regions if kind == "static-interleave" else r // block % regions for r in range(n)]
-    first = [[r] for r in range(regions)] if kind == "dynamic" else [[r] for r in place]
+    order = list(range(n)) if kind != "static-coarse" else sorted(range(n), key=lambda r: (sum(p == place[r] for p in place[:r]), place[r]))
+    first = [[r] for r in range(regions)] if kind == "dynamic" else [[place[r]] for r in order]
     repeat = n - len(first)
-    return {"index": list(range(n)), "count": tiles, "valid": [tokens_per_tile - 1] * n, "first": first,
+    return {"index": order, "count": [tiles[r] for r in order], "valid": [tokens_per_tile - 1] * n, "first": first,
             "keep": [[0]] * repeat + [[1]] * len(first), "begin": [[0]] * len(first) + [[1]] * repeat}
 
 
