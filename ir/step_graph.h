@@ -67,8 +67,6 @@ typedef struct step_spec {
     const step_data *data;    /* source: its type; tiles: the pieces' */
     const step_expr **dims;   /* source: its shape */
     uint32_t rank;
-    const char *kernel;       /* the vISA kernel of the function `kernel` */
-    int64_t kernel_cycles;
 } step_spec;
 
 struct step_graph_node {

@@ -199,7 +199,6 @@ static const step_data *type_of_tiles(const typing *t)
     case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", false), a->columns);
     case STEP_FN_APPEND_ROW: return with_row(t);
     case STEP_FN_TILES: return pieces(t);
-    case STEP_FN_KERNEL: return t->s->data;
     default: return element_wise(t);
     }
 }

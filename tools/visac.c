@@ -163,7 +163,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.seed = 1, .warnings = a->warnings, .defines = a->defines, .options.error_limit = ERROR_LIMIT};
     bool colour = isatty(2);
     opterr = 0;
     for (int o; (o = getopt_long(argc, argv, ":o:W:D:f:h", options, NULL)) != -1;)

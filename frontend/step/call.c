@@ -153,8 +153,6 @@ static void add_function(arguments *a, building *b, size_t i)
     const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
     b->spec.fn = f->fn;
     b->spec.data = f->data;
-    b->spec.kernel = f->kernel;
-    b->spec.kernel_cycles = f->cycles;
     if (f->fn == STEP_FN_ADDRESSES)
         b->spec.param[STEP_N] = f->number;
     add_input(a, b, &a->receiver);
@@ -519,14 +517,10 @@ step_term step_call_method(step_evaluation *e, const ast *n)
 step_term step_function_named(step_evaluation *e, const ast *path)
 {
     const ast *segment = path->kids[path->kid_count - 1];
-    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "kernel") == 0) {
-        step_term f = {.kind = TERM_FUNCTION, .fn = STEP_FN_KERNEL, .kernel = segment->text};
-        if (e->options->kernel && e->options->kernel(e->options->user, segment->text, &f.cycles))
-            return f;
-        return step_refuse(e, path->range, "there is no kernel `%s` in this file", segment->text);
-    }
+    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "kernel") == 0)
+        return step_refuse(e, path->range, "a stream program does not call vISA kernels; its functions are the rows of docs/step.md");
     const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
-    if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
+    if (!row || row->fn == STEP_FN_NONE)
         return step_refuse(e, path->range, "`%s` is neither a name nor a function of this program", segment->text);
     step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
     const ast *generics = ast_kid(segment, 0);

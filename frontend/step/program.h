@@ -23,9 +23,6 @@ typedef struct step_define {
 typedef struct step_options {
     const step_define *defines;
     size_t define_count;
-    /* Does the file have a vISA kernel of that name? Its cycles then. */
-    bool (*kernel)(void *user, const char *name, int64_t *cycles);
-    void *user;
 } step_options;
 
 /* Is the function marked #[stream]? */
