@@ -133,7 +133,7 @@ static void read_machine(reader *r)
     m->memory_startup_cycles = number(r, 0, most, "memory_startup");
 }
 
-enum { SIZE_BITS = 31 }; /* of a tile's rows and columns */
+enum { SIZE_BITS = 31 }; /* of the sizes and strides of walks, and of dimensions */
 
 static bool read_type(reader *r, uint32_t index)
 {
@@ -143,8 +143,8 @@ static bool read_type(reader *r, uint32_t index)
         return fault(r, "no data type has the head 0x%" PRIx64, head);
     *t = (step_type){.kind = (step_kind)(head & 0xff), .dtype = (dtype)(head >> 8 & 0xff), .rank = (uint32_t)(head >> 16 & 0xff)};
     bool is_tile = t->kind == STEP_TILE;
-    t->rows = number(r, is_tile ? -1 : 0, is_tile ? INT64_C(1) << SIZE_BITS : 0, "rows");
-    t->columns = number(r, is_tile ? -1 : 0, is_tile ? INT64_C(1) << SIZE_BITS : 0, "columns");
+    t->rows = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "rows");
+    t->columns = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "columns");
     t->width = number(r, t->kind == STEP_SELECTOR, t->kind == STEP_SELECTOR ? STEP_NODES_MAX : 0, "the width of a selector");
     uint64_t parts = word_reader_next(&r->in);
     t->first = (uint32_t)parts;
@@ -167,8 +167,8 @@ static bool read_tensor(reader *r, step_tensor *t)
     t->dtype = (dtype)type;
     t->written = written != 0;
     t->dim_count = (uint32_t)dims;
-    t->rows = number(r, 1, INT64_C(1) << SIZE_BITS, "rows");
-    t->columns = number(r, 1, INT64_C(1) << SIZE_BITS, "columns");
+    t->rows = number(r, 1, STEP_TILE_MAX, "rows");
+    t->columns = number(r, 1, STEP_TILE_MAX, "columns");
     int64_t *shape = ARENA_ARRAY(r->arena, int64_t, dims), elements = t->rows * t->columns;
     for (uint64_t i = 0; i < dims; i++) {
         shape[i] = number(r, 1, INT64_C(1) << SIZE_BITS, "a dimension");

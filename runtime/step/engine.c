@@ -16,6 +16,7 @@ struct step_engine {
     uint32_t *work; /* a ring: nodes that may be able to go on, each once at most */
     uint32_t work_at, work_count;
     uint32_t *merges, merge_count; /* nodes that take what comes first */
+    int64_t sent;  /* tokens, while there is a limit */
     bool failed;
 };
 
@@ -126,6 +127,10 @@ void actor_take_all(step_actor *n)
 void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes)
 {
     n->totals.offchip_bytes += bytes;
+    if (n->engine->run->limit > 0 && requests > n->engine->run->limit) {
+        actor_fault(n, "a tile of %" PRId64 " requests, where the run may have %" PRId64, requests, n->engine->run->limit);
+        return;
+    }
     if (requests == 0)
         return;
     step_deed *d = add_deed(n, STEP_ASK);
@@ -208,6 +213,10 @@ static bool do_send(step_actor *n, const step_deed *d)
     if (n->full)
         return false;
     n->now = room;
+    if (n->engine->run->limit > 0 && ++n->engine->sent > n->engine->run->limit) {
+        actor_fault(n, "the run may send %" PRId64 " tokens", n->engine->run->limit);
+        return false;
+    }
     n->totals.values_out += d->token.kind == STEP_VALUE;
     for (step_queue **q = edges; *q; q++) {
         if (d->token.value)
@@ -434,7 +443,7 @@ static void connect(step_engine *e)
             e->actors[i].outputs[o] = ARENA_ARRAY(a, step_queue *, counts[i][o] + 1);
             counts[i][o] = 0;
         }
-    e->queues = ARENA_ARRAY(a, step_queue, e->queue_count + 1);
+    e->queues = ARENA_ARRAY(a, step_queue, e->queue_count + 1); /* zero: nothing to free */
     step_queue *q = e->queues;
     for (uint32_t i = 0; i < p->node_count; i++)
         for (uint32_t k = 0; k < p->nodes[i].input_count; k++, q++) {
@@ -470,11 +479,12 @@ static void set_up(step_engine *e)
     }
 }
 
+/* Also of an engine that was set up half. */
 static void tear_down(step_engine *e)
 {
-    for (uint32_t i = 0; i < e->run->program->node_count; i++)
+    for (uint32_t i = 0; e->actors && i < e->run->program->node_count; i++)
         free(e->actors[i].deeds);
-    for (uint32_t i = 0; i < e->queue_count; i++)
+    for (uint32_t i = 0; e->queues && i < e->queue_count; i++)
         step_queue_free(&e->queues[i]);
     step_offchip_free(e->offchip);
 }
@@ -491,17 +501,32 @@ static void take_results(step_engine *e)
     r->offchip_requests = step_offchip_requests(e->offchip);
 }
 
+static bool run_to_end(step_engine *e)
+{
+    set_up(e);
+    run_graph(e);
+    bool all_ended = true;
+    for (uint32_t i = 0; i < e->run->program->node_count; i++)
+        all_ended = all_ended && ended(&e->actors[i]);
+    if (!e->failed && !all_ended)
+        report_deadlock(e);
+    take_results(e);
+    return !e->failed && all_ended;
+}
+
 bool step_engine_run(step_run *r, diag_list *diags)
 {
-    step_engine e = {.run = r, .diags = diags};
-    set_up(&e);
-    run_graph(&e);
-    bool all_ended = true;
-    for (uint32_t i = 0; i < r->program->node_count; i++)
-        all_ended = all_ended && ended(&e.actors[i]);
-    if (!e.failed && !all_ended)
-        report_deadlock(&e);
-    take_results(&e);
-    tear_down(&e);
-    return !e.failed && all_ended;
+    step_engine *e = ARENA_NEW(r->arena, step_engine);
+    *e = (step_engine){.run = r, .diags = diags};
+    jmp_buf outer; /* exhausted memory passes here, so that the queues are freed */
+    memcpy(&outer, arena_guard(r->arena), sizeof outer);
+    if (setjmp(*arena_guard(r->arena))) {
+        tear_down(e);
+        memcpy(arena_guard(r->arena), &outer, sizeof outer);
+        longjmp(*arena_guard(r->arena), 1);
+    }
+    bool good = run_to_end(e);
+    memcpy(arena_guard(r->arena), &outer, sizeof outer);
+    tear_down(e);
+    return good;
 }
