@@ -1,7 +1,8 @@
 """Routings and request lengths for the stream programs in this folder, as token files. Usage:
   routing.py moe OUT_DIR --rows B --experts E --top K [--seed N] [--skew S]     routing.json, picks.json: K distinct experts for each row
-  routing.py attention OUT_DIR --requests B --regions R [--seed N] [--mean M]   tile counts of requests and what each region is told
-Prints the statistics of what it made. Experts are drawn with probabilities that fall as 1 / (rank + 1)^S."""
+  routing.py attention OUT_DIR --requests B --regions R [--placement P] [--seed N] [--mean M]   the streams of attention.vm
+Prints the statistics of what it made. Experts are drawn with probabilities that fall as 1 / (rank + 1)^S, numbers of tiles from an exponential
+distribution cut to 1 .. 256."""
 import argparse
 import json
 import os
@@ -69,7 +70,19 @@ def main():
         moe.add_argument(f"--{flag}", type=int, default=default)
     moe.add_argument("--skew", type=float, default=0.5)
     moe.add_argument("out")
+    attention = kinds.add_parser("attention")
+    for flag, default in (("requests", 16), ("regions", 4), ("mean", 32), ("seed", 1)):
+        attention.add_argument(f"--{flag}", type=int, default=default)
+    attention.add_argument("--placement", choices=("dynamic", "static-interleave", "static-coarse"), default="dynamic")
+    attention.add_argument("out")
     a = parser.parse_args()
+    if a.kind == "attention":
+        rng = random.Random(a.seed)
+        tiles = [max(1, min(256, round(rng.expovariate(1 / a.mean)))) for _ in range(a.requests)]
+        write(a.out, attention_tokens(tiles, a.regions, a.placement))
+        print(f"{a.requests} requests on {a.regions} regions, {a.placement}: {min(tiles)} to {max(tiles)} tiles of keys, mean {statistics.mean(tiles):.1f}, "
+              f"standard deviation {statistics.pstdev(tiles):.1f}")
+        return
     rows = draw(a.rows, a.experts, a.top, a.skew, a.seed)
     counts = [sum(e in r for r in rows) for e in range(a.experts)]
     write(a.out, moe_tokens(rows))
