@@ -127,7 +127,7 @@ void compilation_run_file(visa_compilation *c, int file)
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
-    c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){0});
+    c->programs = step_module_of(c->file, c->arena, &c->diags);
     stop_clock(c, "stream programs");
     pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
     pipeline_run(&p, c->module, after_pass, c);

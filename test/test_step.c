@@ -133,14 +133,14 @@ static const char *example(const char *name, arena *a)
     return arena_printf(a, "%s/examples/step/%s.vm", source ? source : ".", name);
 }
 
-static unsigned char *compiled(const char *name, const visa_define *defines, size_t count, arena *a, size_t *size)
+static unsigned char *compiled(const char *name, const visa_parameter *defines, size_t count, arena *a, size_t *size)
 {
     diag_list diags;
     diag_list_init(&diags, a);
     size_t bytes;
     unsigned char *text = file_read_all(example(name, a), &bytes, &diags);
     ck_assert_ptr_nonnull(text);
-    visa_compilation *c = visa_compile(name, (const char *)text, bytes, &(visa_options){.defines = defines, .define_count = count});
+    visa_compilation *c = visa_compile(name, (const char *)text, bytes, &(visa_options){.parameters = defines, .parameter_count = count});
     const unsigned char *data;
     ck_assert_msg(visa_emit(c, VISA_EMIT_BINARY, &data, size), "%s", visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT));
     unsigned char *copy = arena_alloc(a, *size);
@@ -161,8 +161,12 @@ static bool run_timed(const step_program *p, int64_t limit, arena *a, diag_list 
     return good;
 }
 
-static const visa_define small[] = {{"B", 16}, {"E", 4}, {"K", 1}, {"D", 64}, {"F", 128}, {"FT", 64}, {"T", 2}, {"R", 2}};
-enum { SMALL_COUNT = sizeof small / sizeof *small };
+static const visa_parameter small_layer[] = {{"B", 32}, {"D", 64}, {"F", 128}}, small_experts[] = {{"B", 16}, {"E", 4}, {"K", 1}, {"D", 64}, {"F", 128}, {"FT", 64}, {"T", 2}}, small_regions[] = {{"B", 16}, {"E", 4}, {"K", 1}, {"D", 64}, {"F", 128}, {"FT", 64}, {"T", 2}, {"R", 2}};
+static const struct {
+    const char *name;
+    const visa_parameter *parameters;
+    size_t count;
+} samples[] = {{"swiglu", small_layer, 3}, {"moe_mixtral", small_experts, 7}, {"moe_time_multiplexed", small_regions, 8}, {"attention", NULL, 0}};
 
 START_TEST(equal_programs_run_alike)
 {
@@ -229,11 +233,10 @@ static bool try_changed(const unsigned char *bytes, size_t size, uint64_t *seed)
 
 START_TEST(a_changed_binary_is_refused_or_runs)
 {
-    static const char *const names[] = {"swiglu", "moe_mixtral", "moe_time_multiplexed"};
     arena *a;
     GUARD(guarded(&a));
     size_t size;
-    unsigned char *bytes = compiled(names[_i], small, SMALL_COUNT, a, &size);
+    unsigned char *bytes = compiled(samples[_i].name, samples[_i].parameters, samples[_i].count, a, &size);
     uint64_t seed = (uint64_t)_i + 1;
     int rounds = getenv("VISA_LONG") ? 100000 : 1500, loaded = 0;
     for (int i = 0; i < rounds; i++)
@@ -271,7 +274,7 @@ int main(void)
     tcase_add_test(t, one_reader_needs_n_plus_18_cycles);
     tcase_add_test(t, a_late_asker_is_served_from_the_cycle_that_comes_next);
     tcase_add_test(t, equal_programs_run_alike);
-    tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 3);
+    tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
     tcase_add_test(t, equal_sizes_are_one_expression);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

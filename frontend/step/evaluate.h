@@ -37,7 +37,6 @@ typedef struct step_evaluation {
     arena *arena;
     diag_list *diags;
     const ast *file;
-    const step_options *options;
     step_graph *graph;
     step_name *names; /* innermost last */
     size_t name_count, name_capacity;
