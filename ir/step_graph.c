@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step_type.h"
 #include "support/strbuf.h"
 
 /* ---- adding ---- */
@@ -78,6 +79,60 @@ step_graph_node *step_graph_add(step_graph *g, const step_spec *spec)
     }
     add_node(g, n);
     return n;
+}
+
+/* ---- feedback ---- */
+
+/* Stands for a source until there is one; it is no node of the graph. */
+step_stream *step_graph_feedback(step_graph *g, const step_spec *spec)
+{
+    step_graph_node *n = ARENA_NEW(g->arena, step_graph_node);
+    n->spec = *spec;
+    n->name = spec->name ? spec->name : "feedback";
+    n->output_count = 1;
+    n->outputs = ARENA_NEW(g->arena, step_stream);
+    n->outputs[0] = (step_stream){.node = n, .data = spec->data, .rank = spec->rank, .dims = spec->dims};
+    ARENA_PUSH(g->arena, g->feedbacks, g->feedback_count, g->feedback_capacity, &n->outputs[0]);
+    return &n->outputs[0];
+}
+
+static bool refuse_feedback(step_graph *g, src_range range, const char *text)
+{
+    diag *d = diag_add(g->diags, E_STEP_SHAPE, range, "%s", text);
+    diag_help(g->diags, d, "`let s = feedback::<T>([sizes]);` and later once `s.connect(&source);`");
+    g->bad = true;
+    return false;
+}
+
+bool step_graph_connect(step_graph *g, step_stream *feedback, const step_stream *source, src_range range)
+{
+    size_t at = 0;
+    while (at < g->feedback_count && g->feedbacks[at] != feedback)
+        at++;
+    if (at == g->feedback_count || source->node->index >= g->node_count || g->nodes[source->node->index] != source->node)
+        return refuse_feedback(g, range, "a feedback stream is connected once, to a stream that has a source");
+    if (feedback->rank != source->rank || !step_data_equal(feedback->data, source->data))
+        return refuse_feedback(g, range, arena_printf(g->arena, "feedback `%s` is %s, its source %s: rank and data type have to agree", feedback->node->name,
+                                                      step_stream_text(feedback, g->arena), step_stream_text(source, g->arena)));
+    g->feedbacks[at] = g->feedbacks[--g->feedback_count];
+    for (size_t i = 0; i < g->node_count; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++)
+            if (g->nodes[i]->spec.inputs[k] == feedback)
+                g->nodes[i]->spec.inputs[k] = source;
+    source->node->outputs[source->port].used = true;
+    return true;
+}
+
+void step_graph_close(step_graph *g)
+{
+    for (size_t i = 0; i < g->node_count && !g->bad; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++) {
+            const step_graph_node *from = g->nodes[i]->spec.inputs[k]->node;
+            if (g->feedback_count == 0 && g->nodes[from->index] != from)
+                refuse_feedback(g, g->nodes[i]->spec.range, arena_printf(g->arena, "feedback `%s` is taken after it was connected", from->name));
+        }
+    for (size_t i = 0; i < g->feedback_count && !g->bad; i++)
+        refuse_feedback(g, g->feedbacks[i]->node->spec.range, arena_printf(g->arena, "feedback `%s` is never connected", g->feedbacks[i]->node->name));
 }
 
 /* ---- text ---- */

@@ -67,8 +67,6 @@ typedef struct step_spec {
     const step_data *data;    /* source: its type; tiles: the pieces' */
     const step_expr **dims;   /* source: its shape */
     uint32_t rank;
-    const char *kernel;       /* the vISA kernel of the function `kernel` */
-    int64_t kernel_cycles;
 } step_spec;
 
 struct step_graph_node {
@@ -96,12 +94,22 @@ typedef struct step_graph {
     step_graph_tensor **tensors;
     size_t tensor_count, tensor_capacity;
     struct step_split *splits; /* what partitions of one selector share */
+    step_stream **feedbacks;   /* not connected yet */
+    size_t feedback_count, feedback_capacity;
     struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */
 } step_graph;
 
 /* Adds the node. NULL when a rule of the operator does not hold: then it was diagnosed. */
 step_graph_node *step_graph_add(step_graph *g, const step_spec *spec);
+
+/* A stream that is given its source later: other nodes may take it at once. `spec` has its name, place, data type and shape. */
+step_stream *step_graph_feedback(step_graph *g, const step_spec *spec);
+/* Everything that takes `feedback` takes `source` from now on; ranks and data types have to agree, sizes are taken as they were
+ * written. False: diagnosed. */
+bool step_graph_connect(step_graph *g, step_stream *feedback, const step_stream *source, src_range range);
+/* Diagnoses those that were never connected. */
+void step_graph_close(step_graph *g);
 
 /* The same, but for what follows from the inputs: fills outputs and counts of `n`, whose spec is complete. */
 bool step_infer(step_graph *g, step_graph_node *n);

@@ -132,7 +132,7 @@ static const step_data *tile_of(step_graph *g, const step_graph_node *n)
 /* The walk has to stay inside the stored tiles. */
 static bool walk_fits(step_graph *g, const step_graph_node *n, int64_t tiles)
 {
-    __int128 first = 0, last = 0;
+    __int128 base = n->spec.op == STEP_LINEAR_LOAD ? n->spec.param[STEP_BASE] : 0, first = base, last = base;
     for (uint32_t i = 0; i < n->spec.walk_count; i++) {
         __int128 span = (__int128)(n->spec.walk_sizes[i] - 1) * n->spec.walk_strides[i];
         if (n->spec.walk_sizes[i] < 1)
@@ -299,23 +299,42 @@ static bool infer_partition(step_graph *g, step_graph_node *n)
     return true;
 }
 
-/* Inputs of one rank, one type, and equal D_b-1..D_0. */
-static bool same_chunks(step_graph *g, const step_graph_node *n, uint32_t count, uint32_t rank)
+/* What a stream carries that takes values of both: tiles may differ in a number of rows that is known only when the program runs. */
+static const step_data *joined_data(step_graph *g, const step_data *a, const step_data *b)
+{
+    int64_t rows;
+    if (step_data_equal(a, b))
+        return a;
+    if (a->kind != STEP_TILE || b->kind != STEP_TILE || a->dtype != b->dtype || a->columns != b->columns || step_expr_is_number(a->rows, &rows) ||
+        step_expr_is_number(b->rows, &rows))
+        return NULL;
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    *d = *a;
+    d->rows = step_expr_fresh(g->exprs, "rows", true);
+    return d;
+}
+
+/* Inputs of one rank and equal D_b-1..D_0. What they carry; NULL when they do not agree. */
+static const step_data *same_chunks(step_graph *g, const step_graph_node *n, uint32_t count, uint32_t rank)
 {
     const step_stream *first = n->spec.inputs[0];
-    for (uint32_t k = 0; k < count; k++) {
+    const step_data *data = first->data;
+    bool good = true;
+    for (uint32_t k = 0; k < count && good; k++) {
         const step_stream *s = n->spec.inputs[k];
         if (s->rank != rank)
-            return refuse(g, n, E_STEP_SHAPE, "input %" PRIu32 " has rank %" PRIu32 "; all have to have %" PRIu32, k, s->rank, rank);
-        for (uint32_t i = 0; i < rank; i++)
+            good = refuse(g, n, E_STEP_SHAPE, "input %" PRIu32 " has rank %" PRIu32 "; all have to have %" PRIu32, k, s->rank, rank);
+        for (uint32_t i = 0; i < rank && good; i++)
             if (step_dim(s, i) != step_dim(first, i))
-                return refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " is %s of input 0 and %s of input %" PRIu32, i, text_of(g, step_dim(first, i)),
+                good = refuse(g, n, E_STEP_SHAPE, "dimension D%" PRIu32 " is %s of input 0 and %s of input %" PRIu32, i, text_of(g, step_dim(first, i)),
                               text_of(g, step_dim(s, i)), k);
-        if (!step_data_equal(s->data, first->data))
-            return refuse(g, n, E_STEP_TYPE, "input 0 carries %s and input %" PRIu32 " %s", step_data_text(first->data, g->arena), k,
+        const step_data *joined = joined_data(g, data, s->data);
+        if (good && !joined)
+            good = refuse(g, n, E_STEP_TYPE, "input 0 carries %s and input %" PRIu32 " %s", step_data_text(first->data, g->arena), k,
                           step_data_text(s->data, g->arena));
+        data = joined;
     }
-    return true;
+    return good ? data : NULL;
 }
 
 /* n x [_, D_b-1..D_0], selector [T_c..T_0] -> [T_c..T_0, D_sel, D_b-1..D_0]; D_sel is ragged unless every selector names k. */
@@ -323,12 +342,13 @@ static bool infer_reassemble(step_graph *g, step_graph_node *n)
 {
     uint32_t b = (uint32_t)n->spec.param[STEP_B], count = n->spec.input_count - 1;
     const step_stream *selector = n->spec.inputs[count], *first = n->spec.inputs[0];
-    if (!is_kind(g, n, count, STEP_SELECTOR, "selectors") || !same_chunks(g, n, count, b) || !rank_fits(g, n, (int64_t)selector->rank + b + 1))
+    const step_data *data = is_kind(g, n, count, STEP_SELECTOR, "selectors") ? same_chunks(g, n, count, b) : NULL;
+    if (!data || !rank_fits(g, n, (int64_t)selector->rank + b + 1))
         return false;
     if (selector->data->width != count)
         return refuse(g, n, E_STEP_TYPE, "selectors of %" PRId64 " for %" PRIu32 " inputs", selector->data->width, count);
     outputs(g, n, 1);
-    step_stream *out = output(g, n, 0, selector->rank + b + 1, first->data);
+    step_stream *out = output(g, n, 0, selector->rank + b + 1, data);
     memcpy(out->dims, selector->dims, (selector->rank + 1) * sizeof *out->dims);
     out->dims[selector->rank + 1] = selector->data->hot > 0 ? number(g, selector->data->hot) : step_expr_fresh(g->exprs, "S", true);
     for (uint32_t i = 0; i < b; i++)
@@ -340,7 +360,8 @@ static bool infer_reassemble(step_graph *g, step_graph_node *n)
 static bool infer_eager_merge(step_graph *g, step_graph_node *n)
 {
     const step_stream *first = n->spec.inputs[0];
-    if (!same_chunks(g, n, n->spec.input_count, first->rank))
+    const step_data *data = same_chunks(g, n, n->spec.input_count, first->rank);
+    if (!data)
         return false;
     const step_expr *sum = number(g, 0);
     for (uint32_t i = 0; i < n->spec.input_count; i++)
@@ -348,7 +369,7 @@ static bool infer_eager_merge(step_graph *g, step_graph_node *n)
     step_data *selector = ARENA_NEW(g->arena, step_data);
     *selector = (step_data){.kind = STEP_SELECTOR, .width = n->spec.input_count, .hot = 1};
     outputs(g, n, 2);
-    step_stream *out = output(g, n, 0, first->rank, first->data);
+    step_stream *out = output(g, n, 0, first->rank, data);
     memcpy(out->dims, first->dims, (first->rank + 1) * sizeof *out->dims);
     out->dims[0] = absorbed(g, sum);
     output(g, n, 1, 0, selector)->dims[0] = out->dims[0];
@@ -569,6 +590,7 @@ bool step_infer(step_graph *g, step_graph_node *n)
     case STEP_REASSEMBLE: return infer_reassemble(g, n);
     case STEP_EAGER_MERGE: return infer_eager_merge(g, n);
     case STEP_PARALLELIZE: return infer_parallelize(g, n);
+    case STEP_BROADCAST: return same_shape(g, n, n->spec.inputs[0]->data);
     case STEP_MAP: return infer_map(g, n);
     case STEP_ACCUM: return infer_accum(g, n);
     case STEP_SCAN: return infer_scan(g, n);

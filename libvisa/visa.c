@@ -119,16 +119,6 @@ static const ast *load_module(void *user, const ast *n)
     return NULL;
 }
 
-static bool knows_kernel(void *user, const char *name, int64_t *cycles)
-{
-    const visa_compilation *c = user;
-    *cycles = 0;
-    for (size_t i = 0; i < c->module->count; i++)
-        if (strcmp(c->module->kernels[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
 /* The tree with another number for a constant or an axis. */
 static void set_parameter(visa_compilation *c, const visa_parameter *p)
 {
@@ -151,7 +141,7 @@ void compilation_run_file(visa_compilation *c, int file)
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
-    c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
+    c->programs = step_module_of(c->file, c->arena, &c->diags);
     stop_clock(c, "stream programs");
     pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
     pipeline_run(&p, c->module, after_pass, c);

@@ -7,7 +7,7 @@
 
 #include "target/target.h"
 
-enum { STEP_RANK_MAX = 15, STEP_PARAMS = 4, STEP_NODES_MAX = 1 << 20 };
+enum { STEP_RANK_MAX = 15, STEP_PARAMS = 4, STEP_NODES_MAX = 1 << 20, STEP_TILE_MAX = 1 << 20 /* rows, or columns: FLOPs of a product stay below 2^62 */ };
 
 /* Slots of a node's numbers; target/step.def says what each means to which operator. */
 enum { STEP_B = 0, STEP_N = 1, STEP_PAD = 2, STEP_PAD_VALUE = 3, STEP_BASE = 0 };

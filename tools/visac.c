@@ -1,4 +1,5 @@
 /* visac: the compiler's command line. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ typedef struct arguments {
     bool check, emit_given, format_source, format_check;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
+    visa_parameter *defines; /* likewise */
     uint64_t seed;
     visa_diagnostics_format format;
     visa_options options;
@@ -55,6 +57,7 @@ static const char usage[] =
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
+    "  -D NAME=VALUE           another integer for a constant (or the size of an axis) of the file\n"
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
     "  --time-report           microseconds of each stage, on standard error\n"
@@ -120,6 +123,22 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
     return false;
 }
 
+/* NAME=VALUE. The name is cut off in place. */
+static bool read_define(arguments *a, char *text)
+{
+    char *equals = strchr(text, '='), *end;
+    if (!equals || equals == text)
+        return false;
+    errno = 0;
+    int64_t value = strtoll(equals + 1, &end, 0);
+    if (end == equals + 1 || *end || errno)
+        return false;
+    *equals = 0;
+    a->defines[a->options.parameter_count++] = (visa_parameter){text, value};
+    a->options.parameters = a->defines;
+    return true;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
@@ -148,12 +167,16 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.seed = 1, .warnings = a->warnings, .defines = a->defines, .options.error_limit = ERROR_LIMIT};
     bool colour = isatty(2);
     opterr = 0;
-    for (int o; (o = getopt_long(argc, argv, ":o:W:f:h", options, NULL)) != -1;)
+    for (int o; (o = getopt_long(argc, argv, ":o:W:D:f:h", options, NULL)) != -1;)
         switch (o) {
         case 'o': a->output = optarg; break;
+        case 'D':
+            if (!read_define(a, optarg))
+                return usage_error("-D takes NAME=VALUE with an integer, not `%s`", optarg);
+            break;
         case 'W':
             if (!visa_knows_warning(optarg))
                 return usage_error("unknown warning option -W%s", optarg);
@@ -409,7 +432,7 @@ int main(int argc, char **argv)
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
+    arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1), .defines = ARENA_ARRAY(memory, visa_parameter, (size_t)argc + 1)};
     int status = parse_arguments(argc, argv, &a);
     if (status >= 0) {
         arena_free(memory);

@@ -162,7 +162,7 @@ static step_term read_tensor(step_evaluation *e, const ast *param, const char *n
                            .index = (uint32_t)e->graph->tensor_count};
     int64_t *sizes = ARENA_ARRAY(e->arena, int64_t, count), elements = 1;
     bool good = data->kind == STEP_TILE && number_of(data->rows, &t.rows) && number_of(data->columns, &t.columns);
-    good = good && !__builtin_mul_overflow(t.rows, t.columns, &elements);
+    good = good && t.rows <= STEP_TILE_MAX && t.columns <= STEP_TILE_MAX && !__builtin_mul_overflow(t.rows, t.columns, &elements);
     for (uint32_t i = 0; i < count && good; i++)
         good = number_of(dims[i], &sizes[i]) && !__builtin_mul_overflow(elements, sizes[i], &elements) && elements <= INT64_C(1) << 50;
     if (!good)
