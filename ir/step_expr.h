@@ -29,6 +29,16 @@ const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const ste
 const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor); /* divisor >= 1 */
 const step_expr *step_expr_present(step_exprs *c, const step_expr *a);
 
+/* Product `i` of the sum in two parts: the coefficient with the plain atoms, and the ragged atoms (the number 1 when there are none). False
+ * past the last. */
+bool step_expr_part(step_exprs *c, const step_expr *e, uint32_t i, const step_expr **plain, const step_expr **ragged);
+/* a / b, where b is one product that divides every product of a; else NULL. */
+const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b);
+/* Is it one symbol and nothing else? */
+bool step_expr_is_symbol(const step_expr *e);
+/* Was a symbol of that name made? */
+bool step_expr_knows(const step_exprs *c, const char *symbol);
+
 /* The number that it always is; false when it has a symbol. */
 bool step_expr_is_number(const step_expr *e, int64_t *value);
 /* Does a ragged symbol occur in it? */

@@ -147,19 +147,3 @@ const step_expr *step_data_bytes(step_graph *g, const step_data *d)
         bytes = step_expr_multiply(g->exprs, bytes, d->dims[i]);
     return bytes;
 }
-
-/* A ragged dimension and what is outside of it count as one symbol, the sum of its sizes: that symbol is named after the dimension. */
-const step_expr *step_cardinality(step_graph *g, const step_stream *s)
-{
-    const step_expr *product = step_expr_number(g->exprs, 1);
-    for (uint32_t i = 0; i <= s->rank; i++) {
-        const step_expr *d = s->dims[i];
-        if (step_expr_is_ragged(d)) {
-            const char *name = arena_printf(g->arena, "sum(%s)", step_expr_text(d, g->arena));
-            product = step_expr_symbol(g->exprs, name, false);
-        } else {
-            product = step_expr_multiply(g->exprs, product, d);
-        }
-    }
-    return product;
-}

@@ -96,6 +96,7 @@ typedef struct step_graph {
     step_graph_tensor **tensors;
     size_t tensor_count, tensor_capacity;
     struct step_split *splits; /* what partitions of one selector share */
+    struct step_total *totals; /* sums and maxima of ragged sizes (ir/step_total.h) */
     struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */
 } step_graph;
@@ -111,9 +112,6 @@ static inline const step_expr *step_dim(const step_stream *s, uint32_t i)
 {
     return s->dims[s->rank - i];
 }
-
-/* Values that the stream carries: the product of its dimensions, where ragged ones count with the sum of their sizes. */
-const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
 /* "[B, 4] of tiles 16 x 256 f32". */
 const char *step_stream_text(const step_stream *s, arena *a);

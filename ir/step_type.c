@@ -187,7 +187,7 @@ static const step_data *type_of_tiles(const typing *t)
     case STEP_FN_RETILE_COLS: return tile(t, a->rows, step_expr_multiply(e, a->columns, t->folded));
     case STEP_FN_ROWS:
     case STEP_FN_VALID_ROWS: return tile(t, one(t), a->columns);
-    case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", false), a->columns);
+    case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", true), a->columns);
     case STEP_FN_APPEND_ROW: return with_row(t);
     case STEP_FN_TILES: return pieces(t);
     case STEP_FN_KERNEL: return t->s->data;
@@ -224,7 +224,7 @@ const step_expr *step_function_size(step_graph *g, const step_spec *s)
     int64_t rows, columns, whole_rows, whole_columns;
     switch (s->fn) {
     case STEP_FN_ADDRESSES: return s->input_count == 1 && d->kind != STEP_PAIR ? step_expr_number(g->exprs, s->param[STEP_N]) : NULL;
-    case STEP_FN_ROWS: return step_expr_is_number(d->rows, &rows) ? d->rows : NULL;
+    case STEP_FN_ROWS: return d->rows;
     case STEP_FN_TILES: break;
     default: return NULL;
     }
