@@ -23,9 +23,12 @@ extern "C" {
 
 typedef struct visa_compilation visa_compilation;
 
+/* A constant or an axis of the file, or a size of its stream programs, with another value. Several values: the sizes of a ragged
+ * dimension. */
 typedef struct visa_parameter {
     const char *name;
-    int64_t value;
+    const int64_t *values;
+    size_t count;
 } visa_parameter;
 
 typedef struct visa_options {
@@ -35,7 +38,7 @@ typedef struct visa_options {
     const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
-    const visa_parameter *parameters; /* other numbers for constants and axes of the file */
+    const visa_parameter *parameters; /* other numbers for constants, axes and sizes of the file; outlive the compilation */
     size_t parameter_count;
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
@@ -62,6 +65,8 @@ typedef enum visa_emit_kind {
     VISA_EMIT_JSON,   /* the same for programs, docs/tables.schema.json */
     VISA_EMIT_IR,
     VISA_EMIT_AST,
+    VISA_EMIT_STEP_REPORT, /* what stream programs cost, to read */
+    VISA_EMIT_STEP_JSON,   /* the same for programs */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL behind it. */

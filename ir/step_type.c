@@ -47,6 +47,12 @@ static operands operands_of(const step_spec *s)
     return o;
 }
 
+const step_data *step_operand(const step_spec *s, uint32_t i)
+{
+    operands o = operands_of(s);
+    return i < o.count ? o.of[i] : NULL;
+}
+
 typedef struct typing {
     step_graph *g;
     const step_spec *s;

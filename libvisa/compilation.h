@@ -6,6 +6,7 @@
 
 #include "frontend/source.h"
 #include "frontend/step/program.h"
+#include "ir/step_bind.h"
 #include "include/visa.h"
 #include "ir/kernel.h"
 #include "support/strbuf.h"
@@ -22,6 +23,9 @@ struct visa_compilation {
     const struct ast *file;
     module *module;
     step_module *programs;
+    bool *is_set; /* by parameter: a constant or an axis had its name */
+    step_binding *bindings; /* by parameter */
+    size_t binding_count;
     const visa_options *options;
     size_t error_limit;
     strbuf dumps, times;

@@ -9,6 +9,8 @@
 #include "codegen/draw.h"
 #include "codegen/emit.h"
 #include "codegen/step_emit.h"
+#include "codegen/step_report.h"
+#include "codegen/step_text.h"
 #include "codegen/tables.h"
 #include "frontend/parse.h"
 #include "frontend/render.h"
@@ -17,6 +19,7 @@
 #include "ir/print.h"
 #include "libvisa/compilation.h"
 #include "passes/pass.h"
+#include "passes/step_metrics.h"
 #include "support/file.h"
 #include "support/warning.h"
 
@@ -119,25 +122,54 @@ static bool knows_kernel(void *user, const char *name, int64_t *cycles)
     return false;
 }
 
-/* The tree with another number for a constant or an axis. */
-static void set_parameter(visa_compilation *c, const visa_parameter *p)
+/* ---- numbers from outside ---- */
+
+/* The tree with another number for each constant and axis that is named. */
+static void set_parameters(visa_compilation *c)
 {
-    bool found = false;
-    c->file = ast_with_number(c->file, p->name, p->value, c->arena, &found);
-    if (!found)
-        diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", p->name);
+    for (size_t i = 0; i < c->options->parameter_count; i++) {
+        const visa_parameter *p = &c->options->parameters[i];
+        c->bindings[i] = (step_binding){p->name, p->values, p->count};
+        if (p->count == 1)
+            c->file = ast_with_number(c->file, p->name, p->values[0], c->arena, &c->is_set[i]);
+    }
+    c->binding_count = c->options->parameter_count;
+}
+
+static bool is_size(const visa_compilation *c, const char *name)
+{
+    for (size_t i = 0; i < c->programs->count; i++)
+        if (step_expr_knows(c->programs->graphs[i]->exprs, name))
+            return true;
+    return false;
+}
+
+/* What is no constant and no axis gives its number to a size of a stream program. */
+static void check_parameters(visa_compilation *c)
+{
+    for (size_t i = 0; i < c->programs->count && c->binding_count > 0; i++)
+        if (!c->programs->graphs[i]->bad)
+            step_measure(c->programs->graphs[i]); /* makes the sums that may be given */
+    for (size_t i = 0; i < c->binding_count; i++) {
+        const char *name = c->bindings[i].name;
+        if (c->is_set[i] || is_size(c, name))
+            continue;
+        diag *d = diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", name);
+        if (c->programs->count > 0)
+            diag_help(&c->diags, d, "--emit=step-report lists the sizes of stream programs");
+    }
 }
 
 void compilation_run_file(visa_compilation *c, int file)
 {
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
     stop_clock(c, "parse");
-    for (size_t i = 0; i < c->options->parameter_count; i++)
-        set_parameter(c, &c->options->parameters[i]);
+    set_parameters(c);
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
     c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
+    check_parameters(c);
     stop_clock(c, "stream programs");
     pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
     pipeline_run(&p, c->module, after_pass, c);
@@ -180,6 +212,8 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->mappings = mapping_context_new(c->arena);
+    c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
+    c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->times, c->arena);
     strbuf_init(&c->verdicts, c->arena);
@@ -276,6 +310,14 @@ static void emit_programs(const emit_context *e, const visa_compilation *c, bina
     b->program_count = c->programs->count;
 }
 
+static void print_programs(const emit_context *e, const visa_compilation *c, strbuf *out)
+{
+    for (size_t i = 0; i < c->programs->count; i++) {
+        strbuf_puts(out, i > 0 || c->module->count > 0 ? "\n" : "");
+        step_program_print(step_emit(e, c->programs->graphs[i]), out);
+    }
+}
+
 bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)))
@@ -287,6 +329,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     if (c->diags.error_count > 0)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    step_cost_report report = {c->programs->graphs, c->programs->count, c->bindings, c->binding_count};
     strbuf text;
     binary b;
     switch (kind) {
@@ -297,7 +340,12 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     case VISA_EMIT_IR:
         strbuf_init(&text, c->arena);
         module_print(c->module, &text);
+        print_programs(&e, c, &text);
         return emit_text(text.text, data, size);
+    case VISA_EMIT_STEP_REPORT:
+        return emit_text(step_cost_text(&e, &report), data, size);
+    case VISA_EMIT_STEP_JSON:
+        return emit_text(step_cost_json(&e, &report), data, size);
     default:
         emit_binary(&e, c->module, &b);
         emit_programs(&e, c, &b);

@@ -67,5 +67,7 @@ typedef struct step_machine {
     ((step_machine){.onchip_bytes_per_cycle = 64, .memory_channels = 32, .requests_per_cycle = 1, .request_bytes = 64,               \
                     .memory_latency_cycles = 2, .memory_interval_cycles = 2, .memory_startup_cycles = 14})
 enum { STEP_DEFAULT_DEPTH = 2, STEP_DEFAULT_FLOPS_PER_CYCLE = 4096 };
+/* Rows of its input that a matrix unit holds (the paper's equations for memory on the chip). */
+enum { STEP_MATMUL_ROWS = 16 };
 
 #endif

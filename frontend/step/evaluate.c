@@ -75,9 +75,6 @@ static step_term integer(int64_t n)
 
 static step_term read_constant(step_evaluation *e, const ast *n, const char *name)
 {
-    for (size_t i = 0; i < e->options->define_count; i++)
-        if (strcmp(e->options->defines[i].name, name) == 0)
-            return integer(e->options->defines[i].value);
     const ast *c = constant_named(e->file, name);
     if (!c)
         return step_function_named(e, n);
