@@ -140,7 +140,7 @@ static const step_data *tile_of(step_graph *g, const step_graph_node *n)
 /* The walk has to stay inside the stored tiles. */
 static bool walk_fits(step_graph *g, const step_graph_node *n, int64_t tiles)
 {
-    __int128 first = 0, last = 0;
+    __int128 base = n->spec.op == STEP_LINEAR_LOAD ? n->spec.param[STEP_BASE] : 0, first = base, last = base;
     for (uint32_t i = 0; i < n->spec.walk_count; i++) {
         __int128 span = (__int128)(n->spec.walk_sizes[i] - 1) * n->spec.walk_strides[i];
         if (n->spec.walk_sizes[i] < 1)

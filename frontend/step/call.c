@@ -155,8 +155,10 @@ static void add_function(arguments *a, building *b, size_t i)
     b->spec.data = f->data;
     b->spec.kernel = f->kernel;
     b->spec.kernel_cycles = f->cycles;
-    if (f->fn == STEP_FN_ADDRESSES)
+    if (f->fn == STEP_FN_ADDRESSES) {
         b->spec.param[STEP_N] = f->number;
+        b->spec.param[STEP_FIRST] = f->end;
+    }
     add_input(a, b, &a->receiver);
     for (size_t k = i + 1; k < a->count; k++)
         add_input(a, b, &a->items[k]);
@@ -372,16 +374,18 @@ static void row_major(arguments *a, building *b, const step_graph_tensor *t)
     b->spec.walk_count = t->dim_count;
 }
 
-/* w.linear_load(&reference), or with [sizes], [strides] of the walk. */
+/* w.linear_load(&reference), or with [sizes], [strides] of the walk and the tile where it begins. */
 static step_term call_linear_load(arguments *a)
 {
     building b = begin(a, STEP_LINEAR_LOAD);
     b.spec.tensor = a->receiver.tensor;
-    if (!count_is(a, 1, 3))
+    if (!count_is(a, 1, 4))
         return finish(a, &b);
     add_input(a, &b, &a->items[0]);
     row_major(a, &b, a->receiver.tensor);
-    if (a->count == 3) {
+    if (a->count == 4)
+        b.spec.param[STEP_BASE] = number(a, 3);
+    if (a->count >= 3) {
         uint32_t strides;
         b.spec.walk_sizes = numbers(a, 1, &b.spec.walk_count);
         b.spec.walk_strides = numbers(a, 2, &strides);
@@ -571,9 +575,11 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     if (strcmp(name, "reassemble") == 0) return call_reassemble(&a);
     if (strcmp(name, "eager_merge") == 0) return call_eager_merge(&a);
     if (strcmp(name, "addresses") == 0) {
-        if (!count_is(&a, 1, 1))
+        if (!count_is(&a, 1, 2))
             return step_term_error;
-        return (step_term){.kind = a.bad ? TERM_ERROR : TERM_FUNCTION, .fn = STEP_FN_ADDRESSES, .number = number(&a, 0)};
+        step_term f = {.fn = STEP_FN_ADDRESSES, .number = number(&a, 0), .end = a.count > 1 ? number(&a, 1) : 0};
+        f.kind = a.bad ? TERM_ERROR : TERM_FUNCTION;
+        return f;
     }
     const ast *fn = program_function(e->file, name);
     return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);

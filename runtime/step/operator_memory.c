@@ -107,7 +107,7 @@ static uint32_t walk_next(const step_actor *n, walk *w)
 
 static void load_step(step_actor *n, walk *w)
 {
-    load_tile(n, walk_place(n, w));
+    load_tile(n, n->node->param[STEP_BASE] + walk_place(n, w));
     uint32_t ended = walk_next(n, w), rank = n->node->walk_count;
     if (ended < rank) {
         if (ended > 0)
