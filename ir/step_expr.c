@@ -348,10 +348,40 @@ const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_
     return intern(c, quotient, a->count);
 }
 
+static const step_expr *replace_atom(step_exprs *c, const atom *t, const step_expr *(*replace)(void *, const step_expr *), void *user)
+{
+    if (t->kind == ATOM_SYMBOL)
+        return replace(user, of_atom(c, t));
+    const step_expr *of = step_expr_replace(c, t->of, replace, user);
+    return t->kind == ATOM_CEIL ? step_expr_ceil_divide(c, of, t->divisor) : step_expr_present(c, of);
+}
+
+const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user)
+{
+    const step_expr *sum = step_expr_number(c, 0);
+    for (uint32_t i = 0; i < e->count; i++) {
+        const step_expr *term = step_expr_number(c, e->products[i].coefficient);
+        for (uint32_t k = 0; k < e->products[i].atom_count; k++)
+            term = step_expr_multiply(c, term, replace_atom(c, e->products[i].atoms[k], replace, user));
+        sum = step_expr_add(c, sum, term);
+    }
+    return sum;
+}
+
 bool step_expr_is_symbol(const step_expr *e)
 {
     bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
     return lone && e->products[0].atoms[0]->kind == ATOM_SYMBOL;
+}
+
+bool step_expr_is_flag(const step_expr *e)
+{
+    if (e->count != 1 || e->products[0].coefficient != 1 || e->products[0].atom_count == 0)
+        return false;
+    for (uint32_t i = 0; i < e->products[0].atom_count; i++)
+        if (e->products[0].atoms[i]->kind != ATOM_PRESENT)
+            return false;
+    return true;
 }
 
 bool step_expr_knows(const step_exprs *c, const char *symbol)

@@ -34,8 +34,12 @@ const step_expr *step_expr_present(step_exprs *c, const step_expr *a);
 bool step_expr_part(step_exprs *c, const step_expr *e, uint32_t i, const step_expr **plain, const step_expr **ragged);
 /* a / b, where b is one product that divides every product of a; else NULL. */
 const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b);
+/* The expression with other ones for symbols; `replace` returns its argument for a symbol that stays. */
+const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user);
 /* Is it one symbol and nothing else? */
 bool step_expr_is_symbol(const step_expr *e);
+/* Is it never more than 1 and made of present(..) alone? */
+bool step_expr_is_flag(const step_expr *e);
 /* Was a symbol of that name made? */
 bool step_expr_knows(const step_exprs *c, const char *symbol);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step_total.h"
 #include "support/strbuf.h"
 
 /* ---- adding ---- */
@@ -12,8 +13,9 @@ static bool check_param(step_graph *g, const step_spec *s, const step_param_row 
     int64_t value = s->param[row->slot];
     if (row->op != s->op || (value >= row->minimum && value <= row->maximum))
         return true;
-    diag_add(g->diags, E_STEP_NUMBER, s->range, "`%s` of %s is %" PRId64 " %s; it has to be %" PRId64 " to %" PRId64, row->name, step_op_row_of(s->op)->name,
-             value, row->unit, row->minimum, row->maximum);
+    diag *d = diag_add(g->diags, E_STEP_NUMBER, s->range, "`%s` of %s is %" PRId64 " %s; it has to be %" PRId64 " to %" PRId64, row->name,
+                       step_op_row_of(s->op)->name, value, row->unit, row->minimum, row->maximum);
+    diag_help(g->diags, d, "`%s` says: %s", row->name, row->summary);
     return false;
 }
 
@@ -60,6 +62,7 @@ static void add_node(step_graph *g, step_graph_node *n)
     for (uint32_t i = 0; i < n->output_count; i++) {
         n->outputs[i].node = n;
         n->outputs[i].port = i;
+        step_cardinality(g, &n->outputs[i]); /* ragged sizes belong to where they occur first */
     }
     ARENA_PUSH(g->arena, g->nodes, g->node_count, g->node_capacity, n);
 }

@@ -68,7 +68,7 @@ static const step_expr *absorbed(step_graph *g, const step_expr *e, const step_e
     if (!e || !step_expr_is_ragged(e) || step_expr_is_symbol(e))
         return e;
     const step_expr *fresh = step_expr_fresh(g->exprs, "R", true);
-    step_total_define(g, fresh, places, total);
+    step_total_define(g, fresh, places, e, total);
     return fresh;
 }
 

@@ -9,6 +9,7 @@ typedef struct step_total {
     bool largest;
     const char *name; /* of the symbol that stands for it; NULL: a rule knew the value */
     const step_expr *value;
+    const step_expr *each; /* of a symbol that a rule made: what it is at each place; NULL: more than that */
 } step_total;
 
 static step_total *add(step_graph *g, step_total wanted)
@@ -54,12 +55,33 @@ static const step_total *new_symbol(step_graph *g, const step_expr *places, cons
     return add(g, (step_total){.of = of, .places = places, .largest = largest, .name = name, .value = step_expr_symbol(g->exprs, name, false)});
 }
 
+/* What a size is at each place; at a single place it is its own sum. */
+typedef struct expansion {
+    step_graph *g;
+    bool one_place;
+} expansion;
+
+static const step_expr *expand_symbol(void *user, const step_expr *symbol)
+{
+    const expansion *x = user;
+    for (const step_total *t = x->g->totals; t; t = t->next)
+        if (t->of == symbol && t->each)
+            return t->each;
+    return x->one_place && step_expr_is_ragged(symbol) ? step_total_of(x->g, step_expr_number(x->g->exprs, 1), symbol) : symbol;
+}
+
 static const step_expr *sum_of(step_graph *g, const step_expr *places, const step_expr *ragged)
 {
     const step_expr *times;
     const step_total *t = known_sum(g, places, ragged, &times);
-    t = t ? t : new_symbol(g, places, ragged, false);
-    return step_expr_multiply(g->exprs, times, t->value);
+    if (t)
+        return step_expr_multiply(g->exprs, times, t->value);
+    const step_expr *one = step_expr_number(g->exprs, 1);
+    if (step_expr_is_flag(places)) /* one place or none */
+        return step_expr_multiply(g->exprs, places, step_total_of(g, one, ragged));
+    bool one_place = places == one && !step_expr_is_symbol(ragged);
+    const step_expr *expanded = step_expr_replace(g->exprs, ragged, expand_symbol, &(expansion){g, one_place});
+    return expanded != ragged ? step_total_of(g, places, expanded) : new_symbol(g, places, ragged, false)->value;
 }
 
 static const step_expr *largest_of(step_graph *g, const step_expr *ragged)
@@ -93,10 +115,10 @@ const step_expr *step_total_largest(step_graph *g, const step_expr *each)
     return by_products(g, step_expr_number(g->exprs, 1), each, true);
 }
 
-void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *total)
+void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total)
 {
     if (places && total)
-        add(g, (step_total){.of = symbol, .places = places, .value = total});
+        add(g, (step_total){.of = symbol, .places = places, .value = total, .each = step_total_of(g, places, each) == total ? each : NULL});
 }
 
 const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t count)

@@ -309,12 +309,22 @@ static step_term set_node(arguments *a, const char *what)
     return a->bad ? step_term_error : a->receiver;
 }
 
-/* x.assume([..]): the writer knows sizes that cannot be derived. */
+/* The sizes of a list, or those of another stream. */
+static bool read_assumed(arguments *a, const step_expr ***dims, uint32_t *count)
+{
+    if (a->items[0].kind != TERM_STREAM && a->items[0].kind != TERM_FEEDBACK)
+        return step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], dims, count);
+    *dims = a->items[0].stream->dims;
+    *count = a->items[0].stream->rank + 1;
+    return true;
+}
+
+/* x.assume([..]), x.assume(&y): the writer knows sizes that cannot be derived. */
 static step_term assume(arguments *a)
 {
     const step_expr **dims;
     uint32_t count;
-    if (!count_is(a, 1, 1) || !step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], &dims, &count))
+    if (!count_is(a, 1, 1) || !read_assumed(a, &dims, &count))
         return step_term_error;
     step_stream *s = a->receiver.stream;
     if (count != s->rank + 1)
