@@ -7,17 +7,26 @@ static const char *extent_text(int64_t extent, arena *a)
     return extent < 0 ? "?" : arena_printf(a, "%" PRId64, extent);
 }
 
-const char *step_type_text(const step_program *p, uint32_t type, arena *a)
+enum { PARTS_DEEP = 3 }; /* parts of parts further down are shown by their numbers: a file may nest them without end */
+
+static const char *part_text(const step_program *p, uint32_t type, unsigned depth, arena *a)
 {
     const step_type *t = &p->types[type];
+    if (depth > PARTS_DEEP)
+        return arena_printf(a, "type %" PRIu32, type);
     switch (t->kind) {
     case STEP_TILE: return arena_printf(a, "%s tiles %s x %s", dtype_row_of(t->dtype)->name, extent_text(t->rows, a), extent_text(t->columns, a));
     case STEP_SELECTOR: return arena_printf(a, "selectors of %" PRId64, t->width);
-    case STEP_BUFFER: return arena_printf(a, "buffers of %" PRIu32 " dimension%s of %s", t->rank, t->rank == 1 ? "" : "s", step_type_text(p, t->first, a));
-    case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", step_type_text(p, t->first, a), step_type_text(p, t->second, a));
+    case STEP_BUFFER: return arena_printf(a, "buffers of %" PRIu32 " dimension%s of %s", t->rank, t->rank == 1 ? "" : "s", part_text(p, t->first, depth + 1, a));
+    case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", part_text(p, t->first, depth + 1, a), part_text(p, t->second, depth + 1, a));
     case STEP_BOOL: return "bools";
     default: return "addresses";
     }
+}
+
+const char *step_type_text(const step_program *p, uint32_t type, arena *a)
+{
+    return part_text(p, type, 0, a);
 }
 
 static void put_list(strbuf *s, const int64_t *values, uint32_t count)

@@ -38,6 +38,8 @@ typedef struct visa_options {
     const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
+    const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
+    size_t step_pass_count;
     const visa_parameter *parameters; /* other numbers for constants, axes and sizes of the file; outlive the compilation */
     size_t parameter_count;
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
@@ -136,6 +138,8 @@ VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, b
 VISA_API const char *visa_explain(const char *id, const char **title);
 /* The i-th machine that options.target may name, or NULL. */
 VISA_API const char *visa_target_name(size_t i);
+/* The i-th transformation of stream programs, or NULL, with its parameters: "node, rows". */
+VISA_API const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters);
 /* The i-th pass name, or NULL; for --help. */
 VISA_API const char *visa_pass_name(size_t i, const char **summary);
 VISA_API const char *visa_version(void);

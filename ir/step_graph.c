@@ -34,19 +34,33 @@ typedef struct step_stem {
     uint32_t count;
 } step_stem;
 
+static step_stem *stem_of(step_graph *g, const char *text)
+{
+    step_stem *stem = g->stems;
+    while (stem && strcmp(stem->text, text) != 0)
+        stem = stem->next;
+    return stem;
+}
+
+static step_stem *add_stem(step_graph *g, const char *text)
+{
+    step_stem *stem = ARENA_NEW(g->arena, step_stem);
+    *stem = (step_stem){.next = g->stems, .text = arena_strdup(g->arena, text), .count = 1};
+    g->stems = stem;
+    return stem;
+}
+
 /* The wanted name; the second and later ones have a number behind a dot, which no written name has. */
 static const char *unique_name(step_graph *g, const step_spec *s)
 {
-    const char *wanted = s->name ? s->name : step_op_row_of(s->op)->name;
-    step_stem *stem = g->stems;
-    while (stem && strcmp(stem->text, wanted) != 0)
-        stem = stem->next;
-    if (!stem) {
-        stem = ARENA_NEW(g->arena, step_stem);
-        *stem = (step_stem){.next = g->stems, .text = arena_strdup(g->arena, wanted)};
-        g->stems = stem;
-    }
-    return ++stem->count == 1 ? stem->text : arena_printf(g->arena, "%s.%" PRIu32, wanted, stem->count);
+    const char *wanted = s->name ? s->name : step_op_row_of(s->op)->name, *name;
+    step_stem *stem = stem_of(g, wanted);
+    if (!stem)
+        return add_stem(g, wanted)->text;
+    do
+        name = arena_printf(g->arena, "%s.%" PRIu32, wanted, ++stem->count);
+    while (stem_of(g, name));
+    return add_stem(g, name)->text;
 }
 
 static void add_node(step_graph *g, step_graph_node *n)

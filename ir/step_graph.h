@@ -33,6 +33,7 @@ typedef struct step_stream {
     const step_data *data;
     uint32_t rank;
     const step_expr **dims; /* rank + 1, outermost first */
+    bool assumed;           /* the writer gave the sizes */
     bool used;              /* somebody takes it; otherwise what is sent there is dropped */
 } step_stream;
 

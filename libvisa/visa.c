@@ -20,6 +20,7 @@
 #include "libvisa/compilation.h"
 #include "passes/pass.h"
 #include "passes/step_metrics.h"
+#include "passes/step_rewrite.h"
 #include "support/file.h"
 #include "support/warning.h"
 
@@ -56,6 +57,9 @@ static bool knows_pass(const char *name)
         return true;
     for (size_t i = 0; pipeline[i].name; i++)
         if (strcmp(pipeline[i].name, name) == 0)
+            return true;
+    for (const step_pass *p = step_passes; p->name; p++)
+        if (strcmp(p->name, name) == 0)
             return true;
     return false;
 }
@@ -136,6 +140,51 @@ static void set_parameters(visa_compilation *c)
     c->binding_count = c->options->parameter_count;
 }
 
+/* ---- transformations of stream programs ---- */
+
+static const step_pass *step_pass_named(const char *name, size_t bytes)
+{
+    for (const step_pass *p = step_passes; p->name; p++)
+        if (strlen(p->name) == bytes && strncmp(p->name, name, bytes) == 0)
+            return p;
+    return NULL;
+}
+
+/* "name=value,name=value" */
+static void read_arguments(visa_compilation *c, const char *text, step_pass_call *call)
+{
+    size_t capacity = 0;
+    step_pass_argument *list = NULL;
+    while (*text) {
+        size_t bytes = strcspn(text, ","), name = strcspn(text, "=,");
+        step_pass_argument one = {arena_strndup(c->arena, text, name), arena_strndup(c->arena, text + name + (name < bytes), bytes - name - (name < bytes))};
+        ARENA_PUSH(c->arena, list, call->argument_count, capacity, one);
+        text += bytes + (text[bytes] == ',');
+    }
+    call->arguments = list;
+}
+
+static void print_programs(const emit_context *e, const visa_compilation *c, strbuf *out);
+static uint32_t line_of(void *user, src_range range);
+
+static void run_step_pass(visa_compilation *c, const char *text)
+{
+    size_t bytes = strcspn(text, ":");
+    step_pass_call call = {.pass = step_pass_named(text, bytes)};
+    read_arguments(c, text + bytes + (text[bytes] == ':'), &call);
+    for (size_t i = 0; i < c->programs->count; i++)
+        if (!c->programs->graphs[i]->bad) {
+            step_graph *made = step_pass_run(&call, c->programs->graphs[i]);
+            c->programs->graphs[i]->bad = !made;
+            c->programs->graphs[i] = made ? made : c->programs->graphs[i];
+        }
+    stop_clock(c, call.pass->name);
+    if (c->diags.error_count > 0 || !c->options->print_after || (strcmp(c->options->print_after, "all") != 0 && strcmp(c->options->print_after, call.pass->name) != 0))
+        return;
+    strbuf_printf(&c->dumps, "// after %s: %s\n", call.pass->name, call.pass->summary);
+    print_programs(&(emit_context){.arena = c->arena, .target = c->target, .line_of = line_of, .user = c}, c, &c->dumps);
+}
+
 static bool is_size(const visa_compilation *c, const char *name)
 {
     for (size_t i = 0; i < c->programs->count; i++)
@@ -169,6 +218,8 @@ void compilation_run_file(visa_compilation *c, int file)
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
     c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
+    for (size_t i = 0; i < c->options->step_pass_count; i++)
+        run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
     stop_clock(c, "stream programs");
     pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
@@ -227,6 +278,9 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
     const target *t = target_by_name(chosen->target ? chosen->target : "rngd");
     if (!t || !knows_pass(chosen->print_after) || !knows_warnings(chosen->warnings))
         return NULL;
+    for (size_t i = 0; i < chosen->step_pass_count; i++)
+        if (!step_pass_named(chosen->step_passes[i], strcspn(chosen->step_passes[i], ":")))
+            return NULL;
     visa_compilation *c = calloc(1, sizeof *c);
     arena *a = arena_new();
     if (!c || !a) {
@@ -400,6 +454,16 @@ const char *visa_explain(const char *id, const char **title)
 const char *visa_target_name(size_t i)
 {
     return target_name(i);
+}
+
+const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters)
+{
+    for (size_t k = 0; k <= i; k++)
+        if (!step_passes[k].name)
+            return NULL;
+    *summary = step_passes[i].summary;
+    *parameters = step_passes[i].parameters;
+    return step_passes[i].name;
 }
 
 const char *visa_pass_name(size_t i, const char **summary)

@@ -32,7 +32,8 @@ typedef struct arguments {
     visa_diagnostics_format format;
     visa_options options;
     visa_parameter *parameters;
-    size_t parameter_capacity;
+    const char **passes;
+    size_t parameter_capacity, pass_capacity;
     arena *memory;
 } arguments;
 
@@ -50,6 +51,7 @@ static const char usage[] =
     "                          step-json\n"
     "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
     "                          NAME=2,0,5 the sizes of a ragged dimension\n"
+    "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
     "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
@@ -89,6 +91,10 @@ static void print_passes(void)
     fputs("\nPasses:\n", stdout);
     for (size_t i = 0; visa_pass_name(i, &summary); i++)
         printf("  %-16s %s\n", visa_pass_name(i, NULL), summary);
+    const char *parameters;
+    fputs("\nTransformations of stream programs:\n", stdout);
+    for (size_t i = 0; visa_step_pass_name(i, &summary, &parameters); i++)
+        printf("  %-20s %s\n  %-20s parameters: %s\n", visa_step_pass_name(i, &summary, &parameters), summary, "", parameters);
 }
 
 static int explain(const char *id)
@@ -147,9 +153,10 @@ static bool parse_parameter(arguments *a, const char *text)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
+        {"pass", required_argument, NULL, PASS},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
         {"timing", required_argument, NULL, TIMING},
@@ -195,6 +202,10 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
             if (a->emit == EMIT_KINDS)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
+            break;
+        case PASS:
+            ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
+            a->options.step_passes = a->passes;
             break;
         case DRAW: a->draw = optarg; break;
         case CHECK: a->check = true; break;

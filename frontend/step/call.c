@@ -334,6 +334,7 @@ static step_term assume(arguments *a)
         if (step_expr_is_number(dims[i], &x) && step_expr_is_number(s->dims[i], &y) && x != y)
             return step_refuse(a->e, a->nodes[0]->range, "size %" PRIu32 " is %" PRId64 ", not %" PRId64, i, y, x);
     s->dims = dims;
+    s->assumed = true;
     return a->receiver;
 }
 
