@@ -322,6 +322,14 @@ static bool infer_partition(step_graph *g, step_graph_node *n)
     return true;
 }
 
+/* Tiles of one type but for a number of rows that is not fixed. */
+static bool differ_in_rows(const step_data *a, const step_data *b)
+{
+    int64_t rows;
+    return a->kind == STEP_TILE && b->kind == STEP_TILE && a->dtype == b->dtype && a->columns == b->columns && !step_expr_is_number(a->rows, &rows) &&
+           !step_expr_is_number(b->rows, &rows);
+}
+
 /* Inputs of one rank, one type, and equal D_b-1..D_0. */
 static bool same_chunks(step_graph *g, const step_graph_node *n, uint32_t count, uint32_t rank)
 {
@@ -334,7 +342,7 @@ static bool same_chunks(step_graph *g, const step_graph_node *n, uint32_t count,
             if (step_dim(s, i) != step_dim(first, i))
                 return refuse(g, n, E_STEP_SHAPE, equal_help, "dimension D%" PRIu32 " is %s of input 0 and %s of input %" PRIu32, i, text_of(g, step_dim(first, i)),
                               text_of(g, step_dim(s, i)), k);
-        if (!step_data_equal(s->data, first->data))
+        if (!step_data_equal(s->data, first->data) && !(n->spec.op == STEP_EAGER_MERGE && differ_in_rows(s->data, first->data)))
             return refuse(g, n, E_STEP_TYPE, "streams that become one carry one type", "input 0 carries %s and input %" PRIu32 " %s", step_data_text(first->data, g->arena), k,
                           step_data_text(s->data, g->arena));
     }
@@ -359,6 +367,25 @@ static bool infer_reassemble(step_graph *g, step_graph_node *n)
     return true;
 }
 
+/* Tiles of several dynamic sizes in one stream have a size that differs from one to the next. */
+static const step_data *merged_data(step_graph *g, const step_graph_node *n, const step_expr *places)
+{
+    const step_stream *first = n->spec.inputs[0];
+    const step_expr *total = number(g, 0);
+    bool same = true;
+    for (uint32_t i = 0; i < n->spec.input_count; i++)
+        same = same && step_data_equal(n->spec.inputs[i]->data, first->data);
+    if (same)
+        return first->data;
+    for (uint32_t i = 0; i < n->spec.input_count; i++)
+        total = step_expr_add(g->exprs, total, step_total_of(g, step_cardinality(g, n->spec.inputs[i]), n->spec.inputs[i]->data->rows));
+    step_data *d = ARENA_NEW(g->arena, step_data);
+    *d = *first->data;
+    d->rows = step_expr_fresh(g->exprs, "R", true);
+    step_total_define(g, d->rows, places, d->rows, total);
+    return d;
+}
+
 /* n x [D^i_a, D_a-1..D_0] -> [sum of D^i_a, D_a-1..D_0], and one-hot selectors [sum of D^i_a]. */
 static bool infer_eager_merge(step_graph *g, step_graph_node *n)
 {
@@ -374,6 +401,7 @@ static bool infer_eager_merge(step_graph *g, step_graph_node *n)
     step_stream *out = output(g, n, 0, first->rank, first->data);
     memcpy(out->dims, first->dims, (first->rank + 1) * sizeof *out->dims);
     out->dims[0] = absorbed(g, sum, number(g, 1), step_total_of(g, number(g, 1), sum));
+    out->data = merged_data(g, n, step_cardinality(g, out));
     output(g, n, 1, 0, selector)->dims[0] = out->dims[0];
     return true;
 }

@@ -118,7 +118,8 @@ const step_expr *step_total_largest(step_graph *g, const step_expr *each)
 void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total)
 {
     if (places && total)
-        add(g, (step_total){.of = symbol, .places = places, .value = total, .each = step_total_of(g, places, each) == total ? each : NULL});
+        add(g, (step_total){.of = symbol, .places = places, .value = total,
+                            .each = each != symbol && step_total_of(g, places, each) == total ? each : NULL});
 }
 
 const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t count)

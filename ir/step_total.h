@@ -13,7 +13,7 @@
 const step_expr *step_total_of(step_graph *g, const step_expr *places, const step_expr *each);
 /* The largest that `each` is at any place. */
 const step_expr *step_total_largest(step_graph *g, const step_expr *each);
-/* A new ragged symbol for `each`, whose sum over these places is known. */
+/* A new ragged symbol, for `each` or just itself, whose sum over these places is known. */
 void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total);
 
 /* Values in the first `count` dimensions, from the outside. */

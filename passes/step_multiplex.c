@@ -228,6 +228,7 @@ static bool give_back(step_rewrite *r, const region *g, const step_stream *selec
     n->depths[1] = 0; /* it waits here for the result while later ones are on their way */
     for (size_t i = 0; i < g->count; i++) {
         n->outputs[i].dims = g->to[i]->outputs[0].dims;
+        n->outputs[i].data = g->to[i]->outputs[0].data;
         n->outputs[i].assumed = true;
         step_rewrite_become(r, &g->to[i]->outputs[0], &n->outputs[i]);
     }

@@ -50,9 +50,9 @@ def visac(folder, text, *options):
     return subprocess.run([f"{BIN}/visac", path, *options], capture_output=True, text=True)
 
 
-def report(folder, text, bind):
+def report(folder, text, bind, *more):
     options = [x for name, value in bind.items() for x in ("-D", f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}")]
-    done = visac(folder, text, "--emit=step-json", *options)
+    done = visac(folder, text, "--emit=step-json", *options, *more)
     assert done.returncode == 0, done.stderr + text
     return json.loads(done.stdout)[0]
 
@@ -171,13 +171,12 @@ def swiglu_case(folder, case):
 
 def moe_case(folder, case):
     c, expect = case["input"], case["expect"]
-    if c.get("experts_per_region", 1) > 1:
-        raise NotImplementedError("a mixture of experts in which several share an operator")
     counts = c["tokens_per_expert"]
     tile = 0 if c["tiling"] == "dynamic" else c["tiling"]
     text = moe({"B": c["batch"], "E": c["experts"], "K": c["topk"], "D": c["D"], "F": c["F"], "FT": c["tile_f"], "T": tile})
     bind = {f"{who}{e}.{i}": n for e, n in enumerate(counts) for who, i in (("routing", e + 1), ("picks", c["experts"] + e + 1))}
-    total = report(folder, text, bind)["total"]
+    shared = c.get("experts_per_region", 1) > 1
+    total = report(folder, text, bind, *[f"--pass=time-multiplex:from=tile,to=down,regions={c.get('time_mux_regions')}"] * shared)["total"]
     onchip = total["onchip_bytes"][c["equations"]]["value"]
     experts = total["flops"]["value"] - 2 * c["batch"] * c["topk"] * c["D"] # the rest: weights of the rows, and their sum
     got = {"offchip_bytes": total["offchip_bytes"]["value"], "flops": experts, "onchip_bytes": onchip}
@@ -200,9 +199,9 @@ def unknown(folder, case):
 
 # ---- against the simulator ----
 
-def simulate(folder, text, inputs):
+def simulate(folder, text, inputs, *passes):
     binary = os.path.join(folder, "p.bin")
-    done = visac(folder, text, "-o", binary)
+    done = visac(folder, text, "-o", binary, *passes)
     assert done.returncode == 0, done.stderr + text
     command = [f"{BIN}/visa-run", binary, "--timing-only", "--report=json"]
     for name, tokens in inputs.items():
@@ -215,9 +214,9 @@ def simulate(folder, text, inputs):
     return json.loads(done.stdout)
 
 
-def compare(folder, what, text, inputs, bind):
+def compare(folder, what, text, inputs, bind, *passes):
     """Every operator's values, traffic and FLOPs."""
-    said, counted = report(folder, text, bind), simulate(folder, text, inputs)
+    said, counted = report(folder, text, bind, *passes), simulate(folder, text, inputs, *passes)
     for a, b in zip(said["operators"], counted["operators"], strict=True):
         values = [o["values"]["value"] for o in a["outputs"]]
         derived = (a["name"], a["offchip_bytes"]["value"], a["flops"]["value"], None if None in values else sum(values))
@@ -242,7 +241,8 @@ def moe_run(folder, rng):
     text = moe({"B": batch, "E": experts, "K": k, "D": 8, "F": 12, "FT": 4, "T": tile})
     counts = [sum(e in r for r in routing) for e in range(experts)]
     bind = {f"{who}{e}.{i}": n for e, n in enumerate(counts) for who, i in (("routing", e + 1), ("picks", experts + e + 1))}
-    return compare(folder, "mixture of experts", text, {"routing": routing, "picks": [[e] for r in routing for e in r]}, bind)
+    return compare(folder, "mixture of experts", text, {"routing": routing, "picks": [[e] for r in routing for e in r]}, bind,
+                   *rng.choice([[], ["--pass=dynamic-tiling"] * (tile > 0), ["--pass=time-multiplex:from=tile,to=down"]]))
 
 
 def chain(rng, value, rank):
