@@ -37,7 +37,6 @@ struct step_exprs {
     size_t expr_count, slots;
     const atom **atoms;
     size_t atom_count, atom_capacity;
-    uint32_t fresh;
 };
 
 step_exprs *step_exprs_new(arena *a)
@@ -159,7 +158,10 @@ const step_expr *step_expr_symbol(step_exprs *c, const char *name, bool ragged)
 
 const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged)
 {
-    return step_expr_symbol(c, arena_printf(c->arena, "%s.%" PRIu32, stem, ++c->fresh), ragged);
+    const char *name = stem;
+    for (uint32_t i = 2; step_expr_knows(c, name); i++)
+        name = arena_printf(c->arena, "%s.%" PRIu32, stem, i);
+    return step_expr_symbol(c, name, ragged);
 }
 
 /* ---- sums and products ---- */

@@ -20,7 +20,7 @@ step_exprs *step_exprs_new(arena *a);
 const step_expr *step_expr_number(step_exprs *c, int64_t value);
 /* The symbol of that name; the same name is the same symbol. */
 const step_expr *step_expr_symbol(step_exprs *c, const char *name, bool ragged);
-/* A symbol that nothing else uses, named after `stem`. */
+/* A symbol that nothing else uses: `stem`, or `stem.2`, .. where that is taken. */
 const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged);
 
 /* NULL stands for a number past 2^62 and stays NULL. */

@@ -174,7 +174,7 @@ def moe_case(folder, case):
     counts = c["tokens_per_expert"]
     tile = 0 if c["tiling"] == "dynamic" else c["tiling"]
     text = moe({"B": c["batch"], "E": c["experts"], "K": c["topk"], "D": c["D"], "F": c["F"], "FT": c["tile_f"], "T": tile})
-    bind = {f"{who}{e}.{i}": n for e, n in enumerate(counts) for who, i in (("routing", e + 1), ("picks", c["experts"] + e + 1))}
+    bind = {f"{who}{e}": n for e, n in enumerate(counts) for who in ("routing", "picks")}
     shared = c.get("experts_per_region", 1) > 1
     total = report(folder, text, bind, *[f"--pass=time-multiplex:from=tile,to=down,regions={c.get('time_mux_regions')}"] * shared)["total"]
     onchip = total["onchip_bytes"][c["equations"]]["value"]
@@ -240,7 +240,7 @@ def moe_run(folder, rng):
     routing = [sorted(rng.sample(range(experts), k)) for _ in range(batch)]
     text = moe({"B": batch, "E": experts, "K": k, "D": 8, "F": 12, "FT": 4, "T": tile})
     counts = [sum(e in r for r in routing) for e in range(experts)]
-    bind = {f"{who}{e}.{i}": n for e, n in enumerate(counts) for who, i in (("routing", e + 1), ("picks", experts + e + 1))}
+    bind = {f"{who}{e}": n for e, n in enumerate(counts) for who in ("routing", "picks")}
     return compare(folder, "mixture of experts", text, {"routing": routing, "picks": [[e] for r in routing for e in r]}, bind,
                    *rng.choice([[], ["--pass=dynamic-tiling"] * (tile > 0), ["--pass=time-multiplex:from=tile,to=down"]]))
 
