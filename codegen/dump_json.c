@@ -5,6 +5,7 @@
 
 #include "codegen/dump.h"
 #include "codegen/loops.h"
+#include "codegen/step_json.h"
 
 /* jansson's setters take over the value and accept NULL, so that a failed allocation only makes them fail;
  * `failed` remembers it. */
@@ -293,12 +294,15 @@ static json_t *symbols_json(json_dump *j, const binary *b)
 const char *binary_to_json(const binary *b, arena *a)
 {
     json_dump j = {.arena = a};
-    json_t *root = json_object(), *kernels = json_array();
+    json_t *root = json_object(), *kernels = json_array(), *programs = json_array();
     set_number(&j, root, "format", BINARY_FORMAT_VERSION);
     set_text(&j, root, "target", b->target->name);
     for (size_t i = 0; i < b->kernel_count; i++)
         push(&j, kernels, kernel_json(&j, &b->kernels[i]));
     set(&j, root, "kernels", kernels);
+    for (size_t i = 0; i < b->program_count; i++)
+        push(&j, programs, step_program_json(&b->programs[i]));
+    set(&j, root, "programs", programs);
     set(&j, root, "symbols", symbols_json(&j, b));
     char *text = j.failed ? NULL : json_dumps(root, JSON_INDENT(2));
     json_decref(root);

@@ -3,6 +3,7 @@
 
 #include "codegen/dump.h"
 #include "codegen/loops.h"
+#include "codegen/step_text.h"
 #include "support/strbuf.h"
 
 static void put_axes(strbuf *s, const binary_kernel *k)
@@ -176,6 +177,10 @@ const char *binary_to_text(const binary *b, arena *a)
         put_einsum(&s, &k->einsum);
         for (int where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++)
             put_stream(&s, k, (context)where);
+    }
+    for (size_t i = 0; i < b->program_count; i++) {
+        strbuf_puts(&s, "\n");
+        step_program_print(&b->programs[i], &s);
     }
     strbuf_puts(&s, "\nsymbols\n");
     for (size_t i = 0; i < b->symbol_count; i++) {

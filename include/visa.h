@@ -23,9 +23,12 @@ extern "C" {
 
 typedef struct visa_compilation visa_compilation;
 
+/* A constant or an axis of the file, or a size of its stream programs, with another value. Several values: the sizes of a ragged
+ * dimension. */
 typedef struct visa_parameter {
     const char *name;
-    int64_t value;
+    const int64_t *values;
+    size_t count;
 } visa_parameter;
 
 typedef struct visa_options {
@@ -35,7 +38,9 @@ typedef struct visa_options {
     const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
-    const visa_parameter *parameters; /* other numbers for constants and axes of the file */
+    const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
+    size_t step_pass_count;
+    const visa_parameter *parameters; /* other numbers for constants, axes and sizes of the file; outlive the compilation */
     size_t parameter_count;
     bool parse_only;            /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */
     bool editor;                /* keep what include/visa_editor.h answers from */
@@ -67,6 +72,8 @@ typedef enum visa_emit_kind {
     VISA_EMIT_JSON,   /* the same for programs, docs/tables.schema.json */
     VISA_EMIT_IR,
     VISA_EMIT_AST,
+    VISA_EMIT_STEP_REPORT, /* what stream programs cost, to read */
+    VISA_EMIT_STEP_JSON,   /* the same for programs */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL behind it. */
@@ -140,6 +147,8 @@ VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, b
 VISA_API const char *visa_explain(const char *id, const char **title);
 /* The i-th machine that options.target may name, or NULL. */
 VISA_API const char *visa_target_name(size_t i);
+/* The i-th transformation of stream programs, or NULL, with its parameters: "node, rows". */
+VISA_API const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters);
 /* The i-th pass name, or NULL; for --help. */
 VISA_API const char *visa_pass_name(size_t i, const char **summary);
 VISA_API const char *visa_version(void);

@@ -33,6 +33,7 @@ typedef struct step_stream {
     const step_data *data;
     uint32_t rank;
     const step_expr **dims; /* rank + 1, outermost first */
+    bool assumed;           /* the writer gave the sizes */
     bool used;              /* somebody takes it; otherwise what is sent there is dropped */
 } step_stream;
 
@@ -96,6 +97,7 @@ typedef struct step_graph {
     struct step_split *splits; /* what partitions of one selector share */
     step_stream **feedbacks;   /* not connected yet */
     size_t feedback_count, feedback_capacity;
+    struct step_total *totals; /* sums and maxima of ragged sizes (ir/step_total.h) */
     struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */
 } step_graph;
@@ -119,9 +121,6 @@ static inline const step_expr *step_dim(const step_stream *s, uint32_t i)
 {
     return s->dims[s->rank - i];
 }
-
-/* Values that the stream carries: the product of its dimensions, where ragged ones count with the sum of their sizes. */
-const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
 /* "[B, 4] of tiles 16 x 256 f32". */
 const char *step_stream_text(const step_stream *s, arena *a);

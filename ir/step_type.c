@@ -47,6 +47,12 @@ static operands operands_of(const step_spec *s)
     return o;
 }
 
+const step_data *step_operand(const step_spec *s, uint32_t i)
+{
+    operands o = operands_of(s);
+    return i < o.count ? o.of[i] : NULL;
+}
+
 typedef struct typing {
     step_graph *g;
     const step_spec *s;
@@ -196,7 +202,7 @@ static const step_data *type_of_tiles(const typing *t)
     case STEP_FN_RETILE_COLS: return tile(t, a->rows, step_expr_multiply(e, a->columns, t->folded));
     case STEP_FN_ROWS:
     case STEP_FN_VALID_ROWS: return tile(t, one(t), a->columns);
-    case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", false), a->columns);
+    case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", true), a->columns);
     case STEP_FN_APPEND_ROW: return with_row(t);
     case STEP_FN_TILES: return pieces(t);
     default: return element_wise(t);
@@ -233,7 +239,7 @@ const step_expr *step_function_size(step_graph *g, const step_spec *s)
     int64_t rows, columns, whole_rows, whole_columns;
     switch (s->fn) {
     case STEP_FN_ADDRESSES: return s->input_count == 1 && d->kind != STEP_PAIR ? step_expr_number(g->exprs, s->param[STEP_N]) : NULL;
-    case STEP_FN_ROWS: return step_expr_is_number(d->rows, &rows) ? d->rows : NULL;
+    case STEP_FN_ROWS: return d->rows;
     case STEP_FN_TILES: break;
     default: return NULL;
     }

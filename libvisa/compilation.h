@@ -7,6 +7,7 @@
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
+#include "ir/step_bind.h"
 #include "include/visa.h"
 #include "support/strbuf.h"
 #include "target/target.h"
@@ -20,6 +21,9 @@ struct visa_compilation {
     const ast *file;
     module *module;
     step_module *programs;
+    bool *is_set; /* by parameter: a constant or an axis had its name */
+    step_binding *bindings; /* by parameter */
+    size_t binding_count;
     const visa_options *options;
     size_t error_limit;
     strbuf dumps, times;

@@ -161,7 +161,10 @@ static bool run_timed(const step_program *p, int64_t limit, arena *a, diag_list 
     return good;
 }
 
-static const visa_parameter small_layer[] = {{"B", 32}, {"D", 64}, {"F", 128}}, small_experts[] = {{"B", 16}, {"E", 4}, {"K", 1}, {"D", 64}, {"F", 128}, {"FT", 64}, {"T", 2}}, small_regions[] = {{"B", 16}, {"E", 4}, {"K", 1}, {"D", 64}, {"F", 128}, {"FT", 64}, {"T", 2}, {"R", 2}};
+#define SET(name, number) {name, (const int64_t[]){number}, 1}
+static const visa_parameter small_layer[] = {SET("B", 32), SET("D", 64), SET("F", 128)};
+static const visa_parameter small_experts[] = {SET("B", 16), SET("E", 4), SET("K", 1), SET("D", 64), SET("F", 128), SET("FT", 64), SET("T", 2)};
+static const visa_parameter small_regions[] = {SET("B", 16), SET("E", 4), SET("K", 1), SET("D", 64), SET("F", 128), SET("FT", 64), SET("T", 2), SET("R", 2)};
 static const struct {
     const char *name;
     const visa_parameter *parameters;

@@ -16,9 +16,10 @@
 
 enum { ERROR_LIMIT = 100 };
 
-typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
+typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_STEP_REPORT, EMIT_STEP_JSON,
+    EMIT_KINDS } emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header"};
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header", "step-report", "step-json"};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
@@ -32,6 +33,10 @@ typedef struct arguments {
     uint64_t seed;
     visa_diagnostics_format format;
     visa_options options;
+    visa_parameter *parameters;
+    const char **passes;
+    size_t parameter_capacity, pass_capacity;
+    arena *memory;
 } arguments;
 
 static const char usage[] =
@@ -44,7 +49,11 @@ static const char usage[] =
     "Options:\n"
     "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
     "                          standard output for everything but bin and obj\n"
-    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header\n"
+    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header, step-report,\n"
+    "                          step-json\n"
+    "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
+    "                          NAME=2,0,5 the sizes of a ragged dimension\n"
+    "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
     "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
@@ -87,6 +96,10 @@ static void print_passes(void)
     fputs("\nPasses:\n", stdout);
     for (size_t i = 0; visa_pass_name(i, &summary); i++)
         printf("  %-16s %s\n", visa_pass_name(i, NULL), summary);
+    const char *parameters;
+    fputs("\nTransformations of stream programs:\n", stdout);
+    for (size_t i = 0; visa_step_pass_name(i, &summary, &parameters); i++)
+        printf("  %-20s %s\n  %-20s parameters: %s\n", visa_step_pass_name(i, &summary, &parameters), summary, "", parameters);
 }
 
 static int explain(const char *id)
@@ -123,28 +136,32 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
     return false;
 }
 
-/* NAME=VALUE. The name is cut off in place. */
-static bool read_define(arguments *a, char *text)
+/* NAME=VALUE, NAME=VALUE,VALUE,.. */
+static bool parse_parameter(arguments *a, const char *text)
 {
-    char *equals = strchr(text, '='), *end;
+    const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
         return false;
-    errno = 0;
-    int64_t value = strtoll(equals + 1, &end, 0);
-    if (end == equals + 1 || *end || errno)
-        return false;
-    *equals = 0;
-    a->defines[a->options.parameter_count++] = (visa_parameter){text, value};
-    a->options.parameters = a->defines;
+    int64_t *values = ARENA_ARRAY(a->memory, int64_t, strlen(equals));
+    visa_parameter p = {.name = arena_strndup(a->memory, text, (size_t)(equals - text)), .values = values};
+    for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
+        uint64_t value;
+        if (!tool_number(arena_strndup(a->memory, at + 1, strcspn(at + 1, ",")), &value) || value > INT64_MAX)
+            return false;
+        values[p.count++] = (int64_t)value;
+    }
+    ARENA_PUSH(a->memory, a->parameters, a->options.parameter_count, a->parameter_capacity, p);
+    a->options.parameters = a->parameters;
     return true;
 }
 
 /* Returns -1 to go on, else the exit status. */
-static int parse_arguments(int argc, char **argv, arguments *a)
+static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
+        {"pass", required_argument, NULL, PASS},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
         {"timing", required_argument, NULL, TIMING},
@@ -167,15 +184,15 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.seed = 1, .warnings = a->warnings, .defines = a->defines, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.memory = memory, .seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
     bool colour = isatty(2);
     opterr = 0;
-    for (int o; (o = getopt_long(argc, argv, ":o:W:D:f:h", options, NULL)) != -1;)
+    for (int o; (o = getopt_long(argc, argv, ":o:D:W:f:h", options, NULL)) != -1;)
         switch (o) {
         case 'o': a->output = optarg; break;
         case 'D':
-            if (!read_define(a, optarg))
-                return usage_error("-D takes NAME=VALUE with an integer, not `%s`", optarg);
+            if (!parse_parameter(a, optarg))
+                return usage_error("-D takes NAME=VALUE, or NAME=VALUE,VALUE,..; not `%s`", optarg);
             break;
         case 'W':
             if (!visa_knows_warning(optarg))
@@ -192,6 +209,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
             if (a->emit == EMIT_KINDS)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
+            break;
+        case PASS:
+            ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
+            a->options.step_passes = a->passes;
             break;
         case DRAW: a->draw = optarg; break;
         case FORMAT_SOURCE: a->format_source = a->options.parse_only = true; break;
@@ -344,10 +365,11 @@ static int write_report(const arguments *a, visa_compilation *c, const char *sou
 
 static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
 {
-    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST};
+    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST,
+                                           [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT, [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
     const unsigned char *data;
     size_t size;
-    bool from_binary = a->emit >= EMIT_LLVM || a->check;
+    bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
         return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
@@ -364,7 +386,7 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     int status = a->check ? check(a, &b, memory, diags) : EXIT_DONE;
     if (status != EXIT_DONE || (a->check && !a->output && !a->emit_given))
         return status;
-    if (a->emit >= EMIT_LLVM ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
+    if (from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
 }
@@ -432,8 +454,8 @@ int main(int argc, char **argv)
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1), .defines = ARENA_ARRAY(memory, visa_parameter, (size_t)argc + 1)};
-    int status = parse_arguments(argc, argv, &a);
+    arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
+    int status = parse_arguments(argc, argv, memory, &a);
     if (status >= 0) {
         arena_free(memory);
         return status;

@@ -153,8 +153,10 @@ static void add_function(arguments *a, building *b, size_t i)
     const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
     b->spec.fn = f->fn;
     b->spec.data = f->data;
-    if (f->fn == STEP_FN_ADDRESSES)
+    if (f->fn == STEP_FN_ADDRESSES) {
         b->spec.param[STEP_N] = f->number;
+        b->spec.param[STEP_FIRST] = f->end;
+    }
     add_input(a, b, &a->receiver);
     for (size_t k = i + 1; k < a->count; k++)
         add_input(a, b, &a->items[k]);
@@ -330,6 +332,7 @@ static step_term assume(arguments *a)
         if (step_expr_is_number(dims[i], &x) && step_expr_is_number(s->dims[i], &y) && x != y)
             return step_refuse(a->e, a->nodes[0]->range, "size %" PRIu32 " is %" PRId64 ", not %" PRId64, i, y, x);
     s->dims = dims;
+    s->assumed = true;
     return a->receiver;
 }
 
@@ -615,9 +618,11 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     if (strcmp(name, "reassemble") == 0) return call_reassemble(&a);
     if (strcmp(name, "eager_merge") == 0) return call_eager_merge(&a);
     if (strcmp(name, "addresses") == 0) {
-        if (!count_is(&a, 1, 1))
+        if (!count_is(&a, 1, 2))
             return step_term_error;
-        return (step_term){.kind = a.bad ? TERM_ERROR : TERM_FUNCTION, .fn = STEP_FN_ADDRESSES, .number = number(&a, 0)};
+        step_term f = {.fn = STEP_FN_ADDRESSES, .number = number(&a, 0), .end = a.count > 1 ? number(&a, 1) : 0};
+        f.kind = a.bad ? TERM_ERROR : TERM_FUNCTION;
+        return f;
     }
     const ast *fn = program_function(e->file, name);
     return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);

@@ -16,7 +16,7 @@ typedef struct step_term step_term;
 struct step_term {
     step_term_kind kind;
     int64_t number;            /* int, bool, first of a range; function: n */
-    int64_t end;               /* range: behind the last */
+    int64_t end;               /* range: behind the last; function `addresses`: the first */
     const step_expr *size;     /* size */
     step_term *items;          /* list */
     size_t count;

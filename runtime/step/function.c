@@ -346,7 +346,7 @@ static step_value *address(const step_call *c, const step_value *v, const step_v
 {
     int64_t base = number_of(c, v), n = count ? number_of(c, count) : c->n, first;
     cost->cycles = i == 0;
-    if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first))
+    if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first) || __builtin_add_overflow(first, c->first, &first))
         return step_fail(c->fault, "address %" PRId64 " x %" PRId64 " is past 2^63", base, c->n);
     return i < n && !c->fault->set ? step_address_new(c->pool, first) : NULL;
 }
