@@ -176,24 +176,33 @@ static void absent_to_zero(const accumulate *k, stream_word *cells, uint64_t see
             memset(cells + g * k->rows, 0, (size_t)k->rows * sizeof *cells);
 }
 
+static uint64_t all_columns(const accumulate *k)
+{
+    return (UINT64_C(1) << k->columns) - 1;
+}
+
+int64_t accumulate_emit(const accumulate *k, stream_word *cells, uint64_t seen, unsigned char *beats)
+{
+    if ((seen & all_columns(k)) != all_columns(k))
+        absent_to_zero(k, cells, seen);
+    return k->sequential ? emit_sequential(k, cells, beats) : emit_interleaved(k, cells, beats);
+}
+
 int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
                         unsigned char *beats)
 {
     stream_word *cells = r->cells + r->slot * k->columns * k->rows;
-    uint64_t *seen = &r->seen[r->slot], all = (UINT64_C(1) << k->columns) - 1;
+    uint64_t *seen = &r->seen[r->slot];
     if (r->started == 0) {
         memcpy(cells, words, (size_t)(k->columns * k->rows) * sizeof *cells);
-        *seen = present & all;
+        *seen = present;
     } else {
         cells_add(k, cells, words);
-        *seen |= present & all;
+        *seen |= present;
     }
     int64_t emitted = 0;
-    if (r->unfinished == 0) {
-        if (*seen != all)
-            absent_to_zero(k, cells, *seen);
-        emitted = k->sequential ? emit_sequential(k, cells, beats) : emit_interleaved(k, cells, beats);
-    }
+    if (r->unfinished == 0)
+        emitted = accumulate_emit(k, cells, *seen, beats);
     advance(k, r);
     return emitted;
 }

@@ -47,4 +47,8 @@ void accumulate_start(const accumulate *k, accumulate_run *r);
 int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
                         unsigned char *beats);
 
+/* The beats of one emission from the sums of a slot, cells[column * rows + row]; `seen` has the bits of the
+ * columns that have a value, the others become zero. */
+int64_t accumulate_emit(const accumulate *k, stream_word *cells, uint64_t seen, unsigned char *beats);
+
 #endif

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/blocks.h"
 #include "runtime/chain.h"
 #include "runtime/parallel.h"
 #include "runtime/port.h"
@@ -8,11 +9,15 @@
 enum {
     BLOCK_FLITS = 252,        /* pulled or pushed at once; a multiple of 1, 2 and 3 collect_flits */
     THREAD_PACKETS = 1 << 14, /* less work than this is not worth a thread */
+    MOST_COLUMNS = 64,
+    MOST_ROWS = 8,
 };
 
 /* One slice's run of a chain; a worker uses the same buffers slice after slice. */
 typedef struct slice_run {
     const chain *chain;
+    const blocks *blocks; /* NULL: the contraction goes step by step */
+    blocks_run block;
     int64_t unit_index;
     source_run source;
     collect_run collect;
@@ -36,11 +41,12 @@ static int64_t buffer_flits(const chain *c)
     return BLOCK_FLITS + c->accumulate.beats_each;
 }
 
-static bool slice_run_new(slice_run *r, const chain *c)
+static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan)
 {
     const target *t = c->machine->target;
     size_t bytes = (size_t)(buffer_flits(c) * t->flit_bytes);
     r->chain = c;
+    r->blocks = plan;
     r->in = malloc(bytes);
     r->beats = malloc(bytes);
     r->cast = malloc(bytes);
@@ -49,7 +55,8 @@ static bool slice_run_new(slice_run *r, const chain *c)
     r->accumulate.seen = malloc((size_t)c->accumulate.slots * sizeof(uint64_t) + 1);
     bool steps = c->form == CHAIN_PAIR || c->form == CHAIN_PARTIALS || c->form == CHAIN_CONTRACTION;
     if (!r->in || !r->beats || !r->cast || !r->accumulate.cells || !r->accumulate.seen ||
-        (steps && !contraction_run_new(&c->contraction, &r->contraction)))
+        (steps && !plan && !contraction_run_new(&c->contraction, &r->contraction)) ||
+        (plan && !blocks_run_new(plan, &r->block)))
         return fault_memory(&r->fault, c->commands, "the buffers of a slice");
     memset(r->beats, c->machine->options.poison, bytes);
     memset(r->cast, c->machine->options.poison, bytes);
@@ -65,6 +72,7 @@ static void slice_run_free(slice_run *r)
     free(r->accumulate.cells);
     free(r->accumulate.seen);
     contraction_run_free(&r->contraction);
+    blocks_run_free(&r->block);
 }
 
 /* --- into the sink
@@ -231,6 +239,42 @@ static bool run_contraction(slice_run *r)
     return true;
 }
 
+/* The next packets where they lie, or read to where the blocks have room for them. */
+static void read_places(slice_run *r, int64_t packets)
+{
+    const chain *c = r->chain;
+    int64_t flits = c->contraction.collect_flits;
+    if (r->source.memory && collect_has_places(&c->collect, &c->source, flits)) {
+        source_places(&c->source, &r->source, flits * c->collect.flit_elements, r->block.places, packets);
+        return;
+    }
+    collect_read(&c->collect, &r->collect, &c->source, &r->source, r->block.raw, packets * flits);
+    for (int64_t i = 0; i < packets; i++)
+        r->block.places[i] = r->block.raw + i * r->blocks->raw_bytes;
+}
+
+/* The same by blocks: region by region. */
+static bool run_blocks(slice_run *r)
+{
+    const chain *c = r->chain;
+    const accumulate *k = &c->accumulate;
+    stream_word words[MOST_COLUMNS * MOST_ROWS];
+    for (int64_t packets; (packets = blocks_next(r->blocks, &r->block)) > 0;) {
+        read_places(r, packets);
+        for (int64_t i = 0, count = blocks_sum(r->blocks, &r->block); i < count; i++) {
+            uint64_t seen = blocks_words(r->blocks, &r->block, i, words);
+            r->beat_count += accumulate_emit(k, words, seen, r->beats + r->beat_count * k->beat_bytes);
+            if (r->beat_count >= BLOCK_FLITS) {
+                push_flits(r, r->beats, r->beat_count);
+                r->beat_count = 0;
+            }
+        }
+    }
+    if (r->beat_count > 0)
+        push_flits(r, r->beats, r->beat_count);
+    return true;
+}
+
 /* A contraction tensor from a port: the Rows of a step lie apart. */
 static bool run_sums(slice_run *r)
 {
@@ -284,6 +328,13 @@ static bool slice_open(slice_run *r, int64_t unit_index)
     if (!source_open(&c->source, c->machine, unit_index, &r->source, &r->fault) || !open_sink(r))
         return false;
     bool steps = c->form == CHAIN_PAIR || c->form == CHAIN_PARTIALS || c->form == CHAIN_CONTRACTION;
+    if (r->blocks) {
+        const unsigned char *file = memory_span(&c->machine->units[unit_index].trf, 0, c->machine->target->trf_bytes);
+        if (!file)
+            return fault_memory(&r->fault, c->contraction.commands.trf_read, "a slice's TRF");
+        blocks_open(r->blocks, &r->block, file);
+        return true;
+    }
     return !steps || contraction_open(&c->contraction, c->machine, unit_index, &r->contraction, &r->fault);
 }
 
@@ -299,7 +350,7 @@ static bool slice_go(slice_run *r, int64_t unit_index)
     case CHAIN_SUMS:
         return run_sums(r);
     default:
-        return run_contraction(r);
+        return r->blocks ? run_blocks(r) : run_contraction(r);
     }
 }
 
@@ -308,6 +359,7 @@ static bool slice_go(slice_run *r, int64_t unit_index)
 
 typedef struct slice_jobs {
     const chain *chain;
+    const blocks *blocks;
     slice_run *runs; /* per worker */
     const int64_t *units;
     _Atomic size_t lowest_fault; /* active unit number; slices after it need not run */
@@ -319,7 +371,7 @@ static void slice_job(void *jobs, unsigned worker, size_t index)
     slice_run *r = &j->runs[worker];
     if (index > atomic_load(&j->lowest_fault) || r->fault.set)
         return;
-    if ((r->ready || slice_run_new(r, j->chain)) && slice_go(r, j->units[index]))
+    if ((r->ready || slice_run_new(r, j->chain, j->blocks)) && slice_go(r, j->units[index]))
         return;
     r->fault_index = index;
     size_t lowest = atomic_load(&j->lowest_fault);
@@ -388,16 +440,19 @@ bool chain_run(const chain *c, fault *f)
     size_t count = units ? active_units(c, units) : 0;
     unsigned workers = worker_count(c, count);
     slice_run *runs = calloc(workers, sizeof *runs);
-    bool done = false;
+    bool done = false, block = c->form == CHAIN_CONTRACTION;
+    blocks plan = {0};
+    block = block && blocks_plan(&plan, &c->contraction, &c->accumulate, c->machine->options.cpu);
     if (!units || !runs) {
         fault_memory(f, c->commands, "the slices' state");
     } else {
-        slice_jobs jobs = {c, runs, units, SIZE_MAX};
+        slice_jobs jobs = {c, block ? &plan : NULL, runs, units, SIZE_MAX};
         parallel_for(count, workers, slice_job, &jobs);
         done = slices_finish(runs, workers, f);
         if (done)
             ports_advance(c, units, count);
     }
+    blocks_free(&plan);
     free(runs);
     free(units);
     return done;

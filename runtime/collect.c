@@ -39,6 +39,11 @@ bool collect_plan(collect *out, const target *t, const stream_shape *in, const c
     return true;
 }
 
+bool collect_has_places(const collect *k, const source *s, int64_t flits)
+{
+    return k->packet_bytes == k->flits_per_packet * k->flit_bytes && source_has_places(s, flits * k->flit_elements);
+}
+
 void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to,
                   int64_t flits)
 {

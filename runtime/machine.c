@@ -130,6 +130,16 @@ static void report_deadlock(const machine *m, diag_list *diags)
     }
 }
 
+static void tell_progress(const machine *m)
+{
+    size_t done = 0, total = 0;
+    for (int i = 0; i < CONTEXTS; i++) {
+        done += m->done[i];
+        total += m->kernel->streams[i].count;
+    }
+    m->options.progress(m->options.progress_context, done, total);
+}
+
 bool machine_run(machine *m, diag_list *diags)
 {
     fault f = {0};
@@ -137,11 +147,14 @@ bool machine_run(machine *m, diag_list *diags)
         moved = false;
         for (int i = 0; i < CONTEXTS; i++) {
             int number = (i + (int)m->options.first_context) % CONTEXTS;
-            for (const command *c; (c = next_command(m, number)) && !is_blocked(m, c); moved = true)
+            for (const command *c; (c = next_command(m, number)) && !is_blocked(m, c); moved = true) {
                 if (!run_command(m, c, number, &f)) {
                     fault_report(&f, m->kernel->name, diags);
                     return false;
                 }
+                if (m->options.progress)
+                    tell_progress(m);
+            }
         }
     }
     if (next_command(m, 0) || next_command(m, 1) || next_command(m, 2)) {

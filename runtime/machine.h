@@ -7,6 +7,7 @@
 #define VISA_RUNTIME_MACHINE_H
 
 #include "codegen/container.h"
+#include "runtime/cpu.h"
 
 typedef struct machine machine;
 
@@ -14,6 +15,9 @@ typedef struct machine_options {
     unsigned char poison;  /* fills everything that was never written */
     context first_context; /* the context that the scheduler tries first; another order shows missing waits */
     unsigned threads;      /* 0: one for each processor */
+    cpu_level cpu;         /* the highest that may be used; all give the same bits */
+    void (*progress)(void *context, size_t done, size_t total); /* commands; NULL: nobody asks */
+    void *progress_context;
     int64_t memory_limit_bytes; /* of all simulated memories together; 0: none */
     int64_t step_limit;         /* packets of one chain or DMA command over all slices; 0: none */
 } machine_options;

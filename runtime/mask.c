@@ -53,23 +53,48 @@ bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t s
     return true;
 }
 
+/* Lanes whose sum is below `room`, joined to what the masks before have left of `live`. */
+static mask_state mask_join(const mask_set *s, const mask *k, int64_t room, mask_state state, unsigned char *live)
+{
+    if (k->lane_low >= room)
+        return MASK_NONE;
+    if (k->lane_high < room)
+        return state;
+    if (state == MASK_ALL)
+        memset(live, 1, (size_t)s->lanes);
+    for (int64_t p = 0; p < s->lanes; p++)
+        live[p] &= k->lane_sum[p] < room;
+    return MASK_SOME;
+}
+
 mask_state mask_set_at(const mask_set *s, int64_t step, unsigned char *live)
 {
     mask_state state = MASK_ALL;
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->count && state != MASK_NONE; i++) {
         const mask *k = &s->masks[i];
         int64_t room = k->limit;
         for (unsigned j = 0; j < k->step_term_count; j++)
             room -= term_value(&k->step_terms[j], step);
-        if (k->lane_low >= room)
-            return MASK_NONE;
-        if (k->lane_high < room)
-            continue;
-        if (state == MASK_ALL)
-            memset(live, 1, (size_t)s->lanes);
-        state = MASK_SOME;
-        for (int64_t p = 0; p < s->lanes; p++)
-            live[p] &= k->lane_sum[p] < room;
+        state = mask_join(s, k, room, state, live);
     }
     return state;
+}
+
+mask_state mask_set_live(const mask_set *s, const int64_t *sums, const int64_t *more, unsigned char *live)
+{
+    mask_state state = MASK_ALL;
+    for (size_t i = 0; i < s->count && state != MASK_NONE; i++)
+        state = mask_join(s, &s->masks[i], s->masks[i].limit - sums[i] - more[i], state, live);
+    return state;
+}
+
+bool mask_set_agrees(const mask_set *s, const int64_t *low, const int64_t *high, const int64_t *more)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const mask *k = &s->masks[i];
+        int64_t most = k->limit - low[i] - more[i], least = k->limit - high[i] - more[i];
+        if (most != least && k->lane_low < most && k->lane_high >= least)
+            return false;
+    }
+    return true;
 }

@@ -36,4 +36,9 @@ bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t s
 /* Which lanes are live at `step`; live[lane] is 1 or 0, and is filled only for MASK_SOME. */
 mask_state mask_set_at(const mask_set *s, int64_t step, unsigned char *live);
 
+/* The same from the sum of each mask's step terms, given in two parts. */
+mask_state mask_set_live(const mask_set *s, const int64_t *sums, const int64_t *more, unsigned char *live);
+/* Is the answer to that the same for all sums between `low` and `high`? */
+bool mask_set_agrees(const mask_set *s, const int64_t *low, const int64_t *high, const int64_t *more);
+
 #endif

@@ -31,6 +31,8 @@ struct session {
     const binary_kernel *kernel;
     arena *arena;
     session_port *ports;
+    session_options options;
+    int runs, run; /* of one session_run; the one under way */
 };
 
 static bool no_memory(diag_list *diags, const port *p)
@@ -244,6 +246,18 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
 
 /* ---- runs ---- */
 
+void session_set_options(session *s, const session_options *options)
+{
+    s->options = *options;
+}
+
+static void run_progress(void *of, size_t done, size_t total)
+{
+    session *s = of;
+    double part = total ? (double)done / (double)total : 1;
+    s->options.progress(s->options.progress_context, (s->run + part) / s->runs);
+}
+
 static bool load_inputs(session *s, machine *m, unsigned char poison, diag_list *diags)
 {
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
@@ -324,13 +338,15 @@ static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison
 
 static bool run_once(session *s, unsigned char poison, context first, diag_list *diags)
 {
-    machine_options options = {.poison = poison, .first_context = first};
+    machine_options options = {.poison = poison, .first_context = first, .threads = s->options.threads, .cpu = s->options.cpu,
+                               .progress = s->options.progress ? run_progress : NULL, .progress_context = s};
     machine *m = machine_new(s->binary->target, s->kernel, s->arena, &options);
     bool ok = load_inputs(s, m, poison, diags) && machine_run(m, diags);
     for (uint32_t i = 0; ok && i < s->kernel->port_count; i++)
         if (s->ports[i].port->direction == PORT_OUT)
             ok = take_output(s, m, i, poison, diags);
     machine_free(m);
+    s->run++;
     return ok;
 }
 
@@ -357,6 +373,8 @@ bool session_run(session *s, bool twice, diag_list *diags)
 {
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
         s->ports[i].undefined = -1;
+    s->runs = twice ? 2 : 1;
+    s->run = 0;
     if (!run_once(s, FIRST_POISON, CONTEXT_MAIN, diags))
         return false;
     if (!twice)

@@ -7,6 +7,7 @@
 #define VISA_RUNTIME_SESSION_H
 
 #include "codegen/container.h"
+#include "runtime/cpu.h"
 #include "runtime/tensor.h"
 
 typedef struct session session;
@@ -20,6 +21,16 @@ void session_close(session *s);
 bool session_input(session *s, const char *spec, diag_list *diags);
 /* Every input that no file was bound to gets seeded numbers. */
 bool session_fill(session *s, uint64_t seed, diag_list *diags);
+
+/* How the machine runs; all zero is as fast as it goes, and every choice gives the same bits. */
+typedef struct session_options {
+    unsigned threads; /* 0: one for each processor */
+    cpu_level cpu;
+    /* Called now and then with the part of all runs that is done, 0 to 1; may be NULL. */
+    void (*progress)(void *context, double part);
+    void *progress_context;
+} session_options;
+void session_set_options(session *s, const session_options *options);
 
 /* Runs the binary on the machine. With `twice` a second time with other bytes in unwritten memory: E_RUN_UNDEFINED when an
  * output depends on them. */

@@ -197,6 +197,41 @@ static void fetch_converted(const source *s, source_run *r, unsigned char *to, i
     }
 }
 
+bool source_has_places(const source *s, int64_t elements)
+{
+    unsigned bits = dtype_row_of(s->shape.dtype)->bits;
+    const walk *w = &s->dm.elements;
+    if (s->convert || elements * bits % 8)
+        return false;
+    if (s->stream)
+        return true;
+    bool whole_bytes = w->base * bits % 8 == 0;
+    for (unsigned i = 0; i + 1 < w->count; i++)
+        whole_bytes &= w->stride[i] * bits % 8 == 0;
+    return whole_bytes && walk_run(w) % elements == 0;
+}
+
+void source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count)
+{
+    const walk *w = &s->dm.elements;
+    int64_t bits = dtype_row_of(s->shape.dtype)->bits, bytes = elements * bits / 8;
+    if (s->stream) {
+        for (int64_t i = 0; i < count; i++, r->memory += bytes)
+            to[i] = r->memory;
+        return;
+    }
+    for (int64_t i = 0; i < count;) {
+        int64_t left = (w->size[w->count - 1] - r->cursor.run_position) / elements;
+        int64_t n = count - i < left ? count - i : left;
+        const unsigned char *at = r->memory + (r->cursor.run_address + r->cursor.run_position) * bits / 8;
+        for (int64_t j = 0; j < n; j++, at += bytes)
+            to[i++] = at;
+        r->cursor.run_position += n * elements;
+        if (r->cursor.run_position == w->size[w->count - 1])
+            walk_next_run(w, &r->cursor);
+    }
+}
+
 void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements)
 {
     if (s->convert) {

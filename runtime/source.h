@@ -43,6 +43,11 @@ bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r,
 /* The next elements, packed from to[0] on. They fill whole bytes. */
 void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements);
 
+/* Can whole runs of so many elements be read where they lie? */
+bool source_has_places(const source *s, int64_t elements);
+/* Where the next `count` such runs lie; the source moves past them. Only when a unit's memory is there. */
+void source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count);
+
 /* Does a stream port have `packets` more time steps for every unit that it feeds or drains? Used by stream_in
  * and stream_out; moves no cursor. */
 bool stream_port_ready(machine *m, const command *c, uint32_t port, const stream_shape *shape,

@@ -50,10 +50,14 @@ bool trf_store_open(const trf_store *k, machine *m, int64_t unit_index, trf_stor
 void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits,
                     int64_t count)
 {
-    for (; count > 0; count--, flits += k->flit_bytes) {
-        int64_t row = r->flit / k->flits_per_row;
-        int64_t byte = k->base + r->flit % k->flits_per_row * k->flit_bytes;
-        memcpy(r->file + trf_address_of(t, row, k->rows, k->mode, byte), flits, (size_t)k->flit_bytes);
-        r->flit++;
+    for (int64_t part; count > 0; count -= part) { /* as far as a bank goes */
+        int64_t row = r->flit / k->flits_per_row, done = r->flit % k->flits_per_row;
+        int64_t byte = k->base + done * k->flit_bytes;
+        int64_t room = (trf_contiguous_bytes(t, k->mode, byte) + k->flit_bytes - 1) / k->flit_bytes;
+        part = k->flits_per_row - done < count ? k->flits_per_row - done : count;
+        part = room < part ? room : part;
+        memcpy(r->file + trf_address_of(t, row, k->rows, k->mode, byte), flits, (size_t)(part * k->flit_bytes));
+        flits += part * k->flit_bytes;
+        r->flit += part;
     }
 }

@@ -30,7 +30,10 @@ void walk_bounds(const walk *w, walk_address *low, walk_address *high)
 
 bool walk_first_outside(const walk *w, int64_t low, int64_t high, int64_t *counters, walk_address *address)
 {
-    walk_address begin = w->base;
+    walk_address begin = w->base, least, most;
+    walk_bounds(w, &least, &most);
+    if (least >= low && most <= high)
+        return false;
     for (unsigned i = 0; i < w->count; i++) {
         walk_address inner_low = 0, inner_high = 0;
         bounds_from(w, i + 1, &inner_low, &inner_high);
@@ -40,9 +43,6 @@ bool walk_first_outside(const walk *w, int64_t low, int64_t high, int64_t *count
             if (here + inner_low < low || here + inner_high > high)
                 break;
         }
-        if (c == w->size[i])
-            return false; /* only possible at the outermost loop: further in, one iteration is known to leave
-                           */
         counters[i] = c;
         begin += (walk_address)c * w->stride[i];
     }

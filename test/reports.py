@@ -127,12 +127,16 @@ def diff_and_sweep(check, path, folder):
     check.that([line.split()[3] for line in lines[1:3]] == [str(c) for c in cycles], "sweep and report differ: " + "\n".join(lines))
 
 
+# A run of it takes seconds, and minutes with sanitizers; its chains are those of the other matmuls.
+LARGE = {"matmul_4096.vm"}
+
+
 def main():
     check, picture = Checks(), sys.argv[1] if len(sys.argv) > 1 else None
     matmul = os.path.join(SOURCE, "examples", "matmul.vm")
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm"))):
-            found = kernels_of(path, folder)
+            found = None if os.path.basename(path) in LARGE else kernels_of(path, folder)
             for kernel in found[1] if found else ():
                 same_figures(check, path, found[0], kernel)
         forms_agree(check, matmul)

@@ -8,6 +8,9 @@
 #include "runtime/step/session.h"
 #include "support/file.h"
 #include "tools/options.h"
+#include "tools/progress.h"
+
+enum { MOST_THREADS = 1024 };
 
 typedef struct arguments {
     const char *file, *kernel;
@@ -16,6 +19,8 @@ typedef struct arguments {
     bool check, list, timing_only, unbounded;
     tool_report report;
     uint64_t seed;
+    unsigned threads;
+    cpu_level cpu;
 } arguments;
 
 static const char usage[] =
@@ -38,6 +43,9 @@ static const char usage[] =
     "  --timing=PRESET           documented (default): documented rates; schedule: what published schedules charge\n"
     "  --trace=FILE              the same as Chrome's trace events, for Perfetto\n"
     "  --seed=N                  numbers of the seeded inputs (default 1)\n"
+    "  --threads=N               processors to use (default: all)\n"
+    "  --cpu=LEVEL               instructions to use: best (the default), steps, plain, avx2, avx512, dot; the bits are\n"
+    "                            the same, and a processor that lacks a level uses the one below\n"
     "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
     "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
     "  --unbounded               stream programs: queues hold any number of values\n"
@@ -50,11 +58,11 @@ static const char usage[] =
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, SEED, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, SEED, THREADS, CPU, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
     static const struct option options[] = {
         {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
         {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"seed", required_argument, NULL, SEED},
-        {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
+        {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
     };
     opterr = 0;
@@ -75,6 +83,17 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case SEED:
             if (!tool_number(optarg, &a->seed))
                 return tool_usage_error("visa-run", "--seed takes a number, not `%s`", optarg);
+            break;
+        case THREADS: {
+            uint64_t threads;
+            if (!tool_number(optarg, &threads) || threads == 0 || threads > MOST_THREADS)
+                return tool_usage_error("visa-run", "--threads takes a number from 1 to 1024, not `%s`", optarg);
+            a->threads = (unsigned)threads;
+            break;
+        }
+        case CPU:
+            if (!cpu_level_named(optarg, &a->cpu))
+                return tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512 or dot, not `%s`", optarg);
             break;
         case KERNEL: a->kernel = optarg; break;
         case TIMING_ONLY: a->timing_only = true; break;
@@ -108,10 +127,14 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
         fputs(session_describe(s), stdout);
         return EXIT_DONE;
     }
+    progress line = progress_begin(a->file);
+    session_set_options(s, &(session_options){a->threads, a->cpu, line.shown ? progress_show : NULL, &line});
     bool ok = true;
     for (size_t i = 0; i < a->input_count; i++)
         ok = session_input(s, a->inputs[i], diags) && ok;
-    if (!ok || !session_fill(s, a->seed, diags) || !session_run(s, a->check, diags))
+    ok = ok && session_fill(s, a->seed, diags) && session_run(s, a->check, diags);
+    progress_end(&line);
+    if (!ok)
         return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
     bool agrees = true;
     const char *report = "";

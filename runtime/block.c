@@ -1,0 +1,147 @@
+#include "runtime/block.h"
+
+#include "runtime/convert.h"
+#include "runtime/numeric.h"
+
+static const block_set *const sets[] = {
+#if defined(__x86_64__)
+    &block_dot_float, &block_dot_int, &block_avx512_float, &block_avx512_int, &block_avx2_float, &block_avx2_int,
+#endif
+    &block_plain_float, &block_plain_int,
+};
+
+static const block_set *find(cpu_level most, bool is_float, bool safe)
+{
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (sets[i]->level <= most && sets[i]->is_float == is_float && cpu_has(sets[i]->level, is_float) &&
+            (!safe || sets[i]->format != BLOCK_BF16X2))
+            return sets[i];
+    return NULL;
+}
+
+const block_set *block_set_safe(cpu_level most, bool is_float)
+{
+    return find(most, is_float, true);
+}
+
+const block_set *block_set_fast(cpu_level most, bool is_float)
+{
+    return find(most, is_float, false);
+}
+
+/* --- operands as words ----------------------------------------------------------------------------------- */
+
+enum { PIECE = 512 /* elements */ };
+
+/* 8-bit floats are bf16 values: the upper half of their f32. */
+#define EXPAND_HALVES(name, operand)                                                                         \
+    static void name(block_word *to, const unsigned char *from, int64_t elements)                            \
+    {                                                                                                        \
+        convert_lanes *convert = convert_operand(operand);                                                   \
+        block_word piece[PIECE];                                                                             \
+        for (int64_t done = 0, n; done < elements; done += n) {                                              \
+            n = elements - done < PIECE ? elements - done : PIECE;                                           \
+            convert((float *)(void *)piece, from + done, n);                                                 \
+            for (int64_t i = 0; i < n / 2; i++)                                                              \
+                to[done / 2 + i] = piece[2 * i] >> 16 | (piece[2 * i + 1] & 0xffff0000);                     \
+        }                                                                                                    \
+    }
+EXPAND_HALVES(f8e4m3_halves, DTYPE_F8E4M3)
+EXPAND_HALVES(f8e5m2_halves, DTYPE_F8E5M2)
+
+#define EXPAND_F32(name, operand)                                                                            \
+    static void name(block_word *to, const unsigned char *from, int64_t elements)                            \
+    {                                                                                                        \
+        convert_operand(operand)((float *)(void *)to, from, elements);                                       \
+    }
+EXPAND_F32(i4_f32, DTYPE_I4)
+EXPAND_F32(i8_f32, DTYPE_I8)
+EXPAND_F32(f8e4m3_f32, DTYPE_F8E4M3)
+EXPAND_F32(f8e5m2_f32, DTYPE_F8E5M2)
+EXPAND_F32(bf16_f32, DTYPE_BF16)
+
+static void i8_i16(block_word *to, const unsigned char *from, int64_t elements)
+{
+    for (int64_t i = 0; i < elements / 2; i++)
+        to[i] = (uint16_t)(int8_t)from[2 * i] | (uint32_t)(uint16_t)(int8_t)from[2 * i + 1] << 16;
+}
+
+static void i4_i16(block_word *to, const unsigned char *from, int64_t elements)
+{
+    for (int64_t i = 0; i < elements / 2; i++)
+        to[i] = (uint16_t)numeric_i4_extend(from[i]) | (uint32_t)numeric_i4_extend(from[i] >> 4) << 16;
+}
+
+static void i4_i8(block_word *to, const unsigned char *from, int64_t elements)
+{
+    unsigned char *bytes = (unsigned char *)to;
+    for (int64_t i = 0; i < elements / 2; i++) {
+        bytes[2 * i] = (unsigned char)(((from[i] & 15) ^ 8) - 8);
+        bytes[2 * i + 1] = (unsigned char)((from[i] >> 4 ^ 8) - 8);
+    }
+}
+
+block_expand *block_expand_of(block_format f, dtype operand)
+{
+    static block_expand *const table[][DTYPE_COUNT] = {
+        [BLOCK_F32] = {[DTYPE_I4] = i4_f32,
+                       [DTYPE_I8] = i8_f32,
+                       [DTYPE_F8E4M3] = f8e4m3_f32,
+                       [DTYPE_F8E5M2] = f8e5m2_f32,
+                       [DTYPE_BF16] = bf16_f32},
+        [BLOCK_BF16X2] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
+        [BLOCK_I16X2] = {[DTYPE_I4] = i4_i16, [DTYPE_I8] = i8_i16},
+        [BLOCK_I8X4] = {[DTYPE_I4] = i4_i8},
+    };
+    return table[f][operand];
+}
+
+/* --- the range of bf16 values ---------------------------------------------------------------------------- */
+
+enum { EXPONENT = 0x7f80, ONE = 0x80, EXPONENT_SHIFT = 7 };
+
+typedef uint16_t block_half __attribute__((aligned(1), may_alias)); /* packets lie where they lie */
+
+static inline __attribute__((always_inline)) void range_of(block_range *r, const block_half *half, int64_t count)
+{
+    uint16_t most = 0, least = 0xffff; /* less one, so that zero is the largest */
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t exponent = half[i] & EXPONENT, below = (uint16_t)(exponent - ONE);
+        most = exponent > most ? exponent : most;
+        least = below < least ? below : least;
+    }
+    if (most == 0)
+        return;
+    unsigned low = (unsigned)(uint16_t)(least + ONE) >> EXPONENT_SHIFT, high = (unsigned)most >> EXPONENT_SHIFT;
+    r->least = low < r->least ? low : r->least;
+    r->most = high > r->most ? high : r->most;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw"))) static void range_avx512(block_range *r, const void *words, int64_t count)
+{
+    range_of(r, words, 2 * count);
+}
+#endif
+
+/* Only kernels of CPU_DOT ask. */
+void block_range_add(block_range *r, const void *words, int64_t count)
+{
+#if defined(__x86_64__)
+    if (cpu_has(CPU_AVX512, true)) {
+        range_avx512(r, words, count);
+        return;
+    }
+#endif
+    range_of(r, words, 2 * count);
+}
+
+bool block_range_fits(const block_range *a, const block_range *b)
+{
+    /* |a| < 2^(most - 126) and a is a multiple of 2^(least - 134): a sum of two products is below 2^(sum - 251)
+     * and a multiple of 2^(sum - 268). */
+    enum { LARGEST = 128 + 251, SMALLEST = 268 - 126, NOT_FINITE = 255 };
+    if (a->least > a->most || b->least > b->most)
+        return a->most < NOT_FINITE && b->most < NOT_FINITE;
+    return a->most < NOT_FINITE && b->most < NOT_FINITE && a->most + b->most <= LARGEST && a->least + b->least >= SMALLEST;
+}

@@ -1,0 +1,101 @@
+/* Blocks of a contraction: many steps of many outputs at once.
+ *
+ * The one idea: a vector holds outputs, never lanes of one sum, so every output keeps the order of sums that
+ * docs/numerics.md gives it. The outputs of a vector are the Rows times a group of packets that meet the same
+ * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
+ * group, and the group's packets as [word][packet], which one load spreads over the vector.
+ *
+ * A word is 32 bits of a packet: one f32 lane, two bf16 or i16 lanes, or four i8 lanes. */
+#ifndef VISA_RUNTIME_BLOCK_H
+#define VISA_RUNTIME_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/cpu.h"
+#include "target/target.h"
+
+typedef uint32_t block_word __attribute__((may_alias));
+
+enum { BLOCK_MOST_VECTOR = 16 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, BLOCK_MOST_WIDE = 4 /* vectors */ };
+
+typedef enum block_format {
+    BLOCK_F32,    /* a lane as float, which holds every operand value exactly; any values */
+    BLOCK_BF16X2, /* two lanes as bf16; only for values whose products stay normal (block_range) */
+    BLOCK_I16X2,
+    BLOCK_I8X4, /* packets plus 128, for instructions that multiply unsigned with signed */
+} block_format;
+
+/* One reduced step. */
+typedef struct block_step {
+    int64_t data, weights;  /* words from block_run's */
+    const block_word *keep; /* per word of the packet, the bits of the lanes that count; NULL: all */
+} block_step;
+
+/* Some vectors of packets over some reduced steps. */
+typedef struct block_run {
+    const block_word *data, *weights;
+    int64_t data_stride; /* words from one vector of packets to the next */
+    const block_step *steps;
+    int64_t step_count;
+    int64_t columns, column_words;
+    block_word *cells;       /* [vector][column][vector's words] */
+    const block_word *start; /* [column][vector's words]: where sums begin */
+    bool fresh;              /* the cells hold nothing yet */
+} block_run;
+
+typedef void block_kernel(const block_run *r);
+
+/* The packets of a group, each `words` long, word by word; `flip` is xored. */
+typedef void block_interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to);
+
+/* The weights of all Rows, each `words` long, as vectors word by word. */
+typedef void block_repeat(const block_word *const *rows, int64_t words, block_word *to);
+
+/* The kernels of a level for integers or floats. */
+typedef struct block_set {
+    cpu_level level;
+    bool is_float;
+    block_format format;
+    unsigned vector;         /* words */
+    unsigned wide;           /* vectors of packets that `many` takes at once */
+    block_kernel *one[4];    /* one vector, by the Rows' log2 */
+    block_kernel *two[4];
+    block_kernel *many[4];
+    block_interleave *interleave[4];
+    block_repeat *repeat[4];
+} block_set;
+
+/* The best set up to `most` that this processor has and that may be given any values; NULL: none. */
+const block_set *block_set_safe(cpu_level most, bool is_float);
+/* The same, but perhaps one that needs values in range. */
+const block_set *block_set_fast(cpu_level most, bool is_float);
+
+/* Lanes in a word of the format. */
+static inline int64_t block_lanes(block_format f)
+{
+    return f == BLOCK_F32 ? 1 : f == BLOCK_I8X4 ? 4 : 2;
+}
+
+/* Operand elements as words of the format; elements are whole words. NULL: the bytes are the words already. */
+typedef void block_expand(block_word *to, const unsigned char *from, int64_t elements);
+block_expand *block_expand_of(block_format f, dtype operand);
+
+/* Exponents of bf16 values: what decides whether their products are exact and normal. */
+typedef struct block_range {
+    unsigned least, most; /* biased exponent fields of the values that are not zero; least > most: there is none */
+} block_range;
+#define BLOCK_RANGE_NONE ((block_range){255, 0})
+
+void block_range_add(block_range *r, const void *words, int64_t count);
+/* Are all products of a value of each, and all sums of two of them, finite and zero or normal? */
+bool block_range_fits(const block_range *a, const block_range *b);
+
+/* The sets by level (block_*.c); those of other processors' levels are not linked. */
+extern const block_set block_plain_float, block_plain_int;
+extern const block_set block_avx2_float, block_avx2_int;
+extern const block_set block_avx512_float, block_avx512_int;
+extern const block_set block_dot_float, block_dot_int;
+
+#endif

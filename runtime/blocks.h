@@ -1,0 +1,109 @@
+/* A contraction as blocks: the fast way through contraction and accumulator.
+ *
+ * The one idea: in the nest of a contraction (nest.h) only the sums of one output have an order, so its loops
+ * are walked region by region: a region's packets are read together, its kept loops become vectors and blocks
+ * (block.h), its reduced loops a list of steps. Outputs leave in the order of the nest.
+ *
+ * A contraction that is no such nest, or whose packets slide over flits (shift.h), goes step by step (contraction.h); both give the same bits. */
+#ifndef VISA_RUNTIME_BLOCKS_H
+#define VISA_RUNTIME_BLOCKS_H
+
+#include "runtime/block.h"
+#include "runtime/nest.h"
+
+/* One iteration of some loops of a region, relative to the region's first step. */
+typedef struct blocks_offset {
+    int64_t packet, weights; /* packets, bytes of a Row's partition */
+    int64_t masks[NEST_MOST_MASKS];
+    int64_t distinct; /* reduced: number of its packet among the region's distinct ones */
+} blocks_offset;
+
+typedef struct blocks_list {
+    blocks_offset *items;
+    int64_t count;
+} blocks_list;
+
+/* `chunk` iterations of the nest's loop `level`, with everything inside. */
+typedef struct blocks_region {
+    int64_t chunk, packets;
+    blocks_list shared; /* kept, other packets, the same weights: what vectors are made of */
+    blocks_list tiles;  /* kept, the same packets */
+    blocks_list pairs;  /* kept, other packets and other weights */
+    blocks_list reduced;
+    int64_t *distinct; /* packet of each distinct reduced packet */
+    int64_t distinct_count;
+    int64_t *emit; /* kept iterations in the nest's order: (pair * tiles + tile) * shared + shared's number */
+    int64_t emit_count;
+} blocks_region;
+
+/* What one set of kernels makes of the contraction. */
+typedef struct blocks_form {
+    const block_set *set; /* NULL: not used */
+    block_expand *expand;
+    int64_t words, column_words; /* used words of a packet, words of a column */
+    int64_t packet_words;        /* all words of a packet */
+    int64_t group;
+} blocks_form;
+
+enum { BLOCKS_FAST, BLOCKS_SAFE, BLOCKS_FORMS };
+
+typedef struct blocks {
+    const contraction *contraction;
+    nest nest;
+    unsigned level;
+    int64_t regions_each; /* regions of one walk through loop `level` */
+    blocks_region full, rest;
+    blocks_form forms[BLOCKS_FORMS]; /* SAFE only where FAST may not be given any values */
+    unsigned rows_log2;
+    bool is_float, kept_masks; /* masks differ between kept iterations of a region */
+    int64_t boxes, box_vectors; /* sums that are kept from region to region, and the vectors of one region */
+    int64_t raw_bytes;          /* from one packet to the next as it is read */
+} blocks;
+
+/* False: the contraction has to go step by step, or memory is short. */
+bool blocks_plan(blocks *p, const contraction *k, const accumulate *sums, cpu_level most);
+void blocks_free(blocks *p);
+
+/* A slice's run; a worker uses the same buffers slice after slice. */
+typedef struct blocks_run {
+    unsigned char *raw; /* room for the packets of a region, raw_bytes apart */
+    const unsigned char **places; /* where they are */
+    const unsigned char **words;  /* the same of a form's words: `places` or */
+    const unsigned char **expanded_places;
+    block_word *expanded, *packed, *cells;
+    uint64_t *seen; /* per vector and packet of its group: columns that have a value */
+    block_word *weights[BLOCKS_FORMS];
+    bool ready[BLOCKS_FORMS]; /* weights hold this slice's */
+    block_range weight_range;
+    const unsigned char *file;
+    block_step *steps;
+    block_word *keep, *start;
+    int64_t *start_version; /* per pair and tile */
+    int64_t version, step_count;
+    uint64_t present;
+    int64_t mask_sums[NEST_MOST_MASKS];
+    const blocks_region *steps_region;
+    int64_t steps_base;
+    int steps_form;
+    int64_t counter[NEST_MOST_LOOPS]; /* of the loops around the region; the last is loop `level`, in iterations */
+    const blocks_region *region;
+    int64_t base; /* weights of the region's first step, bytes */
+    int64_t outer_masks[NEST_MOST_MASKS];
+    int64_t box, form_group;
+    bool fresh, complete, done;
+} blocks_run;
+
+bool blocks_run_new(const blocks *p, blocks_run *r);
+void blocks_run_free(blocks_run *r);
+
+/* file: the slice's TRF. */
+void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file);
+/* Packets that the next region takes; 0: there is none. The caller says in r->places where each one is. */
+int64_t blocks_next(const blocks *p, blocks_run *r);
+/* Sums the region that was read. Returns how many outputs are complete. */
+int64_t blocks_sum(const blocks *p, blocks_run *r);
+/* The words of complete output `number` of the region: words[column * rows + row], and the bits of the columns
+ * that have a value. */
+uint64_t blocks_words(const blocks *p, const blocks_run *r, int64_t number, stream_word *words);
+
+#endif

@@ -1,0 +1,519 @@
+#include "runtime/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/trf.h"
+
+enum { MOST_WORDS = 128 /* of a packet */, ROWS = 8, ALIGNMENT = 64 /* bytes */ };
+
+/* --- buffers ---------------------------------------------------------------------------------------------- */
+
+static block_word *words_new(int64_t count)
+{
+    size_t bytes = (size_t)count * sizeof(block_word);
+    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+}
+
+static int64_t shared_vectors(const blocks_region *g, int64_t group)
+{
+    return (g->shared.count + group - 1) / group;
+}
+
+bool blocks_run_new(const blocks *p, blocks_run *r)
+{
+    const contraction *k = p->contraction;
+    const blocks_region *g = &p->full;
+    int64_t expanded = 0, packed = 0, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
+    int64_t vector = p->forms[BLOCKS_FAST].set->vector;
+    *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
+    r->places = calloc((size_t)g->packets, sizeof *r->places);
+    r->expanded_places = calloc((size_t)g->packets, sizeof *r->expanded_places);
+    bool done = r->raw && r->places && r->expanded_places;
+    for (int i = 0; i < BLOCKS_FORMS; i++) {
+        const blocks_form *f = &p->forms[i];
+        if (!f->set)
+            continue;
+        int64_t all = g->pairs.count * shared_vectors(g, f->group) * g->distinct_count * f->words * f->group;
+        packed = all > packed ? all : packed;
+        expanded = g->packets * f->packet_words > expanded ? g->packets * f->packet_words : expanded;
+        r->weights[i] = words_new(k->weights.reads * f->words * f->set->vector);
+        done = done && r->weights[i];
+    }
+    r->expanded = words_new(expanded);
+    r->packed = words_new(packed);
+    r->cells = words_new(sums * k->tree.columns * vector);
+    r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
+    r->steps = calloc((size_t)g->reduced.count, sizeof *r->steps);
+    r->keep = words_new(k->masks.count ? g->reduced.count * MOST_WORDS : 1);
+    r->start = words_new(places * k->tree.columns * vector);
+    r->start_version = calloc((size_t)places, sizeof *r->start_version);
+    return done && r->expanded && r->packed && r->cells && r->seen && r->steps && r->keep && r->start && r->start_version;
+}
+
+void blocks_run_free(blocks_run *r)
+{
+    free(r->raw);
+    free(r->places);
+    free(r->expanded_places);
+    free(r->expanded);
+    free(r->packed);
+    free(r->cells);
+    free(r->seen);
+    free(r->steps);
+    free(r->keep);
+    free(r->start);
+    free(r->start_version);
+    for (int i = 0; i < BLOCKS_FORMS; i++)
+        free(r->weights[i]);
+}
+
+/* --- weights ---------------------------------------------------------------------------------------------- */
+
+/* A read's words of one Row: its elements, repeated over the packet; in `to`, or where they lie. */
+static const block_word *read_words(const blocks *p, const blocks_form *f, const unsigned char *bytes, block_word *to)
+{
+    const weights *w = &p->contraction->weights;
+    unsigned char packet[64];
+    if (!f->expand && w->read_bytes == (int64_t)sizeof packet)
+        return (const block_word *)(const void *)bytes;
+    if (w->read_bytes < (int64_t)sizeof packet) {
+        for (size_t i = 0; i < sizeof packet; i += (size_t)w->read_bytes)
+            memcpy(packet + i, bytes, (size_t)w->read_bytes);
+        bytes = packet;
+    }
+    if (f->expand)
+        f->expand(to, bytes, p->contraction->lanes);
+    else
+        memcpy(to, bytes, sizeof packet);
+    return to;
+}
+
+/* The range of what was packed; bf16 weights still lie together in the file, once and not once for each packet. */
+static void weights_range(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    const weights *w = &p->contraction->weights;
+    r->weight_range = BLOCK_RANGE_NONE;
+    if (f->expand || w->read_bytes % (int64_t)sizeof(block_word)) {
+        block_range_add(&r->weight_range, r->weights[form], w->reads * f->words * f->set->vector);
+        return;
+    }
+    int64_t end = w->low_byte + w->reads * w->read_bytes;
+    for (int64_t row = 0; row < w->rows; row++)
+        for (int64_t byte = w->low_byte, part; byte < end; byte += part) {
+            part = trf_contiguous_bytes(w->target, w->mode, byte);
+            part = part < end - byte ? part : end - byte;
+            const unsigned char *from = r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
+            block_range_add(&r->weight_range, from, part / (int64_t)sizeof(block_word));
+        }
+}
+
+static void weights_pack(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    const weights *w = &p->contraction->weights;
+    block_word rows[ROWS][MOST_WORDS];
+    const block_word *pointers[ROWS];
+    const unsigned char *from[ROWS];
+    for (int64_t i = 0, together = 0; i < w->reads; i++, together -= w->read_bytes) {
+        int64_t byte = w->low_byte + i * w->read_bytes;
+        for (int64_t row = 0; row < w->rows; row++) {
+            from[row] = together > 0 ? from[row] + w->read_bytes : r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
+            pointers[row] = read_words(p, f, from[row], rows[row]);
+        }
+        if (together <= 0)
+            together = trf_contiguous_bytes(w->target, w->mode, byte);
+        f->set->repeat[p->rows_log2](pointers, f->words, r->weights[form] + i * f->words * f->set->vector);
+    }
+    r->ready[form] = true;
+    if (f->set->format == BLOCK_BF16X2)
+        weights_range(p, r, form);
+}
+
+/* --- from region to region -------------------------------------------------------------------------------- */
+
+void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file)
+{
+    r->file = file;
+    r->ready[BLOCKS_FAST] = r->ready[BLOCKS_SAFE] = r->done = false;
+    r->region = NULL;
+    r->steps_region = NULL;
+    memset(r->counter, 0, sizeof r->counter);
+    memset(r->start_version, 0, (size_t)(p->full.pairs.count * p->full.tiles.count) * sizeof *r->start_version);
+    r->version = 0;
+}
+
+/* Where the region of the counters begins and which sums it continues. */
+static void region_open(const blocks *p, blocks_run *r)
+{
+    const nest *n = &p->nest;
+    int64_t part = r->counter[p->level];
+    r->region = part * p->full.chunk + p->full.chunk <= n->loops[p->level].size ? &p->full : &p->rest;
+    r->base = p->contraction->weights.table.base;
+    r->box = 0;
+    r->fresh = r->complete = true;
+    memset(r->outer_masks, 0, sizeof r->outer_masks);
+    for (unsigned i = 0; i <= p->level; i++) {
+        const nest_loop *l = &n->loops[i];
+        int64_t counter = i < p->level ? r->counter[i] : part * p->full.chunk;
+        int64_t parts = i < p->level ? l->size : p->regions_each;
+        r->base += counter * l->weights;
+        for (int m = 0; m < NEST_MOST_MASKS; m++)
+            r->outer_masks[m] += counter * l->masks[m];
+        if (l->reduced) {
+            r->fresh &= r->counter[i] == 0;
+            r->complete &= r->counter[i] == parts - 1;
+        } else if (i > n->outermost_reduced) {
+            r->box = r->box * parts + r->counter[i];
+        }
+    }
+}
+
+static bool advance(const blocks *p, blocks_run *r)
+{
+    for (unsigned i = p->level + 1; i-- > 0;) {
+        int64_t parts = i < p->level ? p->nest.loops[i].size : p->regions_each;
+        if (++r->counter[i] < parts)
+            return true;
+        r->counter[i] = 0;
+    }
+    return false;
+}
+
+int64_t blocks_next(const blocks *p, blocks_run *r)
+{
+    if (r->region && !advance(p, r))
+        return 0;
+    region_open(p, r);
+    return r->region->packets;
+}
+
+/* --- packets ---------------------------------------------------------------------------------------------- */
+
+/* Packets from `first` on that lie behind each other without a gap. */
+static int64_t packets_together(const blocks_run *r, const unsigned char **places, int64_t first, int64_t bytes)
+{
+    int64_t n = 1;
+    while (first + n < r->region->packets && places[first + n] == places[first] + n * bytes)
+        n++;
+    return n;
+}
+
+/* The packets as words of the form: r->words says where they are. */
+static void packets_expand(const blocks *p, blocks_run *r, const blocks_form *f)
+{
+    const contraction *k = p->contraction;
+    int64_t used = f->words * k->packet_bytes / f->packet_words; /* bytes of a packet that columns look at */
+    r->words = r->places;
+    if (!f->expand && used <= k->data_bytes)
+        return;
+    r->words = r->expanded_places;
+    int64_t elements = k->data_bytes * k->lanes / k->packet_bytes, words = elements * f->packet_words / k->lanes;
+    bool whole = k->data_bytes == k->packet_bytes;
+    for (int64_t i = 0, n; i < r->region->packets; i += n) {
+        block_word *to = r->expanded + i * f->packet_words;
+        n = whole ? packets_together(r, r->places, i, k->packet_bytes) : 1;
+        if (f->expand)
+            f->expand(to, r->places[i], n * elements);
+        else
+            memcpy(to, r->places[i], (size_t)k->data_bytes);
+        memset(to + n * words, 0, (size_t)(n * (f->packet_words - words)) * sizeof *to);
+    }
+    for (int64_t i = 0; i < r->region->packets; i++)
+        r->words[i] = (const unsigned char *)(r->expanded + i * f->packet_words);
+}
+
+static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
+{
+    const blocks_region *g = r->region;
+    const unsigned char *group[BLOCK_MOST_GROUP];
+    block_word flip = f->set->format == BLOCK_I8X4 ? UINT32_C(0x80808080) : 0, *to = r->packed;
+    block_interleave *interleave = f->set->interleave[p->rows_log2];
+    for (int64_t b = 0; b < g->pairs.count; b++)
+        for (int64_t t = 0; t < g->shared.count; t += f->group)
+            for (int64_t d = 0; d < g->distinct_count; d++, to += f->words * f->group) {
+                for (int64_t i = 0; i < f->group; i++) {
+                    int64_t last = t + i < g->shared.count ? t + i : g->shared.count - 1;
+                    int64_t number = g->pairs.items[b].packet + g->shared.items[last].packet + g->distinct[d];
+                    group[i] = r->words[number];
+                }
+                interleave(group, f->words, flip, to);
+            }
+}
+
+/* --- steps and masks -------------------------------------------------------------------------------------- */
+
+/* The bits of the lanes that count, per word, and the columns that have one. */
+static void keep_words(const blocks *p, const blocks_form *f, const unsigned char *live, block_word *keep, uint64_t *present)
+{
+    const contraction *k = p->contraction;
+    int64_t lanes = block_lanes(f->set->format), bits = 32 / lanes;
+    for (int64_t w = 0; w < f->words; w++) {
+        keep[w] = 0;
+        for (int64_t i = 0; i < lanes; i++)
+            if (live[w * lanes + i]) {
+                keep[w] |= (block_word)((UINT64_C(1) << bits) - 1) << i * bits;
+                *present |= UINT64_C(1) << ((w * lanes + i) >> k->tree.depth);
+            }
+    }
+}
+
+/* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
+ * it. */
+static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *sums)
+{
+    const contraction *k = p->contraction;
+    const blocks_form *f = &p->forms[form];
+    const blocks_region *g = r->region;
+    if (r->steps_region == g && r->steps_form == form && r->steps_base == r->base &&
+        memcmp(r->mask_sums, sums, sizeof r->mask_sums) == 0)
+        return;
+    r->steps_region = g;
+    r->steps_form = form;
+    r->steps_base = r->base;
+    memcpy(r->mask_sums, sums, sizeof r->mask_sums);
+    r->version++;
+    r->step_count = 0;
+    r->present = k->masks.count ? 0 : ~UINT64_C(0);
+    unsigned char live[2 * MOST_WORDS];
+    for (int64_t i = 0; i < g->reduced.count; i++) {
+        const blocks_offset *o = &g->reduced.items[i];
+        mask_state state = mask_set_live(&k->masks, sums, o->masks, live);
+        if (state == MASK_NONE)
+            continue;
+        block_step *s = &r->steps[r->step_count];
+        *s = (block_step){o->distinct * f->words * f->group, (o->weights >> k->weights.read_shift) * f->words * f->set->vector, NULL};
+        if (state == MASK_SOME) {
+            block_word *keep = r->keep + r->step_count * MOST_WORDS;
+            keep_words(p, f, live, keep, &r->present);
+            s->keep = keep;
+        } else {
+            r->present = ~UINT64_C(0);
+        }
+        r->step_count++;
+    }
+}
+
+/* Would all sums of the masks' terms from `low` to `high` give the same steps? */
+static bool masks_agree(const blocks *p, const blocks_run *r, const int64_t *low, const int64_t *high)
+{
+    const contraction *k = p->contraction;
+    for (int64_t i = 0; i < r->region->reduced.count; i++)
+        if (!mask_set_agrees(&k->masks, low, high, r->region->reduced.items[i].masks))
+            return false;
+    return true;
+}
+
+/* --- sums ------------------------------------------------------------------------------------------------- */
+
+/* Some vectors of one pair and tile. */
+typedef struct sum_place {
+    int form;
+    int64_t pair, tile, vector; /* the first of the vectors */
+} sum_place;
+
+static const block_word *weights_of(const blocks *p, const blocks_run *r, const sum_place *s)
+{
+    const blocks_form *f = &p->forms[s->form];
+    const weights *w = &p->contraction->weights;
+    int64_t address = r->base + r->region->pairs.items[s->pair].weights + r->region->tiles.items[s->tile].weights;
+    return r->weights[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->set->vector;
+}
+
+/* Packets of BLOCK_I8X4 are 128 too large: sums start at -128 times the weights, which the kernel itself adds up. */
+static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, block_word *start)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t count = p->contraction->tree.columns * f->set->vector;
+    block_word bias[MOST_WORDS * BLOCK_MOST_GROUP], zero[BLOCK_MOST_VECTOR * MOST_WORDS];
+    memset(bias, 0x80, (size_t)(f->words * f->group) * sizeof *bias);
+    memset(zero, 0, (size_t)count * sizeof *zero);
+    for (int64_t i = 0; i < r->step_count; i++) {
+        block_step step = {0, r->steps[i].weights, NULL};
+        block_run k = {.data = bias,
+                       .weights = weights_of(p, r, s),
+                       .steps = &step,
+                       .step_count = 1,
+                       .columns = p->contraction->tree.columns,
+                       .column_words = f->column_words,
+                       .cells = start,
+                       .start = zero,
+                       .fresh = i == 0};
+        f->set->one[p->rows_log2](&k);
+    }
+    for (int64_t i = 0; i < count; i++)
+        start[i] = r->step_count ? -start[i] : 0;
+}
+
+static const block_word *start_of(const blocks *p, blocks_run *r, const sum_place *s)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t place = s->pair * r->region->tiles.count + s->tile, count = p->contraction->tree.columns * f->set->vector;
+    block_word *start = r->start + place * count;
+    if (r->start_version[place] == r->version)
+        return start;
+    r->start_version[place] = r->version;
+    if (f->set->format == BLOCK_I8X4)
+        start_biased(p, r, s, start);
+    else
+        for (int64_t i = 0; i < count; i++)
+            start[i] = p->is_float ? UINT32_C(0x80000000) : 0;
+    return start;
+}
+
+static int64_t vector_number(const blocks *p, const blocks_run *r, const sum_place *s)
+{
+    int64_t each = shared_vectors(r->region, p->forms[s->form].group);
+    return r->box * p->box_vectors + (s->pair * r->region->tiles.count + s->tile) * each + s->vector;
+}
+
+static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t count, block_word *cells)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t each = r->region->distinct_count * f->words * f->group;
+    block_run k = {.data = r->packed + (s->pair * shared_vectors(r->region, f->group) + s->vector) * each,
+                   .weights = weights_of(p, r, s),
+                   .data_stride = each,
+                   .steps = r->steps,
+                   .step_count = r->step_count,
+                   .columns = p->contraction->tree.columns,
+                   .column_words = f->column_words,
+                   .cells = cells,
+                   .start = start_of(p, r, s),
+                   .fresh = r->fresh};
+    (count > 2 ? f->set->many : count == 2 ? f->set->two : f->set->one)[p->rows_log2](&k);
+}
+
+static void seen_add(const blocks *p, blocks_run *r, const sum_place *s, int64_t from, int64_t count)
+{
+    uint64_t *seen = r->seen + vector_number(p, r, s) * p->forms[s->form].group + from;
+    for (int64_t i = 0; i < count; i++)
+        seen[i] = (r->fresh ? 0 : seen[i]) | r->present;
+}
+
+/* The masks' terms of everything but the reduced loops, for shared iteration `shared`. */
+static void mask_sums(const blocks *p, const blocks_run *r, const sum_place *s, int64_t shared, int64_t *sums)
+{
+    const blocks_region *g = r->region;
+    for (size_t m = 0; m < NEST_MOST_MASKS; m++)
+        sums[m] = r->outer_masks[m] + g->pairs.items[s->pair].masks[m] + g->tiles.items[s->tile].masks[m] +
+                  g->shared.items[shared].masks[m];
+    (void)p;
+}
+
+/* A vector whose packets differ in their masks: once for each packet, of which only its own sums are kept. */
+static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t count = p->contraction->tree.columns * f->set->vector, first = s->vector * f->group;
+    block_word *cells = r->cells + vector_number(p, r, s) * count, mine[BLOCK_MOST_VECTOR * MOST_WORDS];
+    block_word before[BLOCK_MOST_VECTOR * MOST_WORDS];
+    memcpy(before, cells, (size_t)count * sizeof *before);
+    for (int64_t g = 0; g < f->group && first + g < r->region->shared.count; g++) {
+        int64_t sums[NEST_MOST_MASKS];
+        mask_sums(p, r, s, first + g, sums);
+        steps_make(p, r, s->form, sums);
+        memcpy(mine, before, (size_t)count * sizeof *mine);
+        sum_run(p, r, s, 1, mine);
+        seen_add(p, r, s, g, 1);
+        for (int64_t i = g; i < count; i += f->group)
+            cells[i] = mine[i];
+    }
+}
+
+/* `count` vectors from the place on, which one kernel can take if their masks agree. False: they do not. */
+static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int64_t count)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t low[NEST_MOST_MASKS], high[NEST_MOST_MASKS], first = s->vector * f->group, last = first + count * f->group;
+    mask_sums(p, r, s, first, low);
+    if (p->kept_masks) {
+        memcpy(high, low, sizeof high);
+        for (int64_t t = first + 1; t < last && t < r->region->shared.count; t++) {
+            int64_t sums[NEST_MOST_MASKS];
+            mask_sums(p, r, s, t, sums);
+            for (int m = 0; m < NEST_MOST_MASKS; m++) {
+                low[m] = sums[m] < low[m] ? sums[m] : low[m];
+                high[m] = sums[m] > high[m] ? sums[m] : high[m];
+            }
+        }
+        if (!masks_agree(p, r, low, high))
+            return false;
+    }
+    steps_make(p, r, s->form, low);
+    sum_run(p, r, s, count, r->cells + vector_number(p, r, s) * p->contraction->tree.columns * f->set->vector);
+    if (p->contraction->masks.count)
+        seen_add(p, r, s, 0, count * f->group);
+    return true;
+}
+
+static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
+{
+    const blocks_region *g = r->region;
+    const blocks_form *f = &p->forms[s.form];
+    int64_t vectors = shared_vectors(g, f->group), wide = f->set->wide;
+    for (; s.vector < vectors;) {
+        int64_t left = vectors - s.vector, count = left >= wide ? wide : left >= 2 ? 2 : 1;
+        int64_t vector = s.vector;
+        for (s.tile = 0; s.tile < g->tiles.count; s.tile++) {
+            if (sum_together(p, r, &s, count))
+                continue;
+            for (; s.vector < vector + count; s.vector++)
+                if (!sum_together(p, r, &s, 1))
+                    sum_apart(p, r, &s);
+            s.vector = vector;
+        }
+        s.vector += count;
+    }
+}
+
+static block_range packets_range(const blocks_run *r, const blocks_form *f)
+{
+    block_range range = BLOCK_RANGE_NONE;
+    for (int64_t i = 0, n; i < r->region->packets; i += n) {
+        n = packets_together(r, r->words, i, f->packet_words * (int64_t)sizeof(block_word));
+        block_range_add(&range, r->words[i], (n - 1) * f->packet_words + f->words);
+    }
+    return range;
+}
+
+/* The form for the region's packets, which are then in its words. */
+static int choose_form(const blocks *p, blocks_run *r)
+{
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    if (!r->ready[BLOCKS_FAST])
+        weights_pack(p, r, BLOCKS_FAST);
+    packets_expand(p, r, f);
+    if (f->set->format != BLOCK_BF16X2)
+        return BLOCKS_FAST;
+    block_range range = packets_range(r, f);
+    if (block_range_fits(&range, &r->weight_range))
+        return BLOCKS_FAST;
+    if (!r->ready[BLOCKS_SAFE])
+        weights_pack(p, r, BLOCKS_SAFE);
+    packets_expand(p, r, &p->forms[BLOCKS_SAFE]);
+    return BLOCKS_SAFE;
+}
+
+int64_t blocks_sum(const blocks *p, blocks_run *r)
+{
+    int form = choose_form(p, r);
+    packets_pack(p, r, &p->forms[form]);
+    for (int64_t pair = 0; pair < r->region->pairs.count; pair++)
+        sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
+    return r->complete ? r->region->emit_count : 0;
+}
+
+uint64_t blocks_words(const blocks *p, const blocks_run *r, int64_t number, stream_word *words)
+{
+    const contraction *k = p->contraction;
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    int64_t shared = r->region->shared.count, place = r->region->emit[number];
+    int64_t vector = r->box * p->box_vectors + place / shared * shared_vectors(r->region, f->group) + place % shared / f->group;
+    int64_t g = place % shared % f->group;
+    const block_word *cells = r->cells + vector * k->tree.columns * f->set->vector + g;
+    for (int64_t i = 0; i < k->tree.columns * k->rows; i++)
+        words[i] = cells[i * f->group];
+    return k->masks.count ? r->seen[vector * f->group + g] : ~UINT64_C(0);
+}

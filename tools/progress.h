@@ -1,0 +1,23 @@
+/* A line on the terminal that says how far a long run is.
+ *
+ * The one idea: nothing is shown in the first second, nothing where standard error is no terminal, and the line
+ * is gone when the run is. */
+#ifndef VISA_TOOLS_PROGRESS_H
+#define VISA_TOOLS_PROGRESS_H
+
+#include <stdbool.h>
+#include <time.h>
+
+typedef struct progress {
+    const char *name;
+    struct timespec begun;
+    bool shown;  /* standard error is a terminal */
+    int percent; /* on the line; -1: there is none */
+} progress;
+
+progress progress_begin(const char *name);
+/* `line` is a progress. */
+void progress_show(void *line, double part);
+void progress_end(progress *p);
+
+#endif
