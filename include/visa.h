@@ -67,6 +67,19 @@ typedef enum visa_emit_kind {
  * NUL behind it. */
 VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size);
 
+/* Kernels and stream programs: what a binary would hold. */
+VISA_API size_t visa_kernel_count(const visa_compilation *c);
+
+/* What the machine's cycle model says of a contraction: for visa_dataflow, in program order, kernel by kernel. */
+typedef struct visa_contraction {
+    const char *kernel;
+    int64_t cycles, fill_cycles, drain_cycles;
+    const char *engine, *formula; /* what binds it, "collect"; "8 + max(32 x 2, 32 x 1)" */
+} visa_contraction;
+
+/* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has errors. */
+VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size);
+
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
 VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);

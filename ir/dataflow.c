@@ -49,17 +49,27 @@ const char *dataflow_ratio_text(dataflow_ratio r, arena *a)
     return arena_printf(a, "%" PRId64 "/%" PRId64, r.top, r.bottom);
 }
 
-int64_t dataflow_port_bits(const dataflow_interface *i, bool bytes)
+static int64_t ceiling(int64_t a, int64_t b)
 {
-    int64_t elements = i->stream.top / i->stream.bottom + (i->stream.top % i->stream.bottom != 0), bits;
-    if (!product(elements, dtype_row_of(i->dtype)->bits, &bits))
+    return a / b + (a % b != 0);
+}
+
+int64_t dataflow_port_bits(dataflow_ratio stream, int64_t element_bits, bool bytes)
+{
+    int64_t bits;
+    if (!product(ceiling(stream.top, stream.bottom), element_bits, &bits))
         return -1;
-    return bytes ? (bits + 7) / 8 * 8 : bits;
+    return bytes ? ceiling(bits, 8) * 8 : bits;
 }
 
 /* ---- the constraints ---- */
 
 static const char *const kind_names[] = {"input", "weight", "output", "config", "control"};
+
+const char *dataflow_kind_name(dataflow_kind kind)
+{
+    return kind_names[kind];
+}
 
 static bool list_product(const int64_t *list, uint32_t rank, int64_t *out)
 {
@@ -111,17 +121,19 @@ static diag *refuse(checking *c, diag_id id, src_range at, const char *format, .
     return diag_add(c->diags, id, at, "%s", text);
 }
 
-static void check_ranks(checking *c, const dataflow_interface *i)
+static bool check_ranks(checking *c, const dataflow_interface *i)
 {
     const char *kind = kind_names[i->kind];
-    if (i->tensor_rank > 0 && i->tensor_rank != i->rank)
+    bool tensor = i->tensor_rank > 0 && i->tensor_rank != i->rank, parallel = i->parallel_rank > 1 && i->parallel_rank != i->rank;
+    if (tensor)
         diag_help(c->diags, refuse(c, E_DATAFLOW_RANK, i->tensor_range, "%s `%s`: the tensor has %" PRIu32 " dimensions and the block %" PRIu32, kind, i->name,
                                    i->tensor_rank, i->rank),
                   "write a 1 for each dimension that is not there");
-    if (i->parallel_rank > 1 && i->parallel_rank != i->rank)
+    if (parallel)
         diag_help(c->diags, refuse(c, E_DATAFLOW_RANK, i->parallel_range, "%s `%s`: %s has %" PRIu32 " dimensions and the block %" PRIu32, kind, i->name,
                                    i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", i->parallel_rank, i->rank),
-                  "one number is for the innermost dimension");
+                  i->kind == DATAFLOW_INPUT ? "one number is for the innermost dimension" : "one number is for the dimension that is cut into blocks");
+    return !tensor && !parallel;
 }
 
 static bool check_positive(checking *c, const dataflow_interface *i, src_range at, const int64_t *list, uint32_t rank, const char *what)
@@ -177,12 +189,17 @@ static void check_tiling(checking *c, const dataflow_interface *i)
                       "take %s, or `pads: true`", near_divisors(i->tensor[k], i->block[k], c->diags->arena));
 }
 
+int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension)
+{
+    return i->tensor_rank ? ceiling(i->tensor[dimension], i->block[dimension]) : 1;
+}
+
 /* 1 <= iPar <= block and iPar tiles it; 1 <= wPar <= blocks and wPar tiles them. */
 static void check_parallel(checking *c, const dataflow_interface *i)
 {
     bool input = i->kind == DATAFLOW_INPUT;
     for (uint32_t k = 0; k < i->rank; k++) {
-        int64_t blocks = i->tensor_rank ? (i->tensor[k] + i->block[k] - 1) / i->block[k] : 1, most = input ? i->block[k] : blocks;
+        int64_t most = input ? i->block[k] : dataflow_blocks(i, k);
         const char *name = input ? "iPar" : "wPar", *of = input ? "elements of the block" : "blocks of the weight";
         if (i->parallel[k] < 1 || i->parallel[k] > most)
             diag_help(c->diags, refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range, "%s `%s`: %s of dimension %" PRIu32 " is %" PRId64 "; there are %" PRId64 " %s", kind_names[i->kind],
@@ -199,9 +216,8 @@ static void check_interface(checking *c, dataflow_interface *i)
 {
     if (i->kind > DATAFLOW_OUTPUT)
         return;
-    check_ranks(c, i);
-    bool sound = check_positive(c, i, i->block_range, i->block, i->rank, "block") && check_positive(c, i, i->tensor_range, i->tensor, i->tensor_rank, "tensor");
-    if (!sound || c->bad)
+    bool ranks = check_ranks(c, i), block = check_positive(c, i, i->block_range, i->block, i->rank, "block");
+    if (!check_positive(c, i, i->tensor_range, i->tensor, i->tensor_rank, "tensor") || !block || !ranks)
         return;
     if (i->kind == DATAFLOW_WEIGHT)
         spread_weight_parallel(i);
@@ -214,17 +230,12 @@ static void check_interface(checking *c, dataflow_interface *i)
 
 /* ---- the formulas ---- */
 
-static int64_t ceiling(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* The blocks of all dimensions; `grouped`: as many of them at a time as the parallelism says. */
 static bool count_blocks(const dataflow_interface *i, bool grouped, int64_t *out)
 {
     *out = 1;
     for (uint32_t k = 0; k < i->tensor_rank; k++)
-        if (!product(*out, ceiling(ceiling(i->tensor[k], i->block[k]), grouped ? i->parallel[k] : 1), out))
+        if (!product(*out, ceiling(dataflow_blocks(i, k), grouped ? i->parallel[k] : 1), out))
             return false;
     return true;
 }
@@ -235,19 +246,27 @@ static bool past(checking *c, const dataflow_interface *i, const char *what)
     return false;
 }
 
-static int64_t padded_elements(const dataflow_interface *i)
+/* An input's blocks and streams are filled up, a weight's blocks and groups of blocks. */
+static bool padded_elements(const dataflow_interface *i, int64_t *out)
 {
     int64_t tensor = 1, padded = 1;
     for (uint32_t k = 0; k < i->tensor_rank; k++) {
-        tensor *= i->tensor[k];
-        padded *= ceiling(i->tensor[k], i->block[k]) * i->block[k];
+        int64_t by = i->kind == DATAFLOW_OUTPUT ? 1 : i->parallel[k], blocks = dataflow_blocks(i, k), block = i->block[k];
+        if (i->kind == DATAFLOW_WEIGHT)
+            blocks = ceiling(blocks, by) * by;
+        else
+            block = ceiling(block, by) * by;
+        if (!product(tensor, i->tensor[k], &tensor) || !product(padded, blocks, &padded) || !product(padded, block, &padded))
+            return false;
     }
-    return padded - tensor;
+    *out = padded - tensor;
+    return true;
 }
 
 /* eII_i = cII_i x max over j of prod(num_blocks_W,j / wPar_j): the factor. */
-static bool weight_groups(checking *c, int64_t *most)
+static bool weight_groups(checking *c)
 {
+    int64_t *most = &c->model->groups;
     *most = 1;
     for (size_t k = 0; k < c->model->count; k++) {
         dataflow_interface *w = &c->model->interfaces[k];
@@ -261,16 +280,37 @@ static bool weight_groups(checking *c, int64_t *most)
     return true;
 }
 
-/* stream_I = iPar; cII = prod(block / stream); L_i = eII_i x prod(num_blocks_I). */
-static bool evaluate_input(checking *c, dataflow_interface *i, int64_t weights)
+bool dataflow_formula(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles)
 {
-    int64_t stream = 1;
-    i->cii = 1;
+    (void)input, (void)which;
+    return product(before, times, cycles);
+}
+
+bool dataflow_given(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles)
+{
+    if (input->given[which] == 0)
+        return dataflow_formula(input, which, before, times, cycles);
+    *cycles = input->given[which];
+    return true;
+}
+
+/* stream_I = iPar; cII = prod(block / stream); eII = cII x weight groups; L_i = eII_i x prod(num_blocks_I). */
+static bool evaluate_input(checking *c, dataflow_interface *i)
+{
+    static const char *const names[] = {"its cII", "its eII", "its L"};
+    int64_t stream = 1, times[DATAFLOW_INTERVALS] = {1, c->model->groups, 1}, *const results[] = {&i->cii, &i->eii, &i->latency}, before = 1;
     for (uint32_t k = 0; k < i->rank; k++)
-        if (!product(i->cii, ceiling(i->block[k], i->parallel[k]), &i->cii) || !product(stream, i->parallel[k], &stream))
-            return past(c, i, "its cII");
-    if (!count_blocks(i, false, &i->num_blocks) || !product(i->cii, weights, &i->eii) || !product(i->eii, i->num_blocks, &i->latency))
-        return past(c, i, "its L");
+        if (!product(times[DATAFLOW_CII], ceiling(i->block[k], i->parallel[k]), &times[DATAFLOW_CII]) || !product(stream, i->parallel[k], &stream))
+            return past(c, i, names[DATAFLOW_CII]);
+    if (!count_blocks(i, false, &i->num_blocks))
+        return past(c, i, "the number of its blocks");
+    times[DATAFLOW_LATENCY] = i->num_blocks;
+    for (int k = 0; k < DATAFLOW_INTERVALS; k++) {
+        dataflow_function f = c->model->intervals[k] ? c->model->intervals[k] : dataflow_formula;
+        if (!f(i, (dataflow_interval)k, before, times[k], results[k]))
+            return past(c, i, names[k]);
+        before = *results[k];
+    }
     i->stream = dataflow_multiply(dataflow_ratio_of(stream, 1), dataflow_ratio_of(c->model->batch, 1));
     return i->stream.bottom != 0 || past(c, i, "its stream");
 }
@@ -304,19 +344,31 @@ static bool evaluate_output(checking *c, dataflow_interface *o)
     return o->stream.bottom != 0 || past(c, o, "its stream");
 }
 
+dataflow_ratio dataflow_physical_output(const dataflow_model *m, const dataflow_interface *o)
+{
+    dataflow_ratio most = {1, 1};
+    for (size_t k = 0; k < m->count; k++) {
+        const dataflow_interface *w = &m->interfaces[k];
+        int64_t together;
+        if (w->kind != DATAFLOW_WEIGHT || !list_product(w->parallel, w->rank, &together))
+            continue;
+        most = together > most.top ? dataflow_ratio_of(together, 1) : most;
+    }
+    return dataflow_multiply(o->stream, most);
+}
+
 static bool evaluate(checking *c)
 {
     dataflow_model *m = c->model;
-    int64_t weights;
     bool any = false;
-    if (!weight_groups(c, &weights))
+    if (!weight_groups(c))
         return false;
-    m->latency = 0;
+    m->latency = m->padding = 0;
     for (size_t k = 0; k < m->count; k++) {
         dataflow_interface *i = &m->interfaces[k];
         if (i->kind != DATAFLOW_INPUT)
             continue;
-        if (!evaluate_input(c, i, weights))
+        if (!evaluate_input(c, i))
             return false;
         m->latency = i->latency > m->latency ? i->latency : m->latency;
         m->bottleneck = !any || i->eii > m->interfaces[m->bottleneck].eii ? k : m->bottleneck;
@@ -326,7 +378,9 @@ static bool evaluate(checking *c)
         dataflow_interface *i = &m->interfaces[k];
         if ((i->kind == DATAFLOW_WEIGHT && !evaluate_weight(c, i)) || (i->kind == DATAFLOW_OUTPUT && !evaluate_output(c, i)))
             return false;
-        m->padding += i->kind <= DATAFLOW_OUTPUT && m->pads ? padded_elements(i) : 0;
+        int64_t padding = 0;
+        if (i->kind <= DATAFLOW_OUTPUT && m->pads && (!padded_elements(i, &padding) || __builtin_add_overflow(m->padding, padding, &m->padding)))
+            return past(c, i, "its padded tensor");
     }
     return true;
 }

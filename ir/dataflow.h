@@ -15,6 +15,9 @@ enum { DATAFLOW_RANK_MAX = 8 };
 
 typedef enum dataflow_kind { DATAFLOW_INPUT, DATAFLOW_WEIGHT, DATAFLOW_OUTPUT, DATAFLOW_CONFIG, DATAFLOW_CONTROL } dataflow_kind;
 
+/* The initiation intervals of an input, each from the one before. */
+typedef enum dataflow_interval { DATAFLOW_CII, DATAFLOW_EII, DATAFLOW_LATENCY, DATAFLOW_INTERVALS } dataflow_interval;
+
 /* A non-negative rational in lowest terms; bottom 0: past 2^62. */
 typedef struct dataflow_ratio {
     int64_t top, bottom;
@@ -25,19 +28,28 @@ typedef struct dataflow_interface {
     const char *name;
     src_range range;      /* of the whole interface */
     src_range tensor_range, block_range, parallel_range;
-    dtype dtype;
+    const char *type; /* of an element: "i8" */
+    int64_t bits;     /* of an element; 0: not said (an output) */
     uint32_t rank;        /* of block */
     uint32_t tensor_rank; /* 0: the tensor is not said (an output) */
     uint32_t parallel_rank;
     int64_t tensor[DATAFLOW_RANK_MAX], block[DATAFLOW_RANK_MAX];
     int64_t parallel[DATAFLOW_RANK_MAX]; /* iPar of an input (elements of the block per cycle), wPar of a weight (blocks at a time) */
     const char *text;     /* config, control: what was said of it */
+    int64_t given[DATAFLOW_INTERVALS]; /* input: intervals of dataflow_given, in cycles; 0: by the formula */
 
     /* Results of dataflow_evaluate. */
     int64_t num_blocks; /* input, weight */
     dataflow_ratio stream; /* elements per cycle */
     int64_t cii, eii, latency; /* input, in cycles */
 } dataflow_interface;
+
+/* "The initiation interval functions can all be overwritten" (seed 003). `before` is the interval before it (1 for cII), `times` what the
+ * formula multiplies it by: prod(block / stream), the weight groups, the input blocks. False: past 2^62. */
+typedef bool (*dataflow_function)(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles);
+bool dataflow_formula(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles);
+/* What the input's `given` says, else the formula. */
+bool dataflow_given(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles);
 
 typedef struct dataflow_model {
     const char *name;
@@ -47,9 +59,11 @@ typedef struct dataflow_model {
     int64_t batch;      /* inferences that L covers; at least 1 */
     bool pads;          /* blocks that do not tile are padded (Brainsmith); otherwise they are refused */
     int64_t clock_hz;   /* 0: not said */
+    dataflow_function intervals[DATAFLOW_INTERVALS]; /* NULL: dataflow_formula */
 
     /* Results. */
     int64_t latency;    /* L, in cycles */
+    int64_t groups;     /* max over weights of prod(num_blocks / wPar); 1 without weights */
     size_t bottleneck;  /* the input with the largest eII, lowest on a tie */
     int64_t padding;    /* elements that `pads` added, over all interfaces */
 } dataflow_model;
@@ -57,13 +71,18 @@ typedef struct dataflow_model {
 /* Checks the constraints of the model, each with its own diagnostic, and fills the results. False: diagnosed. */
 bool dataflow_evaluate(dataflow_model *m, diag_list *diags);
 
-/* Elements of block of the interface; the tensor's; blocks in dimension i. */
+const char *dataflow_kind_name(dataflow_kind kind);
+/* -1: past 2^62 */
 int64_t dataflow_block_elements(const dataflow_interface *i);
+/* Blocks along one dimension of the tensor, the last one padded. */
+int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension);
+/* Elements that leave per cycle when all wPar calculations that run side by side are counted: the seed's stream_O leaves wPar out. */
+dataflow_ratio dataflow_physical_output(const dataflow_model *m, const dataflow_interface *o);
 dataflow_ratio dataflow_ratio_of(int64_t top, int64_t bottom);
 dataflow_ratio dataflow_multiply(dataflow_ratio a, dataflow_ratio b);
 /* "3", "1/16" */
 const char *dataflow_ratio_text(dataflow_ratio r, arena *a);
-/* Bits of the interface's port: whole bits of the stream; `bytes` rounds up to bytes as AXI-Stream does. */
-int64_t dataflow_port_bits(const dataflow_interface *i, bool bytes);
+/* Bits of a port that takes `stream` elements per cycle: whole elements; `bytes` rounds up to bytes as AXI-Stream does. -1: too many. */
+int64_t dataflow_port_bits(dataflow_ratio stream, int64_t bits, bool bytes);
 
 #endif

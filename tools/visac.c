@@ -10,14 +10,15 @@
 #include "include/visa.h"
 #include "runtime/session.h"
 #include "support/file.h"
+#include "tools/dataflow.h"
 #include "tools/options.h"
 #include "tools/variants.h"
 
 enum { ERROR_LIMIT = 100 };
 
-typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
+typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_DATAFLOW, EMIT_DATAFLOW_JSON, EMIT_KINDS } emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header"};
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header", "dataflow", "dataflow-json"};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
@@ -42,7 +43,8 @@ static const char usage[] =
     "Options:\n"
     "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
     "                          standard output for everything but bin and obj\n"
-    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header\n"
+    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header, dataflow,\n"
+    "                          dataflow-json\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
     "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
@@ -316,7 +318,8 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST};
     const unsigned char *data;
     size_t size;
-    bool from_binary = a->emit >= EMIT_LLVM || a->check;
+    bool dataflow = a->emit == EMIT_DATAFLOW || a->emit == EMIT_DATAFLOW_JSON, reference = a->emit >= EMIT_LLVM && !dataflow;
+    bool from_binary = reference || a->check;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
         return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
@@ -325,6 +328,8 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
         return write_report(a, c, source, memory, diags);
+    if (dataflow && !a->check)
+        return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
@@ -333,7 +338,8 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     int status = a->check ? check(a, &b, memory, diags) : EXIT_DONE;
     if (status != EXIT_DONE || (a->check && !a->output && !a->emit_given))
         return status;
-    if (a->emit >= EMIT_LLVM ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
+    if (dataflow ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
+        : reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
 }
