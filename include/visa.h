@@ -80,6 +80,26 @@ typedef struct visa_contraction {
 /* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has errors. */
 VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size);
 
+typedef enum visa_explore_form { VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL } visa_explore_form;
+
+/* What to look for in the design space of a dataflow item. Limits: 0 is none. */
+typedef struct visa_explore_options {
+    const char *model; /* NULL: the file's only one */
+    visa_explore_form form;
+    int64_t multipliers, weight_bits, input_bits, block_bits, rows;
+    bool target_limits;    /* those of the machine too */
+    int64_t target_cycles; /* L at most; 0: any */
+    bool folding;          /* FINN's search for target_cycles instead of all points */
+    int64_t part, parts;   /* of several processes: this one walks every parts-th piece of the space, from `part` on; parts 0: all of it */
+    /* Hands over this process's numbers. In the process that writes: all of them behind each other, its own first, and how many of each; in
+     * the others *ranks is 0. NULL: there is one process. */
+    bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
+    void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
+    void *user;
+} visa_explore_options;
+/* *size is 0 where another process writes. False: diagnosed. */
+VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);
+
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
 VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);

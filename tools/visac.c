@@ -11,6 +11,7 @@
 #include "runtime/session.h"
 #include "support/file.h"
 #include "tools/dataflow.h"
+#include "tools/explore.h"
 #include "tools/options.h"
 #include "tools/variants.h"
 
@@ -26,6 +27,9 @@ typedef struct arguments {
     tool_report report;
     emit_kind emit;
     bool check, emit_given;
+    bool explores;
+    const char *explore_form; /* of --emit, behind --explore */
+    visa_explore_options explore;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
     uint64_t seed;
@@ -52,6 +56,11 @@ static const char usage[] =
     "  --timing=PRESET         documented (default): documented rates; schedule: what published schedules charge\n"
     "  --trace=FILE            the same as Chrome's trace events, for Perfetto\n"
     "  --sweep=NAME=8,16,32    compile with each value of a constant or axis: legal or not, cycles, memory\n"
+    "  --explore[=MODEL]       the design space of a dataflow item: every iPar and wPar, the front of cycles against\n"
+    "                          multipliers; --emit=text (default), csv, svg, or vm: the fastest point as a kernel\n"
+    "  --limit=WHAT,..         of --explore: multipliers=N, weight-bits=N, input-bits=N, block-bits=N, rows=N, or target\n"
+    "  --target-cycles=N       of --explore: L at most\n"
+    "  --search=KIND           of --explore: all (default), or folding: FINN's search for L below the target\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
@@ -120,10 +129,24 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
     return false;
 }
 
+/* Do --explore and what it takes fit the rest of the command line? */
+static int check_explore(const arguments *a)
+{
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->check || a->draw || a->sweep || a->report.wanted || a->report.trace || a->options.book))
+        return usage_error("--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
+    if (!a->explores && a->explore_form)
+        return usage_error("--emit=%s is a form of --explore", a->explore_form);
+    if (!a->explores && (a->explore.target_cycles || a->explore.folding || tool_explore_limited(&a->explore)))
+        return usage_error("--limit, --target-cycles and --search belong to --explore");
+    if (a->explore.folding && !a->explore.target_cycles)
+        return usage_error("--search=folding needs --target-cycles=N");
+    return EXIT_DONE;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"draw", required_argument, NULL, DRAW},
@@ -131,6 +154,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"timing", required_argument, NULL, TIMING},
         {"trace", required_argument, NULL, TRACE},
         {"sweep", required_argument, NULL, SWEEP},
+        {"explore", optional_argument, NULL, EXPLORE},
+        {"limit", required_argument, NULL, LIMIT},
+        {"target-cycles", required_argument, NULL, TARGET_CYCLES},
+        {"search", required_argument, NULL, SEARCH},
         {"check", no_argument, NULL, CHECK},
         {"seed", required_argument, NULL, SEED},
         {"kernel", required_argument, NULL, KERNEL},
@@ -164,9 +191,26 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case EMIT:
             for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], optarg) != 0;)
                 a->emit++;
-            if (a->emit == EMIT_KINDS)
+            a->explore_form = tool_explore_form(&a->explore, optarg) ? optarg : NULL;
+            if (a->emit == EMIT_KINDS && !a->explore_form)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
+            break;
+        case EXPLORE:
+            a->explores = true;
+            a->explore.model = optarg;
+            break;
+        case LIMIT:
+            if (tool_explore_limits("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case TARGET_CYCLES:
+            if (tool_explore_target("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case SEARCH:
+            if (tool_explore_search("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
             break;
         case DRAW: a->draw = optarg; break;
         case CHECK: a->check = true; break;
@@ -208,6 +252,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     if (a->format == VISA_DIAGNOSTICS_TEXT && colour)
         a->format = VISA_DIAGNOSTICS_COLOUR;
     a->options.warnings = a->warnings;
+    if (check_explore(a) != EXIT_DONE)
+        return EXIT_USAGE;
     bool reports = a->report.wanted || a->report.trace;
     if (a->draw && (a->emit_given || a->check || reports))
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
@@ -233,7 +279,7 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->report.wanted || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->explores || a->report.wanted || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -313,6 +359,20 @@ static int write_report(const arguments *a, visa_compilation *c, const char *sou
     return !r.wanted || file_write_all(default_output(a, memory), text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
+static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
+{
+    const unsigned char *data;
+    size_t size;
+    bool said = false;
+    visa_explore_options o = a->explore;
+    o.progress = isatty(2) ? tool_explore_progress : NULL;
+    o.user = &said;
+    bool ok = visa_explore(c, &o, &data, &size);
+    if (said)
+        fputs("\n", stderr);
+    return ok && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
 static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
 {
     static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST};
@@ -324,6 +384,8 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
         const char *verdicts = visa_verdicts(c);
         return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
     }
+    if (a->explores)
+        return explore(a, c, memory, diags);
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
