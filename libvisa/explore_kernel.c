@@ -1,4 +1,4 @@
-/* From a point to a kernel: blocks are padded to whole packets and weights to whole Rows first, so that the point is one the machine has.
+/* From a point to a kernel: blocks are padded to whole packets and weights to whole Rows, so that the point is one the machine has.
  * Time is [input blocks, packets of a block, weight blocks / Rows], the last one innermost, as tiling: an execution's order. */
 #include <inttypes.h>
 #include <string.h>
@@ -57,14 +57,9 @@ static int64_t round_up(int64_t n, int64_t by)
     return (n + by - 1) / by * by;
 }
 
-/* The model whose points the machine has. */
-static dataflow_model *padded_model(const explore *x, const target *t, matmul *mm, diag_list *diags)
+/* The model with whole packets and whole Rows. */
+static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_list *diags)
 {
-    int64_t rows = 1;
-    while (rows < mm->n && rows < t->rows)
-        rows *= 2;
-    mm->n_padded = round_up(mm->n, rows);
-    mm->k_padded = round_up(mm->k, mm->k <= mm->flit ? mm->flit : 2 * mm->flit);
     dataflow_model *m = ARENA_NEW(x->arena, dataflow_model);
     *m = (dataflow_model){.name = x->model->name, .range = x->model->range, .batch = 1, .interfaces = ARENA_ARRAY(x->arena, dataflow_interface, x->model->count)};
     for (size_t i = 0; i < x->model->count; i++) {
@@ -80,10 +75,10 @@ static dataflow_model *padded_model(const explore *x, const target *t, matmul *m
     return dataflow_evaluate(m, diags) ? m : NULL;
 }
 
-/* Packets of one flit or two, 1, 2, 4 or 8 Rows: of the ways, the first that the machine has. */
-static bool choose(const explore *x, matmul *mm)
+/* Is there a point of the space with this packet and these Rows? Its cycles, or 0. */
+static int64_t cycles_at(const explore *x, const matmul *mm)
 {
-    for (size_t i = x->count; i-- > 0;)
+    for (size_t i = 0; i < x->count; i++)
         for (size_t way = 0; way < x->front[i].choice_count; way++) {
             int64_t packet = 1, rows = 1;
             for (size_t k = 0; k < x->parameter_count; k++) {
@@ -91,13 +86,38 @@ static bool choose(const explore *x, matmul *mm)
                 bool input = x->model->interfaces[x->parameters[k].interface].kind == DATAFLOW_INPUT;
                 *(input ? &packet : &rows) *= chosen;
             }
-            if ((packet != mm->flit && packet != 2 * mm->flit) || (rows & (rows - 1)))
-                continue;
-            mm->packet = packet;
-            mm->rows = rows;
-            return true;
+            if (packet == mm->packet && rows == mm->rows)
+                return x->front[i].cost.latency;
         }
-    return false;
+    return 0;
+}
+
+/* The machine has packets of one flit or two, and 1, 2, 4 or 8 Rows: explores the model padded to each of them, and keeps the fastest. */
+static bool choose(const explore *x, const target *t, diag_list *diags, matmul *mm)
+{
+    matmul best = *mm;
+    int64_t least = 0;
+    for (int64_t flits = 2; flits >= 1; flits--)
+        for (int64_t rows = t->rows; rows >= 1; rows /= 2) {
+            matmul one = *mm;
+            explore machine;
+            one.packet = flits * mm->flit;
+            one.rows = rows;
+            one.n_padded = round_up(mm->n, rows);
+            one.k_padded = round_up(mm->k, one.packet);
+            dataflow_model *m = padded_model(x, &one, diags);
+            if (!m || !explore_open(&machine, m, x->arena, diags))
+                return false;
+            machine.limits = x->limits;
+            explore_run(&machine);
+            int64_t cycles = cycles_at(&machine, &one);
+            if (cycles == 0 || (least != 0 && cycles > least) || (cycles == least && one.packet * one.rows >= best.packet * best.rows))
+                continue;
+            least = cycles;
+            best = one;
+        }
+    *mm = best;
+    return least != 0;
 }
 
 /* What one slice holds. */
@@ -143,19 +163,13 @@ static void write_kernel(const matmul *mm, const explore *x, int64_t weights_at,
 bool explore_kernel(const explore *x, const target *t, diag_list *diags, strbuf *out)
 {
     matmul mm;
-    explore machine;
     int64_t weights_at, result_at;
     if (!read_matmul(x, t, diags, &mm))
         return false;
-    dataflow_model *m = padded_model(x, t, &mm, diags);
-    if (!m || !explore_open(&machine, m, x->arena, diags))
-        return false;
-    machine.limits = x->limits;
-    explore_run(&machine);
-    if (!choose(&machine, &mm))
-        return refuse(x, diags, x->model->range, "has no point within the limits that the machine has", "it has packets of 32 or 64 bytes, and 1, 2, 4 or 8 Rows");
+    if (!choose(x, t, diags, &mm))
+        return diags->error_count == 0 && refuse(x, diags, x->model->range, "has no point within the limits that the machine has", "it has packets of 32 or 64 bytes, and 1, 2, 4 or 8 Rows");
     if (!fits(x, t, &mm, diags, &weights_at, &result_at))
         return false;
-    write_kernel(&mm, &machine, weights_at, result_at, out);
+    write_kernel(&mm, x, weights_at, result_at, out);
     return true;
 }

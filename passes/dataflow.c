@@ -26,11 +26,45 @@ static void count_loops(const accumulate_config *a, int64_t tiling, int64_t *sum
         *kept_tiling = tiling;
 }
 
-static dataflow_ratio live_part(const mapping *m)
+enum { LANE_FACTORS_MAX = 64 };
+
+static size_t add_factors(const mapping *m, const factor **all, size_t count)
 {
+    for (size_t i = 0; i < m->count && count < LANE_FACTORS_MAX; i++)
+        all[count++] = &m->factors[i];
+    return count;
+}
+
+/* The digits of one axis together count no further than the axis goes: `K # 128` of K = 100, cut into packets, has 100 live lanes. */
+static dataflow_ratio live_digits(const factor *const *all, size_t count, const axis *of)
+{
+    int64_t live = 1, extent = 1, weight = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i]->kind != FACTOR_AXIS || all[i]->axis != of)
+            continue;
+        live *= all[i]->live;
+        extent *= all[i]->extent;
+        weight = all[i]->weight < weight ? all[i]->weight : weight;
+    }
+    int64_t most = (of->size + weight - 1) / weight;
+    return dataflow_ratio_of(live < most ? live : most, extent);
+}
+
+/* The part of Rows, steps and lanes that holds data. */
+static dataflow_ratio live_lanes(const op *align)
+{
+    const factor *all[LANE_FACTORS_MAX];
+    size_t count = add_factors(align->weights->out.part[ROW], all, 0);
+    count = add_factors(align->out.part[TIME], all, count);
+    count = add_factors(align->out.part[PACKET], all, count);
     dataflow_ratio part = {1, 1};
-    for (size_t i = 0; i < m->count; i++)
-        part = dataflow_multiply(part, dataflow_ratio_of(m->factors[i].live, m->factors[i].extent));
+    for (size_t i = 0; i < count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < i && all[i]->kind == FACTOR_AXIS; k++)
+            known = known || (all[k]->kind == FACTOR_AXIS && all[k]->axis == all[i]->axis);
+        if (!known)
+            part = dataflow_multiply(part, all[i]->kind == FACTOR_AXIS ? live_digits(all, count, all[i]->axis) : dataflow_ratio_of(all[i]->live, all[i]->extent));
+    }
     return part;
 }
 
@@ -74,7 +108,7 @@ size_t dataflow_of_kernel(const kernel *k, arena *a, diag_list *diags, dataflow_
         int64_t steps = align->out.part[TIME]->size;
         dataflow_contraction d = {.align = align, .compute_cycles = steps, .stream_cycles = c->packets * c->collect_flits};
         d.load_cycles = load ? load->rows * load->flits_per_row : 0;
-        d.lanes = dataflow_multiply(dataflow_multiply(live_part(align->out.part[TIME]), live_part(align->out.part[PACKET])), live_part(align->weights->out.part[ROW]));
+        d.lanes = live_lanes(align);
         d.model = model_of(k, contract, a, steps);
         if (dataflow_evaluate(d.model, diags))
             (*out)[count++] = d;
