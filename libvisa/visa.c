@@ -148,12 +148,6 @@ size_t visa_kernel_count(const visa_compilation *c)
     return c->exhausted || !c->module ? 0 : c->module->count + c->programs->count;
 }
 
-static void refuse_no_kernel(visa_compilation *c, int file, const char *help)
-{
-    diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", source_name(c->sources, file));
-    diag_help(&c->diags, d, "%s", help);
-}
-
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     start_clock(c);
@@ -167,8 +161,10 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     compilation_run_file(c, file);
-    if (visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0)
-        refuse_no_kernel(c, file, "a kernel is a function with tensor parameters");
+    if (visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0) {
+        diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
+        diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
+    }
 }
 
 static void set_warnings(visa_compilation *c)
@@ -308,10 +304,6 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         module_print(c->module, &text);
         return emit_text(text.text, data, size);
     default:
-        if (visa_kernel_count(c) == 0) {
-            refuse_no_kernel(c, 0, "its dataflow items are shown by --emit=dataflow");
-            return false;
-        }
         emit_binary(&e, c->module, &b);
         emit_programs(&e, c, &b);
         return binary_write(&b, c->arena, &c->diags, data, size);
