@@ -82,6 +82,38 @@ VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned
 /* The text in its canonical layout: the same tokens and comments, other white space. False when it cannot be read (see the
  * diagnostics), or when there is no memory; errors of meaning do not matter. *data belongs to the compilation and has a NUL behind it. */
 VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
+/* Kernels and stream programs: what a binary would hold. */
+VISA_API size_t visa_kernel_count(const visa_compilation *c);
+
+/* What the machine's cycle model says of a contraction: for visa_dataflow, in program order, kernel by kernel. */
+typedef struct visa_contraction {
+    const char *kernel;
+    int64_t cycles, fill_cycles, drain_cycles;
+    const char *engine, *formula; /* what binds it, "collect"; "8 + max(32 x 2, 32 x 1)" */
+} visa_contraction;
+
+/* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has errors. */
+VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size);
+
+typedef enum visa_explore_form { VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL } visa_explore_form;
+
+/* What to look for in the design space of a dataflow item. Limits: 0 is none. */
+typedef struct visa_explore_options {
+    const char *model; /* NULL: the file's only one */
+    visa_explore_form form;
+    int64_t multipliers, weight_bits, input_bits, block_bits, rows;
+    bool target_limits;    /* those of the machine too */
+    int64_t target_cycles; /* L at most; 0: any */
+    bool folding;          /* FINN's search for target_cycles instead of all points */
+    int64_t part, parts;   /* of several processes: this one walks every parts-th piece of the space, from `part` on; parts 0: all of it */
+    /* Hands over this process's numbers. In the process that writes: all of them behind each other, its own first, and how many of each; in
+     * the others *ranks is 0. NULL: there is one process. */
+    bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
+    void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
+    void *user;
+} visa_explore_options;
+/* *size is 0 where another process writes. False: diagnosed. */
+VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);
 
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */

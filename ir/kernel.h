@@ -7,6 +7,7 @@
 #ifndef VISA_IR_KERNEL_H
 #define VISA_IR_KERNEL_H
 
+#include "ir/dataflow.h"
 #include "ir/einsum.h"
 #include "ir/mapping.h"
 #include "ir/tile.h"
@@ -209,6 +210,8 @@ typedef struct kernel {
 typedef struct module {
     kernel **kernels;
     size_t count, capacity;
+    dataflow_model **dataflows; /* items, evaluated, in source order; those with errors are not there */
+    size_t dataflow_count, dataflow_capacity;
 } module;
 
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);

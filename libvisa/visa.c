@@ -229,6 +229,11 @@ void compilation_run_file(visa_compilation *c, int file)
     pipeline_run(&p, c->module, after_pass, c);
 }
 
+size_t visa_kernel_count(const visa_compilation *c)
+{
+    return c->exhausted || !c->module ? 0 : c->module->count + c->programs->count;
+}
+
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     start_clock(c);
@@ -242,7 +247,7 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     compilation_run_file(c, file);
-    if (c->module && c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
+    if (c->module && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
         diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
     }

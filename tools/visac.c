@@ -11,15 +11,18 @@
 #include "include/visa.h"
 #include "runtime/session.h"
 #include "support/file.h"
+#include "tools/dataflow.h"
+#include "tools/explore.h"
 #include "tools/options.h"
 #include "tools/variants.h"
 
 enum { ERROR_LIMIT = 100 };
 
 typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_STEP_REPORT, EMIT_STEP_JSON,
-    EMIT_KINDS } emit_kind;
+    EMIT_DATAFLOW, EMIT_DATAFLOW_JSON, EMIT_KINDS } emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header", "step-report", "step-json"};
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header", "step-report", "step-json", "dataflow",
+    "dataflow-json"};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
@@ -27,6 +30,9 @@ typedef struct arguments {
     tool_report report;
     emit_kind emit;
     bool check, emit_given, format_source, format_check;
+    bool explores;
+    const char *explore_form; /* of --emit, behind --explore */
+    visa_explore_options explore;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
     visa_parameter *defines; /* likewise */
@@ -50,7 +56,7 @@ static const char usage[] =
     "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
     "                          standard output for everything but bin and obj\n"
     "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header, step-report,\n"
-    "                          step-json\n"
+    "                          step-json, dataflow, dataflow-json\n"
     "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
     "                          NAME=2,0,5 the sizes of a ragged dimension\n"
     "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
@@ -63,6 +69,11 @@ static const char usage[] =
     "  --sweep=NAME=8,16,32    compile with each value of a constant or axis: legal or not, cycles, memory\n"
     "  --format                print the source in its canonical layout, compile nothing\n"
     "  --format-check          print nothing; exit status 1 when --format would change the source\n"
+    "  --explore[=MODEL]       the design space of a dataflow item: every iPar and wPar, the front of cycles against\n"
+    "                          multipliers; --emit=text (default), csv, svg, or vm: the fastest point as a kernel\n"
+    "  --limit=WHAT,..         of --explore: multipliers=N, weight-bits=N, input-bits=N, block-bits=N, rows=N, or target\n"
+    "  --target-cycles=N       of --explore: L at most\n"
+    "  --search=KIND           of --explore: all (default), or folding: FINN's search for L below the target\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
@@ -136,6 +147,20 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
     return false;
 }
 
+/* Do --explore and what it takes fit the rest of the command line? */
+static int check_explore(const arguments *a)
+{
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->check || a->draw || a->sweep || a->report.wanted || a->report.trace || a->options.book))
+        return usage_error("--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
+    if (!a->explores && a->explore_form)
+        return usage_error("--emit=%s is a form of --explore", a->explore_form);
+    if (!a->explores && (a->explore.target_cycles || a->explore.folding || tool_explore_limited(&a->explore)))
+        return usage_error("--limit, --target-cycles and --search belong to --explore");
+    if (a->explore.folding && !a->explore.target_cycles)
+        return usage_error("--search=folding needs --target-cycles=N");
+    return EXIT_DONE;
+}
+
 /* NAME=VALUE, NAME=VALUE,VALUE,.. */
 static bool parse_parameter(arguments *a, const char *text)
 {
@@ -158,7 +183,7 @@ static bool parse_parameter(arguments *a, const char *text)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"pass", required_argument, NULL, PASS},
@@ -169,6 +194,10 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"sweep", required_argument, NULL, SWEEP},
         {"format", no_argument, NULL, FORMAT_SOURCE},
         {"format-check", no_argument, NULL, FORMAT_CHECK},
+        {"explore", optional_argument, NULL, EXPLORE},
+        {"limit", required_argument, NULL, LIMIT},
+        {"target-cycles", required_argument, NULL, TARGET_CYCLES},
+        {"search", required_argument, NULL, SEARCH},
         {"check", no_argument, NULL, CHECK},
         {"seed", required_argument, NULL, SEED},
         {"kernel", required_argument, NULL, KERNEL},
@@ -206,13 +235,30 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case EMIT:
             for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], optarg) != 0;)
                 a->emit++;
-            if (a->emit == EMIT_KINDS)
+            a->explore_form = tool_explore_form(&a->explore, optarg) ? optarg : NULL;
+            if (a->emit == EMIT_KINDS && !a->explore_form)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
             break;
         case PASS:
             ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
             a->options.step_passes = a->passes;
+            break;
+        case EXPLORE:
+            a->explores = true;
+            a->explore.model = optarg;
+            break;
+        case LIMIT:
+            if (tool_explore_limits("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case TARGET_CYCLES:
+            if (tool_explore_target("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case SEARCH:
+            if (tool_explore_search("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
             break;
         case DRAW: a->draw = optarg; break;
         case FORMAT_SOURCE: a->format_source = a->options.parse_only = true; break;
@@ -256,6 +302,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
     if (a->format == VISA_DIAGNOSTICS_TEXT && colour)
         a->format = VISA_DIAGNOSTICS_COLOUR;
     a->options.warnings = a->warnings;
+    if (check_explore(a) != EXIT_DONE)
+        return EXIT_USAGE;
     bool reports = a->report.wanted || a->report.trace;
     if (a->draw && (a->emit_given || a->check || reports))
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
@@ -283,7 +331,7 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->explores || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -363,6 +411,20 @@ static int write_report(const arguments *a, visa_compilation *c, const char *sou
     return !r.wanted || file_write_all(default_output(a, memory), text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
+static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
+{
+    const unsigned char *data;
+    size_t size;
+    bool said = false;
+    visa_explore_options o = a->explore;
+    o.progress = isatty(2) ? tool_explore_progress : NULL;
+    o.user = &said;
+    bool ok = visa_explore(c, &o, &data, &size);
+    if (said)
+        fputs("\n", stderr);
+    return ok && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
 static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
 {
     static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST,
@@ -370,14 +432,19 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     const unsigned char *data;
     size_t size;
     bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check;
+    bool dataflow = a->emit == EMIT_DATAFLOW || a->emit == EMIT_DATAFLOW_JSON;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
         return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
     }
+    if (a->explores)
+        return explore(a, c, memory, diags);
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
         return write_report(a, c, source, memory, diags);
+    if (dataflow && !a->check)
+        return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
@@ -386,7 +453,8 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     int status = a->check ? check(a, &b, memory, diags) : EXIT_DONE;
     if (status != EXIT_DONE || (a->check && !a->output && !a->emit_given))
         return status;
-    if (from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
+    if (dataflow ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
+        : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
 }
