@@ -15,7 +15,8 @@ step_term step_refuse(step_evaluation *e, src_range range, const char *format, .
     va_start(args, format);
     const char *text = arena_vprintf(e->arena, format, args);
     va_end(args);
-    diag_add(e->diags, E_STEP_PROGRAM, range, "%s", text);
+    /* What is missing has no place of its own: the program's name has. */
+    diag_add(e->diags, E_STEP_PROGRAM, range.file < 0 ? e->graph->range : range, "%s", text);
     e->graph->bad = true;
     return step_term_error;
 }
