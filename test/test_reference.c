@@ -20,6 +20,13 @@ __attribute__((visibility("default"))) const char *__lsan_default_options(void)
     return "use_tls=0";
 }
 
+/* Sanitizers make each program several times as dear: fewer of them are drawn. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SLOWER = 5 };
+#else
+enum { SLOWER = 1 };
+#endif
+
 static const reference_api *api;
 static arena *memory;
 static diag_list diags;
@@ -1113,7 +1120,7 @@ static void random_program(program *p)
 START_TEST(random_einsums)
 {
     int64_t differing = 0;
-    for (int round = 0; round < 250; round++) {
+    for (int round = 0; round < 250 / SLOWER; round++) {
         program p;
         quick = round % 2;
         random_program(&p);
@@ -1167,7 +1174,7 @@ static void random_convolution(program *p)
 
 START_TEST(random_convolutions)
 {
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < 150 / SLOWER; round++) {
         program p;
         random_convolution(&p);
         check_program(&p, MODERATE);
