@@ -2,6 +2,8 @@
  * nor leave a run of addresses, so it is the largest allowed size that divides both. */
 #include "passes/fetch.h"
 
+#include "passes/remedy.h"
+
 /* Conversions of the fetch path ("Fetch Engine", Type Casting, RNGD). */
 static bool fetch_converts(dtype from, dtype to)
 {
@@ -31,12 +33,18 @@ static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t pa
     return 0;
 }
 
-/* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
-static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, const tensor *dm)
+/* The byte of the slice's DM behind the last that the walk reads. */
+static int64_t walk_end_bytes(const sequence *seq, const tensor *dm)
 {
     int64_t lowest, highest, bits = dtype_row_of(dm->dtype)->bits;
     sequence_reach(seq, &lowest, &highest);
-    int64_t end = dm->address + (highest * bits + bits + 7) / 8;
+    return dm->address + (highest * bits + bits + 7) / 8;
+}
+
+/* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
+static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, const tensor *dm)
+{
+    int64_t end = walk_end_bytes(seq, dm);
     if (end <= p->target->dm_bytes_per_slice)
         return;
     diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes",
@@ -55,6 +63,19 @@ static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
         inside *= seq->parts[i].size;
     }
     return NULL;
+}
+
+static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk)
+{
+    sequence seq;
+    const tensor *dm = &o->input->out;
+    int64_t bits = dtype_row_of(dm->dtype)->bits, bytes = p->target->fetch_packet_multiple_bytes;
+    if (walk->packet->size * dtype_row_of(o->out.dtype)->bits % (8 * bytes) ||
+        !sequence_derive_beside(p->mappings, walk->buffer, walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq))
+        return false;
+    int64_t run = sequence_run(&seq);
+    return sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1)) && !step_inside_byte(&seq, bits) &&
+           walk_end_bytes(&seq, dm) <= p->target->dm_bytes_per_slice && fetch_access_bytes(p, o, walk->packet->size * bits, run * bits) > 0;
 }
 
 static void fetch_one(pass_context *p, kernel *k, op *o)
@@ -80,7 +101,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     int64_t run = sequence_run(&seq);
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &seq));
-        sequence_explain(p, d, &seq, buffer, time, packet);
+        sequence_explain(p, d, &seq, buffer, time, packet,
+                         remedy_find(p, o, &seq, &(walk_request){buffer, pass_beside(p, dm), time, packet, false}, fetch_accepts));
         return;
     }
     check_reach(p, k, o, &seq, dm);
@@ -89,7 +111,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     if (cut && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
                               mapping_text(cut->term, p->arena), (long long)cut->stride, cut->stride == 1 ? "" : "s", (long long)(cut->stride * bits));
-        sequence_explain(p, d, &seq, buffer, time, packet);
+        sequence_explain(p, d, &seq, buffer, time, packet, NULL);
         diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
         return;
     }

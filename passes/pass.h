@@ -57,9 +57,10 @@ bool pass_is_group(pass_context *p, const factor **pieces, size_t count);
 /* Chip, Cluster, Slice and Row of a tensor: what names axes beside a unit's own share. */
 const mapping *pass_beside(pass_context *p, const tensor *t);
 
-/* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic. */
+/* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic; `remedy` (passes/remedy.h): a walk that is
+ * accepted, NULL: none is known. */
 void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
-                      const mapping *packet);
+                      const mapping *packet, const char *remedy);
 /* The diagnostic of a failure. */
 diag_id sequence_id(const sequence *seq);
 /* One sentence for the failure: "the buffer stores no digit A / 4". */
