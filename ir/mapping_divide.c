@@ -1,21 +1,12 @@
 /* Cutting a mapping, or a group inside one, into an outer and an inner part. */
 #include "ir/mapping_parts.h"
+#include "support/integer.h"
 
 mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer,
                              const mapping **inner)
 {
     mapping_status status = mapping_stride(c, m, n, outer);
     return status == MAPPING_OK ? mapping_modulo(c, m, n, inner) : status;
-}
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
 }
 
 /* The same at one of the inner factors. n steps of the weight end between two values of it, so that what is outside counts in whole

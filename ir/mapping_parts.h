@@ -3,6 +3,7 @@
 #define VISA_IR_MAPPING_PARTS_H
 
 #include "ir/mapping.h"
+#include "support/integer.h"
 
 /* ---- interning (mapping_intern.c) ---- */
 
@@ -23,11 +24,6 @@ const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
 bool factor_equal(const factor *a, const factor *b);
 
 /* ---- the normal form (mapping_normal.c) ---- */
-
-static inline int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 /* Positions of neighbouring factors together. */
 int64_t factors_size(const factor *f, size_t count);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libvisa/explore.h"
+#include "support/integer.h"
 
 typedef struct matmul {
     const dataflow_interface *input, *weight;
@@ -50,11 +51,6 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
     mm->k = dataflow_block_elements(mm->input);
     mm->flit = t->flit_bytes * 8 / mm->input->bits;
     return true;
-}
-
-static int64_t round_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by * by;
 }
 
 /* The model with whole packets and whole Rows. */

@@ -148,7 +148,7 @@ static void commit_one(pass_context *p, kernel *k, op *o)
         return;
     }
     int64_t kept_bytes = kept * bits / 8, multiple = p->target->commit_multiple_bytes;
-    int64_t access = o->context == CONTEXT_SUB ? multiple : pass_gcd(run * bits / 8, kept_bytes);
+    int64_t access = o->context == CONTEXT_SUB ? multiple : gcd(run * bits / 8, kept_bytes);
     if (run * bits % (8 * multiple) || access % multiple) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE,
                               "commit writes runs of %lld%s bytes; a write is 8, 16, 24 or 32 bytes",

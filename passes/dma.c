@@ -342,7 +342,7 @@ static bool takes_padding(const pass_context *p, const op *o)
         return false;
     const factor *inner = &element->factors[element->count - 1];
     int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
-    return inner->live % (unit / pass_gcd(unit, bits)) && inner->extent % (unit / pass_gcd(unit, bits)) == 0;
+    return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
 }
 
 static void copy_one(pass_context *p, kernel *k, op *o)

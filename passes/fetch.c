@@ -24,7 +24,7 @@ static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t pa
 {
     dtype from = o->input->out.dtype, to = o->out.dtype;
     int64_t ratio = dtype_row_of(to)->bits / dtype_row_of(from)->bits;
-    int64_t common = pass_gcd(packet_bits, run_bits);
+    int64_t common = gcd(packet_bits, run_bits);
     int64_t only = from == DTYPE_I4 && to == DTYPE_I32 ? 4 : p->target->fetch_access_sub_bytes;
     for (int64_t bytes = p->target->fetch_access_max_bytes; bytes >= 1; bytes /= 2)
         if (common % (8 * bytes) == 0 && bytes * (ratio ? ratio : 1) <= p->target->flit_bytes &&

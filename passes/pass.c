@@ -36,16 +36,6 @@ const char *pass_text(pass_context *p, const mapping *m)
     return m ? arena_printf(p->arena, "m![%s]", mapping_text(m, p->arena)) : "a mapping of more than 2^62 positions";
 }
 
-int64_t pass_gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 int64_t elements_of(dtype t, int64_t bytes)
 {
     return bytes * 8 / dtype_row_of(t)->bits;

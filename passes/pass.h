@@ -8,6 +8,7 @@
 
 #include "ir/kernel.h"
 #include "ir/sequence.h"
+#include "support/integer.h"
 
 typedef struct pass_context {
     mapping_context *mappings;
@@ -40,7 +41,6 @@ src_range op_part_range(const op *o, component part);
 /* "m![K # 32]" */
 const char *pass_text(pass_context *p, const mapping *m);
 
-int64_t pass_gcd(int64_t a, int64_t b);
 /* Elements of `bytes` bytes of a type. */
 int64_t elements_of(dtype t, int64_t bytes);
 
