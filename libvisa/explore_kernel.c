@@ -83,7 +83,7 @@ static int64_t cycles_at(const explore *x, const matmul *mm)
                 *(input ? &packet : &rows) *= chosen;
             }
             if (packet == mm->packet && rows == mm->rows)
-                return x->front[i].cost.latency;
+                return x->front[i].latency;
         }
     return 0;
 }
