@@ -65,13 +65,36 @@ static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
     return NULL;
 }
 
+/* What a walk of `buffer` reads: the tensor, or two of them, which the interleaving axis tells apart. Their number. */
+static size_t fetch_spaces(pass_context *p, const op *o, const mapping *buffer, sequence_space spaces[2])
+{
+    const tensor *dm = &o->input->out;
+    spaces[0] = spaces[1] = (sequence_space){buffer, 1};
+    if (!o->second)
+        return 1;
+    int64_t apart_bits = (o->second->out.address - dm->address) * 8;
+    spaces[0] = (sequence_space){mapping_symbol(p->mappings, o->interleave), apart_bits / dtype_row_of(dm->dtype)->bits};
+    return 2;
+}
+
+static bool names_both(pass_context *p, kernel *k, op *o)
+{
+    const mapping *time = o->out.part[TIME];
+    if (!o->second || mapping_mentions(time, o->interleave))
+        return true;
+    diag *d = pass_refuse(p, k, o, TIME, E_INTERLEAVE, "Time %s does not name %s, the axis that tells the two tensors apart", pass_text(p, time), o->interleave->name);
+    diag_help(p->diags, d, "write %s: it reads a packet of each by turns", pass_text(p, pass_pair(p, time, mapping_symbol(p->mappings, o->interleave))));
+    return false;
+}
+
 static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk)
 {
     sequence seq;
+    sequence_space spaces[2];
     const tensor *dm = &o->input->out;
     int64_t bits = dtype_row_of(dm->dtype)->bits, bytes = p->target->fetch_packet_multiple_bytes;
     if (walk->packet->size * dtype_row_of(o->out.dtype)->bits % (8 * bytes) ||
-        !sequence_derive_beside(p->mappings, walk->buffer, walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq))
+        !sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq))
         return false;
     int64_t run = sequence_run(&seq);
     return sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1)) && !step_inside_byte(&seq, bits) &&
@@ -97,7 +120,10 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         return;
     }
     sequence seq;
-    bool ok = sequence_derive_beside(p->mappings, buffer, pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
+    sequence_space spaces[2];
+    if (!names_both(p, k, o))
+        return;
+    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, buffer, spaces), pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
     int64_t run = sequence_run(&seq);
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &seq));

@@ -6,7 +6,7 @@ void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_cont
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->into && o->into->bad))
+        if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad))
             o->bad = true;
         p->diags->repeating = o->repeated;
         if (o->kind == kind && !o->bad)

@@ -114,7 +114,7 @@ bool walk_fits(pass_context *p, const op *o, const walk_request *walk)
 {
     (void)o;
     sequence seq;
-    return sequence_derive_beside(p->mappings, walk->buffer, walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq) &&
+    return sequence_derive_stream(p->mappings, &(sequence_space){walk->buffer, 1}, 1, walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq) &&
            sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1));
 }
 

@@ -7,7 +7,7 @@
 
 #include "passes/pass.h"
 
-/* A walk of `buffer` in the order [time, packet]; `beside` as in sequence_derive_beside. */
+/* A walk of `buffer` in the order [time, packet]; `beside` as in sequence_derive_stream. */
 typedef struct walk_request {
     const mapping *buffer, *beside, *time, *packet;
     bool stream_given; /* by earlier stages: only another buffer is a remedy */
