@@ -75,16 +75,9 @@ static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_lis
 static int64_t cycles_at(const explore *x, const matmul *mm)
 {
     for (size_t i = 0; i < x->count; i++)
-        for (size_t way = 0; way < x->front[i].choice_count; way++) {
-            int64_t packet = 1, rows = 1;
-            for (size_t k = 0; k < x->parameter_count; k++) {
-                int64_t chosen = x->parameters[k].divisors[x->front[i].choices[way * x->parameter_count + k]];
-                bool input = x->model->interfaces[x->parameters[k].interface].kind == DATAFLOW_INPUT;
-                *(input ? &packet : &rows) *= chosen;
-            }
-            if (packet == mm->packet && rows == mm->rows)
+        for (size_t k = 0; k < x->front[i].count; k++)
+            if (explore_product(x, &x->front[i], k, 0) == mm->packet && explore_product(x, &x->front[i], k, 1) == mm->rows)
                 return x->front[i].latency;
-        }
     return 0;
 }
 
