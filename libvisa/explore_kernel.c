@@ -49,6 +49,8 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
     mm->m = mm->input->num_blocks;
     mm->n = mm->weight->num_blocks;
     mm->k = dataflow_block_elements(mm->input);
+    if (mm->k * mm->input->bits % 8 != 0)
+        return refuse(x, diags, mm->input->block_range, "has rows that do not end with a byte, which no copy can cut", "take an even number of 4-bit elements; a weight of 0 changes nothing");
     mm->flit = t->flit_bytes * 8 / mm->input->bits;
     return true;
 }
