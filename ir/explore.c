@@ -6,19 +6,9 @@
 
 #include "ir/explore_front.h"
 
-/* Products of an interface's parameters. */
-typedef struct extents {
-    int64_t of[EXPLORE_INTERFACES_MAX];
-} extents;
+enum { FIGURES_MAX = 62, DIMENSION_MAX = 48 }; /* powers of two */
 
-typedef struct walk {
-    explore *x;
-    extents most[EXPLORE_PARAMETERS_MAX + 1]; /* from that parameter on, all at their largest */
-    int64_t below[EXPLORE_PARAMETERS_MAX + 1]; /* points from that parameter on */
-    int64_t choice[EXPLORE_PARAMETERS_MAX];
-    size_t split; /* pieces of the space are told apart by the parameters before it */
-    int64_t done, said;
-} walk;
+/* ---- the space ---- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -39,240 +29,196 @@ static void find_divisors(explore *x, explore_parameter *p, int64_t n)
     qsort(p->divisors, p->count, sizeof *p->divisors, by_size);
 }
 
+static int by_product(const void *a, const void *b)
+{
+    const explore_level *x = a, *y = b;
+    return (x->product > y->product) - (x->product < y->product);
+}
+
+/* The products of what the face has with what the parameter takes, equal ones together. */
+static void multiply_levels(explore *x, explore_face *f, const explore_parameter *p)
+{
+    size_t count = 0;
+    explore_level *all = ARENA_ARRAY(x->arena, explore_level, f->level_count * p->count);
+    for (size_t i = 0; i < f->level_count; i++)
+        for (size_t k = 0; k < p->count; k++)
+            all[count++] = (explore_level){f->levels[i].product * p->divisors[k], f->levels[i].ways};
+    qsort(all, count, sizeof *all, by_product);
+    f->level_count = 0;
+    f->levels = all;
+    for (size_t i = 0; i < count; i++) {
+        if (f->level_count > 0 && all[f->level_count - 1].product == all[i].product)
+            all[f->level_count - 1].ways += all[i].ways;
+        else
+            all[f->level_count++] = all[i];
+    }
+}
+
 static bool refuse(const dataflow_model *m, diag_list *diags, const char *what, const char *help)
 {
     diag_help(diags, diag_add(diags, E_DATAFLOW_EXPLORE, m->range, "`%s` %s", m->name, what), "%s", help);
     return false;
 }
 
+static bool open_face(explore *x, size_t interface, diag_list *diags)
+{
+    const dataflow_model *m = x->model;
+    const dataflow_interface *i = &m->interfaces[interface];
+    explore_face *f = &x->faces[x->face_count];
+    *f = (explore_face){.interface = interface, .elements = dataflow_block_elements(i), .blocks = i->num_blocks, .bits = i->bits, .level_count = 1};
+    f->levels = ARENA_NEW(x->arena, explore_level);
+    f->levels[0] = (explore_level){1, 1};
+    for (uint32_t d = 0; d < i->rank; d++) {
+        int64_t n = i->kind == DATAFLOW_INPUT ? i->block[d] : dataflow_blocks(i, d);
+        explore_parameter p = {.face = x->face_count, .interface = interface, .dimension = d, .behind = 1};
+        if (n == 1)
+            continue;
+        if (n > INT64_C(1) << DIMENSION_MAX || x->parameter_count == EXPLORE_PARAMETERS_MAX)
+            return refuse(m, diags, arena_printf(x->arena, "has a dimension above 2^%d, or too many of them", DIMENSION_MAX),
+                          arena_printf(x->arena, "at most %d dimensions may be chosen", EXPLORE_PARAMETERS_MAX));
+        find_divisors(x, &p, n);
+        if (__builtin_mul_overflow(x->points, (int64_t)p.count, &x->points))
+            return refuse(m, diags, "has more than 2^63 points", "explore a part of its interfaces");
+        multiply_levels(x, f, &p);
+        for (size_t k = x->parameter_count; k > 0 && x->parameters[k - 1].face == p.face; k--)
+            x->parameters[k - 1].behind *= n;
+        x->parameters[x->parameter_count++] = p;
+    }
+    for (size_t k = 0; k < x->input_count && i->kind == DATAFLOW_WEIGHT; k++)
+        f->per_input[k] = dataflow_ratio_of(f->elements, x->faces[k].elements);
+    x->face_count++;
+    x->input_count += i->kind == DATAFLOW_INPUT;
+    return true;
+}
+
+/* Cycles fall and widths rise: nothing lies beyond these two corners. */
+static bool check_corners(const explore *x, diag_list *diags)
+{
+    int64_t least[EXPLORE_FACES_MAX], most[EXPLORE_FACES_MAX];
+    for (size_t f = 0; f < x->face_count; f++) {
+        least[f] = 1;
+        most[f] = x->faces[f].levels[x->faces[f].level_count - 1].product;
+    }
+    explore_cost slow = explore_cost_of_products(x, least), wide = explore_cost_of_products(x, most);
+    const int64_t figures[] = {slow.latency, wide.multipliers, wide.weight_bits, wide.input_bits, wide.block_bits};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (figures[i] > INT64_C(1) << FIGURES_MAX)
+            return refuse(x->model, diags, arena_printf(x->arena, "has points with more than 2^%d %s", FIGURES_MAX, i == 0 ? "cycles" : i == 1 ? "multipliers" : "bits per cycle"),
+                          "make it smaller");
+    return true;
+}
+
 bool explore_open(explore *x, const dataflow_model *m, arena *a, diag_list *diags)
 {
     *x = (explore){.model = m, .arena = a, .parts = 1, .points = 1};
     x->parameters = ARENA_ARRAY(a, explore_parameter, EXPLORE_PARAMETERS_MAX);
+    x->faces = ARENA_ARRAY(a, explore_face, EXPLORE_FACES_MAX);
     for (int k = 0; k < DATAFLOW_INTERVALS; k++)
         if (m->intervals[k])
             return refuse(m, diags, "says its intervals itself", "take cii, eii and latency away: the formulas say how they change");
-    size_t streams = 0;
     for (int kind = DATAFLOW_INPUT; kind <= DATAFLOW_WEIGHT; kind++)
         for (size_t i = 0; i < m->count; i++) {
-            const dataflow_interface *face = &m->interfaces[i];
-            if (face->kind != (dataflow_kind)kind)
+            if (m->interfaces[i].kind != (dataflow_kind)kind)
                 continue;
-            if (i >= EXPLORE_INTERFACES_MAX || ++streams > EXPLORE_INTERFACES_MAX)
-                return refuse(m, diags, "has too many interfaces to explore", arena_printf(a, "inputs and weights are among the first %d", EXPLORE_INTERFACES_MAX));
-            for (uint32_t d = 0; d < face->rank; d++) {
-                int64_t n = kind == DATAFLOW_INPUT ? face->block[d] : dataflow_blocks(face, d);
-                explore_parameter p = {.interface = i, .dimension = d};
-                if (n == 1)
-                    continue;
-                if (n > INT64_C(1) << 48 || x->parameter_count == EXPLORE_PARAMETERS_MAX)
-                    return refuse(m, diags, "has a dimension above 2^48, or too many of them", arena_printf(a, "at most %d dimensions may be chosen", EXPLORE_PARAMETERS_MAX));
-                find_divisors(x, &p, n);
-                if (__builtin_mul_overflow(x->points, (int64_t)p.count, &x->points))
-                    return refuse(m, diags, "has more than 2^63 points", "explore a part of its interfaces");
-                x->parameters[x->parameter_count++] = p;
-            }
+            if (x->face_count == EXPLORE_FACES_MAX)
+                return refuse(m, diags, "has too many interfaces to explore", arena_printf(a, "at most %d inputs and weights together", EXPLORE_FACES_MAX));
+            if (!open_face(x, i, diags))
+                return false;
         }
-    return true;
+    return check_corners(x, diags);
 }
 
-/* ---- what a point costs ---- */
+/* ---- what a point costs: past 2^63 it is INT64_MAX, which no point is after check_corners ---- */
 
-static int64_t saturated(__int128 n)
+static int64_t times(int64_t a, int64_t b)
 {
-    return n > INT64_MAX ? INT64_MAX : (int64_t)n;
+    int64_t n;
+    return __builtin_mul_overflow(a, b, &n) ? INT64_MAX : n;
 }
 
-/* Elements of a weight's stream, whole ones: max over inputs of wPar x iPar x block_W / block_I. */
-static __int128 weight_stream(const dataflow_model *m, const dataflow_interface *w, int64_t together, const extents *e)
+static int64_t plus(int64_t a, int64_t b)
 {
-    __int128 most = 0, block = dataflow_block_elements(w);
-    for (size_t i = 0; i < m->count; i++) {
-        if (m->interfaces[i].kind != DATAFLOW_INPUT)
-            continue;
-        int64_t input = dataflow_block_elements(&m->interfaces[i]);
-        __int128 per = saturated((__int128)e->of[i] * together), s = (per * block + input - 1) / input;
+    int64_t n;
+    return __builtin_add_overflow(a, b, &n) ? INT64_MAX : n;
+}
+
+/* Whole elements of a x b x r; a x r is at most a block of the weight. */
+static int64_t whole(int64_t a, int64_t b, dataflow_ratio r)
+{
+    if (r.bottom == 1)
+        return times(times(a, r.top), b);
+    __int128 one = (__int128)a * r.top, all = one / r.bottom * b + (one % r.bottom * b + r.bottom - 1) / r.bottom;
+    return all > INT64_MAX ? INT64_MAX : (int64_t)all;
+}
+
+/* Elements of a weight's stream: max over inputs of wPar x iPar x block_W / block_I. */
+static int64_t weight_stream(const explore *x, const explore_face *w, int64_t together, const int64_t *products)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < x->input_count; i++) {
+        int64_t s = whole(products[i], together, w->per_input[i]);
         most = s > most ? s : most;
     }
     return most;
 }
 
-/* `e` holds iPar and wPar of each interface. */
-static explore_cost cost_of(const dataflow_model *m, const extents *e)
+explore_cost explore_cost_of_products(const explore *x, const int64_t *products)
 {
     explore_cost c = {0};
-    __int128 inputs = 0, weights = 0, weight_bits = 0;
-    int64_t groups = 1;
-    for (size_t i = 0; i < m->count; i++) {
-        const dataflow_interface *w = &m->interfaces[i];
-        if (w->kind != DATAFLOW_WEIGHT)
-            continue;
-        weights += e->of[i];
-        c.rows = e->of[i] > c.rows ? e->of[i] : c.rows;
-        groups = w->num_blocks / e->of[i] > groups ? w->num_blocks / e->of[i] : groups;
-        weight_bits += weight_stream(m, w, e->of[i], e) * w->bits;
-        int64_t word = saturated(weight_stream(m, w, 1, e) * w->bits);
+    int64_t inputs = 0, weights = 0, groups = 1;
+    for (size_t i = x->input_count; i < x->face_count; i++) {
+        const explore_face *w = &x->faces[i];
+        int64_t word = times(weight_stream(x, w, 1, products), w->bits), of_this = w->blocks / products[i];
+        weights = plus(weights, products[i]);
+        c.rows = products[i] > c.rows ? products[i] : c.rows;
+        groups = of_this > groups ? of_this : groups;
+        c.weight_bits = plus(c.weight_bits, times(weight_stream(x, w, products[i], products), w->bits));
         c.block_bits = word > c.block_bits ? word : c.block_bits;
     }
-    for (size_t i = 0; i < m->count; i++) {
-        const dataflow_interface *in = &m->interfaces[i];
-        if (in->kind != DATAFLOW_INPUT)
-            continue;
-        inputs += e->of[i];
-        int64_t latency = saturated((__int128)(dataflow_block_elements(in) / e->of[i]) * groups * in->num_blocks);
-        int64_t bits = saturated((__int128)e->of[i] * in->bits * m->batch);
+    for (size_t i = 0; i < x->input_count; i++) {
+        const explore_face *in = &x->faces[i];
+        int64_t latency = times(times(in->elements / products[i], groups), in->blocks), bits = times(times(products[i], in->bits), x->model->batch);
+        inputs = plus(inputs, products[i]);
         c.latency = latency > c.latency ? latency : c.latency;
         c.input_bits = bits > c.input_bits ? bits : c.input_bits;
     }
-    c.multipliers = saturated(inputs * (weights ? weights : 1));
-    c.weight_bits = saturated(weight_bits);
+    c.multipliers = times(inputs, weights ? weights : 1);
     return c;
 }
 
-static bool over(int64_t limit, int64_t value)
+static void products_of(const explore *x, const int64_t *choice, int64_t *products)
 {
-    return limit != 0 && value > limit;
-}
-
-/* Of the smallest corner: a larger one breaks them too. */
-static bool breaks_widths(const explore_limits *l, const explore_cost *c)
-{
-    return over(l->multipliers, c->multipliers) || over(l->weight_bits, c->weight_bits) || over(l->input_bits, c->input_bits) || over(l->block_bits, c->block_bits) ||
-           over(l->rows, c->rows);
-}
-
-/* ---- the walk ---- */
-
-static extents times(const extents *a, const extents *b)
-{
-    extents e;
-    for (int i = 0; i < EXPLORE_INTERFACES_MAX; i++)
-        e.of[i] = a->of[i] * b->of[i];
-    return e;
-}
-
-static void say_progress(walk *w)
-{
-    enum { EVERY = 1 << 20 };
-    if (w->x->progress && w->done - w->said >= EVERY) {
-        w->said = w->done;
-        w->x->progress(w->x->user, w->done, w->x->points);
-    }
-}
-
-/* Everything below parameter `at`, with the ones before it chosen: `chosen`. False: larger values break a limit too. */
-static bool descend(walk *w, size_t at, const extents *chosen, int64_t piece)
-{
-    explore *x = w->x;
-    const explore_parameter *p = &x->parameters[at];
-    bool whole = at >= w->split;
-    if (at == w->split && piece % x->parts != x->part)
-        return true;
-    explore_cost least = cost_of(x->model, chosen);
-    if (breaks_widths(&x->limits, &least))
-        return false;
-    if (at == x->parameter_count) {
-        w->done++;
-        say_progress(w);
-        if (over(x->limits.cycles, least.latency))
-            return true;
-        x->legal++;
-        explore_add(x, least.latency, least.multipliers, w->choice);
-        return true;
-    }
-    if (whole) {
-        extents all = times(chosen, &w->most[at]);
-        explore_cost most = cost_of(x->model, &all);
-        if (over(x->limits.cycles, most.latency))
-            return true;
-        bool counted = !breaks_widths(&x->limits, &most) && !over(x->limits.cycles, least.latency);
-        if (counted && explore_dominated(x, most.latency, least.multipliers)) {
-            x->legal += w->below[at];
-            w->done += w->below[at];
-            say_progress(w);
-            return true;
-        }
-    }
-    for (size_t k = 0; k < p->count; k++) {
-        extents next = *chosen;
-        next.of[p->interface] *= p->divisors[k];
-        w->choice[at] = (int64_t)k;
-        if (!descend(w, at + 1, &next, at < w->split ? piece * (int64_t)p->count + (int64_t)k : piece))
-            break;
-    }
-    return true;
-}
-
-void explore_run(explore *x)
-{
-    enum { PIECES = 64 };
-    walk w = {.x = x};
-    extents one;
-    for (int i = 0; i < EXPLORE_INTERFACES_MAX; i++)
-        one.of[i] = 1;
-    w.most[x->parameter_count] = one;
-    w.below[x->parameter_count] = 1;
-    for (size_t i = x->parameter_count; i-- > 0;) {
-        const explore_parameter *p = &x->parameters[i];
-        w.most[i] = w.most[i + 1];
-        w.most[i].of[p->interface] *= p->divisors[p->count - 1];
-        w.below[i] = w.below[i + 1] * (int64_t)p->count;
-    }
-    for (int64_t pieces = 1; x->parts > 1 && w.split < x->parameter_count && pieces < PIECES * x->parts; w.split++)
-        pieces *= (int64_t)x->parameters[w.split].count;
-    descend(&w, 0, &one, 0);
-}
-
-/* ---- FINN's folding ---- */
-
-static extents extents_of(const explore *x, const int64_t *choice)
-{
-    extents e;
-    for (int i = 0; i < EXPLORE_INTERFACES_MAX; i++)
-        e.of[i] = 1;
+    for (size_t f = 0; f < x->face_count; f++)
+        products[f] = 1;
     for (size_t i = 0; i < x->parameter_count; i++)
-        e.of[x->parameters[i].interface] *= x->parameters[i].divisors[choice[i]];
-    return e;
+        products[x->parameters[i].face] *= x->parameters[i].divisors[choice[i]];
 }
 
 explore_cost explore_cost_of(const explore *x, const int64_t *choice)
 {
-    extents e = extents_of(x, choice);
-    return cost_of(x->model, &e);
+    int64_t products[EXPLORE_FACES_MAX];
+    products_of(x, choice, products);
+    return explore_cost_of_products(x, products);
 }
+
+/* ---- FINN's folding ---- */
 
 void explore_fold(explore *x, int64_t cycles)
 {
-    int64_t choice[EXPLORE_PARAMETERS_MAX] = {0};
-    explore_cost cost = {0};
+    int64_t *choice = ARENA_ARRAY(x->arena, int64_t, x->parameter_count + 1), levels[EXPLORE_FACES_MAX] = {0};
     bool met = false;
-    for (size_t i = 0; i < x->parameter_count && !met; i++) {
-        bool input = x->model->interfaces[x->parameters[i].interface].kind == DATAFLOW_INPUT;
+    for (size_t i = 0; i < x->parameter_count && !met; i++)
         for (size_t k = 0; k < x->parameters[i].count && !met; k++) {
             choice[i] = (int64_t)k;
-            cost = explore_cost_of(x, choice);
+            explore_cost cost = explore_cost_of(x, choice);
             met = cost.latency < cycles;
-            if (met || !input || k == 0 || !over(x->limits.block_bits, cost.block_bits))
+            if (met || x->parameters[i].face >= x->input_count || k == 0 || x->limits.block_bits == 0 || cost.block_bits <= x->limits.block_bits)
                 continue;
             choice[i]--;
             break;
         }
-    }
-    cost = explore_cost_of(x, choice);
+    explore_cost cost = explore_cost_of(x, choice);
     x->legal = 1;
-    explore_add(x, cost.latency, cost.multipliers, choice);
-}
-
-dataflow_model *explore_model(const explore *x, const int64_t *choice, diag_list *diags)
-{
-    dataflow_model *m = ARENA_NEW(x->arena, dataflow_model);
-    *m = *x->model;
-    m->interfaces = ARENA_ARRAY(x->arena, dataflow_interface, m->count);
-    memcpy(m->interfaces, x->model->interfaces, m->count * sizeof *m->interfaces);
-    for (size_t i = 0; i < m->count; i++)
-        for (uint32_t d = 0; d < m->interfaces[i].rank && m->interfaces[i].kind < DATAFLOW_OUTPUT; d++)
-            m->interfaces[i].parallel[d] = 1;
-    for (size_t i = 0; i < x->parameter_count; i++)
-        m->interfaces[x->parameters[i].interface].parallel[x->parameters[i].dimension] = x->parameters[i].divisors[choice[i]];
-    return dataflow_evaluate(m, diags) ? m : NULL;
+    x->folded = choice;
+    explore_add(x, cost.latency, cost.multipliers, levels, 1);
 }

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-/* ---- the front ---- */
-
 /* The first point with at least so many multipliers. */
 static size_t place_of(const explore *x, int64_t multipliers)
 {
@@ -26,21 +24,26 @@ bool explore_dominated(const explore *x, int64_t latency, int64_t multipliers)
     return at < x->count && x->front[at].multipliers == multipliers && x->front[at].latency < latency;
 }
 
-static void add_choice(const explore *x, explore_point *p, const int64_t *choice)
+static int64_t ways_of(const explore *x, const int64_t *levels)
 {
-    if (p->choice_count == EXPLORE_WAYS_MAX)
+    int64_t ways = 1;
+    for (size_t f = 0; f < x->face_count; f++)
+        ways *= x->faces[f].levels[levels[f]].ways;
+    return ways;
+}
+
+static void keep_levels(const explore *x, explore_point *p, const int64_t *levels, int64_t ways)
+{
+    if (p->ways_kept >= EXPLORE_WAYS_MAX)
         return;
-    if (p->choice_count == p->choice_capacity) {
-        size_t capacity = p->choice_capacity ? 2 * p->choice_capacity : 4;
-        int64_t *grown = ARENA_ARRAY(x->arena, int64_t, capacity * (x->parameter_count + 1));
-        if (p->choice_count)
-            memcpy(grown, p->choices, p->choice_count * x->parameter_count * sizeof *grown);
-        p->choices = grown;
-        p->choice_capacity = capacity;
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 2;
+        p->levels = arena_grow(x->arena, p->levels, p->count * x->face_count, capacity * x->face_count, sizeof *levels);
+        p->capacity = capacity;
     }
-    if (x->parameter_count)
-        memcpy(p->choices + p->choice_count * x->parameter_count, choice, x->parameter_count * sizeof *choice);
-    p->choice_count++;
+    memcpy(p->levels + p->count * x->face_count, levels, x->face_count * sizeof *levels);
+    p->count++;
+    p->ways_kept += ways;
 }
 
 /* The point of these, added in its place without what it dominates; NULL: it is dominated itself. */
@@ -63,18 +66,74 @@ static explore_point *point_for(explore *x, int64_t latency, int64_t multipliers
     return &x->front[at];
 }
 
-void explore_add(explore *x, int64_t latency, int64_t multipliers, const int64_t *choice)
+void explore_add(explore *x, int64_t latency, int64_t multipliers, const int64_t *levels, int64_t ways)
 {
     explore_point *p = point_for(x, latency, multipliers);
     if (!p)
         return;
-    p->ways++;
-    add_choice(x, p, choice);
+    p->ways += ways;
+    keep_levels(x, p, levels, ways);
+}
+
+/* ---- ways ---- */
+
+int64_t explore_product(const explore *x, const explore_point *p, size_t combination, size_t face)
+{
+    return x->faces[face].levels[p->levels[combination * x->face_count + face]].product;
+}
+
+typedef struct listing {
+    const explore *x;
+    int64_t left[EXPLORE_FACES_MAX]; /* of each face's product, what the parameters so far have left */
+    int64_t choice[EXPLORE_PARAMETERS_MAX];
+    int64_t *choices;
+    size_t count;
+} listing;
+
+/* A rest that divides what the parameters behind are at most has divisors of them as its factors: no choice leads nowhere. */
+static void list_ways(listing *l, size_t at)
+{
+    const explore *x = l->x;
+    if (l->count == EXPLORE_WAYS_MAX)
+        return;
+    if (at == x->parameter_count) {
+        if (at > 0)
+            memcpy(l->choices + l->count * at, l->choice, at * sizeof *l->choice);
+        l->count++;
+        return;
+    }
+    const explore_parameter *p = &x->parameters[at];
+    int64_t left = l->left[p->face];
+    for (size_t k = 0; k < p->count && p->divisors[k] <= left; k++) {
+        if (left % p->divisors[k] != 0 || p->behind % (left / p->divisors[k]) != 0)
+            continue;
+        l->choice[at] = (int64_t)k;
+        l->left[p->face] = left / p->divisors[k];
+        list_ways(l, at + 1);
+    }
+    l->left[p->face] = left;
+}
+
+size_t explore_ways(const explore *x, const explore_point *p, int64_t **choices)
+{
+    size_t most = p->ways < EXPLORE_WAYS_MAX ? (size_t)p->ways : EXPLORE_WAYS_MAX;
+    listing l = {.x = x, .choices = ARENA_ARRAY(x->arena, int64_t, most * x->parameter_count + 1)};
+    *choices = l.choices;
+    if (x->folded) {
+        memcpy(l.choices, x->folded, x->parameter_count * sizeof *l.choices);
+        return 1;
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        for (size_t f = 0; f < x->face_count; f++)
+            l.left[f] = explore_product(x, p, i, f);
+        list_ways(&l, 0);
+    }
+    return l.count;
 }
 
 /* ---- carrying it elsewhere ---- */
 
-/* Numbers: the points of the space, those within the limits; of each point of the front latency, multipliers, ways, how many choices, and
+/* Numbers: the points of the space, those within the limits; of each point of the front latency, multipliers, ways, how many combinations, and
  * these. */
 enum { SPACE_NUMBERS = 2, POINT_NUMBERS = 4 };
 
@@ -82,40 +141,40 @@ size_t explore_save(const explore *x, int64_t **out)
 {
     size_t count = SPACE_NUMBERS, at = SPACE_NUMBERS;
     for (size_t i = 0; i < x->count; i++)
-        count += POINT_NUMBERS + x->front[i].choice_count * x->parameter_count;
+        count += POINT_NUMBERS + x->front[i].count * x->face_count;
     int64_t *numbers = *out = ARENA_ARRAY(x->arena, int64_t, count);
     numbers[0] = x->points;
     numbers[1] = x->legal;
     for (size_t i = 0; i < x->count; i++) {
         const explore_point *p = &x->front[i];
-        size_t choices = p->choice_count * x->parameter_count;
-        const int64_t head[POINT_NUMBERS] = {p->latency, p->multipliers, p->ways, (int64_t)p->choice_count};
+        size_t levels = p->count * x->face_count;
+        const int64_t head[POINT_NUMBERS] = {p->latency, p->multipliers, p->ways, (int64_t)p->count};
         memcpy(&numbers[at], head, sizeof head);
-        if (choices)
-            memcpy(&numbers[at + POINT_NUMBERS], p->choices, choices * sizeof *numbers);
-        at += POINT_NUMBERS + choices;
+        memcpy(&numbers[at + POINT_NUMBERS], p->levels, levels * sizeof *numbers);
+        at += POINT_NUMBERS + levels;
     }
     return count;
 }
 
-static int compare_choices(const explore *x, const int64_t *a, const int64_t *b)
+static int compare_levels(const explore *x, const int64_t *a, const int64_t *b)
 {
-    for (size_t i = 0; i < x->parameter_count; i++)
+    for (size_t i = 0; i < x->face_count; i++)
         if (a[i] != b[i])
             return a[i] < b[i] ? -1 : 1;
     return 0;
 }
 
 /* Both lists are in order. */
-static void merge_choices(const explore *x, explore_point *p, const int64_t *others, size_t count)
+static void merge_levels(const explore *x, explore_point *p, const int64_t *others, size_t count)
 {
     explore_point mine = *p;
-    p->choices = NULL;
-    p->choice_count = p->choice_capacity = 0;
-    for (size_t i = 0, k = 0; i < mine.choice_count || k < count;) {
-        const int64_t *a = mine.choices + i * x->parameter_count, *b = others + k * x->parameter_count;
-        bool first = k == count || (i < mine.choice_count && compare_choices(x, a, b) < 0);
-        add_choice(x, p, first ? a : b);
+    p->levels = NULL;
+    p->count = p->capacity = 0;
+    p->ways_kept = 0;
+    for (size_t i = 0, k = 0; i < mine.count || k < count;) {
+        const int64_t *a = mine.levels + i * x->face_count, *b = others + k * x->face_count;
+        bool first = k == count || (i < mine.count && compare_levels(x, a, b) < 0);
+        keep_levels(x, p, first ? a : b, ways_of(x, first ? a : b));
         i += first;
         k += !first;
     }
@@ -128,14 +187,14 @@ bool explore_merge(explore *x, const int64_t *numbers, size_t count)
     x->legal += numbers[1];
     for (size_t at = SPACE_NUMBERS; at < count;) {
         int64_t latency = numbers[at], multipliers = numbers[at + 1], ways = numbers[at + 2];
-        size_t choices = (size_t)numbers[at + 3];
+        size_t combinations = (size_t)numbers[at + 3];
         explore_point *p = point_for(x, latency, multipliers);
         at += POINT_NUMBERS;
         if (p) {
             p->ways += ways;
-            merge_choices(x, p, &numbers[at], choices);
+            merge_levels(x, p, &numbers[at], combinations);
         }
-        at += choices * x->parameter_count;
+        at += combinations * x->face_count;
     }
     return true;
 }

@@ -6,7 +6,7 @@
 
 /* Is there a point with fewer of one and not more of the other? */
 bool explore_dominated(const explore *x, int64_t latency, int64_t multipliers);
-/* Adds a way, unless it is dominated, and drops what it dominates. Choices come in order. */
-void explore_add(explore *x, int64_t latency, int64_t multipliers, const int64_t *choice);
+/* Adds a combination of levels, which has `ways`, unless it is dominated, and drops what it dominates. Combinations come in order. */
+void explore_add(explore *x, int64_t latency, int64_t multipliers, const int64_t *levels, int64_t ways);
 
 #endif

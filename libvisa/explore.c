@@ -31,11 +31,6 @@ const char *explore_choice_text(const explore *x, const int64_t *choice)
     return out.text;
 }
 
-static const int64_t *way(const explore *x, const explore_point *p, size_t i)
-{
-    return p->choices + i * x->parameter_count;
-}
-
 void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
 {
     strbuf_printf(out, "%s: %" PRId64 " points, %" PRId64 " within the limits, %zu on the front\n", x->model->name, x->points, x->legal, x->count);
@@ -44,12 +39,15 @@ void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
     strbuf_printf(out, "%12s %12s %12s %12s  %s\n", "L", "multipliers", "weight bits", "input bits", "iPar and wPar");
     for (size_t i = 0; i < x->count; i++) {
         const explore_point *p = &x->front[i];
-        for (size_t k = 0; k < p->choice_count; k++) {
-            explore_cost c = explore_cost_of(x, way(x, p, k));
-            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", c.latency, c.multipliers, c.weight_bits, c.input_bits, explore_choice_text(x, way(x, p, k)));
+        int64_t *choices;
+        size_t ways = explore_ways(x, p, &choices);
+        for (size_t k = 0; k < ways; k++) {
+            const int64_t *way = choices + k * x->parameter_count;
+            explore_cost c = explore_cost_of(x, way);
+            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", c.latency, c.multipliers, c.weight_bits, c.input_bits, explore_choice_text(x, way));
         }
-        if (p->ways > (int64_t)p->choice_count)
-            strbuf_printf(out, "%52s  and %" PRId64 " ways more\n", "", p->ways - (int64_t)p->choice_count);
+        if (p->ways > (int64_t)ways)
+            strbuf_printf(out, "%52s  and %" PRId64 " ways more\n", "", p->ways - (int64_t)ways);
     }
     const explore_point *cheap = &x->front[0], *fast = &x->front[x->count - 1];
     if (o->target_cycles && !o->folding)
@@ -60,17 +58,19 @@ void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
 
 void explore_csv(const explore *x, strbuf *out)
 {
-    strbuf_puts(out, "L,multipliers,weight_bits,input_bits");
+    strbuf_puts(out, "L,multipliers,weight_bits,input_bits,ways");
     for (size_t k = 0; k < x->parameter_count; k++)
         strbuf_printf(out, ",%s.%" PRIu32, x->model->interfaces[x->parameters[k].interface].name, x->parameters[k].dimension);
     strbuf_puts(out, "\n");
     for (size_t i = 0; i < x->count; i++) {
-        const explore_point *p = &x->front[i];
-        for (size_t n = 0; n < p->choice_count; n++) {
-            explore_cost c = explore_cost_of(x, way(x, p, n));
-            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, c.latency, c.multipliers, c.weight_bits, c.input_bits);
+        int64_t *choices;
+        size_t ways = explore_ways(x, &x->front[i], &choices);
+        for (size_t n = 0; n < ways; n++) {
+            const int64_t *way = choices + n * x->parameter_count;
+            explore_cost c = explore_cost_of(x, way);
+            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, c.latency, c.multipliers, c.weight_bits, c.input_bits, x->front[i].ways);
             for (size_t k = 0; k < x->parameter_count; k++)
-                strbuf_printf(out, ",%" PRId64, x->parameters[k].divisors[way(x, p, n)[k]]);
+                strbuf_printf(out, ",%" PRId64, x->parameters[k].divisors[way[k]]);
             strbuf_puts(out, "\n");
         }
     }
@@ -106,10 +106,12 @@ void explore_svg(const explore *x, strbuf *out)
     strbuf_printf(out, "<text x=\"%d\" y=\"%d\">multipliers (log)</text>\n<text x=\"4\" y=\"14\">L in cycles (log)</text>\n", LEFT + WIDTH / 2, HEIGHT + BELOW + 10);
     strbuf_printf(out, "<path d=\"M%d 20V%dH%d\" fill=\"none\" stroke=\"#888\"/>\n", LEFT, HEIGHT + 20, LEFT + WIDTH);
     for (size_t i = 0; i < x->count; i++) {
-        const explore_cost c = explore_cost_of(x, way(x, &x->front[i], 0));
+        int64_t *choices;
+        explore_ways(x, &x->front[i], &choices);
+        const explore_cost c = explore_cost_of(x, choices);
         int64_t at = LEFT + log2_thousandths(c.multipliers) * (WIDTH - 10) / across, down = 20 + HEIGHT - log2_thousandths(c.latency) * (HEIGHT - 10) / up;
         strbuf_printf(out, "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64 " multipliers, %" PRId64 " weight bits: %s</title></circle>\n",
-                      at, down, c.latency, c.multipliers, c.weight_bits, explore_choice_text(x, way(x, &x->front[i], 0)));
+                      at, down, c.latency, c.multipliers, c.weight_bits, explore_choice_text(x, choices));
     }
     strbuf_puts(out, "</svg>\n");
 }

@@ -49,6 +49,8 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
     mm->m = mm->input->num_blocks;
     mm->n = mm->weight->num_blocks;
     mm->k = dataflow_block_elements(mm->input);
+    if (mm->k * mm->input->bits % 8 != 0)
+        return refuse(x, diags, mm->input->block_range, "has rows that do not end with a byte, which no copy can cut", "take an even number of 4-bit elements; a weight of 0 changes nothing");
     mm->flit = t->flit_bytes * 8 / mm->input->bits;
     return true;
 }
@@ -75,16 +77,9 @@ static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_lis
 static int64_t cycles_at(const explore *x, const matmul *mm)
 {
     for (size_t i = 0; i < x->count; i++)
-        for (size_t way = 0; way < x->front[i].choice_count; way++) {
-            int64_t packet = 1, rows = 1;
-            for (size_t k = 0; k < x->parameter_count; k++) {
-                int64_t chosen = x->parameters[k].divisors[x->front[i].choices[way * x->parameter_count + k]];
-                bool input = x->model->interfaces[x->parameters[k].interface].kind == DATAFLOW_INPUT;
-                *(input ? &packet : &rows) *= chosen;
-            }
-            if (packet == mm->packet && rows == mm->rows)
+        for (size_t k = 0; k < x->front[i].count; k++)
+            if (explore_product(x, &x->front[i], k, 0) == mm->packet && explore_product(x, &x->front[i], k, 1) == mm->rows)
                 return x->front[i].latency;
-        }
     return 0;
 }
 
