@@ -69,7 +69,7 @@ static json_t *numbers_json(dump *d, const step_node *n)
 {
     json_t *out = json_object();
     for (size_t i = 0; step_param_row_at(i); i++)
-        if (step_param_row_at(i)->op == n->op)
+        if (step_param_row_is_of(step_param_row_at(i), n->op, n->fn))
             set(d, out, step_param_row_at(i)->name, json_integer(n->param[step_param_row_at(i)->slot]));
     return out;
 }

@@ -183,7 +183,7 @@ static bool row_fits(reader *r, const step_node *n)
 {
     for (size_t i = 0; step_param_row_at(i); i++) {
         const step_param_row *row = step_param_row_at(i);
-        if (row->op == n->op && (n->param[row->slot] < row->minimum || n->param[row->slot] > row->maximum))
+        if (step_param_row_is_of(row, n->op, n->fn) && (n->param[row->slot] < row->minimum || n->param[row->slot] > row->maximum))
             return fault(r, "`%s` of node `%s` is %" PRId64 ", outside %" PRId64 " to %" PRId64, row->name, n->name, n->param[row->slot], row->minimum,
                          row->maximum);
     }

@@ -56,7 +56,7 @@ static void put_params(strbuf *s, const step_node *n)
 {
     for (size_t i = 0; step_param_row_at(i); i++) {
         const step_param_row *row = step_param_row_at(i);
-        if (row->op == n->op)
+        if (step_param_row_is_of(row, n->op, n->fn))
             strbuf_printf(s, ", %s = %" PRId64, row->name, n->param[row->slot]);
     }
 }

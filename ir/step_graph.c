@@ -12,7 +12,7 @@
 static bool check_param(step_graph *g, const step_spec *s, const step_param_row *row)
 {
     int64_t value = s->param[row->slot];
-    if (row->op != s->op || (value >= row->minimum && value <= row->maximum))
+    if (!step_param_row_is_of(row, s->op, s->fn) || (value >= row->minimum && value <= row->maximum))
         return true;
     diag *d = diag_add(g->diags, E_STEP_NUMBER, s->range, "`%s` of %s is %" PRId64 " %s; it has to be %" PRId64 " to %" PRId64, row->name,
                        step_op_row_of(s->op)->name, value, row->unit, row->minimum, row->maximum);

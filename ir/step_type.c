@@ -166,6 +166,13 @@ static const step_data *first_tile_and_number(const typing *t)
     return t->in.of[0];
 }
 
+static const step_data *selectors(const typing *t)
+{
+    if (t->in.of[0]->kind != STEP_ADDRESS || !t->s->data || t->s->data->kind != STEP_SELECTOR || t->s->data->hot != 1)
+        return wrong(t, arena_printf(t->g->arena, "`select` makes selectors of one output from addresses, `select::<Selector<4, 1>>(n)`; not from %s", data_text(t, 0)));
+    return t->s->data;
+}
+
 static const step_data *part_of_pair(const typing *t, bool first)
 {
     const step_data *d = t->in.of[0];
@@ -227,6 +234,7 @@ const step_data *step_function_type(step_graph *g, const step_spec *s, const ste
     case STEP_FN_ADDRESSES: return addresses(&t);
     case STEP_FN_LAST: return one_of_two(&t);
     case STEP_FN_SET_VALID_ROWS: return first_tile_and_number(&t);
+    case STEP_FN_SELECT: return selectors(&t);
     case STEP_FN_FIRST: return part_of_pair(&t, true);
     case STEP_FN_SECOND: return part_of_pair(&t, false);
     default: return are_tiles(&t) ? type_of_tiles(&t) : NULL;

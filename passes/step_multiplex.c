@@ -78,27 +78,9 @@ static bool is_closed(step_rewrite *r, const step_graph_node *to, int64_t member
 
 /* ---- likeness ---- */
 
-static bool same_walk(const step_spec *a, const step_spec *b)
-{
-    return a->walk_count == b->walk_count && (a->walk_count == 0 || (memcmp(a->walk_sizes, b->walk_sizes, a->walk_count * sizeof *a->walk_sizes) == 0 &&
-                                                                     memcmp(a->walk_strides, b->walk_strides, a->walk_count * sizeof *a->walk_strides) == 0));
-}
-
-/* Equal but for where a load begins. */
-static bool same_numbers(const step_graph_node *a, const step_graph_node *b)
-{
-    for (int i = 0; i < STEP_PARAMS; i++)
-        if (a->spec.param[i] != b->spec.param[i] && !(a->spec.op == STEP_LINEAR_LOAD && i == STEP_BASE))
-            return false;
-    return true;
-}
-
 static bool same_node(const step_graph_node *a, const step_graph_node *b)
 {
-    const step_spec *x = &a->spec, *y = &b->spec;
-    return x->op == y->op && x->fn == y->fn && x->input_count == y->input_count && x->output_count == y->output_count && same_numbers(a, b) && same_walk(x, y) &&
-           x->tensor == y->tensor && x->has_dtype == y->has_dtype && x->dtype == y->dtype && x->data == y->data && a->flops_per_cycle == b->flops_per_cycle &&
-           a->writes_back == b->writes_back;
+    return step_rewrite_is_alike(a, b, false) && a->flops_per_cycle == b->flops_per_cycle && a->writes_back == b->writes_back;
 }
 
 static int64_t walk_tiles(const step_spec *s)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/step_type.h"
+
 /* ---- arguments and refusals ---- */
 
 const char *step_rewrite_text(const step_rewrite *r, const char *name, const char *otherwise)
@@ -32,6 +34,28 @@ bool step_rewrite_is_named(const step_graph_node *n, const char *stem)
         return false;
     const char *rest = n->name + bytes;
     return !*rest || (*rest == '.' && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1));
+}
+
+static bool same_walk(const step_spec *a, const step_spec *b)
+{
+    return a->walk_count == b->walk_count && (a->walk_count == 0 || (memcmp(a->walk_sizes, b->walk_sizes, a->walk_count * sizeof *a->walk_sizes) == 0 &&
+                                                                     memcmp(a->walk_strides, b->walk_strides, a->walk_count * sizeof *a->walk_strides) == 0));
+}
+
+static bool same_numbers(const step_spec *a, const step_spec *b, bool bases)
+{
+    for (int i = 0; i < STEP_PARAMS; i++)
+        if (a->param[i] != b->param[i] && (bases || a->op != STEP_LINEAR_LOAD || i != STEP_BASE))
+            return false;
+    return true;
+}
+
+bool step_rewrite_is_alike(const step_graph_node *a, const step_graph_node *b, bool bases)
+{
+    const step_spec *x = &a->spec, *y = &b->spec;
+    bool same_data = x->data == y->data || (x->data && y->data && step_data_equal(x->data, y->data));
+    return x->op == y->op && x->fn == y->fn && x->input_count == y->input_count && x->output_count == y->output_count && same_numbers(x, y, bases) &&
+           same_walk(x, y) && x->tensor == y->tensor && x->has_dtype == y->has_dtype && x->dtype == y->dtype && same_data;
 }
 
 void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...)

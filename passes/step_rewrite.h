@@ -54,6 +54,9 @@ bool step_rewrite_is_named(const step_graph_node *n, const char *stem);
 /* NULL, after saying at the node (NULL: at the program) why the pass is not legal, and what to do. */
 void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* The same operator with the same function, types and numbers; where a load begins counts only with `bases`, and speeds and queues never do. */
+bool step_rewrite_is_alike(const step_graph_node *a, const step_graph_node *b, bool bases);
+
 /* Who takes the output, in r->from. */
 typedef struct step_consumer {
     const step_graph_node *node;
@@ -75,5 +78,6 @@ void step_rewrite_all(step_rewrite *r, bool (*visit)(step_rewrite *r, const step
 void step_pass_dynamic_tiling(step_rewrite *r);
 void step_pass_hierarchical_tiling(step_rewrite *r);
 void step_pass_time_multiplex(step_rewrite *r);
+void step_pass_dynamic_parallel(step_rewrite *r);
 
 #endif

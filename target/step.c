@@ -14,7 +14,7 @@ static const step_fn_row functions[] = {
 };
 
 static const step_param_row params[] = {
-#define STEP_PARAM(op, slot, name, minimum, maximum, unit, summary) {op, slot, name, unit, summary, minimum, maximum},
+#define STEP_PARAM(op, fn, slot, name, minimum, maximum, unit, summary) {op, fn, slot, name, unit, summary, minimum, maximum},
 #include "target/step.def"
 };
 
@@ -66,4 +66,9 @@ const step_fn_row *step_fn_row_by_name(const char *name)
 const step_param_row *step_param_row_at(size_t index)
 {
     return index < PARAM_COUNT ? &params[index] : NULL;
+}
+
+bool step_param_row_is_of(const step_param_row *row, step_op op, step_fn fn)
+{
+    return row->op == op && (row->fn == STEP_FN_NONE || row->fn == fn);
 }

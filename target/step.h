@@ -38,6 +38,7 @@ typedef struct step_fn_row {
 
 typedef struct step_param_row {
     step_op op;
+    step_fn fn; /* STEP_FN_NONE: whatever is applied */
     unsigned slot;
     const char *name, *unit, *summary;
     int64_t minimum, maximum;
@@ -51,6 +52,8 @@ const step_fn_row *step_fn_row_at(size_t index);
 const step_fn_row *step_fn_row_of(uint64_t code);
 const step_fn_row *step_fn_row_by_name(const char *name);
 const step_param_row *step_param_row_at(size_t index);
+/* Is it a number of an operator with that function? */
+bool step_param_row_is_of(const step_param_row *row, step_op op, step_fn fn);
 
 typedef enum step_kind { STEP_TILE, STEP_SELECTOR, STEP_BUFFER, STEP_PAIR, STEP_BOOL, STEP_ADDRESS, STEP_KINDS } step_kind;
 

@@ -569,13 +569,13 @@ class Step:
         rows = {t.split("|")[1].strip() + "/" + t.split("|")[2].strip(): [cells(r) for r in t.splitlines()[2:]] for t in tables if t.startswith("| ")}
         self.operators = {int(r[1], 16): r for r in rows["operator/code"]}
         self.functions = {0: "", **{int(r[1]): r[0] for r in rows["function/code"]}}
-        self.numbers = rows["operator/slot"]
+        self.numbers = rows["operator/function"]
 
-    def of(self, operator, slots):
+    def of(self, operator, function, slots):
         """The numbers of a node by name."""
         out = {}
-        for name, slot, number, values, *_ in self.numbers:
-            if name == operator:
+        for name, only, slot, number, values, *_ in self.numbers:
+            if name == operator and only in ("any", function):
                 low, high = limits(values)
                 need(low <= slots[int(slot)] <= high, f"{operator}: {number}")
                 out[number] = slots[int(slot)]
@@ -622,7 +622,7 @@ def step_node(words, step):
     stored = operator in ("linear_load", "linear_store", "random_load", "random_store")
     out = {"name": words.name(bits(name, 0, 31)), "operator": operator, "line": bits(name, 32, 63), "function": function,
            "flops_per_cycle": compute, "written_back": bool(bits(head, 56, 56)),
-           "tensor": bits(head, 32, 47) if stored else None, "numbers": step.of(operator, [signed(words.next()) for _ in range(4)])}
+           "tensor": bits(head, 32, 47) if stored else None, "numbers": step.of(operator, function, [signed(words.next()) for _ in range(4)])}
     inputs = [(words.next(), words.next()) for _ in range(bits(counts, 0, 31))]
     outputs = [words.next() for _ in range(bits(counts, 32, 63))]
     out["walk"] = [{"size": words.next(), "stride": signed(words.next())} for _ in range(bits(head, 48, 55))]

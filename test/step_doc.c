@@ -28,10 +28,11 @@ static void put_operators(strbuf *s)
 
 static void put_numbers(strbuf *s)
 {
-    strbuf_puts(s, "\n| operator | slot | number | values | unit | meaning |\n|---|---|---|---|---|---|\n");
+    strbuf_puts(s, "\n| operator | function | slot | number | values | unit | meaning |\n|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; step_param_row_at(i); i++) {
         const step_param_row *row = step_param_row_at(i);
-        strbuf_printf(s, "| `%s` | %u | `%s` | %" PRId64 " to %" PRId64 " | %s | %s |\n", step_op_row_of(row->op)->name, row->slot, row->name, row->minimum,
+        const char *with = row->fn == STEP_FN_NONE ? "any" : arena_printf(s->arena, "`%s`", step_fn_row_of(row->fn)->name);
+        strbuf_printf(s, "| `%s` | %s | %u | `%s` | %" PRId64 " to %" PRId64 " | %s | %s |\n", step_op_row_of(row->op)->name, with, row->slot, row->name, row->minimum,
                       row->maximum, row->unit, row->summary);
     }
 }

@@ -15,14 +15,14 @@ sys.path.insert(0, EXAMPLES)
 import routing  # noqa: E402
 
 
-def run(source, defines, streams=None, options=()):
+def run(source, defines, streams=None, options=(), passes=()):
     """The report of one run; None on a deadlock."""
     with tempfile.TemporaryDirectory() as d:
         path = source if source.endswith(".vm") and "\n" not in source else os.path.join(d, "p.vm")
         if "\n" in source:
             with open(path, "w") as f:
                 f.write(source)
-        command = [f"{BIN}/visac", path, "-o", f"{d}/p.bin"]
+        command = [f"{BIN}/visac", path, "-o", f"{d}/p.bin", *[f"--pass={p}" for p in passes]]
         for name, value in defines.items():
             command += ["-D", f"{name}={value}"]
         subprocess.run(command, check=True)
@@ -64,8 +64,9 @@ def attention(i):
     tiles, kind = i["kv_tiles"], i["parallel"]
     regions = i["regions"] if kind != "static-coarse" else min(i["regions"], (len(tiles) + 15) // 16)
     d = {"B": len(tiles), "R": regions, "N": i["tile_n"], "H": i["head_dim"], "Q": i["q_heads_per_kv"], "MAX": max(tiles), "META": i["metadata_fifo_depth"],
-         "FIRST": regions if kind == "dynamic" else len(tiles), "DYNAMIC": int(kind == "dynamic"), "BLOCK": 16 if kind == "static-coarse" else 1}
-    return run(f"{EXAMPLES}/attention.vm", d, routing.attention_tokens(tiles, regions, kind))
+         "BLOCK": 16 if kind == "static-coarse" else 1}
+    passes = ["dynamic-parallel:done=all_keys"] if kind == "dynamic" else []
+    return run(f"{EXAMPLES}/attention.vm", d, routing.attention_tokens(tiles, regions, kind), passes=passes)
 
 
 def memory(i):
@@ -90,9 +91,10 @@ def chain(i):
 WORKLOADS = {"hbm-micro": memory, "fifo-micro": chain, "gqa-decode": attention, "swiglu-validation": swiglu, "moe": moe}
 
 
-# Beyond the file's own tolerance: what this graph of attention, written from the reference's words, is off by in the worst case.
-# Coarse placement is exact but where two regions meet in the memory; dynamic and interleaved ones hang on queues the reference does not name.
-SLACK = {"static-coarse": 0.0006, "dynamic": 0.02, "static-interleave": 0.052}
+# Beyond the file's own tolerance: what this graph of attention, written from the reference's words, is off by in the worst case, by placement and
+# depth of the queues of counts. The published figures have depth 1; which queues a depth of 16 stands in, the reference does not say.
+SLACK = {("static-coarse", 1): 0.0004, ("dynamic", 1): 0.0005, ("static-interleave", 1): 0.0033,
+         ("static-coarse", 16): 0.0007, ("dynamic", 16): 0.018, ("static-interleave", 16): 0.026}
 
 
 def verdict(case, report):
@@ -105,7 +107,7 @@ def verdict(case, report):
     good = True
     if "cycles" in e:
         slack = e.get("cycles_abs_tol", 0) + e.get("cycles_rel_tol", 0) * e["cycles"]
-        good = abs(report["cycles"] - e["cycles"]) <= max(slack, SLACK.get(case["input"].get("parallel"), 0) * e["cycles"])
+        good = abs(report["cycles"] - e["cycles"]) <= max(slack, SLACK.get((case["input"].get("parallel"), case["input"].get("metadata_fifo_depth")), 0) * e["cycles"])
         case["exact"] = abs(report["cycles"] - e["cycles"]) <= slack
         said += f", expected {e['cycles']} ({100 * (report['cycles'] / e['cycles'] - 1):+.2f} %)"
     if "offchip_bytes" in e:

@@ -3,12 +3,16 @@ random tensors and routings, many sizes of each. Usage: step_transformations.py 
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
 import tempfile
 
 import step_shapes
+
+sys.path.insert(0, os.path.join(step_shapes.SOURCE, "examples/step"))
+import routing  # noqa: E402
 
 BIN = step_shapes.BIN
 
@@ -23,12 +27,12 @@ fn product(a: &Hbm<Tile<f32, M, K>, {[N]}>, b: &Hbm<Tile<f32, RIGHT>, {[N]}>, y:
 """
 
 
-def run(folder, text, inputs, passes):
-    """The bytes of y behind a run, and the report."""
+def run(folder, text, inputs, passes, output):
+    """The bytes of the output behind a run, and the report."""
     binary, out = os.path.join(folder, "p.bin"), os.path.join(folder, "y.raw")
     done = step_shapes.visac(folder, text, "-o", binary, *[f"--pass={p}" for p in passes])
     assert done.returncode == 0, done.stderr + text
-    command = [f"{BIN}/visa-run", binary, "--report=json", "--output", f"y={out}"]
+    command = [f"{BIN}/visa-run", binary, "--report=json", "--output", f"{output}={out}"]
     for name, data in inputs.items():
         path = os.path.join(folder, name + (".raw" if isinstance(data, bytes) else ".json"))
         with open(path, "wb") as f:
@@ -54,10 +58,10 @@ def close(a, b):
     return len(x) == len(y) and all(abs(p - q) <= 1e-5 * max(1, abs(p)) for p, q in zip(x, y))
 
 
-def same(folder, text, inputs, passes):
-    before, counted = run(folder, text, inputs, [])
-    after, transformed = run(folder, text, inputs, passes)
-    if not close(before, after) or not any(before):
+def same(folder, text, inputs, passes, output="y"):
+    before, counted = run(folder, text, inputs, [], output)
+    after, transformed = run(folder, text, inputs, passes, output)
+    if not (before == after or close(before, after)) or not any(before):
         return f"{passes}: y differs, or is all zero\n{text}", None, None
     return None, counted, transformed
 
@@ -103,11 +107,62 @@ def hierarchical_tiling(folder, rng):
     return fault
 
 
+REGIONS = """
+#[stream(depth = DEPTH)]
+fn regions(x: &Hbm<Tile<f32, 1, 4>, {[N, L]}>, w: &Hbm<Tile<f32, 4, 4>, {[3]}>, place: Stream<Address, {[N]}>, y: &mut Hbm<Tile<f32, 1, 4>, {[N]}>) {
+    let rows = x.linear_load(once()).flatten(1, 2).parallelize(1, R);
+    let places = place.parallelize(0, R);
+    for i in 0..R {
+        BODY
+        y.random_store(places[i], sum);
+    }
+}
+"""
+# What a region does with a row of tiles; the names a report may come from.
+BODIES = [("let sum = rows[i].map(exp).compute(1 + 3 * i).accum(1, add);", ["sum"]),
+          ("let each = rows[i].map(matmul, w.random_load(rows[i].map(signal)));\n        let sum = each.scan(1, add).compute(2 + i).accum(1, max);", ["each", "sum"]),
+          ("let one = rows[i].accum(1, add);\n        let many = one.repeat(3).map(matmul, w.linear_load(&one, [3], [1]));\n        let sum = many.compute(5).accum(1, add);", ["one", "many", "sum"]),
+          ("let whole = rows[i].bufferize(1);\n        let again = whole.streamify(&whole, 0);\n        let sum = again.reshape(0, 2, 0).0.accum(1, add).accum(1, mul);", ["whole", "again", "sum"])]
+
+
+def dynamic_parallel(folder, rng):
+    regions = rng.choice([1, 2, 3])
+    chunks, length = regions + rng.randrange(1, 8), rng.randrange(1, 4)
+    body, names = rng.choice(BODIES)
+    text = f"const N: usize = {chunks};\nconst L: usize = {length};\nconst R: usize = {regions};\n"
+    text += REGIONS.replace("BODY", body).replace("DEPTH", rng.choice("0123"))
+    places = list(range(chunks))
+    rng.shuffle(places)
+    inputs = {"x": f32(rng, chunks * length * 4), "w": f32(rng, 3 * 16), "place": places}
+    fault, before, after = same(folder, text, inputs, [f"dynamic-parallel:done={rng.choice(names)}"])
+    if not fault and (after["offchip_bytes"], after["flops"]) != (before["offchip_bytes"], before["flops"]):
+        return "the choice of regions changes traffic or work"
+    return fault
+
+
+def attention(folder, rng):
+    """Decoding with requests of random lengths: interleaved against dynamic placement."""
+    regions, longest, n, h, q = rng.choice([2, 3]), rng.randrange(2, 6), 4, 4, 2
+    tiles = [rng.randrange(1, longest + 1) for _ in range(regions + rng.randrange(1, 6))]
+    with open(os.path.join(os.path.dirname(routing.__file__), "attention.vm")) as f:
+        text = f.read()
+    sizes = {"B": len(tiles), "R": regions, "N": n, "H": h, "Q": q, "MAX": longest, "META": rng.choice([1, 4])}
+    for name, value in sizes.items():
+        text = re.sub(rf"(const {name}: usize) = \d+;", rf"\1 = {value};", text)
+    b = len(tiles)
+    inputs = {"queries": bf16(rng, b * q * h), "new_keys": bf16(rng, b * h), "new_values": bf16(rng, b * h), "keys": bf16(rng, b * longest * n * h),
+              "values": bf16(rng, b * longest * n * h), **routing.attention_tokens(tiles, regions, "static-interleave", tokens_per_tile=rng.randrange(1, n + 1))}
+    fault, before, after = same(folder, text, inputs, ["dynamic-parallel:done=all_keys"], "out")
+    if not fault and (after["offchip_bytes"], after["flops"]) != (before["offchip_bytes"], before["flops"]):
+        return "the choice of regions changes traffic or work"
+    return fault
+
+
 def main():
     runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), 12)
     agree, faults = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        for what in (dynamic_tiling, time_multiplex, hierarchical_tiling):
+        for what in (dynamic_tiling, time_multiplex, hierarchical_tiling, dynamic_parallel, attention):
             for seed in range(runs):
                 fault = what(folder, random.Random(seed))
                 agree += fault is None

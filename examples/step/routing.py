@@ -43,15 +43,12 @@ def moe_tokens(rows):
 
 
 def attention_tokens(tiles, regions, kind, block=16, tokens_per_tile=32):
-    """The streams of attention.vm. kind: dynamic, static-interleave, or static-coarse (blocks of requests to the regions in turn)."""
+    """The streams of attention.vm. kind: dynamic or static-interleave, or static-coarse (blocks of requests to the regions in turn)."""
     n = len(tiles)
     assert n >= regions
-    place = [r % regions if kind == "static-interleave" else r // block % regions for r in range(n)]
+    place = [r // block % regions if kind == "static-coarse" else r % regions for r in range(n)]
     order = list(range(n)) if kind != "static-coarse" else sorted(range(n), key=lambda r: (sum(p == place[r] for p in place[:r]), place[r]))
-    first = [[r] for r in range(regions)] if kind == "dynamic" else [[place[r]] for r in order]
-    repeat = n - len(first)
-    return {"index": order, "count": [tiles[r] for r in order], "valid": [tokens_per_tile - 1] * n, "first": first,
-            "keep": [[0]] * repeat + [[1]] * len(first), "begin": [[0]] * len(first) + [[1]] * repeat}
+    return {"index": order, "count": [tiles[r] for r in order], "valid": [tokens_per_tile - 1] * n, "place": [[place[r]] for r in order]}
 
 
 def write(folder, streams):

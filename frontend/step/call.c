@@ -153,6 +153,8 @@ static void add_function(arguments *a, building *b, size_t i)
     const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
     b->spec.fn = f->fn;
     b->spec.data = f->data;
+    if (f->fn == STEP_FN_SELECT)
+        b->spec.param[STEP_N] = f->number;
     if (f->fn == STEP_FN_ADDRESSES) {
         b->spec.param[STEP_N] = f->number;
         b->spec.param[STEP_FIRST] = f->end;
@@ -360,6 +362,12 @@ static step_term call_div_ceil(arguments *a)
     return (step_term){.kind = TERM_SIZE, .size = step_expr_ceil_divide(x, a->receiver.size, divisor)};
 }
 
+/* What follows an operator and says something about it; a `let` around names the operator. */
+static bool is_setting(const char *method)
+{
+    return strcmp(method, "compute") == 0 || strcmp(method, "depth") == 0 || strcmp(method, "write_back") == 0 || strcmp(method, "assume") == 0;
+}
+
 static step_term call_stream(arguments *a)
 {
     const char *m = a->name;
@@ -378,8 +386,8 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "promote") == 0) return call_numbers(a, STEP_PROMOTE, 0);
     if (strcmp(m, "expand") == 0) return call_with_reference(a, STEP_EXPAND);
     if (strcmp(m, "repeat") == 0) return call_repeat(a);
-    if (strcmp(m, "compute") == 0 || strcmp(m, "depth") == 0 || strcmp(m, "write_back") == 0) return set_node(a, m);
     if (strcmp(m, "assume") == 0) return assume(a);
+    if (is_setting(m)) return set_node(a, m);
     return step_refuse(a->e, a->call->name_range, "a stream has no operator `%s`", m);
 }
 
@@ -493,7 +501,8 @@ step_term step_call_method(step_evaluation *e, const ast *n)
     if (strcmp(n->text, "push") == 0)
         return push(e, n);
     const char *name = e->wanted_name;
-    e->wanted_name = NULL;
+    if (!is_setting(n->text))
+        e->wanted_name = NULL;
     step_term receiver = step_evaluate(e, n->kids[0]);
     e->wanted_name = name;
     arguments a = arguments_of(e, n, n->text, n->kids[2], n->kids[1]);
@@ -604,6 +613,20 @@ static step_term call_eager_merge(arguments *a)
     return finish(a, &b);
 }
 
+/* select::<Selector<4, 1>>(n) */
+static step_term call_select(arguments *a)
+{
+    step_term f = {.fn = STEP_FN_SELECT};
+    if (!ast_is(a->generics, AST_GENERIC_ARGS) || a->generics->kid_count != 1)
+        return step_refuse(a->e, a->call->range, "`select` says what it makes: `select::<Selector<4, 1>>(1)`");
+    f.data = step_read_data(a->e, ast_kid(a->generics, 0));
+    if (!f.data || !count_is(a, 1, 1))
+        return step_term_error;
+    f.number = number(a, 0);
+    f.kind = a->bad ? TERM_ERROR : TERM_FUNCTION;
+    return f;
+}
+
 step_term step_call_function(step_evaluation *e, const ast *n)
 {
     const ast *path = n->kids[0];
@@ -624,6 +647,7 @@ step_term step_call_function(step_evaluation *e, const ast *n)
         f.kind = a.bad ? TERM_ERROR : TERM_FUNCTION;
         return f;
     }
+    if (strcmp(name, "select") == 0) return call_select(&a);
     const ast *fn = program_function(e->file, name);
     return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);
 }

@@ -253,20 +253,22 @@ static void bind_pattern(step_evaluation *e, const ast *pattern, step_term value
 static void evaluate_let(step_evaluation *e, const ast *n)
 {
     const char *outer = e->wanted_name;
-    if (ast_is(n->kids[0], AST_PAT_NAME))
-        e->wanted_name = n->kids[0]->text;
+    e->wanted_name = ast_is(n->kids[0], AST_PAT_NAME) ? n->kids[0]->text : NULL;
     step_term value = ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT} : step_evaluate(e, n->kids[2]);
     e->wanted_name = outer;
     bind_pattern(e, n->kids[0], value);
 }
 
+/* A `let` around the block names its value, not what stands in front of it. */
 static step_term evaluate_block(step_evaluation *e, const ast *n)
 {
     size_t mark = step_enter(e);
     step_term value = {.kind = TERM_UNIT};
+    const char *wanted = e->wanted_name;
     for (uint32_t i = 0; i < n->kid_count; i++) {
         const ast *s = n->kids[i];
         value = (step_term){.kind = TERM_UNIT};
+        e->wanted_name = i + 1 == n->kid_count ? wanted : NULL;
         if (ast_is(s, AST_LET)) {
             evaluate_let(e, s);
         } else if (ast_is(s, AST_EXPR_STMT)) {
@@ -276,6 +278,7 @@ static step_term evaluate_block(step_evaluation *e, const ast *n)
             step_refuse(e, s->range, "%s is not known inside a stream program", ast_kind_name(s->kind));
         }
     }
+    e->wanted_name = wanted;
     step_leave(e, mark);
     return value;
 }

@@ -222,6 +222,16 @@ static step_value *stack_columns(const step_call *c, const step_value *left, con
     return v;
 }
 
+/* The output that a number names: n numbers each, the last output all others. */
+static step_value *selector_of(const step_call *c, const step_value *v)
+{
+    int64_t output = v->address / (c->n > 0 ? c->n : 1), last = c->type->width - 1;
+    if (v->address < 0)
+        return step_fail(c->fault, "the address %" PRId64 " names no output", v->address);
+    uint32_t pick = (uint32_t)(output < last ? output : last);
+    return step_selector_new(c->pool, &pick, 1);
+}
+
 /* ---- the three uses ---- */
 
 static step_value *map_any(const step_call *c, step_value *const *in, uint32_t count, step_cost *cost)
@@ -231,6 +241,7 @@ static step_value *map_any(const step_call *c, step_value *const *in, uint32_t c
     case STEP_FN_FIRST: return step_value_keep(in[0]->pair[0]);
     case STEP_FN_SECOND: return step_value_keep(in[0]->pair[1]);
     case STEP_FN_SIGNAL: cost->cycles = 1; return step_address_new(c->pool, 0);
+    case STEP_FN_SELECT: return selector_of(c, in[0]);
     case STEP_FN_ROW_SUM:
     case STEP_FN_ROW_MAX: return rounded(c, fold_rows(c, in[0], cost));
     case STEP_FN_MATMUL: return rounded(c, product(c, NULL, in[0], in[1], false, cost));

@@ -168,10 +168,11 @@ static void copy_token(step_actor *n, assembly *s)
     if (t.kind == STEP_VALUE)
         actor_wait(n, actor_arrival(n, port) + 1 + actor_read_cycles(n, port) - n->now);
     t.in_memory = false;
-    bool last = b == 0 || (t.kind == STEP_STOP && t.level == b);
-    if (t.kind == STEP_VALUE || !last)
-        actor_send(n, 0, kept(t));
-    actor_take(n, port);
+    bool last = b == 0 || (t.kind == STEP_STOP && t.level == b), goes_on = t.kind == STEP_VALUE || !last;
+    t = goes_on ? kept(t) : t;
+    actor_take(n, port); /* before there is room for it behind */
+    if (goes_on)
+        actor_send(n, 0, t);
     if (last)
         chunk_copied(n, s, b);
 }
