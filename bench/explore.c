@@ -1,5 +1,5 @@
-/* How many points of a design space --explore judges per second, from text to picture: the median of several runs. The spaces have many
- * divisors; some have limits, which leave less to count at once. */
+/* How many points of a design space --explore judges per second, from text to picture: one line of JSON for each run. The spaces have
+ * many divisors; some have limits, which leave less to count at once. With an argument only the first space. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +26,11 @@ static const space spaces[] = {
     {"two streams of tiles, at most 5e7 cycles", TILE, MATRIX, 0, 50000000},
 };
 
-enum { RUNS = 3 };
-
 static double now_s(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Seconds; `points` is what the listing says. */
@@ -61,19 +53,16 @@ static double explore_once(const char *text, const space *s, int64_t *points)
     return seconds;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("%-50s %16s %10s %14s\n", "space", "points", "seconds", "points/s");
-    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+    (void)argv;
+    for (size_t i = 0; i < (argc > 1 ? 1 : sizeof spaces / sizeof *spaces); i++) {
         char text[1024];
-        double seconds[RUNS];
         int64_t points = 0;
         snprintf(text, sizeof text, "const SPACE: Dataflow = Dataflow { inputs: [%s], weights: [%s], outputs: [Output { name: \"y\", block: [1] }] };\n", spaces[i].inputs, spaces[i].weights);
-        for (int run = 0; run < RUNS; run++)
-            seconds[run] = explore_once(text, &spaces[i], &points);
-        qsort(seconds, RUNS, sizeof *seconds, by_size);
-        printf("%-50s %16lld %10.3f %14.0f\n", spaces[i].what, (long long)points, seconds[RUNS / 2], (double)points / seconds[RUNS / 2]);
+        double seconds = explore_once(text, &spaces[i], &points);
+        printf("{\"space\": \"%s\", \"points\": %lld, \"seconds\": %.6f}\n", spaces[i].what, (long long)points, seconds);
+        fflush(stdout);
     }
     return 0;
 }
