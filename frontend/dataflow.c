@@ -24,8 +24,14 @@ static void read_number(reading *r, const ast *n, int64_t *out)
         r->bad = true;
 }
 
+/* The name of a constant that stands there alone, for formulas; NULL: a number, or an expression. */
+static const char *constant_name(reading *r, const ast *n)
+{
+    return ast_is(n, AST_PATH) ? ast_text(n, r->arena) : NULL;
+}
+
 /* `[1, MW]`, or one number. */
-static void read_list(reading *r, const ast *n, int64_t *list, uint32_t *rank, src_range *range)
+static void read_list(reading *r, const ast *n, int64_t *list, const char **names, uint32_t *rank, src_range *range)
 {
     bool array = ast_is(n, AST_ARRAY);
     uint32_t count = array ? n->kid_count : 1;
@@ -36,8 +42,11 @@ static void read_list(reading *r, const ast *n, int64_t *list, uint32_t *rank, s
         refuse(r, n->range, arena_printf(r->arena, "a list of %u sizes", count), arena_printf(r->arena, "an interface has 1 to %d dimensions", DATAFLOW_RANK_MAX));
         return;
     }
-    for (uint32_t i = 0; i < count; i++)
-        read_number(r, array ? n->kids[i] : n, &list[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const ast *number = array ? n->kids[i] : n;
+        read_number(r, number, &list[i]);
+        names[i] = constant_name(r, number);
+    }
 }
 
 /* A type of the machine, or i1 to i64 and u1 to u64. */
@@ -117,9 +126,9 @@ static void read_interface_field(reading *r, dataflow_interface *i, const ast *f
     else if (strcmp(name, "name") == 0)
         read_name(r, n, &i->name);
     else if (strcmp(name, "tensor") == 0)
-        read_list(r, n, i->tensor, &i->tensor_rank, &i->tensor_range);
+        read_list(r, n, i->tensor, i->tensor_names, &i->tensor_rank, &i->tensor_range);
     else if (strcmp(name, "block") == 0)
-        read_list(r, n, i->block, &i->rank, &i->block_range);
+        read_list(r, n, i->block, i->block_names, &i->rank, &i->block_range);
     else if (strcmp(name, "dtype") == 0)
         read_type(r, n, i);
     else if (strcmp(name, "cii") == 0)
@@ -129,7 +138,7 @@ static void read_interface_field(reading *r, dataflow_interface *i, const ast *f
     else if (strcmp(name, "latency") == 0)
         read_given(r, i, DATAFLOW_LATENCY, n);
     else
-        read_list(r, n, i->parallel, &i->parallel_rank, &i->parallel_range);
+        read_list(r, n, i->parallel, i->parallel_names, &i->parallel_rank, &i->parallel_range);
 }
 
 /* Config and Control have no part in the model: everything but the name is kept as it is written. */
@@ -219,8 +228,10 @@ static void read_field(reading *r, const ast *field)
             read_interfaces(r, (dataflow_kind)k, n);
             return;
         }
-    if (strcmp(field->text, "batch") == 0)
+    if (strcmp(field->text, "batch") == 0) {
         read_number(r, n, &r->model->batch);
+        r->model->batch_name = constant_name(r, n);
+    }
     else if (strcmp(field->text, "clock_hz") == 0)
         read_number(r, n, &r->model->clock_hz);
     else if (strcmp(field->text, "pads") == 0 && ast_is(n, AST_BOOL))

@@ -143,16 +143,24 @@ static bool check_positive(checking *c, const dataflow_interface *i, src_range a
     return false;
 }
 
+/* The one number that was given, or 1, is for that dimension. */
+static void put_parallel(dataflow_interface *i, uint32_t dimension)
+{
+    int64_t given = i->parallel_rank == 1 ? i->parallel[0] : 1;
+    const char *name = i->parallel_rank == 1 ? i->parallel_names[0] : NULL;
+    for (uint32_t k = 0; k < i->rank; k++) {
+        i->parallel[k] = k == dimension ? given : 1;
+        i->parallel_names[k] = k == dimension ? name : NULL;
+    }
+    i->parallel_rank = i->rank;
+}
+
 /* One number is for the innermost dimension. */
 static void spread_parallel(dataflow_interface *i)
 {
     if (i->parallel_rank > 1 || i->rank == 0)
         return;
-    int64_t given = i->parallel_rank == 1 ? i->parallel[0] : 1;
-    for (uint32_t k = 0; k + 1 < i->rank; k++)
-        i->parallel[k] = 1;
-    i->parallel[i->rank - 1] = given;
-    i->parallel_rank = i->rank;
+    put_parallel(i, i->rank - 1);
 }
 
 /* Of a weight, one number is for the dimension that is cut into blocks. */
@@ -162,14 +170,11 @@ static void spread_weight_parallel(dataflow_interface *i)
         spread_parallel(i);
         return;
     }
-    int64_t given = i->parallel[0];
     uint32_t at = i->rank - 1;
     for (uint32_t k = i->rank; k-- > 0;)
         if (i->tensor[k] > i->block[k])
             at = k;
-    for (uint32_t k = 0; k < i->rank; k++)
-        i->parallel[k] = k == at ? given : 1;
-    i->parallel_rank = i->rank;
+    put_parallel(i, at);
 }
 
 static void check_tiling(checking *c, const dataflow_interface *i)

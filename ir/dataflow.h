@@ -35,6 +35,7 @@ typedef struct dataflow_interface {
     uint32_t parallel_rank;
     int64_t tensor[DATAFLOW_RANK_MAX], block[DATAFLOW_RANK_MAX];
     int64_t parallel[DATAFLOW_RANK_MAX]; /* iPar of an input (elements of the block per cycle), wPar of a weight (blocks at a time) */
+    const char *tensor_names[DATAFLOW_RANK_MAX], *block_names[DATAFLOW_RANK_MAX], *parallel_names[DATAFLOW_RANK_MAX]; /* of constants; NULL: a number */
     const char *text;     /* config, control: what was said of it */
     int64_t given[DATAFLOW_INTERVALS]; /* input: intervals of dataflow_given, in cycles; 0: by the formula */
 
@@ -57,6 +58,7 @@ typedef struct dataflow_model {
     dataflow_interface *interfaces;
     size_t count;
     int64_t batch;      /* inferences that L covers; at least 1 */
+    const char *batch_name; /* of the constant; NULL: a number */
     bool pads;          /* blocks that do not tile are padded (Brainsmith); otherwise they are refused */
     int64_t clock_hz;   /* 0: not said */
     dataflow_function intervals[DATAFLOW_INTERVALS]; /* NULL: dataflow_formula */

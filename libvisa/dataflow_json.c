@@ -1,6 +1,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "ir/dataflow_symbolic.h"
 #include "libvisa/dataflow.h"
 
 static json_t *json_sizes(const int64_t *list, uint32_t rank)
@@ -30,7 +31,16 @@ static void json_stream(json_t *j, const dataflow_model *m, const dataflow_inter
     json_object_set_new(j, "port_bits", json_integer(dataflow_port_bits(physical, i->bits, true)));
 }
 
-static json_t *json_interface(const dataflow_model *m, const dataflow_interface *i, arena *a)
+static json_t *json_formulas(const dataflow_model *m, const dataflow_interface *i, arena *a)
+{
+    dataflow_symbols s = dataflow_symbolic(m, i, a);
+    json_t *j = json_pack("{s:s}", "stream_elements", s.stream);
+    if (s.cii)
+        json_object_update_new(j, json_pack("{s:s, s:s, s:s}", "cII", s.cii, "eII", s.eii, "latency", s.latency));
+    return j;
+}
+
+static json_t *json_interface(const dataflow_model *m, const dataflow_interface *i, bool formulas, arena *a)
 {
     json_t *j = json_pack("{s:s}", "name", i->name);
     if (i->kind > DATAFLOW_OUTPUT) {
@@ -52,10 +62,13 @@ static json_t *json_interface(const dataflow_model *m, const dataflow_interface 
         json_object_set_new(j, "eII", json_integer(i->eii));
         json_object_set_new(j, "latency", json_integer(i->latency));
     }
+    if (formulas)
+        json_object_set_new(j, "formulas", json_formulas(m, i, a));
     return j;
 }
 
-static json_t *json_model(const dataflow_model *m, uint32_t line, arena *a)
+/* `formulas`: what is chosen is still open, as in an item. */
+static json_t *json_model(const dataflow_model *m, uint32_t line, bool formulas, arena *a)
 {
     static const char *const lists[] = {"inputs", "weights", "outputs", "config", "control"};
     json_t *j = json_pack("{s:s, s:I}", "name", m->name, "line", (json_int_t)line);
@@ -64,12 +77,14 @@ static json_t *json_model(const dataflow_model *m, uint32_t line, arena *a)
         json_t *list = json_array();
         for (size_t i = 0; i < m->count; i++)
             if (m->interfaces[i].kind == (dataflow_kind)kind)
-                json_array_append_new(list, json_interface(m, &m->interfaces[i], a));
+                json_array_append_new(list, json_interface(m, &m->interfaces[i], formulas, a));
         json_object_set_new(j, lists[kind], list);
     }
     for (size_t i = 0; i < m->bottleneck; i++)
         inputs_before += m->interfaces[i].kind == DATAFLOW_INPUT;
     json_object_set_new(j, "L", json_integer(m->latency));
+    if (formulas)
+        json_object_set_new(j, "formula_L", json_string(dataflow_symbolic_latency(m, a)));
     json_object_set_new(j, "bottleneck_input", json_integer((json_int_t)inputs_before));
     json_object_set_new(j, "batch", json_integer(m->batch));
     json_object_set_new(j, "padding_elements", json_integer(m->padding));
@@ -83,7 +98,7 @@ static json_t *json_model(const dataflow_model *m, uint32_t line, arena *a)
 static json_t *json_place(const dataflow_place *p, arena *a)
 {
     const dataflow_contraction *d = p->contraction;
-    json_t *j = json_model(d->model, p->line, a);
+    json_t *j = json_model(d->model, p->line, false, a);
     json_object_set_new(j, "compute_cycles", json_integer(d->compute_cycles));
     json_object_set_new(j, "stream_cycles", json_integer(d->stream_cycles));
     json_object_set_new(j, "load_cycles", json_integer(d->load_cycles));
@@ -102,7 +117,7 @@ const char *dataflow_json(const dataflow_listing *l)
     arena *a = l->compilation->arena;
     json_t *items = json_array(), *contractions = json_array();
     for (size_t i = 0; i < m->dataflow_count; i++)
-        json_array_append_new(items, json_model(m->dataflows[i], dataflow_line(l, m->dataflows[i]->range), a));
+        json_array_append_new(items, json_model(m->dataflows[i], dataflow_line(l, m->dataflows[i]->range), true, a));
     for (size_t i = 0; i < l->count; i++)
         json_array_append_new(contractions, json_place(&l->places[i], a));
     json_t *root = json_pack("{s:i, s:s, s:o, s:o}", "format", 1, "visac", VISA_VERSION, "items", items, "contractions", contractions);

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "ir/dataflow_symbolic.h"
 #include "libvisa/dataflow.h"
 
 static void text_sizes(const char *what, const int64_t *list, uint32_t rank, strbuf *out)
@@ -17,7 +18,16 @@ static void text_stream(const char *what, dataflow_ratio stream, int64_t bits, s
         strbuf_printf(out, " (%" PRId64 " bits, port %" PRId64 ")", dataflow_port_bits(stream, bits, false), dataflow_port_bits(stream, bits, true));
 }
 
-static void text_interface(const dataflow_model *m, const dataflow_interface *i, strbuf *out)
+static void text_formulas(const dataflow_model *m, const dataflow_interface *i, strbuf *out)
+{
+    dataflow_symbols s = dataflow_symbolic(m, i, out->arena);
+    strbuf_printf(out, "    formulas: stream %s", s.stream);
+    if (s.cii)
+        strbuf_printf(out, "; cII %s; eII %s", s.cii, s.eii);
+    strbuf_puts(out, "\n");
+}
+
+static void text_interface(const dataflow_model *m, const dataflow_interface *i, bool formulas, strbuf *out)
 {
     strbuf_printf(out, "  %s %s", dataflow_kind_name(i->kind), i->name);
     if (i->kind > DATAFLOW_OUTPUT) {
@@ -39,12 +49,17 @@ static void text_interface(const dataflow_model *m, const dataflow_interface *i,
     if (i->kind == DATAFLOW_OUTPUT)
         text_stream("; with all wPar", dataflow_physical_output(m, i), i->bits, out);
     strbuf_puts(out, "\n");
+    if (formulas)
+        text_formulas(m, i, out);
 }
 
-static void text_model(const dataflow_model *m, strbuf *out)
+/* `formulas`: what is chosen is still open, as in an item. */
+static void text_model(const dataflow_model *m, bool formulas, strbuf *out)
 {
     for (size_t i = 0; i < m->count; i++)
-        text_interface(m, &m->interfaces[i], out);
+        text_interface(m, &m->interfaces[i], formulas, out);
+    if (formulas)
+        strbuf_printf(out, "  L = %s\n", dataflow_symbolic_latency(m, out->arena));
     strbuf_printf(out, "  L %" PRId64 " cycles", m->latency);
     if (m->batch > 1)
         strbuf_printf(out, " for a batch of %" PRId64, m->batch);
@@ -73,7 +88,7 @@ static void text_place(const dataflow_place *p, strbuf *out)
 {
     const dataflow_contraction *d = p->contraction;
     strbuf_printf(out, "%s: contraction, line %" PRIu32 "\n", p->kernel, p->line);
-    text_model(d->model, out);
+    text_model(d->model, false, out);
     strbuf_printf(out, "  Reducer %" PRId64 " cycles, flits %" PRId64 " cycles: the %s binds, %" PRId64 " cycles\n", d->compute_cycles, d->stream_cycles,
                   d->stream_cycles > d->compute_cycles ? "stream" : "Reducer", p->cycles);
     if (d->load_cycles)
@@ -93,7 +108,7 @@ const char *dataflow_text(const dataflow_listing *l)
     for (size_t i = 0; i < m->dataflow_count; i++) {
         const dataflow_model *d = m->dataflows[i];
         strbuf_printf(&out, "%s: dataflow, line %" PRIu32 "\n", d->name, dataflow_line(l, d->range));
-        text_model(d, &out);
+        text_model(d, true, &out);
         slowest = !slowest || d->latency > slowest->latency ? d : slowest;
     }
     if (m->dataflow_count > 1)

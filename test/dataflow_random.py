@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 
@@ -61,6 +62,57 @@ def count_input(one, weights):
 
 def rational(x):
     return fractions.Fraction(x)
+
+
+def value(formula, names):
+    """A formula at numbers for its names, exactly."""
+    return eval(re.sub(r"\b\d+\b", r"F(\g<0>)", formula), {"F": fractions.Fraction, "max": max, "ceil": math.ceil, **names})  # pylint: disable=eval-used
+
+
+def symbols(m):
+    """What iPar and wPar that are written as numbers are called."""
+    found = {}
+    for kind, key, faces in (("i", "iPar", m[0]), ("w", "wPar", m[1])):
+        for number, f in enumerate(faces):
+            room = f["block"] if key == "iPar" else [t // b for t, b in zip(f["tensor"], f["block"])]
+            for d, (n, p) in enumerate(zip(room, f[key])):
+                if n > 1:
+                    found[f"{key}_{kind}{number}" + (f"_{d}" if sum(r > 1 for r in room) > 1 else "")] = rational(p)
+    return found
+
+
+def rename(rng, text):
+    """Constants instead of some of the numbers in lists, and their values."""
+    names = {}
+
+    def one(match):
+        if rng.random() < 0.5:
+            return match[0]
+        name = f"N{len(names)}"
+        names[name] = rational(int(match[0]))
+        return name
+    text = re.sub(r"(?<=[\[ ])\d+(?=[,\]])", one, text)
+    return "".join(f"const {n}: u32 = {v};\n" for n, v in names.items()) + text, names
+
+
+def check_formulas(rng, count):
+    """Formulas of an item say its figures, and those of the same item with other numbers for iPar and wPar."""
+    faults = []
+    for n in range(count):
+        m = ([face(rng, "iPar") for _ in range(rng.randint(1, 3))], [face(rng, "wPar") for _ in range(rng.randint(0, 3))])
+        other = tuple([{**f, key: [rng.choice(divisors(b if key == "iPar" else t // b)) for t, b in zip(f["tensor"], f["block"])]} for f in faces]
+                      for key, faces in zip(("iPar", "wPar"), m))
+        text, names = rename(rng, re.sub(r"([iw])_par: \[.*?\]", lambda p: p[0].replace(", ", " , ").replace("[", "[ ").replace("]", " ]"),
+                                         conformance.item(*m, [{"block": [rng.randint(1, 6)]}])))
+        got, there = (conformance.model(t)["items"][0] for t in (text, conformance.item(*other, [{"block": [1]}])))
+        for figures, at in ((got, symbols(m)), (there, symbols(other))):
+            at.update(names)
+            pairs = [(got["formula_L"], figures["L"])] + [(a["formulas"][k], b[k]) for a, b in zip(got["inputs"], figures["inputs"])
+                                                          for k in ("cII", "eII", "latency", "stream_elements")]
+            pairs += [(a["formulas"]["stream_elements"], b["stream_elements"]) for a, b in zip(got["weights"], figures["weights"])]
+            pairs += [(a["formulas"]["stream_elements"], a["stream_elements"]) for a in got["outputs"] if figures is got]
+            faults += [f"F{n}: {formula} is {value(formula, at)} and not {figure}" for formula, figure in pairs if value(formula, at) != rational(figure)]
+    return count, faults
 
 
 def check_models(rng, count):
@@ -118,7 +170,7 @@ def check_spaces(rng, count):
 
 
 SHAPES = [(32, 8, 32, "bf16", None), (32, 8, 64, "bf16", None), (32, 16, 32, "bf16", None), (32, 8, 16, "bf16", None), (64, 4, 64, "bf16", None), (128, 8, 256, "i8", None),
-          (5, 3, 30, "bf16", None), (7, 10, 100, "i8", None), (4, 1, 48, "bf16", None), (1, 17, 33, "i4", None), (32, 16, 32, "bf16", "multipliers=64"),
+          (5, 3, 30, "bf16", None), (7, 10, 100, "i8", None), (4, 1, 48, "bf16", None), (1, 17, 34, "i4", None), (32, 16, 32, "bf16", "multipliers=64"),
           (3, 24, 70, "bf16", "rows=4"), (9, 20, 40, "f8e4m3", "input-bits=256"), (6, 6, 6, "f8e5m2", "rows=1"), (13, 64, 96, "i8", "target")]
 
 
@@ -149,7 +201,7 @@ def kernel(shape):
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     rng, failed = random.Random(seed), 0
-    for what, (count, faults) in (("models", check_models(rng, 150)), ("design spaces", check_spaces(rng, 25)),
+    for what, (count, faults) in (("models", check_models(rng, 150)), ("formulas", check_formulas(rng, 20)), ("design spaces", check_spaces(rng, 25)),
                                   ("kernels", (len(SHAPES), [f"{s}: {f}" for s in SHAPES for f in kernel(s)]))):
         print("\n".join(faults[:5] + [f"{count} {what}, {len(faults)} faults"]))
         failed += len(faults)
