@@ -549,9 +549,18 @@ static int64_t compare_bounds(const program *p, uint32_t number, const storage *
 
 static reference_kernel *compile(const program *p)
 {
-    reference_kernel *k = reference_compile(api, &p->e, "test kernel", &diags);
+    reference_kernel *k = reference_compile(api, &p->e, "test kernel", REFERENCE_VALUES | REFERENCE_BOUNDS, &diags);
     ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
     return k;
+}
+
+/* Floats are added in an order that depends on the CPU. */
+static bool adds_floats(const program *p)
+{
+    for (uint32_t i = 0; i < p->e.statement_count; i++)
+        if (p->statements[i].op == EINSUM_CONTRACT && is_float(p->tensors[p->statements[i].dst].dtype))
+            return true;
+    return false;
 }
 
 /* Runs both forms on the inputs of `given`, compares with all orders; returns how many elements another order
@@ -571,7 +580,7 @@ static int64_t check_inputs(const program *p, const storage *given)
             if (!assigned(p, i))
                 continue;
             compare_bits(p, i, &bounded, &plain, "with bounds");
-            if (o == FORWARD && p->same_order)
+            if (o == FORWARD && p->same_order && !adds_floats(p))
                 compare_bits(p, i, &plain, &want, "value");
             differing += compare_bounds(p, i, &bounded, &want);
         }
@@ -1282,14 +1291,14 @@ END_TEST
 static void refuses(const program *p, const char *words)
 {
     size_t before = diags.count;
-    ck_assert_ptr_null(reference_compile(api, &p->e, "bad", &diags));
+    ck_assert_ptr_null(reference_compile(api, &p->e, "bad", REFERENCE_VALUES, &diags));
     ck_assert_uint_eq(diags.count, before + 1);
     ck_assert_int_eq(diags.items[before]->id, E_REFERENCE);
     ck_assert_msg(strstr(diags.items[before]->message, words) != NULL, "\"%s\" lacks \"%s\"",
                   diags.items[before]->message, words);
     unsigned char *bytes;
     size_t count;
-    ck_assert(!reference_emit(api, &p->e, "bad", REFERENCE_OBJECT, memory, &bytes, &count, &diags));
+    ck_assert(!reference_emit(api, &p->e, "bad", NULL, REFERENCE_OBJECT, memory, &bytes, &count, &diags));
 }
 
 /* Y[O] = sum over F of X[$(O, F)] * W[F] */
@@ -1426,7 +1435,8 @@ END_TEST
 
 START_TEST(files_are_reproducible)
 {
-    static const char *const begins[] = {[REFERENCE_LLVM] = "; ModuleID = 'visa_ref_a_b__'",
+    static const char *const begins[] = {[REFERENCE_LLVM] = "; ModuleID = 'a_b___ref'",
+                                         [REFERENCE_BITCODE] = "BC\xc0\xde",
                                          [REFERENCE_ASSEMBLY] = "\t.text",
                                          [REFERENCE_OBJECT] = "\177ELF",
                                          [REFERENCE_HEADER] = "/* Reference kernel"};
@@ -1436,19 +1446,19 @@ START_TEST(files_are_reproducible)
     for (reference_output kind = REFERENCE_LLVM; kind <= REFERENCE_HEADER; kind++) {
         unsigned char *one, *two;
         size_t one_bytes, two_bytes;
-        ck_assert(reference_emit(api, &p.e, "a.b*/", kind, memory, &one, &one_bytes, &diags));
-        ck_assert(reference_emit(api, &p.e, "a.b*/", kind, memory, &two, &two_bytes, &diags));
+        ck_assert(reference_emit(api, &p.e, "a.b*/", NULL, kind, memory, &one, &one_bytes, &diags));
+        ck_assert(reference_emit(api, &p.e, "a.b*/", NULL, kind, memory, &two, &two_bytes, &diags));
         ck_assert_msg(one_bytes > 100 && strncmp((char *)one, begins[kind], strlen(begins[kind])) == 0,
                       "kind %d: %.60s", (int)kind, (char *)one);
         ck_assert(one_bytes == two_bytes && memcmp(one, two, one_bytes) == 0);
-        if (kind != REFERENCE_OBJECT)
-            ck_assert_ptr_nonnull(strstr((char *)one, "visa_ref_a_b___bounded"));
+        if (kind != REFERENCE_OBJECT && kind != REFERENCE_BITCODE)
+            ck_assert_ptr_nonnull(strstr((char *)one, "a_b___ref"));
         if (kind == REFERENCE_HEADER)
             ck_assert_ptr_null(strstr((char *)one, "*/ evil"));
     }
     unsigned char *none;
     size_t count;
-    ck_assert(!reference_emit(api, &p.e, "x", (reference_output)9, memory, &none, &count, &diags));
+    ck_assert(!reference_emit(api, &p.e, "x", NULL, (reference_output)9, memory, &none, &count, &diags));
 }
 END_TEST
 

@@ -259,7 +259,7 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
     }
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, kinds[a->emit], memory, &bytes, size, diags))
+    if (!api || !reference_emit(api, &k->einsum, k->name, NULL, kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
     return true;
