@@ -77,7 +77,7 @@ reference_kernel *reference_compile(const reference_api *api, const einsum *e, c
     return take_fault(api, api->build(e, name, forms, cpu && *cpu ? cpu : NULL, &k), diags) ? k : NULL;
 }
 
-bool reference_run(const reference_api *api, const reference_kernel *k, unsigned char *const *tensors,
+bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);

@@ -17,7 +17,7 @@ const reference_api *reference_load(diag_list *diags);
 reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
                                     diag_list *diags);
 /* See reference_api.run; on all CPUs. */
-bool reference_run(const reference_api *api, const reference_kernel *k, unsigned char *const *tensors,
+bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags);
 /* The bytes of a file, in the arena, with a NUL behind them. */
 bool reference_emit(const reference_api *api, const einsum *e, const char *name, const char *cpu, reference_output kind,

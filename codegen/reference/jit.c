@@ -227,6 +227,12 @@ typedef struct kernel_step {
     bool shared;
 } kernel_step;
 
+/* Scratch storage behind its size. */
+typedef struct run_scratch {
+    _Alignas(64) int64_t bytes;
+    _Alignas(64) unsigned char data[];
+} run_scratch;
+
 struct reference_kernel {
     LLVMOrcLLJITRef jit;
     step_function *step;
@@ -237,6 +243,7 @@ struct reference_kernel {
     uint32_t step_count;
     int64_t scratch_bytes, plain_scratch_bytes;
     uint64_t jit_nanoseconds;
+    _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
 };
 
 static void kernel_release(reference_kernel *k)
@@ -247,6 +254,7 @@ static void kernel_release(reference_kernel *k)
         LLVMConsumeError(LLVMOrcDisposeLLJIT(k->jit));
     free(k->tensors);
     free(k->steps);
+    free(atomic_load(&k->spare));
     free(k);
 }
 
@@ -402,22 +410,30 @@ static int64_t scratch_of_part(int64_t bytes)
 typedef struct run_storage {
     unsigned char **tensors, **own_tensors;
     double **bounds, **own_bounds;
-    unsigned char *scratch;
+    run_scratch *scratch;
 } run_storage;
 
-static void run_storage_free(const reference_kernel *k, run_storage *r)
+static run_scratch *take_scratch(reference_kernel *k, int64_t bytes)
 {
-    for (uint32_t i = 0; i < k->tensor_count; i++) {
-        if (r->own_tensors)
-            free(r->own_tensors[i]);
-        if (r->own_bounds)
-            free(r->own_bounds[i]);
+    run_scratch *s = atomic_exchange(&k->spare, NULL);
+    if (s && s->bytes >= bytes)
+        return s;
+    free(s);
+    s = aligned_alloc(64, sizeof *s + (size_t)(bytes + 63) / 64 * 64);
+    if (s)
+        s->bytes = bytes;
+    return s;
+}
+
+static void run_storage_free(reference_kernel *k, run_storage *r)
+{
+    for (uint32_t i = 0; r->tensors && i < k->tensor_count; i++) {
+        free(r->own_tensors[i]);
+        free(r->own_bounds[i]);
     }
     free(r->tensors);
-    free(r->own_tensors);
-    free(r->bounds);
-    free(r->own_bounds);
-    free(r->scratch);
+    if (r->scratch)
+        free(atomic_exchange(&k->spare, r->scratch));
 }
 
 static bool run_tensor(const reference_kernel *k, run_storage *r, uint32_t i, unsigned char *given)
@@ -439,17 +455,20 @@ static bool run_bound(const reference_kernel *k, run_storage *r, uint32_t i, dou
     return given || t->exact;
 }
 
-static char *run_storage_make(const reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
+static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
                               int64_t scratch_bytes, run_storage *r)
 {
-    size_t count = (size_t)k->tensor_count + 1;
-    r->tensors = calloc(count, sizeof *r->tensors);
-    r->own_tensors = calloc(count, sizeof *r->own_tensors);
-    r->bounds = calloc(count, sizeof *r->bounds);
-    r->own_bounds = calloc(count, sizeof *r->own_bounds);
-    r->scratch = aligned_alloc(64, (size_t)scratch_bytes);
-    if (!r->tensors || !r->own_tensors || !r->bounds || !r->own_bounds || !r->scratch)
+    size_t count = k->tensor_count;
+    void **pointers = calloc(4 * count + 1, sizeof *pointers);
+    r->scratch = take_scratch(k, scratch_bytes);
+    if (!pointers || !r->scratch) {
+        free(pointers);
         return plan_fault("out of memory");
+    }
+    r->tensors = (unsigned char **)pointers;
+    r->own_tensors = r->tensors + count;
+    r->bounds = (double **)(pointers + 2 * count);
+    r->own_bounds = r->bounds + count;
     for (uint32_t i = 0; i < k->tensor_count; i++) {
         if (!tensors[i] && !k->tensors[i].assigned && k->tensors[i].used)
             return plan_fault("tensor %u is read and was not given", i);
@@ -489,7 +508,7 @@ static void run_step(const reference_kernel *k, const run_storage *r, uint32_t s
     if (!k->steps[step].shared || k->steps[step].work < worth_a_thread * (double)count)
         count = 1;
     for (int64_t i = count - 1; i >= 0; i--) {
-        parts[i] = (run_part){.kernel = k, .storage = r, .step = step, .part = i, .parts = count, .scratch = r->scratch + i * scratch_each};
+        parts[i] = (run_part){.kernel = k, .storage = r, .step = step, .part = i, .parts = count, .scratch = r->scratch->data + i * scratch_each};
         parts[i].started = i > 0 && pthread_create(&parts[i].thread, NULL, run_one_part, &parts[i]) == 0;
         if (!parts[i].started)
             run_one_part(&parts[i]);
@@ -499,7 +518,7 @@ static void run_step(const reference_kernel *k, const run_storage *r, uint32_t s
             pthread_join(parts[i].thread, NULL);
 }
 
-static char *kernel_run(const reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
+static char *kernel_run(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
 {
     run_storage r = {0};
     if (bounds ? !k->bounded : !k->step)
@@ -507,7 +526,7 @@ static char *kernel_run(const reference_kernel *k, unsigned char *const *tensors
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
     char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
     if (!fault && bounds)
-        k->bounded(r.tensors, r.bounds, r.scratch);
+        k->bounded(r.tensors, r.bounds, r.scratch->data);
     for (uint32_t i = 0; !fault && !bounds && i < k->step_count; i++)
         run_step(k, &r, i, threads > 1 ? threads : 1, scratch_each);
     run_storage_free(k, &r);
