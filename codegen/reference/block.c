@@ -113,7 +113,8 @@ static void emit_one_block(const block *k)
     emitter *e = f->e;
     const plan_tile *t = &f->of->tile;
     LLVMValueRef rows = minus(e, k->rows.end, k->rows.first), columns = minus(e, k->columns.end, k->columns.first);
-    LLVMBuildMemSet(e->b, f->sums, LLVMConstInt(e->i8, 0, false), emit_scaled(e, rows, t->rows * f->of->block_line * 4), 4);
+    if (!t->one_pass)
+        LLVMBuildMemSet(e->b, f->sums, LLVMConstInt(e->i8, 0, false), emit_scaled(e, rows, t->rows * f->of->block_line * 4), 4);
     emit_gemm_call(e, f->product, f->sums, panel_at(f, f->rows.panel, k->rows.first, t->rows),
                    panel_at(f, f->columns.panel, k->columns.first, t->columns), rows, columns);
     store_block(k);

@@ -179,8 +179,21 @@ static LLVMValueRef drop_nearest_even(emitter *e, LLVMValueRef magnitude, unsign
     return shift_right(e, LLVMBuildAdd(e->b, half, lowest_kept, ""), drop);
 }
 
+/* The CPU's own conversion rounds as ours does and takes subnormals for zero; its NaNs keep their bits. */
+static LLVMValueRef narrow_bf16_vector(emitter *e, LLVMValueRef value)
+{
+    LLVMValueRef code = emit_plain_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", &value, 1);
+    code = LLVMBuildBitCast(e->b, code, emit_type_like(e, value, e->i16), "");
+    LLVMValueRef is_nan = LLVMBuildFCmp(e->b, LLVMRealUNO, value, value, "");
+    return LLVMBuildSelect(e->b, is_nan, truncated(e, emit_i32_like(e, value, 0x7fc0), e->i16), code, "");
+}
+
 static LLVMValueRef narrow_bf16(emitter *e, LLVMValueRef bits)
 {
+    enum { LANES = 16 };
+    LLVMTypeRef type = LLVMTypeOf(bits);
+    if (e->plan->machine.bf16_dot && LLVMGetTypeKind(type) == LLVMVectorTypeKind && LLVMGetVectorSize(type) == LANES)
+        return narrow_bf16_vector(e, value_of(e, bits));
     LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
     LLVMValueRef sign = and32(e, shift_right(e, bits, 16), 0x8000);
     LLVMValueRef code = drop_nearest_even(e, magnitude, 16);

@@ -70,11 +70,11 @@ static void emit_blocks(gemm *g, LLVMValueRef function)
     emit_loop_close(e, &block);
 }
 
-gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, const char *name)
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name)
 {
     enum { POINTERS = 3, INTEGERS = 2 };
     gemm_function f = {.tile = tile, .line = line};
-    gemm g = {.e = e, .tile = tile, .line = line};
+    gemm g = {.e = e, .tile = tile, .line = line, .fresh = fresh};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
     f.function = e->function;
     LLVMValueRef shape;
@@ -116,6 +116,15 @@ static void move_sums(gemm *g, const char *name, int row, int column)
     move_tile(g->e, name, 2 * row + column, g->c_tile, at, g->line);
 }
 
+static void begin_sums(gemm *g, int row, int column)
+{
+    LLVMValueRef number = tile_number(g->e, 2 * row + column);
+    if (g->fresh)
+        emit_plain_intrinsic(g->e, "llvm.x86.tilezero", &number, 1);
+    else
+        move_sums(g, "llvm.x86.tileloadd64", row, column);
+}
+
 /* Registers 0 to 3 sum, 4 and 5 hold rows, 6 and 7 columns. */
 void emit_register_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
 {
@@ -125,7 +134,7 @@ void emit_register_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     const char *product = t->product == PRODUCT_I8_TILES ? "llvm.x86.tdpbssd" : "llvm.x86.tdpbf16ps";
     int rows = (int)(t->rows / TILE_LINES), columns = (int)t->vectors;
     for (int i = 0; i < rows * columns; i++)
-        move_sums(g, "llvm.x86.tileloadd64", i / columns, i % columns);
+        begin_sums(g, i / columns, i % columns);
     emitter_loop unit;
     emit_loop_open(e, &unit, first, end, t->unit_block);
     for (int c = 0; c < columns; c++)

@@ -15,9 +15,9 @@ typedef struct gemm_function {
     int64_t line; /* values of C between its rows */
 } gemm_function;
 
-/* void f(C, R, S, row tiles, column tiles): C[rows][line] += R * S, for panels (plan_tile) that follow each other in R and S.
- * At least one tile of each. */
-gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, const char *name);
+/* void f(C, R, S, row tiles, column tiles): C[rows][line] += R * S, or = for a `fresh` product, which is one_pass; for panels
+ * (plan_tile) that follow each other in R and S. At least one tile of each. */
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name);
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
                     LLVMValueRef column_tiles);
 
@@ -29,6 +29,7 @@ typedef struct gemm {
     emitter *e;
     const plan_tile *tile;
     int64_t line;
+    bool fresh;
     LLVMValueRef c_tile, row_panel, column_panel;
 } gemm;
 

@@ -120,7 +120,7 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef *sums)
 {
     LLVMTypeRef vector = emit_vector_type(v->sum, v->tile->lanes);
     for (int64_t i = 0; i < count; i++) {
-        bool stored = i < v->tile->rows * v->tile->vectors;
+        bool stored = !v->g->fresh && i < v->tile->rows * v->tile->vectors;
         sums[i] = stored ? LLVMBuildLoad2(v->e->b, vector, sum_place(v, i), "") : LLVMConstNull(vector);
         if (stored)
             LLVMSetAlignment(sums[i], 4);

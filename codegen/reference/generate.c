@@ -234,11 +234,11 @@ static void emit_gemms(statement *s, unsigned number)
     const plan_statement *p = s->plan;
     bool blocks = !s->bounded && p->stores_blocks;
     snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
-    s->product = emit_gemm(s->e, &p->tile, blocks ? p->block_line : p->tile.padded_columns, name);
+    s->product = emit_gemm(s->e, &p->tile, blocks ? p->block_line : p->tile.padded_columns, blocks && p->tile.one_pass, name);
     if (!needs_bound(s))
         return;
     snprintf(name, sizeof name, "bound_product%u", number);
-    s->bound_product = emit_gemm(s->e, &p->bound_tile, p->bound_tile.padded_columns, name);
+    s->bound_product = emit_gemm(s->e, &p->bound_tile, p->bound_tile.padded_columns, false, name);
 }
 
 /* The destination is zero before its first statement. */

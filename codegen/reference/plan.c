@@ -618,8 +618,14 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     int64_t side = 64;
     while (side < 512 && (2 * side) * (2 * side) * 4 * 2 <= m->l2_bytes)
         side *= 2;
+    t->one_pass = t->units <= t->depth_block;
     t->row_block_tiles = round_up(side, t->rows) / t->rows;
     t->column_block_tiles = round_up(side, t->columns) / t->columns;
+    if (t->one_pass) {
+        /* Then sums pass through the nearest cache: a column tile by as many rows as fill it. */
+        t->column_block_tiles = 1;
+        t->row_block_tiles = most_of(m->l1_bytes / (t->columns * 4) / t->rows, 1);
+    }
 }
 
 static void choose_tiles(const einsum *e, plan_statement *p, const plan_machine *m)

@@ -43,6 +43,7 @@ typedef struct plan_tile {
     int64_t padded_rows, padded_columns;   /* whole tiles */
     int64_t units, unit_block;             /* a step of the kernel takes unit_block units; units is whole steps */
     bool rows_by_line;
+    bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
     int64_t depth_block;                   /* units for which a column panel stays in the nearest cache */
     int64_t row_block_tiles, column_block_tiles; /* whose sums stay in the next cache */
 } plan_tile;
