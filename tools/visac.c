@@ -15,15 +15,16 @@
 
 enum { ERROR_LIMIT = 100 };
 
-typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
+typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_BITCODE, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header"};
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "bc", "asm", "obj", "header"};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
     const char *other; /* the second file of `visac diff` */
     tool_report report;
     emit_kind emit;
+    const char *mcpu;
     bool check, emit_given;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
@@ -41,8 +42,9 @@ static const char usage[] =
     "\n"
     "Options:\n"
     "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
-    "                          standard output for everything but bin and obj\n"
-    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header\n"
+    "                          standard output for everything but bin, bc and obj\n"
+    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, bc, asm, obj, header\n"
+    "  --mcpu=NAME             CPU of llvm, bc, asm and obj (default x86-64, any; native is this one)\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
     "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
@@ -121,9 +123,10 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { EMIT = 256, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
+        {"mcpu", required_argument, NULL, MCPU},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
         {"timing", required_argument, NULL, TIMING},
@@ -166,6 +169,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
             break;
+        case MCPU: a->mcpu = optarg; break;
         case DRAW: a->draw = optarg; break;
         case CHECK: a->check = true; break;
         case REPORT:
@@ -231,11 +235,11 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->report.wanted || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->report.wanted || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
-    return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : "bin");
+    return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : a->emit == EMIT_BITCODE ? "bc" : "bin");
 }
 
 /* One of the kernels must be chosen. */
@@ -251,7 +255,7 @@ static void refuse_several_kernels(const binary *b, diag_list *diags)
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
 static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {
-    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
+    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_BITCODE] = REFERENCE_BITCODE, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
     const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : b->kernel_count == 1 ? &b->kernels[0] : NULL;
     if (!k) {
         refuse_several_kernels(b, diags);
@@ -259,7 +263,7 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
     }
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, NULL, kinds[a->emit], memory, &bytes, size, diags))
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
     return true;
