@@ -547,8 +547,25 @@ static int64_t compare_bounds(const program *p, uint32_t number, const storage *
     return differing;
 }
 
+/* This CPU, and lesser ones that it can be taken for: other vectors, other products. */
+static const char *const cpus[] = {"native", "x86-64-v4", "x86-64-v3", "x86-64"};
+enum { CPUS = sizeof cpus / sizeof *cpus };
+static int next_cpu; /* moves on with every kernel */
+
+static bool can_be(const char *cpu)
+{
+#if defined(__x86_64__)
+    return strcmp(cpu, "x86-64-v4") == 0 ? __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")
+                                         : strcmp(cpu, "x86-64-v3") != 0 || __builtin_cpu_supports("avx2");
+#else
+    return strcmp(cpu, "native") == 0;
+#endif
+}
+
 static reference_kernel *compile(const program *p)
 {
+    const char *cpu = cpus[next_cpu++ % CPUS];
+    (void)setenv("VISA_MCPU", can_be(cpu) ? cpu : "native", 1);
     reference_kernel *k = reference_compile(api, &p->e, "test kernel", REFERENCE_VALUES | REFERENCE_BOUNDS, &diags);
     ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
     return k;
@@ -745,6 +762,30 @@ START_TEST(matmul_of_every_type)
             matmul_program(&p, typings[t], shapes[s][0], shapes[s][1], shapes[s][2]);
             check_program(&p, MODERATE);
         }
+}
+END_TEST
+
+/* Shares of the tiles, by columns and by rows, in threads: the same bits. */
+START_TEST(threads_change_nothing)
+{
+    static const int64_t shapes[][3] = {{150, 301, 270}, {310, 70, 600}};
+    static const typing each[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
+    for (size_t i = 0; i < 2 * sizeof each / sizeof *each; i++) {
+        const int64_t *shape = shapes[i % 2];
+        program p;
+        matmul_program(&p, each[i / 2], shape[0], shape[1], shape[2]);
+        storage one = storage_new(&p, MODERATE), several = storage_copy(&p, &one);
+        reference_kernel *k = compile(&p);
+        ck_assert_ptr_null(api->run(k, one.tensors, NULL, 1));
+        for (unsigned threads = 2; threads < 4; threads++) {
+            memset(several.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&p.e, 2));
+            ck_assert_ptr_null(api->run(k, several.tensors, NULL, threads));
+            compare_bits(&p, 2, &several, &one, "in threads");
+        }
+        api->release(k);
+        storage_free(&one);
+        storage_free(&several);
+    }
 }
 END_TEST
 
@@ -1087,10 +1128,15 @@ static void random_program(program *p)
     random_digits(p, 3, letters, true);
 }
 
+static int rounds(int quick, int thorough)
+{
+    return getenv("VISA_LONG") ? thorough : quick;
+}
+
 START_TEST(random_einsums)
 {
     int64_t differing = 0;
-    for (int round = 0; round < 250; round++) {
+    for (int round = 0; round < rounds(250, 50000); round++) {
         program p;
         random_program(&p);
         differing += check_program(&p, MODERATE);
@@ -1143,7 +1189,7 @@ static void random_convolution(program *p)
 
 START_TEST(random_convolutions)
 {
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < rounds(150, 10000); round++) {
         program p;
         random_convolution(&p);
         check_program(&p, MODERATE);
@@ -1472,6 +1518,7 @@ int main(void)
     tcase_add_test(t, every_boundary_narrows);
     tcase_add_test(t, published_conversions);
     tcase_add_test(t, matmul_of_every_type);
+    tcase_add_test(t, threads_change_nothing);
     tcase_add_test(t, digit_kept_inside_a_sum);
     tcase_add_test(t, batches_broadcasts_and_scalars);
     tcase_add_test(t, elementwise_products);

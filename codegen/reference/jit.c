@@ -156,13 +156,33 @@ static void compilation_free(compilation *c)
     *c = (compilation){0};
 }
 
-static char *make_machine(compilation *c, const char *triple, const char *cpu_name, const char *features)
+/* Multiplications and additions of all statements. */
+static double work_of(const reference_plan *p)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < p->e->statement_count; i++) {
+        double work = 1;
+        for (int g = 0; g < PLAN_GROUP_COUNT; g++)
+            work *= (double)p->statements[i].digits[g].combinations;
+        sum += work;
+    }
+    return sum;
+}
+
+/* A check of little work runs once: code that is made fast pays more than code that is fast. */
+static LLVMCodeGenOptLevel level_of(const reference_plan *p, unsigned forms)
+{
+    static const double little = 1 << 22;
+    return forms & GENERATE_BOUNDED && work_of(p) < little ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
+}
+
+static char *make_machine(compilation *c, const char *triple, const char *cpu_name, const char *features, unsigned forms)
 {
     char *message = NULL;
     LLVMTargetRef family;
     if (LLVMGetTargetFromTriple(triple, &family, &message))
         return take_message("target", message);
-    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, LLVMCodeGenLevelDefault,
+    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level_of(&c->plan, forms),
                                          LLVMRelocPIC, LLVMCodeModelDefault);
     return c->machine ? NULL : plan_fault("target %s: no machine", triple);
 }
@@ -195,7 +215,7 @@ static char *compile_for(compilation *c, const einsum *e, const char *name, cons
     if (!fault && !c->symbol)
         fault = plan_fault("out of memory");
     if (!fault)
-        fault = make_machine(c, triple, for_cpu->name, for_cpu->features);
+        fault = make_machine(c, triple, for_cpu->name, for_cpu->features, forms);
     LLVMDisposeMessage(triple);
     return fault ? fault : make_module(c, forms);
 }
