@@ -5,6 +5,7 @@
 
 #include "codegen/dump.h"
 #include "codegen/loops.h"
+#include "codegen/step_json.h"
 
 /* jansson's setters take over the value and accept NULL, so that a failed allocation only makes them fail;
  * `failed` remembers it. */
@@ -82,6 +83,16 @@ static json_t *tensor_json(json_dump *j, const einsum *e, const einsum_tensor *t
     return out;
 }
 
+/* The sources, by their place in `sources`, that the digit does not index. */
+static json_t *broadcast_json(json_dump *j, const einsum_digit *d)
+{
+    json_t *out = json_array();
+    for (einsum_side side = EINSUM_A; side < EINSUM_SIDES; side++)
+        if (!einsum_digit_indexes(d, side))
+            push(j, out, json_integer(side - EINSUM_A));
+    return out;
+}
+
 static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statement *s)
 {
     json_t *out = json_object(), *sources = json_array(), *digits = json_array();
@@ -98,6 +109,7 @@ static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statem
         set_number(j, digit, "weight", s->digits[i].weight);
         set_number(j, digit, "size", s->digits[i].size);
         set(j, digit, "kept", json_boolean(s->digits[i].kept));
+        set(j, digit, "broadcast", broadcast_json(j, &s->digits[i]));
         push(j, digits, digit);
     }
     set(j, out, "digits", digits);
@@ -282,12 +294,15 @@ static json_t *symbols_json(json_dump *j, const binary *b)
 const char *binary_to_json(const binary *b, arena *a)
 {
     json_dump j = {.arena = a};
-    json_t *root = json_object(), *kernels = json_array();
+    json_t *root = json_object(), *kernels = json_array(), *programs = json_array();
     set_number(&j, root, "format", BINARY_FORMAT_VERSION);
     set_text(&j, root, "target", b->target->name);
     for (size_t i = 0; i < b->kernel_count; i++)
         push(&j, kernels, kernel_json(&j, &b->kernels[i]));
     set(&j, root, "kernels", kernels);
+    for (size_t i = 0; i < b->program_count; i++)
+        push(&j, programs, step_program_json(&b->programs[i]));
+    set(&j, root, "programs", programs);
     set(&j, root, "symbols", symbols_json(&j, b));
     char *text = j.failed ? NULL : json_dumps(root, JSON_INDENT(2));
     json_decref(root);

@@ -3,6 +3,7 @@
 
 #include "codegen/dump.h"
 #include "codegen/loops.h"
+#include "codegen/step_text.h"
 #include "support/strbuf.h"
 
 static void put_axes(strbuf *s, const binary_kernel *k)
@@ -49,8 +50,13 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
                   dtype_row_of(e->tensors[st->dst].dtype)->name);
     for (uint32_t i = 0; i < st->digit_count; i++) {
         const einsum_digit *d = &st->digits[i];
-        strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements\n",
-                      d->kept ? "for" : "sum", e->axes[d->axis].name, d->size, d->weight);
+        strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name, d->size,
+                      d->weight);
+        if (!einsum_digit_indexes(d, EINSUM_A))
+            strbuf_printf(s, ", repeats %s", e->tensors[st->a].name);
+        if (!einsum_digit_indexes(d, EINSUM_B))
+            strbuf_printf(s, ", repeats %s", e->tensors[st->b].name);
+        strbuf_puts(s, "\n");
     }
     for (uint32_t i = 0; i < st->shift_count; i++) {
         const einsum_shift *h = &st->shifts[i];
@@ -171,6 +177,10 @@ const char *binary_to_text(const binary *b, arena *a)
         put_einsum(&s, &k->einsum);
         for (int where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++)
             put_stream(&s, k, (context)where);
+    }
+    for (size_t i = 0; i < b->program_count; i++) {
+        strbuf_puts(&s, "\n");
+        step_program_print(&b->programs[i], &s);
     }
     strbuf_puts(&s, "\nsymbols\n");
     for (size_t i = 0; i < b->symbol_count; i++) {

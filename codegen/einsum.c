@@ -38,7 +38,7 @@ static void put_statement(word_writer *w, const einsum_statement *s)
     word_writer_put(w, s->dst | (uint64_t)s->a << 32);
     word_writer_put(w, s->op == EINSUM_COPY ? 0 : s->b);
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32);
+        word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32 | (uint64_t)(s->digits[i].broadcast >> EINSUM_A) << 33);
         word_writer_put(w, (uint64_t)s->digits[i].weight);
         word_writer_put(w, (uint64_t)s->digits[i].size);
     }
@@ -238,7 +238,8 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
     uint64_t word = word_reader_next(&r->in);
     d->axis = (uint32_t)word_bits(word, 0, 32);
     d->kept = word_bits(word, 32, 1);
-    if (word_bits(word, 33, 31))
+    d->broadcast = (unsigned char)(word_bits(word, 33, 2) << EINSUM_A);
+    if (word_bits(word, 35, 29))
         return fault_here(r, "reserved bits are not zero");
     if (d->axis >= r->axis_count)
         return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", d->axis, r->axis_count);
@@ -304,12 +305,12 @@ static bool digit_outside(const einsum_term *t, const einsum_digit *d)
 }
 
 /* Digits of a term inside it, whose sum does not pass its end except at the axis's end, where nothing exists. */
-static const char *term_fault(const einsum_reader *r, const einsum_statement *s, const einsum_term *t, bool *used)
+static const char *term_fault(const einsum_reader *r, const einsum_statement *s, einsum_side side, const einsum_term *t, bool *used)
 {
     int64_t last = 0, end = t->weight * t->extent;
     for (uint32_t i = 0; i < s->digit_count; i++) {
         const einsum_digit *d = &s->digits[i];
-        if (digit_outside(t, d))
+        if (digit_outside(t, d) || !einsum_digit_indexes(d, side))
             continue;
         if (d->weight % t->weight || (d->size - 1) * d->weight >= end)
             return "a digit lies inside a window's term and outside it";
@@ -319,10 +320,10 @@ static const char *term_fault(const einsum_reader *r, const einsum_statement *s,
     return last < t->extent || end >= r->axes[t->axis].size ? NULL : "digits add up to more than a window's term";
 }
 
-static bool has_digit_of(const einsum_statement *s, uint32_t axis)
+static bool has_digit_of(const einsum_statement *s, einsum_side side, uint32_t axis)
 {
     for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].axis == axis && s->digits[i].size > 1)
+        if (s->digits[i].axis == axis && s->digits[i].size > 1 && einsum_digit_indexes(&s->digits[i], side))
             return true;
     return false;
 }
@@ -337,14 +338,42 @@ static bool check_windows(einsum_reader *r, const einsum_statement *s)
             const einsum_window *x = r->window_of[t->axes[k]];
             bool used = false;
             for (uint32_t n = 0; x && n < x->term_count; n++) {
-                const char *fault = term_fault(r, s, &x->terms[n], &used);
+                const char *fault = term_fault(r, s, (einsum_side)i, &x->terms[n], &used);
                 if (fault)
                     return fault_here(r, fault);
             }
-            if (used && (i == 0 || has_digit_of(s, x->axis)))
+            if (used && (i == 0 || has_digit_of(s, (einsum_side)i, x->axis)))
                 return word_reader_fault(&r->in, r->in.at - 1, "tensor %s is indexed by window %s and by its terms", t->name,
                                          r->axes[x->axis].name);
         }
+    }
+    return true;
+}
+
+/* Does the digit move the place in the tensor, by its own axis or by a window? */
+static bool digit_moves(const einsum_reader *r, uint32_t tensor, const einsum_digit *d)
+{
+    const einsum_tensor *t = &r->tensors[tensor];
+    bool moves = false;
+    for (uint32_t i = 0; i < t->rank && d->size > 1; i++) {
+        const einsum_window *x = r->window_of[t->axes[i]];
+        moves = moves || t->axes[i] == d->axis;
+        for (uint32_t k = 0; x && k < x->term_count; k++)
+            moves = moves || !digit_outside(&x->terms[k], d);
+    }
+    return moves;
+}
+
+/* Only what would move a source can be broadcast over it: so that nothing can be said in two ways. */
+static bool check_broadcast(einsum_reader *r, const einsum_statement *s, const einsum_digit *d)
+{
+    for (einsum_side side = EINSUM_A; side < EINSUM_SIDES; side++) {
+        if (einsum_digit_indexes(d, side))
+            continue;
+        bool is_source = side == EINSUM_A || s->op == EINSUM_CONTRACT;
+        if (!is_source || !digit_moves(r, side == EINSUM_A ? s->a : s->b, d))
+            return word_reader_fault(&r->in, r->in.at - DIGIT_WORDS, "a digit of axis %s is broadcast over source %c, which it does not index",
+                                     r->axes[d->axis].name, side == EINSUM_A ? 'a' : 'b');
     }
     return true;
 }
@@ -361,7 +390,7 @@ static bool read_digits(einsum_reader *r, einsum_statement *s)
     einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);
     int64_t points = 1;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i))
+        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]))
             return false;
         if (__builtin_mul_overflow(points, digits[i].size, &points) || points >= COUNT_LIMIT)
             return fault_here(r, "the digits of a statement have 2^62 combinations or more");

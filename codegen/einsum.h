@@ -24,6 +24,7 @@ typedef struct einsum_digit {
     uint32_t axis;
     bool kept; /* false: summed over */
     int64_t weight, size;
+    unsigned char broadcast; /* 1 << side for each source that is read as if the counter were 0 */
 } einsum_digit;
 
 /* A sliding window: an axis of which a place is the sum, over its terms, of stride * (coordinate / weight % extent) of the term's
@@ -43,6 +44,12 @@ typedef struct einsum_window {
 
 typedef enum einsum_side { EINSUM_DST = 0, EINSUM_A = 1, EINSUM_B = 2, EINSUM_SIDES } einsum_side;
 
+/* Does the digit's counter take part in the place of this operand? */
+static inline bool einsum_digit_indexes(const einsum_digit *d, einsum_side side)
+{
+    return !(d->broadcast >> side & 1);
+}
+
 /* A tensor of a statement is accessed `offset` coordinates of the axis further than the digits say: a window of it. */
 typedef struct einsum_shift {
     einsum_side side;
@@ -59,7 +66,8 @@ typedef enum einsum_op {
  * be assigned by several statements, part by part; it is zero before the first.
  *
  * A source is indexed by the coordinates (kept and summed digits) of the axes that it has; the destination by
- * the kept digits' part of the coordinate. An axis that a source lacks broadcasts it. A window of a source without digits of its
+ * the kept digits' part of the coordinate. An axis that a source lacks broadcasts it; so does a digit that says so, for a source
+ * that holds only other digits of the axis. A window of a source without digits of its
  * own is indexed by its terms: each digit of more than one value then lies inside a term or outside all of them. */
 typedef struct einsum_statement {
     einsum_op op;

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "passes/einsum.h"
-
 _Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT_PACKET &&
                    (int)ELEMENT == (int)COMPONENT_ELEMENT && (int)TIME == (int)COMPONENT_TIME,
                "the components of tensors and ports have one order");
@@ -477,6 +475,12 @@ static void emit_windows(emission *m, einsum *out)
     out->windows = windows;
 }
 
+static einsum_digit emit_digit(emission *m, const einsum_part *d)
+{
+    unsigned broadcast = (unsigned)d->a_repeats << EINSUM_A | (unsigned)d->b_repeats << EINSUM_B;
+    return (einsum_digit){axis_number(m, d->axis), d->kept, d->weight, d->size, (unsigned char)broadcast};
+}
+
 static void emit_einsum(emission *m, einsum *out)
 {
     const kernel_einsum *from = m->kernel->einsum;
@@ -494,7 +498,7 @@ static void emit_einsum(emission *m, einsum *out)
         const einsum_step *s = &from->steps[i];
         einsum_digit *digits = ARENA_ARRAY(a, einsum_digit, s->count);
         for (uint32_t k = 0; k < s->count; k++)
-            digits[k] = (einsum_digit){axis_number(m, s->digits[k].axis), s->digits[k].kept, s->digits[k].weight, s->digits[k].size};
+            digits[k] = emit_digit(m, &s->digits[k]);
         einsum_shift *shifts = ARENA_ARRAY(a, einsum_shift, s->offset_count);
         for (uint32_t k = 0; k < s->offset_count; k++)
             shifts[k] = (einsum_shift){(einsum_side)s->offsets[k].side, axis_number(m, s->offsets[k].axis), s->offsets[k].offset};

@@ -13,9 +13,11 @@
 const reference_api *reference_load(diag_list *diags);
 
 /* Compiles the einsum for this CPU, or for a lesser one that VISA_MCPU names; NULL with a diagnostic. `name` is the kernel's,
- * `forms` REFERENCE_VALUES and REFERENCE_BOUNDS. */
+ * `forms` REFERENCE_VALUES, REFERENCE_BOUNDS and REFERENCE_QUICK. */
 reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
                                     diag_list *diags);
+/* Is the einsum's work so little that compiling it well costs more than it saves? */
+bool reference_is_small(const einsum *e);
 /* See reference_api.run; on all CPUs. */
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags);

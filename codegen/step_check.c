@@ -84,6 +84,7 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
     case STEP_FN_IDENTITY: return same_type(c, 0, 0);
     case STEP_FN_SIGNAL: return makes(c, 0, STEP_ADDRESS);
     case STEP_FN_ADDRESSES: return (is_number(in[0]) && is_number(in[count - 1]) && makes(c, 0, STEP_ADDRESS)) || fault(c, "its function takes numbers");
+    case STEP_FN_LAST: return (is_number(in[0]) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->width == 2) || fault(c, "its function makes selectors of 2 from numbers");
     case STEP_FN_SET_VALID_ROWS: return (in[0]->kind == STEP_TILE && in[1]->kind == STEP_ADDRESS && makes(c, 0, STEP_TILE)) || fault(c, "its function takes a tile and a number");
     case STEP_FN_FIRST: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
     case STEP_FN_SECOND: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->second) || fault(c, "its function takes a pair");
@@ -222,6 +223,7 @@ static bool check_node(const checked *c)
     case STEP_REASSEMBLE: return check_reassemble(c);
     case STEP_EAGER_MERGE: return check_eager_merge(c);
     case STEP_PARALLELIZE: return check_parallelize(c);
+    case STEP_BROADCAST: return same_type(c, 0, 0) && rank_is(c, 0, rank);
     case STEP_MAP: return function_fits(c, STEP_USE_MAP) && rank_is(c, 0, rank);
     case STEP_ACCUM: return function_fits(c, STEP_USE_UPDATE) && rank_is(c, 0, rank - b);
     case STEP_SCAN: return function_fits(c, STEP_USE_UPDATE) && rank_is(c, 0, rank);

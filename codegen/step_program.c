@@ -54,8 +54,6 @@ static void put_node(word_writer *w, const step_node *n)
     word_writer_put(w, n->input_count | (uint64_t)n->output_count << 32);
     word_writer_put(w, word_writer_string(w, n->name) | (uint64_t)n->line << 32);
     word_writer_put(w, (uint64_t)n->flops_per_cycle);
-    if (n->fn == STEP_FN_KERNEL)
-        word_writer_put(w, word_writer_string(w, n->kernel));
     for (int i = 0; i < STEP_PARAMS; i++)
         word_writer_put(w, (uint64_t)n->param[i]);
     for (uint32_t i = 0; i < n->input_count; i++) {
@@ -135,7 +133,7 @@ static void read_machine(reader *r)
     m->memory_startup_cycles = number(r, 0, most, "memory_startup");
 }
 
-enum { SIZE_BITS = 31 }; /* of a tile's rows and columns */
+enum { SIZE_BITS = 31 }; /* of the sizes and strides of walks, and of dimensions */
 
 static bool read_type(reader *r, uint32_t index)
 {
@@ -145,8 +143,8 @@ static bool read_type(reader *r, uint32_t index)
         return fault(r, "no data type has the head 0x%" PRIx64, head);
     *t = (step_type){.kind = (step_kind)(head & 0xff), .dtype = (dtype)(head >> 8 & 0xff), .rank = (uint32_t)(head >> 16 & 0xff)};
     bool is_tile = t->kind == STEP_TILE;
-    t->rows = number(r, is_tile ? -1 : 0, is_tile ? INT64_C(1) << SIZE_BITS : 0, "rows");
-    t->columns = number(r, is_tile ? -1 : 0, is_tile ? INT64_C(1) << SIZE_BITS : 0, "columns");
+    t->rows = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "rows");
+    t->columns = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "columns");
     t->width = number(r, t->kind == STEP_SELECTOR, t->kind == STEP_SELECTOR ? STEP_NODES_MAX : 0, "the width of a selector");
     uint64_t parts = word_reader_next(&r->in);
     t->first = (uint32_t)parts;
@@ -169,8 +167,8 @@ static bool read_tensor(reader *r, step_tensor *t)
     t->dtype = (dtype)type;
     t->written = written != 0;
     t->dim_count = (uint32_t)dims;
-    t->rows = number(r, 1, INT64_C(1) << SIZE_BITS, "rows");
-    t->columns = number(r, 1, INT64_C(1) << SIZE_BITS, "columns");
+    t->rows = number(r, 1, STEP_TILE_MAX, "rows");
+    t->columns = number(r, 1, STEP_TILE_MAX, "columns");
     int64_t *shape = ARENA_ARRAY(r->arena, int64_t, dims), elements = t->rows * t->columns;
     for (uint64_t i = 0; i < dims; i++) {
         shape[i] = number(r, 1, INT64_C(1) << SIZE_BITS, "a dimension");
@@ -229,11 +227,14 @@ static bool read_edges(reader *r, step_node *n)
 
 static bool read_walk(reader *r, step_node *n)
 {
-    int64_t *sizes = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), *strides = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1);
+    int64_t *sizes = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), *strides = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), reach = 0; /* reach: in 16 tiles */
     for (uint32_t i = 0; i < n->walk_count; i++) {
         sizes[i] = number(r, 1, INT64_C(1) << SIZE_BITS, "the size of a walk");
         strides[i] = number(r, -(INT64_C(1) << SIZE_BITS), INT64_C(1) << SIZE_BITS, "the stride of a walk");
+        reach += sizes[i] * (strides[i] < 0 ? -strides[i] : strides[i]) >> 4;
     }
+    if (reach > INT64_C(1) << 58)
+        return fault(r, "the walk of `%s` goes past 2^62 tiles", n->name);
     n->walk_sizes = sizes;
     n->walk_strides = strides;
     return !r->in.failed;
@@ -263,7 +264,6 @@ static bool read_node(reader *r, step_node *n)
     if (n->walk_count > (walks ? STEP_RANK_MAX : 0))
         return fault(r, "node `%s` has a walk of %" PRIu32 " loops", n->name, n->walk_count);
     n->flops_per_cycle = number(r, 0, INT64_C(1) << 40, "compute");
-    n->kernel = n->fn == STEP_FN_KERNEL ? word_reader_name(&r->in, word_reader_next(&r->in)) : NULL;
     for (int i = 0; i < STEP_PARAMS; i++)
         n->param[i] = (int64_t)word_reader_next(&r->in);
     if (!counts_fit(r, n) || !row_fits(r, n) || !word_reader_has(&r->in, n->input_count, 2, "inputs"))

@@ -56,7 +56,6 @@ typedef struct step_node {
     const int64_t *walk_sizes, *walk_strides; /* strides in tiles */
     uint32_t tensor;                          /* off-chip operators */
     step_fn fn;
-    const char *kernel;        /* STEP_FN_KERNEL */
     int64_t flops_per_cycle;   /* of a higher-order operator */
     bool writes_back;          /* the result goes through memory on the chip */
 } step_node;

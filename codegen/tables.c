@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/einsum.h"
 
 static uint32_t line_of(const emit_context *e, src_range range)
 {
@@ -144,6 +143,24 @@ static void text_op(const emit_context *e, const op *o, strbuf *out)
         strbuf_printf(out, "    Cast: %s to %s\n", dtype_row_of(o->input->out.dtype)->name, dtype_row_of(o->out.dtype)->name);
     if (o->commit)
         strbuf_printf(out, "    Commit: commit_in_size %lld bytes, commit_size %lld bytes\n", (long long)o->commit->commit_in_bytes, (long long)o->commit->commit_bytes);
+}
+
+static bool is_whole(const tensor *t)
+{
+    for (const char *p = tensor_kind_components(t->kind); *p; p++)
+        if (!t->part[component_of_letter(*p)])
+            return false;
+    return true;
+}
+
+const char *tables_op_text(const emit_context *e, const op *o)
+{
+    if (o->bad || !is_stage(o) || !is_whole(&o->out))
+        return NULL;
+    strbuf out;
+    strbuf_init(&out, e->arena);
+    text_op(e, o, &out);
+    return out.text;
 }
 
 const char *tables_text(const emit_context *e, const module *m)

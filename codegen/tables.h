@@ -8,6 +8,8 @@
 #include "codegen/emit.h"
 
 const char *tables_text(const emit_context *e, const module *m);
+/* One operation of it; NULL when it was refused or is no stage. */
+const char *tables_op_text(const emit_context *e, const op *o);
 /* NULL: out of memory. */
 const char *tables_json(const emit_context *e, const module *m);
 

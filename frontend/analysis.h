@@ -12,10 +12,10 @@ typedef struct loaded_module {
     const ast *node, *body;
 } loaded_module;
 
-typedef struct pending_use {
+typedef struct pending_item {
     scope *scope;
     const ast *node;
-} pending_use;
+} pending_item;
 
 typedef struct analysis {
     scope_context context;
@@ -23,10 +23,12 @@ typedef struct analysis {
     const char *only; /* the kernel to compile; NULL: all */
     loaded_module *loaded;
     size_t loaded_count, loaded_capacity;
-    pending_use *uses; /* not yet resolved */
+    pending_item *uses; /* not yet resolved */
     size_t use_count, use_capacity;
     symbol **aliases; /* of mappings, to be read even where nobody uses them */
     size_t alias_count, alias_capacity;
+    pending_item *dataflows;
+    size_t dataflow_count, dataflow_capacity;
     const char **called; /* names of functions that others call, sorted */
     size_t called_count, called_capacity;
     unsigned module_depth;

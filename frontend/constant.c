@@ -1,5 +1,7 @@
 #include "frontend/constant.h"
 
+#include "frontend/index.h"
+
 #include <string.h>
 
 static const value error_value = {.kind = VALUE_ERROR};
@@ -163,6 +165,7 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
 {
     static const char *const methods[] = {"iter", "into_iter", "copied", "cloned", "enumerate", "rev", "step_by", "len", NULL};
     diag_list *diags = scope_context_of(s)->diags;
+    index_add_value(scope_context_of(s), n->name_range, receiver);
     const char *name = n->text;
     size_t wanted = strcmp(name, "step_by") == 0;
     bool known = false;

@@ -4,6 +4,7 @@
 
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
+#include "frontend/index.h"
 #include "frontend/stage.h"
 
 value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...)
@@ -471,6 +472,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
 {
     scope *inner = scope_new(&s->context, outer);
     value last = {.kind = VALUE_UNIT};
+    index_add_scope(&s->context, block->range, inner);
     collect_items(s, inner, block, 0);
     resolve_uses(s);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {

@@ -1,5 +1,7 @@
 #include "frontend/scope.h"
 
+#include "frontend/index.h"
+
 #include <string.h>
 
 struct scope {
@@ -142,7 +144,27 @@ symbol *scope_find_path(scope *s, name_space space, const ast *path)
 {
     const char *name = path->kids[path->kid_count - 1]->text;
     scope *in = path->kid_count > 1 ? path_module(s, path, path->kid_count - 1) : NULL;
-    return in ? find_in(in, space, name) : scope_find(s, space, name);
+    symbol *y = in ? find_in(in, space, name) : scope_find(s, space, name);
+    index_add_name(s->context, path->kids[path->kid_count - 1]->range, y);
+    return y;
+}
+
+static void visit_own(scope *s, void (*visit)(void *user, symbol *y), void *user)
+{
+    if (s->visiting)
+        return;
+    s->visiting = true;
+    for (size_t i = s->count; i-- > 0;)
+        visit(user, s->symbols[i]);
+    for (size_t i = 0; i < s->glob_count; i++)
+        visit_own(s->globs[i], visit, user);
+    s->visiting = false;
+}
+
+void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user)
+{
+    for (; s; s = s->parent)
+        visit_own(s, visit, user);
 }
 
 static bool import(scope *s, symbol *y, const char *name)
@@ -518,7 +540,7 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
         *infer = true;
         return NULL;
     }
-    if (ast_is(type, AST_MAP))
+    if (type->kind >= AST_MAP && type->kind <= AST_MAP_ESCAPE)
         return map_node(s, type);
     const ast *last = ast_last_segment(type);
     if (!last) {

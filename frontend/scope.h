@@ -67,11 +67,14 @@ typedef struct symbol {
     src_range moved_at;
 } symbol;
 
+typedef struct source_index source_index; /* frontend/index.h */
+
 /* What reading needs; one per compilation. */
 typedef struct scope_context {
     mapping_context *mappings;
     arena *arena;
     diag_list *diags;
+    source_index *index; /* NULL: nobody will ask */
 } scope_context;
 
 scope *scope_new(scope_context *c, scope *parent);
@@ -88,6 +91,10 @@ symbol *scope_find_here(scope *s, name_space space, const char *name);
 /* The same for `a::b::name`; a path whose front is not known (a library's) is its last name. */
 symbol *scope_find_path(scope *s, name_space space, const ast *path);
 
+/* Every name that can be written in the scope: its own, the imported ones, its parents'. A shadowed one comes behind the one that
+ * shadows it. */
+void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user);
+
 /* A module of the file: `super` is its parent, `crate` the outermost one. */
 void scope_set_module(scope *s);
 /* `use`: what is not known is ignored, since it is a library's; false: nothing new was imported. */
@@ -101,7 +108,7 @@ const char *suggest(const char *name, const char *const *known);
 /* Declares `axes![..]`. */
 void scope_add_axes(scope *s, const ast *axes);
 
-/* A type argument that stands for a mapping: m![..], an alias, or NULL with *infer set for `_`; NULL without: diagnosed. */
+/* A type argument that stands for a mapping: m![..] or an expression in it, an alias, or NULL with *infer set for `_`; NULL without: diagnosed. */
 const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
 
 /* A constant expression of integers; false: diagnosed. */

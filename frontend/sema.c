@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "frontend/analysis.h"
+#include "frontend/dataflow.h"
+#include "frontend/index.h"
 
 enum { MODULE_DEPTH_MAX = 64 };
 
@@ -78,6 +80,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->context.arena, s->module->kernels, s->module->count, s->module->capacity, k);
     scope *names = scope_new(&s->context, outer);
+    index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
     declare_generics(s, names, ast_kid(fn, 1));
     const ast *params = ast_kid(fn, 2);
@@ -143,6 +146,7 @@ static void collect_module(analysis *s, scope *names, const ast *n)
         return;
     y->inner = scope_new(&s->context, names);
     scope_set_module(y->inner);
+    index_add_scope(&s->context, module_body(s, n)->range, y->inner);
     s->module_depth++;
     if (s->module_depth < MODULE_DEPTH_MAX)
         collect_items(s, y->inner, module_body(s, n), 0);
@@ -172,6 +176,10 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             scope_add_axes(names, n);
         } else if (ast_is(n, AST_TYPE_ALIAS) || ast_is(n, AST_CONST)) {
             collect_item(s, names, n, ast_is(n, AST_CONST) ? SYMBOL_CONST : SYMBOL_ALIAS);
+            if (!s->kernel && dataflow_is_item(n)) {
+                pending_item d = {names, n};
+                ARENA_PUSH(s->context.arena, s->dataflows, s->dataflow_count, s->dataflow_capacity, d);
+            }
         } else if (ast_is(n, AST_FN)) {
             collect_item(s, names, n, SYMBOL_FUNCTION);
         } else if (ast_is(n, AST_MOD)) {
@@ -179,7 +187,7 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
         } else if (ast_is(n, AST_ITEM_IGNORED)) {
             collect_own_type(s, names, n);
         } else if (ast_is(n, AST_USE)) {
-            pending_use u = {names, n};
+            pending_item u = {names, n};
             ARENA_PUSH(s->context.arena, s->uses, s->use_count, s->use_capacity, u);
         }
     }
@@ -265,16 +273,30 @@ static void analyse_functions(analysis *s, scope *outer, const ast *parent)
     }
 }
 
+/* Dataflow items, those of modules too; with `only`, that one. */
+static void read_dataflows(analysis *s)
+{
+    for (size_t i = 0; i < s->dataflow_count; i++) {
+        const ast *n = s->dataflows[i].node;
+        if ((s->only && strcmp(s->only, n->text) != 0) || was_broken(s, n->range))
+            continue;
+        dataflow_model *m = dataflow_read(s->dataflows[i].scope, n);
+        if (m)
+            ARENA_PUSH(s->context.arena, s->module->dataflows, s->module->dataflow_count, s->module->dataflow_capacity, m);
+    }
+}
+
 module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options)
 {
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
-    s->context = (scope_context){mappings, a, diags};
+    s->context = (scope_context){mappings, a, diags, options ? options->index : NULL};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;
     scope *root = scope_new(&s->context, NULL);
     scope_set_module(root);
+    index_add_scope(&s->context, file->range, root);
     collect_items(s, root, file, 0);
     resolve_uses(s);
     collect_calls(s, file, "");
@@ -283,12 +305,13 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     if (s->called_count)
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
     analyse_functions(s, root, file);
+    read_dataflows(s);
     for (size_t i = 0; i < s->alias_count && !s->only; i++)
         if (!s->aliases[i]->mapping) {
             bool infer = false;
             scope_mapping(s->aliases[i]->scope, s->aliases[i]->node, &infer);
         }
-    if (s->only && s->module->count == 0 && diags->error_count == 0)
+    if (s->only && s->module->count + s->module->dataflow_count == 0 && diags->error_count == 0)
         diag_help(diags, diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%s`", s->only), "--emit=ast without --kernel shows the file's functions");
     return s->module;
 }

@@ -14,6 +14,7 @@ typedef struct sema_options {
     /* The items of `mod x;` (the AST_MOD node): an AST_FILE, or NULL when it was diagnosed. NULL: such modules are empty. */
     const ast *(*load)(void *user, const ast *module);
     void *user;
+    struct source_index *index; /* frontend/index.h: filled; NULL: nobody will ask */
 } sema_options;
 
 /* All kernels of a file, in source order. A kernel with errors is in the module with `bad` set. A function that others call

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontend/constant.h"
+#include "frontend/index.h"
 
 static const value error_value = {.kind = VALUE_ERROR};
 
@@ -643,6 +644,7 @@ static bool check_arguments(const stage_call *call, const stage_row *r)
 
 value stage_build(const stage_call *call)
 {
+    index_add_value(scope_context_of(call->scope), call->node->name_range, &call->receiver);
     if (call->receiver.kind == VALUE_ERROR) {
         check_alone(call);
         return error_value;
@@ -662,4 +664,65 @@ value stage_build(const stage_call *call)
     unknown_method(call, known);
     call->kernel->bad = true;
     return error_value;
+}
+
+/* ---- for readers ---- */
+
+/* In the order of the type arguments; "" : none. And what it does in a line. */
+static const struct {
+    const char *name, *parameters, *summary;
+} described[] = {
+    {"view", "", "the tensor as something that is read in parts"},
+    {"view_mut", "", "the tensor as something that is written in parts"},
+    {"begin", "", "a stream that reads this DM tensor"},
+    {"fetch", "Dtype, Time, Packet", "reads DM as a stream of packets"},
+    {"collect", "Time, Packet", "packets into flits of 32 bytes"},
+    {"to_trf", "Row, Element", "keeps the flits as weights in the TRF"},
+    {"align", "Time, Packet, Row, Element", "flits and weights meet"},
+    {"contract", "Packet", "multiplies and sums along the packet, in the reduction tree"},
+    {"accumulate", "Time, Packet", "sums along time"},
+    {"cast", "Dtype, Packet", "narrows the elements"},
+    {"commit", "Element", "writes the stream to DM, into a new tensor at this address in bytes"},
+    {"commit_view", "Element", "writes the stream to DM, into this view"},
+    {"to_dm", "Cluster, Slice, Element", "copies to DM, to this address in bytes"},
+    {"to_hbm", "Chip, Element", "copies to HBM, to this address in bytes"},
+    {"to_dm_view", "", "copies into a view of a DM tensor"},
+    {"to_hbm_view", "", "copies into a view of an HBM tensor"},
+    {"tile", "Index, LENGTH, Element", "the part of a view that begins at position `start` of Index"},
+};
+
+static const char *argument_label(char letter)
+{
+    switch (letter) {
+    case 'c': return "&mut ctx.tdma";
+    case 'i': return "address";
+    case 't': return "&weights";
+    case 'n': return "start";
+    case 'v': return "x.view()";
+    case 'w': case 'h': return "x.view_mut()";
+    case 'a': return "TrfAddress";
+    default: return "AccumulationKind";
+    }
+}
+
+bool stage_describe(size_t i, const value *receiver, arena *a, stage_description *out)
+{
+    for (size_t r = 0; r < ROWS; r++) {
+        if ((receiver && !row_accepts(&rows[r], receiver)) || i-- > 0)
+            continue;
+        strbuf text;
+        strbuf_init(&text, a);
+        *out = (stage_description){.name = rows[r].name, .parameters = "", .summary = ""};
+        for (size_t d = 0; d < sizeof described / sizeof *described; d++)
+            if (strcmp(described[d].name, rows[r].name) == 0)
+                out->parameters = described[d].parameters, out->summary = described[d].summary;
+        strbuf_printf(&text, *out->parameters ? "%s::<%s>(" : "%s%s(", out->name, out->parameters);
+        for (const char *letter = rows[r].arguments; *letter; letter++)
+            strbuf_printf(&text, "%s%s", letter > rows[r].arguments ? ", " : "", argument_label(*letter));
+        strbuf_puts(&text, ")");
+        out->signature = text.text;
+        out->generics = rows[r].generics;
+        return true;
+    }
+    return false;
 }

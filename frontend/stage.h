@@ -29,4 +29,15 @@ void stage_adopt(op *o, const declared *e);
 /* Is `expected` what this tensor is? Adds E_MISMATCH for each field that differs. */
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected);
 
+typedef struct stage_description {
+    const char *name;       /* "fetch" */
+    const char *parameters; /* "Dtype, Time, Packet": the type arguments; "" when it has none */
+    unsigned generics;      /* how many these are */
+    const char *signature;  /* "fetch::<Dtype, Time, Packet>()" */
+    const char *summary;    /* what it does, in a line */
+} stage_description;
+
+/* The i-th method that `receiver` offers (NULL: of all); false: there are fewer. */
+bool stage_describe(size_t i, const value *receiver, arena *a, stage_description *out);
+
 #endif

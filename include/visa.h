@@ -23,9 +23,12 @@ extern "C" {
 
 typedef struct visa_compilation visa_compilation;
 
+/* A constant or an axis of the file, or a size of its stream programs, with another value. Several values: the sizes of a ragged
+ * dimension. */
 typedef struct visa_parameter {
     const char *name;
-    int64_t value;
+    const int64_t *values;
+    size_t count;
 } visa_parameter;
 
 typedef struct visa_options {
@@ -35,8 +38,15 @@ typedef struct visa_options {
     const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;           /* measure for visa_time_report */
     const char *kernel;         /* compile this kernel only; NULL: all */
-    const visa_parameter *parameters; /* other numbers for constants and axes of the file */
+    const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
+    size_t step_pass_count;
+    const visa_parameter *parameters; /* other numbers for constants, axes and sizes of the file; outlive the compilation */
     size_t parameter_count;
+    bool parse_only;            /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */
+    bool editor;                /* keep what include/visa_editor.h answers from */
+    /* The text of a module's file as it stands in an editor, in `*text` and `*bytes`; false: read the file. NULL: all are read. */
+    bool (*open_text)(void *user, const char *path, const char **text, size_t *bytes);
+    void *user;                 /* of open_text */
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
     bool book;                  /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
@@ -62,10 +72,48 @@ typedef enum visa_emit_kind {
     VISA_EMIT_JSON,   /* the same for programs, docs/tables.schema.json */
     VISA_EMIT_IR,
     VISA_EMIT_AST,
+    VISA_EMIT_STEP_REPORT, /* what stream programs cost, to read */
+    VISA_EMIT_STEP_JSON,   /* the same for programs */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL behind it. */
 VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size);
+
+/* The text in its canonical layout: the same tokens and comments, other white space. False when it cannot be read (see the
+ * diagnostics), or when there is no memory; errors of meaning do not matter. *data belongs to the compilation and has a NUL behind it. */
+VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
+/* Kernels and stream programs: what a binary would hold. */
+VISA_API size_t visa_kernel_count(const visa_compilation *c);
+
+/* What the machine's cycle model says of a contraction: for visa_dataflow, in program order, kernel by kernel. */
+typedef struct visa_contraction {
+    const char *kernel;
+    int64_t cycles, fill_cycles, drain_cycles;
+    const char *engine, *formula; /* what binds it, "collect"; "8 + max(32 x 2, 32 x 1)" */
+} visa_contraction;
+
+/* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has errors. */
+VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size);
+
+typedef enum visa_explore_form { VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL } visa_explore_form;
+
+/* What to look for in the design space of a dataflow item. Limits: 0 is none. */
+typedef struct visa_explore_options {
+    const char *model; /* NULL: the file's only one */
+    visa_explore_form form;
+    int64_t multipliers, weight_bits, input_bits, block_bits, rows;
+    bool target_limits;    /* those of the machine too */
+    int64_t target_cycles; /* L at most; 0: any */
+    bool folding;          /* FINN's search for target_cycles instead of all points */
+    int64_t part, parts;   /* of several processes: this one walks every parts-th piece of the space, from `part` on; parts 0: all of it */
+    /* Hands over this process's numbers. In the process that writes: all of them behind each other, its own first, and how many of each; in
+     * the others *ranks is 0. NULL: there is one process. */
+    bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
+    void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
+    void *user;
+} visa_explore_options;
+/* *size is 0 where another process writes. False: diagnosed. */
+VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);
 
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
@@ -131,6 +179,8 @@ VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, b
 VISA_API const char *visa_explain(const char *id, const char **title);
 /* The i-th machine that options.target may name, or NULL. */
 VISA_API const char *visa_target_name(size_t i);
+/* The i-th transformation of stream programs, or NULL, with its parameters: "node, rows". */
+VISA_API const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters);
 /* The i-th pass name, or NULL; for --help. */
 VISA_API const char *visa_pass_name(size_t i, const char **summary);
 VISA_API const char *visa_version(void);

@@ -7,6 +7,8 @@
 #ifndef VISA_IR_KERNEL_H
 #define VISA_IR_KERNEL_H
 
+#include "ir/dataflow.h"
+#include "ir/einsum.h"
 #include "ir/mapping.h"
 #include "ir/tile.h"
 #include "support/diag.h"
@@ -191,9 +193,6 @@ typedef struct kernel_port {
     src_range range;
 } kernel_port;
 
-/* What the kernel computes, over axis digits: derived from the tensors alone (passes/einsum.h). */
-typedef struct kernel_einsum kernel_einsum;
-
 typedef struct kernel {
     const char *name;
     src_range range; /* the function's name */
@@ -211,6 +210,8 @@ typedef struct kernel {
 typedef struct module {
     kernel **kernels;
     size_t count, capacity;
+    dataflow_model **dataflows; /* items, evaluated, in source order; those with errors are not there */
+    size_t dataflow_count, dataflow_capacity;
 } module;
 
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);

@@ -33,11 +33,10 @@ struct step_expr {
 
 struct step_exprs {
     arena *arena;
-    const step_expr **exprs;
-    size_t expr_count, expr_capacity;
+    const step_expr **table; /* open addressing, at most half full; slots is a power of two */
+    size_t expr_count, slots;
     const atom **atoms;
     size_t atom_count, atom_capacity;
-    uint32_t fresh;
 };
 
 step_exprs *step_exprs_new(arena *a)
@@ -70,12 +69,45 @@ static bool same_expr(const step_expr *e, const product *products, uint32_t coun
     return true;
 }
 
+static size_t hash_of(const product *products, uint32_t count)
+{
+    uint64_t hash = count;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = (hash ^ (uint64_t)products[i].coefficient) * UINT64_C(0x9e3779b97f4a7c15);
+        for (uint32_t k = 0; k < products[i].atom_count; k++)
+            hash = (hash ^ products[i].atoms[k]->number) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* The slot of the expression, or the free one where it belongs. */
+static const step_expr **slot_of(const step_exprs *c, const product *products, uint32_t count)
+{
+    size_t at = hash_of(products, count) & (c->slots - 1);
+    while (c->table[at] && !same_expr(c->table[at], products, count))
+        at = (at + 1) & (c->slots - 1);
+    return &c->table[at];
+}
+
+static void grow_table(step_exprs *c)
+{
+    const step_expr **old = c->table;
+    size_t old_slots = c->slots;
+    c->slots = old_slots ? 2 * old_slots : 64;
+    c->table = ARENA_ARRAY(c->arena, const step_expr *, c->slots);
+    for (size_t i = 0; i < old_slots; i++)
+        if (old[i])
+            *slot_of(c, old[i]->products, old[i]->count) = old[i];
+}
+
 /* The one expression with these products, which are in order and without repetition. */
 static const step_expr *intern(step_exprs *c, const product *products, uint32_t count)
 {
-    for (size_t i = 0; i < c->expr_count; i++)
-        if (same_expr(c->exprs[i], products, count))
-            return c->exprs[i];
+    if (2 * c->expr_count >= c->slots)
+        grow_table(c);
+    const step_expr **slot = slot_of(c, products, count);
+    if (*slot)
+        return *slot;
     step_expr *e = ARENA_NEW(c->arena, step_expr);
     product *copy = ARENA_ARRAY(c->arena, product, count + 1);
     for (uint32_t i = 0; i < count; i++) {
@@ -85,7 +117,8 @@ static const step_expr *intern(step_exprs *c, const product *products, uint32_t 
     }
     e->count = count;
     e->products = copy;
-    ARENA_PUSH(c->arena, c->exprs, c->expr_count, c->expr_capacity, e);
+    c->expr_count++;
+    *slot = e;
     return e;
 }
 
@@ -125,7 +158,10 @@ const step_expr *step_expr_symbol(step_exprs *c, const char *name, bool ragged)
 
 const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged)
 {
-    return step_expr_symbol(c, arena_printf(c->arena, "%s.%" PRIu32, stem, ++c->fresh), ragged);
+    const char *name = stem;
+    for (uint32_t i = 2; step_expr_knows(c, name); i++)
+        name = arena_printf(c->arena, "%s.%" PRIu32, stem, i);
+    return step_expr_symbol(c, name, ragged);
 }
 
 /* ---- sums and products ---- */
@@ -154,6 +190,34 @@ const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_exp
     return intern(c, sum, count);
 }
 
+/* The x of ceil(x/n) when it is one atom; NULL when it is more. */
+static const atom *symbol_of(const atom *ceil)
+{
+    const step_expr *of = ceil->of;
+    return of->count == 1 && of->products[0].atom_count == 1 ? of->products[0].atoms[0] : NULL;
+}
+
+/* Is it x itself, where the atom is present(x)? */
+static bool is_presence_of(const atom *presence, const atom *x)
+{
+    const step_expr *of = presence->of;
+    return presence->kind == ATOM_PRESENT && of->count == 1 && of->products[0].atom_count == 1 && of->products[0].atoms[0] == x;
+}
+
+/* present(x) * x = x. */
+static uint32_t drop_presences(const atom **atoms, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool implied = false;
+        for (uint32_t k = 0; k < count; k++)
+            implied = implied || is_presence_of(atoms[i], atoms[k]) || (atoms[k]->kind == ATOM_CEIL && is_presence_of(atoms[i], symbol_of(atoms[k])));
+        if (!implied)
+            atoms[kept++] = atoms[i];
+    }
+    return kept;
+}
+
 /* present(x) * present(x) = present(x): the atoms of both, in order. */
 static bool multiply_products(step_exprs *c, const product *a, const product *b, product *out)
 {
@@ -165,7 +229,7 @@ static bool multiply_products(step_exprs *c, const product *a, const product *b,
         if (count == 0 || atoms[count - 1] != next || next->kind != ATOM_PRESENT)
             atoms[count++] = next;
     }
-    *out = (product){.atom_count = count, .atoms = atoms};
+    *out = (product){.atom_count = drop_presences(atoms, count), .atoms = atoms};
     return !__builtin_mul_overflow(a->coefficient, b->coefficient, &out->coefficient) && !too_large(out->coefficient);
 }
 
@@ -241,6 +305,93 @@ const step_expr *step_expr_present(step_exprs *c, const step_expr *a)
         all = step_expr_multiply(c, all, one);
     }
     return all;
+}
+
+/* ---- parts and quotients ---- */
+
+bool step_expr_part(step_exprs *c, const step_expr *e, uint32_t i, const step_expr **plain, const step_expr **ragged)
+{
+    if (i >= e->count)
+        return false;
+    const product *p = &e->products[i];
+    const atom **kept = ARENA_ARRAY(c->arena, const atom *, 2 * p->atom_count + 1), **uneven = kept + p->atom_count;
+    uint32_t plain_count = 0, ragged_count = 0;
+    for (uint32_t k = 0; k < p->atom_count; k++)
+        if (p->atoms[k]->ragged)
+            uneven[ragged_count++] = p->atoms[k];
+        else
+            kept[plain_count++] = p->atoms[k];
+    *plain = intern(c, &(product){.coefficient = p->coefficient, .atom_count = plain_count, .atoms = kept}, 1);
+    *ragged = intern(c, &(product){.coefficient = 1, .atom_count = ragged_count, .atoms = uneven}, 1);
+    return true;
+}
+
+static bool divide_product(step_exprs *c, const product *a, const product *b, product *out)
+{
+    const atom **atoms = ARENA_ARRAY(c->arena, const atom *, a->atom_count + 1);
+    uint32_t count = 0, k = 0;
+    for (uint32_t i = 0; i < a->atom_count; i++)
+        if (k < b->atom_count && a->atoms[i] == b->atoms[k])
+            k++;
+        else
+            atoms[count++] = a->atoms[i];
+    *out = (product){.coefficient = a->coefficient / b->coefficient, .atom_count = count, .atoms = atoms};
+    return k == b->atom_count && a->coefficient % b->coefficient == 0;
+}
+
+const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b)
+{
+    if (b->count != 1)
+        return a == b && b->count > 0 ? step_expr_number(c, 1) : NULL;
+    product *quotient = ARENA_ARRAY(c->arena, product, a->count + 1);
+    for (uint32_t i = 0; i < a->count; i++)
+        if (!divide_product(c, &a->products[i], &b->products[0], &quotient[i]))
+            return NULL;
+    return intern(c, quotient, a->count);
+}
+
+static const step_expr *replace_atom(step_exprs *c, const atom *t, const step_expr *(*replace)(void *, const step_expr *), void *user)
+{
+    if (t->kind == ATOM_SYMBOL)
+        return replace(user, of_atom(c, t));
+    const step_expr *of = step_expr_replace(c, t->of, replace, user);
+    return t->kind == ATOM_CEIL ? step_expr_ceil_divide(c, of, t->divisor) : step_expr_present(c, of);
+}
+
+const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user)
+{
+    const step_expr *sum = step_expr_number(c, 0);
+    for (uint32_t i = 0; i < e->count; i++) {
+        const step_expr *term = step_expr_number(c, e->products[i].coefficient);
+        for (uint32_t k = 0; k < e->products[i].atom_count; k++)
+            term = step_expr_multiply(c, term, replace_atom(c, e->products[i].atoms[k], replace, user));
+        sum = step_expr_add(c, sum, term);
+    }
+    return sum;
+}
+
+bool step_expr_is_symbol(const step_expr *e)
+{
+    bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
+    return lone && e->products[0].atoms[0]->kind == ATOM_SYMBOL;
+}
+
+bool step_expr_is_flag(const step_expr *e)
+{
+    if (e->count != 1 || e->products[0].coefficient != 1 || e->products[0].atom_count == 0)
+        return false;
+    for (uint32_t i = 0; i < e->products[0].atom_count; i++)
+        if (e->products[0].atoms[i]->kind != ATOM_PRESENT)
+            return false;
+    return true;
+}
+
+bool step_expr_knows(const step_exprs *c, const char *symbol)
+{
+    for (size_t i = 0; i < c->atom_count; i++)
+        if (c->atoms[i]->kind == ATOM_SYMBOL && strcmp(c->atoms[i]->name, symbol) == 0)
+            return true;
+    return false;
 }
 
 /* ---- asking ---- */

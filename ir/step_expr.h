@@ -20,7 +20,7 @@ step_exprs *step_exprs_new(arena *a);
 const step_expr *step_expr_number(step_exprs *c, int64_t value);
 /* The symbol of that name; the same name is the same symbol. */
 const step_expr *step_expr_symbol(step_exprs *c, const char *name, bool ragged);
-/* A symbol that nothing else uses, named after `stem`. */
+/* A symbol that nothing else uses: `stem`, or `stem.2`, .. where that is taken. */
 const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged);
 
 /* NULL stands for a number past 2^62 and stays NULL. */
@@ -28,6 +28,20 @@ const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_exp
 const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const step_expr *b);
 const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor); /* divisor >= 1 */
 const step_expr *step_expr_present(step_exprs *c, const step_expr *a);
+
+/* Product `i` of the sum in two parts: the coefficient with the plain atoms, and the ragged atoms (the number 1 when there are none). False
+ * past the last. */
+bool step_expr_part(step_exprs *c, const step_expr *e, uint32_t i, const step_expr **plain, const step_expr **ragged);
+/* a / b, where b is one product that divides every product of a; else NULL. */
+const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b);
+/* The expression with other ones for symbols; `replace` returns its argument for a symbol that stays. */
+const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user);
+/* Is it one symbol and nothing else? */
+bool step_expr_is_symbol(const step_expr *e);
+/* Is it never more than 1 and made of present(..) alone? */
+bool step_expr_is_flag(const step_expr *e);
+/* Was a symbol of that name made? */
+bool step_expr_knows(const step_exprs *c, const char *symbol);
 
 /* The number that it always is; false when it has a symbol. */
 bool step_expr_is_number(const step_expr *e, int64_t *value);

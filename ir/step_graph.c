@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step_total.h"
+#include "ir/step_type.h"
 #include "support/strbuf.h"
 
 /* ---- adding ---- */
@@ -12,8 +14,9 @@ static bool check_param(step_graph *g, const step_spec *s, const step_param_row 
     int64_t value = s->param[row->slot];
     if (row->op != s->op || (value >= row->minimum && value <= row->maximum))
         return true;
-    diag_add(g->diags, E_STEP_NUMBER, s->range, "`%s` of %s is %" PRId64 " %s; it has to be %" PRId64 " to %" PRId64, row->name, step_op_row_of(s->op)->name,
-             value, row->unit, row->minimum, row->maximum);
+    diag *d = diag_add(g->diags, E_STEP_NUMBER, s->range, "`%s` of %s is %" PRId64 " %s; it has to be %" PRId64 " to %" PRId64, row->name,
+                       step_op_row_of(s->op)->name, value, row->unit, row->minimum, row->maximum);
+    diag_help(g->diags, d, "`%s` says: %s", row->name, row->summary);
     return false;
 }
 
@@ -32,19 +35,33 @@ typedef struct step_stem {
     uint32_t count;
 } step_stem;
 
+static step_stem *stem_of(step_graph *g, const char *text)
+{
+    step_stem *stem = g->stems;
+    while (stem && strcmp(stem->text, text) != 0)
+        stem = stem->next;
+    return stem;
+}
+
+static step_stem *add_stem(step_graph *g, const char *text)
+{
+    step_stem *stem = ARENA_NEW(g->arena, step_stem);
+    *stem = (step_stem){.next = g->stems, .text = arena_strdup(g->arena, text), .count = 1};
+    g->stems = stem;
+    return stem;
+}
+
 /* The wanted name; the second and later ones have a number behind a dot, which no written name has. */
 static const char *unique_name(step_graph *g, const step_spec *s)
 {
-    const char *wanted = s->name ? s->name : step_op_row_of(s->op)->name;
-    step_stem *stem = g->stems;
-    while (stem && strcmp(stem->text, wanted) != 0)
-        stem = stem->next;
-    if (!stem) {
-        stem = ARENA_NEW(g->arena, step_stem);
-        *stem = (step_stem){.next = g->stems, .text = arena_strdup(g->arena, wanted)};
-        g->stems = stem;
-    }
-    return ++stem->count == 1 ? stem->text : arena_printf(g->arena, "%s.%" PRIu32, wanted, stem->count);
+    const char *wanted = s->name ? s->name : step_op_row_of(s->op)->name, *name;
+    step_stem *stem = stem_of(g, wanted);
+    if (!stem)
+        return add_stem(g, wanted)->text;
+    do
+        name = arena_printf(g->arena, "%s.%" PRIu32, wanted, ++stem->count);
+    while (stem_of(g, name));
+    return add_stem(g, name)->text;
 }
 
 static void add_node(step_graph *g, step_graph_node *n)
@@ -60,6 +77,7 @@ static void add_node(step_graph *g, step_graph_node *n)
     for (uint32_t i = 0; i < n->output_count; i++) {
         n->outputs[i].node = n;
         n->outputs[i].port = i;
+        step_cardinality(g, &n->outputs[i]); /* ragged sizes belong to where they occur first */
     }
     ARENA_PUSH(g->arena, g->nodes, g->node_count, g->node_capacity, n);
 }
@@ -78,6 +96,60 @@ step_graph_node *step_graph_add(step_graph *g, const step_spec *spec)
     }
     add_node(g, n);
     return n;
+}
+
+/* ---- feedback ---- */
+
+/* Stands for a source until there is one; it is no node of the graph. */
+step_stream *step_graph_feedback(step_graph *g, const step_spec *spec)
+{
+    step_graph_node *n = ARENA_NEW(g->arena, step_graph_node);
+    n->spec = *spec;
+    n->name = spec->name ? spec->name : "feedback";
+    n->output_count = 1;
+    n->outputs = ARENA_NEW(g->arena, step_stream);
+    n->outputs[0] = (step_stream){.node = n, .data = spec->data, .rank = spec->rank, .dims = spec->dims};
+    ARENA_PUSH(g->arena, g->feedbacks, g->feedback_count, g->feedback_capacity, &n->outputs[0]);
+    return &n->outputs[0];
+}
+
+static bool refuse_feedback(step_graph *g, src_range range, const char *text)
+{
+    diag *d = diag_add(g->diags, E_STEP_SHAPE, range, "%s", text);
+    diag_help(g->diags, d, "`let s = feedback::<T>([sizes]);` and later once `s.connect(&source);`");
+    g->bad = true;
+    return false;
+}
+
+bool step_graph_connect(step_graph *g, step_stream *feedback, const step_stream *source, src_range range)
+{
+    size_t at = 0;
+    while (at < g->feedback_count && g->feedbacks[at] != feedback)
+        at++;
+    if (at == g->feedback_count || source->node->index >= g->node_count || g->nodes[source->node->index] != source->node)
+        return refuse_feedback(g, range, "a feedback stream is connected once, to a stream that has a source");
+    if (feedback->rank != source->rank || !step_data_equal(feedback->data, source->data))
+        return refuse_feedback(g, range, arena_printf(g->arena, "feedback `%s` is %s, its source %s: rank and data type have to agree", feedback->node->name,
+                                                      step_stream_text(feedback, g->arena), step_stream_text(source, g->arena)));
+    g->feedbacks[at] = g->feedbacks[--g->feedback_count];
+    for (size_t i = 0; i < g->node_count; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++)
+            if (g->nodes[i]->spec.inputs[k] == feedback)
+                g->nodes[i]->spec.inputs[k] = source;
+    source->node->outputs[source->port].used = true;
+    return true;
+}
+
+void step_graph_close(step_graph *g)
+{
+    for (size_t i = 0; i < g->node_count && !g->bad; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++) {
+            const step_graph_node *from = g->nodes[i]->spec.inputs[k]->node;
+            if (g->feedback_count == 0 && g->nodes[from->index] != from)
+                refuse_feedback(g, g->nodes[i]->spec.range, arena_printf(g->arena, "feedback `%s` is taken after it was connected", from->name));
+        }
+    for (size_t i = 0; i < g->feedback_count && !g->bad; i++)
+        refuse_feedback(g, g->feedbacks[i]->node->spec.range, arena_printf(g->arena, "feedback `%s` is never connected", g->feedbacks[i]->node->name));
 }
 
 /* ---- text ---- */
@@ -146,20 +218,4 @@ const step_expr *step_data_bytes(step_graph *g, const step_data *d)
     for (uint32_t i = 0; i < d->dim_count; i++)
         bytes = step_expr_multiply(g->exprs, bytes, d->dims[i]);
     return bytes;
-}
-
-/* A ragged dimension and what is outside of it count as one symbol, the sum of its sizes: that symbol is named after the dimension. */
-const step_expr *step_cardinality(step_graph *g, const step_stream *s)
-{
-    const step_expr *product = step_expr_number(g->exprs, 1);
-    for (uint32_t i = 0; i <= s->rank; i++) {
-        const step_expr *d = s->dims[i];
-        if (step_expr_is_ragged(d)) {
-            const char *name = arena_printf(g->arena, "sum(%s)", step_expr_text(d, g->arena));
-            product = step_expr_symbol(g->exprs, name, false);
-        } else {
-            product = step_expr_multiply(g->exprs, product, d);
-        }
-    }
-    return product;
 }

@@ -33,6 +33,7 @@ typedef struct step_stream {
     const step_data *data;
     uint32_t rank;
     const step_expr **dims; /* rank + 1, outermost first */
+    bool assumed;           /* the writer gave the sizes */
     bool used;              /* somebody takes it; otherwise what is sent there is dropped */
 } step_stream;
 
@@ -67,8 +68,6 @@ typedef struct step_spec {
     const step_data *data;    /* source: its type; tiles: the pieces' */
     const step_expr **dims;   /* source: its shape */
     uint32_t rank;
-    const char *kernel;       /* the vISA kernel of the function `kernel` */
-    int64_t kernel_cycles;
 } step_spec;
 
 struct step_graph_node {
@@ -96,12 +95,23 @@ typedef struct step_graph {
     step_graph_tensor **tensors;
     size_t tensor_count, tensor_capacity;
     struct step_split *splits; /* what partitions of one selector share */
+    step_stream **feedbacks;   /* not connected yet */
+    size_t feedback_count, feedback_capacity;
+    struct step_total *totals; /* sums and maxima of ragged sizes (ir/step_total.h) */
     struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */
 } step_graph;
 
 /* Adds the node. NULL when a rule of the operator does not hold: then it was diagnosed. */
 step_graph_node *step_graph_add(step_graph *g, const step_spec *spec);
+
+/* A stream that is given its source later: other nodes may take it at once. `spec` has its name, place, data type and shape. */
+step_stream *step_graph_feedback(step_graph *g, const step_spec *spec);
+/* Everything that takes `feedback` takes `source` from now on; ranks and data types have to agree, sizes are taken as they were
+ * written. False: diagnosed. */
+bool step_graph_connect(step_graph *g, step_stream *feedback, const step_stream *source, src_range range);
+/* Diagnoses those that were never connected. */
+void step_graph_close(step_graph *g);
 
 /* The same, but for what follows from the inputs: fills outputs and counts of `n`, whose spec is complete. */
 bool step_infer(step_graph *g, step_graph_node *n);
@@ -111,9 +121,6 @@ static inline const step_expr *step_dim(const step_stream *s, uint32_t i)
 {
     return s->dims[s->rank - i];
 }
-
-/* Values that the stream carries: the product of its dimensions, where ragged ones count with the sum of their sizes. */
-const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
 /* "[B, 4] of tiles 16 x 256 f32". */
 const char *step_stream_text(const step_stream *s, arena *a);

@@ -47,6 +47,12 @@ static operands operands_of(const step_spec *s)
     return o;
 }
 
+const step_data *step_operand(const step_spec *s, uint32_t i)
+{
+    operands o = operands_of(s);
+    return i < o.count ? o.of[i] : NULL;
+}
+
 typedef struct typing {
     step_graph *g;
     const step_spec *s;
@@ -138,6 +144,15 @@ static const step_data *addresses(const typing *t)
     return plain(t, STEP_ADDRESS);
 }
 
+static const step_data *one_of_two(const typing *t)
+{
+    if (!is_number(t->in.of[0]))
+        return wrong(t, arena_printf(t->g->arena, "`last` takes addresses, not %s", data_text(t, 0)));
+    step_data *d = ARENA_NEW(t->g->arena, step_data);
+    *d = (step_data){.kind = STEP_SELECTOR, .width = 2, .hot = 1};
+    return d;
+}
+
 static const step_data *with_row(const typing *t)
 {
     const step_data *a = t->in.of[0], *row = t->in.of[1];
@@ -187,10 +202,9 @@ static const step_data *type_of_tiles(const typing *t)
     case STEP_FN_RETILE_COLS: return tile(t, a->rows, step_expr_multiply(e, a->columns, t->folded));
     case STEP_FN_ROWS:
     case STEP_FN_VALID_ROWS: return tile(t, one(t), a->columns);
-    case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", false), a->columns);
+    case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", true), a->columns);
     case STEP_FN_APPEND_ROW: return with_row(t);
     case STEP_FN_TILES: return pieces(t);
-    case STEP_FN_KERNEL: return t->s->data;
     default: return element_wise(t);
     }
 }
@@ -211,6 +225,7 @@ const step_data *step_function_type(step_graph *g, const step_spec *s, const ste
     case STEP_FN_IDENTITY: return t.in.of[0];
     case STEP_FN_SIGNAL: return plain(&t, STEP_ADDRESS);
     case STEP_FN_ADDRESSES: return addresses(&t);
+    case STEP_FN_LAST: return one_of_two(&t);
     case STEP_FN_SET_VALID_ROWS: return first_tile_and_number(&t);
     case STEP_FN_FIRST: return part_of_pair(&t, true);
     case STEP_FN_SECOND: return part_of_pair(&t, false);
@@ -224,7 +239,7 @@ const step_expr *step_function_size(step_graph *g, const step_spec *s)
     int64_t rows, columns, whole_rows, whole_columns;
     switch (s->fn) {
     case STEP_FN_ADDRESSES: return s->input_count == 1 && d->kind != STEP_PAIR ? step_expr_number(g->exprs, s->param[STEP_N]) : NULL;
-    case STEP_FN_ROWS: return step_expr_is_number(d->rows, &rows) ? d->rows : NULL;
+    case STEP_FN_ROWS: return d->rows;
     case STEP_FN_TILES: break;
     default: return NULL;
     }

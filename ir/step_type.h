@@ -12,6 +12,9 @@ bool step_data_equal(const step_data *a, const step_data *b);
 /* The data type of the result. `folded`: of accum, how many values one result folds; NULL for others. NULL with a reason in *why. */
 const step_data *step_function_type(step_graph *g, const step_spec *s, const step_expr *folded, const char **why);
 
+/* The function's operand number `i`, the accumulator not counted: a pair stands for its two parts. NULL: it has fewer. */
+const step_data *step_operand(const step_spec *s, uint32_t i);
+
 /* Of a flat_map: how many values each value becomes, when that is fixed; else NULL. */
 const step_expr *step_function_size(step_graph *g, const step_spec *s);
 

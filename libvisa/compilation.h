@@ -4,14 +4,13 @@
 
 #include <time.h>
 
+#include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
+#include "ir/step_bind.h"
 #include "include/visa.h"
-#include "ir/kernel.h"
 #include "support/strbuf.h"
 #include "target/target.h"
-
-struct ast;
 
 struct visa_compilation {
     arena *arena;
@@ -19,16 +18,28 @@ struct visa_compilation {
     source_map *sources;
     mapping_context *mappings;
     const target *target;
-    const struct ast *file;
+    const ast *file;
     module *module;
     step_module *programs;
+    bool *is_set; /* by parameter: a constant or an axis had its name */
+    step_binding *bindings; /* by parameter */
+    size_t binding_count;
     const visa_options *options;
     size_t error_limit;
     strbuf dumps, times;
     strbuf verdicts; /* of a book's blocks */
     struct timespec clock;
+    size_t syntax_errors;
+    source_index *index;          /* options->editor; else NULL */
+    const struct visa_completion *completions;
+    size_t completion_count;
+    struct visa_outline *outline; /* NULL: not asked for yet */
+    size_t outline_count, outline_capacity;
     bool exhausted, is_book;
 };
+
+/* The line of a range, 0 for none: for emit_context. */
+uint32_t compilation_line_of(void *user, src_range range);
 
 /* Compiles a file of c->sources and leaves its tree and kernels in `c`. */
 void compilation_run_file(visa_compilation *c, int file);

@@ -9,7 +9,10 @@
 #include "codegen/draw.h"
 #include "codegen/emit.h"
 #include "codegen/step_emit.h"
+#include "codegen/step_report.h"
+#include "codegen/step_text.h"
 #include "codegen/tables.h"
+#include "frontend/format.h"
 #include "frontend/parse.h"
 #include "frontend/render.h"
 #include "frontend/sema.h"
@@ -17,6 +20,8 @@
 #include "ir/print.h"
 #include "libvisa/compilation.h"
 #include "passes/pass.h"
+#include "passes/step_metrics.h"
+#include "passes/step_rewrite.h"
 #include "support/file.h"
 #include "support/warning.h"
 
@@ -54,6 +59,9 @@ static bool knows_pass(const char *name)
     for (size_t i = 0; pipeline[i].name; i++)
         if (strcmp(pipeline[i].name, name) == 0)
             return true;
+    for (const step_pass *p = step_passes; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return true;
     return false;
 }
 
@@ -86,6 +94,18 @@ static const char *module_path(visa_compilation *c, const ast *n, int i)
     return arena_printf(c->arena, forms[i - 4], (int)strlen(inner), inner, n->text);
 }
 
+static int add_module_file(visa_compilation *c, const char *path)
+{
+    size_t bytes;
+    const char *open;
+    if (c->options->open_text && c->options->open_text(c->options->user, path, &open, &bytes))
+        return source_map_add(c->sources, path, open, bytes);
+    unsigned char *text = file_read_all(path, &bytes, &c->diags);
+    int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
+    free(text);
+    return file;
+}
+
 static const ast *load_module(void *user, const ast *n)
 {
     visa_compilation *c = user;
@@ -98,10 +118,7 @@ static const ast *load_module(void *user, const ast *n)
                 diag_add(&c->diags, E_DUPLICATE, n->name_range, "%s is a module already", path);
                 return NULL;
             }
-        size_t bytes;
-        unsigned char *text = file_read_all(path, &bytes, &c->diags);
-        int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
-        free(text);
+        int file = add_module_file(c, path);
         return file < 0 ? NULL : parse_file(c->sources, file, c->arena, &c->diags);
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
@@ -109,38 +126,112 @@ static const ast *load_module(void *user, const ast *n)
     return NULL;
 }
 
-static bool knows_kernel(void *user, const char *name, int64_t *cycles)
+/* ---- numbers from outside ---- */
+
+/* The tree with another number for each constant and axis that is named. */
+static void set_parameters(visa_compilation *c)
 {
-    const visa_compilation *c = user;
-    *cycles = 0;
-    for (size_t i = 0; i < c->module->count; i++)
-        if (strcmp(c->module->kernels[i]->name, name) == 0)
+    for (size_t i = 0; i < c->options->parameter_count; i++) {
+        const visa_parameter *p = &c->options->parameters[i];
+        c->bindings[i] = (step_binding){p->name, p->values, p->count};
+        if (p->count == 1)
+            c->file = ast_with_number(c->file, p->name, p->values[0], c->arena, &c->is_set[i]);
+    }
+    c->binding_count = c->options->parameter_count;
+}
+
+/* ---- transformations of stream programs ---- */
+
+static const step_pass *step_pass_named(const char *name, size_t bytes)
+{
+    for (const step_pass *p = step_passes; p->name; p++)
+        if (strlen(p->name) == bytes && strncmp(p->name, name, bytes) == 0)
+            return p;
+    return NULL;
+}
+
+/* "name=value,name=value" */
+static void read_arguments(visa_compilation *c, const char *text, step_pass_call *call)
+{
+    size_t capacity = 0;
+    step_pass_argument *list = NULL;
+    while (*text) {
+        size_t bytes = strcspn(text, ","), name = strcspn(text, "=,");
+        step_pass_argument one = {arena_strndup(c->arena, text, name), arena_strndup(c->arena, text + name + (name < bytes), bytes - name - (name < bytes))};
+        ARENA_PUSH(c->arena, list, call->argument_count, capacity, one);
+        text += bytes + (text[bytes] == ',');
+    }
+    call->arguments = list;
+}
+
+static void print_programs(const emit_context *e, const visa_compilation *c, strbuf *out);
+
+static void run_step_pass(visa_compilation *c, const char *text)
+{
+    size_t bytes = strcspn(text, ":");
+    step_pass_call call = {.pass = step_pass_named(text, bytes)};
+    read_arguments(c, text + bytes + (text[bytes] == ':'), &call);
+    for (size_t i = 0; i < c->programs->count; i++)
+        if (!c->programs->graphs[i]->bad) {
+            step_graph *made = step_pass_run(&call, c->programs->graphs[i]);
+            c->programs->graphs[i]->bad = !made;
+            c->programs->graphs[i] = made ? made : c->programs->graphs[i];
+        }
+    stop_clock(c, call.pass->name);
+    if (c->diags.error_count > 0 || !c->options->print_after || (strcmp(c->options->print_after, "all") != 0 && strcmp(c->options->print_after, call.pass->name) != 0))
+        return;
+    strbuf_printf(&c->dumps, "// after %s: %s\n", call.pass->name, call.pass->summary);
+    print_programs(&(emit_context){.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c}, c, &c->dumps);
+}
+
+static bool is_size(const visa_compilation *c, const char *name)
+{
+    for (size_t i = 0; i < c->programs->count; i++)
+        if (step_expr_knows(c->programs->graphs[i]->exprs, name))
             return true;
     return false;
 }
 
-/* The tree with another number for a constant or an axis. */
-static void set_parameter(visa_compilation *c, const visa_parameter *p)
+/* What is no constant and no axis gives its number to a size of a stream program. */
+static void check_parameters(visa_compilation *c)
 {
-    bool found = false;
-    c->file = ast_with_number(c->file, p->name, p->value, c->arena, &found);
-    if (!found)
-        diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", p->name);
+    for (size_t i = 0; i < c->programs->count && c->binding_count > 0; i++)
+        if (!c->programs->graphs[i]->bad)
+            step_measure(c->programs->graphs[i]); /* makes the sums that may be given */
+    for (size_t i = 0; i < c->binding_count; i++) {
+        const char *name = c->bindings[i].name;
+        if (c->is_set[i] || is_size(c, name))
+            continue;
+        diag *d = diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", name);
+        if (c->programs->count > 0)
+            diag_help(&c->diags, d, "--emit=step-report lists the sizes of stream programs");
+    }
 }
 
 void compilation_run_file(visa_compilation *c, int file)
 {
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
+    c->syntax_errors = c->diags.error_count;
     stop_clock(c, "parse");
-    for (size_t i = 0; i < c->options->parameter_count; i++)
-        set_parameter(c, &c->options->parameters[i]);
-    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c};
+    if (c->options->parse_only)
+        return;
+    set_parameters(c);
+    c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
+    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
-    c->programs = step_module_of(c->file, c->arena, &c->diags, &(step_options){.kernel = knows_kernel, .user = c});
+    c->programs = step_module_of(c->file, c->arena, &c->diags);
+    for (size_t i = 0; i < c->options->step_pass_count; i++)
+        run_step_pass(c, c->options->step_passes[i]);
+    check_parameters(c);
     stop_clock(c, "stream programs");
     pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
     pipeline_run(&p, c->module, after_pass, c);
+}
+
+size_t visa_kernel_count(const visa_compilation *c)
+{
+    return c->exhausted || !c->module ? 0 : c->module->count + c->programs->count;
 }
 
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
@@ -156,7 +247,7 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     compilation_run_file(c, file);
-    if (c->module->count + c->programs->count == 0 && c->diags.error_count == 0) {
+    if (c->module && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
         diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
     }
@@ -180,6 +271,8 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->mappings = mapping_context_new(c->arena);
+    c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
+    c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->times, c->arena);
     strbuf_init(&c->verdicts, c->arena);
@@ -193,6 +286,9 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
     const target *t = target_by_name(chosen->target ? chosen->target : "rngd");
     if (!t || !knows_pass(chosen->print_after) || !knows_warnings(chosen->warnings))
         return NULL;
+    for (size_t i = 0; i < chosen->step_pass_count; i++)
+        if (!step_pass_named(chosen->step_passes[i], strcspn(chosen->step_passes[i], ":")))
+            return NULL;
     visa_compilation *c = calloc(1, sizeof *c);
     arena *a = arena_new();
     if (!c || !a) {
@@ -254,7 +350,7 @@ const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format
     return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
-static uint32_t line_of(void *user, src_range range)
+uint32_t compilation_line_of(void *user, src_range range)
 {
     const visa_compilation *c = user;
     return range.file < 0 ? 0 : source_locate(c->sources, range.file, range.begin).line;
@@ -276,6 +372,14 @@ static void emit_programs(const emit_context *e, const visa_compilation *c, bina
     b->program_count = c->programs->count;
 }
 
+static void print_programs(const emit_context *e, const visa_compilation *c, strbuf *out)
+{
+    for (size_t i = 0; i < c->programs->count; i++) {
+        strbuf_puts(out, i > 0 || c->module->count > 0 ? "\n" : "");
+        step_program_print(step_emit(e, c->programs->graphs[i]), out);
+    }
+}
+
 bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
 {
     if (c->exhausted || setjmp(*arena_guard(c->arena)))
@@ -284,9 +388,10 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         return false;
     if (kind == VISA_EMIT_AST)
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
-    if (c->diags.error_count > 0)
+    if (c->diags.error_count > 0 || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
+    step_cost_report report = {c->programs->graphs, c->programs->count, c->bindings, c->binding_count};
     strbuf text;
     binary b;
     switch (kind) {
@@ -297,7 +402,12 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     case VISA_EMIT_IR:
         strbuf_init(&text, c->arena);
         module_print(c->module, &text);
+        print_programs(&e, c, &text);
         return emit_text(text.text, data, size);
+    case VISA_EMIT_STEP_REPORT:
+        return emit_text(step_cost_text(&e, &report), data, size);
+    case VISA_EMIT_STEP_JSON:
+        return emit_text(step_cost_json(&e, &report), data, size);
     default:
         emit_binary(&e, c->module, &b);
         emit_programs(&e, c, &b);
@@ -305,19 +415,31 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     }
 }
 
+bool visa_format(visa_compilation *c, const char **data, size_t *size)
+{
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || !c->file || c->syntax_errors > 0)
+        return false;
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    format_file(c->sources, c->file, &text);
+    *data = text.text;
+    *size = text.bytes;
+    return true;
+}
+
 bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
 }
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
         return false;
-    emit_context e = {.arena = c->arena, .target = c->target, .line_of = line_of, .user = c};
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
         if (strcmp(c->module->kernels[i]->name, name) == 0)
             return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);
@@ -352,6 +474,16 @@ const char *visa_explain(const char *id, const char **title)
 const char *visa_target_name(size_t i)
 {
     return target_name(i);
+}
+
+const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters)
+{
+    for (size_t k = 0; k <= i; k++)
+        if (!step_passes[k].name)
+            return NULL;
+    *summary = step_passes[i].summary;
+    *parameters = step_passes[i].parameters;
+    return step_passes[i].name;
 }
 
 const char *visa_pass_name(size_t i, const char **summary)

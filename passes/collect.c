@@ -4,8 +4,6 @@
 
 #include "passes/verify.h"
 
-enum { COLLECT_MAX_FLITS = (1 << 24) - 1 }; /* of one packet (docs/isa.md, collect) */
-
 static void collect_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &o->input->out;
@@ -53,8 +51,9 @@ static void collect_one(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "%s", accepted);
         return;
     }
-    if (flits > COLLECT_MAX_FLITS) {
-        d = pass_refuse(p, k, o, PACKET, E_STREAM_SIZE, "a packet of %lld flits; a command counts %d at most", (long long)flits, COLLECT_MAX_FLITS);
+    if (flits > p->target->collect_packet_flits) {
+        d = pass_refuse(p, k, o, PACKET, E_STREAM_SIZE, "a packet of %lld flits; a command counts %lld at most", (long long)flits,
+                        (long long)p->target->collect_packet_flits);
         diag_help(p->diags, d, "fetch smaller packets: move axes from Packet to Time");
         return;
     }

@@ -135,12 +135,6 @@ static void commit_one(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "keep %lld elements of the packet, and let Time count the rest", (long long)elements_of(in->dtype, p->target->flit_bytes));
         return;
     }
-    if (o->context == CONTEXT_SUB && o->input->kind != IR_FETCH && o->input->kind != IR_COLLECT) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_SUB, "the sub context cannot commit behind %s",
-                              op_kind_name(o->input->kind));
-        diag_help(p->diags, d, "begin in ctx.main; the sub context commits fetched data as it is");
-        return;
-    }
     if (block_is_too_wide(p, k, o))
         return;
     int64_t kept = commit_elements(p, o);

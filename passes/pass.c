@@ -75,6 +75,25 @@ const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n)
     return mapping_pad(p->mappings, m, n, PAD_TOP, &out) == MAPPING_OK ? out : NULL;
 }
 
+bool pass_is_group(pass_context *p, const factor **pieces, size_t count)
+{
+    const mapping *all = mapping_identity(p->mappings);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i; k > 0 && pieces[k - 1]->weight < pieces[k]->weight; k--) {
+            const factor *swap = pieces[k];
+            pieces[k] = pieces[k - 1];
+            pieces[k - 1] = swap;
+        }
+    for (size_t i = 0; i < count && all; i++) {
+        factor live = *pieces[i];
+        live.extent = live.live;
+        all = pass_pair(p, all, mapping_of_factor(p->mappings, &live));
+    }
+    const mapping *whole = NULL;
+    return all && count && mapping_pad(p->mappings, pieces[0]->inner, all->size, PAD_TOP, &whole) == MAPPING_OK &&
+           mapping_equal(p->mappings, all, whole);
+}
+
 const mapping *pass_beside(pass_context *p, const tensor *t)
 {
     const mapping *all = mapping_identity(p->mappings);

@@ -50,6 +50,10 @@ const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n); /* m % 
 const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *inner);
 const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n);
 
+/* Are these pieces of one group (FACTOR_COMPOSITE of one inner mapping), each without its own padding and taken by descending
+ * weight, the whole group and padding behind it? Sorts them. */
+bool pass_is_group(pass_context *p, const factor **pieces, size_t count);
+
 /* Chip, Cluster, Slice and Row of a tensor: what names axes beside a unit's own share. */
 const mapping *pass_beside(pass_context *p, const tensor *t);
 

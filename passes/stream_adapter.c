@@ -46,6 +46,19 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
     return d;
 }
 
+/* A group that 32 bytes do not cut into digits is not what its two halves together are ("Mapping Expressions", Semantics). */
+static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *packed)
+{
+    const mapping *out = o->out.part[PACKET], *flit = o->input->out.part[PACKET];
+    const mapping *both = pass_pair(p, packed, flit), *padded = both ? pass_pad(p, both, out->size) : NULL;
+    if (!padded || mapping_equal(p->mappings, padded, out))
+        return true;
+    diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET, "`align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
+                          pass_text(p, packed), pass_text(p, flit), pass_text(p, out));
+    diag_help(p->diags, d, "pad an axis of the group so that 32 bytes hold a whole number of it");
+    return false;
+}
+
 /* Splits Time into what the packet takes and what stays: *packed is the flit digit (size 1 or 2). */
 static const mapping *collected_time(pass_context *p, kernel *k, op *o, const mapping **packed)
 {
@@ -72,6 +85,8 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
         diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
         return NULL;
     }
+    if (!flits_make_packet(p, k, o, *packed))
+        return NULL;
     return pass_outer(p, time, (*packed)->size);
 }
 

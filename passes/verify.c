@@ -1,6 +1,8 @@
 /* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the machine when a kernel runs on a device;
- * Chip is the device's chip count. Chip, Cluster and Slice pass through every stage of the Tensor Unit unchanged. */
+ * Chip is the device's chip count; every stage runs in a context that has its engine. Chip, Cluster and Slice pass through every stage of the Tensor Unit unchanged. */
 #include "passes/verify.h"
+
+#include <string.h>
 
 static void verify_units(pass_context *p, kernel *k, op *o)
 {
@@ -37,8 +39,8 @@ static void verify_fits(pass_context *p, kernel *k, op *o)
 
 void verify_counts(pass_context *p, kernel *k, op *o)
 {
-    static const struct { component part; int64_t most; const char *what; } counts[] = {
-        {TIME, ((int64_t)1 << 48) - 1, "time steps"}, {PACKET, ((int64_t)1 << 32) - 1, "elements of a packet"}};
+    const struct { component part; int64_t most; const char *what; } counts[] = {
+        {TIME, p->target->stream_steps, "time steps"}, {PACKET, p->target->stream_packet_elements, "elements of a packet"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts && !o->bad; i++) {
         const mapping *m = o->out.part[counts[i].part];
         if (!m || m->size <= counts[i].most)
@@ -47,6 +49,39 @@ void verify_counts(pass_context *p, kernel *k, op *o)
                               pass_text(p, m), (long long)m->size, counts[i].what, (long long)counts[i].most);
         diag_help(p->diags, d, "spread an axis over Slice, Cluster or several kernels");
     }
+}
+
+/* The contexts whose command streams have this stage's command (target/command.def): letters of "msd"; NULL: it has no command of
+ * that name. */
+static const char *contexts_of(op_kind kind)
+{
+    static const struct { const char *name, *contexts; } rows[] = {
+#define COMMAND(symbol, code, name, contexts, summary) {name, contexts},
+#define FIELD(...)
+#define TABLE(...)
+#define COLUMN(...)
+#include "target/command.def"
+#undef COMMAND
+#undef FIELD
+#undef TABLE
+#undef COLUMN
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].name, op_kind_name(kind)) == 0)
+            return rows[i].contexts;
+    return NULL;
+}
+
+static void verify_context(pass_context *p, kernel *k, op *o)
+{
+    const char *may = contexts_of(o->kind);
+    if (!may || strchr(may, "msd"[o->context]))
+        return;
+    bool sub = strchr(may, 's');
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
+                          op_kind_name(o->kind), sub ? " or the sub" : "", context_name(o->context));
+    diag_help(p->diags, d, o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
+                                                     : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
 }
 
 static bool keeps_units(op_kind kind)
@@ -76,6 +111,7 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
 void pass_verify(pass_context *p, kernel *k)
 {
     for (op_kind kind = 0; kind < IR_OP_COUNT; kind++) {
+        pass_each(p, k, kind, verify_context);
         pass_each(p, k, kind, verify_units);
         pass_each(p, k, kind, verify_fits);
         pass_each(p, k, kind, verify_counts);

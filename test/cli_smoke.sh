@@ -102,18 +102,26 @@ head -c 700 first.bin >short.bin
 for program in visa-run visa-objdump; do
     check "$program refuses half a binary" says "error" 1 "$program" short.bin
 done
+check "visa-lsp takes no file" says "--help" 2 visa-lsp "$matmul"
+check "an ugly source is not in its canonical layout" status 1 visac --format-check wrong.vm
+visac "$matmul" --format -o pretty.vm
+check "what --format writes is" status 0 visac --format-check pretty.vm
+check "--format stands alone" says "--help" 2 visac --format --check "$matmul"
+sed 's/let a/let let a/' "$matmul" >wrong.vm
+refuses_layout() { status 1 visac --format wrong.vm -o refused.vm && [[ ! -e refused.vm && -s said.log ]]; }
+check "a source that cannot be read is not formatted" refuses_layout
 check "a tensor file that is missing" says "absent.npy" 1 visa-run first.bin --input a=absent.npy --output refused.npy
 check "leaves no output" test ! -e refused.npy
 
 # ---- help and packages ----
 
-for program in visac visa-run visa-objdump; do
+for program in visac visa-run visa-objdump visa-lsp; do
     check "$program --help" status 0 "$program" --help
     check "$program --version" status 0 "$program" --version
 done
 options_explained() {
     local program option lacking=0
-    for program in visac visa-run visa-objdump; do
+    for program in visac visa-run visa-objdump visa-lsp; do
         for option in $("$program" --help | grep -oE '^  --?[A-Za-z-]+'); do
             grep -qF -e "\`$option" -e ", \`$option" "$source/docs/usage.md" || { echo "docs/usage.md lacks $program $option"; lacking=1; }
         done

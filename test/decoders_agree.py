@@ -21,7 +21,7 @@ ISA = os.path.join(visa_tools.SOURCE, "docs", "isa.md")
 
 def binaries(folder):
     """(name, bytes) of every kernel file that compiles."""
-    for pattern in ("examples/*.vm", "test/cases/*.vm", "../shared/seeds/listings/*.vm"):
+    for pattern in ("examples/*.vm", "examples/step/*.vm", "test/cases/*.vm", "../shared/seeds/listings/*.vm"):
         for path in sorted(glob.glob(os.path.join(visa_tools.SOURCE, pattern))):
             target = os.path.join(folder, "k.bin")
             if visa_tools.run(["visac", path, "-o", target]).status == 0:

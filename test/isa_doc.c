@@ -9,12 +9,13 @@
 #include <string.h>
 
 #include "codegen/command.h"
-#include "support/file.h"
 #include "support/strbuf.h"
+#include "test/page_block.h"
 
-static const char begin_mark[] =
-    "<!-- generated from target/command.def and target/dtype.def: do not edit -->\n";
-static const char end_mark[] = "<!-- end of the generated block -->\n";
+static const page_block page = {
+    "isa_doc",
+    "<!-- generated from target/command.def and target/dtype.def: do not edit -->\n",
+};
 
 static const char *form_name(command_form form)
 {
@@ -106,58 +107,16 @@ static const char *block(arena *a)
 {
     strbuf s;
     strbuf_init(&s, a);
-    strbuf_puts(&s, begin_mark);
+    strbuf_puts(&s, page.begin_mark);
     strbuf_puts(&s, "\n");
     put_dtypes(&s);
     for (int op = 0; op < COMMAND_OP_COUNT; op++)
         put_command(&s, command_row_of((command_op)op));
-    strbuf_puts(&s, end_mark);
+    strbuf_puts(&s, page_end_mark);
     return s.text;
-}
-
-static int print_faults(const diag_list *diags)
-{
-    for (size_t i = 0; i < diags->count; i++)
-        fprintf(stderr, "isa_doc: %s\n", diags->items[i]->message);
-    return EXIT_FAILURE;
-}
-
-static int run(const char *path, int update, arena *a)
-{
-    diag_list diags;
-    size_t size;
-    diag_list_init(&diags, a);
-    unsigned char *bytes = file_read_all(path, &size, &diags);
-    if (!bytes)
-        return print_faults(&diags);
-    char *page = arena_strndup(a, (const char *)bytes, size);
-    free(bytes);
-    char *begin = strstr(page, begin_mark), *end = begin ? strstr(begin, end_mark) : NULL;
-    if (!end) {
-        fprintf(stderr, "isa_doc: %s has no marked block\n", path);
-        return EXIT_FAILURE;
-    }
-    end += strlen(end_mark);
-    const char *wanted = block(a);
-    if ((size_t)(end - begin) == strlen(wanted) && memcmp(begin, wanted, strlen(wanted)) == 0)
-        return EXIT_SUCCESS;
-    if (!update) {
-        fprintf(stderr, "isa_doc: the tables of %s are out of date; run isa_doc --update\n", path);
-        return EXIT_FAILURE;
-    }
-    const char *whole = arena_printf(a, "%.*s%s%s", (int)(begin - page), page, wanted, end);
-    return file_write_all(path, whole, strlen(whole), &diags) ? EXIT_SUCCESS : print_faults(&diags);
 }
 
 int main(int argc, char **argv)
 {
-    int update = argc == 3 && strcmp(argv[1], "--update") == 0;
-    if (argc != 2 + update) {
-        fputs("usage: isa_doc [--update] PAGE\n", stderr);
-        return 2;
-    }
-    arena *a = arena_new();
-    int status = a ? run(argv[1 + update], update, a) : EXIT_FAILURE;
-    arena_free(a);
-    return status;
+    return page_block_main(&page, argc, argv, block);
 }

@@ -4,6 +4,7 @@ It takes the commands' tables out of isa.md itself, so what it can decode is wha
 einsum and lines follow format.md by hand. `decode(bytes)` gives the dump that format.md describes under "The dump as JSON",
 or raises Refused. It shares no line and no table with codegen/.
 """
+import os
 import re
 import struct
 
@@ -82,6 +83,7 @@ class Isa:
         block = text[text.index("<!-- generated"):text.index("<!-- end of the generated block")]
         parts = re.split(r"^### ", block, flags=re.M)
         self.dtypes = {int(r[0]): r[1] for r in map(cells, re.findall(r"^\| \d+ \|.*$", parts[1], re.M))}
+        self.step = Step(os.path.join(os.path.dirname(page), "step.md"))
         self.commands = {}
         for part in parts[2:]:
             title = re.match(r"`(\w+)`, opcode 0x([0-9a-f]+)", part)
@@ -172,6 +174,14 @@ class Words:
         need(self.at < len(self.words), f"{self.what} is too short")
         self.at += 1
         return self.words[self.at - 1]
+
+    def strings_behind(self, size):
+        """The string area at the section's end, when it is asked for at the front."""
+        count = (size + 7) // 8
+        need(self.at + count <= len(self.words), f"{self.what}: string area")
+        tail = Words(b"", self.what)
+        tail.words, self.words = self.words[len(self.words) - count:], self.words[:len(self.words) - count]
+        return tail.strings(size)
 
     def strings(self, size):
         """The string area, the rest of the section."""
@@ -300,6 +310,7 @@ def einsum(data, axes, port_list, isa):
         need(product(sizes_of[a] for a in t["axes"]) < LIMIT, "einsum: a tensor's elements")
     for s in statements:
         check_digits(s, tensors)
+        check_broadcast(s, tensors, windows)
         check_windows(s, tensors, windows, sizes_of)
     for s in statements:
         s["destination"] = tensors[s["destination"]]["name"]
@@ -346,9 +357,19 @@ def check_digits(s, tensors):
     need(product(d["size"] for d in s["digits"]) < LIMIT, "einsum: combinations")
 
 
+def check_broadcast(s, tensors, windows):
+    for d in s["digits"]:
+        for source in d["broadcast"]:
+            need(source < len(s["sources"]) and d["size"] > 1, "einsum: broadcast over what")
+            axes = tensors[s["sources"][source]]["axes"]
+            terms = [t for x in windows if x["axis"] in axes for t in x["terms"] if t["axis"] == d["axis"]]
+            moved = [t for t in terms if d["weight"] % (t["weight"] * t["extent"]) and d["weight"] * d["size"] > t["weight"]]
+            need(d["axis"] in axes or moved, "einsum: broadcast over a digit that does not move the source")
+
+
 def check_windows(s, tensors, windows, sizes):
-    live = [d for d in s["digits"] if d["size"] > 1]
-    for number in [s["destination"]] + s["sources"]:
+    for place, number in enumerate([s["destination"]] + s["sources"]):
+        live = [d for d in s["digits"] if d["size"] > 1 and place - 1 not in d["broadcast"]]
         for x in windows:
             if x["axis"] not in tensors[number]["axes"]:
                 continue
@@ -363,7 +384,7 @@ def check_windows(s, tensors, windows, sizes):
                 by_terms = by_terms or bool(inside)
                 need(sum(inside) < t["extent"] or end >= sizes[t["axis"]], "einsum: more than a term")
             own = any(d["axis"] == x["axis"] for d in live)
-            need(not by_terms or not (own or number == s["destination"]), "einsum: both kinds of digits")
+            need(not by_terms or not (own or place == 0), "einsum: both kinds of digits")
 
 
 def axis_name(axes, number):
@@ -430,9 +451,10 @@ def shift(words, axes, operands):
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 33, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(not bits(head, 35, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
-    return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32))}
+    return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
+            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)]}
 
 
 # ---------------------------------------------------------------- format.md: the file
@@ -480,7 +502,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 1, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 2, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -530,8 +552,97 @@ def decode(data, isa):
         by_name.setdefault(section.name, section)
     need(".note.visa" in by_name and by_name[".note.visa"].type == 7, "no note")
     content = {name: section.bytes for name, section in by_name.items()}
-    return {"format": 1, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
-            "symbols": symbols(found)}
+    programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
+    return {"format": 2, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
+            "programs": programs, "symbols": symbols(found)}
+
+
+# ---------------------------------------------------------------- format.md: stream programs, step.md: their codes
+
+
+class Step:
+    """The generated tables of step.md."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            tables = re.split(r"\n\n", file.read().split("<!-- generated", 1)[1])
+        rows = {t.split("|")[1].strip() + "/" + t.split("|")[2].strip(): [cells(r) for r in t.splitlines()[2:]] for t in tables if t.startswith("| ")}
+        self.operators = {int(r[1], 16): r for r in rows["operator/code"]}
+        self.functions = {0: "", **{int(r[1]): r[0] for r in rows["function/code"]}}
+        self.numbers = rows["operator/slot"]
+
+    def of(self, operator, slots):
+        """The numbers of a node by name."""
+        out = {}
+        for name, slot, number, values, *_ in self.numbers:
+            if name == operator:
+                low, high = limits(values)
+                need(low <= slots[int(slot)] <= high, f"{operator}: {number}")
+                out[number] = slots[int(slot)]
+        return out
+
+
+KINDS = ("tile", "selector", "buffer", "pair", "bool", "address")
+MACHINE = ("onchip_bytes_per_cycle", "memory_channels", "requests_per_cycle", "request_bytes", "memory_latency_cycles", "memory_interval_cycles",
+           "memory_startup_cycles")
+
+
+def signed(word):
+    return word - (1 << 64) if word >> 63 else word
+
+
+def step_type(words, isa):
+    head, rows, columns, width, parts = (words.next() for _ in range(5))
+    need(bits(head, 24, 63) == 0 and bits(head, 0, 7) < len(KINDS), "a type")
+    kind = KINDS[bits(head, 0, 7)]
+    out = {"kind": kind}
+    if kind == "tile":
+        out.update(dtype=isa.dtypes[bits(head, 8, 15)], rows=None if signed(rows) < 0 else rows, columns=None if signed(columns) < 0 else columns)
+    if kind == "selector":
+        out["width"] = width
+    if kind in ("buffer", "pair"):
+        out["first"] = bits(parts, 0, 31)
+    if kind == "pair":
+        out["second"] = bits(parts, 32, 63)
+    if kind == "buffer":
+        out["rank"] = bits(head, 16, 23)
+    return out
+
+
+def step_tensor(words, isa):
+    head, rows, columns = (words.next() for _ in range(3))
+    return {"name": words.name(bits(head, 0, 31)), "dtype": isa.dtypes[bits(head, 32, 39)], "written": bool(bits(head, 40, 47)), "rows": rows,
+            "columns": columns, "shape": [words.next() for _ in range(bits(head, 48, 63))]}
+
+
+def step_node(words, step):
+    head, counts, name, compute = (words.next() for _ in range(4))
+    need(bits(head, 0, 15) in step.operators and bits(head, 16, 31) in step.functions and not bits(head, 57, 63), "a node")
+    operator, function = step.operators[bits(head, 0, 15)][0], step.functions[bits(head, 16, 31)]
+    stored = operator in ("linear_load", "linear_store", "random_load", "random_store")
+    out = {"name": words.name(bits(name, 0, 31)), "operator": operator, "line": bits(name, 32, 63), "function": function,
+           "flops_per_cycle": compute, "written_back": bool(bits(head, 56, 56)),
+           "tensor": bits(head, 32, 47) if stored else None, "numbers": step.of(operator, [signed(words.next()) for _ in range(4)])}
+    inputs = [(words.next(), words.next()) for _ in range(bits(counts, 0, 31))]
+    outputs = [words.next() for _ in range(bits(counts, 32, 63))]
+    out["walk"] = [{"size": words.next(), "stride": signed(words.next())} for _ in range(bits(head, 48, 55))]
+    out["inputs"] = [{"node": bits(w, 0, 31), "port": bits(w, 32, 63), "depth": depth} for w, depth in inputs]
+    out["outputs"] = [{"type": bits(w, 32, 55), "rank": bits(w, 56, 63), "shape": words.name(bits(w, 0, 31))} for w in outputs]
+    return out
+
+
+def program(data, name, isa):
+    words = Words(data, "step")
+    counts, more = words.next(), words.next()
+    area = words.strings_behind(bits(more, 32, 63))
+    words.name = lambda offset: string(area, offset)
+    need(words.name(words.next()) == name, "a stream program's name")
+    machine = {what: words.next() for what in MACHINE}
+    out = {"name": name, "machine": machine, "types": [step_type(words, isa) for _ in range(bits(counts, 32, 63))]}
+    out["tensors"] = [step_tensor(words, isa) for _ in range(bits(more, 0, 31))]
+    out["nodes"] = [step_node(words, isa.step) for _ in range(bits(counts, 0, 31))]
+    need(words.at == len(words.words), "words behind a stream program")
+    return out
 
 
 def kernel(name, content, isa):

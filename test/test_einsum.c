@@ -230,37 +230,40 @@ typedef struct digits_case {
 START_TEST(test_digits_refused)
 {
     static const digits_case cases[] = {
-        {EINSUM_CONTRACT, {{3, true, 1, 1}}, 1, "axis number 3 of 3"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1}}, 1, "weight 33"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1}}, 1, "weight 18446744073709551615"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0}}, 1, "size 0 of a digit"},
+        {EINSUM_CONTRACT, {{3, true, 1, 1, 0}}, 1, "axis number 3 of 3"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1, 0}}, 1, "weight 33"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1, 0}}, 1, "weight 18446744073709551615"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0, 0}}, 1, "size 0 of a digit"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_M, true, 1, 33}},
+         {{SAMPLE_M, true, 1, 33, 0}},
          1,
          "size 33 of a digit of axis M (size 32) with weight 1"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3}}, 1, "allowed are 1 to 2"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX}}, 1, "size 9223372036854775807"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3, 0}}, 1, "allowed are 1 to 2"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0}}, 1, "size 9223372036854775807"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, true, 1, 32}},
+         {{SAMPLE_K, true, 1, 32, 0}},
          1,
          "a digit of axis K is kept, but tensor %0 has no such axis"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, false, 1, 32}, {SAMPLE_M, true, 1, 32}},
+         {{SAMPLE_K, false, 1, 32, 0}, {SAMPLE_M, true, 1, 32, 0}},
          2,
          "stands after a summed one"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, false, 8, 4}, {SAMPLE_K, false, 1, 9}},
+         {{SAMPLE_K, false, 8, 4, 0}, {SAMPLE_K, false, 1, 9, 0}},
          2,
          "digits 0 and 1 reach the same"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, false, 1, 8}, {SAMPLE_K, false, 1, 4}},
+         {{SAMPLE_K, false, 1, 8, 0}, {SAMPLE_K, false, 1, 4, 0}},
          2,
          "digits 0 and 1 reach the same"},
         {EINSUM_COPY,
-         {{SAMPLE_M, true, 1, 32}, {SAMPLE_K, false, 1, 32}},
+         {{SAMPLE_M, true, 1, 32, 0}, {SAMPLE_K, false, 1, 32, 0}},
          2,
          "a copy sums over a digit of axis K"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A}}, 1, "a digit of axis M is broadcast over source a"},
+        {EINSUM_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B}}, 1, "a digit of axis M is broadcast over source b"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL};
@@ -275,11 +278,11 @@ END_TEST
 /* Digits of an axis whose size they do not divide; a digit of one iteration never overlaps. */
 START_TEST(test_digits_accepted)
 {
-    static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3},
-                                        {SAMPLE_M, true, 1, 12},
-                                        {SAMPLE_K, false, 1, 1},
-                                        {SAMPLE_K, false, 7, 5},
-                                        {SAMPLE_K, false, 1, 7}};
+    static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3, 0},
+                                        {SAMPLE_M, true, 1, 12, 1 << EINSUM_A},
+                                        {SAMPLE_K, false, 1, 1, 0},
+                                        {SAMPLE_K, false, 7, 5, 0},
+                                        {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B}};
     einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL};
     einsum e = sample, out;
     uint64_t *words;
@@ -288,6 +291,8 @@ START_TEST(test_digits_accepted)
     e.statement_count = 1;
     ck_assert(einsum_encode(&e, memory, &words, &count));
     ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    for (uint32_t i = 0; i < 5; i++)
+        ck_assert_uint_eq(out.statements[0].digits[i].broadcast, good[i].broadcast);
 }
 END_TEST
 
@@ -302,7 +307,7 @@ static const uint32_t conv_input[] = {CONV_X, CONV_C}, conv_weights[] = {CONV_N,
 static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
                                              {"w", DTYPE_I8, 1, 3, conv_weights},
                                              {"y", DTYPE_I32, 2, 2, conv_output}};
-static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2}, {CONV_O, true, 1, 4}, {CONV_N, true, 1, 2}, {CONV_F, false, 1, 3}, {CONV_C, false, 1, 4}};
+static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0}, {CONV_O, true, 1, 4, 0}, {CONV_N, true, 1, 2, 0}, {CONV_F, false, 1, 3, 0}, {CONV_C, false, 1, 4, 0}};
 static const einsum_statement conv_statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 5, conv_digits, 0, NULL};
 static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
 
@@ -425,9 +430,9 @@ START_TEST(test_windows_refused)
     conv_refused(&e, "is two windows");
     /* The statement: a digit across a term's end, a window and its term at once, a result through a window. */
     einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
-    static const einsum_digit across[] = {{CONV_O, true, 1, 8}, {CONV_N, true, 1, 2}, {CONV_F, false, 1, 3}};
-    static const einsum_digit passes[] = {{CONV_O, true, 3, 2}, {CONV_O, true, 1, 3}, {CONV_N, true, 1, 2}};
-    static const einsum_digit named[] = {{CONV_O, true, 1, 8}, {CONV_X, false, 1, 21}};
+    static const einsum_digit across[] = {{CONV_O, true, 1, 8, 0}, {CONV_N, true, 1, 2, 0}, {CONV_F, false, 1, 3, 0}};
+    static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0}, {CONV_O, true, 1, 3, 0}, {CONV_N, true, 1, 2, 0}};
+    static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0}, {CONV_X, false, 1, 21, 0}};
     static const uint32_t window_output[] = {CONV_O, CONV_X};
     einsum_statement s = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 3, across, 0, NULL};
     e = conv;

@@ -25,13 +25,13 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
     bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, out->arena, diags, &b);
     if (!legal) {
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
-        strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->value, (int)strcspn(why, "\n"), why);
+        strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->values[0], (int)strcspn(why, "\n"), why);
     }
     bool ok = true;
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
         if (ok)
-            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->value, b.kernels[i].name, (long long)f.cycles,
+            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->values[0], b.kernels[i].name, (long long)f.cycles,
                           (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
     }
     visa_free(c);
@@ -51,14 +51,15 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     free(text);
     strbuf out;
     strbuf_init(&out, memory);
-    visa_parameter p = {.name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
+    int64_t tried;
+    visa_parameter p = {.values = &tried, .count = 1, .name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
     strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
     for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
         uint64_t value;
         const char *word = arena_strndup(memory, at + 1, strcspn(at + 1, ","));
         if (!tool_number(word, &value) || value > INT64_MAX)
             return tool_usage_error(v->tool, "--sweep: `%s` is not a number", word);
-        p.value = (int64_t)value;
+        tried = (int64_t)value;
         if (!sweep_row(v, source, size, &p, &out, diags))
             return EXIT_INPUT;
     }

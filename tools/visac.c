@@ -1,4 +1,5 @@
 /* visac: the compiler's command line. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,14 +11,18 @@
 #include "include/visa.h"
 #include "runtime/session.h"
 #include "support/file.h"
+#include "tools/dataflow.h"
+#include "tools/explore.h"
 #include "tools/options.h"
 #include "tools/variants.h"
 
 enum { ERROR_LIMIT = 100 };
 
-typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_BITCODE, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_KINDS } emit_kind;
+typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_BITCODE, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_STEP_REPORT, EMIT_STEP_JSON,
+    EMIT_DATAFLOW, EMIT_DATAFLOW_JSON, EMIT_KINDS } emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "bc", "asm", "obj", "header"};
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "bc", "asm", "obj", "header", "step-report", "step-json", "dataflow",
+    "dataflow-json"};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
@@ -25,12 +30,20 @@ typedef struct arguments {
     tool_report report;
     emit_kind emit;
     const char *mcpu;
-    bool check, emit_given;
+    bool check, emit_given, format_source, format_check;
+    bool explores;
+    const char *explore_form; /* of --emit, behind --explore */
+    visa_explore_options explore;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
+    visa_parameter *defines; /* likewise */
     uint64_t seed;
     visa_diagnostics_format format;
     visa_options options;
+    visa_parameter *parameters;
+    const char **passes;
+    size_t parameter_capacity, pass_capacity;
+    arena *memory;
 } arguments;
 
 static const char usage[] =
@@ -43,8 +56,12 @@ static const char usage[] =
     "Options:\n"
     "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
     "                          standard output for everything but bin, bc and obj\n"
-    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, bc, asm, obj, header\n"
+    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, bc, asm, obj, header, step-report,\n"
+    "                          step-json, dataflow, dataflow-json\n"
     "  --mcpu=NAME             CPU of llvm, bc, asm and obj (default x86-64, any; native is this one)\n"
+    "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
+    "                          NAME=2,0,5 the sizes of a ragged dimension\n"
+    "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
     "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
@@ -52,9 +69,17 @@ static const char usage[] =
     "  --timing=PRESET         documented (default): documented rates; schedule: what published schedules charge\n"
     "  --trace=FILE            the same as Chrome's trace events, for Perfetto\n"
     "  --sweep=NAME=8,16,32    compile with each value of a constant or axis: legal or not, cycles, memory\n"
+    "  --format                print the source in its canonical layout, compile nothing\n"
+    "  --format-check          print nothing; exit status 1 when --format would change the source\n"
+    "  --explore[=MODEL]       the design space of a dataflow item: every iPar and wPar, the front of cycles against\n"
+    "                          multipliers; --emit=text (default), csv, svg, or vm: the fastest point as a kernel\n"
+    "  --limit=WHAT,..         of --explore: multipliers=N, weight-bits=N, input-bits=N, block-bits=N, rows=N, or target\n"
+    "  --target-cycles=N       of --explore: L at most\n"
+    "  --search=KIND           of --explore: all (default), or folding: FINN's search for L below the target\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
+    "  -D NAME=VALUE           another integer for a constant (or the size of an axis) of the file\n"
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
     "  --time-report           microseconds of each stage, on standard error\n"
@@ -84,6 +109,10 @@ static void print_passes(void)
     fputs("\nPasses:\n", stdout);
     for (size_t i = 0; visa_pass_name(i, &summary); i++)
         printf("  %-16s %s\n", visa_pass_name(i, NULL), summary);
+    const char *parameters;
+    fputs("\nTransformations of stream programs:\n", stdout);
+    for (size_t i = 0; visa_step_pass_name(i, &summary, &parameters); i++)
+        printf("  %-20s %s\n  %-20s parameters: %s\n", visa_step_pass_name(i, &summary, &parameters), summary, "", parameters);
 }
 
 static int explain(const char *id)
@@ -120,18 +149,58 @@ static bool read_format(const char *name, visa_diagnostics_format *format)
     return false;
 }
 
-/* Returns -1 to go on, else the exit status. */
-static int parse_arguments(int argc, char **argv, arguments *a)
+/* Do --explore and what it takes fit the rest of the command line? */
+static int check_explore(const arguments *a)
 {
-    enum { EMIT = 256, MCPU, DRAW, REPORT, TIMING, TRACE, SWEEP, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->check || a->draw || a->sweep || a->report.wanted || a->report.trace || a->options.book))
+        return usage_error("--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
+    if (!a->explores && a->explore_form)
+        return usage_error("--emit=%s is a form of --explore", a->explore_form);
+    if (!a->explores && (a->explore.target_cycles || a->explore.folding || tool_explore_limited(&a->explore)))
+        return usage_error("--limit, --target-cycles and --search belong to --explore");
+    if (a->explore.folding && !a->explore.target_cycles)
+        return usage_error("--search=folding needs --target-cycles=N");
+    return EXIT_DONE;
+}
+
+/* NAME=VALUE, NAME=VALUE,VALUE,.. */
+static bool parse_parameter(arguments *a, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text)
+        return false;
+    int64_t *values = ARENA_ARRAY(a->memory, int64_t, strlen(equals));
+    visa_parameter p = {.name = arena_strndup(a->memory, text, (size_t)(equals - text)), .values = values};
+    for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
+        uint64_t value;
+        if (!tool_number(arena_strndup(a->memory, at + 1, strcspn(at + 1, ",")), &value) || value > INT64_MAX)
+            return false;
+        values[p.count++] = (int64_t)value;
+    }
+    ARENA_PUSH(a->memory, a->parameters, a->options.parameter_count, a->parameter_capacity, p);
+    a->options.parameters = a->parameters;
+    return true;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
+{
+    enum { EMIT = 256, MCPU, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
+        {"pass", required_argument, NULL, PASS},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
         {"timing", required_argument, NULL, TIMING},
         {"trace", required_argument, NULL, TRACE},
         {"sweep", required_argument, NULL, SWEEP},
+        {"format", no_argument, NULL, FORMAT_SOURCE},
+        {"format-check", no_argument, NULL, FORMAT_CHECK},
+        {"explore", optional_argument, NULL, EXPLORE},
+        {"limit", required_argument, NULL, LIMIT},
+        {"target-cycles", required_argument, NULL, TARGET_CYCLES},
+        {"search", required_argument, NULL, SEARCH},
         {"check", no_argument, NULL, CHECK},
         {"seed", required_argument, NULL, SEED},
         {"kernel", required_argument, NULL, KERNEL},
@@ -147,12 +216,16 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.memory = memory, .seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
     bool colour = isatty(2);
     opterr = 0;
-    for (int o; (o = getopt_long(argc, argv, ":o:W:f:h", options, NULL)) != -1;)
+    for (int o; (o = getopt_long(argc, argv, ":o:D:W:f:h", options, NULL)) != -1;)
         switch (o) {
         case 'o': a->output = optarg; break;
+        case 'D':
+            if (!parse_parameter(a, optarg))
+                return usage_error("-D takes NAME=VALUE, or NAME=VALUE,VALUE,..; not `%s`", optarg);
+            break;
         case 'W':
             if (!visa_knows_warning(optarg))
                 return usage_error("unknown warning option -W%s", optarg);
@@ -165,12 +238,35 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case EMIT:
             for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], optarg) != 0;)
                 a->emit++;
-            if (a->emit == EMIT_KINDS)
+            a->explore_form = tool_explore_form(&a->explore, optarg) ? optarg : NULL;
+            if (a->emit == EMIT_KINDS && !a->explore_form)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
             break;
         case MCPU: a->mcpu = optarg; break;
+        case PASS:
+            ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
+            a->options.step_passes = a->passes;
+            break;
+        case EXPLORE:
+            a->explores = true;
+            a->explore.model = optarg;
+            break;
+        case LIMIT:
+            if (tool_explore_limits("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case TARGET_CYCLES:
+            if (tool_explore_target("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case SEARCH:
+            if (tool_explore_search("visac", &a->explore, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
         case DRAW: a->draw = optarg; break;
+        case FORMAT_SOURCE: a->format_source = a->options.parse_only = true; break;
+        case FORMAT_CHECK: a->format_check = a->options.parse_only = true; break;
         case CHECK: a->check = true; break;
         case REPORT:
             if (tool_report_format("visac", &a->report, optarg) != EXIT_DONE)
@@ -210,6 +306,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     if (a->format == VISA_DIAGNOSTICS_TEXT && colour)
         a->format = VISA_DIAGNOSTICS_COLOUR;
     a->options.warnings = a->warnings;
+    if (check_explore(a) != EXIT_DONE)
+        return EXIT_USAGE;
     bool reports = a->report.wanted || a->report.trace;
     if (a->draw && (a->emit_given || a->check || reports))
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
@@ -219,6 +317,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
+    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || diff || a->options.book || (a->format_check && (a->format_source || a->output))))
+        return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
         return usage_error("no input file");
     if (diff && optind + 2 != argc)
@@ -235,7 +335,7 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->report.wanted || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -315,20 +415,40 @@ static int write_report(const arguments *a, visa_compilation *c, const char *sou
     return !r.wanted || file_write_all(default_output(a, memory), text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
-static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
+static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
 {
-    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST};
     const unsigned char *data;
     size_t size;
-    bool from_binary = a->emit >= EMIT_LLVM || a->check;
+    bool said = false;
+    visa_explore_options o = a->explore;
+    o.progress = isatty(2) ? tool_explore_progress : NULL;
+    o.user = &said;
+    bool ok = visa_explore(c, &o, &data, &size);
+    if (said)
+        fputs("\n", stderr);
+    return ok && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
+{
+    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST,
+                                           [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT, [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
+    const unsigned char *data;
+    size_t size;
+    bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check;
+    bool dataflow = a->emit == EMIT_DATAFLOW || a->emit == EMIT_DATAFLOW_JSON;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
         return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
     }
+    if (a->explores)
+        return explore(a, c, memory, diags);
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
         return write_report(a, c, source, memory, diags);
+    if (dataflow && !a->check)
+        return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
@@ -337,7 +457,8 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     int status = a->check ? check(a, &b, memory, diags) : EXIT_DONE;
     if (status != EXIT_DONE || (a->check && !a->output && !a->emit_given))
         return status;
-    if (a->emit >= EMIT_LLVM ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
+    if (dataflow ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
+        : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
 }
@@ -359,6 +480,21 @@ static int refused_options(const visa_options *o)
     return EXIT_INPUT;
 }
 
+/* --format and --format-check. */
+static int format(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
+{
+    const char *data;
+    size_t size;
+    if (!visa_format(c, &data, &size))
+        return EXIT_INPUT;
+    if (!a->format_check)
+        return file_write_all(default_output(a, memory), (const unsigned char *)data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+    bool same = size == bytes && memcmp(data, text, bytes) == 0;
+    if (!same)
+        fprintf(stderr, "visac: %s: not in its canonical layout; visac --format prints that\n", a->input);
+    return same ? EXIT_DONE : EXIT_INPUT;
+}
+
 static int compile(const arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
@@ -367,10 +503,12 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     const char *source = arena_strndup(memory, (const char *)text, size);
     visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
-    free(text);
-    if (!c)
+    if (!c) {
+        free(text);
         return refused_options(&a->options);
-    int status = produce(a, c, source, memory, diags);
+    }
+    int status = a->options.parse_only ? format(a, c, text, size, memory, diags) : produce(a, c, source, memory, diags);
+    free(text);
     if (visa_error_count(c) > 0)
         status = EXIT_INPUT;
     if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON || a->format == VISA_DIAGNOSTICS_SARIF)
@@ -389,7 +527,7 @@ int main(int argc, char **argv)
         return EXIT_INPUT;
     }
     arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
-    int status = parse_arguments(argc, argv, &a);
+    int status = parse_arguments(argc, argv, memory, &a);
     if (status >= 0) {
         arena_free(memory);
         return status;

@@ -33,35 +33,33 @@ static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSub(e->b, x, y, "");
 }
 
-/* The first `live` lanes in pieces, so that nothing behind them is written. */
-static void store_codes(emitter *e, LLVMValueRef codes, LLVMTypeRef code, LLVMValueRef to, int64_t lanes, int64_t live)
+/* Columns that lie side by side; one is a scalar. */
+static void store_columns(const block *k, LLVMValueRef sums, LLVMValueRef to, int64_t lanes)
 {
-    enum { MOST_LANES = 64 };
-    for (int64_t i = 0, piece = lanes; i < live; piece /= 2) {
-        if (i + piece > live)
-            continue;
-        int places[MOST_LANES];
-        for (int k = 0; k < piece; k++)
-            places[k] = (int)i + k;
-        LLVMValueRef some = piece == lanes ? codes : emit_shuffle(e, codes, LLVMGetPoison(LLVMTypeOf(codes)), places, (unsigned)piece);
-        LLVMSetAlignment(LLVMBuildStore(e->b, some, emit_item(e, code, to, emit_i64(e, i))), 1);
-        i += piece;
-    }
+    emitter *e = k->f->e;
+    const plan_statement *s = k->f->of;
+    LLVMTypeRef sum = s->integer ? e->i32 : e->f32;
+    LLVMValueRef value = LLVMBuildLoad2(e->b, lanes > 1 ? emit_vector_type(sum, lanes) : sum, sums, "");
+    LLVMSetAlignment(value, 4);
+    LLVMSetAlignment(LLVMBuildStore(e->b, emit_narrow(e, e->plan->e->tensors[s->of->dst].dtype, value), to), 1);
 }
 
-/* A vector of columns from `column` on, of which `live` exist. */
+/* A vector of columns from `column` on, of which `live` exist. A short one is loaded, converted and stored in pieces, so that nothing
+ * behind it is written; LLVM 19 does not come to an end narrowing a long one that is stored in part. */
 static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row, LLVMValueRef column, int64_t live)
 {
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
-    dtype t = e->plan->e->tensors[s->of->dst].dtype;
-    LLVMTypeRef sum = emit_vector_type(s->integer ? e->i32 : e->f32, s->tile.lanes), code = emit_code_type(e, t);
+    LLVMTypeRef code = emit_code_type(e, e->plan->e->tensors[s->of->dst].dtype);
     LLVMValueRef in_block = minus(e, column, emit_scaled(e, k->columns.first, s->tile.columns));
-    LLVMValueRef value = LLVMBuildLoad2(e->b, sum, emit_item(e, e->i32, sums, in_block), "");
-    LLVMSetAlignment(value, 4);
+    LLVMValueRef from = emit_item(e, e->i32, sums, in_block);
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN], column);
     LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row, offset, ""));
-    store_codes(e, emit_narrow(e, t, value), code, to, s->tile.lanes, live);
+    for (int64_t done = 0, piece = s->tile.lanes; done < live; piece /= 2)
+        if (done + piece <= live) {
+            store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), piece);
+            done += piece;
+        }
 }
 
 static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row)

@@ -252,7 +252,7 @@ LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side)
     for (unsigned i = 0; i < e->open_count; i++) {
         const einsum_digit *d = &e->open[i].digit;
         /* Outside an axis the product may wrap; the guard keeps such an offset from being used. */
-        uint64_t factor = plan_stride(e->plan->e, tensor, d);
+        uint64_t factor = plan_stride(e->plan->e, tensor, side, d);
         sum = add_scaled(e, sum, e->open[i].loop.counter, (int64_t)factor);
     }
     int64_t base = e->statement->base[side];
@@ -272,7 +272,7 @@ LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, co
         below /= d->size;
         LLVMValueRef counter = i == 0 ? index : LLVMBuildURem(e->b, index, emit_i64(e, above), "");
         counter = below == 1 ? counter : LLVMBuildUDiv(e->b, counter, emit_i64(e, below), "");
-        sum = add_scaled(e, sum, counter, (int64_t)plan_stride(e->plan->e, tensor, d));
+        sum = add_scaled(e, sum, counter, (int64_t)plan_stride(e->plan->e, tensor, side, d));
     }
     return sum ? sum : emit_i64(e, 0);
 }
@@ -309,25 +309,26 @@ LLVMValueRef emit_guard(emitter *e)
 }
 
 /* place - first of a window, which the axis holds when it is at least 0 and below the axis's size */
-static LLVMValueRef border_guard(emitter *e, uint32_t axis)
+static LLVMValueRef border_guard(emitter *e, einsum_side side, uint32_t axis)
 {
     const einsum *of = e->plan->e;
     LLVMValueRef place = NULL;
     for (unsigned i = 0; i < e->open_count; i++)
-        place = add_scaled(e, place, e->open[i].loop.counter, (int64_t)plan_axis_weight(of, axis, &e->open[i].digit));
+        if (einsum_digit_indexes(&e->open[i].digit, side))
+            place = add_scaled(e, place, e->open[i].loop.counter, (int64_t)plan_axis_weight(of, axis, &e->open[i].digit));
     for (uint32_t i = 0; i < of->window_count; i++)
         if (of->windows[i].axis == axis)
             place = LLVMBuildSub(e->b, place ? place : emit_i64(e, 0), emit_i64(e, of->windows[i].first), "");
     return LLVMBuildICmp(e->b, LLVMIntULT, place, emit_i64(e, of->axes[axis].size), "held");
 }
 
-LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor)
+LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side)
 {
     LLVMValueRef all = emit_guard(e);
     const einsum_tensor *t = &e->plan->e->tensors[tensor];
     for (uint32_t i = 0; i < t->rank; i++)
-        if (plan_has_border(e->plan->e, e->statement->of, t->axes[i])) {
-            LLVMValueRef one = border_guard(e, t->axes[i]);
+        if (plan_has_border(e->plan->e, e->statement->of, side, t->axes[i])) {
+            LLVMValueRef one = border_guard(e, side, t->axes[i]);
             all = all ? LLVMBuildAnd(e->b, all, one, "") : one;
         }
     return all;

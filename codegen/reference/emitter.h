@@ -91,7 +91,7 @@ LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, co
 /* i1: every coordinate is inside its axis; NULL when no open digit can leave it. */
 LLVMValueRef emit_guard(emitter *e);
 /* The same, and does the tensor hold the element there? Where it does not, the element is zero. */
-LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor);
+LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side);
 
 /* Pointer to item `index` of an array of `type`. */
 LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index);

@@ -219,7 +219,7 @@ static void emit_copy(const statement *s)
 {
     const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
     emit_digits_open(s->e, digits);
-    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->of->a));
+    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->of->a, EINSUM_A));
     emit_copied_item(s);
     emit_if_end(s->e, after);
     emit_digits_close(s->e, digits);

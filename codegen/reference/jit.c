@@ -141,6 +141,7 @@ typedef struct compilation {
     LLVMModuleRef module;
     LLVMTargetMachineRef machine;
     char *symbol;
+    bool quick;
 } compilation;
 
 static void compilation_free(compilation *c)
@@ -156,33 +157,13 @@ static void compilation_free(compilation *c)
     *c = (compilation){0};
 }
 
-/* Multiplications and additions of all statements. */
-static double work_of(const reference_plan *p)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < p->e->statement_count; i++) {
-        double work = 1;
-        for (int g = 0; g < PLAN_GROUP_COUNT; g++)
-            work *= (double)p->statements[i].digits[g].combinations;
-        sum += work;
-    }
-    return sum;
-}
-
-/* A check of little work runs once: code that is made fast pays more than code that is fast. */
-static LLVMCodeGenOptLevel level_of(const reference_plan *p, unsigned forms)
-{
-    static const double little = 1 << 22;
-    return forms & GENERATE_BOUNDED && work_of(p) < little ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
-}
-
-static char *make_machine(compilation *c, const char *triple, const char *cpu_name, const char *features, unsigned forms)
+static char *make_machine(compilation *c, const char *triple, const char *cpu_name, const char *features, LLVMCodeGenOptLevel level)
 {
     char *message = NULL;
     LLVMTargetRef family;
     if (LLVMGetTargetFromTriple(triple, &family, &message))
         return take_message("target", message);
-    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level_of(&c->plan, forms),
+    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level,
                                          LLVMRelocPIC, LLVMCodeModelDefault);
     return c->machine ? NULL : plan_fault("target %s: no machine", triple);
 }
@@ -207,7 +188,7 @@ static char *make_module(compilation *c, unsigned forms)
     return NULL;
 }
 
-static char *compile_for(compilation *c, const einsum *e, const char *name, const chosen_cpu *for_cpu, unsigned forms)
+static char *compile_for(compilation *c, const einsum *e, const char *name, const chosen_cpu *for_cpu, unsigned forms, bool quick)
 {
     char *triple = LLVMGetDefaultTargetTriple();
     char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), &c->plan);
@@ -215,18 +196,18 @@ static char *compile_for(compilation *c, const einsum *e, const char *name, cons
     if (!fault && !c->symbol)
         fault = plan_fault("out of memory");
     if (!fault)
-        fault = make_machine(c, triple, for_cpu->name, for_cpu->features, forms);
+        fault = make_machine(c, triple, for_cpu->name, for_cpu->features, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMDisposeMessage(triple);
     return fault ? fault : make_module(c, forms);
 }
 
-static char *compile_named(compilation *c, const einsum *e, const char *name, const char *cpu_name, bool here, unsigned forms)
+static char *compile_named(compilation *c, const einsum *e, const char *name, const char *cpu_name, bool here, unsigned forms, bool quick)
 {
     chosen_cpu found;
     char *fault = cpu_find(cpu_name, here, &found);
     if (fault)
         return fault;
-    fault = compile_for(c, e, name, &found, forms);
+    fault = compile_for(c, e, name, &found, forms, quick);
     cpu_free(&found);
     return fault;
 }
@@ -375,7 +356,7 @@ static char *build_guarded(void *argument)
     build_call *call = argument;
     compilation c = {0};
     unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u);
-    char *fault = compile_named(&c, call->e, call->name, call->cpu, true, forms);
+    char *fault = compile_named(&c, call->e, call->name, call->cpu, true, forms, call->forms & REFERENCE_QUICK);
     if (!fault)
         fault = describe_tensors(&c.plan, call->kernel);
     if (!fault)
@@ -693,7 +674,7 @@ static char *emit_guarded(void *argument)
 {
     emit_call *call = argument;
     compilation c = {0};
-    char *fault = compile_named(&c, call->e, call->name, call->cpu ? call->cpu : cpu_name(0), false, GENERATE_C);
+    char *fault = compile_named(&c, call->e, call->name, call->cpu ? call->cpu : cpu_name(0), false, GENERATE_C, false);
     if (!fault && call->kind == REFERENCE_LLVM)
         fault = emit_text(call, &c);
     else if (!fault && call->kind == REFERENCE_BITCODE)

@@ -111,7 +111,7 @@ static int64_t line_step(const panel *p)
 static void emit_element(const panel *p, LLVMValueRef to)
 {
     emitter *e = p->e;
-    LLVMValueRef guard = emit_source_guard(e, p->side->tensor), from = emit_tensor_offset(e, p->side->tensor, p->side->side);
+    LLVMValueRef guard = emit_source_guard(e, p->side->tensor, p->side->side), from = emit_tensor_offset(e, p->side->tensor, p->side->side);
     if (guard)
         from = LLVMBuildSelect(e->b, guard, from, emit_i64(e, 0), "");
     LLVMValueRef item = element_item(p, from);
@@ -248,11 +248,18 @@ typedef struct line_group {
     int64_t first, lanes, live;
 } line_group;
 
-/* Lines that do not exist repeat the last one: their sums are not used. */
 static void group_lines(const panel *p, const line_group *g, LLVMValueRef *lines)
 {
+    for (int64_t i = 0; i < g->live; i++)
+        lines[i] = line_offset(p, emit_plus(p->e, g->line, i));
+}
+
+/* Units of every line from k on. Lines that do not exist repeat the last one: their sums are not used. (Each is loaded once: LLVM
+ * 19's combiner does not end when it finds equal loads of a few bytes.) */
+static void load_lines(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef k, int64_t units, int64_t live, LLVMValueRef *v)
+{
     for (int64_t i = 0; i < g->lanes; i++)
-        lines[i] = i < g->live ? line_offset(p, emit_plus(p->e, g->line, i)) : lines[g->live - 1];
+        v[i] = i < g->live ? units_along_depth(p, lines[i], k, units, live) : v[g->live - 1];
 }
 
 /* ---- along depth, panel by line: copies ---- */
@@ -262,8 +269,10 @@ static void copy_chunk(const panel *p, const line_group *g, LLVMValueRef *lines,
     emitter *e = p->e;
     int64_t block = p->tile->unit_block;
     LLVMValueRef to = sum_of(e, g->tile, emit_scaled(e, unit, p->width)), k = emit_scaled(e, unit, p->tile->per);
+    LLVMValueRef v[MOST_LINES];
+    load_lines(p, g, lines, k, block, live, v);
     for (int64_t i = 0; i < g->lanes; i++)
-        store_units(p, units_along_depth(p, lines[i], k, block, live), emit_plus(e, to, (g->first + i) * block));
+        store_units(p, v[i], emit_plus(e, to, (g->first + i) * block));
 }
 
 /* ---- along depth, panel by unit: transposed ---- */
@@ -273,8 +282,7 @@ static void transpose_chunk(const panel *p, const line_group *g, LLVMValueRef *l
     emitter *e = p->e;
     int64_t lanes = p->tile->lanes, units = (live + p->tile->per - 1) / p->tile->per;
     LLVMValueRef v[MOST_LINES], k = emit_scaled(e, unit, p->tile->per);
-    for (int64_t i = 0; i < lanes; i++)
-        v[i] = units_along_depth(p, lines[i], k, lanes, live);
+    load_lines(p, g, lines, k, lanes, live, v);
     transpose(e, v, (int)lanes);
     int64_t most = live < lanes * p->tile->per ? (units + p->tile->unit_block - 1) / p->tile->unit_block * p->tile->unit_block : lanes;
     for (int64_t j = 0; j < most; j++)
@@ -361,7 +369,7 @@ typedef enum way { ELEMENTS, ALONG_DEPTH, ALONG_LINES } way;
 
 static bool runs(const panel *p, const plan_digits *digits, int64_t of)
 {
-    int64_t run = plan_run(p->e->plan->e, p->side->tensor, digits);
+    int64_t run = plan_run(p->e->plan->e, p->side->tensor, p->side->side, digits);
     return run == INT64_MAX || (run > 0 && run % of == 0);
 }
 
@@ -374,7 +382,7 @@ static way way_of(const panel *p)
 {
     const plan_group own[] = {PLAN_BATCH, p->side->group, PLAN_DEPTH};
     bool codes = p->kind == PANEL_VALUE || p->kind == PANEL_MAGNITUDE || (p->kind == PANEL_LARGEST && is_exact(p));
-    if (!codes || dtype_row_of(p->dtype)->bits < 8 || plan_is_guarded(p->e->plan->e, p->side->of, p->side->tensor, own, 3))
+    if (!codes || dtype_row_of(p->dtype)->bits < 8 || plan_is_guarded(p->e->plan->e, p->side->of, p->side->tensor, p->side->side, own, 3))
         return ELEMENTS;
     bool columns = p->side->group == PLAN_COLUMN, registers = plan_in_tile_registers(p->tile);
     int64_t depth_step = (p->by_line ? p->tile->unit_block : p->tile->lanes) * p->tile->per;

@@ -81,8 +81,10 @@ uint64_t plan_axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d)
     return weight;
 }
 
-uint64_t plan_stride(const einsum *e, uint32_t tensor, const einsum_digit *d)
+uint64_t plan_stride(const einsum *e, uint32_t tensor, einsum_side side, const einsum_digit *d)
 {
+    if (!einsum_digit_indexes(d, side))
+        return 0;
     const einsum_tensor *t = &e->tensors[tensor];
     uint64_t stride = 1, sum = 0;
     for (uint32_t i = t->rank; i-- > 0;) {
@@ -92,19 +94,19 @@ uint64_t plan_stride(const einsum *e, uint32_t tensor, const einsum_digit *d)
     return sum;
 }
 
-bool plan_has_border(const einsum *e, const einsum_statement *s, uint32_t axis)
+bool plan_has_border(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
 {
     const einsum_window *x = window_of(e, axis);
     bool used = false;
     for (uint32_t i = 0; x && x->bordered && i < s->digit_count; i++)
-        for (uint32_t k = 0; k < x->term_count; k++)
+        for (uint32_t k = 0; k < x->term_count && einsum_digit_indexes(&s->digits[i], side); k++)
             used |= term_weight(&x->terms[k], &s->digits[i]) > 0;
     return used;
 }
 
-static bool tensor_varies(const einsum *e, uint32_t tensor, const einsum_digit *d)
+static bool tensor_varies(const einsum *e, uint32_t tensor, einsum_side side, const einsum_digit *d)
 {
-    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+    for (uint32_t i = 0; i < e->tensors[tensor].rank && einsum_digit_indexes(d, side); i++)
         if (plan_axis_weight(e, e->tensors[tensor].axes[i], d) != 0)
             return true;
     return false;
@@ -139,11 +141,11 @@ static char *check_window(const einsum *e, uint32_t number)
 }
 
 /* Every digit lies inside the term or outside it, and no combination that exists passes the term's end. */
-static char *check_term_digits(const einsum *e, uint32_t number, const einsum_statement *s, const einsum_term *t, bool *used)
+static char *check_term_digits(const einsum *e, uint32_t number, const einsum_statement *s, einsum_side side, const einsum_term *t, bool *used)
 {
     int64_t last = 0;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        int64_t weight = term_weight(t, &s->digits[i]);
+        int64_t weight = einsum_digit_indexes(&s->digits[i], side) ? term_weight(t, &s->digits[i]) : 0;
         if (weight < 0)
             return plan_fault("statement %u has a digit that a window's term cuts", number);
         if (weight > 0)
@@ -155,17 +157,17 @@ static char *check_term_digits(const einsum *e, uint32_t number, const einsum_st
     return NULL;
 }
 
-static char *check_tensor_windows(const einsum *e, uint32_t number, const einsum_statement *s, uint32_t tensor)
+static char *check_tensor_windows(const einsum *e, uint32_t number, const einsum_statement *s, einsum_side side, uint32_t tensor)
 {
     const einsum_tensor *t = &e->tensors[tensor];
     for (uint32_t i = 0; i < t->rank; i++) {
         const einsum_window *x = window_of(e, t->axes[i]);
-        bool used = false, own = tensor == s->dst;
+        bool used = false, own = side == EINSUM_DST;
         char *fault = NULL;
         for (uint32_t k = 0; x && k < x->term_count && !fault; k++)
-            fault = check_term_digits(e, number, s, &x->terms[k], &used);
+            fault = check_term_digits(e, number, s, side, &x->terms[k], &used);
         for (uint32_t k = 0; k < s->digit_count; k++)
-            own |= s->digits[k].axis == t->axes[i] && s->digits[k].size > 1;
+            own |= s->digits[k].axis == t->axes[i] && s->digits[k].size > 1 && einsum_digit_indexes(&s->digits[k], side);
         if (!fault && used && own)
             fault = plan_fault("statement %u indexes tensor %u by a window and by its terms", number, tensor);
         if (fault)
@@ -176,10 +178,10 @@ static char *check_tensor_windows(const einsum *e, uint32_t number, const einsum
 
 static char *check_windows(const einsum *e, uint32_t number, const einsum_statement *s)
 {
-    char *fault = check_tensor_windows(e, number, s, s->dst);
+    char *fault = check_tensor_windows(e, number, s, EINSUM_DST, s->dst);
     if (!fault)
-        fault = check_tensor_windows(e, number, s, s->a);
-    return fault || s->op == EINSUM_COPY ? fault : check_tensor_windows(e, number, s, s->b);
+        fault = check_tensor_windows(e, number, s, EINSUM_A, s->a);
+    return fault || s->op == EINSUM_COPY ? fault : check_tensor_windows(e, number, s, EINSUM_B, s->b);
 }
 
 /* ---- tensors, checked ---- */
@@ -298,11 +300,11 @@ static int64_t axis_stride(const einsum *e, uint32_t tensor, uint32_t axis)
 }
 
 /* The last place of a window that the statement's digits reach; at least its size when that is beyond 62 bits. */
-static int64_t window_reach(const einsum *e, const einsum_statement *s, uint32_t axis)
+static int64_t window_reach(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
 {
     int64_t last = 0;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        uint64_t weight = plan_axis_weight(e, axis, &s->digits[i]);
+        uint64_t weight = einsum_digit_indexes(&s->digits[i], side) ? plan_axis_weight(e, axis, &s->digits[i]) : 0;
         int64_t more;
         if (weight >= (uint64_t)MAX_COORDINATE || __builtin_mul_overflow((int64_t)weight, s->digits[i].size - 1, &more) ||
             __builtin_add_overflow(last, more, &last) || last >= MAX_COORDINATE)
@@ -319,7 +321,7 @@ static char *check_shifts(const einsum *e, uint32_t number, plan_statement *p)
     for (int side = EINSUM_A; side < EINSUM_SIDES; side++)
         for (uint32_t i = 0; i < e->tensors[tensors[side]].rank; i++) {
             uint32_t axis = e->tensors[tensors[side]].axes[i];
-            if (plan_has_border(e, s, axis))
+            if (plan_has_border(e, s, (einsum_side)side, axis))
                 p->base[side] -= window_of(e, axis)->first * axis_stride(e, tensors[side], axis);
         }
     for (uint32_t i = 0; i < s->shift_count; i++) {
@@ -327,7 +329,7 @@ static char *check_shifts(const einsum *e, uint32_t number, plan_statement *p)
         if ((unsigned)h->side >= EINSUM_SIDES || h->axis >= e->axis_count || h->offset < 0 || h->offset >= e->axes[h->axis].size ||
             !tensor_has_axis(&e->tensors[tensors[h->side]], h->axis))
             return plan_fault("statement %u has a shift outside its tensor", number);
-        if (window_of(e, h->axis) && h->offset + window_reach(e, s, h->axis) >= e->axes[h->axis].size)
+        if (window_of(e, h->axis) && h->offset + window_reach(e, s, h->side, h->axis) >= e->axes[h->axis].size)
             return plan_fault("statement %u shifts a window beyond its end", number);
         p->base[h->side] += h->offset * axis_stride(e, tensors[h->side], h->axis);
     }
@@ -373,7 +375,7 @@ static void digits_append(const einsum *e, plan_digits *list, const einsum_digit
     list->combinations *= d->size;
     einsum_digit *outer = list->count ? &list->items[list->count - 1] : NULL;
     int64_t span = d->size * d->weight;
-    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->weight == span && !windows_separate(e, outer, d)) {
+    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->broadcast == d->broadcast && outer->weight == span && !windows_separate(e, outer, d)) {
         outer->size *= d->size;
         outer->weight = d->weight;
         return;
@@ -387,7 +389,7 @@ static plan_group digit_group(const einsum *e, const einsum_statement *s, const 
         return PLAN_BATCH;
     if (!d->kept)
         return PLAN_DEPTH;
-    bool in_a = tensor_varies(e, s->a, d), in_b = tensor_varies(e, s->b, d);
+    bool in_a = tensor_varies(e, s->a, EINSUM_A, d), in_b = tensor_varies(e, s->b, EINSUM_B, d);
     if ((in_a && in_b) || axis_couples(e, s, d->axis))
         return PLAN_BATCH;
     return in_b ? PLAN_COLUMN : PLAN_ROW;
@@ -397,7 +399,7 @@ static plan_group digit_group(const einsum *e, const einsum_statement *s, const 
 static bool is_innermost(const einsum *e, const plan_statement *p, plan_group group)
 {
     const plan_digits *digits = &p->digits[group];
-    return digits->count && plan_run(e, p->of->dst, digits) > 1;
+    return digits->count && plan_run(e, p->of->dst, EINSUM_DST, digits) > 1;
 }
 
 static void swap_sides(plan_statement *p)
@@ -472,10 +474,10 @@ static bool covers_destination(const einsum *e, const einsum_statement *s)
 static bool result_is_plain(const einsum *e, const plan_statement *s)
 {
     static const plan_group kept[] = {PLAN_BATCH, PLAN_ROW, PLAN_COLUMN};
-    int64_t run = plan_run(e, s->of->dst, &s->digits[PLAN_COLUMN]);
+    int64_t run = plan_run(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN]);
     return dtype_row_of(e->tensors[s->of->dst].dtype)->bits >= 8 && s->digits[PLAN_COLUMN].count > 0 &&
            (run == INT64_MAX || (run > 0 && run % s->tile.lanes == 0)) &&
-           !plan_is_guarded(e, s, s->of->dst, kept, 3);
+           !plan_is_guarded(e, s, s->of->dst, EINSUM_DST, kept, 3);
 }
 
 /* ---- tiles ---- */
@@ -486,12 +488,12 @@ static int64_t round_up(int64_t n, int64_t unit)
 }
 
 
-int64_t plan_run(const einsum *e, uint32_t tensor, const plan_digits *digits)
+int64_t plan_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits)
 {
     if (digits->count == 0)
         return INT64_MAX;
     const einsum_digit *inner = &digits->items[digits->count - 1];
-    if (plan_stride(e, tensor, inner) != 1)
+    if (plan_stride(e, tensor, side, inner) != 1)
         return 0;
     return digits->count == 1 ? INT64_MAX : inner->size;
 }
@@ -507,13 +509,13 @@ static bool axis_is_passed(const einsum *e, const plan_statement *s, uint32_t ax
     return last > 0 && last >= e->axes[axis].size - plan_shift_max(s->of, axis);
 }
 
-bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, const plan_group *groups, unsigned count)
+bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, einsum_side side, const plan_group *groups, unsigned count)
 {
     for (uint32_t axis = 0; axis < e->axis_count; axis++)
         if (axis_is_passed(e, s, axis, groups, count))
             return true;
     for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
-        if (plan_has_border(e, s->of, e->tensors[tensor].axes[i]))
+        if (plan_has_border(e, s->of, side, e->tensors[tensor].axes[i]))
             return true;
     return false;
 }
@@ -612,7 +614,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);
     t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
-    t->rows_by_line = plan_in_tile_registers(t) || plan_run(e, p->row_source, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
+    t->rows_by_line = plan_in_tile_registers(t) || plan_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
     /* A column panel takes two thirds of the nearest cache; sums, rows and columns of a block share the next one. */
     t->depth_block = m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block * t->unit_block;
     int64_t side = 64;

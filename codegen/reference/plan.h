@@ -103,23 +103,23 @@ void plan_free(reference_plan *p);
 /* Of a tensor whose einsum was checked. */
 int64_t plan_tensor_elements(const einsum *e, uint32_t tensor);
 int64_t plan_tensor_bytes(const einsum *e, uint32_t tensor);
-/* Elements between the tensor's elements at neighbouring values of a digit's counter; modulo 2^64, 0 when the tensor does not
- * vary with it. */
-uint64_t plan_stride(const einsum *e, uint32_t tensor, const einsum_digit *d);
+/* Elements between the elements of the tensor, as this operand, at neighbouring values of a digit's counter; modulo 2^64, 0 when
+ * it does not vary with it. */
+uint64_t plan_stride(const einsum *e, uint32_t tensor, einsum_side side, const einsum_digit *d);
 
 /* How far one count of a digit moves the coordinate of an axis of a tensor. */
 uint64_t plan_axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d);
-/* Is the axis a window that is not held as a whole, and indexed by digits of its terms in the statement? Then its coordinate is
+/* Is the axis a window that is not held as a whole, and indexed by digits of its terms as this operand? Then its coordinate is
  * the place less `first`, and outside the axis the element is zero. */
-bool plan_has_border(const einsum *e, const einsum_statement *s, uint32_t axis);
+bool plan_has_border(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis);
 
 /* The largest shift of that axis on any side: no combination of digits that reaches beyond the axis with it exists. */
 int64_t plan_shift_max(const einsum_statement *s, uint32_t axis);
 
-/* Elements of a source or destination that lie side by side along the innermost digits of a group; INT64_MAX: all of them. */
-int64_t plan_run(const einsum *e, uint32_t tensor, const plan_digits *digits);
+/* Elements of an operand that lie side by side along the innermost digits of a group; INT64_MAX: all of them. */
+int64_t plan_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits);
 /* May a combination of these groups' digits not exist, or not be held by the tensor? */
-bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, const plan_group *groups, unsigned count);
+bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, einsum_side side, const plan_group *groups, unsigned count);
 
 /* Can parts of it be computed at once? */
 bool plan_is_shared(const plan_statement *s);

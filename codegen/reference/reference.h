@@ -13,7 +13,7 @@
 
 #include "codegen/einsum.h"
 
-enum { REFERENCE_API_VERSION = 2 };
+enum { REFERENCE_API_VERSION = 3 };
 
 typedef struct reference_kernel reference_kernel;
 
@@ -26,8 +26,9 @@ typedef enum reference_output {
     REFERENCE_HEADER, /* C declaration for REFERENCE_OBJECT */
 } reference_output;
 
-/* What a kernel can be run for; each costs its own code generation. */
-enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2 };
+/* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel of little work, of which
+ * compiling is the larger part; the same values, from code that is not optimised. */
+enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.
  * The functions may be called from several threads; one kernel may run in several threads at once. */

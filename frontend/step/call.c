@@ -153,10 +153,10 @@ static void add_function(arguments *a, building *b, size_t i)
     const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
     b->spec.fn = f->fn;
     b->spec.data = f->data;
-    b->spec.kernel = f->kernel;
-    b->spec.kernel_cycles = f->cycles;
-    if (f->fn == STEP_FN_ADDRESSES)
+    if (f->fn == STEP_FN_ADDRESSES) {
         b->spec.param[STEP_N] = f->number;
+        b->spec.param[STEP_FIRST] = f->end;
+    }
     add_input(a, b, &a->receiver);
     for (size_t k = i + 1; k < a->count; k++)
         add_input(a, b, &a->items[k]);
@@ -307,12 +307,22 @@ static step_term set_node(arguments *a, const char *what)
     return a->bad ? step_term_error : a->receiver;
 }
 
-/* x.assume([..]): the writer knows sizes that cannot be derived. */
+/* The sizes of a list, or those of another stream. */
+static bool read_assumed(arguments *a, const step_expr ***dims, uint32_t *count)
+{
+    if (a->items[0].kind != TERM_STREAM && a->items[0].kind != TERM_FEEDBACK)
+        return step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], dims, count);
+    *dims = a->items[0].stream->dims;
+    *count = a->items[0].stream->rank + 1;
+    return true;
+}
+
+/* x.assume([..]), x.assume(&y): the writer knows sizes that cannot be derived. */
 static step_term assume(arguments *a)
 {
     const step_expr **dims;
     uint32_t count;
-    if (!count_is(a, 1, 1) || !step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], &dims, &count))
+    if (!count_is(a, 1, 1) || !read_assumed(a, &dims, &count))
         return step_term_error;
     step_stream *s = a->receiver.stream;
     if (count != s->rank + 1)
@@ -322,7 +332,19 @@ static step_term assume(arguments *a)
         if (step_expr_is_number(dims[i], &x) && step_expr_is_number(s->dims[i], &y) && x != y)
             return step_refuse(a->e, a->nodes[0]->range, "size %" PRIu32 " is %" PRId64 ", not %" PRId64, i, y, x);
     s->dims = dims;
+    s->assumed = true;
     return a->receiver;
+}
+
+/* s.connect(&source) */
+static step_term call_connect(arguments *a)
+{
+    if (!count_is(a, 1, 1))
+        return step_term_error;
+    const step_term *source = wanted(a, 0, TERM_STREAM, "a stream");
+    if (a->bad || !step_graph_connect(a->e->graph, a->receiver.stream, source->stream, a->call->range))
+        return step_term_error;
+    return (step_term){.kind = TERM_UNIT};
 }
 
 static step_term call_div_ceil(arguments *a)
@@ -350,6 +372,7 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "streamify") == 0) return call_with_reference(a, STEP_STREAMIFY);
     if (strcmp(m, "partition") == 0) return call_partition(a);
     if (strcmp(m, "parallelize") == 0) return call_parallelize(a);
+    if (strcmp(m, "broadcast") == 0) return call_numbers(a, STEP_BROADCAST, 0);
     if (strcmp(m, "flatten") == 0) return call_numbers(a, STEP_FLATTEN, 2);
     if (strcmp(m, "reshape") == 0) return call_reshape(a);
     if (strcmp(m, "promote") == 0) return call_numbers(a, STEP_PROMOTE, 0);
@@ -358,6 +381,16 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "compute") == 0 || strcmp(m, "depth") == 0 || strcmp(m, "write_back") == 0) return set_node(a, m);
     if (strcmp(m, "assume") == 0) return assume(a);
     return step_refuse(a->e, a->call->name_range, "a stream has no operator `%s`", m);
+}
+
+/* Like a stream, but for what asks after the node behind it. */
+static step_term call_feedback(arguments *a)
+{
+    if (strcmp(a->name, "connect") == 0)
+        return call_connect(a);
+    if (strcmp(a->name, "compute") == 0 || strcmp(a->name, "write_back") == 0 || strcmp(a->name, "assume") == 0)
+        return step_refuse(a->e, a->call->name_range, "a feedback stream has no `%s`", a->name);
+    return call_stream(a);
 }
 
 /* ---- methods of tensors off the chip ---- */
@@ -372,16 +405,18 @@ static void row_major(arguments *a, building *b, const step_graph_tensor *t)
     b->spec.walk_count = t->dim_count;
 }
 
-/* w.linear_load(&reference), or with [sizes], [strides] of the walk. */
+/* w.linear_load(&reference), or with [sizes], [strides] of the walk and the tile where it begins. */
 static step_term call_linear_load(arguments *a)
 {
     building b = begin(a, STEP_LINEAR_LOAD);
     b.spec.tensor = a->receiver.tensor;
-    if (!count_is(a, 1, 3))
+    if (!count_is(a, 1, 4))
         return finish(a, &b);
     add_input(a, &b, &a->items[0]);
     row_major(a, &b, a->receiver.tensor);
-    if (a->count == 3) {
+    if (a->count == 4)
+        b.spec.param[STEP_BASE] = number(a, 3);
+    if (a->count >= 3) {
         uint32_t strides;
         b.spec.walk_sizes = numbers(a, 1, &b.spec.walk_count);
         b.spec.walk_strides = numbers(a, 2, &strides);
@@ -404,7 +439,7 @@ static step_term call_store(arguments *a, step_op op)
     size_t streams = op == STEP_RANDOM_STORE ? 2 : 1;
     if (!a->receiver.tensor->written && op != STEP_RANDOM_LOAD)
         return step_refuse(a->e, a->call->range, "`%s` is not `&mut`, so nothing is stored in it", a->receiver.tensor->name);
-    if (!count_is(a, streams, op == STEP_LINEAR_STORE ? 2 : streams))
+    if (!count_is(a, streams, streams + 1))
         return finish(a, &b);
     for (size_t i = 0; i < streams; i++)
         add_input(a, &b, &a->items[i]);
@@ -443,10 +478,11 @@ static step_term call_list(arguments *a)
 static step_term push(step_evaluation *e, const ast *n)
 {
     const ast *place = n->kids[0];
+    step_term value = ast_kid(n, 2)->kid_count == 1 ? step_evaluate(e, ast_kid(n, 2)->kids[0]) : step_term_error; /* may move the names */
     step_name *name = ast_is(place, AST_PATH) && place->kid_count == 1 ? (step_name *)step_lookup(e, place->kids[0]->text) : NULL;
     if (!name || !name->mutable || name->value.kind != TERM_LIST || ast_kid(n, 2)->kid_count != 1)
         return step_refuse(e, n->range, "`push` adds one value to a `let mut` list");
-    step_term value = step_evaluate(e, ast_kid(n, 2)->kids[0]), *list = &name->value;
+    step_term *list = &name->value;
     list->items = arena_grow(e->arena, list->items, list->count, list->count + 1, sizeof value);
     list->items[list->count++] = value;
     return (step_term){.kind = TERM_UNIT};
@@ -466,6 +502,7 @@ step_term step_call_method(step_evaluation *e, const ast *n)
         return step_term_error;
     switch (receiver.kind) {
     case TERM_STREAM: return call_stream(&a);
+    case TERM_FEEDBACK: return call_feedback(&a);
     case TERM_TENSOR: return call_tensor(&a);
     case TERM_LIST: return call_list(&a);
     case TERM_INT:
@@ -483,14 +520,10 @@ step_term step_call_method(step_evaluation *e, const ast *n)
 step_term step_function_named(step_evaluation *e, const ast *path)
 {
     const ast *segment = path->kids[path->kid_count - 1];
-    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "kernel") == 0) {
-        step_term f = {.kind = TERM_FUNCTION, .fn = STEP_FN_KERNEL, .kernel = segment->text};
-        if (e->options->kernel && e->options->kernel(e->options->user, segment->text, &f.cycles))
-            return f;
-        return step_refuse(e, path->range, "there is no kernel `%s` in this file", segment->text);
-    }
+    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "kernel") == 0)
+        return step_refuse(e, path->range, "a stream program does not call vISA kernels; its functions are the rows of docs/step.md");
     const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
-    if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
+    if (!row || row->fn == STEP_FN_NONE)
         return step_refuse(e, path->range, "`%s` is neither a name nor a function of this program", segment->text);
     step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
     const ast *generics = ast_kid(segment, 0);
@@ -537,6 +570,19 @@ static step_term call_once(arguments *a)
     return finish(a, &b);
 }
 
+/* feedback::<T>([sizes]) */
+static step_term call_declare(arguments *a)
+{
+    if (!ast_is(a->generics, AST_GENERIC_ARGS) || a->generics->kid_count != 1)
+        return step_refuse(a->e, a->call->range, "`feedback` says what it carries and its sizes: `feedback::<Selector<4, 1>>([B])`");
+    step_spec s = {.name = a->e->wanted_name, .range = a->call->range, .data = step_read_data(a->e, ast_kid(a->generics, 0))};
+    uint32_t count;
+    if (!s.data || !count_is(a, 1, 1) || !step_read_sizes(a->e, a->nodes[0]->range, &a->items[0], &s.dims, &count))
+        return step_term_error;
+    s.rank = count - 1;
+    return (step_term){.kind = TERM_FEEDBACK, .stream = step_graph_feedback(a->e->graph, &s), .depth = STEP_DEPTH_DEFAULT};
+}
+
 static step_term call_reassemble(arguments *a)
 {
     building b = begin(a, STEP_REASSEMBLE);
@@ -568,12 +614,15 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     if (a.bad)
         return step_term_error;
     if (strcmp(name, "once") == 0) return call_once(&a);
+    if (strcmp(name, "feedback") == 0) return call_declare(&a);
     if (strcmp(name, "reassemble") == 0) return call_reassemble(&a);
     if (strcmp(name, "eager_merge") == 0) return call_eager_merge(&a);
     if (strcmp(name, "addresses") == 0) {
-        if (!count_is(&a, 1, 1))
+        if (!count_is(&a, 1, 2))
             return step_term_error;
-        return (step_term){.kind = a.bad ? TERM_ERROR : TERM_FUNCTION, .fn = STEP_FN_ADDRESSES, .number = number(&a, 0)};
+        step_term f = {.fn = STEP_FN_ADDRESSES, .number = number(&a, 0), .end = a.count > 1 ? number(&a, 1) : 0};
+        f.kind = a.bad ? TERM_ERROR : TERM_FUNCTION;
+        return f;
     }
     const ast *fn = program_function(e->file, name);
     return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);

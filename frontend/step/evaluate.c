@@ -15,7 +15,8 @@ step_term step_refuse(step_evaluation *e, src_range range, const char *format, .
     va_start(args, format);
     const char *text = arena_vprintf(e->arena, format, args);
     va_end(args);
-    diag_add(e->diags, E_STEP_PROGRAM, range, "%s", text);
+    /* What is missing has no place of its own: the program's name has. */
+    diag_add(e->diags, E_STEP_PROGRAM, range.file < 0 ? e->graph->range : range, "%s", text);
     e->graph->bad = true;
     return step_term_error;
 }
@@ -75,9 +76,6 @@ static step_term integer(int64_t n)
 
 static step_term read_constant(step_evaluation *e, const ast *n, const char *name)
 {
-    for (size_t i = 0; i < e->options->define_count; i++)
-        if (strcmp(e->options->defines[i].name, name) == 0)
-            return integer(e->options->defines[i].value);
     const ast *c = constant_named(e->file, name);
     if (!c)
         return step_function_named(e, n);

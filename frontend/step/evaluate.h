@@ -16,7 +16,7 @@ typedef struct step_term step_term;
 struct step_term {
     step_term_kind kind;
     int64_t number;            /* int, bool, first of a range; function: n */
-    int64_t end;               /* range: behind the last */
+    int64_t end;               /* range: behind the last; function `addresses`: the first */
     const step_expr *size;     /* size */
     step_term *items;          /* list */
     size_t count;
@@ -25,8 +25,6 @@ struct step_term {
     step_graph_tensor *tensor;
     step_fn fn;                /* function */
     const step_data *data;     /* function: what it makes, where it says so */
-    const char *kernel;        /* function */
-    int64_t cycles;            /* function `kernel` */
 };
 
 typedef struct step_name {
@@ -39,7 +37,6 @@ typedef struct step_evaluation {
     arena *arena;
     diag_list *diags;
     const ast *file;
-    const step_options *options;
     step_graph *graph;
     step_name *names; /* innermost last */
     size_t name_count, name_capacity;
@@ -78,7 +75,7 @@ bool step_read_sizes(step_evaluation *e, src_range range, const step_term *list,
 
 step_term step_call_method(step_evaluation *e, const ast *n);
 step_term step_call_function(step_evaluation *e, const ast *n);
-/* `silu`, `kernel::NAME`, or an error. */
+/* `silu`, or an error. */
 step_term step_function_named(step_evaluation *e, const ast *path);
 
 #endif

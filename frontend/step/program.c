@@ -25,6 +25,20 @@ typedef struct setting {
     int64_t *value, least;
 } setting;
 
+/* A number, or the name of a constant of the file. */
+static step_term setting_value(step_evaluation *e, const ast *arg)
+{
+    const ast *given = ast_kid(arg, 0);
+    if (ast_is(given, AST_INT))
+        return step_evaluate(e, given);
+    if (!ast_is(given, AST_RAW))
+        return (step_term){.kind = TERM_UNIT};
+    ast *segment = ast_new(e->arena, AST_SEGMENT, given->range), *path = ast_new(e->arena, AST_PATH, given->range);
+    segment->text = given->text;
+    ast_push(e->arena, path, segment);
+    return step_evaluate(e, path);
+}
+
 static void read_settings(step_evaluation *e, const ast *attribute)
 {
     step_graph *g = e->graph;
@@ -41,11 +55,14 @@ static void read_settings(step_evaluation *e, const ast *attribute)
         const setting *found = NULL;
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
             found = strcmp(settings[k].name, arg->text) == 0 ? &settings[k] : found;
-        if (!found || !ast_is(ast_kid(arg, 0), AST_INT)) {
+        step_term given = found ? setting_value(e, arg) : (step_term){.kind = TERM_UNIT};
+        if (given.kind == TERM_ERROR)
+            continue;
+        if (given.kind != TERM_INT) {
             step_refuse(e, arg->range, "`%s` is no setting of #[stream] with a number; docs/step.md lists them", arg->text);
             continue;
         }
-        int64_t value = arg->kids[0]->value;
+        int64_t value = given.number;
         if (value < found->least || value > INT64_C(1) << 30)
             step_refuse(e, arg->range, "`%s` has to be %lld to 2^30", arg->text, (long long)found->least);
         else
@@ -86,6 +103,7 @@ static void read_program(step_evaluation *e, const ast *fn)
     }
     step_term value = step_evaluate(e, fn->kids[4]);
     add_sinks(e, fn, &value, "out");
+    step_graph_close(e->graph);
     if (e->graph->node_count == 0 && !e->graph->bad)
         step_refuse(e, fn->name_range, "the program has no operator");
 }
@@ -109,7 +127,7 @@ static bool is_part(const ast *file, const ast *fn)
     return false;
 }
 
-step_module *step_module_of(const ast *file, arena *a, diag_list *diags, const step_options *options)
+step_module *step_module_of(const ast *file, arena *a, diag_list *diags)
 {
     step_module *m = ARENA_NEW(a, step_module);
     for (uint32_t i = 0; i < file->kid_count; i++) {
@@ -119,7 +137,7 @@ step_module *step_module_of(const ast *file, arena *a, diag_list *diags, const s
         step_graph *g = ARENA_NEW(a, step_graph);
         *g = (step_graph){.name = fn->text, .range = fn->name_range, .arena = a, .diags = diags, .exprs = step_exprs_new(a),
                           .machine = STEP_MACHINE_DEFAULT, .default_depth = STEP_DEFAULT_DEPTH, .default_flops_per_cycle = STEP_DEFAULT_FLOPS_PER_CYCLE};
-        step_evaluation e = {.arena = a, .diags = diags, .file = file, .options = options, .graph = g};
+        step_evaluation e = {.arena = a, .diags = diags, .file = file, .graph = g};
         read_program(&e, fn);
         ARENA_PUSH(a, m->graphs, m->count, m->capacity, g);
     }

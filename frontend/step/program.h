@@ -14,24 +14,10 @@ typedef struct step_module {
     size_t count, capacity;
 } step_module;
 
-/* A constant of the file that the command line gives another value. */
-typedef struct step_define {
-    const char *name;
-    int64_t value;
-} step_define;
-
-typedef struct step_options {
-    const step_define *defines;
-    size_t define_count;
-    /* Does the file have a vISA kernel of that name? Its cycles then. */
-    bool (*kernel)(void *user, const char *name, int64_t *cycles);
-    void *user;
-} step_options;
-
 /* Is the function marked #[stream]? */
 bool step_is_program(const ast *fn);
 
 /* Every #[stream] function of the file that no other one calls. */
-step_module *step_module_of(const ast *file, arena *a, diag_list *diags, const step_options *options);
+step_module *step_module_of(const ast *file, arena *a, diag_list *diags);
 
 #endif

@@ -66,10 +66,22 @@ static const step_expr *read_size(step_evaluation *e, const ast *a)
     return NULL;
 }
 
+/* Has the type as many arguments as it is written with? */
+static bool has_arguments(step_evaluation *e, const ast *segment, uint32_t least, uint32_t most, const char *form)
+{
+    uint32_t count = ast_kid(segment, 0)->kid_count;
+    if (count >= least && count <= most)
+        return true;
+    step_refuse(e, segment->range, "`%s` with %" PRIu32 " arguments; it is written %s", segment->text, count, form);
+    return false;
+}
+
 static const step_data *read_tile(step_evaluation *e, const ast *segment)
 {
     const ast *type = segment_of(argument(segment, 0));
     step_data d = {.kind = STEP_TILE};
+    if (!has_arguments(e, segment, 3, 3, "`Tile<bf16, 16, 256>`"))
+        return NULL;
     if (!type || !dtype_by_name(type->text, &d.dtype)) {
         step_refuse(e, segment->range, "a tile is `Tile<dtype, rows, columns>`: `Tile<bf16, 16, 256>`");
         return NULL;
@@ -85,6 +97,8 @@ static const step_data *read_tile(step_evaluation *e, const ast *segment)
 
 static const step_data *read_selector(step_evaluation *e, const ast *segment)
 {
+    if (!has_arguments(e, segment, 1, 2, "`Selector<8>` or `Selector<8, 2>`"))
+        return NULL;
     step_term width = step_read_argument(e, argument(segment, 0));
     const ast *hot_at = argument(segment, 1);
     step_term hot = ast_is(hot_at, AST_NONE) ? (step_term){.kind = TERM_INT} : step_read_argument(e, hot_at);
@@ -134,6 +148,8 @@ void step_read_generics(step_evaluation *e, const ast *generics)
 
 static step_term read_stream(step_evaluation *e, const ast *param, const char *name, const ast *segment)
 {
+    if (!has_arguments(e, segment, 2, 2, "`Stream<Tile<bf16, 16, 256>, {[B, 4]}>`"))
+        return step_term_error;
     const step_data *data = step_read_data(e, argument(segment, 0));
     step_term shape = step_read_argument(e, argument(segment, 1));
     step_spec s = {.op = STEP_SOURCE, .name = name, .range = param->range, .data = data};
@@ -152,6 +168,8 @@ static bool number_of(const step_expr *e, int64_t *out)
 
 static step_term read_tensor(step_evaluation *e, const ast *param, const char *name, const ast *segment, bool written)
 {
+    if (!has_arguments(e, segment, 2, 2, "`Hbm<Tile<bf16, 16, 256>, {[4, 8]}>`"))
+        return step_term_error;
     const step_data *data = step_read_data(e, argument(segment, 0));
     step_term shape = step_read_argument(e, argument(segment, 1));
     const step_expr **dims;
@@ -162,7 +180,7 @@ static step_term read_tensor(step_evaluation *e, const ast *param, const char *n
                            .index = (uint32_t)e->graph->tensor_count};
     int64_t *sizes = ARENA_ARRAY(e->arena, int64_t, count), elements = 1;
     bool good = data->kind == STEP_TILE && number_of(data->rows, &t.rows) && number_of(data->columns, &t.columns);
-    good = good && !__builtin_mul_overflow(t.rows, t.columns, &elements);
+    good = good && t.rows <= STEP_TILE_MAX && t.columns <= STEP_TILE_MAX && !__builtin_mul_overflow(t.rows, t.columns, &elements);
     for (uint32_t i = 0; i < count && good; i++)
         good = number_of(dims[i], &sizes[i]) && !__builtin_mul_overflow(elements, sizes[i], &elements) && elements <= INT64_C(1) << 50;
     if (!good)

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct event {
-    int64_t cycle;
-    uint32_t node;
-} event;
-
 struct step_engine {
     step_run *run;
     diag_list *diags;
@@ -18,8 +13,10 @@ struct step_engine {
     step_queue *queues;
     uint32_t queue_count;
     step_offchip *offchip;
-    event *heap; /* at most one event of each node */
-    uint32_t heap_count;
+    uint32_t *work; /* a ring: nodes that may be able to go on, each once at most */
+    uint32_t work_at, work_count;
+    uint32_t *merges, merge_count; /* nodes that take what comes first */
+    int64_t sent;  /* tokens, while there is a limit */
     bool failed;
 };
 
@@ -54,41 +51,25 @@ uint32_t actor_input_rank(const step_actor *n, uint32_t port)
     return source_of(n, port)->rank;
 }
 
-/* ---- events: a binary heap by (cycle, node) ---- */
+/* ---- who may go on ---- */
 
-static bool earlier(event a, event b)
+static void schedule(step_actor *n)
 {
-    return a.cycle != b.cycle ? a.cycle < b.cycle : a.node < b.node;
-}
-
-static void heap_push(step_engine *e, event v)
-{
-    uint32_t i = e->heap_count++;
-    for (; i > 0 && earlier(v, e->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        e->heap[i] = e->heap[(i - 1) / 2];
-    e->heap[i] = v;
-}
-
-static event heap_pop(step_engine *e)
-{
-    event top = e->heap[0], last = e->heap[--e->heap_count];
-    uint32_t i = 0;
-    for (uint32_t kid; (kid = 2 * i + 1) < e->heap_count; i = kid) {
-        kid += kid + 1 < e->heap_count && earlier(e->heap[kid + 1], e->heap[kid]);
-        if (!earlier(e->heap[kid], last))
-            break;
-        e->heap[i] = e->heap[kid];
-    }
-    e->heap[i] = last;
-    return top;
-}
-
-static void schedule(step_actor *n, int64_t cycle)
-{
-    if (n->scheduled)
+    step_engine *e = n->engine;
+    uint32_t capacity = e->run->program->node_count;
+    if (n->scheduled || n->asking)
         return;
     n->scheduled = true;
-    heap_push(n->engine, (event){cycle > n->now ? cycle : n->now, n->number});
+    e->work[(e->work_at + e->work_count++) % capacity] = n->number;
+}
+
+static step_actor *next_work(step_engine *e)
+{
+    step_actor *n = &e->actors[e->work[e->work_at]];
+    e->work_at = (e->work_at + 1) % e->run->program->node_count;
+    e->work_count--;
+    n->scheduled = false;
+    return n;
 }
 
 /* ---- deeds ---- */
@@ -146,6 +127,10 @@ void actor_take_all(step_actor *n)
 void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes)
 {
     n->totals.offchip_bytes += bytes;
+    if (n->engine->run->limit > 0 && requests > n->engine->run->limit) {
+        actor_fault(n, "a tile of %" PRId64 " requests, where the run may have %" PRId64, requests, n->engine->run->limit);
+        return;
+    }
     if (requests == 0)
         return;
     step_deed *d = add_deed(n, STEP_ASK);
@@ -211,32 +196,33 @@ static bool ended(const step_actor *n)
     return n->finished && n->deed_at == n->deed_count;
 }
 
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* False when the token has to wait for room. */
 static bool do_send(step_actor *n, const step_deed *d)
 {
     step_queue **edges = n->outputs[d->port];
-    int64_t room = 0;
+    int64_t room = n->now;
     if (d->token.kind == STEP_VALUE)
-        for (step_queue **q = edges; *q; q++) {
-            int64_t r = step_queue_room(*q);
-            room = r > room ? r : room;
-        }
-    if (room > n->now) {
-        if (room == INT64_MAX)
-            n->full = true;
-        else
-            schedule(n, room);
+        for (step_queue **q = edges; *q; q++)
+            room = later_of(room, step_queue_room(*q));
+    n->full = room == INT64_MAX;
+    if (n->full)
+        return false;
+    n->now = room;
+    if (n->engine->run->limit > 0 && ++n->engine->sent > n->engine->run->limit) {
+        actor_fault(n, "the run may send %" PRId64 " tokens", n->engine->run->limit);
         return false;
     }
     n->totals.values_out += d->token.kind == STEP_VALUE;
-    int64_t visible = n->now + 1 + d->cycles;
     for (step_queue **q = edges; *q; q++) {
         if (d->token.value)
             step_value_keep(d->token.value);
-        step_queue_push(*q, d->token, visible, n->engine->run->arena);
-        step_actor *reader = &n->engine->actors[(*q)->consumer];
-        if (!reader->finished && !reader->full && !reader->asking && reader->deed_at == reader->deed_count)
-            schedule(reader, visible);
+        step_queue_push(*q, d->token, d->token.kind == STEP_DONE ? 0 : n->now + 1 + d->cycles, n->engine->run->arena);
+        schedule(&n->engine->actors[(*q)->consumer]);
     }
     step_value_drop(n->engine->run->pool, d->token.value);
     return true;
@@ -248,11 +234,8 @@ static void do_take(step_actor *n, uint32_t port)
     step_token t = step_queue_pop(q, n->now);
     n->totals.values_in += t.kind == STEP_VALUE;
     step_value_drop(n->engine->run->pool, t.value);
-    step_actor *writer = &n->engine->actors[q->producer];
-    if (writer->full) {
-        writer->full = false;
-        schedule(writer, n->now + 1);
-    }
+    if (n->engine->actors[q->producer].full)
+        schedule(&n->engine->actors[q->producer]);
 }
 
 /* Carries deeds out until one has to wait. True when none is left. */
@@ -264,8 +247,8 @@ static bool do_deeds(step_actor *n)
         case STEP_WAIT:
             n->deed_at++;
             n->totals.busy_cycles += d->cycles;
-            schedule(n, n->now + d->cycles);
-            return false;
+            n->now += d->cycles;
+            continue;
         case STEP_SEND:
             if (!do_send(n, d))
                 return false;
@@ -290,11 +273,6 @@ static int64_t shows(const step_actor *n, uint32_t port)
 {
     const step_queue_item *head = step_queue_head(n->inputs[port]);
     return head ? head->visible : INT64_MAX;
-}
-
-static int64_t later_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* The cycle in which everything that the node needs is there; INT64_MAX while something is missing. */
@@ -322,49 +300,73 @@ static int64_t ready(const step_actor *n)
 
 static void run_actor(step_actor *n)
 {
-    while (!n->engine->failed) {
-        if (!do_deeds(n))
-            return;
+    while (!n->engine->failed && do_deeds(n)) {
         n->totals.end_cycle = n->now;
-        if (n->finished)
+        int64_t cycle = n->finished ? INT64_MAX : ready(n);
+        if (cycle == INT64_MAX || (n->need == STEP_NEED_ANY && cycle > 0 && !n->chosen))
             return;
-        int64_t cycle = ready(n);
-        if (cycle > n->now) {
-            if (cycle != INT64_MAX)
-                schedule(n, cycle);
-            return;
-        }
+        n->chosen = false;
+        n->now = later_of(n->now, cycle);
         n->rule->fire(n);
     }
 }
 
 /* ---- the whole graph ---- */
 
-static void wake(step_engine *e, uint32_t node, int64_t cycle)
+/* Everything that can be done before the memory's next cycle. */
+static void settle(step_engine *e)
 {
-    step_actor *n = &e->actors[node];
-    n->asking = false;
-    schedule(n, cycle);
+    while (e->work_count > 0 && !e->failed)
+        run_actor(next_work(e));
 }
 
-static void run_events(step_engine *e)
+/* Of the nodes that take what comes first, the one that can go on earliest; NULL when none has anything. */
+static step_actor *earliest_merge(step_engine *e, int64_t *cycle)
+{
+    step_actor *first = NULL;
+    *cycle = INT64_MAX;
+    for (uint32_t i = 0; i < e->merge_count; i++) {
+        step_actor *n = &e->actors[e->merges[i]];
+        if (n->finished || n->full || n->need != STEP_NEED_ANY)
+            continue;
+        int64_t at = ready(n);
+        at = at == INT64_MAX ? at : later_of(n->now, at);
+        if (at < *cycle) {
+            *cycle = at;
+            first = n;
+        }
+    }
+    return first;
+}
+
+/* The memory's cycles up to the first one that answers somebody, but none from which an answer could not come before `cycle`. */
+static bool run_memory(step_engine *e, int64_t cycle)
+{
+    const step_answer *answers;
+    uint32_t count = step_offchip_run(e->offchip, cycle, &answers);
+    for (uint32_t i = 0; i < count; i++) {
+        step_actor *n = &e->actors[answers[i].node];
+        n->asking = false;
+        n->now = answers[i].cycle;
+        schedule(n);
+    }
+    return count > 0;
+}
+
+/* Time is local: a node goes on as soon as it knows what it takes and when that was there. Only the memory and the nodes that take what
+ * comes first depend on what others do at the same time; they wait until nothing else can go on, and then the earliest goes first. */
+static void run_graph(step_engine *e)
 {
     while (!e->failed) {
-        int64_t next = e->heap_count > 0 ? e->heap[0].cycle : INT64_MAX, memory = step_offchip_next(e->offchip);
-        if (memory < next) {
-            const step_answer *answers;
-            uint32_t count = step_offchip_run(e->offchip, next, &answers);
-            for (uint32_t i = 0; i < count; i++)
-                wake(e, answers[i].node, answers[i].cycle);
+        settle(e);
+        int64_t cycle;
+        step_actor *merge = earliest_merge(e, &cycle);
+        if (run_memory(e, cycle))
             continue;
-        }
-        if (next == INT64_MAX)
+        if (!merge)
             return;
-        event v = heap_pop(e);
-        step_actor *n = &e->actors[v.node];
-        n->scheduled = false;
-        n->now = v.cycle;
-        run_actor(n);
+        merge->chosen = true;
+        schedule(merge);
     }
 }
 
@@ -441,7 +443,7 @@ static void connect(step_engine *e)
             e->actors[i].outputs[o] = ARENA_ARRAY(a, step_queue *, counts[i][o] + 1);
             counts[i][o] = 0;
         }
-    e->queues = ARENA_ARRAY(a, step_queue, e->queue_count + 1);
+    e->queues = ARENA_ARRAY(a, step_queue, e->queue_count + 1); /* zero: nothing to free */
     step_queue *q = e->queues;
     for (uint32_t i = 0; i < p->node_count; i++)
         for (uint32_t k = 0; k < p->nodes[i].input_count; k++, q++) {
@@ -457,7 +459,8 @@ static void set_up(step_engine *e)
     const step_program *p = e->run->program;
     arena *a = e->run->arena;
     e->actors = ARENA_ARRAY(a, step_actor, p->node_count + 1);
-    e->heap = ARENA_ARRAY(a, event, p->node_count + 1);
+    e->work = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
+    e->merges = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
     connect(e);
     e->offchip = step_offchip_new(&p->machine, p->node_count, a);
     for (uint32_t i = 0; i < p->node_count; i++) {
@@ -470,15 +473,18 @@ static void set_up(step_engine *e)
         n->need_set = ARENA_ARRAY(a, uint32_t, p->nodes[i].input_count + 1);
         if (n->rule->start)
             n->rule->start(n);
-        schedule(n, 0);
+        if (n->need == STEP_NEED_ANY)
+            e->merges[e->merge_count++] = i;
+        schedule(n);
     }
 }
 
+/* Also of an engine that was set up half. */
 static void tear_down(step_engine *e)
 {
-    for (uint32_t i = 0; i < e->run->program->node_count; i++)
+    for (uint32_t i = 0; e->actors && i < e->run->program->node_count; i++)
         free(e->actors[i].deeds);
-    for (uint32_t i = 0; i < e->queue_count; i++)
+    for (uint32_t i = 0; e->queues && i < e->queue_count; i++)
         step_queue_free(&e->queues[i]);
     step_offchip_free(e->offchip);
 }
@@ -495,17 +501,32 @@ static void take_results(step_engine *e)
     r->offchip_requests = step_offchip_requests(e->offchip);
 }
 
+static bool run_to_end(step_engine *e)
+{
+    set_up(e);
+    run_graph(e);
+    bool all_ended = true;
+    for (uint32_t i = 0; i < e->run->program->node_count; i++)
+        all_ended = all_ended && ended(&e->actors[i]);
+    if (!e->failed && !all_ended)
+        report_deadlock(e);
+    take_results(e);
+    return !e->failed && all_ended;
+}
+
 bool step_engine_run(step_run *r, diag_list *diags)
 {
-    step_engine e = {.run = r, .diags = diags};
-    set_up(&e);
-    run_events(&e);
-    bool all_ended = true;
-    for (uint32_t i = 0; i < r->program->node_count; i++)
-        all_ended = all_ended && ended(&e.actors[i]);
-    if (!e.failed && !all_ended)
-        report_deadlock(&e);
-    take_results(&e);
-    tear_down(&e);
-    return !e.failed && all_ended;
+    step_engine *e = ARENA_NEW(r->arena, step_engine);
+    *e = (step_engine){.run = r, .diags = diags};
+    jmp_buf outer; /* exhausted memory passes here, so that the queues are freed */
+    memcpy(&outer, arena_guard(r->arena), sizeof outer);
+    if (setjmp(*arena_guard(r->arena))) {
+        tear_down(e);
+        memcpy(arena_guard(r->arena), &outer, sizeof outer);
+        longjmp(*arena_guard(r->arena), 1);
+    }
+    bool good = run_to_end(e);
+    memcpy(arena_guard(r->arena), &outer, sizeof outer);
+    tear_down(e);
+    return good;
 }

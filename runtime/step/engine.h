@@ -2,7 +2,8 @@
  *
  * The one idea: an operator (runtime/step/operator_*.c) is a token rule and knows no clock. When the inputs that it waits for show a
  * token, its rule looks at them and leaves a list of deeds (wait so many cycles, send, take, ask memory), which the engine
- * carries out one after the other in simulated time. Nodes run in the order of (cycle, node), so a run is a function of its inputs. */
+ * carries out one after the other. Time is local: a node goes on as soon as it knows what it takes and when that was there, and queues carry
+ * times; only the memory and nodes that take what comes first wait until nobody else can go on. So a run is a function of its inputs. */
 #ifndef VISA_RUNTIME_STEP_ENGINE_H
 #define VISA_RUNTIME_STEP_ENGINE_H
 
@@ -48,6 +49,7 @@ struct step_actor {
     step_need need;
     uint32_t need_port, *need_set, need_count;
     bool finished, scheduled, full, asking; /* full: a send waits for room */
+    bool chosen; /* takes what comes first, and it is known what does */
     void *state;
     step_totals totals;
 };
@@ -55,26 +57,26 @@ struct step_actor {
 /* ---- for rules: looking ---- */
 
 /* The head of an input; only of those that the node needed. */
-static inline const step_token *actor_head(const step_actor *n, uint32_t port)
+static inline const step_token *actor_head(const step_actor *n, uint32_t input)
 {
-    return &step_queue_head(n->inputs[port])->token;
+    return &step_queue_head(n->inputs[input])->token;
 }
-static inline int64_t actor_arrival(const step_actor *n, uint32_t port)
+static inline int64_t actor_arrival(const step_actor *n, uint32_t input)
 {
-    return step_queue_head(n->inputs[port])->visible;
+    return step_queue_head(n->inputs[input])->visible;
 }
 const step_type *actor_type(const step_actor *n, uint32_t output);
-uint32_t actor_input_type(const step_actor *n, uint32_t port);
-uint32_t actor_input_rank(const step_actor *n, uint32_t port);
+uint32_t actor_input_type(const step_actor *n, uint32_t input);
+uint32_t actor_input_rank(const step_actor *n, uint32_t input);
 step_pool *actor_pool(const step_actor *n);
 
 /* ---- for rules: deeds, in the order in which they are added ---- */
 
 void actor_wait(step_actor *n, int64_t cycles);
-void actor_send(step_actor *n, uint32_t port, step_token token); /* takes the reference over */
-void actor_send_later(step_actor *n, uint32_t port, step_token token, int64_t later);
+void actor_send(step_actor *n, uint32_t input, step_token token); /* takes the reference over */
+void actor_send_later(step_actor *n, uint32_t input, step_token token, int64_t later);
 void actor_send_all(step_actor *n, step_token token); /* a stop or the end, to every output */
-void actor_take(step_actor *n, uint32_t port);        /* the head, and drops it */
+void actor_take(step_actor *n, uint32_t input);        /* the head, and drops it */
 void actor_take_all(step_actor *n);
 void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes);
 /* Everything was sent: after these deeds the node has ended. */
@@ -82,10 +84,10 @@ void actor_finish(step_actor *n);
 
 /* ---- for rules: what comes next ---- */
 
-static inline void actor_need_port(step_actor *n, uint32_t port)
+static inline void actor_need_port(step_actor *n, uint32_t input)
 {
     n->need = STEP_NEED_PORT;
-    n->need_port = port;
+    n->need_port = input;
 }
 
 /* A fault of this node, with the token's position in the input: ends the run. */
@@ -95,7 +97,7 @@ void actor_fault(step_actor *n, const char *format, ...) __attribute__((format(p
 bool actor_in_step(step_actor *n);
 
 /* Cycles to read the head of an input when it lies in memory on the chip. */
-int64_t actor_read_cycles(const step_actor *n, uint32_t port);
+int64_t actor_read_cycles(const step_actor *n, uint32_t input);
 
 /* The rule of an operator. */
 const step_rule *step_rule_of(step_op op);
@@ -121,6 +123,7 @@ typedef struct step_run {
     step_feed *feeds;   /* by node; used by sources and sinks */
     step_pool *pool;
     arena *arena; /* its guard is where exhausted memory leaves */
+    int64_t limit; /* of tokens that are sent and of requests of one tile; 0: none */
     /* results */
     int64_t cycles;
     const step_totals *totals; /* by node */

@@ -273,6 +273,10 @@ static step_value *update_any(const step_call *c, step_value *accumulator, step_
     case STEP_FN_RETILE_COLS: return stack_columns(c, accumulator, in[0]);
     default: break;
     }
+    if (c->fn == STEP_FN_SIGNAL) {
+        cost->cycles = 1;
+        return accumulator ? accumulator : step_address_new(c->pool, 0);
+    }
     if (c->fn == STEP_FN_ROW_SUM_ADD) {
         step_call sum = *c;
         sum.fn = STEP_FN_ADD;
@@ -301,6 +305,8 @@ step_value *step_update(const step_call *c, step_value *accumulator, step_value 
 
 step_value *step_shown(const step_call *c, const step_value *accumulator)
 {
+    if (c->type->kind == STEP_ADDRESS)
+        return step_address_new(c->pool, accumulator ? accumulator->address : 0);
     if (!accumulator)
         return step_tile_new(c->pool, c->type->rows < 0 ? 0 : c->type->rows, c->type->columns < 0 ? 0 : c->type->columns);
     step_call copy = *c;
@@ -340,9 +346,18 @@ static step_value *address(const step_call *c, const step_value *v, const step_v
 {
     int64_t base = number_of(c, v), n = count ? number_of(c, count) : c->n, first;
     cost->cycles = i == 0;
-    if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first))
+    if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first) || __builtin_add_overflow(first, c->first, &first))
         return step_fail(c->fault, "address %" PRId64 " x %" PRId64 " is past 2^63", base, c->n);
     return i < n && !c->fault->set ? step_address_new(c->pool, first) : NULL;
+}
+
+/* Selector number i of as many as the value says. */
+static step_value *last(const step_call *c, const step_value *v, int64_t i, step_cost *cost)
+{
+    int64_t n = number_of(c, v);
+    uint32_t pick = i == n - 1;
+    cost->cycles = i == 0;
+    return i < n && !c->fault->set ? step_selector_new(c->pool, &pick, 1) : NULL;
 }
 
 step_value *step_flat(const step_call *c, step_value *const *in, uint32_t count, int64_t i, step_cost *cost)
@@ -353,6 +368,7 @@ step_value *step_flat(const step_call *c, step_value *const *in, uint32_t count,
     const step_value *v = parts[0];
     switch (c->fn) {
     case STEP_FN_ADDRESSES: return address(c, v, count == 2 ? parts[1] : NULL, i, cost);
+    case STEP_FN_LAST: return last(c, v, i, cost);
     case STEP_FN_TILES: return piece(c, v, i);
     default: return i < (c->fn == STEP_FN_ROWS ? v->tile.rows : v->tile.valid) ? cut_rows(c, v, i, 1) : NULL;
     }

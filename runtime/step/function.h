@@ -28,7 +28,7 @@ step_value *step_fail(step_fault *f, const char *format, ...) __attribute__((for
 typedef struct step_call {
     step_fn fn;
     const step_type *type;
-    int64_t n; /* addresses of one value */
+    int64_t n, first; /* addresses of one value; the first one of the value 0 */
     step_pool *pool;
     step_fault *fault;
 } step_call;

@@ -14,6 +14,8 @@ struct step_offchip {
     int64_t *free_at; /* by channel, cycle */
     int64_t offset;   /* the running channel */
     int64_t next, issued;
+    bool idle;     /* nobody issued anything in the last cycle */
+    int64_t clock; /* behind the last cycle that was simulated */
     port *ports; /* by order */
     uint32_t count;
     step_answer *answers;
@@ -51,9 +53,10 @@ void step_offchip_ask(step_offchip *o, uint32_t node, bool writes, int64_t reque
     uint32_t at = o->count++;
     for (; at > 0 && o->ports[at - 1].order > order; at--)
         o->ports[at] = o->ports[at - 1];
-    o->ports[at] = (port){.order = order, .left = requests, .first = now + 1};
-    if (now + 1 < o->next)
-        o->next = now + 1;
+    int64_t first = now + 1 > o->clock ? now + 1 : o->clock;
+    o->ports[at] = (port){.order = order, .left = requests, .first = first};
+    if (first < o->next)
+        o->next = first;
 }
 
 int64_t step_offchip_next(const step_offchip *o)
@@ -92,7 +95,16 @@ static bool issue_cycle(step_offchip *o, int64_t now)
     }
     o->offset = (offset + step) % channels;
     o->issued += total;
+    o->idle = total == 0;
     return ended;
+}
+
+static int64_t first_due(const step_offchip *o)
+{
+    int64_t first = INT64_MAX;
+    for (uint32_t i = 0; i < o->count; i++)
+        first = o->ports[i].first < first ? o->ports[i].first : first;
+    return first > o->clock ? first : o->clock;
 }
 
 /* Moves the ports that have issued everything to the answers. */
@@ -112,8 +124,12 @@ static uint32_t take_ended(step_offchip *o)
 uint32_t step_offchip_run(step_offchip *o, int64_t end, const step_answer **answers)
 {
     bool ended = false;
-    while (o->next < end && !ended)
-        ended = issue_cycle(o, o->next++);
+    while (o->next < end && !ended) {
+        ended = issue_cycle(o, o->next);
+        o->clock = ++o->next;
+        if (o->idle)
+            o->next = first_due(o);
+    }
     uint32_t count = ended ? take_ended(o) : 0;
     if (o->count == 0)
         o->next = INT64_MAX;

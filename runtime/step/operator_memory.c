@@ -39,6 +39,13 @@ static bool in_tensor(step_actor *n, int64_t index)
     return false;
 }
 
+/* The tile that an address stands for; -1, which no tensor has, when there is none. */
+static int64_t place_of(const step_actor *n, const step_value *v)
+{
+    int64_t place;
+    return __builtin_add_overflow(n->node->param[STEP_BASE], v->address, &place) ? -1 : place;
+}
+
 /* Asks for the tile and sends it. */
 static void load_tile(step_actor *n, int64_t index)
 {
@@ -107,7 +114,7 @@ static uint32_t walk_next(const step_actor *n, walk *w)
 
 static void load_step(step_actor *n, walk *w)
 {
-    load_tile(n, walk_place(n, w));
+    load_tile(n, n->node->param[STEP_BASE] + walk_place(n, w));
     uint32_t ended = walk_next(n, w), rank = n->node->walk_count;
     if (ended < rank) {
         if (ended > 0)
@@ -155,11 +162,11 @@ const step_rule rule_linear_store = {.state_bytes = sizeof(int64_t), .fire = lin
 static void random_load_fire(step_actor *n)
 {
     step_token t = *actor_head(n, 0);
+    actor_take(n, 0); /* at once: the next address comes while the tile does */
     if (t.kind == STEP_VALUE)
-        load_tile(n, t.value->address);
+        load_tile(n, place_of(n, t.value));
     else
         actor_send(n, 0, t);
-    actor_take(n, 0);
     if (t.kind == STEP_DONE)
         actor_finish(n);
 }
@@ -171,7 +178,7 @@ static void random_store_fire(step_actor *n)
     if (!actor_in_step(n))
         return;
     step_token address = *actor_head(n, 0), data = *actor_head(n, 1);
-    if (address.kind == STEP_VALUE && !store_tile(n, address.value->address, data.value))
+    if (address.kind == STEP_VALUE && !store_tile(n, place_of(n, address.value), data.value))
         return;
     actor_send(n, 0, address.kind == STEP_VALUE ? step_token_of(step_bool_new(actor_pool(n), true)) : address);
     actor_take_all(n);
@@ -352,6 +359,7 @@ const step_rule *step_rule_of(step_op op)
     case STEP_REASSEMBLE: return &rule_reassemble;
     case STEP_EAGER_MERGE: return &rule_eager_merge;
     case STEP_PARALLELIZE: return &rule_parallelize;
+    case STEP_BROADCAST: return &rule_broadcast;
     case STEP_MAP: return &rule_map;
     case STEP_ACCUM: return &rule_accum;
     case STEP_SCAN: return &rule_scan;

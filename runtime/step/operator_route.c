@@ -1,4 +1,4 @@
-/* Operators that route and merge: partition, reassemble, eager merge, parallelize. */
+/* Operators that route and merge: partition, reassemble, eager merge, parallelize, broadcast. */
 #include "runtime/step/operators.h"
 
 #include <inttypes.h>
@@ -184,6 +184,7 @@ static void select_chunks(step_actor *n, assembly *s, step_token t)
     if (t.kind != STEP_VALUE) {
         if (t.kind == STEP_DONE) {
             closing_settle(n, &s->closing, b + 1);
+            actor_send(n, 0, t); /* at once: what it selects from may end only behind it, by feedback */
             s->phase = ENDING;
             n->need = STEP_NEED_SET;
             n->need_count = selector;
@@ -215,7 +216,6 @@ static void assembly_ends(step_actor *n)
         }
         actor_take(n, i);
     }
-    actor_send(n, 0, (step_token){.kind = STEP_DONE});
     actor_finish(n);
 }
 
@@ -324,3 +324,17 @@ static void parallelize_fire(step_actor *n)
 }
 
 const step_rule rule_parallelize = {.state_bytes = sizeof(uint32_t), .fire = parallelize_fire};
+
+/* ---- broadcast ---- */
+
+/* The token is taken before there is room for it behind: the queue in front and the node itself hold one each. */
+static void broadcast_fire(step_actor *n)
+{
+    step_token t = *actor_head(n, 0);
+    actor_take(n, 0);
+    actor_send(n, 0, kept(t));
+    if (t.kind == STEP_DONE)
+        actor_finish(n);
+}
+
+const step_rule rule_broadcast = {.fire = broadcast_fire};

@@ -27,20 +27,18 @@ typedef struct chunks {
     int64_t filled; /* of the open chunk: values, or for b > 0 closed dimensions */
 } chunks;
 
-static void send_padding(step_actor *n, int64_t missing)
+static void send_padding(step_actor *n)
 {
     const step_type *t = actor_type(n, 0);
-    for (int64_t i = 0; i < missing; i++) {
-        step_value *v = step_tile_new(actor_pool(n), t->rows < 0 ? 0 : t->rows, t->columns < 0 ? 0 : t->columns);
-        v->tile.valid = 0;
-        for (int64_t k = 0; v->tile.elements && k < v->tile.rows * v->tile.columns; k++)
-            v->tile.elements[k] = step_round(t->dtype, (float)n->node->param[STEP_PAD_VALUE]);
-        actor_send(n, 0, step_token_of(v));
-        actor_send(n, 1, step_token_of(step_bool_new(actor_pool(n), true)));
-    }
+    step_value *v = step_tile_new(actor_pool(n), t->rows < 0 ? 0 : t->rows, t->columns < 0 ? 0 : t->columns);
+    v->tile.valid = 0;
+    for (int64_t k = 0; v->tile.elements && k < v->tile.rows * v->tile.columns; k++)
+        v->tile.elements[k] = step_round(t->dtype, (float)n->node->param[STEP_PAD_VALUE]);
+    actor_send(n, 0, step_token_of(v));
+    actor_send(n, 1, step_token_of(step_bool_new(actor_pool(n), true)));
 }
 
-/* Fills the open chunk. False with a fault when it may not be filled. */
+/* Fills the open chunk, one tile at a time. False while it is not full, or with a fault when it may not be filled. */
 static bool complete_chunk(step_actor *n, chunks *c)
 {
     int64_t size = n->node->param[STEP_N];
@@ -50,10 +48,10 @@ static bool complete_chunk(step_actor *n, chunks *c)
         actor_fault(n, "a dimension ends with %" PRId64 " of the %" PRId64 " values of a chunk, and nothing says how to pad it", c->filled, size);
         return false;
     }
-    send_padding(n, size - c->filled);
-    c->filled = 0;
-    c->closing.owed = true;
-    return true;
+    send_padding(n);
+    c->filled = (c->filled + 1) % size;
+    c->closing.owed = c->filled == 0;
+    return false;
 }
 
 static void send_both(step_actor *n, unsigned level)
@@ -61,7 +59,8 @@ static void send_both(step_actor *n, unsigned level)
     actor_send_all(n, step_stop_of(level));
 }
 
-static void reshape_values(step_actor *n, step_token t)
+/* False: the token is to be looked at again. */
+static bool reshape_values(step_actor *n, step_token t)
 {
     chunks *c = n->state;
     if (t.kind == STEP_VALUE) {
@@ -71,15 +70,13 @@ static void reshape_values(step_actor *n, step_token t)
         actor_send(n, 0, kept(t));
         actor_send(n, 1, step_token_of(step_bool_new(actor_pool(n), false)));
         if (++c->filled < n->node->param[STEP_N])
-            return;
+            return true;
         c->filled = 0;
-        c->closing.owed = actor_input_rank(n, 0) > 0;
-        if (!c->closing.owed)
-            send_both(n, 1);
-        return;
+        c->closing.owed = true; /* in rank 0 as well: the published runs deadlock where a chunk waits for the token behind it */
+        return true;
     }
     if (!complete_chunk(n, c))
-        return;
+        return false;
     if (t.kind == STEP_STOP)
         send_both(n, t.level + 1u);
     else if (c->closing.owed)
@@ -87,6 +84,7 @@ static void reshape_values(step_actor *n, step_token t)
     c->closing.owed = false;
     if (t.kind == STEP_DONE)
         actor_send_all(n, t);
+    return true;
 }
 
 /* b > 0: every chunk-th end of dimension b - 1 also ends a chunk. */
@@ -114,10 +112,10 @@ static void reshape_dimension(step_actor *n, step_token t)
 static void reshape_fire(step_actor *n)
 {
     step_token t = *actor_head(n, 0);
-    if (n->node->param[STEP_B] == 0)
-        reshape_values(n, t);
-    else
+    if (n->node->param[STEP_B] > 0)
         reshape_dimension(n, t);
+    else if (!reshape_values(n, t))
+        return;
     actor_take(n, 0);
     if (t.kind == STEP_DONE)
         actor_finish(n);
@@ -215,20 +213,30 @@ static void expand_fire(step_actor *n)
 
 const step_rule rule_expand = {.state_bytes = sizeof(expansion), .fire = expand_fire};
 
+typedef struct repetition {
+    closing closing;
+    int64_t sent; /* copies of the head */
+} repetition;
+
+/* One copy at a time. */
 static void repeat_fire(step_actor *n)
 {
+    repetition *r = n->state;
     step_token t = *actor_head(n, 0);
-    if (t.kind == STEP_VALUE) {
-        closing_settle(n, n->state, 1);
-        for (int64_t i = 0; i < n->node->param[STEP_N]; i++) {
-            actor_send(n, 0, kept(t));
-            actor_wait(n, 1);
-        }
-        closing_owe(n, n->state, 1, actor_input_rank(n, 0));
-    } else {
-        closing_end(n, n->state, 1, t);
+    if (t.kind != STEP_VALUE) {
+        closing_end(n, &r->closing, 1, t);
+        actor_take(n, 0);
+        return;
     }
+    if (r->sent == 0)
+        closing_settle(n, &r->closing, 1);
+    actor_send(n, 0, kept(t));
+    actor_wait(n, 1);
+    if (++r->sent < n->node->param[STEP_N])
+        return;
+    r->sent = 0;
+    closing_owe(n, &r->closing, 1, actor_input_rank(n, 0));
     actor_take(n, 0);
 }
 
-const step_rule rule_repeat = {.state_bytes = sizeof(closing), .fire = repeat_fire};
+const step_rule rule_repeat = {.state_bytes = sizeof(repetition), .fire = repeat_fire};

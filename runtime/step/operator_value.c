@@ -54,7 +54,7 @@ const step_rule rule_sink = {.fire = sink_fire};
 
 static step_call call_of(step_actor *n, step_fault *fault)
 {
-    return (step_call){.fn = n->node->fn, .type = actor_type(n, 0), .n = n->node->param[STEP_N], .pool = actor_pool(n), .fault = fault};
+    return (step_call){.fn = n->node->fn, .type = actor_type(n, 0), .n = n->node->param[STEP_N], .first = n->node->param[STEP_FIRST], .pool = actor_pool(n), .fault = fault};
 }
 
 static uint32_t heads(const step_actor *n, step_value **in)
@@ -160,6 +160,13 @@ typedef struct fold {
     int64_t last;            /* cycles that the last value took */
 } fold;
 
+/* Does a stop that ends the group stand behind the value already? Then the result is written while the value is folded. */
+static bool group_ends(const step_actor *n)
+{
+    const step_queue_item *next = step_queue_second(n->inputs[0]);
+    return n->node->op == STEP_ACCUM && next && next->visible <= n->now && next->token.kind == STEP_STOP && next->token.level >= n->node->param[STEP_B];
+}
+
 /* The head's value into the accumulator. */
 static bool fold_head(step_actor *n, fold *f, const step_call *c)
 {
@@ -172,6 +179,11 @@ static bool fold_head(step_actor *n, fold *f, const step_call *c)
         return false;
     }
     f->last = largest(read_cycles(n), compute_cycles(n, cost), 0);
+    if (n->node->writes_back && group_ends(n)) {
+        step_value *v = step_shown(c, f->accumulator);
+        f->last = largest(f->last, write_cycles(n, v), 0);
+        step_value_drop(actor_pool(n), v);
+    }
     actor_wait(n, f->last);
     return true;
 }
@@ -238,41 +250,48 @@ const step_rule rule_scan = {.state_bytes = sizeof(fold), .fire = scan_fire};
 
 /* ---- flat_map ---- */
 
-/* Every value's stream; false with a fault. */
-static bool flat_value(step_actor *n)
+typedef struct flattening {
+    closing closing;
+    int64_t sent; /* of the head's stream */
+} flattening;
+
+/* The next value of the head's stream. False at its end, or with a fault. */
+static bool flat_value(step_actor *n, flattening *f)
 {
     step_value *in[STEP_LOCKSTEP_MAX];
     step_fault fault = {0};
     step_call c = call_of(n, &fault);
     uint32_t count = heads(n, in);
-    int64_t load = read_cycles(n);
     step_cost cost;
-    step_value *v = step_flat(&c, in, count, 0, &cost);
-    actor_wait(n, largest(load, compute_cycles(n, cost), 0));
-    for (int64_t i = 1; v; i++) {
+    step_value *v = step_flat(&c, in, count, f->sent, &cost);
+    if (f->sent == 0)
+        actor_wait(n, largest(read_cycles(n), compute_cycles(n, cost), 0));
+    if (v)
         actor_send(n, 0, step_token_of(v));
-        v = step_flat(&c, in, count, i, &cost);
-    }
     if (fault.set)
         actor_fault(n, "%s", fault.text);
-    return !fault.set;
+    f->sent++;
+    return v != NULL;
 }
 
 static void flat_map_fire(step_actor *n)
 {
     if (!actor_in_step(n))
         return;
+    flattening *f = n->state;
     step_token t = *actor_head(n, 0);
     unsigned b = (unsigned)n->node->param[STEP_B];
     if (t.kind == STEP_VALUE) {
-        closing_settle(n, n->state, b);
-        if (!flat_value(n))
+        if (f->sent == 0)
+            closing_settle(n, &f->closing, b);
+        if (flat_value(n, f))
             return;
-        closing_owe(n, n->state, b, actor_input_rank(n, 0));
+        f->sent = 0;
+        closing_owe(n, &f->closing, b, actor_input_rank(n, 0));
     } else {
-        closing_end(n, n->state, b, t);
+        closing_end(n, &f->closing, b, t);
     }
     actor_take_all(n);
 }
 
-const step_rule rule_flat_map = {.state_bytes = sizeof(closing), .fire = flat_map_fire};
+const step_rule rule_flat_map = {.state_bytes = sizeof(flattening), .fire = flat_map_fire};

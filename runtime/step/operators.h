@@ -12,7 +12,7 @@ enum { STEP_LOCKSTEP_MAX = 3 };
 
 extern const step_rule rule_source, rule_sink, rule_once, rule_map, rule_zip, rule_accum, rule_scan, rule_flat_map;
 extern const step_rule rule_flatten, rule_reshape, rule_promote, rule_expand, rule_repeat;
-extern const step_rule rule_partition, rule_reassemble, rule_eager_merge, rule_parallelize;
+extern const step_rule rule_partition, rule_reassemble, rule_eager_merge, rule_parallelize, rule_broadcast;
 extern const step_rule rule_linear_load, rule_linear_store, rule_random_load, rule_random_store, rule_bufferize, rule_streamify;
 
 static inline step_token kept(step_token t)

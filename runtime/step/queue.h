@@ -42,6 +42,12 @@ static inline const step_queue_item *step_queue_head(const step_queue *q)
     return q->count > 0 ? &q->items[q->head] : NULL;
 }
 
+/* The token behind the head; NULL when none has been sent. */
+static inline const step_queue_item *step_queue_second(const step_queue *q)
+{
+    return q->count > 1 ? &q->items[(q->head + 1) & (q->capacity - 1)] : NULL;
+}
+
 /* Takes the head; its reference goes to the caller. */
 step_token step_queue_pop(step_queue *q, int64_t now);
 

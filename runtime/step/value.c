@@ -85,6 +85,8 @@ static step_value *value_new(step_pool *pool, step_kind kind)
 
 step_value *step_tile_new(step_pool *pool, int64_t rows, int64_t columns)
 {
+    if (rows > STEP_TILE_MAX || columns > STEP_TILE_MAX) /* stacked by a program; what is declared is smaller */
+        longjmp(*arena_guard(pool->guard), 1);
     step_value *v = value_new(pool, STEP_TILE);
     v->tile.rows = v->tile.valid = rows;
     v->tile.columns = columns;

@@ -2,6 +2,7 @@
 #include "codegen/container.h"
 #include "codegen/dump.h"
 #include "runtime/machine.h"
+#include "runtime/step/engine.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -11,6 +12,17 @@ static void run(const binary *b, const binary_kernel *k, arena *a, diag_list *di
     machine *m = machine_new(b->target, k, a, &options);
     machine_run(m, diags);
     machine_free(m);
+}
+
+/* Without values; a source sends nothing. Memory that runs out leaves through the arena's guard. */
+static void run_program(const step_program *p, arena *a, diag_list *diags)
+{
+    enum { TOKENS_MAX = 1 << 14 };
+    step_run r = {.program = p, .arena = a, .pool = step_pool_new(a, false), .limit = TOKENS_MAX};
+    r.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
+    r.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
+    step_engine_run(&r, diags);
+    step_pool_free(r.pool);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
@@ -27,6 +39,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
             binary_to_json(&b, a);
             for (size_t i = 0; i < b.kernel_count; i++)
                 run(&b, &b.kernels[i], a, &diags);
+            for (size_t i = 0; i < b.program_count; i++)
+                run_program(&b.programs[i], a, &diags);
         }
     }
     arena_free(a);

@@ -12,7 +12,7 @@ from spec import BITS
 CASTS = {"i32": (None, "i8", "i4", "i16"), "f32": (None, "bf16", "f8e4m3", "f8e5m2")}
 PLAIN = {"cast": None, "keep": "none", "reorder": 0, "tiles": [], "packed": 1, "pad_k": 0, "pad_m": 0, "rows_padded": 0,
          "spread": None, "cluster": 0, "address": "Full", "kind": "Interleaved", "cut_m": 0, "form": "device",
-         "element_order": 0, "k_steps": 1, "k_parts": 1, "m_sizes": [], "rows": 1, "batch": 1, "whole_fetch": 1, "split_m": 0}
+         "element_order": 0, "wide_x": 0, "two": 0, "group": 0, "k_steps": 1, "k_parts": 1, "m_sizes": [], "rows": 1, "batch": 1, "whole_fetch": 1, "split_m": 0}
 
 
 def _flat(digits):
@@ -47,7 +47,8 @@ class Kernel:
         out = [c["dtype"], f"{c['rows']} Rows", c["kind"], f"collect_flits {c['packed']}", c["form"] + " form"]
         out += [name for name, on in (("tiling", c["tiles"]), ("partial sums", c["keep"] != "none"), ("cast", c["cast"]),
                                       ("padded K", c["pad_k"]), ("cut", c["cut_m"]), ("in slices", c["spread"]),
-                                      ("padded Row", c["rows_padded"])) if on]
+                                      ("padded Row", c["rows_padded"]), ("fetch cast", self.x_dtype != c["dtype"]), ("two TRF tensors", self.two),
+                                      ("group", self.grouped)) if on]
         return out
 
     def _axis(self, name, n):
@@ -57,6 +58,8 @@ class Kernel:
     def _build(self):
         c, rng = self.choice, random.Random(self.choice["order"])
         self.flit = 256 // BITS[c["dtype"]]
+        self.x_dtype = "f32" if c["wide_x"] and c["dtype"] == "bf16" and c["form"] == "device" else c["dtype"]
+        self.two = c["two"] and c["form"] == "device"
         lanes = self.flit * c["packed"]
         self._packet(c, lanes)
         # what the stream brings: its own axes, maybe cut into digits, and the rest of K
@@ -110,8 +113,12 @@ class Kernel:
             outside = [self._axis("P", p)]
         inner = lanes // _volume(outside)
         whole = inner * c["k_steps"]
-        self.k_axis, k = self._axis("K", max(1, whole - min(c["pad_k"], inner - 1)))
-        tree = self.k_axis if k == whole else ("#", self.k_axis, whole)
+        self.grouped = bool(c["group"]) and whole >= 4 * c["group"]
+        if self.grouped:
+            tree = self._group(c, whole)
+        else:
+            self.k_axis, k = self._axis("K", max(1, whole - min(c["pad_k"], inner - 1)))
+            tree = self.k_axis if k == whole else ("#", self.k_axis, whole)
         bounds = [1, inner, whole] if c["k_steps"] > 1 else [1, whole]
         if c["k_steps"] > 1 and c["k_parts"] > 1:
             more = [d for d in divisors(c["k_steps"]) if 1 < d < c["k_steps"]]
@@ -123,11 +130,18 @@ class Kernel:
         self.packet = _flat(outside + self.k_in)
         self.outside, self.inner = outside, inner
         self.kept = list(outside)
-        if c["keep"] == "partial" and not c["pad_k"] and inner >= 8:
+        if c["keep"] == "partial" and not c["pad_k"] and not self.grouped and inner >= 8:
             q = c["keep_size"] * 2
             q = q if inner % q == 0 and q < inner else 2
             digit, n = self.k_in[0]
             self.kept = [(("/", digit, n // q), q)]
+
+    def _group(self, c, whole):
+        """K and L as one group that no digits cut at the packet's end: padded behind it, maybe inside it as well."""
+        held = c["group"] + (1 if c["pad_k"] else 0)
+        low = self._axis("L", c["group"])[0]
+        high = self._axis("K", max(1, (whole - c["pad_k"]) // held))[0]
+        return ("#", pair(high, ("#", low, held) if c["pad_k"] else low), whole)
 
     def _results(self):
         c = self.choice
@@ -206,23 +220,39 @@ class Kernel:
         cast_packet = ("#", self.acc_packet, 256 // BITS[self.out]) if c["cast"] else self.acc_packet
         if c["cast"]:
             tail += f"\n        .cast::<{c['cast']}, {m(cast_packet)}>()"
+        x_dtype = self.x_dtype
         trf = f"TrfTensor<{d}, {units}, {m(row)}, {m(w_element)}>"
         if c["form"] == "stream":
             kind = "CastTensor" if c["cast"] else "AccumulationTensor"
             return (f"axes![{declared}];\nfn {name}<'l, const T: Tu>(x: CollectTensor<'l, T, {d}, {units}, {m(x_time)}, "
                     f"{m(flit_packet)}>, w: &{trf}) -> {kind}<'l, T, {self.out}, {units}, {m(_flat(self.acc_time))}, "
                     f"{m(cast_packet)}> {{\n    x\n{tail.replace('WEIGHTS', 'w')}\n}}")
+
+        def store(name, t, at, half):
+            return (f"    let {name}: DmTensor<{d}, {units}, {m(w_dm)}> = {name}.to_dm(&mut ctx.tdma, {at});\n"
+                    f"    let {t}: {trf} = ctx.sub.begin({name}.view()).fetch::<{d}, {m(_flat(w_time))}, {m(w_packet)}>()\n"
+                    f"        .collect::<{m(_flat(collect_time))}, {m(collect_packet)}>().to_trf(TrfAddress::{half});\n")
+
+        def contract(name, t, at):
+            out = "    z.view().to_hbm_view(&mut ctx.tdma, c.view_mut());\n" if name == "z" else ""
+            return (f"    let {name}: DmTensor<{self.out}, {units}, {m(element)}> = ctx.main.begin(x.view())\n"
+                    f"        .fetch::<{d}, {m(fetch_time)}, {m(fetch_packet)}>()\n"
+                    f"        .collect::<{m(x_time)}, {m(flit_packet)}>()\n{tail.replace('WEIGHTS', '&' + t)}\n"
+                    f"        .commit({at});\n{out}")
+        names, results, second = [("w", "t", "1 << 17", c["address"])], [("y", "t", "1 << 18")], ""
+        if self.two:
+            halves = ("SecondHalf", "FirstHalf") if c["address"] == "SecondHalf" else ("FirstHalf", "SecondHalf")
+            names = [("w", "t", "1 << 17", halves[0]), ("v", "s", "0x28000", halves[1])]
+            results = [("z", "s", "0x60000"), ("y", "t", "1 << 18")]
+            second = (f", v: &HbmTensor<{d}, m![1], {m(self._hbm(w_dm, True))}>, "
+                      f"c: &mut HbmTensor<{self.out}, m![1], {m(result)}>")
         return (f"axes![{declared}];\n#[device(chip = 1)]\nfn {name}(ctx: &mut Context, "
-                f"x: &HbmTensor<{d}, m![1], {m(self._hbm(x_dm))}>, w: &HbmTensor<{d}, m![1], {m(self._hbm(w_dm, True))}>) -> "
+                f"x: &HbmTensor<{x_dtype}, m![1], {m(self._hbm(x_dm))}>, w: &HbmTensor<{d}, m![1], {m(self._hbm(w_dm, True))}>{second}) -> "
                 f"HbmTensor<{self.out}, m![1], {m(result)}> {{\n"
-                f"    let x: DmTensor<{d}, {units}, {m(x_dm)}> = x.to_dm(&mut ctx.tdma, 0);\n"
-                f"    let w: DmTensor<{d}, {units}, {m(w_dm)}> = w.to_dm(&mut ctx.tdma, 1 << 17);\n"
-                f"    let t: {trf} = ctx.sub.begin(w.view()).fetch::<{d}, {m(_flat(w_time))}, {m(w_packet)}>()\n"
-                f"        .collect::<{m(_flat(collect_time))}, {m(collect_packet)}>().to_trf(TrfAddress::{c['address']});\n"
-                f"    let y: DmTensor<{self.out}, {units}, {m(element)}> = ctx.main.begin(x.view())\n"
-                f"        .fetch::<{d}, {m(fetch_time)}, {m(fetch_packet)}>()\n"
-                f"        .collect::<{m(x_time)}, {m(flit_packet)}>()\n{tail.replace('WEIGHTS', '&t')}\n"
-                f"        .commit(1 << 18);\n    y.to_hbm(&mut ctx.tdma, 1 << 24)\n}}")
+                f"    let x: DmTensor<{x_dtype}, {units}, {m(x_dm)}> = x.to_dm(&mut ctx.tdma, 0);\n"
+                + "".join(store(name, t, at, half) for name, t, at, half in names)
+                + "".join(contract(name, t, at) for name, t, at in results)
+                + f"    y.to_hbm(&mut ctx.tdma, 1 << 24)\n}}")
 
     def _hbm(self, tree, weights=False):
         """The HBM side of a load: what DM holds in the slices stands outside."""
@@ -251,7 +281,8 @@ def make(rng):
             "cut_m": int(rng.random() < 0.08), "pad_m": rng.choice((0, 0, 0, 0, 1, 3)), "reorder": int(rng.random() < 0.5),
             "element_order": int(rng.random() < 0.4), "whole_fetch": int(rng.random() < 0.7),
             "address": rng.choice(("Full", "Full", "FirstHalf", "SecondHalf")),
-            "form": rng.choice(("device", "device", "stream"))}
+            "form": rng.choice(("device", "device", "stream")), "wide_x": int(rng.random() < 0.3), "two": int(rng.random() < 0.15),
+            "group": rng.choice((0, 0, 0, 0, 0, 0, 0, 3, 5, 7))}
         kernel = Kernel(choice)
         steps = _volume(kernel.out_time)
         if steps * rows <= 1024 and steps * kernel.flit <= 24576 and _volume(kernel.time) <= 512:

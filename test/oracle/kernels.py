@@ -8,7 +8,6 @@ import collections
 import multiprocessing
 import os
 import random
-import re
 import sys
 import time
 
@@ -91,16 +90,6 @@ def examine(kernel):
     return verdict, list(found) + [("check", text) for text in failed.values()]
 
 
-def holds_part_of_an_axis(source):
-    """A stream kernel whose operand names one digit of an axis (Slice: N / 4) and broadcasts the others (Row: N % 4).
-
-    Known limit: the einsum knows an operand by whole axes, so its reference reads the operand at every N where the machine
-    repeats the value of N / 4. Device kernels do not have it: there the operand comes from HBM without the axis."""
-    found = re.search(r"x: CollectTensor<(.*?)>\s*,\s*\w+: &", source, re.S)
-    stream = found[1] if found else ""
-    return any(f"{axis} %" in source and f"{axis} %" not in stream for axis in re.findall(r"(\w+) / \d+", stream))
-
-
 def batch(seeds):
     kernels = [make(random.Random(f"kernel/{seed}")) for seed in seeds]
     sources = [kernel.source(f"k{seed}", f"_{seed}") for seed, kernel in zip(seeds, kernels)]
@@ -120,10 +109,7 @@ def batch(seeds):
             good.append((seed, source))
     failed = harness.check_all([source for _, source in good], [seed for seed, _ in good])
     for seed, text in failed.items():
-        if "E-CHECK-MISMATCH" in text and "E-RUN" not in text and holds_part_of_an_axis(dict(good)[seed]):
-            tally["limit", "an operand holds a part of an axis"] += 1
-        else:
-            failures.append((seed, [("check", text)]))
+        failures.append((seed, [("check", text)]))
     return tally, failures
 
 
@@ -178,8 +164,6 @@ def main():
           ", ".join(f"{n} {name}" for name, n in features))
     for key, n in sorted((k, n) for k, n in tally.items() if isinstance(k, str) and k != "accepted"):
         print(f"  {n:7} refused with {key}")
-    for key, n in sorted((k, n) for k, n in tally.items() if k[0] == "limit"):
-        print(f"  {n:7} walk rightly but differ from the reference kernel, a known limit: {key[1]}")
     shown = collections.Counter()
     for seed, found in failures:
         shown[found[0][0]] += 1

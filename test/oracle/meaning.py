@@ -4,7 +4,8 @@ map(i) is the tensor index at position i, or nothing for padding. An expression 
 (`("axis", name)`, `("one",)`, `("pair", left, right)`, `(operator, inner, n)`), and `table` writes map(0), map(1), ...
 as a list by the recursive definition of each constructor; nothing is normalised or factorised, so this file shares no
 reasoning with a compiler. An index is one integer, a field of FIELD bits per axis: adding indices adds coordinates axis
-by axis. A coordinate that reaches the axis size makes the whole index dead (`Axes.live`).
+by axis. A coordinate that reaches the axis size makes the whole index dead (`Axes.live`): each field is tested by adding what
+is missing from the size to the field's top bit, all fields at once.
 """
 import re
 
@@ -25,15 +26,12 @@ class Axes:
         self.sizes = dict(sizes)
         self.shift = {name: FIELD * i for i, name in enumerate(self.sizes)}
         self.fields = [(self.shift[name], size) for name, size in self.sizes.items()]
+        self.top = sum(1 << shift + FIELD - 1 for shift, _ in self.fields)
+        self.missing = sum((1 << FIELD - 1) - size << shift for shift, size in self.fields)
 
     def live(self, code):
         """Whether a sum of coordinates is an index of the tensor."""
-        if code is None:
-            return False
-        for shift, size in self.fields:
-            if (code >> shift) & MASK >= size:
-                return False
-        return True
+        return code is not None and not code + self.missing & self.top
 
     def field(self, name):
         return MASK << self.shift[name]
@@ -138,8 +136,8 @@ def at(tree, axes, i):
 
 def final(codes, axes):
     """The table with the overshooting sums dead."""
-    live = axes.live
-    return [code if code is not None and live(code) else None for code in codes]
+    missing, top = axes.missing, axes.top
+    return [None if code is None or code + missing & top else code for code in codes]
 
 
 def mentioned(codes, axes):

@@ -1,0 +1,82 @@
+/* What an editor asks of a text: places, explanations, names and what may be written next.
+ *
+ * All of it is asked of a compilation made with `editor` set in visa_options; a text with errors is answered as far as it can be
+ * read. Places are offsets in bytes of a file of the compilation: file 0 is the text that was compiled, the others are those of
+ * its `mod x;`. Texts that are handed out belong to the compilation. */
+#ifndef VISA_EDITOR_H
+#define VISA_EDITOR_H
+
+#include "include/visa.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct visa_place {
+    int file; /* -1: no place */
+    uint32_t begin, end;
+} visa_place;
+
+/* NULL: there is no such file. */
+VISA_API const char *visa_file_name(const visa_compilation *c, int file);
+VISA_API const char *visa_file_text(const visa_compilation *c, int file, size_t *bytes);
+
+typedef struct visa_note {
+    visa_place place;
+    const char *message;
+} visa_note;
+
+typedef struct visa_diagnostic {
+    const char *id; /* "E-COLLECT-FLIT" */
+    bool is_error;
+    visa_place place;
+    const char *message;
+    const char *help; /* NULL: no next step is known */
+    const char *fix;  /* text that may stand at fix_place instead, where the help says so; or NULL */
+    visa_place fix_place;
+    const visa_note *notes;
+    size_t note_count;
+} visa_diagnostic;
+
+/* The i-th one in source order; false: there are fewer. */
+VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out);
+
+/* What stands at an offset of file 0, as Markdown: an axis, a mapping with its size and shortest form, a variable's tensor, a stage
+ * with its signature and what was derived for it, the rule of a diagnostic. False: nothing that is known. */
+VISA_API bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const char **markdown);
+
+/* Where the name at an offset of file 0 was given. */
+VISA_API bool visa_definition(visa_compilation *c, uint32_t offset, visa_place *out);
+
+typedef enum visa_name_kind {
+    VISA_NAME_AXIS, VISA_NAME_ALIAS, VISA_NAME_CONST, VISA_NAME_VARIABLE, VISA_NAME_FUNCTION, VISA_NAME_MODULE,
+    VISA_NAME_METHOD, VISA_NAME_FIELD, VISA_NAME_TYPE, VISA_NAME_KEYWORD,
+} visa_name_kind;
+
+typedef struct visa_completion {
+    const char *label;
+    visa_name_kind kind;
+    const char *detail; /* a signature, a size; "" */
+} visa_completion;
+
+/* Compiles the text as if the word at the offset were just being written, and knows what may stand there: the methods of what is in front
+ * of a `.`; inside m![..] axes and aliases; else names, types and words. As visa_compile; `editor` is set. */
+VISA_API visa_compilation *visa_complete(const char *name, const char *text, size_t bytes, uint32_t offset, const visa_options *options);
+VISA_API bool visa_completion_at(const visa_compilation *c, size_t i, visa_completion *out);
+
+typedef struct visa_outline {
+    const char *name;
+    visa_name_kind kind;
+    const char *detail;
+    visa_place place, name_place;
+    int depth; /* 0: of the file; one more than the item that it stands in, which came before */
+} visa_outline;
+
+/* The i-th item of file 0, in source order: axes, aliases, constants, functions with their variables, modules. */
+VISA_API bool visa_outline_at(visa_compilation *c, size_t i, visa_outline *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

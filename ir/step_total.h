@@ -1,0 +1,27 @@
+/* Sizes that differ by outer index, added up.
+ *
+ * The one idea: a ragged symbol has one size for each place of the dimensions outside of it, so what is asked of it as a number is its
+ * sum over those places, itself a symbol: `sum(~R)`. It is the sum over the places where the symbol first occurs; other places that are a
+ * multiple of those repeat it, and what stands anywhere else has a sum of its own (`sum(~R over C)`). Where a rule of a shape knows the sum
+ * of a new ragged size, it says so. The largest of the sizes is `max(~R)`. */
+#ifndef VISA_IR_STEP_TOTAL_H
+#define VISA_IR_STEP_TOTAL_H
+
+#include "ir/step_graph.h"
+
+/* The sum of `each` over `places` many places. NULL past 2^62 or of NULL. */
+const step_expr *step_total_of(step_graph *g, const step_expr *places, const step_expr *each);
+/* The largest that `each` is at any place. */
+const step_expr *step_total_largest(step_graph *g, const step_expr *each);
+/* A new ragged symbol, for `each` or just itself, whose sum over these places is known. */
+void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total);
+
+/* Values in the first `count` dimensions, from the outside. */
+const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t count);
+/* Values that the stream carries. */
+const step_expr *step_cardinality(step_graph *g, const step_stream *s);
+
+/* What a symbol `sum(..)` or `max(..)` is made of; false for any other one. */
+bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, bool *largest);
+
+#endif

@@ -1,0 +1,44 @@
+#include "libvisa/dataflow.h"
+
+#include <string.h>
+
+uint32_t dataflow_line(const dataflow_listing *l, src_range range)
+{
+    return range.file < 0 ? 0 : source_locate(l->compilation->sources, range.file, range.begin).line;
+}
+
+double dataflow_rate(const dataflow_model *m)
+{
+    return (double)m->clock_hz * (double)m->batch / (double)m->latency;
+}
+
+/* The n-th measured contraction of the kernel. */
+static const visa_contraction *measured_of(const visa_contraction *measured, size_t count, const char *name, size_t n)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(measured[i].kernel, name) == 0 && n-- == 0)
+            return &measured[i];
+    return NULL;
+}
+
+bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size)
+{
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book)
+        return false;
+    dataflow_listing l = {.compilation = c};
+    for (size_t i = 0; i < c->module->count; i++) {
+        const kernel *k = c->module->kernels[i];
+        dataflow_contraction *found;
+        size_t contractions = dataflow_of_kernel(k, c->arena, &c->diags, &found);
+        for (size_t n = 0; n < contractions; n++) {
+            const dataflow_contraction *d = &found[n];
+            dataflow_place p = {k->name, dataflow_line(&l, d->align->range), d, measured_of(measured, count, k->name, n), d->model->latency};
+            p.cycles = d->stream_cycles > p.cycles ? d->stream_cycles : p.cycles;
+            ARENA_PUSH(c->arena, l.places, l.count, l.capacity, p);
+        }
+    }
+    const char *text = json ? dataflow_json(&l) : dataflow_text(&l);
+    *data = (const unsigned char *)text;
+    *size = text ? strlen(text) : 0;
+    return text != NULL && c->diags.error_count == 0;
+}

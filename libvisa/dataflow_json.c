@@ -1,0 +1,114 @@
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "libvisa/dataflow.h"
+
+static json_t *json_sizes(const int64_t *list, uint32_t rank)
+{
+    json_t *j = json_array();
+    for (uint32_t i = 0; i < rank; i++)
+        json_array_append_new(j, json_integer(list[i]));
+    return j;
+}
+
+/* 3, or "1/16" where it is no integer. */
+static json_t *json_ratio(dataflow_ratio r, arena *a)
+{
+    return r.bottom == 1 ? json_integer(r.top) : json_string(dataflow_ratio_text(r, a));
+}
+
+static void json_stream(json_t *j, const dataflow_model *m, const dataflow_interface *i, arena *a)
+{
+    dataflow_ratio physical = i->kind == DATAFLOW_OUTPUT ? dataflow_physical_output(m, i) : i->stream;
+    json_object_set_new(j, "stream_elements", json_ratio(i->stream, a));
+    if (i->kind == DATAFLOW_OUTPUT)
+        json_object_set_new(j, "physical_elements", json_ratio(physical, a));
+    if (i->bits == 0)
+        return;
+    json_object_set_new(j, "element_bits", json_integer(i->bits));
+    json_object_set_new(j, "stream_bits", json_integer(dataflow_port_bits(i->stream, i->bits, false)));
+    json_object_set_new(j, "port_bits", json_integer(dataflow_port_bits(physical, i->bits, true)));
+}
+
+static json_t *json_interface(const dataflow_model *m, const dataflow_interface *i, arena *a)
+{
+    json_t *j = json_pack("{s:s}", "name", i->name);
+    if (i->kind > DATAFLOW_OUTPUT) {
+        json_object_set_new(j, "attributes", json_string(i->text));
+        return j;
+    }
+    if (i->type)
+        json_object_set_new(j, "dtype", json_string(i->type));
+    if (i->tensor_rank)
+        json_object_set_new(j, "tensor", json_sizes(i->tensor, i->tensor_rank));
+    json_object_set_new(j, "block", json_sizes(i->block, i->rank));
+    if (i->kind != DATAFLOW_OUTPUT) {
+        json_object_set_new(j, i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", json_sizes(i->parallel, i->parallel_rank));
+        json_object_set_new(j, "num_blocks", json_integer(i->num_blocks));
+    }
+    json_stream(j, m, i, a);
+    if (i->kind == DATAFLOW_INPUT) {
+        json_object_set_new(j, "cII", json_integer(i->cii));
+        json_object_set_new(j, "eII", json_integer(i->eii));
+        json_object_set_new(j, "latency", json_integer(i->latency));
+    }
+    return j;
+}
+
+static json_t *json_model(const dataflow_model *m, uint32_t line, arena *a)
+{
+    static const char *const lists[] = {"inputs", "weights", "outputs", "config", "control"};
+    json_t *j = json_pack("{s:s, s:I}", "name", m->name, "line", (json_int_t)line);
+    size_t inputs_before = 0;
+    for (int kind = 0; kind <= DATAFLOW_CONTROL; kind++) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < m->count; i++)
+            if (m->interfaces[i].kind == (dataflow_kind)kind)
+                json_array_append_new(list, json_interface(m, &m->interfaces[i], a));
+        json_object_set_new(j, lists[kind], list);
+    }
+    for (size_t i = 0; i < m->bottleneck; i++)
+        inputs_before += m->interfaces[i].kind == DATAFLOW_INPUT;
+    json_object_set_new(j, "L", json_integer(m->latency));
+    json_object_set_new(j, "bottleneck_input", json_integer((json_int_t)inputs_before));
+    json_object_set_new(j, "batch", json_integer(m->batch));
+    json_object_set_new(j, "padding_elements", json_integer(m->padding));
+    if (m->clock_hz) {
+        json_object_set_new(j, "clock_hz", json_integer(m->clock_hz));
+        json_object_set_new(j, "inferences_per_second", json_real(dataflow_rate(m)));
+    }
+    return j;
+}
+
+static json_t *json_place(const dataflow_place *p, arena *a)
+{
+    const dataflow_contraction *d = p->contraction;
+    json_t *j = json_model(d->model, p->line, a);
+    json_object_set_new(j, "compute_cycles", json_integer(d->compute_cycles));
+    json_object_set_new(j, "stream_cycles", json_integer(d->stream_cycles));
+    json_object_set_new(j, "load_cycles", json_integer(d->load_cycles));
+    json_object_set_new(j, "binds", json_string(d->stream_cycles > d->compute_cycles ? "stream" : "reducer"));
+    json_object_set_new(j, "cycles", json_integer(p->cycles));
+    json_object_set_new(j, "lanes_with_data", json_ratio(d->lanes, a));
+    if (p->measured)
+        json_object_set_new(j, "cycle_model", json_pack("{s:I, s:I, s:I, s:s, s:s}", "cycles", (json_int_t)p->measured->cycles, "fill_cycles",
+                                                        (json_int_t)p->measured->fill_cycles, "drain_cycles", (json_int_t)p->measured->drain_cycles, "binds", p->measured->engine, "formula", p->measured->formula));
+    return j;
+}
+
+const char *dataflow_json(const dataflow_listing *l)
+{
+    const module *m = l->compilation->module;
+    arena *a = l->compilation->arena;
+    json_t *items = json_array(), *contractions = json_array();
+    for (size_t i = 0; i < m->dataflow_count; i++)
+        json_array_append_new(items, json_model(m->dataflows[i], dataflow_line(l, m->dataflows[i]->range), a));
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append_new(contractions, json_place(&l->places[i], a));
+    json_t *root = json_pack("{s:i, s:s, s:o, s:o}", "format", 1, "visac", VISA_VERSION, "items", items, "contractions", contractions);
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    const char *kept = text ? arena_printf(a, "%s\n", text) : NULL;
+    free(text);
+    return kept;
+}

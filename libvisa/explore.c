@@ -1,0 +1,204 @@
+#include "libvisa/explore.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The parameters of one interface, all dimensions. */
+static void choice_of(const explore *x, size_t face, const int64_t *choice, strbuf *out)
+{
+    const dataflow_interface *i = &x->model->interfaces[face];
+    for (uint32_t d = 0; d < i->rank; d++) {
+        int64_t chosen = 1;
+        for (size_t k = 0; k < x->parameter_count; k++)
+            if (x->parameters[k].interface == face && x->parameters[k].dimension == d)
+                chosen = x->parameters[k].divisors[choice[k]];
+        strbuf_printf(out, "%s%" PRId64, d ? ", " : "", chosen);
+    }
+}
+
+const char *explore_choice_text(const explore *x, const int64_t *choice)
+{
+    strbuf out;
+    strbuf_init(&out, x->arena);
+    for (int kind = DATAFLOW_INPUT; kind <= DATAFLOW_WEIGHT; kind++)
+        for (size_t i = 0; i < x->model->count; i++)
+            if (x->model->interfaces[i].kind == (dataflow_kind)kind) {
+                strbuf_printf(&out, "%s%s [", out.bytes ? "  " : "", x->model->interfaces[i].name);
+                choice_of(x, i, choice, &out);
+                strbuf_puts(&out, "]");
+            }
+    return out.text;
+}
+
+static const int64_t *way(const explore *x, const explore_point *p, size_t i)
+{
+    return p->choices + i * x->parameter_count;
+}
+
+void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
+{
+    strbuf_printf(out, "%s: %" PRId64 " points, %" PRId64 " within the limits, %zu on the front\n", x->model->name, x->points, x->legal, x->count);
+    if (x->count == 0)
+        return;
+    strbuf_printf(out, "%12s %12s %12s %12s  %s\n", "L", "multipliers", "weight bits", "input bits", "iPar and wPar");
+    for (size_t i = 0; i < x->count; i++) {
+        const explore_point *p = &x->front[i];
+        for (size_t k = 0; k < p->choice_count; k++) {
+            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", p->cost.latency, p->cost.multipliers, p->cost.weight_bits, p->cost.input_bits,
+                          explore_choice_text(x, way(x, p, k)));
+        }
+        if (p->ways > (int64_t)p->choice_count)
+            strbuf_printf(out, "%52s  and %" PRId64 " ways more\n", "", p->ways - (int64_t)p->choice_count);
+    }
+    const explore_point *cheap = &x->front[0], *fast = &x->front[x->count - 1];
+    if (o->target_cycles && !o->folding)
+        strbuf_printf(out, "cheapest in at most %" PRId64 " cycles: %" PRId64 " multipliers, L %" PRId64 ", %" PRId64 " way%s\n", o->target_cycles, cheap->cost.multipliers,
+                      cheap->cost.latency, cheap->ways, cheap->ways == 1 ? "" : "s");
+    strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->cost.latency, fast->cost.multipliers, fast->ways, fast->ways == 1 ? "" : "s");
+}
+
+void explore_csv(const explore *x, strbuf *out)
+{
+    strbuf_puts(out, "L,multipliers,weight_bits,input_bits");
+    for (size_t k = 0; k < x->parameter_count; k++)
+        strbuf_printf(out, ",%s.%" PRIu32, x->model->interfaces[x->parameters[k].interface].name, x->parameters[k].dimension);
+    strbuf_puts(out, "\n");
+    for (size_t i = 0; i < x->count; i++) {
+        const explore_point *p = &x->front[i];
+        for (size_t n = 0; n < p->choice_count; n++) {
+            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, p->cost.latency, p->cost.multipliers, p->cost.weight_bits, p->cost.input_bits);
+            for (size_t k = 0; k < x->parameter_count; k++)
+                strbuf_printf(out, ",%" PRId64, x->parameters[k].divisors[way(x, p, n)[k]]);
+            strbuf_puts(out, "\n");
+        }
+    }
+}
+
+/* log2 in thousandths, without floating point: the picture is the same everywhere. */
+static int64_t log2_thousandths(int64_t n)
+{
+    int64_t whole = 63 - __builtin_clzll((unsigned long long)n);
+    unsigned __int128 mantissa = ((unsigned __int128)n << 62) >> whole; /* 1 to 2, with 62 bits behind the point */
+    int64_t fraction = 0;
+    for (int bit = 0; bit < 12; bit++) {
+        mantissa = (mantissa >> 31) * (mantissa >> 31);
+        fraction *= 2;
+        if (mantissa >> 63) {
+            fraction++;
+            mantissa >>= 1;
+        }
+    }
+    return whole * 1000 + fraction * 1000 / 4096;
+}
+
+void explore_svg(const explore *x, strbuf *out)
+{
+    enum { WIDTH = 640, HEIGHT = 400, LEFT = 60, BELOW = 40 };
+    int64_t across = 1, up = 1;
+    for (size_t i = 0; i < x->count; i++) {
+        int64_t a = log2_thousandths(x->front[i].cost.multipliers), u = log2_thousandths(x->front[i].cost.latency);
+        across = a > across ? a : across;
+        up = u > up ? u : up;
+    }
+    strbuf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n", WIDTH + LEFT + 20, HEIGHT + BELOW + 20);
+    strbuf_printf(out, "<text x=\"%d\" y=\"%d\">multipliers (log)</text>\n<text x=\"4\" y=\"14\">L in cycles (log)</text>\n", LEFT + WIDTH / 2, HEIGHT + BELOW + 10);
+    strbuf_printf(out, "<path d=\"M%d 20V%dH%d\" fill=\"none\" stroke=\"#888\"/>\n", LEFT, HEIGHT + 20, LEFT + WIDTH);
+    for (size_t i = 0; i < x->count; i++) {
+        const explore_cost *c = &x->front[i].cost;
+        int64_t at = LEFT + log2_thousandths(c->multipliers) * (WIDTH - 10) / across, down = 20 + HEIGHT - log2_thousandths(c->latency) * (HEIGHT - 10) / up;
+        strbuf_printf(out, "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64 " multipliers, %" PRId64 " weight bits: %s</title></circle>\n",
+                      at, down, c->latency, c->multipliers, c->weight_bits, explore_choice_text(x, way(x, &x->front[i], 0)));
+    }
+    strbuf_puts(out, "</svg>\n");
+}
+
+/* ---- the query ---- */
+
+static const dataflow_model *model_named(visa_compilation *c, const char *name)
+{
+    const module *m = c->module;
+    const char *names = "";
+    for (size_t i = 0; i < m->dataflow_count; i++) {
+        if (name ? strcmp(m->dataflows[i]->name, name) == 0 : m->dataflow_count == 1)
+            return m->dataflows[i];
+        names = arena_printf(c->arena, "%s%s%s", names, i ? ", " : "", m->dataflows[i]->name);
+    }
+    diag *d = m->dataflow_count == 0 ? diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "the file has no dataflow item")
+              : name                 ? diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "there is no dataflow item `%s`", name)
+                                     : diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "the file has %zu dataflow items", m->dataflow_count);
+    if (m->dataflow_count == 0)
+        diag_help(&c->diags, d, "write `const NAME: Dataflow = Dataflow { .. };`");
+    else
+        diag_help(&c->diags, d, "--explore=NAME with one of: %s", names);
+    return NULL;
+}
+
+static int64_t smaller(int64_t limit, int64_t other)
+{
+    return limit == 0 || other < limit ? other : limit;
+}
+
+/* The machine multiplies one packet by so many Rows per cycle. */
+static void limit_to_target(explore_limits *l, const target *t)
+{
+    l->input_bits = smaller(l->input_bits, t->mac_width_bytes * 8);
+    l->rows = smaller(l->rows, t->rows);
+}
+
+static bool gather(explore *x, const visa_explore_options *o, bool *writes)
+{
+    *writes = true;
+    if (!o->gather)
+        return true;
+    int64_t *mine, *others;
+    size_t count = explore_save(x, &mine), *counts, ranks;
+    if (!o->gather(o->user, mine, count, &others, &counts, &ranks))
+        return false;
+    *writes = ranks > 0;
+    for (size_t i = 0; i < ranks; others += counts[i], i++)
+        if (i > 0)
+            explore_merge(x, others, counts[i]);
+    return true;
+}
+
+bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
+{
+    *data = NULL;
+    *size = 0;
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book)
+        return false;
+    explore x;
+    const dataflow_model *m = model_named(c, o->model);
+    if (!m || !explore_open(&x, m, c->arena, &c->diags))
+        return false;
+    x.limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, o->folding ? 0 : o->target_cycles};
+    if (o->target_limits || o->form == VISA_EXPLORE_KERNEL)
+        limit_to_target(&x.limits, c->target);
+    x.part = o->part;
+    x.parts = o->parts > 0 ? o->parts : 1;
+    x.progress = o->progress;
+    x.user = o->user;
+    bool writes;
+    if (o->folding)
+        explore_fold(&x, o->target_cycles);
+    else if (o->form != VISA_EXPLORE_KERNEL)
+        explore_run(&x);
+    if (!gather(&x, o, &writes))
+        return false;
+    strbuf out;
+    strbuf_init(&out, c->arena);
+    switch (o->form) {
+    case VISA_EXPLORE_CSV: explore_csv(&x, &out); break;
+    case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
+    case VISA_EXPLORE_KERNEL:
+        if (writes && !explore_kernel(&x, c->target, &c->diags, &out))
+            return false;
+        break;
+    default: explore_text(&x, o, &out);
+    }
+    if (writes) {
+        *data = (const unsigned char *)out.text;
+        *size = out.bytes;
+    }
+    return true;
+}

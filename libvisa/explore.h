@@ -1,0 +1,17 @@
+/* What --explore writes: the front of a model's design space as text, table or picture, and a point as a kernel. */
+#ifndef VISA_LIBVISA_EXPLORE_H
+#define VISA_LIBVISA_EXPLORE_H
+
+#include "ir/explore.h"
+#include "libvisa/compilation.h"
+
+/* "x [1, 49]  w [16, 1]": what a way chooses. */
+const char *explore_choice_text(const explore *x, const int64_t *choice);
+void explore_text(const explore *x, const visa_explore_options *o, strbuf *out);
+void explore_csv(const explore *x, strbuf *out);
+void explore_svg(const explore *x, strbuf *out);
+
+/* A .vm file with the kernel that realises the fastest point. False: diagnosed. */
+bool explore_kernel(const explore *x, const target *t, diag_list *diags, strbuf *out);
+
+#endif

@@ -1,0 +1,190 @@
+#include "lsp/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char scheme[] = "file://";
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+char *path_of_uri(const char *uri)
+{
+    if (strncmp(uri, scheme, sizeof scheme - 1) != 0)
+        return strdup(uri);
+    const char *path = strchr(uri + sizeof scheme - 1, '/'); /* behind the host, which is empty or localhost */
+    char *out = strdup(path ? path : "");
+    if (!out)
+        return NULL;
+    size_t used = 0;
+    for (const char *p = path ? path : ""; *p; p++) {
+        bool escape = p[0] == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0 && (p[1] != '0' || p[2] != '0');
+        out[used++] = escape ? (char)(hex_digit(p[1]) * 16 + hex_digit(p[2])) : *p;
+        p += escape ? 2 : 0;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+char *uri_of_path(const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~";
+    static const char digits[] = "0123456789ABCDEF";
+    char *out = malloc(sizeof scheme + 3 * strlen(path));
+    if (!out)
+        return NULL;
+    size_t used = sizeof scheme - 1;
+    memcpy(out, scheme, used);
+    for (; *path; path++) {
+        unsigned char c = (unsigned char)*path;
+        if (strchr(plain, c)) {
+            out[used++] = (char)c;
+        } else {
+            out[used++] = '%';
+            out[used++] = digits[c >> 4];
+            out[used++] = digits[c & 15];
+        }
+    }
+    out[used] = '\0';
+    return out;
+}
+
+document *documents_find(const documents *d, const char *uri)
+{
+    document *found = d->first;
+    while (found && strcmp(found->uri, uri) != 0)
+        found = found->next;
+    return found;
+}
+
+/* Takes over `text`; false: no memory, and nothing is changed. */
+static bool set_text(document *d, char *text, size_t bytes)
+{
+    text_lines lines;
+    if (!text || !text_lines_read(&lines, text, bytes)) {
+        free(text);
+        return false;
+    }
+    text_lines_free(&d->lines);
+    free(d->text);
+    d->text = text;
+    d->bytes = bytes;
+    d->lines = lines;
+    d->changed = true;
+    return true;
+}
+
+static void document_free(document *d)
+{
+    visa_free(d->compilation);
+    text_lines_free(&d->lines);
+    for (size_t i = 0; i < d->published_count; i++)
+        free(d->published[i]);
+    free(d->published);
+    free(d->text);
+    free(d->uri);
+    free(d->path);
+    free(d);
+}
+
+document *documents_open(documents *all, const char *uri, const char *text, size_t bytes, int64_t version)
+{
+    document *d = documents_find(all, uri);
+    if (!d) {
+        d = calloc(1, sizeof *d);
+        if (!d)
+            return NULL;
+        d->uri = strdup(uri);
+        d->path = path_of_uri(uri);
+        if (!d->uri || !d->path || !document_replace(d, 0, 0, text, bytes)) {
+            document_free(d);
+            return NULL;
+        }
+        d->next = all->first;
+        all->first = d;
+    } else if (!document_replace(d, 0, (uint32_t)d->bytes, text, bytes)) {
+        return NULL;
+    }
+    d->version = version;
+    documents_forget(all);
+    return d;
+}
+
+bool document_replace(document *d, uint32_t begin, uint32_t end, const char *text, size_t bytes)
+{
+    if (end < begin)
+        end = begin;
+    size_t total = d->bytes - (end - begin) + bytes;
+    char *changed = total < UINT32_MAX / 2 ? malloc(total + 1) : NULL;
+    if (!changed)
+        return false;
+    if (d->bytes)
+        memcpy(changed, d->text, begin);
+    memcpy(changed + begin, text, bytes);
+    if (d->bytes)
+        memcpy(changed + begin + bytes, d->text + end, d->bytes - end);
+    changed[total] = '\0';
+    return set_text(d, changed, total);
+}
+
+void documents_close(documents *all, document *which)
+{
+    document **link = &all->first;
+    while (*link && *link != which)
+        link = &(*link)->next;
+    if (*link)
+        *link = which->next;
+    document_free(which);
+    documents_forget(all);
+}
+
+void documents_free(documents *all)
+{
+    while (all->first)
+        documents_close(all, all->first);
+}
+
+void documents_forget(documents *all)
+{
+    for (document *d = all->first; d; d = d->next) {
+        visa_free(d->compilation);
+        d->compilation = NULL;
+        d->changed = true;
+    }
+}
+
+/* What `mod x;` reads: the editor's text before the disk's. */
+static bool open_text(void *user, const char *path, const char **text, size_t *bytes)
+{
+    const documents *all = user;
+    for (const document *d = all->first; d; d = d->next)
+        if (strcmp(d->path, path) == 0) {
+            *text = d->text;
+            *bytes = d->bytes;
+            return true;
+        }
+    return false;
+}
+
+/* A text without a place on the disk (untitled:..) has no modules there. */
+static visa_options options_of(documents *all, const document *d)
+{
+    bool is_file = strncmp(d->uri, scheme, sizeof scheme - 1) == 0;
+    return (visa_options){.editor = true, .modules = is_file, .open_text = open_text, .user = all};
+}
+
+visa_compilation *document_compilation(documents *all, document *d)
+{
+    visa_options options = options_of(all, d);
+    if (!d->compilation)
+        d->compilation = visa_compile(d->path, d->text, d->bytes, &options);
+    return d->compilation;
+}
+
+visa_compilation *document_complete(documents *all, const document *d, uint32_t offset)
+{
+    visa_options options = options_of(all, d);
+    return visa_complete(d->path, d->text, d->bytes, offset, &options);
+}

@@ -1,0 +1,117 @@
+/* Diagnostics to the editor.
+ *
+ * The one idea: a compilation has faults in its own text and in the files of its modules; each goes to the URI of its file. A document
+ * that another open document has as a module is judged there, where the names it uses are known. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lsp/json.h"
+#include "lsp/server.h"
+
+static void publish(server *s, const char *uri, const document *of, json_t *diagnostics)
+{
+    json_t *params = json_pack("{s:o, s:o}", "uri", json_bytes(uri), "diagnostics", diagnostics);
+    if (of)
+        json_object_set_new(params, "version", json_integer(of->version));
+    server_notify(s, "textDocument/publishDiagnostics", params);
+}
+
+/* Those of one file; without a place they are the first file's. */
+static json_t *diagnostics_of(server *s, const document *d, visa_compilation *c, int file)
+{
+    json_t *array = json_array();
+    visa_diagnostic from;
+    for (size_t i = 0; visa_diagnostic_at(c, i, &from); i++)
+        if (from.place.file == file || (from.place.file < 0 && file == 0))
+            json_array_append_new(array, json_diagnostic(server_documents(s), d, c, &from));
+    return array;
+}
+
+static bool has_file(const visa_compilation *c, const char *path)
+{
+    const char *name;
+    for (int file = 1; (name = visa_file_name(c, file)) != NULL; file++)
+        if (strcmp(name, path) == 0)
+            return true;
+    return false;
+}
+
+static bool is_module(documents *all, const document *d)
+{
+    for (document *other = all->first; other; other = other->next) {
+        const visa_compilation *c = other != d ? document_compilation(all, other) : NULL;
+        if (c && has_file(c, d->path))
+            return true;
+    }
+    return false;
+}
+
+static bool was_published(const document *d, const char *uri)
+{
+    for (size_t i = 0; i < d->published_count; i++)
+        if (strcmp(d->published[i], uri) == 0)
+            return true;
+    return false;
+}
+
+static void remember(document *d, const char *uri)
+{
+    char **grown = was_published(d, uri) ? NULL : realloc(d->published, (d->published_count + 1) * sizeof *grown);
+    if (!grown)
+        return;
+    d->published = grown;
+    d->published[d->published_count] = strdup(uri);
+    d->published_count += d->published[d->published_count] != NULL;
+}
+
+/* The document that an editor calls by another URI of the same path goes by that one. */
+static const document *open_at(const documents *all, const char *path)
+{
+    const document *d = all->first;
+    while (d && strcmp(d->path, path) != 0)
+        d = d->next;
+    return d;
+}
+
+static void publish_modules(server *s, document *d, visa_compilation *c)
+{
+    const char *name;
+    size_t old = d->published_count;
+    for (size_t i = 0; i < old; i++) {
+        char *path = path_of_uri(d->published[i]);
+        if (path && !has_file(c, path) && !open_at(server_documents(s), path))
+            publish(s, d->published[i], NULL, json_array());
+        free(path);
+    }
+    for (int file = 1; (name = visa_file_name(c, file)) != NULL; file++) {
+        const document *open = open_at(server_documents(s), name);
+        char *uri = open ? strdup(open->uri) : uri_of_path(name);
+        if (uri) {
+            publish(s, uri, open, diagnostics_of(s, d, c, file));
+            remember(d, uri);
+        }
+        free(uri);
+    }
+}
+
+void publish_changed(server *s)
+{
+    documents *all = server_documents(s);
+    for (document *d = all->first; d; d = d->next) {
+        visa_compilation *c = d->changed ? document_compilation(all, d) : NULL;
+        if (!c)
+            continue;
+        if (!is_module(all, d))
+            publish(s, d->uri, d, diagnostics_of(s, d, c, 0));
+        publish_modules(s, d, c);
+    }
+    for (document *d = all->first; d; d = d->next)
+        d->changed = false;
+}
+
+void publish_nothing(server *s, document *d)
+{
+    publish(s, d->uri, NULL, json_array());
+    for (size_t i = 0; i < d->published_count; i++)
+        publish(s, d->published[i], NULL, json_array());
+}

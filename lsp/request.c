@@ -1,0 +1,164 @@
+/* What an editor asks about a document. */
+#include <string.h>
+
+#include "lsp/json.h"
+#include "lsp/server.h"
+
+/* A request about a document: what most handlers begin with. */
+typedef struct question {
+    documents *all;
+    document *d;
+    visa_compilation *c;
+    uint32_t offset; /* of `position`, when it has one */
+} question;
+
+static document *document_of(server *s, const json_t *params)
+{
+    const json_t *uri = json_object_get(json_object_get(params, "textDocument"), "uri");
+    return json_is_string(uri) ? documents_find(server_documents(s), json_string_value(uri)) : NULL;
+}
+
+static bool ask(server *s, const json_t *params, bool has_position, question *q)
+{
+    *q = (question){.all = server_documents(s), .d = document_of(s, params)};
+    if (!q->d || (has_position && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)))
+        return false;
+    q->c = document_compilation(q->all, q->d);
+    return q->c != NULL;
+}
+
+static json_t *hover(server *s, const json_t *params)
+{
+    question q;
+    visa_place place;
+    const char *markdown;
+    if (!ask(s, params, true, &q))
+        return NULL;
+    if (!visa_hover(q.c, q.offset, &place, &markdown))
+        return json_null();
+    return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value", json_bytes(markdown), "range", json_range(q.all, q.d, q.c, place));
+}
+
+static json_t *definition(server *s, const json_t *params)
+{
+    question q;
+    visa_place place;
+    if (!ask(s, params, true, &q))
+        return NULL;
+    return visa_definition(q.c, q.offset, &place) ? json_location(q.all, q.d, q.c, place) : json_null();
+}
+
+static json_t *completion(server *s, const json_t *params)
+{
+    /* CompletionItemKind */
+    static const int kinds[] = {[VISA_NAME_AXIS] = 20, [VISA_NAME_ALIAS] = 25, [VISA_NAME_CONST] = 21, [VISA_NAME_VARIABLE] = 6, [VISA_NAME_FUNCTION] = 3,
+                                [VISA_NAME_MODULE] = 9, [VISA_NAME_METHOD] = 2, [VISA_NAME_FIELD] = 5, [VISA_NAME_TYPE] = 7, [VISA_NAME_KEYWORD] = 14};
+    documents *all = server_documents(s);
+    const document *d = document_of(s, params);
+    uint32_t offset;
+    if (!d || !json_to_offset(all, d, json_object_get(params, "position"), &offset))
+        return NULL;
+    visa_compilation *c = document_complete(all, d, offset);
+    json_t *items = json_array();
+    visa_completion item;
+    for (size_t i = 0; c && visa_completion_at(c, i, &item); i++) {
+        json_t *j = json_pack("{s:o, s:i}", "label", json_bytes(item.label), "kind", kinds[item.kind]);
+        if (item.detail[0])
+            json_object_set_new(j, "detail", json_bytes(item.detail));
+        if (item.label[0] == '{')
+            json_object_set_new(j, "filterText", json_bytes(item.label + 1));
+        json_array_append_new(items, j);
+    }
+    visa_free(c);
+    return items;
+}
+
+static json_t *formatting(server *s, const json_t *params)
+{
+    question q;
+    const char *text;
+    size_t bytes;
+    if (!ask(s, params, false, &q))
+        return NULL;
+    if (!visa_format(q.c, &text, &bytes))
+        return json_null(); /* its diagnostics say why */
+    if (bytes == q.d->bytes && memcmp(text, q.d->text, bytes) == 0)
+        return json_array();
+    visa_place whole = {0, 0, (uint32_t)q.d->bytes};
+    json_t *range = json_range(q.all, q.d, q.c, whole);
+    return json_pack("[{s:o, s:o}]", "range", range, "newText", json_stringn(text, bytes));
+}
+
+static json_t *document_symbol(server *s, const json_t *params)
+{
+    /* SymbolKind */
+    static const int kinds[] = {[VISA_NAME_AXIS] = 22, [VISA_NAME_ALIAS] = 26, [VISA_NAME_CONST] = 14, [VISA_NAME_VARIABLE] = 13,
+                                [VISA_NAME_FUNCTION] = 12, [VISA_NAME_MODULE] = 2};
+    enum { DEPTH_MAX = 64 };
+    question q;
+    if (!ask(s, params, false, &q))
+        return NULL;
+    json_t *levels[DEPTH_MAX + 1] = {json_array()};
+    visa_outline o;
+    for (size_t i = 0; visa_outline_at(q.c, i, &o); i++) {
+        int depth = o.depth < DEPTH_MAX ? o.depth : DEPTH_MAX - 1;
+        while (depth > 0 && !levels[depth])
+            depth--;
+        json_t *children = json_array();
+        json_t *j = json_pack("{s:o, s:i, s:o, s:o, s:o}", "name", json_bytes(o.name), "kind", kinds[o.kind], "range", json_range(q.all, q.d, q.c, o.place),
+                              "selectionRange", json_range(q.all, q.d, q.c, o.name_place), "children", children);
+        if (o.detail[0])
+            json_object_set_new(j, "detail", json_bytes(o.detail));
+        json_array_append_new(levels[depth], j);
+        levels[depth + 1] = children;
+        for (int deeper = depth + 2; deeper <= DEPTH_MAX; deeper++)
+            levels[deeper] = NULL;
+    }
+    return levels[0];
+}
+
+static json_t *fix_action(const question *q, const visa_diagnostic *from)
+{
+    json_t *edit = json_pack("{s:o, s:o}", "range", json_range(q->all, q->d, q->c, from->fix_place), "newText", json_bytes(from->fix));
+    json_t *changes = json_object();
+    json_object_set_new(changes, q->d->uri, json_pack("[o]", edit));
+    char title[160];
+    snprintf(title, sizeof title, "Replace by `%.120s`", from->fix);
+    return json_pack("{s:o, s:s, s:b, s:[o], s:{s:o}}", "title", json_bytes(title), "kind", "quickfix", "isPreferred", 1, "diagnostics",
+                     json_diagnostic(q->all, q->d, q->c, from), "edit", "changes", changes);
+}
+
+static json_t *code_action(server *s, const json_t *params)
+{
+    question q;
+    uint32_t begin, end;
+    const json_t *range = json_object_get(params, "range");
+    if (!ask(s, params, false, &q) || !json_to_offset(q.all, q.d, json_object_get(range, "start"), &begin) ||
+        !json_to_offset(q.all, q.d, json_object_get(range, "end"), &end))
+        return NULL;
+    json_t *actions = json_array();
+    visa_diagnostic from;
+    for (size_t i = 0; visa_diagnostic_at(q.c, i, &from); i++)
+        if (from.fix && from.place.file == 0 && from.place.begin <= end && from.place.end >= begin)
+            json_array_append_new(actions, fix_action(&q, &from));
+    return actions;
+}
+
+request_handler request_find(const char *method)
+{
+    static const struct {
+        const char *method;
+        request_handler handler;
+    } rows[] = {
+        {"textDocument/hover", hover},
+        {"textDocument/definition", definition},
+        {"textDocument/completion", completion},
+        {"textDocument/formatting", formatting},
+        {"textDocument/documentSymbol", document_symbol},
+        {"textDocument/codeAction", code_action},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].method, method) == 0)
+            return rows[i].handler;
+    return NULL;
+}

@@ -1,0 +1,9 @@
+/* The transformations that --pass asks for. */
+#include "passes/step_rewrite.h"
+
+const step_pass step_passes[] = {
+    {"dynamic-tiling", "a group of rows becomes one tile of as many rows as it has, instead of tiles of fixed size", "node", step_pass_dynamic_tiling},
+    {"hierarchical-tiling", "a product of large tiles becomes products of small ones that lie on the chip", "node, rows, inner, columns", step_pass_hierarchical_tiling},
+    {"time-multiplex", "like subgraphs share one, whose weights are loaded by address", "from, to, regions", step_pass_time_multiplex},
+    {0},
+};

@@ -1,0 +1,48 @@
+/* visa-lsp: the language server's command line. */
+#include <getopt.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "include/visa.h"
+#include "lsp/server.h"
+
+enum { EXIT_DONE = 0, EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "Usage: visa-lsp [options]\n"
+    "\n"
+    "A language server for .vm files: the Language Server Protocol on standard input and output.\n"
+    "\n"
+    "Options:\n"
+    "  --stdio                 what it does anyway; some editors say so\n"
+    "  --version, --help\n"
+    "\n"
+    "Exit status: 0 shut down in order, 1 the input ended before that, 2 the command line is at fault.\n";
+
+static int usage_error(const char *what, const char *word)
+{
+    fprintf(stderr, "visa-lsp: error: %s%s\nTry visa-lsp --help.\n", what, word);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    enum { STDIO = 256, VERSION, HELP };
+    static const struct option options[] = {
+        {"stdio", no_argument, NULL, STDIO},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP},
+        {0},
+    };
+    opterr = 0;
+    for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
+        switch (o) {
+        case STDIO: break;
+        case VERSION: printf("visa-lsp %s\n", visa_version()); return EXIT_DONE;
+        case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
+        default: return usage_error("unknown option ", argv[optind - 1]);
+        }
+    if (optind < argc)
+        return usage_error("it takes no file: ", argv[optind]);
+    return server_run(STDIN_FILENO, STDOUT_FILENO);
+}
