@@ -189,6 +189,52 @@ static void store_units(const panel *p, LLVMValueRef units, LLVMValueRef at)
     LLVMSetAlignment(LLVMBuildStore(p->e->b, units, emit_item(p->e, p->e->i32, p->side->panel, at)), 4);
 }
 
+/* Where the lanes of a pair of lines go at a step of the transposition: lanes of the second line count on from the first's. */
+static void exchange_places(int lanes, int step, bool upper, int *places)
+{
+    for (int j = 0; j < lanes; j++)
+        places[j] = upper ? (j & step ? lanes + j : j + step) : (j & step ? lanes + j - step : j);
+}
+
+enum { WIDE_LANES = 16, WIDE_STEPS = 4 };
+
+/* The places of all steps in memory. They are no constants to LLVM: its combiner takes 20 ms to find that shuffles with known places
+ * have no shorter form. */
+static LLVMValueRef wide_places(emitter *e)
+{
+    static const char name[] = "transposition";
+    LLVMValueRef known = LLVMGetNamedGlobal(e->module, name), vectors[2 * WIDE_STEPS];
+    if (known)
+        return known;
+    for (int i = 0; i < 2 * WIDE_STEPS; i++) {
+        int places[WIDE_LANES];
+        LLVMValueRef lanes[WIDE_LANES];
+        exchange_places(WIDE_LANES, 1 << i / 2, i % 2, places);
+        for (int j = 0; j < WIDE_LANES; j++)
+            lanes[j] = emit_i32(e, places[j]);
+        vectors[i] = LLVMConstVector(lanes, WIDE_LANES);
+    }
+    LLVMTypeRef type = LLVMTypeOf(vectors[0]);
+    known = LLVMAddGlobal(e->module, LLVMArrayType2(type, 2 * WIDE_STEPS), name);
+    LLVMSetInitializer(known, LLVMConstArray2(type, vectors, 2 * WIDE_STEPS));
+    LLVMSetLinkage(known, LLVMPrivateLinkage);
+    return known;
+}
+
+static LLVMValueRef exchange(emitter *e, LLVMValueRef a, LLVMValueRef b, int lanes, int step, bool upper)
+{
+    if (lanes == WIDE_LANES) {
+        LLVMTypeRef type = emit_vector_type(e->i32, lanes);
+        int number = 2 * __builtin_ctz((unsigned)step) + upper;
+        LLVMValueRef places = LLVMBuildLoad2(e->b, type, emit_item(e, type, wide_places(e), emit_i64(e, number)), "");
+        LLVMValueRef args[] = {a, places, b};
+        return emit_plain_intrinsic(e, "llvm.x86.avx512.vpermi2var.d.512", args, 3);
+    }
+    int places[WIDE_LANES];
+    exchange_places(lanes, step, upper, places);
+    return emit_shuffle(e, a, b, places, (unsigned)lanes);
+}
+
 /* `lanes` vectors of as many units, in place. */
 static void transpose(emitter *e, LLVMValueRef *v, int lanes)
 {
@@ -196,14 +242,9 @@ static void transpose(emitter *e, LLVMValueRef *v, int lanes)
         for (int i = 0; i < lanes; i++) {
             if (i & step)
                 continue;
-            int low[MOST_LINES], high[MOST_LINES];
-            for (int j = 0; j < lanes; j++) {
-                low[j] = j & step ? lanes + j - step : j;
-                high[j] = j & step ? lanes + j : j + step;
-            }
             LLVMValueRef a = v[i], b = v[i + step];
-            v[i] = emit_shuffle(e, a, b, low, (unsigned)lanes);
-            v[i + step] = emit_shuffle(e, a, b, high, (unsigned)lanes);
+            v[i] = exchange(e, a, b, lanes, step, false);
+            v[i + step] = exchange(e, a, b, lanes, step, true);
         }
 }
 
