@@ -141,6 +141,18 @@ void emit_function_end(emitter *e)
     LLVMBuildRetVoid(e->b);
 }
 
+LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
+    LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    if (first)
+        LLVMPositionBuilderBefore(e->b, first);
+    LLVMValueRef storage = LLVMBuildAlloca(e->b, LLVMArrayType2(e->i8, (uint64_t)bytes), "");
+    LLVMSetAlignment(storage, alignment);
+    LLVMPositionBuilderAtEnd(e->b, here);
+    return storage;
+}
+
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step)
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);

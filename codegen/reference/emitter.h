@@ -64,6 +64,8 @@ LLVMValueRef emit_plain_intrinsic(emitter *e, const char *name, LLVMValueRef *ar
 /* Opens an internal function of so many pointers that do not alias, and then so many i64, at its entry block. */
 void emit_function(emitter *e, const char *name, unsigned pointers, unsigned integers, LLVMTypeRef *type);
 void emit_function_end(emitter *e);
+/* Storage that lasts as long as the function runs; the same in every round of a loop. */
+LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment);
 
 /* for (counter = first; counter < end; counter += step); first < end always. */
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step);

@@ -400,11 +400,8 @@ static LLVMValueRef library_function(emitter *e, const char *name, LLVMTypeRef t
 
 static LLVMValueRef emit_storage(emitter *e, int64_t bytes)
 {
-    if (bytes <= MOST_STACK_BYTES) {
-        LLVMValueRef local = LLVMBuildAlloca(e->b, LLVMArrayType2(e->i8, (uint64_t)bytes), "");
-        LLVMSetAlignment(local, STORAGE_ALIGNMENT);
-        return local;
-    }
+    if (bytes <= MOST_STACK_BYTES)
+        return emit_stack(e, bytes, STORAGE_ALIGNMENT);
     LLVMTypeRef params[] = {e->i64, e->i64}, type = LLVMFunctionType(e->ptr, params, 2, false), abort_type = LLVMFunctionType(e->void_type, NULL, 0, false);
     LLVMValueRef args[] = {emit_i64(e, STORAGE_ALIGNMENT), emit_i64(e, bytes)};
     LLVMValueRef storage = LLVMBuildCall2(e->b, type, library_function(e, "aligned_alloc", type), args, 2, "");

@@ -148,40 +148,26 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
 
 /* ---- vectors ---- */
 
-/* `piece` codes from number `first` on take their places among `count`. */
-static LLVMValueRef insert_piece(emitter *e, LLVMValueRef codes, LLVMTypeRef code, LLVMValueRef from, int64_t count, int64_t first, int64_t piece)
-{
-    int wide[MOST_CODES], places[MOST_CODES];
-    for (int i = 0; i < count; i++) {
-        wide[i] = i < piece ? i : 0;
-        places[i] = i >= first && i < first + piece ? (int)(count + i - first) : i;
-    }
-    LLVMValueRef load = LLVMBuildLoad2(e->b, emit_vector_type(code, piece), emit_item(e, code, from, emit_i64(e, first)), "");
-    LLVMSetAlignment(load, 1);
-    load = emit_shuffle(e, load, LLVMGetPoison(LLVMTypeOf(load)), wide, (unsigned)count);
-    return emit_shuffle(e, codes, load, places, (unsigned)count);
-}
-
-/* `count` codes side by side, of which `live` exist; the others are 0. */
+/* `count` codes side by side, of which `live` exist; the others are 0. Few at the end of a line pass through the stack: no vector is
+ * read beyond them. (A vector put together from shorter loads sends LLVM 19's combiner round in circles.) */
 static LLVMValueRef load_codes(const panel *p, LLVMValueRef at, int64_t count, int64_t live)
 {
     emitter *e = p->e;
     LLVMTypeRef code = emit_code_type(e, p->dtype), type = emit_vector_type(code, count);
     LLVMValueRef from = emit_item(e, code, p->side->source, at);
-    if (live >= count) {
-        LLVMValueRef load = LLVMBuildLoad2(e->b, type, from, "");
-        LLVMSetAlignment(load, 1);
-        return load;
+    if (live == 0)
+        return LLVMConstNull(type);
+    if (live < count) {
+        enum { ALIGNMENT = 64 };
+        int64_t code_bytes = dtype_row_of(p->dtype)->bits / 8;
+        LLVMValueRef buffer = emit_stack(e, count * code_bytes, ALIGNMENT);
+        LLVMBuildStore(e->b, LLVMConstNull(type), buffer);
+        LLVMBuildMemCpy(e->b, buffer, ALIGNMENT, from, 1, emit_i64(e, live * code_bytes));
+        from = buffer;
     }
-    /* Few at the end of a line: no vector is read beyond it. */
-    LLVMValueRef codes = LLVMConstNull(type);
-    for (int64_t i = 0, piece = count; i < live; piece /= 2) {
-        if (i + piece > live)
-            continue;
-        codes = insert_piece(e, codes, code, from, count, i, piece);
-        i += piece;
-    }
-    return codes;
+    LLVMValueRef load = LLVMBuildLoad2(e->b, type, from, "");
+    LLVMSetAlignment(load, 1);
+    return load;
 }
 
 static void store_units(const panel *p, LLVMValueRef units, LLVMValueRef at)
@@ -295,8 +281,7 @@ static void group_lines(const panel *p, const line_group *g, LLVMValueRef *lines
         lines[i] = line_offset(p, emit_plus(p->e, g->line, i));
 }
 
-/* Units of every line from k on. Lines that do not exist repeat the last one: their sums are not used. (Each is loaded once: LLVM
- * 19's combiner does not end when it finds equal loads of a few bytes.) */
+/* Units of every line from k on. Lines that do not exist repeat the last one: their sums are not used. */
 static void load_lines(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef k, int64_t units, int64_t live, LLVMValueRef *v)
 {
     for (int64_t i = 0; i < g->lanes; i++)
