@@ -39,3 +39,9 @@ pkg_check_modules(ISL QUIET IMPORTED_TARGET isl)
 if(NOT ISL_FOUND)
   message(STATUS "isl is not installed (libisl-dev): its tests and its column in bench/derive are left out")
 endif()
+
+# For --explore in several processes; only the plugin libvisa_mpi links it.
+find_package(MPI COMPONENTS C QUIET)
+if(NOT MPI_C_FOUND)
+  message(STATUS "MPI is not installed (libopenmpi-dev): the plugin for --explore under mpirun and its test are left out")
+endif()

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/integer.h"
+
 /* ---- which walk ---- */
 
 /* Loops over a memory, in elements of it. */
@@ -224,11 +226,6 @@ typedef struct grid {
     int pixels;                    /* of a box */
     const char *column_text, *row_text;
 } grid;
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 /* How far from a square; the smaller the better. */
 static int64_t elongation(int64_t columns, int64_t rows)

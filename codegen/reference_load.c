@@ -1,56 +1,23 @@
 #include "codegen/reference_load.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__APPLE__)
-#define LIBRARY "libvisa_reference.dylib"
-#else
-#define LIBRARY "libvisa_reference.so"
-#endif
-
-/* The directory of the running executable, or NULL. */
-static const char *executable_directory(arena *a)
-{
-    char path[PATH_MAX];
-    ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (bytes <= 0)
-        return NULL;
-    path[bytes] = '\0';
-    char *slash = strrchr(path, '/');
-    return slash ? arena_strndup(a, path, (size_t)(slash - path)) : NULL;
-}
-
-/* A file that is there but cannot be loaded ends the search: its reason is the one to tell. */
-static void *open_library(arena *a)
-{
-    const char *named = getenv("VISA_REFERENCE"), *here = executable_directory(a);
-    if (named && *named)
-        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-    static const char *const places[] = {"", "../lib/"};
-    for (size_t i = 0; here && i < sizeof places / sizeof *places; i++) {
-        const char *path = arena_printf(a, "%s/%s" LIBRARY, here, places[i]);
-        if (access(path, F_OK) == 0)
-            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-}
+#include "support/plugin.h"
 
 const reference_api *reference_load(diag_list *diags)
 {
-    void *library = open_library(diags->arena);
+    void *library = plugin_open("libvisa_reference", "VISA_REFERENCE", false, diags->arena);
     if (!library) {
         diag *d = diag_add(diags, E_REFERENCE, SRC_NOWHERE, "the reference generator cannot be loaded: %s",
-                           dlerror());
+                           plugin_error());
         diag_help(diags, d,
-                  "install " LIBRARY " next to the program or in ../lib, or name it in VISA_REFERENCE");
+                  "install libvisa_reference.so next to the program or in ../lib, or name it in VISA_REFERENCE");
         return NULL;
     }
     reference_api_function *entry;
-    *(void **)&entry = dlsym(library, "visa_reference_api");
+    *(void **)&entry = plugin_function(library, "visa_reference_api");
     const reference_api *api = entry ? entry(REFERENCE_API_VERSION) : NULL;
     if (!api)
         diag_add(diags, E_REFERENCE, SRC_NOWHERE,

@@ -1,8 +1,7 @@
 /* The reference generator, found and loaded when it is first asked for.
  *
- * The one idea: LLVM lives behind dlopen. The library is looked for next to the running executable, then in
- * ../lib of it, then where the dynamic linker looks; the environment variable VISA_REFERENCE names another
- * file. A library that is missing, and everything that goes wrong inside, is an E-REFERENCE diagnostic. */
+ * The one idea: LLVM lives behind dlopen (support/plugin.h; the environment variable VISA_REFERENCE names another
+ * file). A library that is missing, and everything that goes wrong inside, is an E-REFERENCE diagnostic. */
 #ifndef VISA_CODEGEN_REFERENCE_LOAD_H
 #define VISA_CODEGEN_REFERENCE_LOAD_H
 

@@ -31,15 +31,19 @@ static const char *type_name(analysis *s, const ast *type)
     return path ? arena_printf(s->context.arena, "`%s`", type->kids[type->kid_count - 1]->text) : ast_kind_name(type->kind);
 }
 
-/* A stream that has begun is the DM tensor that is read: Chip, Cluster, Slice, interleaving, Element. */
+/* A stream that has begun is the DM tensor that is read: Chip, Cluster, Slice, interleaving, Element. Of two interleaved tensors the
+ * second lies behind the first. */
 static bool memory_of_begun(analysis *s, declared *d)
 {
-    if (d->tensor.part[TIME] && d->tensor.part[TIME]->size != 1) {
-        refuse(s, E_UNSUPPORTED, d->parts[TIME], "begin with one tensor: m![1]", "an interleaved BeginTensor is not supported yet");
+    const mapping *time = d->tensor.part[TIME], *packet = d->tensor.part[PACKET], *element = packet;
+    if (time && time->size > 2) {
+        refuse(s, E_INTERLEAVE, d->parts[TIME], "begin with one tensor: write m![1], or an axis of 2", "Time of a BeginTensor has %lld positions; two tensors are interleaved", (long long)time->size);
         return false;
     }
+    if (time && packet && mapping_pair(s->context.mappings, time, packet, &element) != MAPPING_OK)
+        return false;
     d->tensor.kind = TENSOR_DM;
-    d->tensor.part[ELEMENT] = d->tensor.part[PACKET];
+    d->tensor.part[ELEMENT] = element;
     d->parts[ELEMENT] = d->parts[PACKET];
     d->tensor.part[TIME] = d->tensor.part[PACKET] = NULL;
     d->tensor.address = -1;

@@ -30,6 +30,8 @@ typedef enum value_kind {
 typedef struct value {
     value_kind kind;
     op *op;
+    op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
+    const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
     bool writable; /* VALUE_VIEW: of view_mut() */
     int64_t number; /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */

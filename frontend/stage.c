@@ -4,8 +4,7 @@
 
 #include "frontend/constant.h"
 #include "frontend/index.h"
-
-static const value error_value = {.kind = VALUE_ERROR};
+#include "frontend/stage_build.h"
 
 typedef struct stage_row {
     const char *name;
@@ -21,12 +20,12 @@ typedef struct stage_row {
 
 /* ---- reading the call ---- */
 
-static diag_list *diags_of(const stage_call *call)
+diag_list *stage_diags(const stage_call *call)
 {
     return scope_context_of(call->scope)->diags;
 }
 
-static op *add_op(const stage_call *call, op_kind kind, context c, const tensor *out)
+op *stage_add_op(const stage_call *call, op_kind kind, context c, const tensor *out)
 {
     op *o = kernel_add(call->kernel, scope_context_of(call->scope)->arena, kind, c, call->node->name_range);
     o->out = *out;
@@ -36,16 +35,15 @@ static op *add_op(const stage_call *call, op_kind kind, context c, const tensor 
     return o;
 }
 
-static const ast *generic(const stage_call *call, unsigned index)
+const ast *stage_generic(const stage_call *call, unsigned index)
 {
     const ast *args = ast_kid(call->node, 1);
     return ast_is(args, AST_GENERIC_ARGS) && index < args->kid_count ? args->kids[index] : NULL;
 }
 
-/* Type argument `index` as a mapping into o's part; `_` and absent leave it. False: diagnosed. */
-static bool take_part(const stage_call *call, op *o, unsigned index, component c)
+bool stage_take_part(const stage_call *call, op *o, unsigned index, component c)
 {
-    const ast *arg = generic(call, index);
+    const ast *arg = stage_generic(call, index);
     if (!arg)
         return true;
     bool infer = false;
@@ -59,7 +57,7 @@ static bool take_part(const stage_call *call, op *o, unsigned index, component c
 
 static bool take_dtype(const stage_call *call, op *o, unsigned index)
 {
-    const ast *arg = generic(call, index);
+    const ast *arg = stage_generic(call, index);
     bool infer = false;
     return !arg || scope_dtype(call->scope, arg, &o->out.dtype, &infer) || infer;
 }
@@ -67,7 +65,7 @@ static bool take_dtype(const stage_call *call, op *o, unsigned index)
 /* The element type that argument `index` leaves open is the expected one. */
 static void adopt_dtype(const stage_call *call, op *o, unsigned index)
 {
-    const ast *arg = generic(call, index);
+    const ast *arg = stage_generic(call, index);
     const declared *e = call->expected;
     if ((!arg || ast_is(arg, AST_TYPE_INFER)) && e && e->kind == DECLARED_TENSOR && e->has_dtype)
         o->out.dtype = e->tensor.dtype;
@@ -96,9 +94,9 @@ static bool require_parts(const stage_call *call, op *o, const char *letters)
         if (call->expected && call->expected->kind == DECLARED_ERROR) /* the annotation was diagnosed */
             return false;
         arena *a = scope_context_of(call->scope)->arena;
-        diag *d = diag_add(diags_of(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", component_parameter(c),
+        diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", component_parameter(c),
                            call->node->text, tensor_text(&o->out, a));
-        diag_help(diags_of(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
+        diag_help(stage_diags(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
         return false;
     }
     return true;
@@ -149,126 +147,17 @@ static value finish(const stage_call *call, op *o, bool ok)
 
 /* ---- stages ---- */
 
-static value build_view(const stage_call *call)
-{
-    return (value){.kind = VALUE_VIEW, .op = call->receiver.op};
-}
-
-static value build_view_mut(const stage_call *call)
-{
-    const op *of = call->receiver.op;
-    if (of->kind == IR_PORT_IN) {
-        diag *d = diag_add(diags_of(call), E_VIEW_READ_ONLY, call->node->name_range, "`%s` is an input of the kernel", of->name);
-        diag_help(diags_of(call), d, "pass it as `&mut` to write it");
-        call->kernel->bad = true;
-        return error_value;
-    }
-    return (value){.kind = VALUE_VIEW, .op = call->receiver.op, .writable = true};
-}
-
-/* The window's length, the second type argument; false: diagnosed. */
-static bool tile_length(const stage_call *call, int64_t *out)
-{
-    const ast *arg = generic(call, 1);
-    if (!arg) {
-        diag *d = diag_add(diags_of(call), E_ARGUMENTS, call->node->name_range, "`tile` needs its type arguments");
-        diag_help(diags_of(call), d, "tile::<m![Index], LENGTH, m![Element]>(start)");
-        return false;
-    }
-    return scope_integer(call->scope, arg, out);
-}
-
-static void refuse_tile(const stage_call *call, tile_status status, const mapping *index, int64_t length)
-{
-    arena *a = scope_context_of(call->scope)->arena;
-    diag_list *diags = diags_of(call);
-    const char *in = mapping_text(call->receiver.op->out.part[ELEMENT], a), *of = mapping_text(index, a);
-    long long start = call->args[0].number, size = index->size;
-    src_range at = generic(call, 0)->range;
-    diag *d;
-    switch (status) {
-    case TILE_RANGE:
-        d = diag_add(diags, E_TILE_RANGE, call->node->name_range, "the tile takes positions %lld..%lld of `%s`, which has %lld", start, start + (long long)length, of, size);
-        diag_help(diags, d, "start counts positions of `%s` and is at most %lld here", of, size - (long long)length > 0 ? size - (long long)length : 0);
-        break;
-    case TILE_PADDING:
-        d = diag_add(diags, E_TILE_PADDING, call->node->name_range, "tile start maps to padding: positions %lld..%lld of `%s` are not all stored in m![%s]", start,
-                     start + (long long)length, of, in);
-        diag_help(diags, d, "cut the last, shorter part with a LEN of its own");
-        break;
-    case TILE_TERMS:
-        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is several digits of m![%s], and LEN is %lld", of, in, (long long)length);
-        diag_help(diags, d, "tile one digit after the other, or with LEN = 1");
-        break;
-    case TILE_DEEP:
-        diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: the tiles of this view fix more than %d digits", TILE_MAX_SHIFTS);
-        break;
-    default:
-        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own", in, of);
-        diag_help(diags, d, "tile along an axis, or a part of one, that the view's Element names");
-    }
-}
-
-/* The declared Element must be the tile's. */
-static bool check_tile_type(const stage_call *call, const mapping *result)
-{
-    bool infer = false;
-    const ast *written = generic(call, 2);
-    const mapping *given = scope_mapping(call->scope, written, &infer);
-    scope_context *c = scope_context_of(call->scope);
-    if (!given || mapping_equal(c->mappings, given, result))
-        return given || infer;
-    diag *d = diag_add(c->diags, E_TILE_VIEW, written->range, "inconsistent view type after split: the tile's Element is m![%s], but m![%s] is declared",
-                       mapping_text(result, c->arena), mapping_text(given, c->arena));
-    diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
-    return false;
-}
-
-static value build_tile(const stage_call *call)
-{
-    scope_context *c = scope_context_of(call->scope);
-    const op *of = call->receiver.op;
-    int64_t length = 0;
-    bool infer = false, sized = tile_length(call, &length);
-    const mapping *index = sized ? scope_mapping(call->scope, generic(call, 0), &infer) : NULL;
-    if (infer)
-        diag_add(c->diags, E_INFER, generic(call, 0)->range, "the index of a tile cannot be inferred");
-    call->kernel->bad = call->kernel->bad || !index;
-    if (!index)
-        return error_value;
-    tile_window *w = ARENA_NEW(c->arena, tile_window);
-    if (of->window)
-        *w = *of->window;
-    const mapping *guard = of->guard ? of->guard : of->out.part[ELEMENT], *result = NULL;
-    tile_status status = mapping_tile(c->mappings, of->out.part[ELEMENT], index, length, call->args[0].number, &result, &guard, w);
-    if (status != TILE_OK)
-        refuse_tile(call, status, index, length);
-    if (status != TILE_OK || !check_tile_type(call, result)) {
-        call->kernel->bad = true;
-        return error_value;
-    }
-    op *o = add_op(call, IR_VIEW, CONTEXT_DMA, &of->out);
-    o->out.part[ELEMENT] = result;
-    o->guard = guard;
-    o->window = w;
-    o->name = of->name;
-    return (value){.kind = VALUE_VIEW, .op = o, .writable = call->receiver.writable};
-}
-
-static value build_begin(const stage_call *call)
-{
-    return (value){.kind = VALUE_BEGIN, .op = call->args[0].op, .context = call->receiver.context};
-}
-
 static value build_fetch(const stage_call *call)
 {
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_FETCH;
     out.part[ELEMENT] = NULL;
-    op *o = add_op(call, IR_FETCH, call->receiver.context, &out);
+    op *o = stage_add_op(call, IR_FETCH, call->receiver.context, &out);
+    o->second = call->receiver.second;
+    o->interleave = call->receiver.interleave;
     bool ok = take_dtype(call, o, 0);
-    ok = take_part(call, o, 1, TIME) && ok;
-    ok = take_part(call, o, 2, PACKET) && ok;
+    ok = stage_take_part(call, o, 1, TIME) && ok;
+    ok = stage_take_part(call, o, 2, PACKET) && ok;
     adopt_dtype(call, o, 0);
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "tp"));
@@ -280,9 +169,9 @@ static value build_collect(const stage_call *call)
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_COLLECT;
     out.part[TIME] = out.part[PACKET] = NULL;
-    op *o = add_op(call, IR_COLLECT, call->receiver.op->context, &out);
-    bool ok = take_part(call, o, 0, TIME);
-    ok = take_part(call, o, 1, PACKET) && ok;
+    op *o = stage_add_op(call, IR_COLLECT, call->receiver.op->context, &out);
+    bool ok = stage_take_part(call, o, 0, TIME);
+    ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok);
 }
@@ -293,7 +182,7 @@ static value build_to_trf(const stage_call *call)
     out.kind = TENSOR_TRF;
     out.part[TIME] = out.part[PACKET] = NULL;
     out.trf_address = (trf_address)call->args[0].number;
-    op *o = add_op(call, IR_TO_TRF, CONTEXT_SUB, &out);
+    op *o = stage_add_op(call, IR_TO_TRF, CONTEXT_SUB, &out);
     bool stream_kernel = true; /* no context was written: the store runs in the sub context */
     for (op *i = o->input; i; i = i->input)
         stream_kernel = stream_kernel && i->kind != IR_FETCH;
@@ -301,8 +190,8 @@ static value build_to_trf(const stage_call *call)
         o->context = o->input->context;
     for (op *i = o->input; i && stream_kernel; i = i->input)
         i->context = CONTEXT_SUB;
-    bool ok = take_part(call, o, 0, ROW);
-    ok = take_part(call, o, 1, ELEMENT) && ok;
+    bool ok = stage_take_part(call, o, 0, ROW);
+    ok = stage_take_part(call, o, 1, ELEMENT) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "re"));
 }
@@ -313,13 +202,13 @@ static value build_align(const stage_call *call)
     const op *weights = call->args[0].op;
     out.kind = TENSOR_ALIGNED;
     out.part[TIME] = out.part[PACKET] = NULL;
-    op *o = add_op(call, IR_ALIGN, call->receiver.op->context, &out);
+    op *o = stage_add_op(call, IR_ALIGN, call->receiver.op->context, &out);
     o->weights = call->args[0].op;
-    bool ok = take_part(call, o, 0, TIME);
-    ok = take_part(call, o, 1, PACKET) && ok;
-    ok = take_part(call, o, 2, ROW) && ok;
+    bool ok = stage_take_part(call, o, 0, TIME);
+    ok = stage_take_part(call, o, 1, PACKET) && ok;
+    ok = stage_take_part(call, o, 2, ROW) && ok;
     tensor element = {.kind = TENSOR_TRF, .dtype = weights->out.dtype};
-    const ast *written = generic(call, 3);
+    const ast *written = stage_generic(call, 3);
     bool infer = false;
     if (written)
         element.part[ELEMENT] = scope_mapping(call->scope, written, &infer);
@@ -343,8 +232,8 @@ static value build_contract(const stage_call *call)
     out.kind = TENSOR_CONTRACTION;
     out.dtype = dtype_row_of(out.dtype)->accumulates_in;
     out.part[PACKET] = NULL;
-    op *o = add_op(call, IR_CONTRACT, call->receiver.op->context, &out);
-    bool ok = take_part(call, o, 0, PACKET);
+    op *o = stage_add_op(call, IR_CONTRACT, call->receiver.op->context, &out);
+    bool ok = stage_take_part(call, o, 0, PACKET);
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "p"));
 }
@@ -354,10 +243,10 @@ static value build_accumulate(const stage_call *call)
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_ACCUMULATION;
     out.part[ROW] = out.part[TIME] = out.part[PACKET] = NULL;
-    op *o = add_op(call, IR_ACCUMULATE, call->receiver.op->context, &out);
+    op *o = stage_add_op(call, IR_ACCUMULATE, call->receiver.op->context, &out);
     o->accumulation = (accumulation_kind)call->args[0].number;
-    bool ok = take_part(call, o, 0, TIME);
-    ok = take_part(call, o, 1, PACKET) && ok;
+    bool ok = stage_take_part(call, o, 0, TIME);
+    ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "t"));
 }
@@ -367,10 +256,10 @@ static value build_cast(const stage_call *call)
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_CAST;
     out.part[PACKET] = NULL;
-    op *o = add_op(call, IR_CAST, call->receiver.op->context, &out);
+    op *o = stage_add_op(call, IR_CAST, call->receiver.op->context, &out);
     bool ok = take_dtype(call, o, 0);
     adopt_dtype(call, o, 0);
-    ok = take_part(call, o, 1, PACKET) && ok;
+    ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok);
 }
@@ -378,7 +267,7 @@ static value build_cast(const stage_call *call)
 static bool take_address(const stage_call *call, op *o, const value *v)
 {
     if (v->number < 0) {
-        diag_add(diags_of(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0", (long long)v->number);
+        diag_add(stage_diags(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0", (long long)v->number);
         return false;
     }
     o->out.address = v->number;
@@ -390,9 +279,9 @@ static value build_commit(const stage_call *call)
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_DM;
     out.part[ROW] = out.part[TIME] = out.part[PACKET] = NULL;
-    op *o = add_op(call, IR_COMMIT, call->receiver.op->context, &out);
+    op *o = stage_add_op(call, IR_COMMIT, call->receiver.op->context, &out);
     bool ok = take_address(call, o, &call->args[0]);
-    ok = take_part(call, o, 0, ELEMENT) && ok;
+    ok = stage_take_part(call, o, 0, ELEMENT) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "e"));
 }
@@ -402,11 +291,11 @@ static value build_to_dm(const stage_call *call)
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_DM;
     out.part[ELEMENT] = NULL;
-    op *o = add_op(call, IR_TO_DM, CONTEXT_DMA, &out);
+    op *o = stage_add_op(call, IR_TO_DM, CONTEXT_DMA, &out);
     bool ok = take_address(call, o, &call->args[1]);
-    ok = take_part(call, o, 0, CLUSTER) && ok;
-    ok = take_part(call, o, 1, SLICE) && ok;
-    ok = take_part(call, o, 2, ELEMENT) && ok;
+    ok = stage_take_part(call, o, 0, CLUSTER) && ok;
+    ok = stage_take_part(call, o, 1, SLICE) && ok;
+    ok = stage_take_part(call, o, 2, ELEMENT) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "lse"));
 }
@@ -416,13 +305,13 @@ static value build_to_hbm(const stage_call *call)
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_HBM;
     out.part[CLUSTER] = out.part[SLICE] = out.part[ELEMENT] = NULL;
-    op *o = add_op(call, IR_TO_HBM, CONTEXT_DMA, &out);
+    op *o = stage_add_op(call, IR_TO_HBM, CONTEXT_DMA, &out);
     const ast *args = ast_kid(call->node, 1);
     bool two = ast_is(args, AST_GENERIC_ARGS) && args->kid_count == 2;
     bool ok = take_address(call, o, &call->args[1]);
     if (two)
-        ok = take_part(call, o, 0, CHIP) && ok;
-    ok = take_part(call, o, two ? 1 : 0, ELEMENT) && ok;
+        ok = stage_take_part(call, o, 0, CHIP) && ok;
+    ok = stage_take_part(call, o, two ? 1 : 0, ELEMENT) && ok;
     stage_adopt(o, call->expected);
     return finish(call, o, ok && require_parts(call, o, "e"));
 }
@@ -435,7 +324,7 @@ static value finish_write(const stage_call *call, op *o, const value *view)
     if (view->op->bad)
         o->bad = true;
     if (o->out.dtype != o->input->out.dtype && !o->bad && o->kind != IR_COMMIT) {
-        diag_add(diags_of(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s", dtype_row_of(o->input->out.dtype)->name,
+        diag_add(stage_diags(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s", dtype_row_of(o->input->out.dtype)->name,
                  dtype_row_of(o->out.dtype)->name);
         o->bad = call->kernel->bad = true;
     }
@@ -445,9 +334,9 @@ static value finish_write(const stage_call *call, op *o, const value *view)
 static value build_commit_view(const stage_call *call)
 {
     const value *view = &call->args[0];
-    op *o = add_op(call, IR_COMMIT, call->receiver.op->context, &view->op->out);
+    op *o = stage_add_op(call, IR_COMMIT, call->receiver.op->context, &view->op->out);
     tensor element = {.kind = TENSOR_DM, .dtype = o->out.dtype};
-    const ast *written = generic(call, 0);
+    const ast *written = stage_generic(call, 0);
     bool infer = false;
     if (written)
         element.part[ELEMENT] = scope_mapping(call->scope, written, &infer);
@@ -462,7 +351,7 @@ static value build_commit_view(const stage_call *call)
 static value build_copy_view(const stage_call *call)
 {
     const value *view = &call->args[1];
-    op *o = add_op(call, view->op->out.kind == TENSOR_DM ? IR_TO_DM : IR_TO_HBM, CONTEXT_DMA, &view->op->out);
+    op *o = stage_add_op(call, view->op->out.kind == TENSOR_DM ? IR_TO_DM : IR_TO_HBM, CONTEXT_DMA, &view->op->out);
     return finish_write(call, o, view);
 }
 
@@ -471,8 +360,9 @@ static value build_copy_view(const stage_call *call)
 enum { ANY_STREAM_TO_COMMIT = ON(TENSOR_FETCH) | ON(TENSOR_COLLECT) | ON(TENSOR_ACCUMULATION) | ON(TENSOR_CAST) };
 
 static const stage_row rows[] = {
-    {"view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", build_view},
-    {"begin", VALUE_UNIT_OF_CONTEXT, 0, 0, "v", build_begin},
+    {"view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", stage_view},
+    {"begin", VALUE_UNIT_OF_CONTEXT, 0, 0, "v", stage_begin},
+    {"begin_interleaved", VALUE_UNIT_OF_CONTEXT, 0, 6, "vv", stage_begin_interleaved},
     {"fetch", VALUE_BEGIN, 0, 3, "", build_fetch},
     {"collect", VALUE_TENSOR, ON(TENSOR_FETCH) | ON(TENSOR_SWITCH), 2, "", build_collect},
     {"to_trf", VALUE_TENSOR, ON(TENSOR_COLLECT), 2, "a", build_to_trf},
@@ -484,8 +374,11 @@ static const stage_row rows[] = {
     {"commit_view", VALUE_TENSOR, ANY_STREAM_TO_COMMIT, 1, "w", build_commit_view},
     {"to_dm", VALUE_TENSOR, ON(TENSOR_HBM) | ON(TENSOR_DM), 3, "ci", build_to_dm},
     {"to_hbm", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
-    {"view_mut", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", build_view_mut},
-    {"tile", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "n", build_tile},
+    {"view_mut", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", stage_view_mut},
+    {"tile", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "n", stage_tile},
+    {"chip_tile", VALUE_VIEW, ON(TENSOR_DM), 3, "n", stage_chip_tile},
+    {"cluster_tile", VALUE_VIEW, ON(TENSOR_DM), 3, "n", stage_cluster_tile},
+    {"slice_tile", VALUE_VIEW, ON(TENSOR_DM), 3, "n", stage_slice_tile},
     {"to_dm_view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "cw", build_copy_view},
     {"to_dm_view", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "cw", build_copy_view},
     {"to_hbm_view", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "ch", build_copy_view},
@@ -520,8 +413,7 @@ static const char *offered(const stage_call *call)
 }
 
 /* Known methods of the language that this release does not compile, and those of the newer release. */
-static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "slice_tile", "chip_tile", "cluster_tile", "reshape",
-                                            "begin_interleaved", "dma_gather", "dma_scatter",
+static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "reshape", "dma_gather", "dma_scatter",
                                             "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle",
                                             "to_dm_pcopy", "to_dm_view_pcopy", "trim", "pad", NULL};
 static const struct {
@@ -550,8 +442,8 @@ static void check_alone(const stage_call *call)
             near = NULL;
     if (!near)
         return;
-    diag *d = diag_add(diags_of(call), E_METHOD, call->node->name_range, "there is no method `%s`", name);
-    diag_help(diags_of(call), d, "did you mean `%s`?", near);
+    diag *d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "there is no method `%s`", name);
+    diag_help(stage_diags(call), d, "did you mean `%s`?", near);
 }
 
 static void unknown_method(const stage_call *call, bool known)
@@ -560,7 +452,7 @@ static void unknown_method(const stage_call *call, bool known)
     for (size_t i = 0; i < ROWS; i++)
         names[i] = rows[i].name;
     names[ROWS] = NULL;
-    diag_list *diags = diags_of(call);
+    diag_list *diags = stage_diags(call);
     for (const char *const *later = later_methods; *later; later++)
         if (strcmp(*later, name) == 0) {
             diag *d = diag_add(diags, E_UNSUPPORTED, call->node->name_range, "`%s` is not supported yet", name);
@@ -618,11 +510,11 @@ static bool check_arguments(const stage_call *call, const stage_row *r)
     unsigned given = ast_is(generics, AST_GENERIC_ARGS) ? generics->kid_count : 0;
     bool to_hbm = strcmp(r->name, "to_hbm") == 0;
     if (given && given != r->generics && !(to_hbm && given == 1)) {
-        diag_add(diags_of(call), E_ARGUMENTS, generics->range, "`%s` takes %u type argument%s or none, got %u", r->name, r->generics, r->generics == 1 ? "" : "s", given);
+        diag_add(stage_diags(call), E_ARGUMENTS, generics->range, "`%s` takes %u type argument%s or none, got %u", r->name, r->generics, r->generics == 1 ? "" : "s", given);
         return false;
     }
     if (args->kid_count != wanted) {
-        diag_add(diags_of(call), E_ARGUMENTS, call->node->name_range, "`%s` takes %zu argument%s, got %u", r->name, wanted, wanted == 1 ? "" : "s", args->kid_count);
+        diag_add(stage_diags(call), E_ARGUMENTS, call->node->name_range, "`%s` takes %zu argument%s, got %u", r->name, wanted, wanted == 1 ? "" : "s", args->kid_count);
         return false;
     }
     for (size_t i = 0; i < wanted; i++) {
@@ -630,12 +522,12 @@ static bool check_arguments(const stage_call *call, const stage_row *r)
             return false;
         bool read_only = strchr("wh", r->arguments[i]) && call->args[i].kind == VALUE_VIEW && !call->args[i].writable;
         if (!argument_fits(r->arguments[i], &call->args[i]) && read_only) {
-            diag *d = diag_add(diags_of(call), E_VIEW_READ_ONLY, args->kids[i]->range, "`%s` writes into this view, which is only read", r->name);
-            diag_help(diags_of(call), d, "write view_mut() instead of view()");
+            diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, args->kids[i]->range, "`%s` writes into this view, which is only read", r->name);
+            diag_help(stage_diags(call), d, "write view_mut() instead of view()");
             return false;
         }
         if (!argument_fits(r->arguments[i], &call->args[i])) {
-            diag_add(diags_of(call), E_ARGUMENTS, args->kids[i]->range, "argument %zu of `%s` must be %s", i + 1, r->name, argument_name(r->arguments[i]));
+            diag_add(stage_diags(call), E_ARGUMENTS, args->kids[i]->range, "argument %zu of `%s` must be %s", i + 1, r->name, argument_name(r->arguments[i]));
             return false;
         }
     }
@@ -647,7 +539,7 @@ value stage_build(const stage_call *call)
     index_add_value(scope_context_of(call->scope), call->node->name_range, &call->receiver);
     if (call->receiver.kind == VALUE_ERROR) {
         check_alone(call);
-        return error_value;
+        return stage_error;
     }
     bool known = false;
     for (size_t i = 0; i < ROWS; i++) {
@@ -658,12 +550,12 @@ value stage_build(const stage_call *call)
             if (check_arguments(call, &rows[i]))
                 return rows[i].build(call);
             call->kernel->bad = true;
-            return error_value;
+            return stage_error;
         }
     }
     unknown_method(call, known);
     call->kernel->bad = true;
-    return error_value;
+    return stage_error;
 }
 
 /* ---- for readers ---- */
@@ -675,6 +567,7 @@ static const struct {
     {"view", "", "the tensor as something that is read in parts"},
     {"view_mut", "", "the tensor as something that is written in parts"},
     {"begin", "", "a stream that reads this DM tensor"},
+    {"begin_interleaved", "Axis, _, _, _, _, _", "a stream that reads two DM tensors of one type by turns"},
     {"fetch", "Dtype, Time, Packet", "reads DM as a stream of packets"},
     {"collect", "Time, Packet", "packets into flits of 32 bytes"},
     {"to_trf", "Row, Element", "keeps the flits as weights in the TRF"},
@@ -689,6 +582,9 @@ static const struct {
     {"to_dm_view", "", "copies into a view of a DM tensor"},
     {"to_hbm_view", "", "copies into a view of an HBM tensor"},
     {"tile", "Index, LENGTH, Element", "the part of a view that begins at position `start` of Index"},
+    {"chip_tile", "Index, LENGTH, Chip", "the chips of a view from position `start` of Index on"},
+    {"cluster_tile", "Index, LENGTH, Cluster", "the clusters of a view from position `start` of Index on"},
+    {"slice_tile", "Index, LENGTH, Slice", "the slices of a view from position `start` of Index on"},
 };
 
 static const char *argument_label(char letter)

@@ -106,13 +106,13 @@ typedef struct visa_explore_options {
     int64_t target_cycles; /* L at most; 0: any */
     bool folding;          /* FINN's search for target_cycles instead of all points */
     int64_t part, parts;   /* of several processes: this one walks every parts-th piece of the space, from `part` on; parts 0: all of it */
-    /* Hands over this process's numbers. In the process that writes: all of them behind each other, its own first, and how many of each; in
-     * the others *ranks is 0. NULL: there is one process. */
+    /* Hands over this process's numbers. In the process that writes (part 0): all of them behind each other, its own first, and how many of
+     * each, malloc'd, for visa_explore to free; in the others *ranks is 0. NULL: there is one process. */
     bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
     void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
     void *user;
 } visa_explore_options;
-/* *size is 0 where another process writes. False: diagnosed. */
+/* *size is 0 where another process writes. False: diagnosed, or out of memory. */
 VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);
 
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of

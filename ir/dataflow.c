@@ -3,19 +3,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "support/integer.h"
+
 #define DATAFLOW_MAX (INT64_C(1) << 62)
 
 /* ---- rationals ---- */
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 dataflow_ratio dataflow_ratio_of(int64_t top, int64_t bottom)
 {

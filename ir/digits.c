@@ -2,10 +2,7 @@
 
 #include <string.h>
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
+#include "support/integer.h"
 
 /* ---- composites ---- */
 

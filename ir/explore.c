@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/explore_front.h"
+
 /* Products of an interface's parameters. */
 typedef struct extents {
     int64_t of[EXPLORE_INTERFACES_MAX];
@@ -139,68 +141,6 @@ static bool breaks_widths(const explore_limits *l, const explore_cost *c)
            over(l->rows, c->rows);
 }
 
-/* ---- the front ---- */
-
-/* The first point with at least so many multipliers. */
-static size_t place_of(const explore *x, int64_t multipliers)
-{
-    size_t low = 0, high = x->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->front[middle].cost.multipliers < multipliers)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Is there a point with fewer of one and not more of the other? */
-static bool dominated(const explore *x, int64_t latency, int64_t multipliers)
-{
-    size_t at = place_of(x, multipliers);
-    if (at > 0 && x->front[at - 1].cost.latency <= latency)
-        return true;
-    return at < x->count && x->front[at].cost.multipliers == multipliers && x->front[at].cost.latency < latency;
-}
-
-static void add_choice(const explore *x, explore_point *p, const int64_t *choice)
-{
-    if (p->choice_count == EXPLORE_WAYS_MAX)
-        return;
-    if (p->choice_count == p->choice_capacity) {
-        size_t capacity = p->choice_capacity ? 2 * p->choice_capacity : 4;
-        int64_t *grown = ARENA_ARRAY(x->arena, int64_t, capacity * (x->parameter_count + 1));
-        if (p->choice_count)
-            memcpy(grown, p->choices, p->choice_count * x->parameter_count * sizeof *grown);
-        p->choices = grown;
-        p->choice_capacity = capacity;
-    }
-    if (x->parameter_count)
-        memcpy(p->choices + p->choice_count * x->parameter_count, choice, x->parameter_count * sizeof *choice);
-    p->choice_count++;
-}
-
-/* The point with this cost, added in its place without what it dominates; NULL: it is dominated itself. */
-static explore_point *point_for(explore *x, const explore_cost *cost)
-{
-    if (dominated(x, cost->latency, cost->multipliers))
-        return NULL;
-    size_t at = place_of(x, cost->multipliers), end = at;
-    if (at < x->count && x->front[at].cost.multipliers == cost->multipliers && x->front[at].cost.latency == cost->latency)
-        return &x->front[at];
-    while (end < x->count && x->front[end].cost.latency >= cost->latency)
-        end++;
-    explore_point p = {.cost = *cost};
-    if (end == at)
-        ARENA_PUSH(x->arena, x->front, x->count, x->capacity, p);
-    size_t behind = end == at ? x->count - 1 - at : x->count - end;
-    memmove(&x->front[at + 1], &x->front[end], behind * sizeof p);
-    x->count = at + 1 + behind;
-    x->front[at] = p;
-    return &x->front[at];
-}
-
 /* ---- the walk ---- */
 
 static extents times(const extents *a, const extents *b)
@@ -220,16 +160,6 @@ static void say_progress(walk *w)
     }
 }
 
-static void take(walk *w, const explore_cost *cost)
-{
-    w->x->legal++;
-    explore_point *p = point_for(w->x, cost);
-    if (!p)
-        return;
-    p->ways++;
-    add_choice(w->x, p, w->choice);
-}
-
 /* Everything below parameter `at`, with the ones before it chosen: `chosen`. False: larger values break a limit too. */
 static bool descend(walk *w, size_t at, const extents *chosen, int64_t piece)
 {
@@ -244,8 +174,10 @@ static bool descend(walk *w, size_t at, const extents *chosen, int64_t piece)
     if (at == x->parameter_count) {
         w->done++;
         say_progress(w);
-        if (!over(x->limits.cycles, least.latency))
-            take(w, &least);
+        if (over(x->limits.cycles, least.latency))
+            return true;
+        x->legal++;
+        explore_add(x, least.latency, least.multipliers, w->choice);
         return true;
     }
     if (whole) {
@@ -254,7 +186,7 @@ static bool descend(walk *w, size_t at, const extents *chosen, int64_t piece)
         if (over(x->limits.cycles, most.latency))
             return true;
         bool counted = !breaks_widths(&x->limits, &most) && !over(x->limits.cycles, least.latency);
-        if (counted && dominated(x, most.latency, least.multipliers)) {
+        if (counted && explore_dominated(x, most.latency, least.multipliers)) {
             x->legal += w->below[at];
             w->done += w->below[at];
             say_progress(w);
@@ -291,71 +223,6 @@ void explore_run(explore *x)
     descend(&w, 0, &one, 0);
 }
 
-/* ---- carrying it elsewhere ---- */
-
-enum { COST_NUMBERS = sizeof(explore_cost) / sizeof(int64_t) };
-
-size_t explore_save(const explore *x, int64_t **out)
-{
-    size_t count = 1, at = 1;
-    for (size_t i = 0; i < x->count; i++)
-        count += COST_NUMBERS + 2 + x->front[i].choice_count * x->parameter_count;
-    int64_t *numbers = *out = ARENA_ARRAY(x->arena, int64_t, count);
-    numbers[0] = x->legal;
-    for (size_t i = 0; i < x->count; i++) {
-        const explore_point *p = &x->front[i];
-        size_t choices = p->choice_count * x->parameter_count;
-        memcpy(&numbers[at], &p->cost, sizeof p->cost);
-        numbers[at + COST_NUMBERS] = p->ways;
-        numbers[at + COST_NUMBERS + 1] = (int64_t)p->choice_count;
-        if (choices)
-            memcpy(&numbers[at + COST_NUMBERS + 2], p->choices, choices * sizeof *numbers);
-        at += COST_NUMBERS + 2 + choices;
-    }
-    return count;
-}
-
-static int compare_choices(const explore *x, const int64_t *a, const int64_t *b)
-{
-    for (size_t i = 0; i < x->parameter_count; i++)
-        if (a[i] != b[i])
-            return a[i] < b[i] ? -1 : 1;
-    return 0;
-}
-
-/* Both lists are in order. */
-static void merge_choices(const explore *x, explore_point *p, const int64_t *others, size_t count)
-{
-    explore_point mine = *p;
-    p->choices = NULL;
-    p->choice_count = p->choice_capacity = 0;
-    for (size_t i = 0, k = 0; i < mine.choice_count || k < count;) {
-        const int64_t *a = mine.choices + i * x->parameter_count, *b = others + k * x->parameter_count;
-        bool first = k == count || (i < mine.choice_count && compare_choices(x, a, b) < 0);
-        add_choice(x, p, first ? a : b);
-        i += first;
-        k += !first;
-    }
-}
-
-void explore_merge(explore *x, const int64_t *numbers, size_t count)
-{
-    x->legal += numbers[0];
-    for (size_t at = 1; at < count;) {
-        explore_cost cost;
-        memcpy(&cost, &numbers[at], sizeof cost);
-        int64_t ways = numbers[at + COST_NUMBERS];
-        size_t choices = (size_t)numbers[at + COST_NUMBERS + 1];
-        explore_point *p = point_for(x, &cost);
-        at += COST_NUMBERS + 2;
-        if (p) {
-            p->ways += ways;
-            merge_choices(x, p, &numbers[at], choices);
-        }
-        at += choices * x->parameter_count;
-    }
-}
-
 /* ---- FINN's folding ---- */
 
 static extents extents_of(const explore *x, const int64_t *choice)
@@ -368,6 +235,12 @@ static extents extents_of(const explore *x, const int64_t *choice)
     return e;
 }
 
+explore_cost explore_cost_of(const explore *x, const int64_t *choice)
+{
+    extents e = extents_of(x, choice);
+    return cost_of(x->model, &e);
+}
+
 void explore_fold(explore *x, int64_t cycles)
 {
     int64_t choice[EXPLORE_PARAMETERS_MAX] = {0};
@@ -377,8 +250,7 @@ void explore_fold(explore *x, int64_t cycles)
         bool input = x->model->interfaces[x->parameters[i].interface].kind == DATAFLOW_INPUT;
         for (size_t k = 0; k < x->parameters[i].count && !met; k++) {
             choice[i] = (int64_t)k;
-            extents e = extents_of(x, choice);
-            cost = cost_of(x->model, &e);
+            cost = explore_cost_of(x, choice);
             met = cost.latency < cycles;
             if (met || !input || k == 0 || !over(x->limits.block_bits, cost.block_bits))
                 continue;
@@ -386,11 +258,9 @@ void explore_fold(explore *x, int64_t cycles)
             break;
         }
     }
-    extents e = extents_of(x, choice);
-    cost = cost_of(x->model, &e);
-    explore_point *p = point_for(x, &cost);
-    x->legal = p->ways = 1;
-    add_choice(x, p, choice);
+    cost = explore_cost_of(x, choice);
+    x->legal = 1;
+    explore_add(x, cost.latency, cost.multipliers, choice);
 }
 
 dataflow_model *explore_model(const explore *x, const int64_t *choice, diag_list *diags)

@@ -35,7 +35,7 @@ typedef struct explore_cost {
 } explore_cost;
 
 typedef struct explore_point {
-    explore_cost cost;
+    int64_t latency, multipliers;
     int64_t ways; /* points of this latency and these multipliers */
     int64_t *choices; /* one list of positions in the divisors for each way, in order; the first EXPLORE_WAYS_MAX */
     size_t choice_count, choice_capacity;
@@ -60,9 +60,12 @@ typedef struct explore {
 bool explore_open(explore *x, const dataflow_model *m, arena *a, diag_list *diags);
 /* Walks its part of the space. */
 void explore_run(explore *x);
-/* The front as numbers, to be carried to another process, and back: what is there already stays. */
+/* The front as numbers, to be carried to another process, and back: what is there already stays. False: they are of another space. */
 size_t explore_save(const explore *x, int64_t **out);
-void explore_merge(explore *x, const int64_t *numbers, size_t count);
+bool explore_merge(explore *x, const int64_t *numbers, size_t count);
+
+/* What the positions in the divisors stand for. */
+explore_cost explore_cost_of(const explore *x, const int64_t *choice);
 
 /* FINN's folding of one input and one weight: iPar rises until L is below `cycles`, but steps back where a block's bits pass the limit;
  * then wPar rises. Leaves the one point as the front. */

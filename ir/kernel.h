@@ -167,6 +167,8 @@ struct op {
     src_range parts[MAPPING_COMPONENTS]; /* where a declared mapping was written; SRC_NOWHERE: inferred */
     const char *name;  /* the variable that holds the result, or the port's name; "" */
     op *input, *weights;
+    op *second;               /* IR_FETCH: the other of two interleaved tensors; NULL: one is read */
+    const axis *interleave;   /* IR_FETCH: its two positions are `input` and `second` */
     op *into;              /* writes that make no tensor: the memory or view that is written */
     tile_window *window;   /* IR_VIEW: from the memory's tensor, all tiles together */
     const mapping *guard;  /* IR_VIEW: Element with PAD_BOTTOM outside the window */

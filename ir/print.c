@@ -93,6 +93,8 @@ void kernel_print(const kernel *k, strbuf *out)
             strbuf_printf(out, " %%%u", o->input->index);
         if (o->weights)
             strbuf_printf(out, ", %%%u", o->weights->index);
+        if (o->second)
+            strbuf_printf(out, ", %%%u by %s", o->second->index, o->interleave->name);
         if (o->into)
             strbuf_printf(out, " into %%%u", o->into->index);
         if (o->kind == IR_PORT_IN || o->kind == IR_PORT_OUT)

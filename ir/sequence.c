@@ -268,11 +268,11 @@ static void mark_packet(sequence *seq, int64_t packet_elements)
         seq->parts[i].packet = packet_elements == 1 && i >= first;
 }
 
-bool sequence_derive_beside(mapping_context *c, const mapping *buffer, const mapping *beside, const mapping *time,
-                            const mapping *packet, sequence_access access, sequence *seq)
+bool sequence_derive_stream(mapping_context *c, const sequence_space *buffer, size_t buffer_count, const mapping *beside,
+                            const mapping *time, const mapping *packet, sequence_access access, sequence *seq)
 {
-    sequence_space memory = {buffer, 1}, stream[] = {{time, 0}, {packet, 0}}, both = {NULL, 0};
-    if (sequence_derive_spaces(c, &memory, 1, beside, stream, 2, access, seq)) {
+    sequence_space stream[] = {{time, 0}, {packet, 0}}, both = {NULL, 0};
+    if (sequence_derive_spaces(c, buffer, buffer_count, beside, stream, 2, access, seq)) {
         for (size_t i = 0; i < seq->count; i++)
             seq->parts[i].packet = seq->parts[i].segment == 1;
         return true;
@@ -280,7 +280,7 @@ bool sequence_derive_beside(mapping_context *c, const mapping *buffer, const map
     /* Time and packet together may be one digit where each alone is not ("normalise the stream as well"). */
     sequence joint;
     if (mapping_pair(c, time, packet, &both.mapping) == MAPPING_OK &&
-        sequence_derive_spaces(c, &memory, 1, beside, &both, 1, access, &joint)) {
+        sequence_derive_spaces(c, buffer, buffer_count, beside, &both, 1, access, &joint)) {
         *seq = joint;
         mark_packet(seq, packet->size);
         return true;
@@ -291,5 +291,5 @@ bool sequence_derive_beside(mapping_context *c, const mapping *buffer, const map
 bool sequence_derive(mapping_context *c, const mapping *buffer, const mapping *time, const mapping *packet,
                      sequence_access access, sequence *seq)
 {
-    return sequence_derive_beside(c, buffer, NULL, time, packet, access, seq);
+    return sequence_derive_stream(c, &(sequence_space){buffer, 1}, 1, NULL, time, packet, access, seq);
 }

@@ -72,16 +72,16 @@ typedef enum sequence_access {
 bool sequence_derive(mapping_context *c, const mapping *buffer, const mapping *time, const mapping *packet,
                      sequence_access access, sequence *seq);
 
-/* The same for a buffer that is one unit's share of a tensor: an axis that `beside` (Chip, Cluster, Slice, Row) names is
- * mentioned by the tensor, so that a digit of it which the unit does not hold is insufficient input, not a broadcast. */
-bool sequence_derive_beside(mapping_context *c, const mapping *buffer, const mapping *beside, const mapping *time,
-                            const mapping *packet, sequence_access access, sequence *seq);
-
 /* A buffer in several address spaces, or a stream in several segments: a mapping and the distance of its positions. */
 typedef struct sequence_space {
     const mapping *mapping;
     int64_t stride;
 } sequence_space;
+
+/* The same for a buffer in several places, of which one unit holds its share: an axis that `beside` (Chip, Cluster, Slice, Row)
+ * names is mentioned by the tensor, so that a digit of it which the unit does not hold is insufficient input, not a broadcast. */
+bool sequence_derive_stream(mapping_context *c, const sequence_space *buffer, size_t buffer_count, const mapping *beside,
+                            const mapping *time, const mapping *packet, sequence_access access, sequence *seq);
 
 /* The derivation itself: loops of the stream segments (outermost first; strides are not used) over the parts of the
  * buffer. No segment is the packet. */

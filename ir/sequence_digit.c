@@ -3,11 +3,7 @@
  * the walk leaves the straight line at i = c in every nest, so the next loop begins there, with weight * c, and the number of positions
  * must be a multiple of c. Where it is not, or where the digits of several loops together overflow, no nest exists. */
 #include "ir/derivation.h"
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
+#include "support/integer.h"
 
 void loop_list_add(derivation *d, loop_list *l, const factor *f, const index_step *s, int64_t repeats, int64_t live)
 {

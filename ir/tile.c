@@ -1,16 +1,13 @@
 #include "ir/tile.h"
 
+#include "support/integer.h"
+
 /* A digit of the index in the mapping: values d of weight `weight` at positions d * stride; `extent` positions, the first
  * `live` of them used. */
 typedef struct tile_digit {
     const axis *axis;
     int64_t weight, size, stride, extent, live;
 } tile_digit;
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 /* The factor of that axis with the largest weight up to `weight`; *stride: positions between its digits. */
 static const factor *factor_below(const mapping *m, const axis *a, int64_t weight, int64_t *stride)

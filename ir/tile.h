@@ -13,11 +13,12 @@ typedef struct tile_shift {
     int64_t offset; /* coordinates */
 } tile_shift;
 
-enum { TILE_MAX_SHIFTS = 16 };
+enum { TILE_MAX_SHIFTS = 16, TILE_UNITS = 3 };
 
 /* Where a tile, or a tile of a tile, lies in its buffer. */
 typedef struct tile_window {
-    int64_t displacement; /* positions (elements) */
+    int64_t displacement;      /* positions of Element (elements) */
+    int64_t units[TILE_UNITS]; /* positions of Chip, Cluster and Slice */
     tile_shift shifts[TILE_MAX_SHIFTS];
     uint32_t shift_count;
 } tile_window;
@@ -31,7 +32,7 @@ typedef enum tile_status {
     TILE_DEEP,    /* more than TILE_MAX_SHIFTS digits or shifted axes */
 } tile_status;
 
-/* The tile of `m`; its own window is added to *window. `guard`, when not NULL, is m as it may be written (dead positions
+/* The tile of `m`, a tensor's Element; its own window is added to *window. `guard`, when not NULL, is m as it may be written (dead positions
  * outside an earlier window are PAD_BOTTOM) and is replaced by the tile's. On failure nothing is changed. */
 tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *index, int64_t length, int64_t start,
                          const mapping **out, const mapping **guard, tile_window *window);

@@ -8,6 +8,7 @@
 #include "frontend/scope.h"
 #include "include/visa.h"
 #include "passes/pass.h"
+#include "passes/remedy.h"
 
 _Static_assert((int)VISA_MAX_ENTRIES == (int)SEQUENCER_MAX_ENTRIES, "a caller's table holds a sequencer's");
 
@@ -160,7 +161,8 @@ static bool derive(visa_deriver *d, const mapping *buffer, const mapping *time, 
             sequence_fit(c, &seq, limits);
         pass_context p = {.mappings = d->context.mappings, .arena = d->arena, .target = d->target, .diags = &d->diags};
         diag *g = diag_add(&d->diags, sequence_id(&seq), SRC_NOWHERE, "%s", sequence_reason(&p, &seq));
-        sequence_explain(&p, g, &seq, buffer, time, packet);
+        walk_request walk = {buffer, NULL, time, packet, false};
+        sequence_explain(&p, g, &seq, buffer, time, packet, access == SEQUENCE_READ ? remedy_find(&p, NULL, &seq, &walk, walk_fits) : NULL);
         return refuse(d, NULL);
     }
     *count = seq.count;

@@ -1,6 +1,7 @@
 #include "libvisa/explore.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The parameters of one interface, all dimensions. */
@@ -44,17 +45,17 @@ void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
     for (size_t i = 0; i < x->count; i++) {
         const explore_point *p = &x->front[i];
         for (size_t k = 0; k < p->choice_count; k++) {
-            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", p->cost.latency, p->cost.multipliers, p->cost.weight_bits, p->cost.input_bits,
-                          explore_choice_text(x, way(x, p, k)));
+            explore_cost c = explore_cost_of(x, way(x, p, k));
+            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", c.latency, c.multipliers, c.weight_bits, c.input_bits, explore_choice_text(x, way(x, p, k)));
         }
         if (p->ways > (int64_t)p->choice_count)
             strbuf_printf(out, "%52s  and %" PRId64 " ways more\n", "", p->ways - (int64_t)p->choice_count);
     }
     const explore_point *cheap = &x->front[0], *fast = &x->front[x->count - 1];
     if (o->target_cycles && !o->folding)
-        strbuf_printf(out, "cheapest in at most %" PRId64 " cycles: %" PRId64 " multipliers, L %" PRId64 ", %" PRId64 " way%s\n", o->target_cycles, cheap->cost.multipliers,
-                      cheap->cost.latency, cheap->ways, cheap->ways == 1 ? "" : "s");
-    strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->cost.latency, fast->cost.multipliers, fast->ways, fast->ways == 1 ? "" : "s");
+        strbuf_printf(out, "cheapest in at most %" PRId64 " cycles: %" PRId64 " multipliers, L %" PRId64 ", %" PRId64 " way%s\n", o->target_cycles, cheap->multipliers,
+                      cheap->latency, cheap->ways, cheap->ways == 1 ? "" : "s");
+    strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->latency, fast->multipliers, fast->ways, fast->ways == 1 ? "" : "s");
 }
 
 void explore_csv(const explore *x, strbuf *out)
@@ -66,7 +67,8 @@ void explore_csv(const explore *x, strbuf *out)
     for (size_t i = 0; i < x->count; i++) {
         const explore_point *p = &x->front[i];
         for (size_t n = 0; n < p->choice_count; n++) {
-            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, p->cost.latency, p->cost.multipliers, p->cost.weight_bits, p->cost.input_bits);
+            explore_cost c = explore_cost_of(x, way(x, p, n));
+            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, c.latency, c.multipliers, c.weight_bits, c.input_bits);
             for (size_t k = 0; k < x->parameter_count; k++)
                 strbuf_printf(out, ",%" PRId64, x->parameters[k].divisors[way(x, p, n)[k]]);
             strbuf_puts(out, "\n");
@@ -96,7 +98,7 @@ void explore_svg(const explore *x, strbuf *out)
     enum { WIDTH = 640, HEIGHT = 400, LEFT = 60, BELOW = 40 };
     int64_t across = 1, up = 1;
     for (size_t i = 0; i < x->count; i++) {
-        int64_t a = log2_thousandths(x->front[i].cost.multipliers), u = log2_thousandths(x->front[i].cost.latency);
+        int64_t a = log2_thousandths(x->front[i].multipliers), u = log2_thousandths(x->front[i].latency);
         across = a > across ? a : across;
         up = u > up ? u : up;
     }
@@ -104,10 +106,10 @@ void explore_svg(const explore *x, strbuf *out)
     strbuf_printf(out, "<text x=\"%d\" y=\"%d\">multipliers (log)</text>\n<text x=\"4\" y=\"14\">L in cycles (log)</text>\n", LEFT + WIDTH / 2, HEIGHT + BELOW + 10);
     strbuf_printf(out, "<path d=\"M%d 20V%dH%d\" fill=\"none\" stroke=\"#888\"/>\n", LEFT, HEIGHT + 20, LEFT + WIDTH);
     for (size_t i = 0; i < x->count; i++) {
-        const explore_cost *c = &x->front[i].cost;
-        int64_t at = LEFT + log2_thousandths(c->multipliers) * (WIDTH - 10) / across, down = 20 + HEIGHT - log2_thousandths(c->latency) * (HEIGHT - 10) / up;
+        const explore_cost c = explore_cost_of(x, way(x, &x->front[i], 0));
+        int64_t at = LEFT + log2_thousandths(c.multipliers) * (WIDTH - 10) / across, down = 20 + HEIGHT - log2_thousandths(c.latency) * (HEIGHT - 10) / up;
         strbuf_printf(out, "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64 " multipliers, %" PRId64 " weight bits: %s</title></circle>\n",
-                      at, down, c->latency, c->multipliers, c->weight_bits, explore_choice_text(x, way(x, &x->front[i], 0)));
+                      at, down, c.latency, c.multipliers, c.weight_bits, explore_choice_text(x, way(x, &x->front[i], 0)));
     }
     strbuf_puts(out, "</svg>\n");
 }
@@ -145,20 +147,22 @@ static void limit_to_target(explore_limits *l, const target *t)
     l->rows = smaller(l->rows, t->rows);
 }
 
-static bool gather(explore *x, const visa_explore_options *o, bool *writes)
+/* What the other processes found, in the one that writes. */
+static bool gather(explore *x, const visa_explore_options *o)
 {
-    *writes = true;
-    if (!o->gather)
-        return true;
-    int64_t *mine, *others;
+    int64_t *mine, *all;
     size_t count = explore_save(x, &mine), *counts, ranks;
-    if (!o->gather(o->user, mine, count, &others, &counts, &ranks))
+    if (!o->gather(o->user, mine, count, &all, &counts, &ranks))
         return false;
-    *writes = ranks > 0;
-    for (size_t i = 0; i < ranks; others += counts[i], i++)
-        if (i > 0)
-            explore_merge(x, others, counts[i]);
-    return true;
+    if (ranks == 0)
+        return true;
+    bool same = true;
+    const int64_t *others = all + counts[0];
+    for (size_t i = 1; i < ranks && same; others += counts[i], i++)
+        same = explore_merge(x, others, counts[i]);
+    free(all);
+    free(counts);
+    return same;
 }
 
 bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
@@ -178,27 +182,27 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     x.parts = o->parts > 0 ? o->parts : 1;
     x.progress = o->progress;
     x.user = o->user;
-    bool writes;
+    bool walks = !o->folding && o->form != VISA_EXPLORE_KERNEL;
     if (o->folding)
         explore_fold(&x, o->target_cycles);
-    else if (o->form != VISA_EXPLORE_KERNEL)
+    else if (walks)
         explore_run(&x);
-    if (!gather(&x, o, &writes))
+    if (walks && o->gather && !gather(&x, o))
         return false;
+    if (o->part > 0)
+        return true;
     strbuf out;
     strbuf_init(&out, c->arena);
     switch (o->form) {
     case VISA_EXPLORE_CSV: explore_csv(&x, &out); break;
     case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
     case VISA_EXPLORE_KERNEL:
-        if (writes && !explore_kernel(&x, c->target, &c->diags, &out))
+        if (!explore_kernel(&x, c->target, &c->diags, &out))
             return false;
         break;
     default: explore_text(&x, o, &out);
     }
-    if (writes) {
-        *data = (const unsigned char *)out.text;
-        *size = out.bytes;
-    }
+    *data = (const unsigned char *)out.text;
+    *size = out.bytes;
     return true;
 }

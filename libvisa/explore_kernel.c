@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libvisa/explore.h"
+#include "support/integer.h"
 
 typedef struct matmul {
     const dataflow_interface *input, *weight;
@@ -52,11 +53,6 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
     return true;
 }
 
-static int64_t round_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by * by;
-}
-
 /* The model with whole packets and whole Rows. */
 static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_list *diags)
 {
@@ -87,7 +83,7 @@ static int64_t cycles_at(const explore *x, const matmul *mm)
                 *(input ? &packet : &rows) *= chosen;
             }
             if (packet == mm->packet && rows == mm->rows)
-                return x->front[i].cost.latency;
+                return x->front[i].latency;
         }
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Rules. Explicit addresses are honoured. A port in HBM without an address is placed at the lowest 4 KiB boundary that overlaps no
- * other HBM tensor of the kernel. A tensor must fit its memory, start on a multiple of its element size ("Memory and Stream"), and
+/* Rules. Explicit addresses are honoured. A port without an address is placed at the lowest boundary (4 KiB in HBM, 8 bytes in DM) that
+ * overlaps no other tensor of the kernel in that memory. A tensor must fit its memory, start on a multiple of its element size ("Memory and Stream"), and
  * nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
@@ -20,20 +20,20 @@ static uint32_t *last_uses(pass_context *p, const kernel *k)
 {
     uint32_t *last = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1);
     for (size_t i = 0; i < k->op_count; i++) {
-        const op *o = k->ops[i], *used[] = {o->input, o->weights, o->into};
+        const op *o = k->ops[i], *used[] = {o->input, o->weights, o->second, o->into};
         last[i] = o->index;
-        for (size_t j = 0; j < 3 && o->kind != IR_VIEW; j++)
+        for (size_t j = 0; j < 4 && o->kind != IR_VIEW; j++)
             if (used[j])
                 last[op_root(used[j])->index] = o->index;
     }
     return last;
 }
 
-static bool hbm_overlaps(const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
+static bool overlaps(const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
 {
     for (size_t i = 0; i < k->op_count; i++) {
         const op *other = k->ops[i];
-        if (other == o || !is_memory(other, TENSOR_HBM) || other->out.address < 0)
+        if (other == o || !is_memory(other, o->out.kind) || other->out.address < 0)
             continue;
         int64_t size = bytes_of(other);
         if (size > 0 && address < other->out.address + size && other->out.address < address + bytes) {
@@ -46,11 +46,10 @@ static bool hbm_overlaps(const kernel *k, const op *o, int64_t address, int64_t 
 
 static void place_port(pass_context *p, kernel *k, op *o)
 {
-    int64_t bytes = bytes_of(o), address = 0, next;
-    while (hbm_overlaps(k, o, address, bytes, &next))
-        address = (next + PORT_ALIGNMENT_BYTES - 1) / PORT_ALIGNMENT_BYTES * PORT_ALIGNMENT_BYTES;
+    int64_t bytes = bytes_of(o), address = 0, next, unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
+    while (overlaps(k, o, address, bytes, &next))
+        address = (next + unit - 1) / unit * unit;
     o->out.address = address;
-    (void)p;
 }
 
 static void check_capacity(pass_context *p, kernel *k, op *o)
@@ -70,7 +69,7 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "spread an axis over several tensors");
         return;
     }
-    if (o->out.address < 0 && (o->kind == IR_PORT_IN || o->kind == IR_ALLOC) && hbm)
+    if (o->out.address < 0 && (o->kind == IR_PORT_IN || o->kind == IR_ALLOC))
         place_port(p, k, o);
     if (o->out.address < 0)
         o->out.address = 0;
@@ -190,7 +189,7 @@ static void place_view(pass_context *p, kernel *k, op *o)
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
     bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
-    if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->into && o->into->bad))
+    if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad))
         o->bad = true;
     if (memory && !o->bad)
         check_capacity(p, k, o);

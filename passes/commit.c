@@ -88,7 +88,7 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
     else
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s",
                         pass_text(p, in->part[PACKET]), pass_text(p, element), reason);
-    sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet);
+    sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
     const mapping *good = does_not_fit(seq) || o->into ? NULL : packet_front(p, o);
     if (good && seq->failure < SEQUENCE_WINDOW_WRITE)
         diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", pass_text(p, pass_pair(p, time, good)));
@@ -148,7 +148,7 @@ static void commit_one(pass_context *p, kernel *k, op *o)
         return;
     }
     int64_t kept_bytes = kept * bits / 8, multiple = p->target->commit_multiple_bytes;
-    int64_t access = o->context == CONTEXT_SUB ? multiple : pass_gcd(run * bits / 8, kept_bytes);
+    int64_t access = o->context == CONTEXT_SUB ? multiple : gcd(run * bits / 8, kept_bytes);
     if (run * bits % (8 * multiple) || access % multiple) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE,
                               "commit writes runs of %lld%s bytes; a write is 8, 16, 24 or 32 bytes",

@@ -21,6 +21,7 @@ typedef struct memory {
     const op *root;
     int64_t cuts[MAX_LEVELS + 1]; /* strides, ascending, and the size */
     size_t levels;
+    bool in_units;         /* a view is a tile of Chip, Cluster or Slice: positions count through all units, not through Element alone */
     bool undecided;        /* the strides do not divide each other */
     int64_t live, covered; /* elements */
     box_list boxes;
@@ -56,19 +57,42 @@ static void add_cut(memory *m, int64_t cut)
     m->levels++;
 }
 
+/* The positions that the boxes count: Element, or with the units around it. NULL: more than can be counted. */
+static const mapping *positions(coverage *c, const memory *m, const tensor *t)
+{
+    const mapping *whole = t->part[ELEMENT];
+    return !m->in_units || tensor_whole(c->context->mappings, t, &whole) == MAPPING_OK ? whole : NULL;
+}
+
+static int64_t displacement_of(const memory *m, const op *view)
+{
+    if (!view->window)
+        return 0;
+    int64_t unit = m->root->out.part[ELEMENT]->size, at = view->window->displacement;
+    for (int c = TILE_UNITS - 1; m->in_units && c >= 0; c--) {
+        at += view->window->units[c] * unit;
+        unit *= m->root->out.part[c] ? m->root->out.part[c]->size : 1;
+    }
+    return at;
+}
+
 static void add_strides(memory *m, const mapping *element)
 {
     int64_t stride = 1;
+    m->undecided = m->undecided || !element;
+    if (!element)
+        return;
     for (size_t i = element->count; i-- > 0;) {
         add_cut(m, stride);
         stride *= element->factors[i].extent;
     }
 }
 
-static void finish_cuts(memory *m)
+static void finish_cuts(coverage *c, memory *m)
 {
+    const mapping *all = positions(c, m, &m->root->out);
     add_cut(m, 1);
-    m->cuts[m->levels] = m->root->out.part[ELEMENT]->size;
+    m->cuts[m->levels] = all ? all->size : 1;
     for (size_t i = 0; i < m->levels; i++)
         m->undecided = m->undecided || m->cuts[i + 1] % m->cuts[i];
 }
@@ -135,9 +159,10 @@ static void expand(expansion *x, size_t i, int64_t displacement, int64_t values,
 
 static box_list boxes_of(coverage *c, const memory *m, const op *view)
 {
-    expansion x = {.c = c, .m = m, .element = view->out.part[ELEMENT]};
+    expansion x = {.c = c, .m = m, .element = positions(c, m, &view->out)};
     box b;
-    expand(&x, 0, view->window ? view->window->displacement : 0, 1, &b);
+    if (x.element)
+        expand(&x, 0, displacement_of(m, view), 1, &b);
     return x.out;
 }
 
@@ -288,11 +313,23 @@ static memory *memory_of(coverage *c, const op *o)
         return m;
     m = ARENA_NEW(c->context->arena, memory);
     *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC};
-    const mapping *element = root->out.part[ELEMENT];
-    for (size_t i = 0; i < element->count; i++)
-        m->live *= element->factors[i].live;
-    add_strides(m, element);
     return c->of[root->index] = m;
+}
+
+static bool tiles_units(const op *view, const op *root)
+{
+    for (component c = CHIP; c <= SLICE; c++)
+        if (view->out.part[c] != root->out.part[c])
+            return true;
+    return false;
+}
+
+static void measure(coverage *c, memory *m)
+{
+    const mapping *all = positions(c, m, &m->root->out);
+    for (size_t i = 0; all && i < all->count; i++)
+        m->live *= all->factors[i].live;
+    add_strides(m, all);
 }
 
 static bool is_part(const op *o)
@@ -309,15 +346,21 @@ void pass_coverage(pass_context *p, kernel *k)
         if (is_part(k->ops[i]))
             memory_of(&c, k->ops[i]->into ? k->ops[i]->into : k->ops[i]);
     for (size_t i = 0; i < k->op_count; i++)
-        if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index])
-            add_strides(c.of[op_root(k->ops[i])->index], k->ops[i]->out.part[ELEMENT]);
+        if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index] && tiles_units(k->ops[i], op_root(k->ops[i])))
+            c.of[op_root(k->ops[i])->index]->in_units = true;
     for (size_t i = 0; i < k->op_count; i++)
         if (c.of[i])
-            finish_cuts(c.of[i]);
+            measure(&c, c.of[i]);
+    for (size_t i = 0; i < k->op_count; i++)
+        if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index])
+            add_strides(c.of[op_root(k->ops[i])->index], positions(&c, c.of[op_root(k->ops[i])->index], &k->ops[i]->out));
+    for (size_t i = 0; i < k->op_count; i++)
+        if (c.of[i])
+            finish_cuts(&c, c.of[i]);
     for (size_t i = 0; i < k->op_count; i++) {
-        op *o = k->ops[i], *sources[] = {o->input, o->weights};
+        op *o = k->ops[i], *sources[] = {o->input, o->weights, o->second};
         p->diags->repeating = o->repeated;
-        for (size_t j = 0; j < 2 && o->kind != IR_VIEW && !o->bad; j++)
+        for (size_t j = 0; j < 3 && o->kind != IR_VIEW && !o->bad; j++)
             if (sources[j] && c.of[op_root(sources[j])->index])
                 read_part(&c, o, sources[j], c.of[op_root(sources[j])->index]);
         if (o->into && !o->bad)

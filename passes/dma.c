@@ -46,6 +46,17 @@ static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space 
     return count;
 }
 
+/* Where the copy begins on one side, in bytes of the DMA address space: a tile of other units begins in them. */
+static int64_t dma_base(const pass_context *p, const op *o)
+{
+    int64_t slice = p->target->dm_slice_stride_bytes, cluster = slice * p->target->slices_per_cluster;
+    const int64_t apart[TILE_UNITS] = {cluster * p->target->clusters_per_chip, cluster, slice};
+    int64_t base = o->out.address;
+    for (int c = 0; o->kind == IR_VIEW && c < TILE_UNITS; c++)
+        base += o->window->units[c] * apart[c];
+    return base;
+}
+
 /* ---- commands of one digit, and of all ---- */
 
 /* The parts of one destination digit, outermost first, and the values to walk. Value v < live is v's digits in the loops' sizes. */
@@ -342,7 +353,7 @@ static bool takes_padding(const pass_context *p, const op *o)
         return false;
     const factor *inner = &element->factors[element->count - 1];
     int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
-    return inner->live % (unit / pass_gcd(unit, bits)) && inner->extent % (unit / pass_gcd(unit, bits)) == 0;
+    return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
 }
 
 static void copy_one(pass_context *p, kernel *k, op *o)
@@ -383,7 +394,7 @@ static void copy_one(pass_context *p, kernel *k, op *o)
         }
         commands += unrolled(c);
         all.too_many = commands > COPY_MAX_COMMANDS;
-        dma_config like = {.source_base = o->input->out.address + c->source / 8, .destination_base = o->out.address + c->destination / 8,
+        dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8, .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
                            .packet_bytes = packet, .granular = granular};
         if (!all.too_many)
             end = copy_commands(p, c, c->count, like, end);

@@ -37,12 +37,17 @@ static reference whole(uint32_t value)
     return (reference){.value = value};
 }
 
-static void value_add_axis(einsum_value *v, const axis *a)
+static bool value_has(const einsum_value *v, const axis *a)
 {
     for (uint32_t i = 0; i < v->rank; i++)
         if (v->axes[i] == a)
-            return;
-    if (v->rank < EINSUM_MAX_AXES)
+            return true;
+    return false;
+}
+
+static void value_add_axis(einsum_value *v, const axis *a)
+{
+    if (!value_has(v, a) && v->rank < EINSUM_MAX_AXES)
         v->axes[v->rank++] = a;
 }
 
@@ -81,6 +86,33 @@ static void add_copy(einsum_builder *b, op *o, reference to, const op *source, c
     einsum_copy_digits(b, step, o, t);
     if (!o->bad)
         einsum_settle_sources(b, step, o, source, NULL);
+}
+
+static void drop_axis(einsum_step *s, const axis *a)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->digits[i].axis != a)
+            s->digits[kept++] = s->digits[i];
+    s->count = kept;
+}
+
+/* Two tensors by turns: a value with the axis that tells them apart, written in two parts. */
+static void visit_interleaved(einsum_builder *b, op *o)
+{
+    const op *sources[] = {o->input, o->second};
+    uint32_t dst = add_value(b, o->out.dtype, -1);
+    value_take_axes(&b->e->values[dst], &o->out);
+    for (int i = 0; i < 2 && !o->bad; i++) {
+        tile_window *w = ARENA_NEW(b->context->arena, tile_window);
+        *w = (tile_window){.shifts = {{o->interleave, i}}, .shift_count = 1};
+        einsum_step *step = add_step(b, false, (reference){dst, w}, b->of[sources[i]->index], b->of[sources[i]->index]);
+        einsum_copy_digits(b, step, o, &o->out);
+        drop_axis(step, o->interleave);
+        if (!o->bad)
+            einsum_settle_sources(b, step, o, sources[i], NULL);
+    }
+    b->of[o->index] = whole(dst);
 }
 
 /* The step that made the value, when it was the last one and its value is seen whole. */
@@ -208,7 +240,9 @@ static void visit(einsum_builder *b, op *o)
             visit_output(b, o, o->port + 1, o->input->weights);
         break;
     default:
-        if (o->into)
+        if (o->second)
+            visit_interleaved(b, o);
+        else if (o->into)
             visit_write(b, o);
         else if (o->out.dtype != o->input->out.dtype)
             visit_conversion(b, o);
@@ -217,10 +251,23 @@ static void visit(einsum_builder *b, op *o)
     }
 }
 
+/* A tile along an axis that the value does not have is one of equal copies. */
+static void drop_offsets(const kernel_einsum *e, einsum_step *s)
+{
+    const uint32_t values[] = {s->dst, s->a, s->b};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->offset_count; i++)
+        if (value_has(&e->values[values[s->offsets[i].side]], s->offsets[i].axis))
+            s->offsets[kept++] = s->offsets[i];
+    s->offset_count = kept;
+}
+
 /* Values that no step needs any more are forgotten. */
 static void compact(einsum_builder *b)
 {
     kernel_einsum *e = b->e;
+    for (size_t i = 0; i < e->step_count; i++)
+        drop_offsets(e, &e->steps[i]);
     uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, e->value_count + 1), kept = 0;
     for (size_t i = 0; i < e->step_count; i++) {
         einsum_step *s = &e->steps[i];
@@ -248,6 +295,8 @@ static void count_uses(einsum_builder *b)
         const op *o = b->kernel->ops[i];
         if (o->input)
             b->uses[o->input->index]++;
+        if (o->second)
+            b->uses[o->second->index]++;
         if (o->weights)
             b->uses[o->weights->index]++;
     }

@@ -2,6 +2,8 @@
  * nor leave a run of addresses, so it is the largest allowed size that divides both. */
 #include "passes/fetch.h"
 
+#include "passes/remedy.h"
+
 /* Conversions of the fetch path ("Fetch Engine", Type Casting, RNGD). */
 static bool fetch_converts(dtype from, dtype to)
 {
@@ -22,7 +24,7 @@ static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t pa
 {
     dtype from = o->input->out.dtype, to = o->out.dtype;
     int64_t ratio = dtype_row_of(to)->bits / dtype_row_of(from)->bits;
-    int64_t common = pass_gcd(packet_bits, run_bits);
+    int64_t common = gcd(packet_bits, run_bits);
     int64_t only = from == DTYPE_I4 && to == DTYPE_I32 ? 4 : p->target->fetch_access_sub_bytes;
     for (int64_t bytes = p->target->fetch_access_max_bytes; bytes >= 1; bytes /= 2)
         if (common % (8 * bytes) == 0 && bytes * (ratio ? ratio : 1) <= p->target->flit_bytes &&
@@ -31,12 +33,18 @@ static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t pa
     return 0;
 }
 
-/* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
-static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, const tensor *dm)
+/* The byte of the slice's DM behind the last that the walk reads. */
+static int64_t walk_end_bytes(const sequence *seq, const tensor *dm)
 {
     int64_t lowest, highest, bits = dtype_row_of(dm->dtype)->bits;
     sequence_reach(seq, &lowest, &highest);
-    int64_t end = dm->address + (highest * bits + bits + 7) / 8;
+    return dm->address + (highest * bits + bits + 7) / 8;
+}
+
+/* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
+static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, const tensor *dm)
+{
+    int64_t end = walk_end_bytes(seq, dm);
     if (end <= p->target->dm_bytes_per_slice)
         return;
     diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes",
@@ -55,6 +63,42 @@ static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
         inside *= seq->parts[i].size;
     }
     return NULL;
+}
+
+/* What a walk of `buffer` reads: the tensor, or two of them, which the interleaving axis tells apart. Their number. */
+static size_t fetch_spaces(pass_context *p, const op *o, const mapping *buffer, sequence_space spaces[2])
+{
+    const tensor *dm = &o->input->out;
+    spaces[0] = spaces[1] = (sequence_space){buffer, 1};
+    if (!o->second)
+        return 1;
+    int64_t apart_bits = (o->second->out.address - dm->address) * 8;
+    spaces[0] = (sequence_space){mapping_symbol(p->mappings, o->interleave), apart_bits / dtype_row_of(dm->dtype)->bits};
+    return 2;
+}
+
+static bool names_both(pass_context *p, kernel *k, op *o)
+{
+    const mapping *time = o->out.part[TIME];
+    if (!o->second || mapping_mentions(time, o->interleave))
+        return true;
+    diag *d = pass_refuse(p, k, o, TIME, E_INTERLEAVE, "Time %s does not name %s, the axis that tells the two tensors apart", pass_text(p, time), o->interleave->name);
+    diag_help(p->diags, d, "write %s: it reads a packet of each by turns", pass_text(p, pass_pair(p, time, mapping_symbol(p->mappings, o->interleave))));
+    return false;
+}
+
+static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk)
+{
+    sequence seq;
+    sequence_space spaces[2];
+    const tensor *dm = &o->input->out;
+    int64_t bits = dtype_row_of(dm->dtype)->bits, bytes = p->target->fetch_packet_multiple_bytes;
+    if (walk->packet->size * dtype_row_of(o->out.dtype)->bits % (8 * bytes) ||
+        !sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq))
+        return false;
+    int64_t run = sequence_run(&seq);
+    return sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1)) && !step_inside_byte(&seq, bits) &&
+           walk_end_bytes(&seq, dm) <= p->target->dm_bytes_per_slice && fetch_access_bytes(p, o, walk->packet->size * bits, run * bits) > 0;
 }
 
 static void fetch_one(pass_context *p, kernel *k, op *o)
@@ -76,11 +120,15 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         return;
     }
     sequence seq;
-    bool ok = sequence_derive_beside(p->mappings, buffer, pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
+    sequence_space spaces[2];
+    if (!names_both(p, k, o))
+        return;
+    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, buffer, spaces), pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
     int64_t run = sequence_run(&seq);
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &seq));
-        sequence_explain(p, d, &seq, buffer, time, packet);
+        sequence_explain(p, d, &seq, buffer, time, packet,
+                         remedy_find(p, o, &seq, &(walk_request){buffer, pass_beside(p, dm), time, packet, false}, fetch_accepts));
         return;
     }
     check_reach(p, k, o, &seq, dm);
@@ -89,7 +137,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     if (cut && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
                               mapping_text(cut->term, p->arena), (long long)cut->stride, cut->stride == 1 ? "" : "s", (long long)(cut->stride * bits));
-        sequence_explain(p, d, &seq, buffer, time, packet);
+        sequence_explain(p, d, &seq, buffer, time, packet, NULL);
         diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
         return;
     }

@@ -6,7 +6,7 @@ void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_cont
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->into && o->into->bad))
+        if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad))
             o->bad = true;
         p->diags->repeating = o->repeated;
         if (o->kind == kind && !o->bad)
@@ -34,16 +34,6 @@ diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id,
 const char *pass_text(pass_context *p, const mapping *m)
 {
     return m ? arena_printf(p->arena, "m![%s]", mapping_text(m, p->arena)) : "a mapping of more than 2^62 positions";
-}
-
-int64_t pass_gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
 }
 
 int64_t elements_of(dtype t, int64_t bytes)
@@ -156,8 +146,8 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
     long long measure = seq->measure, limit = seq->limit;
     switch (seq->failure) {
     case SEQUENCE_INSUFFICIENT:
-        return arena_printf(p->arena, "insufficient input: the stream asks for `%s`, but the buffer does not store that "
-                                      "digit of axis %s", term, name);
+        return arena_printf(p->arena, "insufficient input: the stream asks for `%s`, but the buffer does not store that digit%s%s", term,
+                            seq->axis ? " of axis " : "", name);
     case SEQUENCE_INCOMPATIBLE:
         return arena_printf(p->arena, "incompatible shapes: `%s` cuts axis %s where the buffer's digits do not", term, name);
     case SEQUENCE_TWICE:
@@ -207,55 +197,54 @@ static void explain_merging(pass_context *p, diag *d, const sequence *seq)
     }
 }
 
+/* What to do, in words. */
+static const char *sequence_advice(pass_context *p, const sequence *seq)
+{
+    const char *name = seq->axis ? seq->axis->name : "";
+    switch (seq->failure) {
+    case SEQUENCE_INSUFFICIENT:
+        return !seq->axis ? "store the whole group in the buffer"
+                          : arena_printf(p->arena, "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended broadcast", name);
+    case SEQUENCE_INCOMPATIBLE:
+        return arena_printf(p->arena, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
+    case SEQUENCE_TWICE:
+        return arena_printf(p->arena, "let each digit of `%s` occur once in the stream", name);
+    case SEQUENCE_ENTRIES:
+        return arena_printf(p->arena, "stream neighbouring digits in the buffer's own order, so that they merge");
+    case SEQUENCE_ENTRY_SIZE:
+        return arena_printf(p->arena, "pad the axis to a size that has a divisor up to %lld", (long long)seq->limit);
+    case SEQUENCE_UNWRITTEN:
+    case SEQUENCE_BROADCAST:
+    case SEQUENCE_OUTSIDE:
+        return arena_printf(p->arena, "declare the destination with exactly the stream's digits and padding");
+    case SEQUENCE_PADDING:
+        return arena_printf(p->arena, "pad the outermost axis of the group instead of the group");
+    case SEQUENCE_WINDOW_WRITE:
+    case SEQUENCE_WINDOW_BORDER:
+    case SEQUENCE_WINDOW_MISSING:
+        return arena_printf(p->arena, "move the window as it is: name `%s` on both sides", name);
+    case SEQUENCE_WINDOW_TERMS:
+        return arena_printf(p->arena, "name every term of `%s` in the stream, or `%s` itself", name, name);
+    case SEQUENCE_WINDOW_SHARED:
+        return arena_printf(p->arena, "let each term of `%s` stand in one part of the buffer only", name);
+    case SEQUENCE_STRIDE:
+        return arena_printf(p->arena, "keep it within %lld elements: cut the buffer into smaller tensors", (long long)seq->limit);
+    case SEQUENCE_OK:
+        break;
+    }
+    return NULL;
+}
+
 void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
-                      const mapping *packet)
+                      const mapping *packet, const char *remedy)
 {
     diag_note(p->diags, d, SRC_NOWHERE, "buffer %s; stream time %s, packet %s", pass_text(p, buffer), pass_text(p, time),
               pass_text(p, packet));
     diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term, size : stride in elements, outermost first): %s",
               sequence_table(p, seq));
-    const char *name = seq->axis ? seq->axis->name : "";
-    switch (seq->failure) {
-    case SEQUENCE_INSUFFICIENT:
-        diag_help(p->diags, d, "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended "
-                               "broadcast", name);
-        break;
-    case SEQUENCE_INCOMPATIBLE:
-        diag_help(p->diags, d, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
-        break;
-    case SEQUENCE_TWICE:
-        diag_help(p->diags, d, "let each digit of `%s` occur once in the stream", name);
-        break;
-    case SEQUENCE_ENTRIES:
+    if (seq->failure == SEQUENCE_ENTRIES)
         explain_merging(p, d, seq);
-        diag_help(p->diags, d, "stream neighbouring digits in the buffer's own order, so that they merge");
-        break;
-    case SEQUENCE_ENTRY_SIZE:
-        diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)seq->limit);
-        break;
-    case SEQUENCE_UNWRITTEN:
-    case SEQUENCE_BROADCAST:
-    case SEQUENCE_OUTSIDE:
-        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding");
-        break;
-    case SEQUENCE_PADDING:
-        diag_help(p->diags, d, "pad the outermost axis of the group instead of the group");
-        break;
-    case SEQUENCE_WINDOW_WRITE:
-    case SEQUENCE_WINDOW_BORDER:
-    case SEQUENCE_WINDOW_MISSING:
-        diag_help(p->diags, d, "move the window as it is: name `%s` on both sides", name);
-        break;
-    case SEQUENCE_WINDOW_TERMS:
-        diag_help(p->diags, d, "name every term of `%s` in the stream, or `%s` itself", name, name);
-        break;
-    case SEQUENCE_WINDOW_SHARED:
-        diag_help(p->diags, d, "let each term of `%s` stand in one part of the buffer only", name);
-        break;
-    case SEQUENCE_STRIDE:
-        diag_help(p->diags, d, "keep it within %lld elements: cut the buffer into smaller tensors", (long long)seq->limit);
-        break;
-    case SEQUENCE_OK:
-        break;
-    }
+    const char *advice = sequence_advice(p, seq);
+    if (advice)
+        diag_help(p->diags, d, "%s%s%s", advice, remedy ? "; accepted: " : "", remedy ? remedy : "");
 }

@@ -8,6 +8,7 @@
 
 #include "ir/kernel.h"
 #include "ir/sequence.h"
+#include "support/integer.h"
 
 typedef struct pass_context {
     mapping_context *mappings;
@@ -40,7 +41,6 @@ src_range op_part_range(const op *o, component part);
 /* "m![K # 32]" */
 const char *pass_text(pass_context *p, const mapping *m);
 
-int64_t pass_gcd(int64_t a, int64_t b);
 /* Elements of `bytes` bytes of a type. */
 int64_t elements_of(dtype t, int64_t bytes);
 
@@ -57,9 +57,10 @@ bool pass_is_group(pass_context *p, const factor **pieces, size_t count);
 /* Chip, Cluster, Slice and Row of a tensor: what names axes beside a unit's own share. */
 const mapping *pass_beside(pass_context *p, const tensor *t);
 
-/* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic. */
+/* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic; `remedy` (passes/remedy.h): a walk that is
+ * accepted, NULL: none is known. */
 void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
-                      const mapping *packet);
+                      const mapping *packet, const char *remedy);
 /* The diagnostic of a failure. */
 diag_id sequence_id(const sequence *seq);
 /* One sentence for the failure: "the buffer stores no digit A / 4". */

@@ -3,6 +3,8 @@
  * entries walk OutTime over Element; what is not stored has stride 0. Strides are bytes and multiples of the read. */
 #include "passes/trf_sequencer.h"
 
+#include "passes/remedy.h"
+
 /* Is each run of n lanes the first run over again, for another value of what is outside? A group that does not cut there is not. */
 static bool repeats(pass_context *p, const mapping *packet, int64_t n)
 {
@@ -35,6 +37,21 @@ static const mapping *stored_outside_read(pass_context *p, const mapping *elemen
     return NULL;
 }
 
+/* The walk in the order of OutTime alone: the packet is read at each of its steps. */
+static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
+{
+    sequence seq;
+    int64_t bits = dtype_row_of(o->out.dtype)->bits, n = read_elements(p, walk->buffer, o->out.part[PACKET], o->out.dtype);
+    if (n == 0 || stored_outside_read(p, walk->buffer, pass_outer(p, o->out.part[PACKET], n)) ||
+        !sequence_derive(p->mappings, walk->buffer, walk->time, mapping_identity(p->mappings), SEQUENCE_READ, &seq) ||
+        !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, (bits + 7) / 8)))
+        return false;
+    for (size_t i = 0; i < seq.count; i++)
+        if (seq.parts[i].stride % n)
+            return false;
+    return true;
+}
+
 static void sequence_one(pass_context *p, kernel *k, op *o)
 {
     const mapping *element = o->weights->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
@@ -57,7 +74,8 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     bool ok = sequence_derive(p->mappings, element, time, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, (bits + 7) / 8))) {
         diag *d = pass_refuse(p, k, o, TIME, sequence_id(&seq), "the TRF Sequencer cannot walk OutTime: %s", sequence_reason(p, &seq));
-        sequence_explain(p, d, &seq, element, time, packet);
+        sequence_explain(p, d, &seq, element, time, packet,
+                         remedy_find(p, o, &seq, &(walk_request){element, NULL, time, packet, true}, trf_accepts));
         return;
     }
     int64_t read_bits = n * bits;

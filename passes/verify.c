@@ -89,6 +89,26 @@ static bool keeps_units(op_kind kind)
     return kind >= IR_FETCH && kind <= IR_COMMIT;
 }
 
+/* A stream begins in every slice at its own DM: a tile of other units begins at their position 0, and no stage writes a part of them. */
+static void verify_tiled_units(pass_context *p, kernel *k, op *o)
+{
+    const op *views[] = {o->kind == IR_FETCH ? o->input : NULL, o->kind == IR_FETCH ? o->second : NULL, o->kind == IR_COMMIT ? o->into : NULL};
+    for (size_t i = 0; i < 3; i++)
+        for (component c = CHIP; views[i] && c <= SLICE && !o->bad; c++) {
+            const op *root = op_root(views[i]);
+            int64_t from = views[i]->window ? views[i]->window->units[c] : 0;
+            diag *d = NULL;
+            if (o->kind == IR_FETCH && from)
+                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "the tile of `%s` begins at position %lld of %s, a stream of it at position 0", root->name, (long long)from,
+                                component_parameter(c));
+            else if (o->kind == IR_COMMIT && views[i]->out.part[c] != root->out.part[c])
+                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them", component_parameter(c),
+                                pass_text(p, root->out.part[c]), root->name);
+            if (d)
+                diag_help(p->diags, d, "only DMA moves data between slices: copy the tile with %s", o->kind == IR_FETCH ? "to_dm" : "to_dm_view");
+        }
+}
+
 static void verify_flow(pass_context *p, kernel *k, op *o)
 {
     for (component c = CHIP; c <= SLICE; c++)
@@ -116,5 +136,6 @@ void pass_verify(pass_context *p, kernel *k)
         pass_each(p, k, kind, verify_fits);
         pass_each(p, k, kind, verify_counts);
         pass_each(p, k, kind, verify_flow);
+        pass_each(p, k, kind, verify_tiled_units);
     }
 }

@@ -189,10 +189,17 @@ def kernel_pipeline(v):
 
 def kernel_fetch(v):
     source, out = v["in"], v["out"]
-    if "interleaved" in source:
-        raise NotExpressible("interleaved begin")
     units = f"m![1], m![{source.get('cluster', '1 # 2')}], m![{source.get('slice', '1 # 256')}]"
     dtype = v["dtype"]
+    if "interleaved" in source:
+        held = stream("DmTensor", dtype, source["element"], units=units)
+        whole = stream("HbmTensor", dtype, ", ".join(name for name in v["axes"] if name != source["time"]), units="m![1]")
+        bases = source.get("base", [0, oracle.size(source["element"], v["axes"]) * BITS[dtype] // 8])
+        text = "".join(f"    let {name}: {held} = {name}.to_dm(&mut ctx.tdma, {base});\n" for name, base in zip("ab", bases))
+        begin = f"begin_interleaved::<{source['time']}, _, _, _, _, _>(a.view(), b.view())"
+        return axes_line(v["axes"]) + "#[device(chip = 1)]\n" + function(
+            [("ctx", "&mut Context"), ("a", "&" + whole), ("b", "&" + whole)], stream("FetchTensor", dtype, out["time"], out["packet"], units=units),
+            text + f"    ctx.{v.get('context', 'main')}.{begin}.fetch()")
     return axes_line(v["axes"]) + "#[device(chip = 1)]\n" + function(
         [("ctx", "&mut Context"), ("a", "&" + stream("DmTensor", dtype, source["element"], units=units))],
         stream("FetchTensor", out.get("dtype", dtype), out["time"], out["packet"], units=units),

@@ -102,7 +102,23 @@ def change_input_packet(case, new):
     yield case.with_function(case.function[:at] + new + case.function[end:])
 
 
+def change_buffer(case, new):
+    """Some mapping of the parameters is the buffer."""
+    cut = case.function.find(") -> ")
+    for part in PART.finditer(case.function[:cut]):
+        changed = case.function[:part.start()] + new + case.function[part.end():]
+        yield case.with_function(changed)
+        yield case.with_function(re.sub(r"\.align(::<[^()]*>)?\(", lambda call: call[0] if call[1] else ".align::<_, _, _, _>(", changed))
+
+
+def change_fetch(case, time, packet):
+    text = re.sub(r"\.fetch(::<[^()]*>)?\(\)", lambda _: f".fetch::<_, {time}, {packet}>()", case.function)
+    yield case.with_function(with_result_inferred(text, 2))
+
+
 WAYS = [
+    ("E-SEQ-.*", rf".*; accepted: the buffer ({MAPPING})", change_buffer),
+    ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
     ("E-MISMATCH", rf"declare ({MAPPING})", change_declaration),
     ("E-(?:STRIDE|MOD)-DIV", r"pad first: `(.*)`", change_operator),
     ("E-RESIZE-GROW|E-PAD-SHRINK", r"to .* write `(.*)`", change_operator),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/options.h"
+#include "tools/progress.h"
 
 static bool read_count(const char *text, int64_t *out)
 {
@@ -64,8 +65,7 @@ bool tool_explore_form(visa_explore_options *o, const char *name)
     return false;
 }
 
-void tool_explore_progress(void *user, int64_t done, int64_t points)
+void tool_explore_progress(void *line, int64_t done, int64_t points)
 {
-    *(bool *)user = true;
-    fprintf(stderr, "\r%lld of %lld points", (long long)done, (long long)points);
+    progress_show(line, (double)done / (double)points);
 }

@@ -1,4 +1,4 @@
-/* The options of --explore, for visac and visac-explore-mpi. */
+/* The options of --explore. */
 #ifndef VISA_TOOLS_EXPLORE_H
 #define VISA_TOOLS_EXPLORE_H
 
@@ -12,7 +12,7 @@ int tool_explore_target(const char *tool, visa_explore_options *o, const char *t
 int tool_explore_search(const char *tool, visa_explore_options *o, const char *text);
 /* "text", "csv", "svg" or "vm"; false: another word. */
 bool tool_explore_form(visa_explore_options *o, const char *name);
-/* A line that is written over; `user` is a bool: something was said. */
-void tool_explore_progress(void *user, int64_t done, int64_t points);
+/* `line` is a progress. */
+void tool_explore_progress(void *line, int64_t done, int64_t points);
 
 #endif

@@ -14,6 +14,8 @@
 #include "tools/dataflow.h"
 #include "tools/explore.h"
 #include "tools/options.h"
+#include "tools/progress.h"
+#include "tools/ranks.h"
 #include "tools/variants.h"
 
 enum { ERROR_LIMIT = 100 };
@@ -32,6 +34,7 @@ typedef struct arguments {
     const char *mcpu;
     bool check, emit_given, format_source, format_check;
     bool explores;
+    ranks ranks; /* of --explore */
     const char *explore_form; /* of --emit, behind --explore */
     visa_explore_options explore;
     size_t warning_count;
@@ -419,14 +422,16 @@ static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_
 {
     const unsigned char *data;
     size_t size;
-    bool said = false;
+    progress line = progress_begin(a->input);
     visa_explore_options o = a->explore;
-    o.progress = isatty(2) ? tool_explore_progress : NULL;
-    o.user = &said;
+    o.progress = line.shown ? tool_explore_progress : NULL;
+    o.user = &line;
+    ranks_join(&a->ranks, &o);
     bool ok = visa_explore(c, &o, &data, &size);
-    if (said)
-        fputs("\n", stderr);
-    return ok && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+    progress_end(&line);
+    if (!ok && visa_error_count(c) == 0)
+        ranks_fail(&a->ranks, EXIT_INPUT);
+    return ok && (a->ranks.rank > 0 || file_write_all(default_output(a, memory), data, size, diags)) ? EXIT_DONE : EXIT_INPUT;
 }
 
 static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
@@ -498,7 +503,7 @@ static int format(const arguments *a, visa_compilation *c, const unsigned char *
 static int compile(const arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
-    unsigned char *text = file_read_all(a->input, &size, diags);
+    unsigned char *text = ranks_read(&a->ranks, a->input, &size, diags);
     if (!text)
         return EXIT_INPUT;
     const char *source = arena_strndup(memory, (const char *)text, size);
@@ -535,8 +540,15 @@ int main(int argc, char **argv)
     diag_list diags;
     diag_list_init(&diags, memory);
     variants v = {"visac", a.input, a.other, a.sweep, a.output ? a.output : "-", a.options, a.format, a.report.options.preset};
+    a.ranks.count = 1;
+    if (a.explores && !ranks_begin(&a.ranks, &diags)) {
+        tool_print_diags("visac", NULL, &diags);
+        arena_free(memory);
+        return EXIT_INPUT;
+    }
     status = a.other ? variants_diff(&v, memory, &diags) : a.sweep ? variants_sweep(&v, memory, &diags) : compile(&a, memory, &diags);
     tool_print_diags("visac", NULL, &diags);
+    ranks_end(&a.ranks);
     arena_free(memory);
     return status;
 }

@@ -1,0 +1,177 @@
+/* Views of memory, their tiles, and what begins a stream from them. */
+#include "frontend/stage_build.h"
+
+value stage_view(const stage_call *call)
+{
+    return (value){.kind = VALUE_VIEW, .op = call->receiver.op};
+}
+
+value stage_view_mut(const stage_call *call)
+{
+    const op *of = call->receiver.op;
+    if (of->kind == IR_PORT_IN) {
+        diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, call->node->name_range, "`%s` is an input of the kernel", of->name);
+        diag_help(stage_diags(call), d, "pass it as `&mut` to write it");
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    return (value){.kind = VALUE_VIEW, .op = call->receiver.op, .writable = true};
+}
+
+/* The window's length, the second type argument; false: diagnosed. */
+static bool tile_length(const stage_call *call, component c, int64_t *out)
+{
+    const ast *arg = stage_generic(call, 1);
+    if (!arg) {
+        const char *name = call->node->text;
+        diag *d = diag_add(stage_diags(call), E_ARGUMENTS, call->node->name_range, "`%s` needs its type arguments", name);
+        diag_help(stage_diags(call), d, "write %s::<Index, LENGTH, %s>(start)", name, component_parameter(c));
+        return false;
+    }
+    return scope_integer(call->scope, arg, out);
+}
+
+static void refuse_tile(const stage_call *call, component c, tile_status status, const mapping *index, int64_t length)
+{
+    arena *a = scope_context_of(call->scope)->arena;
+    diag_list *diags = stage_diags(call);
+    const char *in = mapping_text(call->receiver.op->out.part[c], a), *of = mapping_text(index, a);
+    long long start = call->args[0].number, size = index->size;
+    src_range at = stage_generic(call, 0)->range;
+    diag *d;
+    switch (status) {
+    case TILE_RANGE:
+        d = diag_add(diags, E_TILE_RANGE, call->node->name_range, "the tile takes positions %lld..%lld of `%s`, which has %lld", start, start + (long long)length, of, size);
+        diag_help(diags, d, "start counts positions of `%s` and is at most %lld here", of, size - (long long)length > 0 ? size - (long long)length : 0);
+        break;
+    case TILE_PADDING:
+        d = diag_add(diags, E_TILE_PADDING, call->node->name_range, "tile start maps to padding: positions %lld..%lld of `%s` are not all stored in m![%s]", start,
+                     start + (long long)length, of, in);
+        diag_help(diags, d, "cut the last, shorter part with a LEN of its own");
+        break;
+    case TILE_TERMS:
+        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is several digits of m![%s], and LEN is %lld", of, in, (long long)length);
+        diag_help(diags, d, "tile one digit after the other, or with LEN = 1");
+        break;
+    case TILE_DEEP:
+        diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: the tiles of this view fix more than %d digits", TILE_MAX_SHIFTS);
+        break;
+    default:
+        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own", in, of);
+        diag_help(diags, d, "tile along an axis, or a part of one, that the view's %s names", component_parameter(c));
+    }
+}
+
+/* The declared part must be the tile's. */
+static bool check_tile_type(const stage_call *call, component part, const mapping *result)
+{
+    bool infer = false;
+    const ast *written = stage_generic(call, 2);
+    const mapping *given = scope_mapping(call->scope, written, &infer);
+    scope_context *c = scope_context_of(call->scope);
+    if (!given || mapping_equal(c->mappings, given, result))
+        return given || infer;
+    diag *d = diag_add(c->diags, E_TILE_VIEW, written->range, "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared",
+                       component_parameter(part), mapping_text(result, c->arena), mapping_text(given, c->arena));
+    diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
+    return false;
+}
+
+/* The window lies in one part of the view's tensor: Element, or the units that hold it. */
+static value tile_of(const stage_call *call, component part)
+{
+    scope_context *c = scope_context_of(call->scope);
+    const op *of = call->receiver.op;
+    int64_t length = 0;
+    bool infer = false, sized = tile_length(call, part, &length);
+    const mapping *index = sized ? scope_mapping(call->scope, stage_generic(call, 0), &infer) : NULL;
+    if (infer)
+        diag_add(c->diags, E_INFER, stage_generic(call, 0)->range, "the index of a tile cannot be inferred");
+    call->kernel->bad = call->kernel->bad || !index;
+    if (!index)
+        return stage_error;
+    tile_window *w = ARENA_NEW(c->arena, tile_window), cut = {0};
+    if (of->window)
+        *w = cut = *of->window;
+    cut.displacement = 0;
+    const mapping *guard = of->guard ? of->guard : of->out.part[ELEMENT], *result = NULL;
+    tile_status status = mapping_tile(c->mappings, of->out.part[part], index, length, call->args[0].number, &result, part == ELEMENT ? &guard : NULL, &cut);
+    if (status != TILE_OK)
+        refuse_tile(call, part, status, index, length);
+    if (status != TILE_OK || !check_tile_type(call, part, result)) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    int64_t moved = cut.displacement;
+    cut.displacement = w->displacement;
+    *w = cut;
+    *(part == ELEMENT ? &w->displacement : &w->units[part]) += moved;
+    op *o = stage_add_op(call, IR_VIEW, CONTEXT_DMA, &of->out);
+    o->out.part[part] = result;
+    o->guard = guard;
+    o->window = w;
+    o->name = of->name;
+    return (value){.kind = VALUE_VIEW, .op = o, .writable = call->receiver.writable};
+}
+
+value stage_tile(const stage_call *call)
+{
+    return tile_of(call, ELEMENT);
+}
+
+value stage_chip_tile(const stage_call *call)
+{
+    return tile_of(call, CHIP);
+}
+
+value stage_cluster_tile(const stage_call *call)
+{
+    return tile_of(call, CLUSTER);
+}
+
+value stage_slice_tile(const stage_call *call)
+{
+    return tile_of(call, SLICE);
+}
+
+value stage_begin(const stage_call *call)
+{
+    return (value){.kind = VALUE_BEGIN, .op = call->args[0].op, .context = call->receiver.context};
+}
+
+/* The axis that the first type argument names; NULL: diagnosed. */
+static const axis *interleave_axis(const stage_call *call)
+{
+    scope_context *c = scope_context_of(call->scope);
+    const ast *arg = stage_generic(call, 0), *last = arg ? ast_last_segment(arg) : NULL;
+    symbol *y = last ? scope_find_path(call->scope, TYPE_NAMES, arg) : NULL;
+    if (y && y->kind == SYMBOL_AXIS && !y->axis) /* refused where it is declared */
+        return NULL;
+    if (y && y->kind == SYMBOL_AXIS && y->axis->size == 2)
+        return y->axis;
+    diag *d;
+    if (y && y->kind == SYMBOL_AXIS)
+        d = diag_add(c->diags, E_INTERLEAVE, arg->range, "axis %s has %lld elements; two tensors are interleaved", y->axis->name, (long long)y->axis->size);
+    else
+        d = diag_add(c->diags, E_INTERLEAVE, arg ? arg->range : call->node->name_range, "`begin_interleaved` needs the axis that tells the two tensors apart");
+    diag_help(c->diags, d, "declare axes![I = 2] and write begin_interleaved::<I, _, _, _, _, _>(..)");
+    return NULL;
+}
+
+value stage_begin_interleaved(const stage_call *call)
+{
+    op *first = call->args[0].op, *second = call->args[1].op;
+    const axis *a = interleave_axis(call);
+    if (!a) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    declared same = {.kind = DECLARED_TENSOR, .range = first->range, .has_dtype = true, .tensor = first->out};
+    for (int c = 0; c < MAPPING_COMPONENTS; c++)
+        same.parts[c] = first->parts[c].file >= 0 ? first->parts[c] : first->range;
+    if (!first->bad && !second->bad && !stage_check_type(call->scope, ast_kid(call->node, 2)->kids[1]->range, &second->out, &same)) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    return (value){.kind = VALUE_BEGIN, .op = first, .second = second, .interleave = a, .context = call->receiver.context};
+}

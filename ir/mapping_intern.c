@@ -1,0 +1,130 @@
+/* Axes and mappings of one compilation: what has the same factors is the same object, so that equality of meaning is equality of pointers. */
+#include <assert.h>
+#include <string.h>
+
+#include "ir/mapping_parts.h"
+
+struct interned {
+    struct interned *next;
+    uint64_t hash;
+    mapping *mapping;
+};
+
+static void no_mappings(mapping_context *c)
+{
+    memset(c->first, 0, sizeof c->first);
+    c->buckets = c->first;
+    c->bucket_count = FIRST_BUCKETS;
+    c->mapping_count = 0;
+}
+
+mapping_context *mapping_context_new(arena *a)
+{
+    mapping_context *c = ARENA_NEW(a, mapping_context);
+    c->arena = a;
+    no_mappings(c);
+    return c;
+}
+
+mapping_mark mapping_context_mark(mapping_context *c)
+{
+    return (mapping_mark){arena_mark_here(c->arena), c->axes, c->axis_count, c->axis_capacity};
+}
+
+void mapping_context_rewind(mapping_context *c, mapping_mark mark)
+{
+    arena_rewind(c->arena, mark.arena);
+    c->axes = mark.axes;
+    c->axis_count = mark.axis_count;
+    c->axis_capacity = mark.axis_capacity;
+    no_mappings(c);
+}
+
+arena *mapping_context_arena(mapping_context *c)
+{
+    return c->arena;
+}
+
+const axis *mapping_axis(mapping_context *c, const char *name, int64_t size)
+{
+    assert(size >= 1);
+    for (size_t i = 0; i < c->axis_count; i++)
+        if (c->axes[i]->size == size && c->axes[i]->term_count == 0 && strcmp(c->axes[i]->name, name) == 0)
+            return c->axes[i];
+    axis *a = ARENA_NEW(c->arena, axis);
+    *a = (axis){.name = arena_strdup(c->arena, name), .size = size, .number = (uint32_t)c->axis_count};
+    ARENA_PUSH(c->arena, c->axes, c->axis_count, c->axis_capacity, a);
+    return a;
+}
+
+static uint64_t hash_mix(uint64_t h, uint64_t value)
+{
+    h ^= value;
+    h *= 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static uint64_t factors_hash(const factor *f, size_t count)
+{
+    uint64_t h = count;
+    for (size_t i = 0; i < count; i++) {
+        h = hash_mix(h, (uint64_t)f[i].kind << 8 | (uint64_t)f[i].pad);
+        h = hash_mix(h, (uint64_t)(uintptr_t)f[i].axis);
+        h = hash_mix(h, (uint64_t)(uintptr_t)f[i].inner);
+        h = hash_mix(h, (uint64_t)f[i].weight);
+        h = hash_mix(h, (uint64_t)f[i].live);
+        h = hash_mix(h, (uint64_t)f[i].extent);
+    }
+    return h;
+}
+
+bool factor_equal(const factor *a, const factor *b)
+{
+    return a->kind == b->kind && a->pad == b->pad && a->axis == b->axis && a->inner == b->inner &&
+           a->weight == b->weight && a->live == b->live && a->extent == b->extent;
+}
+
+static bool factors_equal(const factor *a, const factor *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!factor_equal(&a[i], &b[i]))
+            return false;
+    return true;
+}
+
+static void buckets_grow(mapping_context *c)
+{
+    size_t count = 4 * c->bucket_count;
+    struct interned **grown = ARENA_ARRAY(c->arena, struct interned *, count);
+    for (size_t b = 0; b < c->bucket_count; b++)
+        for (struct interned *i = c->buckets[b], *next; i; i = next) {
+            next = i->next;
+            i->next = grown[i->hash & (count - 1)];
+            grown[i->hash & (count - 1)] = i;
+        }
+    c->buckets = grown;
+    c->bucket_count = count;
+}
+
+const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
+{
+    if (c->mapping_count == c->bucket_count)
+        buckets_grow(c);
+    uint64_t hash = factors_hash(f, count);
+    struct interned **bucket = &c->buckets[hash & (c->bucket_count - 1)];
+    for (struct interned *i = *bucket; i; i = i->next)
+        if (i->hash == hash && i->mapping->count == count && factors_equal(i->mapping->factors, f, count))
+            return i->mapping;
+    struct interned *entry = arena_alloc(c->arena, sizeof *entry + sizeof(mapping) + count * sizeof *f);
+    mapping *m = (mapping *)(entry + 1);
+    m->size = 1;
+    m->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        m->factors[i] = f[i];
+        m->size *= f[i].extent;
+    }
+    *entry = (struct interned){*bucket, hash, m};
+    *bucket = entry;
+    c->mapping_count++;
+    return m;
+}

@@ -1,0 +1,131 @@
+/* A mapping as the shortest expression that parses back to it. */
+#include "ir/mapping_parts.h"
+
+typedef struct step_list {
+    arena *arena;
+    mapping_step *items;
+    size_t count, capacity;
+} step_list;
+
+static void push_step(step_list *l, char op, int64_t n)
+{
+    mapping_step s = {.op = op, .n = n};
+    ARENA_PUSH(l->arena, l->items, l->count, l->capacity, s);
+}
+
+static void push_pad(step_list *l, int64_t n, pad_kind kind)
+{
+    mapping_step s = {.op = '#', .n = n, .pad = kind};
+    ARENA_PUSH(l->arena, l->items, l->count, l->capacity, s);
+}
+
+/* What makes the digit f of something of `size` positions that has just been pushed, in the shortest form. */
+static void digit_steps(step_list *l, int64_t size, const factor *f)
+{
+    int64_t have = ceil_div(size, f->weight); /* positions after the division */
+    bool cut = f->live < have;
+    if (f->weight > 1 && size % f->weight == 0) {
+        push_step(l, '/', f->weight);
+    } else if (f->weight > 1 && cut) { /* cut first: what is left is divisible */
+        push_step(l, '=', f->live * f->weight);
+        push_step(l, '/', f->weight);
+        have = f->live;
+        cut = false;
+    } else if (f->weight > 1) { /* pad first, to the final extent where that is the same */
+        if (f->pad == PAD_TOP && f->extent <= MAPPING_MAX_SIZE / f->weight)
+            have = f->extent;
+        push_pad(l, have * f->weight, PAD_TOP);
+        push_step(l, '/', f->weight);
+    }
+    if (cut) {
+        push_step(l, have % f->live == 0 ? '%' : '=', f->live);
+        have = f->live;
+    }
+    if (have < f->extent)
+        push_pad(l, f->extent, f->pad);
+}
+
+/* An axis digit, a hole or a broadcast. */
+static void simple_steps(step_list *l, const factor *f)
+{
+    if (f->kind == FACTOR_AXIS) {
+        mapping_step s = {.op = 'A', .axis = f->axis};
+        ARENA_PUSH(l->arena, l->items, l->count, l->capacity, s);
+        digit_steps(l, f->axis->size, f);
+        return;
+    }
+    push_step(l, '1', f->live);
+    if (f->live < f->extent)
+        push_pad(l, f->extent, f->pad);
+}
+
+static void mapping_steps(step_list *l, const mapping *m)
+{
+    if (m->count == 0)
+        push_step(l, '1', 1);
+    for (size_t i = 0; i < m->count; i++) {
+        const factor *f = &m->factors[i];
+        if (f->kind == FACTOR_COMPOSITE) {
+            mapping_steps(l, f->inner);
+            digit_steps(l, f->inner->size, f);
+        } else {
+            simple_steps(l, f);
+        }
+        if (i > 0)
+            push_step(l, ',', 0);
+    }
+}
+
+size_t mapping_postfix(const mapping *m, arena *a, const mapping_step **out)
+{
+    step_list l = {.arena = a};
+    mapping_steps(&l, m);
+    *out = l.items;
+    return l.count;
+}
+
+static void print_step(const mapping_step *s, strbuf *out)
+{
+    static const char *const pads[] = {" #", " #{0}", " #{!}"};
+    if (s->op == 'A')
+        strbuf_puts(out, s->axis->name);
+    else if (s->op == '1')
+        strbuf_printf(out, "%lld", (long long)s->n);
+    else if (s->op == '#')
+        strbuf_printf(out, "%s %lld", pads[s->pad], (long long)s->n);
+    else
+        strbuf_printf(out, " %c %lld", s->op, (long long)s->n);
+}
+
+void mapping_print_factor(const factor *f, strbuf *out)
+{
+    step_list l = {.arena = out->arena};
+    if (f->kind == FACTOR_COMPOSITE) {
+        strbuf_puts(out, "[");
+        mapping_print(f->inner, out);
+        strbuf_puts(out, "]");
+        digit_steps(&l, f->inner->size, f);
+    } else {
+        simple_steps(&l, f);
+    }
+    for (size_t k = 0; k < l.count; k++)
+        print_step(&l.items[k], out);
+}
+
+void mapping_print(const mapping *m, strbuf *out)
+{
+    if (m->count == 0)
+        strbuf_puts(out, "1");
+    for (size_t i = 0; i < m->count; i++) {
+        strbuf_puts(out, i > 0 ? ", " : "");
+        mapping_print_factor(&m->factors[i], out);
+    }
+}
+
+const char *mapping_text(const mapping *m, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    mapping_print(m, &s);
+    return s.text;
+}

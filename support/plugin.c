@@ -1,0 +1,52 @@
+#include "support/plugin.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__APPLE__)
+#define ENDING ".dylib"
+#else
+#define ENDING ".so"
+#endif
+
+/* The directory of the running executable, or NULL. */
+static const char *executable_directory(arena *a)
+{
+    char path[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (bytes <= 0)
+        return NULL;
+    path[bytes] = '\0';
+    char *slash = strrchr(path, '/');
+    return slash ? arena_strndup(a, path, (size_t)(slash - path)) : NULL;
+}
+
+/* A file that is there but cannot be loaded ends the search: its reason is the one to tell. */
+void *plugin_open(const char *name, const char *variable, bool global, arena *a)
+{
+    const char *named = getenv(variable), *here = executable_directory(a);
+    int how = RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL);
+    if (named && *named)
+        return dlopen(named, how);
+    static const char *const places[] = {"", "../lib/"};
+    for (size_t i = 0; here && i < sizeof places / sizeof *places; i++) {
+        const char *path = arena_printf(a, "%s/%s%s" ENDING, here, places[i], name);
+        if (access(path, F_OK) == 0)
+            return dlopen(path, how);
+    }
+    return dlopen(arena_printf(a, "%s" ENDING, name), how);
+}
+
+void *plugin_function(void *plugin, const char *name)
+{
+    return dlsym(plugin, name);
+}
+
+const char *plugin_error(void)
+{
+    const char *why = dlerror();
+    return why ? why : "no reason given";
+}
