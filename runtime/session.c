@@ -497,7 +497,7 @@ bool session_check(session *s, bool *agrees, const char **report, diag_list *dia
         return false;
     }
     const reference_api *api = reference_load(diags);
-    reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, reference_is_small(&s->kernel->einsum), diags) : NULL;
+    reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, REFERENCE_BOUNDS | (reference_is_small(&s->kernel->einsum) ? REFERENCE_QUICK : 0), diags) : NULL;
     if (!k)
         return false;
     expected x = {0};

@@ -20,10 +20,10 @@
 
 enum { ERROR_LIMIT = 100 };
 
-typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_STEP_REPORT, EMIT_STEP_JSON,
+typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_BITCODE, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_STEP_REPORT, EMIT_STEP_JSON,
     EMIT_DATAFLOW, EMIT_DATAFLOW_JSON, EMIT_KINDS } emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "asm", "obj", "header", "step-report", "step-json", "dataflow",
+static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "bc", "asm", "obj", "header", "step-report", "step-json", "dataflow",
     "dataflow-json"};
 
 typedef struct arguments {
@@ -31,6 +31,7 @@ typedef struct arguments {
     const char *other; /* the second file of `visac diff` */
     tool_report report;
     emit_kind emit;
+    const char *mcpu;
     bool check, emit_given, format_source, format_check;
     bool explores;
     ranks ranks; /* of --explore */
@@ -57,9 +58,10 @@ static const char usage[] =
     "\n"
     "Options:\n"
     "  -o FILE                 write to FILE (- is standard output); default: the source's name with .bin,\n"
-    "                          standard output for everything but bin and obj\n"
-    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, asm, obj, header, step-report,\n"
+    "                          standard output for everything but bin, bc and obj\n"
+    "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, bc, asm, obj, header, step-report,\n"
     "                          step-json, dataflow, dataflow-json\n"
+    "  --mcpu=NAME             CPU of llvm, bc, asm and obj (default x86-64, any; native is this one)\n"
     "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
     "                          NAME=2,0,5 the sizes of a ragged dimension\n"
     "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
@@ -186,9 +188,10 @@ static bool parse_parameter(arguments *a, const char *text)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
+        {"mcpu", required_argument, NULL, MCPU},
         {"pass", required_argument, NULL, PASS},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
@@ -243,6 +246,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
                 return usage_error("unknown --emit=%s", optarg);
             a->emit_given = true;
             break;
+        case MCPU: a->mcpu = optarg; break;
         case PASS:
             ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
             a->options.step_passes = a->passes;
@@ -334,11 +338,11 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ) || a->draw || a->explores || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
-    return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : "bin");
+    return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : a->emit == EMIT_BITCODE ? "bc" : "bin");
 }
 
 /* One of the kernels must be chosen. */
@@ -354,7 +358,7 @@ static void refuse_several_kernels(const binary *b, diag_list *diags)
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
 static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {
-    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
+    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_BITCODE] = REFERENCE_BITCODE, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
     const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : b->kernel_count == 1 ? &b->kernels[0] : NULL;
     if (!k) {
         refuse_several_kernels(b, diags);
@@ -362,7 +366,7 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
     }
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, kinds[a->emit], memory, &bytes, size, diags))
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
     return true;

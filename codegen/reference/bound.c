@@ -28,7 +28,7 @@ static LLVMValueRef extended(emitter *e, LLVMValueRef x)
 LLVMValueRef emit_magnitude(emitter *e, LLVMValueRef value)
 {
     LLVMValueRef size = fabs_of(e, value);
-    return LLVMBuildSelect(e->b, below(e, size, emit_f32(e, INFINITY)), size, emit_f32(e, 0), "");
+    return LLVMBuildSelect(e->b, below(e, size, emit_f32_like(e, size, INFINITY)), size, emit_f32_like(e, size, 0), "");
 }
 
 LLVMValueRef emit_rounded_up(emitter *e, LLVMValueRef bound)
@@ -48,6 +48,8 @@ LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, L
     /* magnitude and error are sums themselves, in f32 or f64 */
     double inflate = 1 + 0x1p-20 + 4 * depth * (s->wide_bound ? 0x1p-53 : u);
     double underflow = (roundings + (inexact ? depth : 0)) * 0x1p-148;
+    if (s->flushes)
+        underflow += 2 * depth * 0x1p-126;
     LLVMValueRef largest = LLVMBuildFAdd(e->b, magnitude, error, "");
     LLVMValueRef twice = LLVMBuildFAdd(e->b, largest, magnitude, "");
     LLVMValueRef bound = LLVMBuildFAdd(e->b, error, times(e, twice, roundings * u), "");

@@ -1,54 +1,63 @@
 #include "codegen/reference/convert.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- small IR shorthands ---- */
 
 static LLVMValueRef and32(emitter *e, LLVMValueRef x, uint32_t mask)
 {
-    return LLVMBuildAnd(e->b, x, emit_i32(e, mask), "");
+    return LLVMBuildAnd(e->b, x, emit_i32_like(e, x, mask), "");
 }
 
 static LLVMValueRef add32(emitter *e, LLVMValueRef x, int64_t n)
 {
-    return LLVMBuildAdd(e->b, x, emit_i32(e, n), "");
+    return LLVMBuildAdd(e->b, x, emit_i32_like(e, x, n), "");
 }
 
 static LLVMValueRef shift_right(emitter *e, LLVMValueRef x, unsigned bits)
 {
-    return LLVMBuildLShr(e->b, x, emit_i32(e, bits), "");
+    return LLVMBuildLShr(e->b, x, emit_i32_like(e, x, bits), "");
 }
 
 static LLVMValueRef shift_left(emitter *e, LLVMValueRef x, unsigned bits)
 {
-    return LLVMBuildShl(e->b, x, emit_i32(e, bits), "");
+    return LLVMBuildShl(e->b, x, emit_i32_like(e, x, bits), "");
 }
 
 static LLVMValueRef choose(emitter *e, LLVMIntPredicate p, LLVMValueRef x, uint32_t than, LLVMValueRef yes,
                            LLVMValueRef no)
 {
-    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, p, x, emit_i32(e, than), ""), yes, no, "");
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, p, x, emit_i32_like(e, x, than), ""), yes, no, "");
 }
 
 static LLVMValueRef least(emitter *e, LLVMValueRef x, uint32_t most)
 {
-    return choose(e, LLVMIntULT, x, most, x, emit_i32(e, most));
+    return choose(e, LLVMIntULT, x, most, x, emit_i32_like(e, x, most));
 }
 
 static LLVMValueRef bits_of(emitter *e, LLVMValueRef value)
 {
-    return LLVMBuildBitCast(e->b, value, e->i32, "");
+    return LLVMBuildBitCast(e->b, value, emit_type_like(e, value, e->i32), "");
 }
 
 static LLVMValueRef value_of(emitter *e, LLVMValueRef bits)
 {
-    return LLVMBuildBitCast(e->b, bits, e->f32, "");
+    return LLVMBuildBitCast(e->b, bits, emit_type_like(e, bits, e->f32), "");
+}
+
+static LLVMValueRef extended(emitter *e, LLVMValueRef code)
+{
+    return LLVMBuildZExt(e->b, code, emit_type_like(e, code, e->i32), "");
+}
+
+static LLVMValueRef truncated(emitter *e, LLVMValueRef code, LLVMTypeRef type)
+{
+    return LLVMBuildTrunc(e->b, code, emit_type_like(e, code, type), "");
 }
 
 /* ---- codes in memory ---- */
 
-static LLVMTypeRef code_type(emitter *e, dtype t)
+LLVMTypeRef emit_code_type(emitter *e, dtype t)
 {
     unsigned bits = dtype_row_of(t)->bits;
     return bits <= 8 ? e->i8 : bits == 16 ? e->i16 : e->i32;
@@ -73,7 +82,7 @@ LLVMValueRef emit_code_load(emitter *e, dtype t, LLVMValueRef tensor, LLVMValueR
         LLVMValueRef byte = emit_load(e, e->i8, tensor, nibble_byte(e, element));
         return LLVMBuildLShr(e->b, byte, nibble_shift(e, element), "");
     }
-    LLVMValueRef code = emit_load(e, code_type(e, t), tensor, element);
+    LLVMValueRef code = emit_load(e, emit_code_type(e, t), tensor, element);
     LLVMSetAlignment(code, 1);
     return code;
 }
@@ -104,11 +113,11 @@ void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor
 /* A subnormal becomes a zero of its sign, every NaN the one NaN. */
 static LLVMValueRef widen_bf16(emitter *e, LLVMValueRef code)
 {
-    LLVMValueRef bits = shift_left(e, LLVMBuildZExt(e->b, code, e->i32, ""), 16);
+    LLVMValueRef bits = shift_left(e, extended(e, code), 16);
     LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
     LLVMValueRef zero = and32(e, bits, 0x80000000);
     bits = choose(e, LLVMIntULT, magnitude, 0x00800000, zero, bits);
-    return value_of(e, choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32(e, 0x7fc00000), bits));
+    return value_of(e, choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32_like(e, bits, 0x7fc00000), bits));
 }
 
 typedef struct f8_format {
@@ -121,54 +130,36 @@ static f8_format f8_format_of(dtype t)
     return t == DTYPE_F8E4M3 ? (f8_format){3, 7, false} : (f8_format){2, 15, true};
 }
 
-/* The value from the definition of the format; there are only 256. */
-static float f8_value(f8_format f, unsigned code)
+/* Normal codes move their fields to the places of an f32's; subnormal ones count steps. */
+static LLVMValueRef widen_f8(emitter *e, dtype t, LLVMValueRef code)
 {
-    unsigned one = 1u << f.fraction_bits, magnitude = code & 0x7f;
-    unsigned exponent = magnitude >> f.fraction_bits, fraction = magnitude & (one - 1);
-    unsigned highest = 0x7fu >> f.fraction_bits;
-    float sign = code & 0x80 ? -1.0f : 1.0f;
-    if (f.infinities ? exponent == highest && fraction : magnitude == 0x7f)
-        return NAN;
-    if (f.infinities && exponent == highest)
-        return sign * INFINITY;
-    int scale = (exponent ? (int)exponent : 1) - f.bias - f.fraction_bits;
-    return sign * ldexpf((float)(exponent ? one + fraction : fraction), scale);
-}
-
-/* A table of bit patterns, so that NaN has one spelling. */
-static LLVMValueRef f8_table(emitter *e, dtype t)
-{
-    if (e->f8_table[t])
-        return e->f8_table[t];
-    LLVMValueRef items[256];
-    for (unsigned code = 0; code < 256; code++) {
-        float value = f8_value(f8_format_of(t), code);
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        items[code] = emit_i32(e, isnan(value) ? 0x7fc00000 : bits);
-    }
-    LLVMValueRef table = LLVMAddGlobal(e->module, LLVMArrayType2(e->i32, 256), dtype_row_of(t)->name);
-    LLVMSetInitializer(table, LLVMConstArray2(e->i32, items, 256));
-    LLVMSetLinkage(table, LLVMPrivateLinkage);
-    LLVMSetGlobalConstant(table, true);
-    LLVMSetUnnamedAddress(table, LLVMGlobalUnnamedAddr);
-    return e->f8_table[t] = table;
+    f8_format f = f8_format_of(t);
+    LLVMValueRef bits = extended(e, code), magnitude = and32(e, bits, 0x7f);
+    unsigned place = 23 - (unsigned)f.fraction_bits;
+    LLVMValueRef normal = add32(e, shift_left(e, magnitude, place), (int64_t)(127 - f.bias) << 23);
+    LLVMValueRef count = LLVMBuildSIToFP(e->b, magnitude, emit_type_like(e, magnitude, e->f32), "");
+    LLVMValueRef step = emit_f32_like(e, count, ldexp(1, 1 - f.bias - f.fraction_bits));
+    LLVMValueRef subnormal = bits_of(e, LLVMBuildFMul(e->b, count, step, ""));
+    LLVMValueRef size = choose(e, LLVMIntULT, magnitude, 1u << f.fraction_bits, subnormal, normal);
+    if (f.infinities)
+        size = choose(e, LLVMIntEQ, magnitude, 0x7c, emit_i32_like(e, size, 0x7f800000), size);
+    size = LLVMBuildOr(e->b, size, shift_left(e, and32(e, bits, 0x80), 24), "");
+    return value_of(e, choose(e, LLVMIntUGT, magnitude, f.infinities ? 0x7c : 0x7e, emit_i32_like(e, size, 0x7fc00000), size));
 }
 
 LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code)
 {
     switch (t) {
     case DTYPE_I4: {
-        LLVMValueRef high = LLVMBuildShl(e->b, code, LLVMConstInt(e->i8, 4, false), "");
-        return LLVMBuildSExt(e->b, LLVMBuildAShr(e->b, high, LLVMConstInt(e->i8, 4, false), ""), e->i32, "");
+        LLVMValueRef high = shift_left(e, extended(e, code), 28);
+        return LLVMBuildAShr(e->b, high, emit_i32_like(e, high, 28), "");
     }
     case DTYPE_I8:
     case DTYPE_I16:
-        return LLVMBuildSExt(e->b, code, e->i32, "");
+        return LLVMBuildSExt(e->b, code, emit_type_like(e, code, e->i32), "");
     case DTYPE_F8E4M3:
     case DTYPE_F8E5M2:
-        return value_of(e, emit_load(e, e->i32, f8_table(e, t), LLVMBuildZExt(e->b, code, e->i64, "")));
+        return widen_f8(e, t, code);
     case DTYPE_BF16:
         return widen_bf16(e, code);
     case DTYPE_F32:
@@ -188,15 +179,28 @@ static LLVMValueRef drop_nearest_even(emitter *e, LLVMValueRef magnitude, unsign
     return shift_right(e, LLVMBuildAdd(e->b, half, lowest_kept, ""), drop);
 }
 
+/* The CPU's own conversion rounds as ours does and takes subnormals for zero; its NaNs keep their bits. */
+static LLVMValueRef narrow_bf16_vector(emitter *e, LLVMValueRef value)
+{
+    LLVMValueRef code = emit_plain_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", &value, 1);
+    code = LLVMBuildBitCast(e->b, code, emit_type_like(e, value, e->i16), "");
+    LLVMValueRef is_nan = LLVMBuildFCmp(e->b, LLVMRealUNO, value, value, "");
+    return LLVMBuildSelect(e->b, is_nan, truncated(e, emit_i32_like(e, value, 0x7fc0), e->i16), code, "");
+}
+
 static LLVMValueRef narrow_bf16(emitter *e, LLVMValueRef bits)
 {
+    enum { LANES = 16 };
+    LLVMTypeRef type = LLVMTypeOf(bits);
+    if (e->plan->machine.bf16_dot && LLVMGetTypeKind(type) == LLVMVectorTypeKind && LLVMGetVectorSize(type) == LANES)
+        return narrow_bf16_vector(e, value_of(e, bits));
     LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
     LLVMValueRef sign = and32(e, shift_right(e, bits, 16), 0x8000);
     LLVMValueRef code = drop_nearest_even(e, magnitude, 16);
-    code = choose(e, LLVMIntULT, magnitude, 0x00800000, emit_i32(e, 0), code);
+    code = choose(e, LLVMIntULT, magnitude, 0x00800000, emit_i32_like(e, code, 0), code);
     code = LLVMBuildOr(e->b, code, sign, "");
-    code = choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32(e, 0x7fc0), code);
-    return LLVMBuildTrunc(e->b, code, e->i16, "");
+    code = choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32_like(e, code, 0x7fc0), code);
+    return truncated(e, code, e->i16);
 }
 
 /* Sign and NaN around a magnitude code of an 8-bit float. */
@@ -204,8 +208,8 @@ static LLVMValueRef finish_f8(emitter *e, LLVMValueRef bits, LLVMValueRef code, 
 {
     LLVMValueRef sign = and32(e, shift_right(e, bits, 24), 0x80);
     code = LLVMBuildOr(e->b, code, sign, "");
-    code = choose(e, LLVMIntUGT, and32(e, bits, 0x7fffffff), 0x7f800000, emit_i32(e, nan_code), code);
-    return LLVMBuildTrunc(e->b, code, e->i8, "");
+    code = choose(e, LLVMIntUGT, and32(e, bits, 0x7fffffff), 0x7f800000, emit_i32_like(e, code, nan_code), code);
+    return truncated(e, code, e->i8);
 }
 
 /* Nearest even, saturating at 448. Below 2^-6 the codes count steps of 2^-9, which is the distance of
@@ -215,7 +219,7 @@ static LLVMValueRef narrow_f8e4m3(emitter *e, LLVMValueRef bits)
     LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
     LLVMValueRef normal = add32(e, drop_nearest_even(e, magnitude, 20), -((127 - 7) << 3));
     normal = least(e, normal, 0x7e);
-    LLVMValueRef stepped = LLVMBuildFAdd(e->b, value_of(e, magnitude), emit_f32(e, 16384.0), "");
+    LLVMValueRef stepped = LLVMBuildFAdd(e->b, value_of(e, magnitude), emit_f32_like(e, magnitude, 16384.0), "");
     LLVMValueRef subnormal = and32(e, bits_of(e, stepped), 0xf);
     LLVMValueRef code = choose(e, LLVMIntULT, magnitude, (127 - 6) << 23, subnormal, normal);
     return finish_f8(e, bits, code, 0x7f);
@@ -227,12 +231,12 @@ static LLVMValueRef narrow_f8e5m2(emitter *e, LLVMValueRef bits)
     LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
     LLVMValueRef normal = add32(e, shift_right(e, add32(e, magnitude, 1 << 20), 21), -((127 - 15) << 2));
     normal = least(e, normal, 0x7c);
-    LLVMValueRef small = choose(e, LLVMIntULT, magnitude, (127 - 14) << 23, magnitude, emit_i32(e, 0));
-    LLVMValueRef steps = LLVMBuildFMul(e->b, value_of(e, small), emit_f32(e, 65536.0), "");
-    LLVMValueRef whole = LLVMBuildFPToSI(e->b, steps, e->i32, "");
-    LLVMValueRef rest = LLVMBuildFSub(e->b, steps, LLVMBuildSIToFP(e->b, whole, e->f32, ""), "");
-    LLVMValueRef half = LLVMBuildFCmp(e->b, LLVMRealOGE, rest, emit_f32(e, 0.5), "");
-    LLVMValueRef subnormal = LLVMBuildAdd(e->b, whole, LLVMBuildZExt(e->b, half, e->i32, ""), "");
+    LLVMValueRef small = choose(e, LLVMIntULT, magnitude, (127 - 14) << 23, magnitude, emit_i32_like(e, magnitude, 0));
+    LLVMValueRef steps = LLVMBuildFMul(e->b, value_of(e, small), emit_f32_like(e, small, 65536.0), "");
+    LLVMValueRef whole = LLVMBuildFPToSI(e->b, steps, emit_type_like(e, steps, e->i32), "");
+    LLVMValueRef rest = LLVMBuildFSub(e->b, steps, LLVMBuildSIToFP(e->b, whole, emit_type_like(e, whole, e->f32), ""), "");
+    LLVMValueRef half = LLVMBuildFCmp(e->b, LLVMRealOGE, rest, emit_f32_like(e, rest, 0.5), "");
+    LLVMValueRef subnormal = LLVMBuildAdd(e->b, whole, extended(e, half), "");
     subnormal = least(e, subnormal, 3);
     LLVMValueRef code = choose(e, LLVMIntULT, magnitude, (127 - 14) << 23, subnormal, normal);
     return finish_f8(e, bits, code, 0x7e);
@@ -244,7 +248,7 @@ LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value)
     case DTYPE_I4:
     case DTYPE_I8:
     case DTYPE_I16:
-        return LLVMBuildTrunc(e->b, value, code_type(e, t), "");
+        return truncated(e, value, emit_code_type(e, t));
     case DTYPE_F8E4M3:
         return narrow_f8e4m3(e, bits_of(e, value));
     case DTYPE_F8E5M2:

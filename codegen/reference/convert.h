@@ -1,18 +1,20 @@
 /* Element types in LLVM IR (docs/numerics.md, written a second time and on its own).
  *
  * The one idea: an element in memory is a code, an integer of its storage width; arithmetic sees only i32 and
- * f32. Widening takes a code to its value, narrowing a value to its code; both are branch-free, so that
- * packing loops vectorise. */
+ * f32. Widening takes a code to its value, narrowing a value to its code; both are branch-free, and
+ * take a vector as well as one element. */
 #ifndef VISA_CODEGEN_REFERENCE_CONVERT_H
 #define VISA_CODEGEN_REFERENCE_CONVERT_H
 
 #include "codegen/reference/emitter.h"
 
+/* The storage of a code. */
+LLVMTypeRef emit_code_type(emitter *e, dtype t);
 /* Codes are i8 (i4 in the low nibble, the rest undefined), i16 or i32. Tensors need no alignment. */
 LLVMValueRef emit_code_load(emitter *e, dtype t, LLVMValueRef tensor, LLVMValueRef element);
 void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor, LLVMValueRef element);
 
-/* i32 or f32. */
+/* i32 or f32; vectors of them for vectors. */
 LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code);
 LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value);
 

@@ -2,10 +2,9 @@
 
 #include <string.h>
 
-void emitter_init(emitter *e, const reference_plan *plan, LLVMContextRef llvm, LLVMModuleRef module,
-                  bool fused)
+void emitter_init(emitter *e, const reference_plan *plan, LLVMContextRef llvm, LLVMModuleRef module)
 {
-    *e = (emitter){.plan = plan, .context = llvm, .module = module, .fused = fused};
+    *e = (emitter){.plan = plan, .context = llvm, .module = module, .fused = plan->machine.fused};
     e->b = LLVMCreateBuilderInContext(llvm);
     e->void_type = LLVMVoidTypeInContext(llvm);
     e->i1 = LLVMInt1TypeInContext(llvm);
@@ -43,6 +42,66 @@ LLVMValueRef emit_f64(emitter *e, double value)
     return LLVMConstReal(e->f64, value);
 }
 
+/* ---- vectors ---- */
+
+LLVMTypeRef emit_vector_type(LLVMTypeRef scalar, int64_t lanes)
+{
+    return LLVMVectorType(scalar, (unsigned)lanes);
+}
+
+LLVMTypeRef emit_type_like(emitter *e, LLVMValueRef x, LLVMTypeRef scalar)
+{
+    (void)e;
+    LLVMTypeRef type = LLVMTypeOf(x);
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMVectorType(scalar, LLVMGetVectorSize(type)) : scalar;
+}
+
+static LLVMValueRef constant_like(LLVMValueRef x, LLVMValueRef constant)
+{
+    enum { MOST_LANES = 128 };
+    LLVMTypeRef type = LLVMTypeOf(x);
+    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
+        return constant;
+    LLVMValueRef lanes[MOST_LANES];
+    unsigned count = LLVMGetVectorSize(type);
+    for (unsigned i = 0; i < count; i++)
+        lanes[i] = constant;
+    return LLVMConstVector(lanes, count);
+}
+
+LLVMValueRef emit_i32_like(emitter *e, LLVMValueRef x, int64_t value)
+{
+    return constant_like(x, emit_i32(e, value));
+}
+
+LLVMValueRef emit_f32_like(emitter *e, LLVMValueRef x, double value)
+{
+    return constant_like(x, emit_f32(e, value));
+}
+
+LLVMValueRef emit_splat(emitter *e, LLVMValueRef scalar, int64_t lanes)
+{
+    LLVMValueRef poison = LLVMGetPoison(emit_vector_type(LLVMTypeOf(scalar), lanes));
+    LLVMValueRef one = LLVMBuildInsertElement(e->b, poison, scalar, emit_i32(e, 0), "");
+    return LLVMBuildShuffleVector(e->b, one, poison, LLVMConstNull(emit_vector_type(e->i32, lanes)), "");
+}
+
+LLVMValueRef emit_shuffle(emitter *e, LLVMValueRef a, LLVMValueRef b, const int *lanes, unsigned count)
+{
+    enum { MOST_LANES = 128 };
+    LLVMValueRef mask[MOST_LANES];
+    for (unsigned i = 0; i < count; i++)
+        mask[i] = emit_i32(e, lanes[i]);
+    return LLVMBuildShuffleVector(e->b, a, b, LLVMConstVector(mask, count), "");
+}
+
+LLVMValueRef emit_plain_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0);
+    return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, NULL, 0), callee, args, count, "");
+}
+
 LLVMValueRef emit_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
@@ -60,18 +119,19 @@ static void add_function_attribute(emitter *e, const char *name)
     LLVMAddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-void emit_function(emitter *e, const char *name, unsigned count, LLVMTypeRef *type)
+void emit_function(emitter *e, const char *name, unsigned pointers, unsigned integers, LLVMTypeRef *type)
 {
-    LLVMTypeRef params[8];
-    for (unsigned i = 0; i < count; i++)
-        params[i] = e->ptr;
-    *type = LLVMFunctionType(e->void_type, params, count, false);
+    enum { MOST_PARAMS = 16 };
+    LLVMTypeRef params[MOST_PARAMS];
+    for (unsigned i = 0; i < pointers + integers; i++)
+        params[i] = i < pointers ? e->ptr : e->i64;
+    *type = LLVMFunctionType(e->void_type, params, pointers + integers, false);
     e->function = LLVMAddFunction(e->module, name, *type);
     LLVMSetLinkage(e->function, LLVMInternalLinkage);
     add_function_attribute(e, "noinline");
     add_function_attribute(e, "nounwind");
     unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
-    for (unsigned i = 1; i <= count; i++)
+    for (unsigned i = 1; i <= pointers; i++)
         LLVMAddAttributeAtIndex(e->function, i, LLVMCreateEnumAttribute(e->context, noalias, 0));
     LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
 }
@@ -79,6 +139,18 @@ void emit_function(emitter *e, const char *name, unsigned count, LLVMTypeRef *ty
 void emit_function_end(emitter *e)
 {
     LLVMBuildRetVoid(e->b);
+}
+
+LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
+    LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    if (first)
+        LLVMPositionBuilderBefore(e->b, first);
+    LLVMValueRef storage = LLVMBuildAlloca(e->b, LLVMArrayType2(e->i8, (uint64_t)bytes), "");
+    LLVMSetAlignment(storage, alignment);
+    LLVMPositionBuilderAtEnd(e->b, here);
+    return storage;
 }
 
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step)
@@ -120,6 +192,31 @@ void emit_if_end(emitter *e, LLVMBasicBlockRef after)
         return;
     LLVMBuildBr(e->b, after);
     LLVMPositionBuilderAtEnd(e->b, after);
+}
+
+LLVMValueRef emit_least(emitter *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x, y, "");
+}
+
+LLVMValueRef emit_most(emitter *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), y, x, "");
+}
+
+LLVMValueRef emit_scaled(emitter *e, LLVMValueRef x, int64_t factor)
+{
+    return factor == 1 ? x : LLVMBuildMul(e->b, x, emit_i64(e, factor), "");
+}
+
+LLVMValueRef emit_plus(emitter *e, LLVMValueRef x, int64_t number)
+{
+    return number == 0 ? x : LLVMBuildAdd(e->b, x, emit_i64(e, number), "");
+}
+
+LLVMBasicBlockRef emit_if_some(emitter *e, LLVMValueRef first, LLVMValueRef end)
+{
+    return emit_if(e, LLVMBuildICmp(e->b, LLVMIntSLT, first, end, ""));
 }
 
 /* ---- digits ---- */
@@ -174,6 +271,22 @@ LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side)
     if (!sum || base == 0)
         return sum ? sum : emit_i64(e, base);
     return LLVMBuildAdd(e->b, sum, emit_i64(e, base), "");
+}
+
+LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, const plan_digits *digits, LLVMValueRef index)
+{
+    (void)side;
+    LLVMValueRef sum = NULL;
+    int64_t below = digits->combinations;
+    for (unsigned i = 0; i < digits->count; i++) {
+        const einsum_digit *d = &digits->items[i];
+        int64_t above = below;
+        below /= d->size;
+        LLVMValueRef counter = i == 0 ? index : LLVMBuildURem(e->b, index, emit_i64(e, above), "");
+        counter = below == 1 ? counter : LLVMBuildUDiv(e->b, counter, emit_i64(e, below), "");
+        sum = add_scaled(e, sum, counter, (int64_t)plan_stride(e->plan->e, tensor, side, d));
+    }
+    return sum ? sum : emit_i64(e, 0);
 }
 
 /* NULL when the axis was met before, or when its open digits stay inside. */

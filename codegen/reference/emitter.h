@@ -29,15 +29,13 @@ typedef struct emitter {
     LLVMBuilderRef b;
     LLVMValueRef function; /* under construction */
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f32, f64, ptr;
-    LLVMValueRef f8_table[DTYPE_COUNT]; /* NULL until used */
-    bool fused;                         /* the CPU multiplies and adds at once */
+    bool fused; /* the CPU multiplies and adds at once */
     const plan_statement *statement; /* being generated */
     emitter_digit open[PLAN_MAX_DIGITS];
     unsigned open_count;
 } emitter;
 
-void emitter_init(emitter *e, const reference_plan *plan, LLVMContextRef llvm, LLVMModuleRef module,
-                  bool fused);
+void emitter_init(emitter *e, const reference_plan *plan, LLVMContextRef llvm, LLVMModuleRef module);
 void emitter_free(emitter *e);
 
 /* Constants. */
@@ -46,12 +44,28 @@ LLVMValueRef emit_i64(emitter *e, int64_t value);
 LLVMValueRef emit_f32(emitter *e, double value);
 LLVMValueRef emit_f64(emitter *e, double value);
 
+/* The same number in every lane of something like x. */
+LLVMValueRef emit_i32_like(emitter *e, LLVMValueRef x, int64_t value);
+LLVMValueRef emit_f32_like(emitter *e, LLVMValueRef x, double value);
+/* The scalar type, or a vector of it with as many lanes as x has. */
+LLVMTypeRef emit_type_like(emitter *e, LLVMValueRef x, LLVMTypeRef scalar);
+LLVMTypeRef emit_vector_type(LLVMTypeRef scalar, int64_t lanes);
+/* A scalar in every lane. */
+LLVMValueRef emit_splat(emitter *e, LLVMValueRef scalar, int64_t lanes);
+/* Lanes of a and b, numbered on from a's. */
+LLVMValueRef emit_shuffle(emitter *e, LLVMValueRef a, LLVMValueRef b, const int *lanes, unsigned count);
+
 /* A call of an overloaded intrinsic ("llvm.fabs") at the type of its arguments. */
 LLVMValueRef emit_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count);
 
-/* Opens an internal function whose `count` parameters are pointers that do not alias, at its entry block. */
-void emit_function(emitter *e, const char *name, unsigned count, LLVMTypeRef *type);
+/* A call of an intrinsic that has one type. */
+LLVMValueRef emit_plain_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count);
+
+/* Opens an internal function of so many pointers that do not alias, and then so many i64, at its entry block. */
+void emit_function(emitter *e, const char *name, unsigned pointers, unsigned integers, LLVMTypeRef *type);
 void emit_function_end(emitter *e);
+/* Storage that lasts as long as the function runs; the same in every round of a loop. */
+LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment);
 
 /* for (counter = first; counter < end; counter += step); first < end always. */
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step);
@@ -61,12 +75,21 @@ void emit_loop_close(emitter *e, emitter_loop *l);
 LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition);
 void emit_if_end(emitter *e, LLVMBasicBlockRef after);
 
+LLVMValueRef emit_least(emitter *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef emit_most(emitter *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef emit_scaled(emitter *e, LLVMValueRef x, int64_t factor);
+LLVMValueRef emit_plus(emitter *e, LLVMValueRef x, int64_t number);
+/* first < end, where a loop from first to end must run once at least */
+LLVMBasicBlockRef emit_if_some(emitter *e, LLVMValueRef first, LLVMValueRef end);
+
 void emit_digits_open(emitter *e, const plan_digits *digits);
 void emit_digits_close(emitter *e, const plan_digits *digits);
 /* The open digits from number `first` on as one row-major index. */
 LLVMValueRef emit_digits_index(emitter *e, unsigned first);
 /* Element of the tensor at the coordinates of the open digits. */
 LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side);
+/* What the digits of a group, taken as one row-major index, add to it. */
+LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, const plan_digits *digits, LLVMValueRef index);
 /* i1: every coordinate is inside its axis; NULL when no open digit can leave it. */
 LLVMValueRef emit_guard(emitter *e);
 /* The same, and does the tensor hold the element there? Where it does not, the element is zero. */

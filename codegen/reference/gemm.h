@@ -1,28 +1,39 @@
-/* The tiled matrix product, as one IR function per shape.
+/* The tiled matrix product, as one IR function per shape and product.
  *
- * The one idea: a tile of C stays in registers while depth advances; each step takes one column vector pair
- * and one broadcast row value per tile row. Every element of C is one running sum in depth order, so blocking
- * for the caches changes nothing in the result; LLVM may not reorder it either (no fast-math flags). */
+ * The one idea: a tile of C stays in registers while depth advances by units; each step takes the column vectors of a unit and one
+ * broadcast row value per tile row, or the whole tile goes through the CPU's tile registers. The code is tiled and unrolled as it
+ * is emitted: no optimisation pass has to find anything. */
 #ifndef VISA_CODEGEN_REFERENCE_GEMM_H
 #define VISA_CODEGEN_REFERENCE_GEMM_H
 
 #include "codegen/reference/emitter.h"
 
-typedef enum gemm_kind {
-    GEMM_I32,       /* wraps */
-    GEMM_F32,       /* product rounded, then added */
-    GEMM_F32_FUSED, /* the same values when f32 holds the products */
-    GEMM_F64,       /* f32 sources, f64 sums */
-} gemm_kind;
-
 typedef struct gemm_function {
     LLVMValueRef function;
     LLVMTypeRef type;
-    gemm_kind kind;
+    const plan_tile *tile;
+    int64_t line; /* values of C between its rows */
 } gemm_function;
 
-/* void f(C, R, S): C[padded_rows][padded_columns] += R * S, with the sources packed tile by tile:
- * R[tile][depth][rows of a tile], S[tile][depth][columns of a tile]. */
-gemm_function emit_gemm(emitter *e, const plan_statement *s, gemm_kind kind, const char *name);
+/* void f(C, R, S, row tiles, column tiles): C[rows][line] += R * S, or = for a `fresh` product, which is one_pass; for panels
+ * (plan_tile) that follow each other in R and S. At least one tile of each. */
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name);
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
+                    LLVMValueRef column_tiles);
+
+/* Bytes of a sum in C. */
+int64_t gemm_sum_bytes(plan_product product);
+
+/* What a kernel of either kind fills in: a tile of C, for the units [first, end) of its panels. */
+typedef struct gemm {
+    emitter *e;
+    const plan_tile *tile;
+    int64_t line;
+    bool fresh;
+    LLVMValueRef c_tile, row_panel, column_panel;
+} gemm;
+
+void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end);
+void emit_register_tile(gemm *g, LLVMValueRef first, LLVMValueRef end);
 
 #endif

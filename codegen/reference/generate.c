@@ -7,7 +7,7 @@
 
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
-#include "codegen/reference/gemm.h"
+#include "codegen/reference/block.h"
 
 /* A statement's function under construction. */
 typedef struct statement {
@@ -16,13 +16,14 @@ typedef struct statement {
     bool bounded;
     LLVMTypeRef type;
     gemm_function product, bound_product;
+    LLVMValueRef part, parts; /* which share of the tiles to compute */
     /* parameters; the columns of a copy are unused */
     LLVMValueRef dst, row_source, column_source;
     LLVMValueRef dst_bound, row_bound, column_bound;
     LLVMValueRef scratch;
 } statement;
 
-enum { STATEMENT_PARAMS = 7 };
+enum { STATEMENT_POINTERS = 7, STATEMENT_INTEGERS = 2, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
 
 static bool tensor_is_exact(const statement *s, uint32_t tensor)
 {
@@ -46,100 +47,48 @@ static LLVMValueRef scratch_at(const statement *s, int64_t offset)
 
 /* ---- packing ---- */
 
-typedef enum pack_kind {
-    PACK_VALUE,     /* the element */
-    PACK_MAGNITUDE, /* |element|, 0 when it is not finite */
-    PACK_ERROR,     /* its bound */
-    PACK_LARGEST,   /* magnitude and bound together */
-} pack_kind;
-
-typedef struct pack_side {
-    const plan_digits *digits;
-    uint32_t tensor;
-    einsum_side side;
-    LLVMValueRef source, bound, pack;
-    int64_t tile; /* rows or columns of a tile */
-} pack_side;
-
-static pack_side rows_of(const statement *s)
+static panel_side side_of(const statement *s, plan_group group, const plan_tile *tile)
 {
     const plan_statement *p = s->plan;
-    return (pack_side){.digits = &p->digits[PLAN_ROW],
-                       .tensor = p->row_source,
-                       .side = p->row_side,
-                       .source = s->row_source,
-                       .bound = s->row_bound,
-                       .pack = scratch_at(s, p->scratch.row_pack),
-                       .tile = p->tile.rows};
+    bool rows = group == PLAN_ROW;
+    return (panel_side){.of = p,
+                        .tile = tile,
+                        .group = group,
+                        .tensor = rows ? p->row_source : p->column_source,
+                        .side = rows ? p->row_side : p->column_side,
+                        .source = rows ? s->row_source : s->column_source,
+                        .bound = rows ? s->row_bound : s->column_bound,
+                        .panel = scratch_at(s, rows ? p->scratch.row_pack : p->scratch.column_pack)};
 }
 
-static pack_side columns_of(const statement *s)
+static int64_t tiles_of(const plan_tile *t, plan_group group)
 {
-    const plan_statement *p = s->plan;
-    return (pack_side){.digits = &p->digits[PLAN_COLUMN],
-                       .tensor = p->column_source,
-                       .side = p->column_side,
-                       .source = s->column_source,
-                       .bound = s->column_bound,
-                       .pack = scratch_at(s, p->scratch.column_pack),
-                       .tile = p->tile.columns};
+    return group == PLAN_ROW ? t->padded_rows / t->rows : t->padded_columns / t->columns;
 }
 
-static LLVMValueRef emit_packed_item(const statement *s, const pack_side *side, pack_kind kind,
-                                     LLVMValueRef at)
+static void emit_pack(const statement *s, plan_group group, const plan_tile *tile, panel_kind kind)
 {
-    emitter *e = s->e;
-    dtype t = tensor_dtype(s, side->tensor);
-    LLVMValueRef error = NULL, value = NULL;
-    if (kind == PACK_ERROR || (kind == PACK_LARGEST && !tensor_is_exact(s, side->tensor)))
-        error = emit_rounded_up(e, emit_load(e, e->f64, side->bound, at));
-    if (kind != PACK_ERROR)
-        value = emit_widen(e, t, emit_code_load(e, t, side->source, at));
-    if (kind == PACK_MAGNITUDE || kind == PACK_LARGEST)
-        value = emit_magnitude(e, value);
-    if (!value || !error)
-        return value ? value : error;
-    return LLVMBuildFAdd(e->b, value, error, "");
+    panel_side side = side_of(s, group, tile);
+    emit_panels(s->e, &side, kind, emit_i64(s->e, 0), emit_i64(s->e, tiles_of(tile, group)));
 }
 
-/* Writes tile after tile; a term that does not exist becomes 0 in both sources, so that it adds nothing. */
-static void emit_pack(const statement *s, pack_side side, pack_kind kind)
+/* ---- contraction as a whole ---- */
+
+static void emit_clear_sums(const statement *s, const plan_tile *t, int64_t sums)
 {
-    emitter *e = s->e;
-    const plan_digits *depth = &s->plan->digits[PLAN_DEPTH];
-    unsigned first = e->open_count;
-    emit_digits_open(e, side.digits);
-    LLVMValueRef line = emit_digits_index(e, first), height = emit_i64(e, side.tile);
-    LLVMValueRef tile = LLVMBuildUDiv(e->b, line, height, ""), lane = LLVMBuildURem(e->b, line, height, "");
-    LLVMValueRef base = LLVMBuildMul(e->b, tile, emit_i64(e, side.tile * depth->combinations), "");
-    base = LLVMBuildAdd(e->b, base, lane, "");
-    unsigned first_depth = e->open_count;
-    emit_digits_open(e, depth);
-    LLVMValueRef guard = emit_source_guard(e, side.tensor, side.side), from = emit_tensor_offset(e, side.tensor, side.side);
-    if (guard)
-        from = LLVMBuildSelect(e->b, guard, from, emit_i64(e, 0), "");
-    LLVMValueRef item = emit_packed_item(s, &side, kind, from);
-    if (guard)
-        item = LLVMBuildSelect(e->b, guard, item, LLVMConstNull(LLVMTypeOf(item)), "");
-    LLVMValueRef to = LLVMBuildMul(e->b, emit_digits_index(e, first_depth), height, "");
-    emit_store(e, item, side.pack, LLVMBuildAdd(e->b, base, to, ""));
-    emit_digits_close(e, depth);
-    emit_digits_close(e, side.digits);
+    emit_clear(s->e, scratch_at(s, sums), t->padded_rows * t->padded_columns * gemm_sum_bytes(t->product));
 }
 
-/* ---- contraction ---- */
-
-static void emit_product(const statement *s, gemm_function f, int64_t sums)
+static void emit_product(const statement *s, const gemm_function *f, int64_t sums)
 {
-    LLVMValueRef args[] = {scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack),
-                           scratch_at(s, s->plan->scratch.column_pack)};
-    LLVMBuildCall2(s->e->b, f.type, f.function, args, 3, "");
+    emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack),
+                   emit_i64(s->e, tiles_of(f->tile, PLAN_ROW)), emit_i64(s->e, tiles_of(f->tile, PLAN_COLUMN)));
 }
 
-static void emit_cleared_product(const statement *s, gemm_function f, int64_t sums)
+static void emit_packed_product(const statement *s, const gemm_function *f, panel_kind rows, panel_kind columns, int64_t sums)
 {
-    const plan_tile *t = &s->plan->tile;
-    emit_clear(s->e, scratch_at(s, sums), t->padded_rows * t->padded_columns * (f.kind == GEMM_F64 ? 8 : 4));
+    emit_pack(s, PLAN_ROW, f->tile, rows);
+    emit_pack(s, PLAN_COLUMN, f->tile, columns);
     emit_product(s, f, sums);
 }
 
@@ -153,60 +102,58 @@ static bool needs_bound(const statement *s)
     return s->bounded && !tensor_is_exact(s, s->plan->of->dst);
 }
 
-/* |r| * es + er * (|s| + es) */
+/* |r| * es + er * (|s| + es); the magnitudes of the rows are packed. */
 static void emit_error_products(const statement *s)
 {
-    bool row_exact = tensor_is_exact(s, s->plan->row_source);
-    bool column_exact = tensor_is_exact(s, s->plan->column_source);
-    const plan_tile *t = &s->plan->tile;
     int64_t sums = s->plan->scratch.error;
-    emit_clear(s->e, scratch_at(s, sums),
-               t->padded_rows * t->padded_columns * (s->bound_product.kind == GEMM_F64 ? 8 : 4));
-    if (!column_exact) {
-        emit_pack(s, columns_of(s), PACK_ERROR);
-        emit_product(s, s->bound_product, sums);
+    emit_clear_sums(s, &s->plan->bound_tile, sums);
+    if (!tensor_is_exact(s, s->plan->column_source)) {
+        emit_pack(s, PLAN_COLUMN, &s->plan->bound_tile, PANEL_ERROR);
+        emit_product(s, &s->bound_product, sums);
     }
-    if (!row_exact) {
-        emit_pack(s, rows_of(s), PACK_ERROR);
-        emit_pack(s, columns_of(s), PACK_LARGEST);
-        emit_product(s, s->bound_product, sums);
-    }
+    if (!tensor_is_exact(s, s->plan->row_source))
+        emit_packed_product(s, &s->bound_product, PANEL_ERROR, PANEL_LARGEST, sums);
 }
 
 static void emit_products(const statement *s)
 {
-    emit_pack(s, rows_of(s), PACK_VALUE);
-    emit_pack(s, columns_of(s), PACK_VALUE);
-    emit_cleared_product(s, s->product, s->plan->scratch.value);
+    emit_clear_sums(s, &s->plan->tile, s->plan->scratch.value);
+    emit_packed_product(s, &s->product, PANEL_VALUE, PANEL_VALUE, s->plan->scratch.value);
     if (!needs_bound(s))
         return;
-    emit_pack(s, rows_of(s), PACK_MAGNITUDE);
-    emit_pack(s, columns_of(s), PACK_MAGNITUDE);
-    emit_cleared_product(s, s->bound_product, s->plan->scratch.magnitude);
+    emit_clear_sums(s, &s->plan->bound_tile, s->plan->scratch.magnitude);
+    emit_packed_product(s, &s->bound_product, PANEL_MAGNITUDE, PANEL_MAGNITUDE, s->plan->scratch.magnitude);
     if (!sources_are_exact(s))
         emit_error_products(s);
+}
+
+static LLVMValueRef sum_index(const statement *s, const plan_tile *t, LLVMValueRef row, LLVMValueRef column)
+{
+    return LLVMBuildAdd(s->e->b, emit_scaled(s->e, row, t->padded_columns), column, "");
 }
 
 static LLVMValueRef load_bound_sum(const statement *s, int64_t sums, LLVMValueRef at)
 {
     emitter *e = s->e;
-    bool wide = s->bound_product.kind == GEMM_F64;
+    bool wide = s->plan->bound_tile.product == PRODUCT_F64;
     LLVMValueRef sum = emit_load(e, wide ? e->f64 : e->f32, scratch_at(s, sums), at);
     return wide ? sum : LLVMBuildFPExt(e->b, sum, e->f64, "");
 }
 
-static void emit_result(const statement *s, LLVMValueRef at)
+static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef column)
 {
     emitter *e = s->e;
     const plan_scratch *scratch = &s->plan->scratch;
     uint32_t dst = s->plan->of->dst;
     dtype t = tensor_dtype(s, dst);
-    LLVMValueRef value = emit_load(e, s->plan->integer ? e->i32 : e->f32, scratch_at(s, scratch->value), at);
+    LLVMTypeRef sum = s->plan->integer ? e->i32 : e->f32;
+    LLVMValueRef value = emit_load(e, sum, scratch_at(s, scratch->value), sum_index(s, &s->plan->tile, row, column));
     LLVMValueRef code = emit_narrow(e, t, value), to = emit_tensor_offset(e, dst, EINSUM_DST);
     emit_code_store(e, t, code, s->dst, to);
     if (!needs_bound(s))
         return;
     bool inexact = !sources_are_exact(s);
+    LLVMValueRef at = sum_index(s, &s->plan->bound_tile, row, column);
     LLVMValueRef magnitude = load_bound_sum(s, scratch->magnitude, at);
     LLVMValueRef error = inexact ? load_bound_sum(s, scratch->error, at) : emit_f64(e, 0);
     LLVMValueRef bound = emit_sum_bound(e, s->plan, inexact, value, magnitude, error);
@@ -220,23 +167,29 @@ static void emit_results(const statement *s)
     unsigned first_row = e->open_count;
     emit_digits_open(e, rows);
     LLVMValueRef row = emit_digits_index(e, first_row);
-    row = LLVMBuildMul(e->b, row, emit_i64(e, s->plan->tile.padded_columns), "");
     unsigned first_column = e->open_count;
     emit_digits_open(e, columns);
     LLVMBasicBlockRef after = emit_if(e, emit_guard(e));
-    emit_result(s, LLVMBuildAdd(e->b, row, emit_digits_index(e, first_column), ""));
+    emit_result(s, row, emit_digits_index(e, first_column));
     emit_if_end(e, after);
     emit_digits_close(e, columns);
     emit_digits_close(e, rows);
 }
 
+/* ---- contraction ---- */
+
 static void emit_contract(const statement *s)
 {
-    /* Padding rows and columns of the packs are read, never written. */
-    emit_clear(s->e, s->scratch, s->plan->scratch.value);
+    bool blocks = !s->bounded && s->plan->stores_blocks;
     emit_digits_open(s->e, &s->plan->digits[PLAN_BATCH]);
-    emit_products(s);
-    emit_results(s);
+    if (blocks) {
+        block_form form = {s->e, s->plan, &s->product, side_of(s, PLAN_ROW, &s->plan->tile), side_of(s, PLAN_COLUMN, &s->plan->tile),
+                           s->dst, scratch_at(s, s->plan->scratch.value), s->part, s->parts};
+        emit_block_form(&form);
+    } else {
+        emit_products(s);
+        emit_results(s);
+    }
     emit_digits_close(s->e, &s->plan->digits[PLAN_BATCH]);
 }
 
@@ -274,17 +227,39 @@ static void emit_copy(const statement *s)
 
 /* ---- statement functions ---- */
 
+/* The products that the form needs. */
 static void emit_gemms(statement *s, unsigned number)
 {
     char name[48];
     const plan_statement *p = s->plan;
-    gemm_kind kind = p->integer ? GEMM_I32 : p->exact_products ? GEMM_F32_FUSED : GEMM_F32;
-    gemm_kind bound_kind = p->wide_bound ? GEMM_F64 : GEMM_F32_FUSED;
-    snprintf(name, sizeof name, "product%u", number);
-    s->product = s->bound_product = emit_gemm(s->e, p, kind, name);
+    bool blocks = !s->bounded && p->stores_blocks;
+    snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
+    s->product = emit_gemm(s->e, &p->tile, blocks ? p->block_line : p->tile.padded_columns, blocks && p->tile.one_pass, name);
+    if (!needs_bound(s))
+        return;
     snprintf(name, sizeof name, "bound_product%u", number);
-    if (!p->integer && kind != bound_kind)
-        s->bound_product = emit_gemm(s->e, p, bound_kind, name);
+    s->bound_product = emit_gemm(s->e, &p->bound_tile, p->bound_tile.padded_columns, false, name);
+}
+
+/* The destination is zero before its first statement. */
+static void emit_first_clear(const statement *s)
+{
+    uint32_t dst = s->plan->of->dst;
+    if (s->plan->first && !s->plan->covers)
+        emit_clear(s->e, s->dst, plan_tensor_bytes(s->e->plan->e, dst));
+    if (s->plan->first && needs_bound(s))
+        emit_clear(s->e, s->dst_bound, plan_tensor_elements(s->e->plan->e, dst) * (int64_t)sizeof(double));
+}
+
+/* One part does all of a statement that is not shared. */
+static LLVMBasicBlockRef emit_take_part(statement *s)
+{
+    emitter *e = s->e;
+    if (plan_is_shared(s->plan))
+        return NULL;
+    LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, s->part, emit_i64(e, 0), ""));
+    s->parts = emit_i64(e, 1);
+    return after;
 }
 
 static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool bounded)
@@ -293,127 +268,236 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     char name[48];
     snprintf(name, sizeof name, bounded ? "statement%u_bounded" : "statement%u", number);
     s->bounded = bounded;
-    emit_function(e, name, STATEMENT_PARAMS, &s->type);
+    e->statement = s->plan;
+    if (s->plan->of->op == EINSUM_CONTRACT)
+        emit_gemms(s, number);
+    emit_function(e, name, STATEMENT_POINTERS, STATEMENT_INTEGERS, &s->type);
     LLVMValueRef function = e->function;
     LLVMValueRef *params[STATEMENT_PARAMS] = {&s->dst,       &s->row_source, &s->column_source,
                                               &s->dst_bound, &s->row_bound,  &s->column_bound,
-                                              &s->scratch};
+                                              &s->scratch,   &s->part,       &s->parts};
     for (unsigned i = 0; i < STATEMENT_PARAMS; i++)
         *params[i] = LLVMGetParam(function, i);
-    uint32_t dst = s->plan->of->dst;
-    e->statement = s->plan;
-    if (s->plan->first)
-        emit_clear(e, s->dst, plan_tensor_bytes(e->plan->e, dst));
-    if (s->plan->first && needs_bound(s))
-        emit_clear(e, s->dst_bound, plan_tensor_elements(e->plan->e, dst) * (int64_t)sizeof(double));
+    LLVMBasicBlockRef after = emit_take_part(s);
+    emit_first_clear(s);
     if (s->plan->of->op == EINSUM_COPY)
         emit_copy(s);
     else
         emit_contract(s);
+    emit_if_end(e, after);
     emit_function_end(e);
     return function;
 }
 
 typedef struct statement_forms {
-    LLVMValueRef plain, bounded;
+    LLVMValueRef plain, bounded; /* NULL: not asked for */
     LLVMTypeRef type;
 } statement_forms;
 
-static statement_forms emit_statement(emitter *e, unsigned number)
+static statement_forms emit_statement(emitter *e, unsigned number, unsigned forms)
 {
     statement s = {.e = e, .plan = &e->plan->statements[number]};
-    if (s.plan->of->op == EINSUM_CONTRACT)
-        emit_gemms(&s, number);
-    LLVMValueRef plain = emit_statement_form(&s, number, false);
-    LLVMValueRef bounded = needs_bound(&(statement){.e = e, .plan = s.plan, .bounded = true})
-                               ? emit_statement_form(&s, number, true)
-                               : plain;
-    return (statement_forms){plain, bounded, s.type};
+    statement_forms f = {0};
+    bool has_bound = !e->plan->exact[s.plan->of->dst];
+    if ((forms & ~(unsigned)GENERATE_BOUNDED) || !has_bound)
+        f.plain = f.bounded = emit_statement_form(&s, number, false);
+    if ((forms & GENERATE_BOUNDED) && has_bound)
+        f.bounded = emit_statement_form(&s, number, true);
+    f.type = s.type;
+    return f;
 }
 
 /* ---- the module ---- */
 
-static LLVMValueRef array_pointer(emitter *e, LLVMValueRef array, uint32_t number)
+/* Where a call finds its tensors and bounds: arrays of pointers, or a pointer for each tensor. */
+typedef struct tensor_places {
+    LLVMValueRef tensors, bounds; /* arrays; bounds is NULL for values only */
+    const LLVMValueRef *each;     /* by tensor; NULL: the arrays */
+    LLVMValueRef scratch, part, parts;
+} tensor_places;
+
+static LLVMValueRef tensor_place(emitter *e, const tensor_places *p, uint32_t number)
 {
-    return array ? emit_load(e, e->ptr, array, emit_i64(e, number)) : LLVMConstNull(e->ptr);
+    return p->each ? p->each[number] : emit_load(e, e->ptr, p->tensors, emit_i64(e, number));
 }
 
-static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f,
-                                LLVMValueRef tensors, LLVMValueRef bounds, LLVMValueRef scratch)
+static LLVMValueRef bound_place(emitter *e, const tensor_places *p, uint32_t number)
+{
+    return p->bounds ? emit_load(e, e->ptr, p->bounds, emit_i64(e, number)) : LLVMConstNull(e->ptr);
+}
+
+static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f, const tensor_places *at)
 {
     bool copy = p->of->op == EINSUM_COPY;
     uint32_t row = copy ? p->of->a : p->row_source, column = copy ? p->of->a : p->column_source;
-    LLVMValueRef args[STATEMENT_PARAMS] = {array_pointer(e, tensors, p->of->dst),
-                                           array_pointer(e, tensors, row),
-                                           array_pointer(e, tensors, column),
-                                           array_pointer(e, bounds, p->of->dst),
-                                           array_pointer(e, bounds, row),
-                                           array_pointer(e, bounds, column),
-                                           scratch};
-    LLVMBuildCall2(e->b, f->type, bounds ? f->bounded : f->plain, args, STATEMENT_PARAMS, "");
+    LLVMValueRef args[STATEMENT_PARAMS] = {tensor_place(e, at, p->of->dst),
+                                           tensor_place(e, at, row),
+                                           tensor_place(e, at, column),
+                                           bound_place(e, at, p->of->dst),
+                                           bound_place(e, at, row),
+                                           bound_place(e, at, column),
+                                           at->scratch,
+                                           at->part,
+                                           at->parts};
+    LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, STATEMENT_PARAMS, "");
 }
 
-static void emit_entry(emitter *e, const char *name, const statement_forms *forms, bool bounded)
+static void emit_bounded_entry(emitter *e, const char *name, const statement_forms *forms)
 {
     LLVMTypeRef type;
-    unsigned count = bounded ? 3 : 2;
-    emit_function(e, name, count, &type);
+    emit_function(e, name, 3, 0, &type);
     LLVMSetLinkage(e->function, LLVMExternalLinkage);
-    LLVMValueRef tensors = LLVMGetParam(e->function, 0), scratch = LLVMGetParam(e->function, count - 1);
-    LLVMValueRef bounds = bounded ? LLVMGetParam(e->function, 1) : NULL;
+    tensor_places at = {.tensors = LLVMGetParam(e->function, 0), .bounds = LLVMGetParam(e->function, 1), .scratch = LLVMGetParam(e->function, 2)};
+    at.part = emit_i64(e, 0);
+    at.parts = emit_i64(e, 1);
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++)
-        emit_statement_call(e, &e->plan->statements[i], &forms[i], tensors, bounds, scratch);
+        emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
     emit_function_end(e);
 }
 
-static void emit_scratch_constant(emitter *e, const char *name)
+/* A statement at a time, because its parts must all be done before the next one begins. */
+static void emit_step_entry(emitter *e, const char *name, const statement_forms *forms)
 {
-    LLVMValueRef constant = LLVMAddGlobal(e->module, e->i64, name);
-    LLVMSetInitializer(constant, emit_i64(e, e->plan->scratch_bytes));
-    LLVMSetGlobalConstant(constant, true);
+    LLVMTypeRef type;
+    emit_function(e, name, 2, 3, &type);
+    LLVMSetLinkage(e->function, LLVMExternalLinkage);
+    LLVMValueRef step = LLVMGetParam(e->function, 2);
+    tensor_places at = {.tensors = LLVMGetParam(e->function, 0), .scratch = LLVMGetParam(e->function, 1)};
+    at.part = LLVMGetParam(e->function, 3);
+    at.parts = LLVMGetParam(e->function, 4);
+    for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
+        LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
+        emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
+        emit_if_end(e, after);
+    }
+    emit_function_end(e);
 }
 
-static void emit_module(emitter *e, const char *symbol, statement_forms *forms, char *name, size_t name_bytes)
+/* ---- the C function ---- */
+
+enum { STORAGE_ALIGNMENT = 64, MOST_STACK_BYTES = 1 << 15 };
+
+static int64_t aligned_bytes(int64_t bytes)
+{
+    return (bytes + STORAGE_ALIGNMENT - 1) / STORAGE_ALIGNMENT * STORAGE_ALIGNMENT;
+}
+
+/* Intermediates lie behind the scratch storage. */
+static int64_t storage_bytes(const reference_plan *p)
+{
+    int64_t bytes = aligned_bytes(p->plain_scratch_bytes);
+    for (uint32_t i = 0; i < p->e->tensor_count; i++)
+        if (p->e->tensors[i].port < 0)
+            bytes += aligned_bytes(plan_tensor_bytes(p->e, i));
+    return bytes;
+}
+
+static LLVMValueRef library_function(emitter *e, const char *name, LLVMTypeRef type)
+{
+    LLVMValueRef f = LLVMGetNamedFunction(e->module, name);
+    return f ? f : LLVMAddFunction(e->module, name, type);
+}
+
+static LLVMValueRef emit_storage(emitter *e, int64_t bytes)
+{
+    if (bytes <= MOST_STACK_BYTES)
+        return emit_stack(e, bytes, STORAGE_ALIGNMENT);
+    LLVMTypeRef params[] = {e->i64, e->i64}, type = LLVMFunctionType(e->ptr, params, 2, false), abort_type = LLVMFunctionType(e->void_type, NULL, 0, false);
+    LLVMValueRef args[] = {emit_i64(e, STORAGE_ALIGNMENT), emit_i64(e, bytes)};
+    LLVMValueRef storage = LLVMBuildCall2(e->b, type, library_function(e, "aligned_alloc", type), args, 2, "");
+    LLVMBasicBlockRef after = emit_if(e, LLVMBuildIsNull(e->b, storage, ""));
+    LLVMBuildCall2(e->b, abort_type, library_function(e, "abort", abort_type), NULL, 0, "");
+    emit_if_end(e, after);
+    return storage;
+}
+
+static void emit_c_entry(emitter *e, const char *name, const statement_forms *forms, LLVMValueRef *each)
+{
+    const einsum *of = e->plan->e;
+    LLVMTypeRef *params = malloc(((size_t)of->tensor_count + 1) * sizeof *params);
+    if (!params)
+        return;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < of->tensor_count; i++)
+        if (plan_is_parameter(e->plan, i))
+            params[count++] = e->ptr;
+    e->function = LLVMAddFunction(e->module, name, LLVMFunctionType(e->void_type, params, count, false));
+    free(params);
+    LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
+    int64_t bytes = storage_bytes(e->plan), used = aligned_bytes(e->plan->plain_scratch_bytes);
+    LLVMValueRef storage = emit_storage(e, bytes > 0 ? bytes : 1);
+    /* Sources first, as they are written in C. */
+    unsigned next = 0;
+    for (int assigned = 0; assigned < 2; assigned++)
+        for (uint32_t i = 0; i < of->tensor_count; i++) {
+            if (e->plan->assigned[i] != assigned)
+                continue;
+            if (plan_is_parameter(e->plan, i))
+                each[i] = LLVMGetParam(e->function, next++);
+            else if (of->tensors[i].port < 0) {
+                each[i] = emit_item(e, e->i8, storage, emit_i64(e, used));
+                used += aligned_bytes(plan_tensor_bytes(of, i));
+            }
+        }
+    tensor_places at = {.each = each, .scratch = storage, .part = emit_i64(e, 0), .parts = emit_i64(e, 1)};
+    for (uint32_t i = 0; i < of->statement_count; i++)
+        emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
+    LLVMTypeRef free_type = LLVMFunctionType(e->void_type, &e->ptr, 1, false);
+    if (bytes > MOST_STACK_BYTES)
+        LLVMBuildCall2(e->b, free_type, library_function(e, "free", free_type), &storage, 1, "");
+    emit_function_end(e);
+}
+
+static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes, LLVMValueRef *each)
 {
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++)
-        forms[i] = emit_statement(e, i);
-    emit_entry(e, symbol, forms, false);
-    snprintf(name, name_bytes, "%s_bounded", symbol);
-    emit_entry(e, name, forms, true);
-    snprintf(name, name_bytes, "%s_scratch_bytes", symbol);
-    emit_scratch_constant(e, name);
+        f[i] = emit_statement(e, i, forms);
+    if (forms & GENERATE_C)
+        emit_c_entry(e, symbol, f, each);
+    if (forms & GENERATE_STEPS) {
+        snprintf(name, name_bytes, "%s" GENERATE_STEPS_SUFFIX, symbol);
+        emit_step_entry(e, name, f);
+    }
+    if (forms & GENERATE_BOUNDED) {
+        snprintf(name, name_bytes, "%s" GENERATE_BOUNDED_SUFFIX, symbol);
+        emit_bounded_entry(e, name, f);
+    }
 }
 
-LLVMModuleRef generate_module(const reference_plan *plan, const char *symbol, bool fused, LLVMContextRef llvm)
+LLVMModuleRef generate_module(const reference_plan *plan, const char *symbol, unsigned forms, LLVMContextRef llvm)
 {
-    statement_forms *forms = calloc((size_t)plan->e->statement_count + 1, sizeof *forms);
-    size_t name_bytes = strlen(symbol) + sizeof "_scratch_bytes";
+    statement_forms *f = calloc((size_t)plan->e->statement_count + 1, sizeof *f);
+    LLVMValueRef *each = calloc((size_t)plan->e->tensor_count + 1, sizeof *each);
+    size_t name_bytes = strlen(symbol) + sizeof GENERATE_BOUNDED_SUFFIX + sizeof GENERATE_STEPS_SUFFIX;
     char *name = malloc(name_bytes);
     LLVMModuleRef module = NULL;
-    if (forms && name) {
+    if (f && each && name) {
         emitter e;
         module = LLVMModuleCreateWithNameInContext(symbol, llvm);
         LLVMSetSourceFileName(module, symbol, strlen(symbol));
-        emitter_init(&e, plan, llvm, module, fused);
-        emit_module(&e, symbol, forms, name, name_bytes);
+        emitter_init(&e, plan, llvm, module);
+        emit_module(&e, symbol, forms, f, name, name_bytes, each);
         emitter_free(&e);
     }
-    free(forms);
+    free(f);
+    free(each);
     free(name);
     return module;
 }
 
+/* "matmul" becomes "matmul_ref". */
 char *generate_symbol(const char *kernel_name)
 {
     enum { MOST_BYTES = 200 };
-    static const char prefix[] = "visa_ref_";
+    static const char suffix[] = "_ref";
     size_t bytes = strnlen(kernel_name, MOST_BYTES);
-    char *symbol = malloc(sizeof prefix + bytes);
+    char *symbol = malloc(1 + bytes + sizeof suffix), *at = symbol;
     if (!symbol)
         return NULL;
-    memcpy(symbol, prefix, sizeof prefix - 1);
+    if (bytes == 0 || isdigit((unsigned char)kernel_name[0]))
+        *at++ = '_';
     for (size_t i = 0; i < bytes; i++)
-        symbol[sizeof prefix - 1 + i] = isalnum((unsigned char)kernel_name[i]) ? kernel_name[i] : '_';
-    symbol[sizeof prefix - 1 + bytes] = '\0';
+        *at++ = isalnum((unsigned char)kernel_name[i]) ? kernel_name[i] : '_';
+    memcpy(at, suffix, sizeof suffix);
     return symbol;
 }

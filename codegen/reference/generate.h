@@ -1,20 +1,27 @@
 /* An einsum as an LLVM module.
  *
- * The one idea: every statement is an internal function of the pointers that it touches, emitted in two
- * forms: one that computes values, and one that computes values and bounds. The two exported functions call
- * them in order: void NAME(unsigned char *const *tensors, unsigned char *scratch) void NAME_bounded(unsigned
- * char *const *tensors, double *const *bounds, unsigned char *scratch) with NAME_scratch_bytes bytes of
- * scratch storage, and bounds for every tensor that is not exact (plan.h). */
+ * The one idea: every statement is an internal function of the pointers that it touches, emitted in two forms: one that computes
+ * values, and one that computes values and bounds. The exported functions call them in order:
+ *
+ *   void NAME(sources..., destinations...), a C function for others, with storage of its own
+ *   void NAME_step(unsigned char *const *tensors, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts)
+ *   void NAME_bounded(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch)
+ *
+ * Parts of a statement may run at once, each with scratch storage of its own; bounds are for every tensor that is not exact. */
 #ifndef VISA_CODEGEN_REFERENCE_GENERATE_H
 #define VISA_CODEGEN_REFERENCE_GENERATE_H
 
 #include "codegen/reference/emitter.h"
 
-/* NAME for a kernel's name, which may be any text: a C identifier that no library uses. Malloc'd, or NULL. */
+/* NAME for a kernel's name, which may be any text: a C identifier. Malloc'd, or NULL. */
 char *generate_symbol(const char *kernel_name);
 
-/* `fused`: the CPU has a fused multiply-add. */
-LLVMModuleRef generate_module(const reference_plan *plan, const char *symbol, bool fused,
-                              LLVMContextRef llvm);
+#define GENERATE_STEPS_SUFFIX "_step"
+#define GENERATE_BOUNDED_SUFFIX "_bounded"
+
+enum { GENERATE_C = 1, GENERATE_STEPS = 2, GENERATE_BOUNDED = 4 };
+
+/* `forms`: which of the functions. */
+LLVMModuleRef generate_module(const reference_plan *plan, const char *symbol, unsigned forms, LLVMContextRef llvm);
 
 #endif

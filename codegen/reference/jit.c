@@ -1,4 +1,5 @@
 /* The plugin's API: compile in memory with ORC, or write a file's bytes. */
+#include <ctype.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 
 #include <llvm-c/Analysis.h>
+#include <llvm-c/BitWriter.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
@@ -15,8 +17,8 @@
 #include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 
+#include "codegen/reference/cpu.h"
 #include "codegen/reference/generate.h"
 #include "codegen/reference/reference.h"
 
@@ -86,31 +88,52 @@ static char *take_error(const char *what, LLVMErrorRef error)
 
 /* ---- the CPU ---- */
 
-static bool has_feature(const char *features, const char *name)
+/* What code is generated for. */
+typedef struct chosen_cpu {
+    char *name, *features; /* LLVM's, malloc'd by it */
+    bool here;             /* this process will run it */
+} chosen_cpu;
+
+static void cpu_free(chosen_cpu *c)
 {
-    size_t bytes = strlen(name);
-    for (const char *at = strstr(features, name); at; at = strstr(at + 1, name))
-        if (at > features && at[-1] == '+' && (at[bytes] == ',' || at[bytes] == '\0'))
-            return true;
-    return false;
+    LLVMDisposeMessage(c->name);
+    LLVMDisposeMessage(c->features);
 }
 
-typedef struct cpu {
-    plan_machine machine;
-    bool fused;
-} cpu;
-
-static cpu cpu_of(const char *triple, const char *features)
+static char *refuse_cpu(const char *name)
 {
-    if (strncmp(triple, "aarch64", 7) == 0 || strncmp(triple, "arm64", 5) == 0)
-        return (cpu){{4, 32}, true};
-    bool fused = has_feature(features, "fma");
-    if (has_feature(features, "avx512f"))
-        return (cpu){{16, 32}, fused};
-    return (cpu){{has_feature(features, "avx") ? 8 : 4, 16}, fused};
+    char *names = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&names, &bytes);
+    for (size_t i = 0; out && cpu_name(i); i++)
+        fprintf(out, " %s", cpu_name(i));
+    if (!out || fclose(out) != 0)
+        return plan_fault("out of memory");
+    char *fault = plan_fault("the CPU %s is not known; there are: native%s", name, names);
+    free(names);
+    return fault;
 }
 
-/* ---- from einsum to optimised module ---- */
+/* NULL and "native" are the CPU that this process runs on. */
+static char *cpu_find(const char *name, bool here, chosen_cpu *out)
+{
+    char *host = LLVMGetHostCPUFeatures();
+    if (!name || strcmp(name, "native") == 0) {
+        *out = (chosen_cpu){LLVMGetHostCPUName(), host, here};
+        return NULL;
+    }
+    const char *features = cpu_features_of(name);
+    bool runs = features && (!here || cpu_has_all(host, features));
+    LLVMDisposeMessage(host);
+    if (!features)
+        return refuse_cpu(name);
+    if (!runs)
+        return plan_fault("code for %s does not run on this CPU", name);
+    *out = (chosen_cpu){LLVMCreateMessage(name), LLVMCreateMessage(features), here};
+    return NULL;
+}
+
+/* ---- from einsum to module ---- */
 
 typedef struct compilation {
     reference_plan plan;
@@ -134,33 +157,22 @@ static void compilation_free(compilation *c)
     *c = (compilation){0};
 }
 
-static char *make_machine(compilation *c, const char *triple, const char *cpu_name, const char *features)
+static char *make_machine(compilation *c, const char *triple, const char *cpu_name, const char *features, LLVMCodeGenOptLevel level)
 {
     char *message = NULL;
     LLVMTargetRef family;
     if (LLVMGetTargetFromTriple(triple, &family, &message))
         return take_message("target", message);
-    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features,
-                                         c->quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level,
+                                         LLVMRelocPIC, LLVMCodeModelDefault);
     return c->machine ? NULL : plan_fault("target %s: no machine", triple);
 }
 
-/* What the generated loops gain from, at half the compile time of default<O2> and the same speed: register
- * tiles are vectors already, and packing and results are single loops over hoisted addresses. */
-static char *optimise(compilation *c)
-{
-    static const char passes[] = "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-vectorize,instcombine<no-verify-fixpoint>,"
-                                 "loop-mssa(licm),early-cse,simplifycfg),globaldce";
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(c->module, passes, c->machine, options);
-    LLVMDisposePassBuilderOptions(options);
-    return error ? take_error("optimisation", error) : NULL;
-}
-
-static char *make_module(compilation *c, bool fused)
+/* The module is tiled, unrolled and vectorised as it is emitted: it goes to the code generator as it is. */
+static char *make_module(compilation *c, unsigned forms)
 {
     c->context = LLVMOrcCreateNewThreadSafeContext();
-    c->module = generate_module(&c->plan, c->symbol, fused, LLVMOrcThreadSafeContextGetContext(c->context));
+    c->module = generate_module(&c->plan, c->symbol, forms, LLVMOrcThreadSafeContextGetContext(c->context));
     if (!c->module)
         return plan_fault("out of memory");
     char *triple = LLVMGetTargetMachineTriple(c->machine);
@@ -173,38 +185,36 @@ static char *make_module(compilation *c, bool fused)
     if (LLVMVerifyModule(c->module, LLVMReturnStatusAction, &message))
         return take_message("the generated module is not valid", message);
     LLVMDisposeMessage(message);
-    return c->quick ? NULL : optimise(c);
+    return NULL;
 }
 
-static char *compile_for(compilation *c, const einsum *e, const char *name, const char *cpu_name,
-                         const char *features)
+static char *compile_for(compilation *c, const einsum *e, const char *name, const chosen_cpu *for_cpu, unsigned forms, bool quick)
 {
     char *triple = LLVMGetDefaultTargetTriple();
-    cpu host = cpu_of(triple, features);
-    if (c->quick)
-        host.machine = (plan_machine){1, 8}; /* scalars, in small tiles: the least code */
-    char *fault = plan_build(e, host.machine, &c->plan);
+    char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), &c->plan);
     c->symbol = generate_symbol(name);
     if (!fault && !c->symbol)
         fault = plan_fault("out of memory");
     if (!fault)
-        fault = make_machine(c, triple, cpu_name, features);
+        fault = make_machine(c, triple, for_cpu->name, for_cpu->features, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMDisposeMessage(triple);
-    return fault ? fault : make_module(c, host.fused);
+    return fault ? fault : make_module(c, forms);
 }
 
-static char *compile_for_host(compilation *c, const einsum *e, const char *name)
+static char *compile_named(compilation *c, const einsum *e, const char *name, const char *cpu_name, bool here, unsigned forms, bool quick)
 {
-    char *cpu_name = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
-    char *fault = compile_for(c, e, name, cpu_name, features);
-    LLVMDisposeMessage(cpu_name);
-    LLVMDisposeMessage(features);
+    chosen_cpu found;
+    char *fault = cpu_find(cpu_name, here, &found);
+    if (fault)
+        return fault;
+    fault = compile_for(c, e, name, &found, forms, quick);
+    cpu_free(&found);
     return fault;
 }
 
 /* ---- compiled kernels ---- */
 
-typedef void plain_function(unsigned char *const *tensors, unsigned char *scratch);
+typedef void step_function(unsigned char *const *tensors, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts);
 typedef void bounded_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch);
 
 typedef struct kernel_tensor {
@@ -212,14 +222,29 @@ typedef struct kernel_tensor {
     bool assigned, used, exact;
 } kernel_tensor;
 
+/* A statement: multiplications and additions, and whether threads may share it. */
+typedef struct kernel_step {
+    double work;
+    bool shared;
+} kernel_step;
+
+/* Scratch storage behind its size. */
+typedef struct run_scratch {
+    _Alignas(64) int64_t bytes;
+    _Alignas(64) unsigned char data[];
+} run_scratch;
+
 struct reference_kernel {
     LLVMOrcLLJITRef jit;
-    plain_function *plain;
+    step_function *step;
     bounded_function *bounded;
     kernel_tensor *tensors;
     uint32_t tensor_count;
-    int64_t scratch_bytes;
+    kernel_step *steps;
+    uint32_t step_count;
+    int64_t scratch_bytes, plain_scratch_bytes;
     uint64_t jit_nanoseconds;
+    _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
 };
 
 static void kernel_release(reference_kernel *k)
@@ -229,6 +254,8 @@ static void kernel_release(reference_kernel *k)
     if (k->jit)
         LLVMConsumeError(LLVMOrcDisposeLLJIT(k->jit));
     free(k->tensors);
+    free(k->steps);
+    free(atomic_load(&k->spare));
     free(k);
 }
 
@@ -263,28 +290,51 @@ static char *add_module(compilation *c, reference_kernel *k)
     return error ? take_error("JIT", error) : NULL;
 }
 
-static char *look_up(compilation *c, reference_kernel *k)
+static char *look_up_one(const compilation *c, const reference_kernel *k, const char *suffix, uintptr_t *at)
 {
-    LLVMOrcExecutorAddress plain, bounded;
-    char *name = plan_fault("%s_bounded", c->symbol);
-    LLVMErrorRef error = LLVMOrcLLJITLookup(k->jit, &plain, c->symbol);
-    if (!error)
-        error = LLVMOrcLLJITLookup(k->jit, &bounded, name);
+    LLVMOrcExecutorAddress address;
+    char *name = plan_fault("%s%s", c->symbol, suffix);
+    LLVMErrorRef error = LLVMOrcLLJITLookup(k->jit, &address, name);
     plan_fault_free(name);
     if (error)
         return take_error("JIT", error);
-    k->plain = (plain_function *)(uintptr_t)plain;
-    k->bounded = (bounded_function *)(uintptr_t)bounded;
+    *at = (uintptr_t)address;
     return NULL;
+}
+
+static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
+{
+    uintptr_t step = 0, bounded = 0;
+    char *fault = NULL;
+    if (forms & REFERENCE_VALUES)
+        fault = look_up_one(c, k, GENERATE_STEPS_SUFFIX, &step);
+    if (!fault && forms & REFERENCE_BOUNDS)
+        fault = look_up_one(c, k, GENERATE_BOUNDED_SUFFIX, &bounded);
+    k->step = (step_function *)step;
+    k->bounded = (bounded_function *)bounded;
+    return fault;
+}
+
+static kernel_step describe_step(const plan_statement *s)
+{
+    kernel_step step = {.work = 1, .shared = plan_is_shared(s)};
+    for (int g = 0; g < PLAN_GROUP_COUNT; g++)
+        step.work *= (double)s->digits[g].combinations;
+    return step;
 }
 
 static char *describe_tensors(const reference_plan *p, reference_kernel *k)
 {
     k->tensor_count = p->e->tensor_count;
     k->scratch_bytes = p->scratch_bytes;
+    k->plain_scratch_bytes = p->plain_scratch_bytes;
+    k->step_count = p->e->statement_count;
+    k->steps = calloc((size_t)k->step_count + 1, sizeof *k->steps);
     k->tensors = calloc((size_t)k->tensor_count + 1, sizeof *k->tensors);
-    if (!k->tensors)
+    if (!k->tensors || !k->steps)
         return plan_fault("out of memory");
+    for (uint32_t i = 0; i < k->step_count; i++)
+        k->steps[i] = describe_step(&p->statements[i]);
     for (uint32_t i = 0; i < k->tensor_count; i++)
         k->tensors[i] = (kernel_tensor){.bytes = plan_tensor_bytes(p->e, i),
                                         .elements = plan_tensor_elements(p->e, i),
@@ -296,16 +346,17 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
 
 typedef struct build_call {
     const einsum *e;
-    const char *name;
-    bool quick;
+    const char *name, *cpu;
+    unsigned forms;
     reference_kernel *kernel;
 } build_call;
 
 static char *build_guarded(void *argument)
 {
     build_call *call = argument;
-    compilation c = {.quick = call->quick};
-    char *fault = compile_for_host(&c, call->e, call->name);
+    compilation c = {0};
+    unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u);
+    char *fault = compile_named(&c, call->e, call->name, call->cpu, true, forms, call->forms & REFERENCE_QUICK);
     if (!fault)
         fault = describe_tensors(&c.plan, call->kernel);
     if (!fault)
@@ -313,7 +364,7 @@ static char *build_guarded(void *argument)
     if (!fault)
         fault = add_module(&c, call->kernel);
     if (!fault)
-        fault = look_up(&c, call->kernel);
+        fault = look_up(&c, call->kernel, call->forms);
     compilation_free(&c);
     return fault;
 }
@@ -325,13 +376,13 @@ static uint64_t nanoseconds_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static char *kernel_build(const einsum *e, const char *name, bool quick, reference_kernel **out)
+static char *kernel_build(const einsum *e, const char *name, unsigned forms, const char *cpu_name, reference_kernel **out)
 {
     *out = NULL;
     reference_kernel *k = calloc(1, sizeof *k);
     if (!k)
         return plan_fault("out of memory");
-    build_call call = {e, name, quick, k};
+    build_call call = {e, name, cpu_name, forms, k};
     uint64_t start = nanoseconds_now();
     char *fault = guarded(build_guarded, &call);
     k->jit_nanoseconds = nanoseconds_now() - start;
@@ -351,26 +402,39 @@ static uint64_t kernel_jit_nanoseconds(const reference_kernel *k)
 
 /* ---- running ---- */
 
+static int64_t scratch_of_part(int64_t bytes)
+{
+    return (bytes + 127) / 64 * 64;
+}
+
 /* Storage of one run: the caller's where there is some, and our own for the rest. */
 typedef struct run_storage {
     unsigned char **tensors, **own_tensors;
     double **bounds, **own_bounds;
-    unsigned char *scratch;
+    run_scratch *scratch;
 } run_storage;
 
-static void run_storage_free(const reference_kernel *k, run_storage *r)
+static run_scratch *take_scratch(reference_kernel *k, int64_t bytes)
 {
-    for (uint32_t i = 0; i < k->tensor_count; i++) {
-        if (r->own_tensors)
-            free(r->own_tensors[i]);
-        if (r->own_bounds)
-            free(r->own_bounds[i]);
+    run_scratch *s = atomic_exchange(&k->spare, NULL);
+    if (s && s->bytes >= bytes)
+        return s;
+    free(s);
+    s = aligned_alloc(64, sizeof *s + (size_t)(bytes + 63) / 64 * 64);
+    if (s)
+        s->bytes = bytes;
+    return s;
+}
+
+static void run_storage_free(reference_kernel *k, run_storage *r)
+{
+    for (uint32_t i = 0; r->tensors && i < k->tensor_count; i++) {
+        free(r->own_tensors[i]);
+        free(r->own_bounds[i]);
     }
     free(r->tensors);
-    free(r->own_tensors);
-    free(r->bounds);
-    free(r->own_bounds);
-    free(r->scratch);
+    if (r->scratch)
+        free(atomic_exchange(&k->spare, r->scratch));
 }
 
 static bool run_tensor(const reference_kernel *k, run_storage *r, uint32_t i, unsigned char *given)
@@ -392,17 +456,20 @@ static bool run_bound(const reference_kernel *k, run_storage *r, uint32_t i, dou
     return given || t->exact;
 }
 
-static char *run_storage_make(const reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
-                              run_storage *r)
+static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
+                              int64_t scratch_bytes, run_storage *r)
 {
-    size_t count = (size_t)k->tensor_count + 1;
-    r->tensors = calloc(count, sizeof *r->tensors);
-    r->own_tensors = calloc(count, sizeof *r->own_tensors);
-    r->bounds = calloc(count, sizeof *r->bounds);
-    r->own_bounds = calloc(count, sizeof *r->own_bounds);
-    r->scratch = aligned_alloc(64, (size_t)(k->scratch_bytes + 63) / 64 * 64 + 64);
-    if (!r->tensors || !r->own_tensors || !r->bounds || !r->own_bounds || !r->scratch)
+    size_t count = k->tensor_count;
+    void **pointers = calloc(4 * count + 1, sizeof *pointers);
+    r->scratch = take_scratch(k, scratch_bytes);
+    if (!pointers || !r->scratch) {
+        free(pointers);
         return plan_fault("out of memory");
+    }
+    r->tensors = (unsigned char **)pointers;
+    r->own_tensors = r->tensors + count;
+    r->bounds = (double **)(pointers + 2 * count);
+    r->own_bounds = r->bounds + count;
     for (uint32_t i = 0; i < k->tensor_count; i++) {
         if (!tensors[i] && !k->tensors[i].assigned && k->tensors[i].used)
             return plan_fault("tensor %u is read and was not given", i);
@@ -414,14 +481,55 @@ static char *run_storage_make(const reference_kernel *k, unsigned char *const *t
     return NULL;
 }
 
-static char *kernel_run(const reference_kernel *k, unsigned char *const *tensors, double *const *bounds)
+/* ---- parts in threads ---- */
+
+typedef struct run_part {
+    const reference_kernel *kernel;
+    const run_storage *storage;
+    int64_t step, part, parts;
+    unsigned char *scratch;
+    pthread_t thread;
+    bool started;
+} run_part;
+
+static void *run_one_part(void *argument)
+{
+    run_part *p = argument;
+    p->kernel->step(p->storage->tensors, p->scratch, p->step, p->part, p->parts);
+    return NULL;
+}
+
+/* A part whose thread does not start is computed here: the result is the same. */
+static void run_step(const reference_kernel *k, const run_storage *r, uint32_t step, unsigned threads, int64_t scratch_each)
+{
+    enum { MOST_PARTS = 64 };
+    static const double worth_a_thread = 4e6; /* multiplications; a thread costs some ten microseconds */
+    run_part parts[MOST_PARTS];
+    int64_t count = threads < MOST_PARTS ? threads : MOST_PARTS;
+    if (!k->steps[step].shared || k->steps[step].work < worth_a_thread * (double)count)
+        count = 1;
+    for (int64_t i = count - 1; i >= 0; i--) {
+        parts[i] = (run_part){.kernel = k, .storage = r, .step = step, .part = i, .parts = count, .scratch = r->scratch->data + i * scratch_each};
+        parts[i].started = i > 0 && pthread_create(&parts[i].thread, NULL, run_one_part, &parts[i]) == 0;
+        if (!parts[i].started)
+            run_one_part(&parts[i]);
+    }
+    for (int64_t i = 1; i < count; i++)
+        if (parts[i].started)
+            pthread_join(parts[i].thread, NULL);
+}
+
+static char *kernel_run(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
 {
     run_storage r = {0};
-    char *fault = run_storage_make(k, tensors, bounds, &r);
+    if (bounds ? !k->bounded : !k->step)
+        return plan_fault("the kernel was built without this form");
+    int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
+    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
     if (!fault && bounds)
-        k->bounded(r.tensors, r.bounds, r.scratch);
-    else if (!fault)
-        k->plain(r.tensors, r.scratch);
+        k->bounded(r.tensors, r.bounds, r.scratch->data);
+    for (uint32_t i = 0; !fault && !bounds && i < k->step_count; i++)
+        run_step(k, &r, i, threads > 1 ? threads : 1, scratch_each);
     run_storage_free(k, &r);
     return fault;
 }
@@ -430,7 +538,7 @@ static char *kernel_run(const reference_kernel *k, unsigned char *const *tensors
 
 typedef struct emit_call {
     const einsum *e;
-    const char *name;
+    const char *name, *cpu;
     reference_output kind;
     char *bytes;
     size_t byte_count;
@@ -455,6 +563,14 @@ static char *emit_text(emit_call *call, const compilation *c)
     return fault;
 }
 
+static char *emit_bitcode(emit_call *call, const compilation *c)
+{
+    LLVMMemoryBufferRef buffer = LLVMWriteBitcodeToMemoryBuffer(c->module);
+    char *fault = emit_take(call, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+    LLVMDisposeMemoryBuffer(buffer);
+    return fault;
+}
+
 static char *emit_machine_code(emit_call *call, const compilation *c)
 {
     LLVMMemoryBufferRef buffer;
@@ -474,40 +590,69 @@ static void print_name(FILE *out, const char *name)
         fputc(*name >= ' ' && *name <= '~' && *name != '*' && *name != '/' ? *name : '?', out);
 }
 
+/* A parameter's C type, without const and *. */
+static const char *c_type(dtype t)
+{
+    const dtype_row *row = dtype_row_of(t);
+    if (t == DTYPE_F32)
+        return "float";
+    if (row->kind == DTYPE_KIND_INT && row->bits >= 8)
+        return row->bits == 8 ? "int8_t" : row->bits == 16 ? "int16_t" : "int32_t";
+    return row->bits <= 8 ? "uint8_t" : "uint16_t";
+}
+
 static void print_tensor(FILE *out, const reference_plan *p, uint32_t number)
 {
     const einsum_tensor *t = &p->e->tensors[number];
-    fprintf(out, " *   %u: ", number);
+    fputs(" *   ", out);
     print_name(out, t->name);
-    fprintf(out, ", %s[", dtype_row_of(t->dtype)->name);
+    fprintf(out, ": %s[", dtype_row_of(t->dtype)->name);
     for (uint32_t i = 0; i < t->rank; i++) {
         fputs(i ? ", " : "", out);
         print_name(out, p->e->axes[t->axes[i]].name);
         fprintf(out, " = %lld", (long long)p->e->axes[t->axes[i]].size);
     }
-    fprintf(out, "], %lld bytes, %s, %s\n", (long long)plan_tensor_bytes(p->e, number),
-            p->assigned[number] ? "written" : "read",
-            p->exact[number] ? "exact: needs no bounds" : "has bounds");
+    fprintf(out, "], %lld bytes, %s\n", (long long)plan_tensor_bytes(p->e, number), p->assigned[number] ? "written" : "read");
+}
+
+/* A name of a file may be no identifier. */
+static void print_parameter(FILE *out, const reference_plan *p, uint32_t number, bool first)
+{
+    const einsum_tensor *t = &p->e->tensors[number];
+    fprintf(out, "%s%s%s *t%u_", first ? "" : ", ", p->assigned[number] ? "" : "const ", c_type(t->dtype), number);
+    for (const char *at = t->name; at && *at; at++)
+        fputc(isalnum((unsigned char)*at) ? *at : '_', out);
+}
+
+/* In the order of emit_c_entry: what is read, then what is written. */
+static void print_parameters(FILE *out, const reference_plan *p, void (*print)(FILE *, const reference_plan *, uint32_t, bool))
+{
+    bool first = true;
+    for (int assigned = 0; assigned < 2; assigned++)
+        for (uint32_t i = 0; i < p->e->tensor_count; i++)
+            if (plan_is_parameter(p, i) && p->assigned[i] == assigned) {
+                print(out, p, i, first);
+                first = false;
+            }
+}
+
+static void print_tensor_line(FILE *out, const reference_plan *p, uint32_t number, bool first)
+{
+    (void)first;
+    print_tensor(out, p, number);
 }
 
 static void print_header(FILE *out, const compilation *c)
 {
-    const char *s = c->symbol;
     fputs("/* Reference kernel, generated by visac: ", out);
     print_name(out, c->plan.e->text);
-    fputs("\n * Tensors, little-endian, row-major and packed:\n", out);
-    for (uint32_t i = 0; i < c->plan.e->tensor_count; i++)
-        print_tensor(out, &c->plan, i);
-    fprintf(out, " * The scratch storage has %s_scratch_bytes bytes. Bounds are one double per element. */\n",
-            s);
+    fputs("\n *\n * Tensors, little-endian, row-major and packed; bf16 and 8-bit floats are bit patterns, i4 stand two in a byte:\n", out);
+    print_parameters(out, &c->plan, print_tensor_line);
+    fputs(" *\n * No tensor may overlap another. Storage for large products comes from aligned_alloc; without memory it aborts. */\n", out);
     fputs("#pragma once\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n", out);
-    fprintf(out, "extern const int64_t %s_scratch_bytes;\n", s);
-    fprintf(out, "void %s(unsigned char *const *tensors, unsigned char *scratch);\n", s);
-    fprintf(
-        out,
-        "void %s_bounded(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch);\n",
-        s);
-    fputs("#ifdef __cplusplus\n}\n#endif\n", out);
+    fprintf(out, "void %s(", c->symbol);
+    print_parameters(out, &c->plan, print_parameter);
+    fputs(");\n#ifdef __cplusplus\n}\n#endif\n", out);
 }
 
 static char *emit_header(emit_call *call, const compilation *c)
@@ -525,22 +670,15 @@ static char *emit_header(emit_call *call, const compilation *c)
     return fault;
 }
 
-static const char *portable_cpu(void)
-{
-#if defined(__x86_64__)
-    return "x86-64";
-#else
-    return "generic";
-#endif
-}
-
 static char *emit_guarded(void *argument)
 {
     emit_call *call = argument;
     compilation c = {0};
-    char *fault = compile_for(&c, call->e, call->name, portable_cpu(), "");
+    char *fault = compile_named(&c, call->e, call->name, call->cpu ? call->cpu : cpu_name(0), false, GENERATE_C, false);
     if (!fault && call->kind == REFERENCE_LLVM)
         fault = emit_text(call, &c);
+    else if (!fault && call->kind == REFERENCE_BITCODE)
+        fault = emit_bitcode(call, &c);
     else if (!fault && call->kind == REFERENCE_HEADER)
         fault = emit_header(call, &c);
     else if (!fault)
@@ -549,14 +687,14 @@ static char *emit_guarded(void *argument)
     return fault;
 }
 
-static char *kernel_emit(const einsum *e, const char *name, reference_output kind, unsigned char **bytes,
+static char *kernel_emit(const einsum *e, const char *name, const char *cpu_name, reference_output kind, unsigned char **bytes,
                          size_t *byte_count)
 {
     *bytes = NULL;
     *byte_count = 0;
     if (kind < REFERENCE_LLVM || kind > REFERENCE_HEADER)
         return plan_fault("output kind %d is not known", (int)kind);
-    emit_call call = {.e = e, .name = name, .kind = kind};
+    emit_call call = {.e = e, .name = name, .cpu = cpu_name, .kind = kind};
     char *fault = guarded(emit_guarded, &call);
     if (fault)
         return fault;

@@ -395,7 +395,26 @@ static plan_group digit_group(const einsum *e, const einsum_statement *s, const 
     return in_b ? PLAN_COLUMN : PLAN_ROW;
 }
 
-/* Vectors run over the columns: the longer side when the shorter one cannot fill a register. */
+/* Does a digit of the group lie side by side in the destination? */
+static bool is_innermost(const einsum *e, const plan_statement *p, plan_group group)
+{
+    const plan_digits *digits = &p->digits[group];
+    return digits->count && plan_run(e, p->of->dst, EINSUM_DST, digits) > 1;
+}
+
+static void swap_sides(plan_statement *p)
+{
+    plan_digits swap = p->digits[PLAN_ROW];
+    p->digits[PLAN_ROW] = p->digits[PLAN_COLUMN];
+    p->digits[PLAN_COLUMN] = swap;
+    p->row_source = p->of->b;
+    p->column_source = p->of->a;
+    p->row_side = EINSUM_B;
+    p->column_side = EINSUM_A;
+}
+
+/* Vectors run over the columns: what lies side by side in the destination, but the longer side when the shorter one cannot fill a
+ * register. */
 static void group_digits(const einsum *e, plan_statement *p, int64_t lanes)
 {
     const einsum_statement *s = p->of;
@@ -409,52 +428,219 @@ static void group_digits(const einsum *e, plan_statement *p, int64_t lanes)
     p->row_side = EINSUM_A;
     p->column_side = s->op == EINSUM_COPY ? EINSUM_A : EINSUM_B;
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
-    if (columns < lanes && rows > columns) {
-        plan_digits swap = p->digits[PLAN_ROW];
-        p->digits[PLAN_ROW] = p->digits[PLAN_COLUMN];
-        p->digits[PLAN_COLUMN] = swap;
-        p->row_source = s->b;
-        p->column_source = s->a;
-        p->row_side = EINSUM_B;
-        p->column_side = EINSUM_A;
-    }
+    bool fills = rows >= lanes && is_innermost(e, p, PLAN_ROW) && !is_innermost(e, p, PLAN_COLUMN);
+    if (fills || (columns < lanes && rows > columns))
+        swap_sides(p);
 }
+
+bool plan_is_shared(const plan_statement *s)
+{
+    return s->of->op == EINSUM_CONTRACT && s->stores_blocks && (s->covers || !s->first);
+}
+
+bool plan_is_parameter(const reference_plan *p, uint32_t tensor)
+{
+    return p->e->tensors[tensor].port >= 0 && (p->assigned[tensor] || p->used[tensor]);
+}
+
+/* Do the kept digits count every coordinate of the axis, each once? */
+static bool covers_axis(const einsum *e, const einsum_statement *s, uint32_t axis)
+{
+    int64_t next = 1;
+    for (bool found = true; found;) {
+        found = false;
+        for (uint32_t i = 0; i < s->digit_count && !found; i++)
+            if (s->digits[i].axis == axis && s->digits[i].kept && s->digits[i].size > 1 && s->digits[i].weight == next) {
+                next *= s->digits[i].size;
+                found = next <= e->axes[axis].size;
+            }
+    }
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].axis == axis)
+            return false;
+    return next == e->axes[axis].size;
+}
+
+static bool covers_destination(const einsum *e, const einsum_statement *s)
+{
+    const einsum_tensor *t = &e->tensors[s->dst];
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (window_of(e, t->axes[i]) || !covers_axis(e, s, t->axes[i]))
+            return false;
+    return true;
+}
+
+/* Whole vectors of the result can be narrowed and stored. */
+static bool result_is_plain(const einsum *e, const plan_statement *s)
+{
+    static const plan_group kept[] = {PLAN_BATCH, PLAN_ROW, PLAN_COLUMN};
+    int64_t run = plan_run(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN]);
+    return dtype_row_of(e->tensors[s->of->dst].dtype)->bits >= 8 && s->digits[PLAN_COLUMN].count > 0 &&
+           (run == INT64_MAX || (run > 0 && run % s->tile.lanes == 0)) &&
+           !plan_is_guarded(e, s, s->of->dst, EINSUM_DST, kept, 3);
+}
+
+/* ---- tiles ---- */
 
 static int64_t round_up(int64_t n, int64_t unit)
 {
     return (n + unit - 1) / unit * unit;
 }
 
-/* The tile height that wastes the fewest padding rows; among equals the tallest. */
+
+int64_t plan_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits)
+{
+    if (digits->count == 0)
+        return INT64_MAX;
+    const einsum_digit *inner = &digits->items[digits->count - 1];
+    if (plan_stride(e, tensor, side, inner) != 1)
+        return 0;
+    return digits->count == 1 ? INT64_MAX : inner->size;
+}
+
+static bool axis_is_passed(const einsum *e, const plan_statement *s, uint32_t axis, const plan_group *groups, unsigned count)
+{
+    int64_t last = 0;
+    for (unsigned g = 0; g < count; g++)
+        for (unsigned i = 0; i < s->digits[groups[g]].count; i++) {
+            const einsum_digit *d = &s->digits[groups[g]].items[i];
+            last += d->axis == axis ? (d->size - 1) * d->weight : 0;
+        }
+    return last > 0 && last >= e->axes[axis].size - plan_shift_max(s->of, axis);
+}
+
+bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, einsum_side side, const plan_group *groups, unsigned count)
+{
+    for (uint32_t axis = 0; axis < e->axis_count; axis++)
+        if (axis_is_passed(e, s, axis, groups, count))
+            return true;
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        if (plan_has_border(e, s->of, side, e->tensors[tensor].axes[i]))
+            return true;
+    return false;
+}
+
+/* The tile height with the least work: padding rows, and what every tile costs beside its rows. */
 static int64_t tile_rows(int64_t rows, int64_t most)
 {
     if (rows <= most)
         return rows;
     int64_t best = most;
-    for (int64_t height = most; height > most / 2; height--)
-        if (round_up(rows, height) < round_up(rows, best))
+    double least = 0;
+    for (int64_t height = most; height > most / 2; height--) {
+        double work = (double)round_up(rows, height) * (1 + 1.5 / (double)height);
+        if (height == most || work < least) {
             best = height;
+            least = work;
+        }
+    }
     return best;
 }
 
-static void choose_tile(plan_statement *p, plan_machine machine)
+static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
 {
-    enum { DEPTH_BLOCK = 384, BLOCK_ROWS = 240, SPARE_REGISTERS = 4, MOST_ROWS = 12 };
-    plan_tile *t = &p->tile;
-    int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
-    t->lanes = 1;
-    while (t->lanes < machine.lanes && t->lanes < columns)
-        t->lanes *= 2;
-    t->vectors = columns > machine.lanes ? 2 : 1;
-    t->columns = t->lanes * t->vectors;
-    int64_t most = (machine.registers - SPARE_REGISTERS) / t->vectors;
-    t->rows = tile_rows(rows, most > MOST_ROWS ? MOST_ROWS : most);
-    t->padded_rows = round_up(rows, t->rows);
-    t->padded_columns = round_up(columns, t->columns);
-    t->depth_block = DEPTH_BLOCK;
-    t->row_block_tiles = round_up(BLOCK_ROWS, t->rows) / t->rows;
+    enum { FEWEST_LINES = 8 }; /* a tile register has 16 */
+    dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
+    int64_t depth = s->digits[PLAN_DEPTH].combinations;
+    bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
+    if (s->integer) {
+        if (dtype_row_of(a)->bits > 8 || dtype_row_of(b)->bits > 8)
+            return PRODUCT_I32;
+        return m->i8_tiles && square ? PRODUCT_I8_TILES : m->i8_dot ? PRODUCT_I8_DOT : m->i16_pairs ? PRODUCT_I16_PAIRS : PRODUCT_I32;
+    }
+    /* A single product is exact, which a flushed one is not. */
+    if (!s->exact_products || depth == 1)
+        return PRODUCT_F32;
+    return m->bf16_tiles && square ? PRODUCT_BF16_TILES : m->bf16_dot ? PRODUCT_BF16_DOT : PRODUCT_F32;
 }
 
+static int64_t items_per_unit(plan_product product)
+{
+    switch (product) {
+    case PRODUCT_I16_PAIRS:
+    case PRODUCT_BF16_DOT:
+    case PRODUCT_BF16_TILES:
+        return 2;
+    case PRODUCT_I8_DOT:
+    case PRODUCT_I8_TILES:
+        return 4;
+    default:
+        return 1;
+    }
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Two tile registers for rows, two for columns, four for their sums. */
+static void shape_tile_registers(plan_tile *t, int64_t rows, int64_t columns)
+{
+    enum { LINES = 16 };
+    t->lanes = LINES;
+    t->vectors = columns > LINES ? 2 : 1;
+    t->rows = rows > LINES ? 2 * LINES : LINES;
+    t->unit_block = LINES;
+}
+
+static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns)
+{
+    enum { STEP_UNITS = 4, MOST_ROWS = 14 };
+    /* two columns and a row value, the product where it is not fused, the correction */
+    int64_t spare = t->product == PRODUCT_F32 && m->fused ? 4 : t->product == PRODUCT_I8_DOT ? 7 : 5;
+    int64_t registers = t->product == PRODUCT_F64 ? m->registers / 2 : m->registers;
+    t->lanes = m->lanes;
+    t->vectors = columns > m->lanes ? 2 : 1;
+    int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
+    t->rows = tile_rows(rows, most_of(most, 1));
+    t->unit_block = least_of(STEP_UNITS, t->lanes);
+}
+
+static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, const plan_machine *m)
+{
+    int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
+    t->per = items_per_unit(t->product);
+    if (plan_in_tile_registers(t))
+        shape_tile_registers(t, rows, columns);
+    else
+        shape_vectors(t, m, rows, columns);
+    t->columns = t->lanes * t->vectors;
+    t->padded_rows = round_up(rows, t->rows);
+    t->padded_columns = round_up(columns, t->columns);
+    t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
+    t->rows_by_line = plan_in_tile_registers(t) || plan_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
+    /* A column panel takes two thirds of the nearest cache; sums, rows and columns of a block share the next one. */
+    t->depth_block = m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block * t->unit_block;
+    int64_t side = 64;
+    while (side < 512 && (2 * side) * (2 * side) * 4 * 2 <= m->l2_bytes)
+        side *= 2;
+    t->one_pass = t->units <= t->depth_block;
+    t->row_block_tiles = round_up(side, t->rows) / t->rows;
+    t->column_block_tiles = round_up(side, t->columns) / t->columns;
+    if (t->one_pass) {
+        /* Then sums pass through the nearest cache: a column tile by as many rows as fill it. */
+        t->column_block_tiles = 1;
+        t->row_block_tiles = most_of(m->l1_bytes / (t->columns * 4) / t->rows, 1);
+    }
+}
+
+static void choose_tiles(const einsum *e, plan_statement *p, const plan_machine *m)
+{
+    p->tile.product = choose_product(e, p, m);
+    p->bound_tile.product = p->wide_bound ? PRODUCT_F64 : PRODUCT_F32;
+    p->flushes = (p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES) &&
+                 (e->tensors[p->of->a].dtype == DTYPE_BF16 || e->tensors[p->of->b].dtype == DTYPE_BF16);
+    choose_tile(e, p, &p->tile, m);
+    choose_tile(e, p, &p->bound_tile, m);
+}
+
+/* Room for a vector behind each array: the last one of a panel is stored whole. */
 static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int64_t bytes_each)
 {
     int64_t bytes;
@@ -462,22 +648,29 @@ static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int6
         return false;
     *at = *end;
     return !__builtin_add_overflow(*end, bytes, end) && *end <= MAX_SCRATCH_BYTES &&
-           (*end = round_up(*end, 64));
+           (*end = round_up(*end, 64) + 64);
 }
 
 static char *place_scratch(plan_statement *p, uint32_t number)
 {
-    const plan_tile *t = &p->tile;
+    enum { MANY_COLUMNS = 256 };
+    const plan_tile *t = &p->tile, *b = &p->bound_tile;
     plan_scratch *s = &p->scratch;
-    int64_t depth = p->digits[PLAN_DEPTH].combinations, bound_bytes = p->wide_bound ? 8 : 4;
+    int64_t bound_bytes = p->wide_bound ? 8 : 4;
     s->end = 0;
-    if (!place(&s->end, &s->row_pack, t->padded_rows, depth, 4) ||
-        !place(&s->end, &s->column_pack, t->padded_columns, depth, 4) ||
-        !place(&s->end, &s->value, t->padded_rows, t->padded_columns, 4) ||
-        !place(&s->end, &s->magnitude, t->padded_rows, t->padded_columns, bound_bytes) ||
-        !place(&s->end, &s->error, t->padded_rows, t->padded_columns, bound_bytes))
-        return plan_fault("statement %u needs more than 2^36 bytes of scratch storage", number);
-    return NULL;
+    bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows), most_of(t->units, b->units), 4) &&
+                place(&s->end, &s->column_pack, most_of(t->padded_columns, b->padded_columns), most_of(t->units, b->units), 4);
+    int64_t block_rows = least_of(t->padded_rows, t->rows * t->row_block_tiles);
+    p->block_line = least_of(t->padded_columns, t->columns * t->column_block_tiles);
+    if (p->block_line >= MANY_COLUMNS)
+        p->block_line += t->lanes; /* rows do not meet in a set of the cache */
+    s->plain_end = s->end;
+    fits = fits && place(&s->plain_end, &s->value, p->stores_blocks ? block_rows : t->padded_rows,
+                         p->stores_blocks ? p->block_line : t->padded_columns, 4) &&
+           place(&s->end, &s->value, t->padded_rows, t->padded_columns, 4) &&
+           place(&s->end, &s->magnitude, b->padded_rows, b->padded_columns, bound_bytes) &&
+           place(&s->end, &s->error, b->padded_rows, b->padded_columns, bound_bytes);
+    return fits ? NULL : plan_fault("statement %u needs more than 2^36 bytes of scratch storage", number);
 }
 
 /* A copy of exact values is exact, whatever it rounds; so is one product that f32 holds. */
@@ -508,17 +701,19 @@ static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
         return fault;
     group_digits(e, s, machine.lanes);
     s->first = !p->assigned[s->of->dst];
+    s->covers = s->of->op == EINSUM_CONTRACT && covers_destination(e, s->of); /* a copy may meet a border */
     s->integer = !dtype_is_float(e->tensors[s->of->dst].dtype);
     if (s->of->op == EINSUM_CONTRACT) {
         s->exact_products =
             e->tensors[s->of->a].dtype != DTYPE_F32 && e->tensors[s->of->b].dtype != DTYPE_F32;
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
-        choose_tile(s, machine);
+        choose_tiles(e, s, &machine);
+        s->stores_blocks = result_is_plain(e, s);
         fault = place_scratch(s, number);
         if (fault)
             return fault;
-        if (s->scratch.end > p->scratch_bytes)
-            p->scratch_bytes = s->scratch.end;
+        p->scratch_bytes = most_of(p->scratch_bytes, s->scratch.end);
+        p->plain_scratch_bytes = most_of(p->plain_scratch_bytes, s->scratch.plain_end);
     }
     p->assigned[s->of->dst] = true;
     p->exact[s->of->dst] = p->exact[s->of->dst] && result_is_exact(p, s);
@@ -556,7 +751,7 @@ static char *plan_all(reference_plan *p, plan_machine machine)
 
 char *plan_build(const einsum *e, plan_machine machine, reference_plan *out)
 {
-    *out = (reference_plan){.e = e};
+    *out = (reference_plan){.e = e, .machine = machine};
     out->statements = calloc((size_t)e->statement_count + 1, sizeof *out->statements);
     out->assigned = calloc((size_t)e->tensor_count + 1, sizeof *out->assigned);
     out->used = calloc((size_t)e->tensor_count + 1, sizeof *out->used);

@@ -21,18 +21,43 @@ typedef struct plan_digits {
     int64_t combinations; /* product of the sizes */
 } plan_digits;
 
-/* Register tile and cache blocks of the matrix product; the padded extents are whole tiles. */
+/* How a product is summed: which instruction, and so what a *unit* is, 32 bits that hold one or several neighbours in depth. */
+typedef enum plan_product {
+    PRODUCT_I32,        /* one i32; wraps */
+    PRODUCT_I16_PAIRS,  /* two i16, multiplied and added in pairs */
+    PRODUCT_I8_DOT,     /* four i8; the rows' are stored plus 128, without sign, and the sum is corrected */
+    PRODUCT_I8_TILES,   /* four i8, in tile registers */
+    PRODUCT_F32,        /* one f32; fused where the CPU can */
+    PRODUCT_BF16_DOT,   /* two bf16; subnormal sums become zero */
+    PRODUCT_BF16_TILES, /* the same in tile registers */
+    PRODUCT_F64,        /* one f32, f64 sums: for bounds of long sums */
+} plan_product;
+
+/* Register tile and cache blocks of the matrix product. A panel is what a tile reads of one source, all depth of it:
+ * columns by unit, [units][columns]; rows likewise, or by line, [units / unit_block][rows][unit_block]. */
 typedef struct plan_tile {
-    int64_t rows, columns; /* of one register tile; columns = vectors * lanes */
+    plan_product product;
+    int64_t per;                           /* items of depth in a unit */
+    int64_t rows, columns;                 /* of one register tile; columns = vectors * lanes */
     int64_t lanes, vectors;
-    int64_t padded_rows, padded_columns;
-    int64_t depth_block, row_block_tiles;
+    int64_t padded_rows, padded_columns;   /* whole tiles */
+    int64_t units, unit_block;             /* a step of the kernel takes unit_block units; units is whole steps */
+    bool rows_by_line;
+    bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
+    int64_t depth_block;                   /* units for which a column panel stays in the nearest cache */
+    int64_t row_block_tiles, column_block_tiles; /* whose sums stay in the next cache */
 } plan_tile;
+
+/* Do the CPU's two-dimensional registers hold the tile? */
+static inline bool plan_in_tile_registers(const plan_tile *t)
+{
+    return t->product == PRODUCT_I8_TILES || t->product == PRODUCT_BF16_TILES;
+}
 
 /* Byte offsets in the scratch storage: packed sources, and the sums of values, magnitudes and input errors.
  */
 typedef struct plan_scratch {
-    int64_t row_pack, column_pack, value, magnitude, error, end;
+    int64_t row_pack, column_pack, value, magnitude, error, end, plain_end;
 } plan_scratch;
 
 typedef struct plan_statement {
@@ -45,13 +70,19 @@ typedef struct plan_statement {
     bool integer;
     bool exact_products; /* f32 holds every product of the operand types */
     bool wide_bound;     /* so many terms that the bound itself is summed in f64 */
-    plan_tile tile;
+    int64_t block_line; /* values between the rows of a block of sums */
+    bool covers;         /* every element of its destination */
+    bool stores_blocks; /* vectors of the result lie side by side and all exist: they are stored block by block */
+    bool flushes; /* its products may turn sums below the f32 normals into zero */
+    plan_tile tile, bound_tile; /* of the values, and of what bounds are made from */
     plan_scratch scratch;
 } plan_statement;
 
-/* What the tile sizes depend on: vector registers, and their width in 32-bit lanes. */
+/* What the tile sizes and products depend on: vector registers and their width in 32-bit lanes, caches, instructions. */
 typedef struct plan_machine {
     int64_t lanes, registers;
+    int64_t l1_bytes, l2_bytes;
+    bool fused, i16_pairs, i8_dot, bf16_dot, i8_tiles, bf16_tiles;
 } plan_machine;
 
 typedef struct reference_plan {
@@ -60,7 +91,9 @@ typedef struct reference_plan {
     bool *assigned; /* by tensor: written by a statement */
     bool *used;     /* by tensor: read by a statement */
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
-    int64_t scratch_bytes;
+    plan_machine machine;
+    int64_t scratch_bytes; /* of the form that computes bounds too */
+    int64_t plain_scratch_bytes;
 } reference_plan;
 
 /* NULL, or a malloc'd text that says which rule of codegen/einsum.h the einsum breaks. */
@@ -82,6 +115,16 @@ bool plan_has_border(const einsum *e, const einsum_statement *s, einsum_side sid
 
 /* The largest shift of that axis on any side: no combination of digits that reaches beyond the axis with it exists. */
 int64_t plan_shift_max(const einsum_statement *s, uint32_t axis);
+
+/* Elements of an operand that lie side by side along the innermost digits of a group; INT64_MAX: all of them. */
+int64_t plan_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits);
+/* May a combination of these groups' digits not exist, or not be held by the tensor? */
+bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, einsum_side side, const plan_group *groups, unsigned count);
+
+/* Can parts of it be computed at once? */
+bool plan_is_shared(const plan_statement *s);
+/* A port that is read or written: a parameter of the C function. */
+bool plan_is_parameter(const reference_plan *p, uint32_t tensor);
 
 /* printf into a malloc'd text; never NULL (without memory, a constant that plan_fault_free knows). */
 char *plan_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -5,47 +5,52 @@
  * does, so a plain compile never pays for it. It is reached through codegen/reference_load.h.
  *
  * Tensors are dense and logical (codegen/einsum.h): little-endian elements, row-major, packed; i4 two per
- * byte, the even element in the low nibble. Float sums are f32, one running sum per element in the order of
- * the digits; integers are i32 and wrap. Numbers follow docs/numerics.md, in an implementation of their own.
+ * byte, the even element in the low nibble. Float sums are f32, in an order of their own; integers
+ * are i32 and wrap. Numbers follow docs/numerics.md, in an implementation of their own.
  */
 #ifndef VISA_CODEGEN_REFERENCE_REFERENCE_H
 #define VISA_CODEGEN_REFERENCE_REFERENCE_H
 
 #include "codegen/einsum.h"
 
-enum { REFERENCE_API_VERSION = 2 };
+enum { REFERENCE_API_VERSION = 3 };
 
 typedef struct reference_kernel reference_kernel;
 
-/* What `emit` writes. Text, assembly and object are for any CPU of the host's family, so that the same einsum
- * gives the same bytes on every such machine; `build` generates for the very CPU that it runs on. */
+/* What `emit` writes: a C function that needs nothing else. */
 typedef enum reference_output {
     REFERENCE_LLVM = 1,
+    REFERENCE_BITCODE,
     REFERENCE_ASSEMBLY,
     REFERENCE_OBJECT,
-    REFERENCE_HEADER, /* C declarations for REFERENCE_OBJECT */
+    REFERENCE_HEADER, /* C declaration for REFERENCE_OBJECT */
 } reference_output;
+
+/* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel of little work, of which
+ * compiling is the larger part; the same values, from code that is not optimised. */
+enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.
  * The functions may be called from several threads; one kernel may run in several threads at once. */
 typedef struct reference_api {
     int version;
 
-    /* Generates and compiles. The einsum is copied: it need not outlive the call. `quick`: for a kernel of little work, of which
-     * compiling is the larger part; the same values, without optimisation. */
-    char *(*build)(const einsum *e, const char *name, bool quick, reference_kernel **out);
+    /* Generates and compiles for the forms asked for. `cpu`: a name of cpu.def; NULL is the CPU that it runs on. The einsum need
+     * not outlive the call. */
+    char *(*build)(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_kernel **out);
 
     /* tensors[t]: the bytes of tensor t. Tensors that no statement assigns are read and must be there; the
      * others are written, or left away with NULL. bounds: NULL, or per tensor NULL or one double per element:
      * how far (absolute) any other legal summation order can be from the value written. 0: equal, or both
      * NaN. Infinity: anything, because a partial sum may overflow. Elements that no digit reaches are 0 with
-     * bound 0. */
-    char *(*run)(const reference_kernel *k, unsigned char *const *tensors, double *const *bounds);
+     * bound 0. threads: how many may share the work of a run without bounds; the result does not depend on it. */
+    char *(*run)(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads);
 
     uint64_t (*jit_nanoseconds)(const reference_kernel *k);
     void (*release)(reference_kernel *k);
 
-    char *(*emit)(const einsum *e, const char *name, reference_output kind, unsigned char **bytes,
+    /* `cpu`: NULL is any CPU of the host's family, so that the same einsum gives the same bytes everywhere. */
+    char *(*emit)(const einsum *e, const char *name, const char *cpu, reference_output kind, unsigned char **bytes,
                   size_t *byte_count);
     void (*release_bytes)(void *bytes);
 } reference_api;

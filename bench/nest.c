@@ -1,0 +1,54 @@
+/* The plain loop nest that a C compiler is given: bench/reference.c. */
+#include <stdint.h>
+#include <string.h>
+
+void nest_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
+void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
+void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
+
+void nest_f32(int64_t m, int64_t n, int64_t k, const float *restrict a, const float *restrict b, float *restrict c)
+{
+    memset(c, 0, (size_t)(m * n) * sizeof *c);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < n; j++)
+                c[i * n + j] += a[i * k + l] * b[l * n + j];
+}
+
+static float widened(uint16_t code)
+{
+    uint32_t bits = (uint32_t)code << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint16_t narrowed(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, const uint16_t *restrict b, uint16_t *restrict c)
+{
+    enum { MOST_COLUMNS = 8192 };
+    float sums[MOST_COLUMNS];
+    for (int64_t i = 0; i < m; i++) {
+        memset(sums, 0, (size_t)n * sizeof *sums);
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < n; j++)
+                sums[j] += widened(a[i * k + l]) * widened(b[l * n + j]);
+        for (int64_t j = 0; j < n; j++)
+            c[i * n + j] = narrowed(sums[j]);
+    }
+}
+
+void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *restrict a, const int8_t *restrict b, int32_t *restrict c)
+{
+    memset(c, 0, (size_t)(m * n) * sizeof *c);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < n; j++)
+                c[i * n + j] += a[i * k + l] * b[l * n + j];
+}

@@ -1,0 +1,154 @@
+#include "codegen/reference/block.h"
+
+#include "codegen/reference/convert.h"
+
+typedef struct tile_range {
+    LLVMValueRef first, end;
+} tile_range;
+
+static LLVMValueRef share(const block_form *f, int64_t tiles, LLVMValueRef part)
+{
+    return LLVMBuildUDiv(f->e->b, emit_scaled(f->e, part, tiles), f->parts, "");
+}
+
+/* All tiles, or this part's. */
+static tile_range range_of(const block_form *f, int64_t tiles, bool shared)
+{
+    emitter *e = f->e;
+    if (!shared)
+        return (tile_range){emit_i64(e, 0), emit_i64(e, tiles)};
+    return (tile_range){share(f, tiles, f->part), share(f, tiles, emit_plus(e, f->part, 1))};
+}
+
+/* ---- storing a block ---- */
+
+typedef struct block {
+    const block_form *f;
+    tile_range rows, columns;
+    LLVMValueRef base; /* element of the destination, from the batch digits */
+} block;
+
+static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSub(e->b, x, y, "");
+}
+
+/* Columns that lie side by side; one is a scalar. */
+static void store_columns(const block *k, LLVMValueRef sums, LLVMValueRef to, int64_t lanes)
+{
+    emitter *e = k->f->e;
+    const plan_statement *s = k->f->of;
+    LLVMTypeRef sum = s->integer ? e->i32 : e->f32;
+    LLVMValueRef value = LLVMBuildLoad2(e->b, lanes > 1 ? emit_vector_type(sum, lanes) : sum, sums, "");
+    LLVMSetAlignment(value, 4);
+    LLVMSetAlignment(LLVMBuildStore(e->b, emit_narrow(e, e->plan->e->tensors[s->of->dst].dtype, value), to), 1);
+}
+
+/* A vector of columns from `column` on, of which `live` exist. A short one is loaded, converted and stored in pieces, so that nothing
+ * behind it is written; LLVM 19 does not come to an end narrowing a long one that is stored in part. */
+static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row, LLVMValueRef column, int64_t live)
+{
+    emitter *e = k->f->e;
+    const plan_statement *s = k->f->of;
+    LLVMTypeRef code = emit_code_type(e, e->plan->e->tensors[s->of->dst].dtype);
+    LLVMValueRef in_block = minus(e, column, emit_scaled(e, k->columns.first, s->tile.columns));
+    LLVMValueRef from = emit_item(e, e->i32, sums, in_block);
+    LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN], column);
+    LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row, offset, ""));
+    for (int64_t done = 0, piece = s->tile.lanes; done < live; piece /= 2)
+        if (done + piece <= live) {
+            store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), piece);
+            done += piece;
+        }
+}
+
+static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row)
+{
+    emitter *e = k->f->e;
+    const plan_statement *s = k->f->of;
+    int64_t columns = s->digits[PLAN_COLUMN].combinations, lanes = s->tile.lanes, whole = columns / lanes * lanes;
+    LLVMValueRef first = emit_scaled(e, k->columns.first, s->tile.columns), end = emit_scaled(e, k->columns.end, s->tile.columns);
+    if (whole > 0) {
+        LLVMValueRef last = emit_least(e, end, emit_i64(e, whole));
+        LLVMBasicBlockRef after = emit_if_some(e, first, last);
+        emitter_loop column;
+        emit_loop_open(e, &column, first, last, lanes);
+        store_vector(k, sums, row, column.counter, lanes);
+        emit_loop_close(e, &column);
+        emit_if_end(e, after);
+    }
+    if (whole < columns) {
+        LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), end);
+        store_vector(k, sums, row, emit_i64(e, whole), columns - whole);
+        emit_if_end(e, after);
+    }
+}
+
+static void store_block(const block *k)
+{
+    emitter *e = k->f->e;
+    const plan_statement *s = k->f->of;
+    LLVMValueRef first = emit_scaled(e, k->rows.first, s->tile.rows);
+    LLVMValueRef end = emit_least(e, emit_scaled(e, k->rows.end, s->tile.rows), emit_i64(e, s->digits[PLAN_ROW].combinations));
+    emitter_loop row;
+    emit_loop_open(e, &row, first, end, 1);
+    LLVMValueRef sums = emit_item(e, e->i32, k->f->sums, emit_scaled(e, minus(e, row.counter, first), s->block_line));
+    LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_ROW], row.counter);
+    store_row(k, sums, LLVMBuildAdd(e->b, k->base, offset, ""));
+    emit_loop_close(e, &row);
+}
+
+/* ---- blocks ---- */
+
+static LLVMValueRef panel_at(const block_form *f, LLVMValueRef panels, LLVMValueRef tile, int64_t width)
+{
+    return emit_item(f->e, f->e->i32, panels, emit_scaled(f->e, tile, width * f->of->tile.units));
+}
+
+static void emit_one_block(const block *k)
+{
+    const block_form *f = k->f;
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->tile;
+    LLVMValueRef rows = minus(e, k->rows.end, k->rows.first), columns = minus(e, k->columns.end, k->columns.first);
+    if (!t->one_pass)
+        LLVMBuildMemSet(e->b, f->sums, LLVMConstInt(e->i8, 0, false), emit_scaled(e, rows, t->rows * f->of->block_line * 4), 4);
+    emit_gemm_call(e, f->product, f->sums, panel_at(f, f->rows.panel, k->rows.first, t->rows),
+                   panel_at(f, f->columns.panel, k->columns.first, t->columns), rows, columns);
+    store_block(k);
+}
+
+static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLVMValueRef end)
+{
+    return emit_least(e, emit_plus(e, first, tiles), end);
+}
+
+static void emit_all_blocks(const block_form *f, tile_range rows, tile_range columns)
+{
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->tile;
+    block k = {.f = f, .base = emit_tensor_offset(e, f->of->of->dst, EINSUM_DST)};
+    LLVMBasicBlockRef no_rows = emit_if_some(e, rows.first, rows.end), no_columns = emit_if_some(e, columns.first, columns.end);
+    emitter_loop column, row;
+    emit_loop_open(e, &column, columns.first, columns.end, t->column_block_tiles);
+    k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, columns.end)};
+    emit_loop_open(e, &row, rows.first, rows.end, t->row_block_tiles);
+    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, rows.end)};
+    emit_one_block(&k);
+    emit_loop_close(e, &row);
+    emit_loop_close(e, &column);
+    emit_if_end(e, no_columns);
+    emit_if_end(e, no_rows);
+}
+
+void emit_block_form(const block_form *f)
+{
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->tile;
+    int64_t row_tiles = t->padded_rows / t->rows, column_tiles = t->padded_columns / t->columns;
+    bool by_rows = t->padded_rows > t->padded_columns;
+    tile_range rows = range_of(f, row_tiles, by_rows), columns = range_of(f, column_tiles, !by_rows);
+    emit_panels(e, &f->rows, PANEL_VALUE, rows.first, rows.end);
+    emit_panels(e, &f->columns, PANEL_VALUE, columns.first, columns.end);
+    emit_all_blocks(f, rows, columns);
+}

@@ -1,0 +1,162 @@
+/* A register tile of vectors: sums in registers, one unit of depth after the other. */
+#include <stdio.h>
+
+#include "codegen/reference/gemm.h"
+
+enum { MOST_SUMS = 64, MOST_VECTORS = 2 };
+
+typedef struct vector_tile {
+    gemm *g;
+    emitter *e;
+    const plan_tile *tile;
+    LLVMTypeRef sum;              /* scalar */
+    LLVMValueRef sums[MOST_SUMS]; /* [row][vector], and then a correction for each vector */
+} vector_tile;
+
+static LLVMTypeRef sum_type(const vector_tile *v)
+{
+    switch (v->tile->product) {
+    case PRODUCT_F64:
+        return v->e->f64;
+    case PRODUCT_F32:
+    case PRODUCT_BF16_DOT:
+        return v->e->f32;
+    default:
+        return v->e->i32;
+    }
+}
+
+/* The same bits seen as items of the product. */
+static LLVMValueRef as_items(vector_tile *v, LLVMValueRef units)
+{
+    LLVMTypeRef item = v->tile->product == PRODUCT_I16_PAIRS ? v->e->i16
+                       : v->tile->product == PRODUCT_BF16_DOT ? LLVMBFloatTypeInContext(v->e->context)
+                                                              : v->e->f32;
+    return LLVMBuildBitCast(v->e->b, units, emit_vector_type(item, v->tile->lanes * v->tile->per), "");
+}
+
+static LLVMValueRef multiply_pairs(vector_tile *v, LLVMValueRef row, LLVMValueRef column)
+{
+    const char *name = v->tile->lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+                       : v->tile->lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                             : "llvm.x86.sse2.pmadd.wd";
+    LLVMValueRef args[] = {as_items(v, row), as_items(v, column)};
+    return emit_plain_intrinsic(v->e, name, args, 2);
+}
+
+static LLVMValueRef dot(vector_tile *v, const char *name, LLVMValueRef sum, LLVMValueRef row, LLVMValueRef column)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s.%d", name, (int)v->tile->lanes * 32);
+    LLVMValueRef args[] = {sum, row, column};
+    return emit_plain_intrinsic(v->e, full, args, 3);
+}
+
+static LLVMValueRef add_product(vector_tile *v, LLVMValueRef sum, LLVMValueRef row, LLVMValueRef column)
+{
+    LLVMBuilderRef b = v->e->b;
+    switch (v->tile->product) {
+    case PRODUCT_I32:
+        return LLVMBuildAdd(b, sum, LLVMBuildMul(b, row, column, ""), "");
+    case PRODUCT_I16_PAIRS:
+        return LLVMBuildAdd(b, sum, multiply_pairs(v, row, column), "");
+    case PRODUCT_I8_DOT:
+        return dot(v, "llvm.x86.avx512.vpdpbusd", sum, row, column);
+    case PRODUCT_BF16_DOT:
+        return dot(v, "llvm.x86.avx512bf16.dpbf16ps", sum, as_items(v, row), as_items(v, column));
+    default:
+        break;
+    }
+    LLVMValueRef x = as_items(v, row), y = as_items(v, column);
+    if (v->tile->product == PRODUCT_F64) {
+        x = LLVMBuildFPExt(b, x, LLVMTypeOf(sum), "");
+        y = LLVMBuildFPExt(b, y, LLVMTypeOf(sum), "");
+    }
+    if (v->e->fused)
+        return emit_intrinsic(v->e, "llvm.fma", (LLVMValueRef[]){x, y, sum}, 3);
+    return LLVMBuildFAdd(b, sum, LLVMBuildFMul(b, x, y, ""), "");
+}
+
+/* An address that is known to be aligned to 4 bytes only. */
+static LLVMValueRef load_units(vector_tile *v, LLVMValueRef array, LLVMValueRef at)
+{
+    LLVMValueRef load = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i32, v->tile->lanes), emit_item(v->e, v->e->i32, array, at), "");
+    LLVMSetAlignment(load, 4);
+    return load;
+}
+
+/* `step`: which unit of the block that begins at `unit`. */
+static LLVMValueRef row_index(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t row)
+{
+    const plan_tile *t = v->tile;
+    int64_t in_block = t->rows_by_line ? row * t->unit_block + step : step * t->rows + row;
+    return emit_plus(v->e, emit_scaled(v->e, unit, t->rows), in_block);
+}
+
+static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
+{
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    LLVMValueRef column[MOST_VECTORS];
+    for (int64_t i = 0; i < t->vectors; i++)
+        column[i] = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), step * t->columns + i * t->lanes));
+    for (int64_t r = 0; r < t->rows; r++) {
+        LLVMValueRef row = emit_splat(e, emit_load(e, e->i32, v->g->row_panel, row_index(v, unit, step, r)), t->lanes);
+        for (int64_t i = 0; i < t->vectors; i++)
+            v->sums[r * t->vectors + i] = add_product(v, v->sums[r * t->vectors + i], row, column[i]);
+    }
+    LLVMValueRef offset = emit_splat(e, LLVMConstInt(e->i32, 0x80808080, false), t->lanes);
+    for (int64_t i = 0; t->product == PRODUCT_I8_DOT && i < t->vectors; i++)
+        v->sums[t->rows * t->vectors + i] = add_product(v, v->sums[t->rows * t->vectors + i], offset, column[i]);
+}
+
+static LLVMValueRef sum_place(vector_tile *v, int64_t i)
+{
+    int64_t row = i / v->tile->vectors, vector = i % v->tile->vectors;
+    return emit_item(v->e, v->sum, v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
+}
+
+static void load_sums(vector_tile *v, int64_t count, LLVMValueRef *sums)
+{
+    LLVMTypeRef vector = emit_vector_type(v->sum, v->tile->lanes);
+    for (int64_t i = 0; i < count; i++) {
+        bool stored = !v->g->fresh && i < v->tile->rows * v->tile->vectors;
+        sums[i] = stored ? LLVMBuildLoad2(v->e->b, vector, sum_place(v, i), "") : LLVMConstNull(vector);
+        if (stored)
+            LLVMSetAlignment(sums[i], 4);
+    }
+}
+
+static void store_sums(vector_tile *v)
+{
+    const plan_tile *t = v->tile;
+    for (int64_t i = 0; i < t->rows * t->vectors; i++) {
+        LLVMValueRef sum = v->sums[i];
+        if (t->product == PRODUCT_I8_DOT)
+            sum = LLVMBuildSub(v->e->b, sum, v->sums[t->rows * t->vectors + i % t->vectors], "");
+        LLVMSetAlignment(LLVMBuildStore(v->e->b, sum, sum_place(v, i)), 4);
+    }
+}
+
+void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
+{
+    vector_tile v = {.g = g, .e = g->e, .tile = g->tile};
+    emitter *e = g->e;
+    v.sum = sum_type(&v);
+    int64_t count = (g->tile->rows + (g->tile->product == PRODUCT_I8_DOT)) * g->tile->vectors;
+    LLVMValueRef start[MOST_SUMS], phi[MOST_SUMS];
+    load_sums(&v, count, start);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+    emitter_loop unit;
+    emit_loop_open(e, &unit, first, end, g->tile->unit_block);
+    for (int64_t i = 0; i < count; i++) {
+        v.sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "sum");
+        LLVMAddIncoming(phi[i], &start[i], &before, 1);
+    }
+    for (int64_t step = 0; step < g->tile->unit_block; step++)
+        emit_unit(&v, unit.counter, step);
+    for (int64_t i = 0; i < count; i++)
+        LLVMAddIncoming(phi[i], &v.sums[i], &unit.body, 1);
+    emit_loop_close(e, &unit);
+    store_sums(&v);
+}

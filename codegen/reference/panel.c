@@ -1,0 +1,487 @@
+#include "codegen/reference/panel.h"
+
+#include "codegen/reference/bound.h"
+#include "codegen/reference/convert.h"
+
+enum { MOST_LINES = 64, MOST_CODES = 128 };
+
+typedef struct panel {
+    emitter *e;
+    const panel_side *side;
+    panel_kind kind;
+    const plan_tile *tile;
+    const plan_digits *lines, *depth;
+    int64_t width; /* lines of a tile */
+    bool by_line;
+    dtype dtype;
+    LLVMTypeRef item; /* in a panel: 32 bits / per */
+    LLVMValueRef base; /* element of the tensor, from the batch digits and the shifts */
+} panel;
+
+static bool is_exact(const panel *p)
+{
+    return p->e->plan->exact[p->side->tensor];
+}
+
+/* ---- an element becomes an item ---- */
+
+/* Codes, one or a vector, as the bits that the product wants. */
+static LLVMValueRef value_item(const panel *p, LLVMValueRef code)
+{
+    emitter *e = p->e;
+    LLVMTypeRef item = emit_type_like(e, code, p->item);
+    LLVMValueRef bits;
+    switch (p->tile->product) {
+    case PRODUCT_BF16_DOT:
+    case PRODUCT_BF16_TILES:
+        if (p->dtype == DTYPE_BF16)
+            return code;
+        bits = LLVMBuildBitCast(e->b, emit_widen(e, p->dtype, code), emit_type_like(e, code, e->i32), "");
+        return LLVMBuildTrunc(e->b, LLVMBuildLShr(e->b, bits, emit_i32_like(e, bits, 16), ""), item, "");
+    case PRODUCT_I8_DOT:
+    case PRODUCT_I8_TILES:
+    case PRODUCT_I16_PAIRS:
+        bits = emit_widen(e, p->dtype, code);
+        if (p->tile->product == PRODUCT_I8_DOT && p->side->group == PLAN_ROW)
+            bits = LLVMBuildXor(e->b, bits, emit_i32_like(e, bits, 0x80), "");
+        return LLVMBuildTrunc(e->b, bits, item, "");
+    default:
+        return LLVMBuildBitCast(e->b, emit_widen(e, p->dtype, code), item, "");
+    }
+}
+
+static LLVMValueRef item_of(const panel *p, LLVMValueRef code)
+{
+    emitter *e = p->e;
+    if (p->kind == PANEL_VALUE)
+        return value_item(p, code);
+    LLVMValueRef size = emit_magnitude(e, emit_widen(e, p->dtype, code));
+    return LLVMBuildBitCast(e->b, size, emit_type_like(e, size, e->i32), "");
+}
+
+/* ---- one element at a time ---- */
+
+static LLVMValueRef element_item(const panel *p, LLVMValueRef at)
+{
+    emitter *e = p->e;
+    if (p->kind == PANEL_VALUE || p->kind == PANEL_MAGNITUDE || (p->kind == PANEL_LARGEST && is_exact(p)))
+        return item_of(p, emit_code_load(e, p->dtype, p->side->source, at));
+    LLVMValueRef error = emit_rounded_up(e, emit_load(e, e->f64, p->side->bound, at));
+    if (p->kind == PANEL_LARGEST) {
+        LLVMValueRef value = emit_widen(e, p->dtype, emit_code_load(e, p->dtype, p->side->source, at));
+        error = LLVMBuildFAdd(e->b, emit_magnitude(e, value), error, "");
+    }
+    return LLVMBuildBitCast(e->b, error, e->i32, "");
+}
+
+static LLVMValueRef quotient(emitter *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? x : LLVMBuildUDiv(e->b, x, emit_i64(e, by), "");
+}
+
+static LLVMValueRef remainder_of(emitter *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? emit_i64(e, 0) : LLVMBuildURem(e->b, x, emit_i64(e, by), "");
+}
+
+static LLVMValueRef sum_of(emitter *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildAdd(e->b, x, y, "");
+}
+
+/* Where in its tile the item of depth k begins; a line further is line_step. */
+static LLVMValueRef item_place(const panel *p, LLVMValueRef k)
+{
+    emitter *e = p->e;
+    const plan_tile *t = p->tile;
+    LLVMValueRef unit = quotient(e, k, t->per), in_unit = remainder_of(e, k, t->per);
+    if (!p->by_line)
+        return sum_of(e, emit_scaled(e, unit, p->width * t->per), in_unit);
+    LLVMValueRef block = emit_scaled(e, quotient(e, unit, t->unit_block), p->width * t->unit_block * t->per);
+    LLVMValueRef in_block = emit_scaled(e, remainder_of(e, unit, t->unit_block), t->per);
+    return sum_of(e, sum_of(e, block, in_block), in_unit);
+}
+
+static int64_t line_step(const panel *p)
+{
+    return (p->by_line ? p->tile->unit_block : 1) * p->tile->per;
+}
+
+/* A term that does not exist becomes 0 in both sources, so that it adds nothing. */
+static void emit_element(const panel *p, LLVMValueRef to)
+{
+    emitter *e = p->e;
+    LLVMValueRef guard = emit_source_guard(e, p->side->tensor, p->side->side), from = emit_tensor_offset(e, p->side->tensor, p->side->side);
+    if (guard)
+        from = LLVMBuildSelect(e->b, guard, from, emit_i64(e, 0), "");
+    LLVMValueRef item = element_item(p, from);
+    if (guard) {
+        LLVMValueRef none = LLVMConstNull(p->item);
+        if (p->tile->product == PRODUCT_I8_DOT && p->side->group == PLAN_ROW)
+            none = LLVMConstInt(p->item, 0x80, false); /* 0, plus 128 */
+        item = LLVMBuildSelect(e->b, guard, item, none, "");
+    }
+    emit_store(e, item, p->side->panel, to);
+}
+
+static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
+{
+    emitter *e = p->e;
+    int64_t tile_items = p->width * p->tile->units * p->tile->per, item_bytes = 4 / p->tile->per;
+    LLVMValueRef bytes = emit_scaled(e, LLVMBuildSub(e->b, end, first, ""), tile_items * item_bytes);
+    LLVMValueRef begin = emit_item(e, e->i8, p->side->panel, emit_scaled(e, first, tile_items * item_bytes));
+    LLVMBuildMemSet(e->b, begin, LLVMConstInt(e->i8, 0, false), bytes, 1);
+    unsigned first_line = e->open_count;
+    emit_digits_open(e, p->lines);
+    LLVMValueRef line = emit_digits_index(e, first_line), tile = quotient(e, line, p->width);
+    LLVMValueRef inside = LLVMBuildAnd(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, tile, first, ""), LLVMBuildICmp(e->b, LLVMIntSLT, tile, end, ""), "");
+    LLVMBasicBlockRef after = emit_if(e, inside);
+    LLVMValueRef base = emit_scaled(e, remainder_of(e, line, p->width), line_step(p));
+    base = sum_of(e, base, emit_scaled(e, tile, tile_items));
+    unsigned first_depth = e->open_count;
+    emit_digits_open(e, p->depth);
+    emit_element(p, sum_of(e, base, item_place(p, emit_digits_index(e, first_depth))));
+    emit_digits_close(e, p->depth);
+    emit_if_end(e, after);
+    emit_digits_close(e, p->lines);
+}
+
+/* ---- vectors ---- */
+
+/* `count` codes side by side, of which `live` exist; the others are 0. Few at the end of a line pass through the stack: no vector is
+ * read beyond them. (A vector put together from shorter loads sends LLVM 19's combiner round in circles.) */
+static LLVMValueRef load_codes(const panel *p, LLVMValueRef at, int64_t count, int64_t live)
+{
+    emitter *e = p->e;
+    LLVMTypeRef code = emit_code_type(e, p->dtype), type = emit_vector_type(code, count);
+    LLVMValueRef from = emit_item(e, code, p->side->source, at);
+    if (live == 0)
+        return LLVMConstNull(type);
+    if (live < count) {
+        enum { ALIGNMENT = 64 };
+        int64_t code_bytes = dtype_row_of(p->dtype)->bits / 8;
+        LLVMValueRef buffer = emit_stack(e, count * code_bytes, ALIGNMENT);
+        LLVMBuildStore(e->b, LLVMConstNull(type), buffer);
+        LLVMBuildMemCpy(e->b, buffer, ALIGNMENT, from, 1, emit_i64(e, live * code_bytes));
+        from = buffer;
+    }
+    LLVMValueRef load = LLVMBuildLoad2(e->b, type, from, "");
+    LLVMSetAlignment(load, 1);
+    return load;
+}
+
+static void store_units(const panel *p, LLVMValueRef units, LLVMValueRef at)
+{
+    LLVMSetAlignment(LLVMBuildStore(p->e->b, units, emit_item(p->e, p->e->i32, p->side->panel, at)), 4);
+}
+
+/* Where the lanes of a pair of lines go at a step of the transposition: lanes of the second line count on from the first's. */
+static void exchange_places(int lanes, int step, bool upper, int *places)
+{
+    for (int j = 0; j < lanes; j++)
+        places[j] = upper ? (j & step ? lanes + j : j + step) : (j & step ? lanes + j - step : j);
+}
+
+enum { WIDE_LANES = 16, WIDE_STEPS = 4 };
+
+/* The places of all steps in memory. They are no constants to LLVM: its combiner takes 20 ms to find that shuffles with known places
+ * have no shorter form. */
+static LLVMValueRef wide_places(emitter *e)
+{
+    static const char name[] = "transposition";
+    LLVMValueRef known = LLVMGetNamedGlobal(e->module, name), vectors[2 * WIDE_STEPS];
+    if (known)
+        return known;
+    for (int i = 0; i < 2 * WIDE_STEPS; i++) {
+        int places[WIDE_LANES];
+        LLVMValueRef lanes[WIDE_LANES];
+        exchange_places(WIDE_LANES, 1 << i / 2, i % 2, places);
+        for (int j = 0; j < WIDE_LANES; j++)
+            lanes[j] = emit_i32(e, places[j]);
+        vectors[i] = LLVMConstVector(lanes, WIDE_LANES);
+    }
+    LLVMTypeRef type = LLVMTypeOf(vectors[0]);
+    known = LLVMAddGlobal(e->module, LLVMArrayType2(type, 2 * WIDE_STEPS), name);
+    LLVMSetInitializer(known, LLVMConstArray2(type, vectors, 2 * WIDE_STEPS));
+    LLVMSetLinkage(known, LLVMPrivateLinkage);
+    return known;
+}
+
+static LLVMValueRef exchange(emitter *e, LLVMValueRef a, LLVMValueRef b, int lanes, int step, bool upper)
+{
+    if (lanes == WIDE_LANES) {
+        LLVMTypeRef type = emit_vector_type(e->i32, lanes);
+        int number = 2 * __builtin_ctz((unsigned)step) + upper;
+        LLVMValueRef places = LLVMBuildLoad2(e->b, type, emit_item(e, type, wide_places(e), emit_i64(e, number)), "");
+        LLVMValueRef args[] = {a, places, b};
+        return emit_plain_intrinsic(e, "llvm.x86.avx512.vpermi2var.d.512", args, 3);
+    }
+    int places[WIDE_LANES];
+    exchange_places(lanes, step, upper, places);
+    return emit_shuffle(e, a, b, places, (unsigned)lanes);
+}
+
+/* `lanes` vectors of as many units, in place. */
+static void transpose(emitter *e, LLVMValueRef *v, int lanes)
+{
+    for (int step = 1; step < lanes; step *= 2)
+        for (int i = 0; i < lanes; i++) {
+            if (i & step)
+                continue;
+            LLVMValueRef a = v[i], b = v[i + step];
+            v[i] = exchange(e, a, b, lanes, step, false);
+            v[i + step] = exchange(e, a, b, lanes, step, true);
+        }
+}
+
+static LLVMValueRef depth_offset(const panel *p, LLVMValueRef k)
+{
+    return emit_group_offset(p->e, p->side->tensor, p->side->side, p->depth, k);
+}
+
+static LLVMValueRef line_offset(const panel *p, LLVMValueRef line)
+{
+    return sum_of(p->e, p->base, emit_group_offset(p->e, p->side->tensor, p->side->side, p->lines, line));
+}
+
+/* Units of `items` items that lie side by side from k on, of which `live` exist. */
+static LLVMValueRef units_along_depth(const panel *p, LLVMValueRef line, LLVMValueRef k, int64_t units, int64_t live)
+{
+    LLVMValueRef codes = load_codes(p, sum_of(p->e, line, depth_offset(p, k)), units * p->tile->per, live);
+    return LLVMBuildBitCast(p->e->b, item_of(p, codes), emit_vector_type(p->e->i32, units), "");
+}
+
+/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth from k on. */
+static LLVMValueRef unit_along_lines(const panel *p, LLVMValueRef line, LLVMValueRef k, int64_t lanes, int64_t live, int64_t items)
+{
+    emitter *e = p->e;
+    LLVMValueRef unit = NULL;
+    for (int64_t i = 0; i < items; i++) {
+        LLVMValueRef at = sum_of(e, line, depth_offset(p, emit_plus(e, k, i)));
+        LLVMValueRef item = item_of(p, load_codes(p, at, lanes, live));
+        if (p->tile->per > 1)
+            item = LLVMBuildZExt(e->b, item, emit_vector_type(e->i32, lanes), "");
+        if (i > 0)
+            item = LLVMBuildShl(e->b, item, emit_i32_like(e, item, i * (32 / p->tile->per)), "");
+        unit = unit ? LLVMBuildOr(e->b, unit, item, "") : item;
+    }
+    return unit ? unit : LLVMConstNull(emit_vector_type(e->i32, lanes));
+}
+
+/* A group of neighbouring lines of a tile: the first one, how many there are room for, and how many exist. */
+typedef struct line_group {
+    LLVMValueRef tile; /* unit at which the tile's panel begins */
+    LLVMValueRef line;
+    int64_t first, lanes, live;
+} line_group;
+
+static void group_lines(const panel *p, const line_group *g, LLVMValueRef *lines)
+{
+    for (int64_t i = 0; i < g->live; i++)
+        lines[i] = line_offset(p, emit_plus(p->e, g->line, i));
+}
+
+/* Units of every line from k on. Lines that do not exist repeat the last one: their sums are not used. */
+static void load_lines(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef k, int64_t units, int64_t live, LLVMValueRef *v)
+{
+    for (int64_t i = 0; i < g->lanes; i++)
+        v[i] = i < g->live ? units_along_depth(p, lines[i], k, units, live) : v[g->live - 1];
+}
+
+/* ---- along depth, panel by line: copies ---- */
+
+static void copy_chunk(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef unit, int64_t live)
+{
+    emitter *e = p->e;
+    int64_t block = p->tile->unit_block;
+    LLVMValueRef to = sum_of(e, g->tile, emit_scaled(e, unit, p->width)), k = emit_scaled(e, unit, p->tile->per);
+    LLVMValueRef v[MOST_LINES];
+    load_lines(p, g, lines, k, block, live, v);
+    for (int64_t i = 0; i < g->lanes; i++)
+        store_units(p, v[i], emit_plus(e, to, (g->first + i) * block));
+}
+
+/* ---- along depth, panel by unit: transposed ---- */
+
+static void transpose_chunk(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef unit, int64_t live)
+{
+    emitter *e = p->e;
+    int64_t lanes = p->tile->lanes, units = (live + p->tile->per - 1) / p->tile->per;
+    LLVMValueRef v[MOST_LINES], k = emit_scaled(e, unit, p->tile->per);
+    load_lines(p, g, lines, k, lanes, live, v);
+    transpose(e, v, (int)lanes);
+    int64_t most = live < lanes * p->tile->per ? (units + p->tile->unit_block - 1) / p->tile->unit_block * p->tile->unit_block : lanes;
+    for (int64_t j = 0; j < most; j++)
+        store_units(p, v[j], emit_plus(e, sum_of(e, g->tile, emit_scaled(e, emit_plus(e, unit, j), p->width)), g->first));
+}
+
+typedef void chunk_function(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef unit, int64_t live);
+
+/* Chunks of `units` units; the last one may be short. */
+static void emit_chunks(const panel *p, const line_group *g, int64_t units, chunk_function *chunk)
+{
+    emitter *e = p->e;
+    LLVMValueRef lines[MOST_LINES];
+    group_lines(p, g, lines);
+    int64_t items = units * p->tile->per, whole = p->depth->combinations / items, rest = p->depth->combinations % items;
+    if (whole > 0) {
+        emitter_loop loop;
+        emit_loop_open(e, &loop, emit_i64(e, 0), emit_i64(e, whole * units), units);
+        chunk(p, g, lines, loop.counter, items);
+        emit_loop_close(e, &loop);
+    }
+    if (rest > 0)
+        chunk(p, g, lines, emit_i64(e, whole * units), rest);
+}
+
+/* ---- along lines ---- */
+
+static void unit_chunk(const panel *p, const line_group *g, LLVMValueRef line, LLVMValueRef unit, int64_t items)
+{
+    LLVMValueRef v = unit_along_lines(p, line, emit_scaled(p->e, unit, p->tile->per), g->lanes, g->live, items);
+    store_units(p, v, emit_plus(p->e, sum_of(p->e, g->tile, emit_scaled(p->e, unit, p->width)), g->first));
+}
+
+static void emit_units(const panel *p, const line_group *g)
+{
+    emitter *e = p->e;
+    LLVMValueRef line = line_offset(p, g->line);
+    int64_t per = p->tile->per, whole = p->depth->combinations / per, rest = p->depth->combinations % per;
+    if (whole > 0) {
+        emitter_loop loop;
+        emit_loop_open(e, &loop, emit_i64(e, 0), emit_i64(e, whole), 1);
+        unit_chunk(p, g, line, loop.counter, per);
+        emit_loop_close(e, &loop);
+    }
+    for (int64_t unit = whole; unit < p->tile->units; unit++)
+        unit_chunk(p, g, line, emit_i64(e, unit), unit == whole ? rest : 0);
+}
+
+/* For tile registers: a block of units, turned into lines. */
+static void line_block(const panel *p, const line_group *g, LLVMValueRef line, LLVMValueRef unit, int64_t items)
+{
+    emitter *e = p->e;
+    int64_t block = p->tile->unit_block, per = p->tile->per;
+    LLVMValueRef v[MOST_LINES];
+    for (int64_t u = 0; u < block; u++) {
+        int64_t live = items - u * per < per ? items - u * per : per;
+        v[u] = unit_along_lines(p, line, emit_scaled(e, emit_plus(e, unit, u), per), g->lanes, g->live, live > 0 ? live : 0);
+    }
+    transpose(e, v, (int)block);
+    LLVMValueRef to = sum_of(e, g->tile, emit_scaled(e, unit, p->width));
+    for (int64_t i = 0; i < block; i++)
+        store_units(p, v[i], emit_plus(e, to, (g->first + i) * block));
+}
+
+static void emit_line_blocks(const panel *p, const line_group *g)
+{
+    emitter *e = p->e;
+    LLVMValueRef line = line_offset(p, g->line);
+    int64_t units = p->tile->unit_block, items = units * p->tile->per;
+    int64_t whole = p->depth->combinations / items, rest = p->depth->combinations % items;
+    if (whole > 0) {
+        emitter_loop loop;
+        emit_loop_open(e, &loop, emit_i64(e, 0), emit_i64(e, whole * units), units);
+        line_block(p, g, line, loop.counter, items);
+        emit_loop_close(e, &loop);
+    }
+    if (rest > 0)
+        line_block(p, g, line, emit_i64(e, whole * units), rest);
+}
+
+/* ---- which way ---- */
+
+typedef enum way { ELEMENTS, ALONG_DEPTH, ALONG_LINES } way;
+
+static bool runs(const panel *p, const plan_digits *digits, int64_t of)
+{
+    int64_t run = plan_run(p->e->plan->e, p->side->tensor, p->side->side, digits);
+    return run == INT64_MAX || (run > 0 && run % of == 0);
+}
+
+static int64_t lines_at_once(const panel *p)
+{
+    return p->side->group == PLAN_COLUMN || plan_in_tile_registers(p->tile) ? p->tile->lanes : p->width;
+}
+
+static way way_of(const panel *p)
+{
+    const plan_group own[] = {PLAN_BATCH, p->side->group, PLAN_DEPTH};
+    bool codes = p->kind == PANEL_VALUE || p->kind == PANEL_MAGNITUDE || (p->kind == PANEL_LARGEST && is_exact(p));
+    if (!codes || dtype_row_of(p->dtype)->bits < 8 || plan_is_guarded(p->e->plan->e, p->side->of, p->side->tensor, p->side->side, own, 3))
+        return ELEMENTS;
+    bool columns = p->side->group == PLAN_COLUMN, registers = plan_in_tile_registers(p->tile);
+    int64_t depth_step = (p->by_line ? p->tile->unit_block : p->tile->lanes) * p->tile->per;
+    bool depth = p->depth->count > 0 && (columns || p->by_line) && runs(p, p->depth, depth_step);
+    bool lines = p->lines->count > 0 && (!p->by_line || registers) && runs(p, p->lines, lines_at_once(p));
+    if (lines && !p->by_line)
+        return ALONG_LINES;
+    return depth ? ALONG_DEPTH : lines ? ALONG_LINES : ELEMENTS;
+}
+
+static void emit_line_group(const panel *p, way w, const line_group *g)
+{
+    if (w == ALONG_DEPTH && p->by_line)
+        emit_chunks(p, g, p->tile->unit_block, copy_chunk);
+    else if (w == ALONG_DEPTH)
+        emit_chunks(p, g, p->tile->lanes, transpose_chunk);
+    else if (p->by_line)
+        emit_line_blocks(p, g);
+    else
+        emit_units(p, g);
+}
+
+/* `live` lines of the tile exist. */
+static void emit_tile_panel(const panel *p, way w, LLVMValueRef tile, int64_t live)
+{
+    emitter *e = p->e;
+    int64_t lanes = lines_at_once(p);
+    for (int64_t first = 0; first < p->width && first < live; first += lanes) {
+        line_group g = {.first = first, .lanes = lanes, .live = live - first < lanes ? live - first : lanes};
+        g.tile = emit_scaled(e, tile, p->width * p->tile->units);
+        g.line = emit_plus(e, emit_scaled(e, tile, p->width), first);
+        emit_line_group(p, w, &g);
+    }
+}
+
+static void emit_vectors(const panel *p, way w, LLVMValueRef first, LLVMValueRef end)
+{
+    emitter *e = p->e;
+    int64_t whole = p->lines->combinations / p->width, rest = p->lines->combinations % p->width;
+    if (whole > 0) {
+        LLVMValueRef last = emit_least(e, end, emit_i64(e, whole));
+        LLVMBasicBlockRef after = emit_if_some(e, first, last);
+        emitter_loop tile;
+        emit_loop_open(e, &tile, first, last, 1);
+        emit_tile_panel(p, w, tile.counter, p->width);
+        emit_loop_close(e, &tile);
+        emit_if_end(e, after);
+    }
+    if (rest > 0) {
+        LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), end);
+        emit_tile_panel(p, w, emit_i64(e, whole), rest);
+        emit_if_end(e, after);
+    }
+}
+
+void emit_panels(emitter *e, const panel_side *side, panel_kind kind, LLVMValueRef first, LLVMValueRef end)
+{
+    const plan_tile *t = side->tile;
+    bool rows = side->group == PLAN_ROW;
+    panel p = {.e = e,
+               .side = side,
+               .kind = kind,
+               .tile = t,
+               .lines = &side->of->digits[side->group],
+               .depth = &side->of->digits[PLAN_DEPTH],
+               .width = rows ? t->rows : t->columns,
+               .by_line = rows && t->rows_by_line,
+               .dtype = e->plan->e->tensors[side->tensor].dtype,
+               .item = LLVMIntTypeInContext(e->context, (unsigned)(32 / t->per)),
+               .base = emit_tensor_offset(e, side->tensor, side->side)};
+    way w = way_of(&p);
+    if (w == ELEMENTS)
+        emit_elements(&p, first, end);
+    else
+        emit_vectors(&p, w, first, end);
+}
