@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/cpu.h"
 #include "runtime/numeric.h"
 
 /* Elements of a run, at whatever address: memcpy of a constant size is a plain load or store. */
@@ -65,7 +66,7 @@ CONVERT_SET(avx2, __attribute__((target("avx2"))))
 convert_lanes *convert_operand(dtype from)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2, false))
         return operand_avx2(from);
 #endif
     return operand_base(from);

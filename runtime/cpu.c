@@ -1,6 +1,9 @@
 #include "runtime/cpu.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <sys/platform/x86.h>
+#endif
 
 static const char *const names[CPU_LEVELS] = {"best", "steps", "plain", "avx2", "avx512", "dot"};
 
@@ -20,21 +23,23 @@ bool cpu_level_named(const char *name, cpu_level *level)
 }
 
 #if defined(__x86_64__)
+/* What the dynamic linker found out already. The compiler's own test asks the processor again at the start of every program, also of those
+ * that never run a kernel; in a virtual machine each question is a trap. */
 static bool has_avx512(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) &&
+           CPU_FEATURE_ACTIVE(AVX512DQ) && CPU_FEATURE_ACTIVE(AVX512VL);
 }
 
 bool cpu_has(cpu_level level, bool is_float)
 {
     switch (level) {
     case CPU_AVX2:
-        return __builtin_cpu_supports("avx2");
+        return CPU_FEATURE_ACTIVE(AVX2);
     case CPU_AVX512:
         return has_avx512();
     case CPU_DOT:
-        return has_avx512() && (is_float ? __builtin_cpu_supports("avx512bf16") : __builtin_cpu_supports("avx512vnni"));
+        return has_avx512() && (is_float ? CPU_FEATURE_ACTIVE(AVX512_BF16) : CPU_FEATURE_ACTIVE(AVX512_VNNI));
     default:
         return true;
     }

@@ -70,7 +70,8 @@ static uint32_t integer_bits(double value)
 {
     if (!isfinite(value))
         return 0;
-    return (uint32_t)(int64_t)fmod(nearbyint(value), 0x1p32);
+    double nearest = nearbyint(value);
+    return (uint32_t)(int64_t)(fabs(nearest) < 0x1p62 ? nearest : fmod(nearest, 0x1p32));
 }
 
 void numeric_from_double(dtype t, void *buffer, int64_t element, double value)

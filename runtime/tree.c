@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/cpu.h"
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* --- any number of Rows: products into scratch, then level after level ------------------------------------
@@ -225,7 +227,7 @@ tree_kernel *tree_kernel_portable(const tree_shape *s)
 tree_kernel *tree_kernel_for(const tree_shape *s)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2, false))
         return kernel_avx2(s);
 #endif
     return kernel_base(s);

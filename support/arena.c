@@ -1,6 +1,7 @@
 #include "support/arena.h"
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +11,26 @@ enum { FIRST_BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 4 * 1024 * 1024 };
 struct block {
     struct block *next;
     size_t used, bytes;
+    size_t clean; /* from here on the data are known to be zero */
     alignas(max_align_t) unsigned char data[];
 };
 
 struct arena {
     struct block *head;
-    struct block *spare; /* empty blocks, zeroed, that a rewind left behind */
+    struct block *spare; /* empty blocks that a rewind left behind */
     jmp_buf guard;
     int guarded;
     size_t next_block_bytes;
 };
 
+/* A large block comes zeroed from the system, page by page as it is used. A small one is the heap's, where zeroing it at once would
+ * touch pages that a short compilation never needs. */
 static struct block *block_new(size_t bytes)
 {
-    struct block *b = calloc(1, sizeof *b + bytes);
+    bool zeroed = bytes > FIRST_BLOCK_BYTES;
+    struct block *b = zeroed ? calloc(1, sizeof *b + bytes) : malloc(sizeof *b + bytes);
     if (b)
-        b->bytes = bytes;
+        b->next = NULL, b->used = 0, b->bytes = bytes, b->clean = zeroed ? 0 : bytes;
     return b;
 }
 
@@ -87,12 +92,30 @@ static struct block *block_for(arena *a, size_t bytes)
     return block_new(bytes > a->next_block_bytes ? bytes : a->next_block_bytes);
 }
 
-void *arena_alloc(arena *a, size_t bytes)
+static size_t round_up(arena *a, size_t bytes)
 {
     const size_t unit = alignof(max_align_t);
     if (bytes > SIZE_MAX / 2)
         arena_exhausted(a);
-    bytes = (bytes + unit - 1) / unit * unit;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* The next bytes, rounded up already, of the innermost block, zero behind the first `filled`: those the caller writes at once. */
+static unsigned char *take(arena *a, size_t bytes, size_t filled)
+{
+    struct block *b = a->head;
+    unsigned char *p = b->data + b->used;
+    size_t old = b->clean > b->used ? b->clean - b->used : 0; /* so many of them are not known to be zero */
+    old = old < bytes ? old : bytes;
+    if (old > filled)
+        memset(p + filled, 0, old - filled);
+    b->used += bytes;
+    return p;
+}
+
+static unsigned char *allocate(arena *a, size_t bytes, size_t filled)
+{
+    bytes = round_up(a, bytes);
     if (a->head->bytes - a->head->used < bytes) {
         struct block *b = block_for(a, bytes);
         if (!b)
@@ -100,9 +123,12 @@ void *arena_alloc(arena *a, size_t bytes)
         b->next = a->head;
         a->head = b;
     }
-    void *p = a->head->data + a->head->used;
-    a->head->used += bytes;
-    return p;
+    return take(a, bytes, filled);
+}
+
+void *arena_alloc(arena *a, size_t bytes)
+{
+    return allocate(a, bytes, 0);
 }
 
 arena_mark arena_mark_here(const arena *a)
@@ -110,10 +136,10 @@ arena_mark arena_mark_here(const arena *a)
     return (arena_mark){a->head, a->head->used};
 }
 
-/* Only what was used needs to be zeroed for the next user. */
+/* What was used is zeroed when it is handed out again, so that going back costs nothing. */
 static void block_empty(struct block *b, size_t used)
 {
-    memset(b->data + used, 0, b->used - used);
+    b->clean = b->clean > b->used ? b->clean : b->used;
     b->used = used;
 }
 
@@ -139,7 +165,7 @@ void *arena_array(arena *a, size_t count, size_t bytes_each)
 
 char *arena_strndup(arena *a, const char *text, size_t bytes)
 {
-    char *copy = arena_alloc(a, bytes + 1);
+    char *copy = (char *)allocate(a, bytes + 1, bytes);
     memcpy(copy, text, bytes);
     return copy;
 }
@@ -172,8 +198,11 @@ char *arena_printf(arena *a, const char *format, ...)
 
 void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each)
 {
-    void *grown = arena_array(a, new_count, bytes_each);
-    if (old_count)
-        memcpy(grown, array, old_count * bytes_each);
+    size_t bytes, old = old_count * bytes_each;
+    if (__builtin_mul_overflow(new_count, bytes_each, &bytes))
+        arena_exhausted(a);
+    void *grown = allocate(a, bytes, old);
+    if (old)
+        memcpy(grown, array, old);
     return grown;
 }

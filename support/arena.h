@@ -41,7 +41,7 @@ char *arena_strdup(arena *a, const char *text);
 char *arena_strndup(arena *a, const char *text, size_t bytes);
 char *arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(arena *a, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
-/* Grows an array in place or by copying: returns storage for `new_count` elements, the first `old_count` kept. */
+/* Storage for `new_count` elements, the first `old_count` of them copied from the array, the others zero. */
 void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each);
 
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))

@@ -16,10 +16,12 @@ static void report(diag_list *diags, const char *action, const char *path, int e
              strerror(error));
 }
 
-/* NULL with errno set. */
+/* NULL with errno set. What is asked for first is what a file says that it has, and a byte to see its end. */
 static unsigned char *read_stream(FILE *in, size_t *size)
 {
-    size_t capacity = 1 << 16, count = 0;
+    struct stat file;
+    bool sized = fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0 && (uintmax_t)file.st_size < SIZE_MAX / 2;
+    size_t capacity = sized ? (size_t)file.st_size + 1 : 1 << 16, count = 0;
     unsigned char *bytes = malloc(capacity);
     errno = 0;
     while (bytes) {
