@@ -34,6 +34,7 @@ typedef struct analysis {
     unsigned module_depth;
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
+    scope *kernel_names; /* of the module's kernels, paths included */
     kernel *kernel; /* being built; NULL between functions */
     bool broken;    /* text of its body was left out: a name may be unknown for that reason alone */
     size_t steps;   /* of the kernel: iterations, calls and list elements so far */

@@ -52,12 +52,9 @@ bool was_broken(const analysis *s, src_range range)
     return false;
 }
 
-static bool kernel_named(const analysis *s, const char *name)
+static bool kernel_named(analysis *s, const char *name)
 {
-    for (size_t i = 0; i < s->module->count; i++)
-        if (strcmp(s->module->kernels[i]->name, name) == 0)
-            return true;
-    return false;
+    return scope_find_here(s->kernel_names, VALUE_NAMES, name) != NULL;
 }
 
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
@@ -79,6 +76,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     s->broken = was_broken(s, fn->range);
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->context.arena, s->module->kernels, s->module->count, s->module->capacity, k);
+    scope_add(s->kernel_names, SYMBOL_FUNCTION, k->name, k->range);
     scope *names = scope_new(&s->context, outer);
     index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
@@ -294,6 +292,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;
+    s->kernel_names = scope_new(&s->context, NULL);
     scope *root = scope_new(&s->context, NULL);
     scope_set_module(root);
     index_add_scope(&s->context, file->range, root);
