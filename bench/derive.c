@@ -3,7 +3,11 @@
  *
  * isl is given the two relations (buffer position to index, stream position to index) as its own text and asked for what the
  * entries say: the relation from stream position to address. To make that an explicit function is not in its time: on tiled
- * pairs it takes isl minutes. */
+ * pairs it takes isl minutes. Outside the time isl judges the entries (test/isl_pair.h).
+ *
+ * Prints one JSON object a line; a round of a pair is one line, ours and isl's. bench/sections/derive.py makes tables of them.
+ *
+ *     bench_derive ROUNDS REPEATS     REPEATS derivations are timed together */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +16,9 @@
 
 #include "include/visa.h"
 #ifdef HAVE_ISL
-#include "test/isl_mapping.h"
+#include <isl/options.h>
+
+#include "test/isl_pair.h"
 #endif
 
 typedef struct pair {
@@ -62,21 +68,16 @@ static void must(visa_deriver *d, bool ok, const char *what)
     exit(1);
 }
 
-/* The fastest of `rounds` rounds of `repeats` derivations, in ns for one: what the work costs when nothing disturbs it. */
-static double measure(visa_deriver *d, const pair *p, int rounds, int repeats)
+/* ns of one derivation. */
+static double measure(visa_deriver *d, const pair *p, int repeats)
 {
     visa_entry entries[VISA_MAX_ENTRIES];
     size_t count;
-    double best = 1e300;
     must(d, visa_derive(d, p->buffer, p->time, p->packet, p->access, entries, &count), p->what);
-    for (int r = 0; r < rounds; r++) {
-        double start = now_ns();
-        for (int i = 0; i < repeats; i++)
-            visa_derive(d, p->buffer, p->time, p->packet, p->access, entries, &count);
-        double each = (now_ns() - start) / repeats;
-        best = each < best ? each : best;
-    }
-    return best;
+    double start = now_ns();
+    for (int i = 0; i < repeats; i++)
+        visa_derive(d, p->buffer, p->time, p->packet, p->access, entries, &count);
+    return (now_ns() - start) / repeats;
 }
 
 static visa_deriver *deriver_with(const axis_size *list)
@@ -89,94 +90,99 @@ static visa_deriver *deriver_with(const axis_size *list)
     return d;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 #ifdef HAVE_ISL
-/* ns of one pair through isl: read both relations and compose them. */
-static double measure_isl(const pair *p)
+/* Both relations of a pair, as isl's own text. */
+typedef struct isl_texts {
+    isl_axes axes;
+    char *buffer, *stream;
+} isl_texts;
+
+static isl_texts isl_texts_of(const pair *p)
 {
-    isl_ctx *ctx = isl_ctx_alloc();
-    isl_axes list = {.ctx = ctx};
+    isl_texts t = {.axes.ctx = isl_ctx_alloc()};
+    isl_options_set_on_error(t.axes.ctx, ISL_ON_ERROR_CONTINUE);
     for (const axis_size *a = axes; a->name; a++)
-        isl_axes_add(&list, a->name, a->size);
+        isl_axes_add(&t.axes, a->name, a->size);
     char *stream_text = NULL;
     if (asprintf(&stream_text, "[%s], [%s]", p->time, p->packet) < 0)
         exit(1);
-    isl_mapping buffer = isl_mapping_read(&list, p->buffer), stream = isl_mapping_read(&list, stream_text);
-    char *buffer_relation = isl_map_to_str(buffer.map);
-    isl_map *reaches = isl_mapping_seen_by(isl_map_copy(stream.map), buffer.map);
-    char *stream_relation = isl_map_to_str(reaches);
+    isl_mapping buffer = isl_mapping_read(&t.axes, p->buffer), stream = isl_mapping_read(&t.axes, stream_text);
+    isl_map *reaches = isl_mapping_seen_by(stream.map, buffer.map);
+    t.buffer = isl_map_to_str(buffer.map);
+    t.stream = isl_map_to_str(reaches);
     isl_map_free(reaches);
-    double best = 1e300;
-    for (int r = 0; r < 10; r++) {
-        double start = now_ns();
-        isl_map *b = isl_map_read_from_str(ctx, buffer_relation), *s = isl_map_read_from_str(ctx, stream_relation);
-        isl_map *access = isl_map_apply_range(s, isl_map_reverse(b));
-        isl_map_free(access);
-        double each = now_ns() - start;
-        best = each < best ? each : best;
-    }
-    free(buffer_relation);
-    free(stream_relation);
-    free(stream_text);
     isl_map_free(buffer.map);
-    isl_map_free(stream.map);
-    isl_ctx_free(ctx);
-    return best;
+    free(stream_text);
+    return t;
+}
+
+static void isl_texts_free(isl_texts *t)
+{
+    free(t->buffer);
+    free(t->stream);
+    isl_ctx_free(t->axes.ctx);
+}
+
+/* ns of one pair through isl: read both relations and compose them. */
+static double measure_isl(const isl_texts *t)
+{
+    double start = now_ns();
+    isl_map *b = isl_map_read_from_str(t->axes.ctx, t->buffer), *s = isl_map_read_from_str(t->axes.ctx, t->stream);
+    isl_map *access = isl_map_apply_range(s, isl_map_reverse(b));
+    isl_map_free(access);
+    return now_ns() - start;
+}
+
+/* What isl says of the derived entries. */
+static const char *agreement(visa_deriver *d, const isl_texts *t, const pair *p)
+{
+    static const char *const words[] = {"at every position", "at 12 positions", "isl cannot decide", "WRONG"};
+    visa_entry entries[VISA_MAX_ENTRIES];
+    size_t count;
+    const char *fault;
+    must(d, visa_derive(d, p->buffer, p->time, p->packet, p->access, entries, &count), p->what);
+    const isl_pair judged = {p->buffer, p->time, p->packet, p->access == VISA_WRITE};
+    return words[isl_pair_judge(&t->axes, &judged, entries, count, &fault)];
 }
 #endif
 
-static void print_pairs(visa_deriver *d)
+static void measure_pair(visa_deriver *d, const pair *p, int rounds, int repeats)
 {
-    double times[PAIRS];
 #ifdef HAVE_ISL
-    double ratios[PAIRS];
-    printf("%-26s %10s %12s %12s\n", "pair", "us", "isl us", "isl / visac");
-#else
-    printf("%-26s %10s   (isl: not there at build time: apt-get install libisl-dev)\n", "pair", "us");
+    isl_texts t = isl_texts_of(p);
+    printf("{\"table\": \"agrees\", \"pair\": \"%s\", \"isl\": \"%s\"}\n", p->what, agreement(d, &t, p));
 #endif
-    for (int i = 0; i < PAIRS; i++) {
-        times[i] = measure(d, &pairs[i], 20, 2000) / 1e3;
+    for (int r = 0; r < rounds; r++) {
+        printf("{\"table\": \"pairs\", \"pair\": \"%s\", \"ns\": %.1f", p->what, measure(d, p, repeats));
 #ifdef HAVE_ISL
-        double isl = measure_isl(&pairs[i]) / 1e3;
-        ratios[i] = isl / times[i];
-        printf("%-26s %10.3f %12.1f %12.0f\n", pairs[i].what, times[i], isl, ratios[i]);
-#else
-        printf("%-26s %10.3f\n", pairs[i].what, times[i]);
+        printf(", \"isl_ns\": %.1f", measure_isl(&t));
 #endif
+        puts("}");
     }
-    qsort(times, PAIRS, sizeof *times, by_value);
-    printf("median %.3f us, slowest %.3f us\n", times[PAIRS / 2], times[PAIRS - 1]);
 #ifdef HAVE_ISL
-    qsort(ratios, PAIRS, sizeof *ratios, by_value);
-    printf("isl / visac: median %.0f, smallest %.0f, largest %.0f\n", ratios[PAIRS / 2], ratios[0], ratios[PAIRS - 1]);
+    isl_texts_free(&t);
 #endif
 }
 
 /* One expression over axes of 2^3 .. 2^40 elements. The innermost digit of X stays a loop, the outer one merges or is stepped
  * over, so that no entry is longer than the table allows. */
-static void print_sizes(void)
+static void measure_sizes(int rounds, int repeats)
 {
     static const pair p = {"sizes", "X / 4, Y, X % 4", "Y, X / 4 = 2", "X % 4", VISA_READ};
-    printf("\naxis size against time\n");
     for (int bits = 3; bits <= 40; bits += bits == 3 ? 5 : 8) {
         const axis_size list[] = {{"X", INT64_C(1) << bits}, {"Y", 16}, {NULL, 0}};
         visa_deriver *d = deriver_with(list);
-        printf("2^%-8d %10.3f us\n", bits, measure(d, &p, 20, 2000) / 1e3);
+        for (int r = 0; r < rounds; r++)
+            printf("{\"table\": \"sizes\", \"bits\": %d, \"ns\": %.1f}\n", bits, measure(d, &p, repeats));
         visa_deriver_free(d);
     }
 }
 
 /* The same n terms in the buffer and in the stream. Strides have 32 bits, so
  * that at most 30 axes can have two elements; the others have one. */
-static void print_terms(void)
+static void measure_terms(int rounds, int repeats)
 {
-    static const int counts[] = {1, 2, 5, 10, 20, 30, 50, 100, 150, 200};
-    printf("\nterms against time (buffer and stream have each term once)\n");
+    static const int counts[] = {1, 2, 5, 10, 20, 50, 100, 200};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         axis_size list[201] = {0};
         char names[200][16], text[200 * 18] = "";
@@ -188,19 +194,22 @@ static void print_terms(void)
         }
         visa_deriver *d = deriver_with(list);
         pair p = {"terms", text, text, "1", VISA_READ};
-        double ns = measure(d, &p, 20, 500);
-        printf("%-10d %10.3f us   %7.1f ns per term\n", n, ns / 1e3, ns / n);
+        for (int r = 0; r < rounds; r++)
+            printf("{\"table\": \"terms\", \"terms\": %d, \"ns\": %.1f}\n", n, measure(d, &p, repeats));
         visa_deriver_free(d);
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    int rounds = argc > 1 ? atoi(argv[1]) : 20, repeats = argc > 2 ? atoi(argv[2]) : 1000;
+    if (rounds < 1 || repeats < 1)
+        return fputs("usage: bench_derive [ROUNDS [REPEATS]]\n", stderr), 2;
     visa_deriver *d = deriver_with(axes);
-    print_pairs(d);
+    for (int i = 0; i < PAIRS; i++)
+        measure_pair(d, &pairs[i], rounds, repeats);
     visa_deriver_free(d);
-    print_sizes();
-    print_terms();
+    measure_sizes(rounds, repeats);
+    measure_terms(rounds, repeats);
     return 0;
 }

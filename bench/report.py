@@ -10,14 +10,14 @@ def table(title, columns, rows, note=""):
     return {"title": title, "columns": columns, "rows": rows, "note": note}
 
 
-def target(what, limit, measured, met, unit=""):
-    """`measured`: a cell, or None when a peer is missing."""
-    return {"what": what, "limit": limit, "measured": measured, "unit": unit, "met": met}
+def target(what, limit, value, met, unit=""):
+    """`value`: a cell, or None when a peer is missing."""
+    return {"what": what, "limit": limit, "measured": value, "unit": unit, "met": met}
 
 
-def at_most(what, limit, measured, unit=""):
-    value = measured["median"] if isinstance(measured, dict) else measured
-    return target(what, f"at most {number(limit)}{' ' + unit if unit else ''}", measured, None if value is None else value <= limit, unit)
+def at_most(what, limit, value, unit=""):
+    middle = value["median"] if isinstance(value, dict) else value
+    return target(what, f"at most {number(limit)}{' ' + unit if unit else ''}", value, None if middle is None else middle <= limit, unit)
 
 
 def number(value):
@@ -37,12 +37,18 @@ def cell(value):
     return value if isinstance(value, str) else number(value)
 
 
+def measured(t):
+    """What a target came to, with its unit."""
+    value = cell(t["measured"])
+    return f"{value} {t['unit']}" if value and t["unit"] else value
+
+
 def verdict(t):
     return "not measured" if t["met"] is None else "met" if t["met"] else "missed"
 
 
 def _targets_table(targets):
-    rows = [[t["what"], t["limit"], cell(t["measured"]) + (f" {t['unit']}" if t["unit"] else ""), verdict(t)] for t in targets]
+    rows = [[t["what"], t["limit"], measured(t), verdict(t)] for t in targets]
     return table("targets", ["what", "target", "measured", ""], rows)
 
 
@@ -95,7 +101,7 @@ def _page_section(section):
 
 
 def _page_targets(report):
-    rows = [[s["name"], t["what"], t["limit"], cell(t["measured"]) + (f" {t['unit']}" if t["unit"] else ""), verdict(t)] for s in report["sections"] for t in s["targets"]]
+    rows = [[s["name"], t["what"], t["limit"], measured(t), verdict(t)] for s in report["sections"] for t in s["targets"]]
     return _markdown_table(table("targets", ["section", "what", "target", "measured", ""], rows)).split("\n\n", 1)[1]
 
 
