@@ -1,63 +1,33 @@
-#!/usr/bin/env python3
-"""Multiplications per second of the simulated machine on one core, by type and packet shape, beside a packet loop
-written by hand.
+"""Multiplications per second of the simulated machine on one core, by type and packet shape, beside a packet loop written by hand.
 
-The levels (--cpu of visa-run) take turns, so that what else the computer does meets all of them; medians are shown.
+The levels (--cpu of visa-run) take turns, so that what else the computer does meets all of them.
 """
-import argparse
-import json
-import pathlib
-import statistics
-import subprocess
-import sys
+from measure import ratios, spread
+from report import table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-LEVELS = ["best", "avx512", "avx2", "plain", "steps"]
+TITLE = "the simulated machine on one core, 1e9 multiplications a second"
+BY_HAND = {"i8": "i8 by hand", "bf16": "bf16 by hand"}
 
 
-def cpu_name():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
-
-
-def measure(program, levels, rounds):
-    """{name: {level: [G/s]}} of interleaved runs."""
-    speeds = {}
+def speeds(bench, levels, rounds):
+    """{name: {level: [1e9 multiplications a second]}}"""
+    out = {}
     for _ in range(rounds):
         for level in levels:
-            done = subprocess.run([program, level], check=True, capture_output=True, text=True)
-            for line in done.stdout.splitlines():
-                row = json.loads(line)
-                at = speeds.setdefault(row["name"], {})
-                at.setdefault(level if "by hand" not in row["name"] else "best", []).append(row["macs"] / row["ns"])
-    return speeds
+            for line in bench.lines_of([bench.program("bench_machine"), level]):
+                at = out.setdefault(line["name"], {})
+                at.setdefault(level if "by hand" not in line["name"] else "best", []).append(line["macs"] / line["ns"])
+    return out
 
 
-def main():
-    parser = argparse.ArgumentParser(description="MAC/s of the machine on one core, beside a loop by hand")
-    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--level", action="append", choices=LEVELS, help="only this one (may be repeated)")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds takes a positive number")
-    levels = options.level or LEVELS
-    speeds = measure(options.bin.resolve() / "bench_machine", levels, options.rounds)
-    rows = {name: {level: statistics.median(values) for level, values in at.items()} for name, at in speeds.items()}
-    if options.json:
-        print(json.dumps({"cpu": cpu_name(), "rounds": options.rounds, "unit": "1e9 MAC/s", "median": rows}, indent=2))
-        return
-    print(f"{cpu_name()}, one core, 1e9 multiplications a second, medians of {options.rounds} rounds\n")
-    print(f"{'':26}" + "".join(f"{level:>9}" for level in levels))
-    for name, at in rows.items():
-        print(f"{name:26}" + "".join(f"{at[level]:9.1f}" if level in at else f"{'':9}" for level in levels))
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"machine.py: {error}")
+def run(bench, section):
+    levels = bench.count(["best", "avx512", "avx2", "plain", "steps"], ["best", "plain"], ["best"])
+    measured = speeds(bench, levels, bench.count(5, 3))
+    rows = []
+    for name, at in measured.items():
+        hand = measured.get(BY_HAND.get(name.split()[0]), {}).get("best")
+        beside = ratios(at["best"], hand) if hand and "by hand" not in name else ""
+        rows.append([name, *(spread(at[level]) if level in at else "" for level in levels), beside])
+    section["tables"].append(table("by type and shape", ["shape", *levels, "best / by hand"], rows))
+    if not any("by hand" in name for name in measured):
+        bench.skip("the loop by hand: this processor has no AVX-512 VNNI")
