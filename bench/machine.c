@@ -3,7 +3,7 @@
  * The one idea: a matmul as its commands (fetch, align, contract, accumulate, commit) in some slices, every
  * packet full; only machine_run is timed. `visa-run` adds files, ports and the check to this.
  *
- * Prints one JSON object a line: {"name": .., "macs": .., "ns": ..}; bench/machine.py makes a table of rounds. */
+ * Prints one JSON object a line: {"name": .., "macs": .., "ns": ..}; bench/sections/machine.py makes a table of rounds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +176,7 @@ static void measure_by_hand(bool is_float)
         printf("{\"name\": \"%s by hand\", \"level\": \"best\", \"macs\": %.0f, \"ns\": %.0f}\n", is_float ? "bf16" : "i8", macs, ns);
 }
 
+/* bench_machine [LEVEL [SHAPE TIMES]]: all shapes once and the loops by hand, or those with SHAPE in their names, so often. */
 int main(int argc, char **argv)
 {
     cpu_level level = CPU_BEST;
@@ -183,10 +184,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_machine: no level `%s`\n", argv[1]);
         return 2;
     }
+    int times = argc > 3 ? atoi(argv[3]) : 1;
     bool done = true;
     for (size_t i = 0; done && i < sizeof shapes / sizeof *shapes; i++)
-        if (argc < 3 || strstr(shapes[i].name, argv[2]))
-            for (int j = 0; j < (argc > 2 ? 40 : 1); j++) done = measure(&shapes[i], level, 1) && measure(&shapes[i], level, 0);
+        for (int j = 0; done && j < times && (argc < 3 || strstr(shapes[i].name, argv[2])); j++)
+            done = measure(&shapes[i], level, 1) && measure(&shapes[i], level, 0);
     if (argc < 3) {
         measure_by_hand(false);
         measure_by_hand(true);

@@ -6,11 +6,10 @@ from measure import ROOT, of, ratios, spread
 from report import at_most, table
 
 TITLE = "compile, simulate, reference and compare in one process: int8, 512 x 512 x 2048"
-M, N, K = 512, 512, 2048
 
 
 def run(bench, section):
-    visac, source, binary = bench.program("visac"), bench.file("matmul.vm", kernels.matmul(M, N, K, "i8")), bench.file("matmul.bin")
+    visac, source, binary = bench.program("visac"), bench.file("matmul.vm", kernels.matmul(*bench.count((512, 512, 2048), (512, 512, 2048), (128, 256, 256)), "i8")), bench.file("matmul.bin")
     bench.program("libvisa_reference.so")
     compile_it, clang = [visac, source, "-o", binary], bench.peer("clang-19", "clang-19")
     bench.run(compile_it)

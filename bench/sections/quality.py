@@ -30,8 +30,7 @@ def tables_of(node):
 
 def loops_of(t):
     """[(size, strides)], outermost first, without entries of one iteration."""
-    order = reversed(t["entries"]) if t.get("memory") == "trf" else t["entries"]
-    return [(e["size"], tuple(value for name, value in e.items() if name.endswith("stride"))) for e in order if e["size"] > 1]
+    return [(e["size"], tuple(value for name, value in e.items() if name.endswith("stride"))) for e in t["entries"] if e["size"] > 1]
 
 
 def addresses_of(loops):

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The benchmarks run: each section once, at its smallest, into JSON and into a page. No time is judged.
+
+    bench_smoke.py BIN_DIR
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RUN = [sys.executable, os.path.join(ROOT, "bench/run.py")]
+PAGE = os.path.join(ROOT, "docs/performance.md")
+BLOCK = re.compile(r"<!-- bench: (\w+) -->(.*?)<!-- end -->", re.S)
+
+
+def must(condition, text):
+    if not condition:
+        sys.exit(f"bench_smoke: {text}")
+
+
+def run(arguments, status=0):
+    done = subprocess.run(RUN + arguments, capture_output=True, text=True, check=False)
+    must(done.returncode == status, f"{' '.join(arguments)} ended with status {done.returncode}, not {status}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main():
+    programs = ["--bin", sys.argv[1]]
+    with tempfile.TemporaryDirectory() as work:
+        page, file = os.path.join(work, "page.md"), os.path.join(work, "all.json")
+        with open(PAGE, encoding="utf-8") as source, open(page, "w", encoding="utf-8") as copy:
+            text = source.read()
+            copy.write(text)
+        said = run(programs + ["--smoke", "--json", file, "--update", page])
+        with open(file, encoding="utf-8") as stream:
+            report = json.load(stream)
+        with open(page, encoding="utf-8") as stream:
+            updated = stream.read()
+    sections = {section["name"]: section for section in report["sections"]}
+    for name, section in sections.items():
+        must(section["tables"] or section["skipped"], f"{name} measured nothing and does not say why")
+        must(f"== {name}:" in said, f"the text leaves {name} out")
+        for t in section["tables"]:
+            must(t["rows"] and all(len(row) == len(t["columns"]) for row in t["rows"]), f"{name}: {t['title']}: rows and columns differ")
+    blocks = {name for name, _ in BLOCK.findall(text)}
+    must(blocks == set(sections) | {"environment", "targets"}, f"docs/performance.md has blocks for {sorted(blocks)}, the driver has {sorted(sections)}")
+    must(BLOCK.sub("", updated) == BLOCK.sub("", text), "--update changed text outside of its blocks")
+    must(all(body.strip() for name, body in BLOCK.findall(updated) if not sections.get(name, {}).get("skipped")), "--update left a block empty")
+    run(programs + ["--smoke", "nothing"], 2)
+    print(f"{len(sections)} sections ran, {sum(len(s['targets']) for s in sections.values())} targets")
+
+
+if __name__ == "__main__":
+    main()
