@@ -139,8 +139,9 @@ VISA_API const char *visa_time_report(const visa_compilation *c);
  *     if (!visa_derive(d, "A, B", "B", "A", VISA_READ, entries, &count))
  *         puts(visa_deriver_error(d));
  *
- * Texts that it hands out are its own and hold until its next call. Every call uses the memory of the one before: however many
- * pairs are derived, it does not grow. One deriver belongs to one thread at a time. */
+ * Texts that it hands out are its own and hold until its next call. It remembers the mappings that it read, some hundreds of texts, so that
+ * a pair whose mappings it has seen costs the derivation alone; beyond a mebibyte it forgets them all. However many pairs are derived, its
+ * memory does not grow further. One deriver belongs to one thread at a time. */
 typedef struct visa_deriver visa_deriver;
 
 /* NULL: no memory, or an unknown target (NULL: the default one). */

@@ -80,6 +80,8 @@ arena *mapping_context_arena(mapping_context *c);
  * behind the point. */
 typedef struct mapping_mark {
     arena_mark arena;
+    struct interned *latest, **buckets;
+    size_t bucket_count;
     const axis **axes;
     size_t axis_count, axis_capacity;
 } mapping_mark;

@@ -5,39 +5,65 @@
 #include "ir/mapping_parts.h"
 
 struct interned {
-    struct interned *next;
+    struct interned *next;  /* in its bucket */
+    struct interned *older; /* the one that came before, whatever its bucket */
     uint64_t hash;
     mapping *mapping;
 };
-
-static void no_mappings(mapping_context *c)
-{
-    memset(c->first, 0, sizeof c->first);
-    c->buckets = c->first;
-    c->bucket_count = FIRST_BUCKETS;
-    c->mapping_count = 0;
-}
 
 mapping_context *mapping_context_new(arena *a)
 {
     mapping_context *c = ARENA_NEW(a, mapping_context);
     c->arena = a;
-    no_mappings(c);
+    c->buckets = c->first;
+    c->bucket_count = FIRST_BUCKETS;
     return c;
 }
 
 mapping_mark mapping_context_mark(mapping_context *c)
 {
-    return (mapping_mark){arena_mark_here(c->arena), c->axes, c->axis_count, c->axis_capacity};
+    return (mapping_mark){arena_mark_here(c->arena), c->latest, c->buckets, c->bucket_count, c->axes, c->axis_count, c->axis_capacity};
+}
+
+static void forget(mapping_context *c, struct interned *entry)
+{
+    struct interned **at = &c->buckets[entry->hash & (c->bucket_count - 1)];
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    c->latest = entry->older;
+    c->mapping_count--;
+}
+
+static void bucket_insert(mapping_context *c, struct interned *entry)
+{
+    struct interned **bucket = &c->buckets[entry->hash & (c->bucket_count - 1)];
+    entry->next = *bucket;
+    *bucket = entry;
+}
+
+/* The table that was in use at the mark, with the mappings that stay. */
+static void restore_table(mapping_context *c, const mapping_mark *mark)
+{
+    c->buckets = mark->buckets;
+    c->bucket_count = mark->bucket_count;
+    memset(c->buckets, 0, c->bucket_count * sizeof *c->buckets);
+    c->latest = mark->latest;
+    c->mapping_count = 0;
+    for (struct interned *i = c->latest; i; i = i->older, c->mapping_count++)
+        bucket_insert(c, i);
 }
 
 void mapping_context_rewind(mapping_context *c, mapping_mark mark)
 {
+    if (c->buckets != mark.buckets)
+        restore_table(c, &mark);
+    while (c->latest != mark.latest)
+        forget(c, c->latest);
     arena_rewind(c->arena, mark.arena);
     c->axes = mark.axes;
     c->axis_count = mark.axis_count;
     c->axis_capacity = mark.axis_capacity;
-    no_mappings(c);
 }
 
 arena *mapping_context_arena(mapping_context *c)
@@ -96,14 +122,10 @@ static void buckets_grow(mapping_context *c)
 {
     size_t count = 4 * c->bucket_count;
     struct interned **grown = ARENA_ARRAY(c->arena, struct interned *, count);
-    for (size_t b = 0; b < c->bucket_count; b++)
-        for (struct interned *i = c->buckets[b], *next; i; i = next) {
-            next = i->next;
-            i->next = grown[i->hash & (count - 1)];
-            grown[i->hash & (count - 1)] = i;
-        }
     c->buckets = grown;
     c->bucket_count = count;
+    for (struct interned *i = c->latest; i; i = i->older)
+        bucket_insert(c, i);
 }
 
 const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
@@ -111,8 +133,7 @@ const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
     if (c->mapping_count == c->bucket_count)
         buckets_grow(c);
     uint64_t hash = factors_hash(f, count);
-    struct interned **bucket = &c->buckets[hash & (c->bucket_count - 1)];
-    for (struct interned *i = *bucket; i; i = i->next)
+    for (struct interned *i = c->buckets[hash & (c->bucket_count - 1)]; i; i = i->next)
         if (i->hash == hash && i->mapping->count == count && factors_equal(i->mapping->factors, f, count))
             return i->mapping;
     struct interned *entry = arena_alloc(c->arena, sizeof *entry + sizeof(mapping) + count * sizeof *f);
@@ -123,8 +144,9 @@ const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
         m->factors[i] = f[i];
         m->size *= f[i].extent;
     }
-    *entry = (struct interned){*bucket, hash, m};
-    *bucket = entry;
+    *entry = (struct interned){NULL, c->latest, hash, m};
+    bucket_insert(c, entry);
+    c->latest = entry;
     c->mapping_count++;
     return m;
 }

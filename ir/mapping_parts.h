@@ -15,6 +15,7 @@ struct mapping_context {
     size_t axis_count, axis_capacity;
     struct interned **buckets; /* `first`, until there are more mappings than it has buckets */
     size_t bucket_count, mapping_count;
+    struct interned *latest; /* all mappings, the latest first */
     struct interned *first[FIRST_BUCKETS];
 };
 

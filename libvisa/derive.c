@@ -1,5 +1,8 @@
-/* include/visa.h: pairs of mappings. What stays between calls (parser, scope, axes) lies in front of an arena mark, everything else
- * behind it. */
+/* include/visa.h: pairs of mappings.
+ *
+ * The one idea: whoever derives pairs by the thousand writes the same mappings again and again (one buffer and many streams), and to read
+ * a text costs more than to derive. What was read stays: first parser, scope and axes, then mappings that were read, then what the last
+ * call made; each call goes back to the second mark, and to the first when what was read has become much. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +15,22 @@
 
 _Static_assert((int)VISA_MAX_ENTRIES == (int)SEQUENCER_MAX_ENTRIES, "a caller's table holds a sequencer's");
 
+enum { READINGS = 512, KEPT_BYTES = 1 << 20 };
+
+/* A text that was read. */
+typedef struct reading {
+    uint64_t hash;
+    const char *text; /* NULL: none */
+    size_t bytes;
+    const mapping *mapping;
+} reading;
+
 struct visa_deriver {
     arena *arena;
     arena_mark empty; /* without axes */
     mapping_mark ready; /* behind the axes */
+    mapping_mark kept;  /* behind the mappings that were read */
+    reading readings[READINGS]; /* by hash; of two texts in one place the later stays */
     const target *target;
     mapping_parser *parser;
     scope_context context;
@@ -29,6 +44,18 @@ static const char out_of_memory[] = "out of memory";
 
 /* ---- life ---- */
 
+static void forget_readings(visa_deriver *d)
+{
+    memset(d->readings, 0, sizeof d->readings);
+    d->kept = d->ready;
+}
+
+static void axes_changed(visa_deriver *d)
+{
+    d->ready = mapping_context_mark(d->context.mappings);
+    forget_readings(d);
+}
+
 void visa_deriver_clear(visa_deriver *d)
 {
     if (setjmp(*arena_guard(d->arena))) {
@@ -40,7 +67,7 @@ void visa_deriver_clear(visa_deriver *d)
     d->context = (scope_context){.mappings = mapping_context_new(d->arena), .arena = d->arena, .diags = &d->diags};
     d->scope = scope_new(&d->context, NULL);
     d->exhausted = false;
-    d->ready = mapping_context_mark(d->context.mappings);
+    axes_changed(d);
 }
 
 static bool set_up(visa_deriver *d)
@@ -83,7 +110,11 @@ const char *visa_deriver_error(const visa_deriver *d)
 
 static void begin(visa_deriver *d)
 {
-    mapping_context_rewind(d->context.mappings, d->ready);
+    mapping_context_rewind(d->context.mappings, d->kept);
+    if (arena_used_since(d->arena, d->ready.arena) > KEPT_BYTES) {
+        mapping_context_rewind(d->context.mappings, d->ready);
+        forget_readings(d);
+    }
     diag_list_init(&d->diags, d->arena);
     d->error = "";
 }
@@ -113,14 +144,37 @@ static bool refuse(visa_deriver *d, const char *where)
     return fail(d, s.bytes ? s.text : "this is no mapping");
 }
 
+static uint64_t text_hash(const char *text, size_t bytes)
+{
+    uint64_t h = bytes, part;
+    for (; bytes >= sizeof part; text += sizeof part, bytes -= sizeof part) {
+        memcpy(&part, text, sizeof part);
+        h = (h ^ part) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+    }
+    part = 0;
+    memcpy(&part, text, bytes);
+    h = (h ^ part) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
 /* `what` names the text in messages. */
 static const mapping *read_mapping(visa_deriver *d, const char *what, const char *text)
 {
+    size_t bytes = strlen(text);
+    uint64_t hash = text_hash(text, bytes);
+    reading *known = &d->readings[hash % READINGS];
+    if (known->text && known->hash == hash && known->bytes == bytes && memcmp(known->text, text, bytes) == 0)
+        return known->mapping;
     bool infer = false;
-    const ast *n = parse_mapping(d->parser, text, strlen(text), d->arena, &d->diags);
+    const ast *n = parse_mapping(d->parser, text, bytes, d->arena, &d->diags);
     const mapping *m = n ? scope_mapping(d->scope, n, &infer) : NULL;
-    if (!m)
+    if (!m) {
         refuse(d, what);
+        return NULL;
+    }
+    *known = (reading){hash, arena_strndup(d->arena, text, bytes), bytes, m};
+    d->kept = mapping_context_mark(d->context.mappings);
     return m;
 }
 
@@ -137,6 +191,8 @@ bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size)
         return fail(d, out_of_memory);
     }
     begin(d);
+    mapping_context_rewind(d->context.mappings, d->ready);
+    forget_readings(d);
     if (!is_axis_name(name))
         return fail(d, "an axis name is an upper-case letter and then letters, digits and _");
     if (size < 1 || size > MAPPING_MAX_SIZE)
@@ -145,7 +201,7 @@ bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size)
     if (!known)
         known = scope_add(d->scope, SYMBOL_AXIS, arena_strdup(d->arena, name), SRC_NOWHERE);
     known->axis = mapping_axis(d->context.mappings, name, size);
-    d->ready = mapping_context_mark(d->context.mappings);
+    axes_changed(d);
     return true;
 }
 

@@ -155,6 +155,15 @@ void arena_rewind(arena *a, arena_mark mark)
     block_empty(a->head, mark.used);
 }
 
+size_t arena_used_since(const arena *a, arena_mark mark)
+{
+    size_t bytes = 0;
+    const struct block *b = a->head;
+    for (; b != mark.block; b = b->next)
+        bytes += b->used;
+    return bytes + b->used - mark.used;
+}
+
 void *arena_array(arena *a, size_t count, size_t bytes_each)
 {
     size_t bytes;

@@ -32,6 +32,8 @@ typedef struct arena_mark {
 } arena_mark;
 arena_mark arena_mark_here(const arena *a);
 void arena_rewind(arena *a, arena_mark mark);
+/* Bytes that were allocated behind a mark. */
+size_t arena_used_since(const arena *a, arena_mark mark);
 
 /* Zeroed storage of `bytes` bytes, aligned for any object. */
 void *arena_alloc(arena *a, size_t bytes);

@@ -1,6 +1,7 @@
 /* include/visa.h, pairs of mappings: what a caller without a program is told. Commit has words of its own for what a write
  * refuses, so these rules are heard here. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,62 @@ START_TEST(mappings_are_read)
 }
 END_TEST
 
+/* Texts of the i-th of some thousands of pairs: blanks and sizes make them differ. */
+static void texts_of(int i, char *buffer, char *time, char *packet)
+{
+    static const int cuts[] = {1, 2, 4, 8};
+    int cut = cuts[i / 7 % 4];
+    snprintf(buffer, 128, "%*sA, [B, C] # %d, A = %d", i % 40, "", 24 + i % 50, 1 + i % 4);
+    snprintf(time, 128, "B / %d, A%*s", cut, i / 11 % 30, "");
+    snprintf(packet, 128, "B %% %d, C # %d", cut, 3 + i % 91);
+}
+
+/* What a deriver remembers changes no answer: one that has read thousands of texts, one that reads its first, refusals too. */
+START_TEST(what_was_read_before_changes_nothing)
+{
+    enum { ALL = 6000 };
+    visa_deriver *old = deriver();
+    char buffer[128], time[128], packet[128];
+    int derived = 0;
+    for (int i = 0; i < ALL; i++) {
+        int which = i % 3 == 2 ? i / 2 : i; /* some come again */
+        visa_entry entries[VISA_MAX_ENTRIES], fresh_entries[VISA_MAX_ENTRIES];
+        size_t count = 0, fresh_count = 0;
+        texts_of(which, buffer, time, packet);
+        bool done = visa_derive(old, buffer, time, packet, VISA_READ, entries, &count);
+        derived += done;
+        if (i % 16 != 0)
+            continue;
+        visa_deriver *fresh = deriver();
+        ck_assert_int_eq(visa_derive(fresh, buffer, time, packet, VISA_READ, fresh_entries, &fresh_count), done);
+        ck_assert_str_eq(visa_deriver_error(fresh), visa_deriver_error(old));
+        ck_assert_uint_eq(fresh_count, count);
+        ck_assert_mem_eq(fresh_entries, entries, count * sizeof *entries);
+        visa_deriver_free(fresh);
+    }
+    ck_assert_int_gt(derived, ALL / 4);
+    ck_assert_int_lt(derived, ALL);
+    visa_deriver_free(old);
+}
+END_TEST
+
+/* The same text over an axis of another size is another mapping. */
+START_TEST(an_axis_that_changes_is_read_anew)
+{
+    visa_deriver *d = deriver();
+    int64_t size;
+    const char *text;
+    ck_assert(visa_mapping(d, "A, B", &size, &text) && size == 32);
+    ck_assert(visa_deriver_axis(d, "B", 10));
+    ck_assert(visa_mapping(d, "A, B", &size, &text) && size == 40);
+    visa_deriver_clear(d);
+    ck_assert(!visa_mapping(d, "A, B", &size, &text));
+    ck_assert(visa_deriver_axis(d, "A", 2) && visa_deriver_axis(d, "B", 3));
+    ck_assert(visa_mapping(d, "A, B", &size, &text) && size == 6);
+    visa_deriver_free(d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("deriver");
@@ -98,6 +155,8 @@ int main(void)
     tcase_add_loop_test(cases, refusals_are_explained, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(cases, what_they_advise_is_accepted);
     tcase_add_test(cases, mappings_are_read);
+    tcase_add_test(cases, what_was_read_before_changes_nothing);
+    tcase_add_test(cases, an_axis_that_changes_is_read_anew);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
