@@ -15,7 +15,7 @@ import time
 import measure
 import report
 
-SECTIONS = ("compile", "growth", "derive", "quality", "process", "machine", "reference", "step")
+SECTIONS = ("compile", "growth", "derive", "quality", "process", "machine", "reference", "step", "explore")
 
 
 def run_section(name, bench):
