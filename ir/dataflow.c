@@ -5,55 +5,6 @@
 
 #include "support/integer.h"
 
-#define DATAFLOW_MAX (INT64_C(1) << 62)
-
-/* ---- rationals ---- */
-
-dataflow_ratio dataflow_ratio_of(int64_t top, int64_t bottom)
-{
-    int64_t d = gcd(top, bottom);
-    return d == 0 ? (dataflow_ratio){0, 0} : (dataflow_ratio){top / d, bottom / d};
-}
-
-static bool product(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_mul_overflow(a, b, out) && *out <= DATAFLOW_MAX;
-}
-
-dataflow_ratio dataflow_multiply(dataflow_ratio a, dataflow_ratio b)
-{
-    if (a.bottom == 0 || b.bottom == 0)
-        return (dataflow_ratio){0, 0};
-    dataflow_ratio x = dataflow_ratio_of(a.top, b.bottom), y = dataflow_ratio_of(b.top, a.bottom);
-    dataflow_ratio r;
-    return product(x.top, y.top, &r.top) && product(x.bottom, y.bottom, &r.bottom) ? r : (dataflow_ratio){0, 0};
-}
-
-static bool larger(dataflow_ratio a, dataflow_ratio b)
-{
-    return (__int128)a.top * b.bottom > (__int128)b.top * a.bottom;
-}
-
-const char *dataflow_ratio_text(dataflow_ratio r, arena *a)
-{
-    if (r.bottom == 1)
-        return arena_printf(a, "%" PRId64, r.top);
-    return arena_printf(a, "%" PRId64 "/%" PRId64, r.top, r.bottom);
-}
-
-static int64_t ceiling(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-int64_t dataflow_port_bits(dataflow_ratio stream, int64_t element_bits, bool bytes)
-{
-    int64_t bits;
-    if (!product(ceiling(stream.top, stream.bottom), element_bits, &bits))
-        return -1;
-    return bytes ? ceiling(bits, 8) * 8 : bits;
-}
-
 /* ---- the constraints ---- */
 
 static const char *const kind_names[] = {"input", "weight", "output", "config", "control"};
@@ -67,7 +18,7 @@ static bool list_product(const int64_t *list, uint32_t rank, int64_t *out)
 {
     *out = 1;
     for (uint32_t i = 0; i < rank; i++)
-        if (!product(*out, list[i], out))
+        if (!dataflow_product(*out, list[i], out))
             return false;
     return true;
 }
@@ -78,10 +29,13 @@ int64_t dataflow_block_elements(const dataflow_interface *i)
     return list_product(i->block, i->rank, &elements) ? elements : -1;
 }
 
-/* The divisors of n next to v, below and above. */
+/* The divisors of n next to v, below and above; of a number with too many candidates, none. */
 static const char *near_divisors(int64_t n, int64_t v, arena *a)
 {
+    enum { SEARCHED = 44 }; /* power of two */
     int64_t below = 0, above = 0;
+    if (n > INT64_C(1) << SEARCHED)
+        return arena_printf(a, "a divisor of %" PRId64, n);
     for (int64_t d = 1; d <= n / d; d++) {
         if (n % d != 0)
             continue;
@@ -188,7 +142,7 @@ static void check_tiling(checking *c, const dataflow_interface *i)
 
 int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension)
 {
-    return i->tensor_rank ? ceiling(i->tensor[dimension], i->block[dimension]) : 1;
+    return i->tensor_rank ? ceil_div(i->tensor[dimension], i->block[dimension]) : 1;
 }
 
 /* 1 <= iPar <= block and iPar tiles it; 1 <= wPar <= blocks and wPar tiles them. */
@@ -232,7 +186,7 @@ static bool count_blocks(const dataflow_interface *i, bool grouped, int64_t *out
 {
     *out = 1;
     for (uint32_t k = 0; k < i->tensor_rank; k++)
-        if (!product(*out, ceiling(dataflow_blocks(i, k), grouped ? i->parallel[k] : 1), out))
+        if (!dataflow_product(*out, ceil_div(dataflow_blocks(i, k), grouped ? i->parallel[k] : 1), out))
             return false;
     return true;
 }
@@ -250,10 +204,10 @@ static bool padded_elements(const dataflow_interface *i, int64_t *out)
     for (uint32_t k = 0; k < i->tensor_rank; k++) {
         int64_t by = i->kind == DATAFLOW_OUTPUT ? 1 : i->parallel[k], blocks = dataflow_blocks(i, k), block = i->block[k];
         if (i->kind == DATAFLOW_WEIGHT)
-            blocks = ceiling(blocks, by) * by;
+            blocks = ceil_div(blocks, by) * by;
         else
-            block = ceiling(block, by) * by;
-        if (!product(tensor, i->tensor[k], &tensor) || !product(padded, blocks, &padded) || !product(padded, block, &padded))
+            block = ceil_div(block, by) * by;
+        if (!dataflow_product(tensor, i->tensor[k], &tensor) || !dataflow_product(padded, blocks, &padded) || !dataflow_product(padded, block, &padded))
             return false;
     }
     *out = padded - tensor;
@@ -280,7 +234,7 @@ static bool weight_groups(checking *c)
 bool dataflow_formula(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles)
 {
     (void)input, (void)which;
-    return product(before, times, cycles);
+    return dataflow_product(before, times, cycles);
 }
 
 bool dataflow_given(const dataflow_interface *input, dataflow_interval which, int64_t before, int64_t times, int64_t *cycles)
@@ -291,13 +245,25 @@ bool dataflow_given(const dataflow_interface *input, dataflow_interval which, in
     return true;
 }
 
+/* The stream, and the port that it needs. */
+static bool check_stream(checking *c, const dataflow_interface *i)
+{
+    return (i->stream.bottom != 0 && i->physical.bottom != 0 && dataflow_port_bits(i->physical, i->bits ? i->bits : 1, false) >= 0) || past(c, i, "its stream, in elements or bits,");
+}
+
+/* Blocks of inputs and outputs grow by the batch. */
+static bool batched_block(checking *c, dataflow_interface *i)
+{
+    return dataflow_product(dataflow_block_elements(i), c->model->batch, &i->block_elements) || past(c, i, "its block, with the batch,");
+}
+
 /* stream_I = iPar; cII = prod(block / stream); eII = cII x weight groups; L_i = eII_i x prod(num_blocks_I). */
 static bool evaluate_input(checking *c, dataflow_interface *i)
 {
     static const char *const names[] = {"its cII", "its eII", "its L"};
     int64_t stream = 1, times[DATAFLOW_INTERVALS] = {1, c->model->groups, 1}, *const results[] = {&i->cii, &i->eii, &i->latency}, before = 1;
     for (uint32_t k = 0; k < i->rank; k++)
-        if (!product(times[DATAFLOW_CII], ceiling(i->block[k], i->parallel[k]), &times[DATAFLOW_CII]) || !product(stream, i->parallel[k], &stream))
+        if (!dataflow_product(times[DATAFLOW_CII], ceil_div(i->block[k], i->parallel[k]), &times[DATAFLOW_CII]) || !dataflow_product(stream, i->parallel[k], &stream))
             return past(c, i, names[DATAFLOW_CII]);
     if (!count_blocks(i, false, &i->num_blocks))
         return past(c, i, "the number of its blocks");
@@ -309,7 +275,8 @@ static bool evaluate_input(checking *c, dataflow_interface *i)
         before = *results[k];
     }
     i->stream = dataflow_multiply(dataflow_ratio_of(stream, 1), dataflow_ratio_of(c->model->batch, 1));
-    return i->stream.bottom != 0 || past(c, i, "its stream");
+    i->physical = i->stream;
+    return batched_block(c, i) && check_stream(c, i);
 }
 
 /* stream_W,j = max over i of wPar x iPar x block_W / block_I. Weights are shared by the inferences of a batch. */
@@ -318,40 +285,37 @@ static bool evaluate_weight(checking *c, dataflow_interface *w)
     int64_t together = 1;
     w->stream = (dataflow_ratio){0, 1};
     for (uint32_t k = 0; k < w->rank; k++)
-        if (!product(together, w->parallel[k], &together))
+        if (!dataflow_product(together, w->parallel[k], &together))
             return past(c, w, "its wPar");
     for (size_t k = 0; k < c->model->count; k++) {
         const dataflow_interface *i = &c->model->interfaces[k];
         if (i->kind != DATAFLOW_INPUT)
             continue;
-        dataflow_ratio per = dataflow_multiply(i->stream, dataflow_ratio_of(dataflow_block_elements(w), dataflow_block_elements(i)));
-        dataflow_ratio s = dataflow_multiply(dataflow_multiply(per, dataflow_ratio_of(1, c->model->batch)), dataflow_ratio_of(together, 1));
+        dataflow_ratio one = dataflow_multiply(i->stream, dataflow_ratio_of(1, c->model->batch)), blocks = dataflow_ratio_of(dataflow_block_elements(w), dataflow_block_elements(i));
+        dataflow_ratio s = dataflow_multiply(dataflow_multiply(one, blocks), dataflow_ratio_of(together, 1));
+        if (s.bottom == 0 || dataflow_larger(s, w->stream))
+            w->stream = s;
         if (s.bottom == 0)
-            return past(c, w, "its stream");
-        w->stream = larger(s, w->stream) ? s : w->stream;
+            break;
     }
-    return true;
+    w->physical = w->stream;
+    w->block_elements = dataflow_block_elements(w);
+    return check_stream(c, w);
 }
 
-/* stream_O = stream_I,b x block_O / block_I,b, b the input with the largest eII. */
+/* stream_O = stream_I,b x block_O / block_I,b, b the input with the largest eII; physical: all wPar calculations that run side by side. */
 static bool evaluate_output(checking *c, dataflow_interface *o)
 {
     const dataflow_interface *b = &c->model->interfaces[c->model->bottleneck];
-    o->stream = dataflow_multiply(b->stream, dataflow_ratio_of(dataflow_block_elements(o), dataflow_block_elements(b)));
-    return o->stream.bottom != 0 || past(c, o, "its stream");
-}
-
-dataflow_ratio dataflow_physical_output(const dataflow_model *m, const dataflow_interface *o)
-{
-    dataflow_ratio most = {1, 1};
-    for (size_t k = 0; k < m->count; k++) {
-        const dataflow_interface *w = &m->interfaces[k];
-        int64_t together;
-        if (w->kind != DATAFLOW_WEIGHT || !list_product(w->parallel, w->rank, &together))
-            continue;
-        most = together > most.top ? dataflow_ratio_of(together, 1) : most;
+    int64_t most = 1, together;
+    for (size_t k = 0; k < c->model->count; k++) {
+        const dataflow_interface *w = &c->model->interfaces[k];
+        if (w->kind == DATAFLOW_WEIGHT && list_product(w->parallel, w->rank, &together) && together > most)
+            most = together;
     }
-    return dataflow_multiply(o->stream, most);
+    o->stream = dataflow_multiply(b->stream, dataflow_ratio_of(dataflow_block_elements(o), dataflow_block_elements(b)));
+    o->physical = dataflow_multiply(o->stream, dataflow_ratio_of(most, 1));
+    return batched_block(c, o) && check_stream(c, o);
 }
 
 static bool evaluate(checking *c)
@@ -398,6 +362,8 @@ bool dataflow_evaluate(dataflow_model *m, diag_list *diags)
                   "a kernel has at least one of each");
     if (m->batch < 1)
         diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the batch of `%s` is %" PRId64, m->name, m->batch), "a batch is 1 or more");
+    if (m->clock_hz < 0)
+        diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the clock of `%s` is %" PRId64 " Hz", m->name, m->clock_hz), "a clock is 1 Hz or more");
     for (size_t k = 0; k < m->count; k++)
         check_interface(&c, &m->interfaces[k]);
     return !c.bad && evaluate(&c);

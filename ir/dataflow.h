@@ -8,6 +8,7 @@
 #ifndef VISA_IR_DATAFLOW_H
 #define VISA_IR_DATAFLOW_H
 
+#include "ir/dataflow_ratio.h"
 #include "support/diag.h"
 #include "target/target.h"
 
@@ -17,11 +18,6 @@ typedef enum dataflow_kind { DATAFLOW_INPUT, DATAFLOW_WEIGHT, DATAFLOW_OUTPUT, D
 
 /* The initiation intervals of an input, each from the one before. */
 typedef enum dataflow_interval { DATAFLOW_CII, DATAFLOW_EII, DATAFLOW_LATENCY, DATAFLOW_INTERVALS } dataflow_interval;
-
-/* A non-negative rational in lowest terms; bottom 0: past 2^62. */
-typedef struct dataflow_ratio {
-    int64_t top, bottom;
-} dataflow_ratio;
 
 typedef struct dataflow_interface {
     dataflow_kind kind;
@@ -41,7 +37,9 @@ typedef struct dataflow_interface {
 
     /* Results of dataflow_evaluate. */
     int64_t num_blocks; /* input, weight */
+    int64_t block_elements; /* with the batch */
     dataflow_ratio stream; /* elements per cycle */
+    dataflow_ratio physical; /* output: with all wPar calculations that run side by side, which the seed's stream_O leaves out */
     int64_t cii, eii, latency; /* input, in cycles */
 } dataflow_interface;
 
@@ -78,13 +76,5 @@ const char *dataflow_kind_name(dataflow_kind kind);
 int64_t dataflow_block_elements(const dataflow_interface *i);
 /* Blocks along one dimension of the tensor, the last one padded. */
 int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension);
-/* Elements that leave per cycle when all wPar calculations that run side by side are counted: the seed's stream_O leaves wPar out. */
-dataflow_ratio dataflow_physical_output(const dataflow_model *m, const dataflow_interface *o);
-dataflow_ratio dataflow_ratio_of(int64_t top, int64_t bottom);
-dataflow_ratio dataflow_multiply(dataflow_ratio a, dataflow_ratio b);
-/* "3", "1/16" */
-const char *dataflow_ratio_text(dataflow_ratio r, arena *a);
-/* Bits of a port that takes `stream` elements per cycle: whole elements; `bytes` rounds up to bytes as AXI-Stream does. -1: too many. */
-int64_t dataflow_port_bits(dataflow_ratio stream, int64_t bits, bool bytes);
 
 #endif

@@ -18,17 +18,16 @@ static json_t *json_ratio(dataflow_ratio r, arena *a)
     return r.bottom == 1 ? json_integer(r.top) : json_string(dataflow_ratio_text(r, a));
 }
 
-static void json_stream(json_t *j, const dataflow_model *m, const dataflow_interface *i, arena *a)
+static void json_stream(json_t *j, const dataflow_interface *i, arena *a)
 {
-    dataflow_ratio physical = i->kind == DATAFLOW_OUTPUT ? dataflow_physical_output(m, i) : i->stream;
     json_object_set_new(j, "stream_elements", json_ratio(i->stream, a));
     if (i->kind == DATAFLOW_OUTPUT)
-        json_object_set_new(j, "physical_elements", json_ratio(physical, a));
+        json_object_set_new(j, "physical_elements", json_ratio(i->physical, a));
     if (i->bits == 0)
         return;
     json_object_set_new(j, "element_bits", json_integer(i->bits));
     json_object_set_new(j, "stream_bits", json_integer(dataflow_port_bits(i->stream, i->bits, false)));
-    json_object_set_new(j, "port_bits", json_integer(dataflow_port_bits(physical, i->bits, true)));
+    json_object_set_new(j, "port_bits", json_integer(dataflow_port_bits(i->physical, i->bits, true)));
 }
 
 static json_t *json_formulas(const dataflow_model *m, const dataflow_interface *i, arena *a)
@@ -56,7 +55,8 @@ static json_t *json_interface(const dataflow_model *m, const dataflow_interface 
         json_object_set_new(j, i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", json_sizes(i->parallel, i->parallel_rank));
         json_object_set_new(j, "num_blocks", json_integer(i->num_blocks));
     }
-    json_stream(j, m, i, a);
+    json_object_set_new(j, "block_elements", json_integer(i->block_elements));
+    json_stream(j, i, a);
     if (i->kind == DATAFLOW_INPUT) {
         json_object_set_new(j, "cII", json_integer(i->cii));
         json_object_set_new(j, "eII", json_integer(i->eii));

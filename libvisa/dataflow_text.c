@@ -42,12 +42,14 @@ static void text_interface(const dataflow_model *m, const dataflow_interface *i,
         text_sizes(i->kind == DATAFLOW_INPUT ? ", iPar" : ", wPar", i->parallel, i->parallel_rank, out);
         strbuf_printf(out, "; %" PRId64 " block%s", i->num_blocks, i->num_blocks == 1 ? "" : "s");
     }
+    if (m->batch > 1 && i->kind != DATAFLOW_WEIGHT)
+        strbuf_printf(out, "; with the batch blocks of %" PRId64 " elements", i->block_elements);
     strbuf_puts(out, "\n");
     text_stream("    stream", i->stream, i->bits, out);
     if (i->kind == DATAFLOW_INPUT)
         strbuf_printf(out, "; cII %" PRId64 ", eII %" PRId64 ", L %" PRId64 " cycles", i->cii, i->eii, i->latency);
     if (i->kind == DATAFLOW_OUTPUT)
-        text_stream("; with all wPar", dataflow_physical_output(m, i), i->bits, out);
+        text_stream("; with all wPar", i->physical, i->bits, out);
     strbuf_puts(out, "\n");
     if (formulas)
         text_formulas(m, i, out);

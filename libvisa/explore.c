@@ -56,11 +56,21 @@ void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
     strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->latency, fast->multipliers, fast->ways, fast->ways == 1 ? "" : "s");
 }
 
+/* A heading; in quotes, and quotes doubled, where it has what CSV means something by. */
+static void csv_name(const char *name, uint32_t dimension, strbuf *out)
+{
+    bool quoted = strpbrk(name, ",\"\r\n") != NULL;
+    strbuf_puts(out, quoted ? ",\"" : ",");
+    for (; *name; name++)
+        strbuf_append(out, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
+    strbuf_printf(out, ".%" PRIu32 "%s", dimension, quoted ? "\"" : "");
+}
+
 void explore_csv(const explore *x, strbuf *out)
 {
     strbuf_puts(out, "L,multipliers,weight_bits,input_bits,ways");
     for (size_t k = 0; k < x->parameter_count; k++)
-        strbuf_printf(out, ",%s.%" PRIu32, x->model->interfaces[x->parameters[k].interface].name, x->parameters[k].dimension);
+        csv_name(x->model->interfaces[x->parameters[k].interface].name, x->parameters[k].dimension, out);
     strbuf_puts(out, "\n");
     for (size_t i = 0; i < x->count; i++) {
         int64_t *choices;
@@ -110,8 +120,10 @@ void explore_svg(const explore *x, strbuf *out)
         explore_ways(x, &x->front[i], &choices);
         const explore_cost c = explore_cost_of(x, choices);
         int64_t at = LEFT + log2_thousandths(c.multipliers) * (WIDTH - 10) / across, down = 20 + HEIGHT - log2_thousandths(c.latency) * (HEIGHT - 10) / up;
-        strbuf_printf(out, "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64 " multipliers, %" PRId64 " weight bits: %s</title></circle>\n",
-                      at, down, c.latency, c.multipliers, c.weight_bits, explore_choice_text(x, choices));
+        strbuf_printf(out, "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64 " multipliers, %" PRId64 " weight bits: ", at, down,
+                      c.latency, c.multipliers, c.weight_bits);
+        strbuf_puts_xml(out, explore_choice_text(x, choices));
+        strbuf_puts(out, "</title></circle>\n");
     }
     strbuf_puts(out, "</svg>\n");
 }

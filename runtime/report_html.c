@@ -13,17 +13,6 @@ static const char style[] =
     ".two{display:flex;gap:16px;align-items:flex-start}.two>*{flex:1;min-width:0}.pictures svg{max-width:100%;height:auto}"
     "li{margin:4px 0}b.n{font-weight:600}";
 
-static void escaped(strbuf *s, const char *text)
-{
-    for (; *text; text++) {
-        const char *safe = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '"' ? "&quot;" : NULL;
-        if (safe)
-            strbuf_puts(s, safe);
-        else
-            strbuf_append(s, text, 1);
-    }
-}
-
 static const char *const colours[ROWS] = {"#4269d0", "#3ca951", "#efb118", "#efb118", "#6cc5b0", "#97bbf5", "#a463f2", "#4269d0", "#ff8ab7", "#9c6b4e"};
 
 /* A bar: at least a hair wide, so that nothing disappears. */
@@ -32,7 +21,7 @@ static void bar(strbuf *s, const report *r, int row, int64_t start, int64_t cycl
     double scale = (double)(WIDTH - LEFT) / (double)(r->schedule.cycles ? r->schedule.cycles : 1), width = (double)cycles * scale;
     strbuf_printf(s, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"%s><title>", LEFT + (double)start * scale, row * ROW + 4,
                   width < 0.75 ? 0.75 : width, ROW - 8, colours[row], critical ? " stroke=\"#222\"" : "");
-    escaped(s, arena_printf(s->arena, "%s, line %u: %lld to %lld; %s; %s binds", report_item_name(item, s->arena), item->commands->line, (number)start,
+    strbuf_puts_xml(s, arena_printf(s->arena, "%s, line %u: %lld to %lld; %s; %s binds", report_item_name(item, s->arena), item->commands->line, (number)start,
                             (number)(start + cycles), report_item_formula(item, s->arena), duration_bound_name(item->alone.bound)));
     strbuf_puts(s, "</title></rect>");
 }
@@ -69,7 +58,7 @@ static void table(strbuf *s, const report *r)
         strbuf_printf(s, "<tr%s><td>%lld</td><td>%lld</td><td>%lld</td><td class=\"l\">%s</td><td>%u</td><td class=\"l\">%s</td><td class=\"l\">", p->critical ? " class=\"c\"" : "",
                       (number)item->start, (number)item->end, (number)(item->end - item->start), context_name(item->context), item->commands->line,
                       report_item_name(item, s->arena));
-        escaped(s, report_item_formula(item, s->arena));
+        strbuf_puts_xml(s, report_item_formula(item, s->arena));
         strbuf_printf(s, "</td><td class=\"l\">%s</td><td>%lld</td><td class=\"l\">", duration_bound_name(item->alone.bound), (number)p->slack);
         if (p->predecessor != NO_PREDECESSOR)
             strbuf_printf(s, "%s, line %u", context_name(r->schedule.items[p->predecessor].context), r->schedule.items[p->predecessor].commands->line);
@@ -86,9 +75,9 @@ static void lints(strbuf *s, const report *r)
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
         strbuf_printf(s, "<li>line %u, %s: about <b class=\"n\">%lld cycles</b>: ", l->line, l->rule, (number)l->cost);
-        escaped(s, l->found);
+        strbuf_puts_xml(s, l->found);
         strbuf_puts(s, ". Nearest: <code>");
-        escaped(s, l->nearest);
+        strbuf_puts_xml(s, l->nearest);
         strbuf_puts(s, "</code></li>\n");
     }
     strbuf_puts(s, "</ul>\n");
@@ -102,7 +91,7 @@ static void source_text(strbuf *s, const char *text)
         while (*end && *end != '\n')
             end++;
         strbuf_printf(s, "%4u  ", line);
-        escaped(s, arena_strndup(s->arena, text, (size_t)(end - text)));
+        strbuf_puts_xml(s, arena_strndup(s->arena, text, (size_t)(end - text)));
         strbuf_puts(s, "\n");
         text = end + (*end == '\n');
     }
@@ -113,22 +102,22 @@ const char *report_html(const report *r, const report_options *o, arena *a)
     strbuf s;
     strbuf_init(&s, a);
     strbuf_puts(&s, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
-    escaped(&s, r->schedule.kernel->name);
+    strbuf_puts_xml(&s, r->schedule.kernel->name);
     strbuf_printf(&s, "</title><style>%s</style></head><body>\n<h1>", style);
-    escaped(&s, r->schedule.kernel->name);
+    strbuf_puts_xml(&s, r->schedule.kernel->name);
     strbuf_printf(&s, ": %lld cycles</h1>\n<h2>Timeline</h2>\n", (number)r->schedule.cycles);
     timeline(&s, r);
     strbuf_puts(&s, "<h2>Commands</h2>\n");
     table(&s, r);
     lints(&s, r);
     strbuf_puts(&s, "<h2>The whole report</h2><pre>");
-    escaped(&s, report_text(r, a));
+    strbuf_puts_xml(&s, report_text(r, a));
     strbuf_puts(&s, "</pre>\n");
     if (o->pictures && *o->pictures)
         strbuf_printf(&s, "<h2>Access order of each sequencer over its tensor</h2><div class=\"pictures\">\n%s</div>\n", o->pictures);
     if (o->source && o->tables) {
         strbuf_puts(&s, "<h2>Tables, and the source beside</h2><div class=\"two\"><pre>");
-        escaped(&s, o->tables);
+        strbuf_puts_xml(&s, o->tables);
         strbuf_puts(&s, "</pre><pre>");
         source_text(&s, o->source);
         strbuf_puts(&s, "</pre></div>\n");

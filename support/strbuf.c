@@ -41,3 +41,14 @@ void strbuf_pad_to(strbuf *s, size_t column)
         strbuf_append(s, " ", 1);
     while (s->bytes - line < column);
 }
+
+void strbuf_puts_xml(strbuf *s, const char *text)
+{
+    for (; *text; text++) {
+        const char *safe = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '"' ? "&quot;" : NULL;
+        if (safe)
+            strbuf_puts(s, safe);
+        else
+            strbuf_append(s, text, 1);
+    }
+}
