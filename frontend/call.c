@@ -106,6 +106,10 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && strcmp(callee->kids[callee->kid_count - 1]->text, "from_addr") == 0)
         return evaluate_from_addr(s, names, n, expected);
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {
+        if (!y && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
+            s->kernel->bad = true;
+            return error_value;
+        }
         const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION);
         return refuse(s, E_NAME, callee->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "functions of the file and of its modules can be called",
                       "there is no function `%s`", name);

@@ -88,6 +88,10 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
     }
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
+    if (!y && scope_is_lost(names, name)) {
+        s->kernel->bad = true;
+        return error_value;
+    }
     const char *near = scope_suggest(names, name, SYMBOL_VARIABLE);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_CONST);
@@ -293,6 +297,10 @@ static value evaluate_assignment(analysis *s, scope *names, const ast *n)
     const char *name = place->kids[0]->text;
     symbol *y = scope_find(names, VALUE_NAMES, name);
     value v = evaluate(s, names, ast_kid(n, 1), y ? y->declared : NULL);
+    if (!y && scope_is_lost(names, name)) {
+        s->kernel->bad = true;
+        return error_value;
+    }
     if (!y || y->kind != SYMBOL_VARIABLE) {
         const char *near = scope_suggest(names, name, SYMBOL_VARIABLE);
         return refuse(s, E_NAME, place->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` is not a variable", name);

@@ -88,7 +88,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
 %type <node> map map_expr map_list map_term map_operand window_list window_part window_places qualified
 %type <node> pattern patterns
-%type <node> stmt sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
+%type <node> stmt resync_body sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
 %type <node> expr expr_opt assign range bin unary postfix callable primary path exprs args call_args
 %type <node> if_rest else_if for_rest inits init closure literal
 
@@ -410,8 +410,8 @@ stmts: %empty                   { $$ = build(p, AST_BLOCK, @$, NULL); }
     ;
 
 stmt: sound_stmt                { $$ = $1; parse_statement_done(p, @$); }
-    | error RESYNC              { $$ = NULL; yyerrok; parse_statement_done(p, @2); }
-    | error resync_body block   { $$ = NULL; parse_statement_done(p, @$); }
+    | error RESYNC              { $$ = build_skipped(p, @2.begin); yyerrok; parse_statement_done(p, @2); }
+    | error resync_body block   { $$ = $2; parse_statement_done(p, @$); }
     ;
 
 sound_stmt: ';'                 { $$ = NULL; }
@@ -428,7 +428,7 @@ expr_stmt: block_statement      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }
     ;
 
 /* The body of a function with a faulty head is read for its own errors and dropped. */
-resync_body: RESYNC_BODY        { yyerrok; parse_statement_done(p, @1); }
+resync_body: RESYNC_BODY        { $$ = build_skipped(p, @1.begin); yyerrok; parse_statement_done(p, @1); }
     ;
 
 let: LET pattern type_opt ';'   { $$ = build(p, AST_LET, @$, $2, $3, NONE(@4), NULL); }

@@ -78,12 +78,12 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     }
     if (begun && !memory_of_begun(s, &d))
         return;
-    require_whole(s, &d, arena_printf(s->context.arena, "parameter `%s`", name));
+    if (!require_whole(s, &d, arena_printf(s->context.arena, "parameter `%s`", name)))
+        return;
     op *o = kernel_add(s->kernel, s->context.arena, d.mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, ast_is(pattern, AST_PAT_NAME) ? pattern->name_range : pattern->range);
     o->out = d.tensor;
     o->name = name;
     memcpy(o->parts, d.parts, sizeof o->parts);
-    o->bad = s->kernel->bad;
     if (!d.mutable)
         o->port = add_port(s, name, false, &o->out, o->range);
     y->value = (value){.kind = begun ? VALUE_BEGIN : d.is_view ? VALUE_VIEW : VALUE_TENSOR, .op = o, .context = CONTEXT_MAIN, .writable = d.mutable};

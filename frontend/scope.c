@@ -11,6 +11,7 @@ struct scope {
     size_t count, capacity;
     symbol **buckets; /* by name, the latest first; as many as `capacity` */
     bool is_module;
+    scope *lost;   /* names in text that was not understood, or NULL */
     bool visiting; /* a search through globs has been here */
     scope **globs; /* `use x::*` */
     size_t glob_count, glob_capacity;
@@ -98,6 +99,31 @@ symbol *scope_find(scope *s, name_space space, const char *name)
             return y;
     }
     return NULL;
+}
+
+void scope_add_lost(scope *s, const char *name)
+{
+    if (!s->lost)
+        s->lost = scope_new(s->context, NULL);
+    if (!scope_find_here(s->lost, VALUE_NAMES, name))
+        scope_add(s->lost, SYMBOL_LOST, name, SRC_NOWHERE);
+}
+
+static bool has_lost(scope *s, const char *name)
+{
+    return s->lost && (scope_find_here(s->lost, VALUE_NAMES, name) || scope_find_here(s->lost, VALUE_NAMES, ""));
+}
+
+bool scope_is_lost(scope *s, const char *name)
+{
+    for (; s; s = s->parent) {
+        if (has_lost(s, name))
+            return true;
+        for (size_t i = 0; i < s->glob_count; i++)
+            if (has_lost(s->globs[i], name))
+                return true;
+    }
+    return false;
 }
 
 /* ---- modules ---- */
@@ -216,6 +242,8 @@ static bool use_tree(scope *s, scope *from, const ast *tree)
         const char *as = ast_is(tree, AST_USE_RENAME) ? tree->text : name;
         if (strcmp(name, "self") == 0 || strcmp(name, "super") == 0 || strcmp(name, "crate") == 0)
             return false;
+        if (has_lost(in, name))
+            scope_add_lost(s, as);
         return import_name(s, in, name, as);
     }
     bool grew = false;
@@ -335,6 +363,8 @@ static const mapping *map_axis(scope *s, const ast *n)
     symbol *y = scope_find(s, TYPE_NAMES, n->text);
     if (y && y->kind == SYMBOL_AXIS)
         return axis_mapping(s, y);
+    if (!y && scope_is_lost(s, n->text))
+        return NULL;
     diag *d = diag_add(s->context->diags, E_AXIS_UNKNOWN, n->range, "axis `%s` is not declared", n->text);
     const char *near = scope_suggest(s, n->text, SYMBOL_AXIS);
     if (y && y->kind == SYMBOL_ALIAS)
@@ -561,6 +591,8 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
         y->busy = false;
         return y->mapping;
     }
+    if (!y && scope_is_lost(s, last->text))
+        return NULL;
     diag *d = diag_add(s->context->diags, E_NAME, last->range, "`%s` is not a mapping: no type alias or axis of that name", last->text);
     const char *near = scope_suggest(s, last->text, SYMBOL_ALIAS);
     if (near)
@@ -626,6 +658,8 @@ bool scope_arithmetic(scope *s, const ast *n, int64_t a, int64_t b, int64_t *out
 static bool integer_size(scope *s, const ast *path, int64_t *out)
 {
     symbol *y = scope_find(s, TYPE_NAMES, path->kids[path->kid_count - 2]->text);
+    if (!y && scope_is_lost(s, path->kids[path->kid_count - 2]->text))
+        return false;
     if (!y || (y->kind != SYMBOL_AXIS && y->kind != SYMBOL_ALIAS)) {
         diag_add(s->context->diags, E_NAME, path->range, "`%s` has no SIZE: it is neither an axis nor a mapping alias", path->kids[path->kid_count - 2]->text);
         return false;
@@ -648,6 +682,8 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
         return true;
     }
     if (!y || y->kind != SYMBOL_CONST) {
+        if (!y && scope_is_lost(s, last->text))
+            return false;
         if (!y || y->value.kind != VALUE_ERROR || y->kind != SYMBOL_VARIABLE) {
             diag *d = diag_add(s->context->diags, E_NAME, n->range, "`%s` is not a constant", last->text);
             const char *near = scope_suggest(s, last->text, SYMBOL_CONST);

@@ -44,6 +44,7 @@ typedef enum symbol_kind {
     SYMBOL_AXIS, SYMBOL_ALIAS, SYMBOL_CONST, SYMBOL_CONST_PARAM, SYMBOL_VARIABLE,
     SYMBOL_FUNCTION, /* node: AST_FN */
     SYMBOL_MODULE,   /* inner */
+    SYMBOL_LOST,     /* in text that was not understood; never found by its name */
     SYMBOL_OWN_TYPE, /* a struct, enum or trait of the file: nothing the machine knows, whatever it is called */
 } symbol_kind;
 
@@ -85,6 +86,10 @@ scope_context *scope_context_of(scope *s);
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range);
 /* Types (axes, aliases) and values (constants, const parameters, variables) have names of their own, as in Rust. */
 typedef enum name_space { TYPE_NAMES, VALUE_NAMES, MODULE_NAMES } name_space;
+/* A name in text that was not understood: what it would have been is not known. "": an item without a name. */
+void scope_add_lost(scope *s, const char *name);
+/* Is a name, which was not found, in such text of the scope or of those around it? Then nothing is said of it. */
+bool scope_is_lost(scope *s, const char *name);
 /* Searches the scope and its parents; NULL: unknown. */
 symbol *scope_find(scope *s, name_space space, const char *name);
 /* Only this scope. */

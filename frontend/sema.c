@@ -36,8 +36,11 @@ void declare_generics(analysis *s, scope *names, const ast *generics)
         const ast *g = generics->kids[i];
         if (ast_is(g, AST_GENERIC_CONST))
             scope_add(names, SYMBOL_CONST_PARAM, g->text, g->name_range);
-        else if (ast_is(g, AST_GENERIC_TYPE))
+        else if (ast_is(g, AST_GENERIC_TYPE)) {
             refuse(s, E_UNSUPPORTED, g->range, "write one function per type", "generic type parameters are not supported in .vm kernels");
+            scope_add(names, SYMBOL_CONST_PARAM, g->text, g->name_range); /* where it stands for a context, `const` was forgotten */
+            scope_add_lost(names, g->text);
+        }
     }
 }
 
@@ -166,6 +169,24 @@ static void collect_own_type(analysis *s, scope *names, const ast *n)
     scope_add(names, SYMBOL_OWN_TYPE, arena_printf(s->context.arena, "%.*s", (int)strspn(text, letters), text), n->name_range);
 }
 
+/* `Name = m![..];`: a type alias without its `type`. */
+static bool is_wordless_alias(const ast *n)
+{
+    const ast *assign = ast_is(n, AST_EXPR_STMT) ? ast_kid(n, 0) : n;
+    return ast_is(n, AST_EXPR_STMT) && ast_is(assign, AST_ASSIGN) && ast_is(ast_kid(assign, 0), AST_PATH) && ast_kid(assign, 0)->kid_count == 1 &&
+           ast_is(ast_kid(assign, 1), AST_MAP);
+}
+
+/* Of text that was not understood: axes that are declared all the same, names that may be anything. */
+static void collect_lost(scope *names, const ast *error)
+{
+    for (uint32_t i = 0; i < error->kid_count; i++)
+        if (ast_is(error->kids[i], AST_AXES))
+            scope_add_axes(names, error->kids[i]);
+        else
+            scope_add_lost(names, error->kids[i]->text);
+}
+
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
 {
     for (uint32_t i = first; i < parent->kid_count; i++) {
@@ -182,6 +203,13 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             collect_item(s, names, n, SYMBOL_FUNCTION);
         } else if (ast_is(n, AST_MOD)) {
             collect_module(s, names, n);
+        } else if (is_wordless_alias(n)) {
+            const ast *name = ast_kid(ast_kid(n, 0), 0)->kids[0];
+            diag *d = diag_add(s->context.diags, E_PARSE, n->range, "a mapping is not assigned to `%s`", name->text);
+            diag_help(s->context.diags, d, "write `type %s = ..`", name->text);
+            scope_add_lost(names, name->text);
+        } else if (ast_is(n, AST_ERROR)) {
+            collect_lost(names, n);
         } else if (ast_is(n, AST_ITEM_IGNORED)) {
             collect_own_type(s, names, n);
         } else if (ast_is(n, AST_USE)) {

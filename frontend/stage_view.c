@@ -88,7 +88,7 @@ static value tile_of(const stage_call *call, component part)
     if (infer)
         diag_add(c->diags, E_INFER, stage_generic(call, 0)->range, "the index of a tile cannot be inferred");
     call->kernel->bad = call->kernel->bad || !index;
-    if (!index)
+    if (!index || !of->out.part[part]) /* the view's type was diagnosed */
         return stage_error;
     tile_window *w = ARENA_NEW(c->arena, tile_window), cut = {0};
     if (of->window)
@@ -145,7 +145,7 @@ static const axis *interleave_axis(const stage_call *call)
     scope_context *c = scope_context_of(call->scope);
     const ast *arg = stage_generic(call, 0), *last = arg ? ast_last_segment(arg) : NULL;
     symbol *y = last ? scope_find_path(call->scope, TYPE_NAMES, arg) : NULL;
-    if (y && y->kind == SYMBOL_AXIS && !y->axis) /* refused where it is declared */
+    if (y ? y->kind == SYMBOL_AXIS && !y->axis : last && scope_is_lost(call->scope, last->text)) /* refused where it is declared */
         return NULL;
     if (y && y->kind == SYMBOL_AXIS && y->axis->size == 2)
         return y->axis;

@@ -46,9 +46,40 @@ bool token_in_map(const token_scanner *s)
     return s->open_count > 0 && s->open[s->open_count - 1].map;
 }
 
+static uint32_t last_end(const token_scanner *s)
+{
+    return s->list->count > 0 ? s->list->items[s->list->count - 1].end : 0;
+}
+
+/* Is it the first token of its line? Then *indent is the number of bytes in front of it. */
+static bool begins_line(const token_scanner *s, uint32_t begin, uint32_t *indent)
+{
+    uint32_t gap = last_end(s), line = begin;
+    while (line > gap && s->source[line - 1] != '\n')
+        line--;
+    *indent = begin - line;
+    return line > gap || gap == 0;
+}
+
+/* Where a } is missing is seen by what stands behind it: as far out as the line of the { that is still open. */
+static void look_at_indent(token_scanner *s, uint32_t begin)
+{
+    uint32_t indent;
+    if (!begins_line(s, begin, &indent))
+        return;
+    s->indent = indent;
+    const token_bracket *open = s->open_count > 0 ? &s->open[s->open_count - 1] : NULL;
+    if (open && open->closer == '}' && s->outdent == 0 && s->indent <= open->indent) {
+        s->outdent = last_end(s) - 1;
+        s->outdent_block = open->index;
+    }
+}
+
 token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const char *text)
 {
     token t = {.kind = kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
+    if (!s->outermost)
+        look_at_indent(s, begin);
     if (s->open_count > 0)
         t.parent = s->open[s->open_count - 1].index;
     if (token_in_map(s))
@@ -95,13 +126,8 @@ bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char c
     bool map = kind == T_MAP_OPEN || (token_in_map(s) && closer != '}');
     token *t = token_add(s, kind, begin, end, NULL);
     t->value = closer;
-    s->open[s->open_count++] = (token_bracket){(uint32_t)s->list->count - 1, closer, map, false};
+    s->open[s->open_count++] = (token_bracket){(uint32_t)s->list->count - 1, s->indent, closer, map, false};
     return true;
-}
-
-static uint32_t last_end(const token_scanner *s)
-{
-    return s->list->count > 0 ? s->list->items[s->list->count - 1].end : 0;
 }
 
 /* Adds the partner of the innermost open bracket. */
@@ -144,7 +170,12 @@ static void supply_closer(token_scanner *s, uint32_t begin, uint32_t end)
                                    : arena_printf(s->arena, "`%.*s`", (int)(end - begin), s->source + begin);
         diag *d = add_fault(s, E_DELIMITER, begin, end,
                             arena_printf(s->arena, "expected `%c`, found %s", open.closer, found));
-        note_opener(s, d, &opener, open.closer);
+        if (d != NULL && at_end && open.closer == '}' && s->outdent) {
+            diag_note(s->diags, d, (src_range){s->file, s->outdent, s->outdent}, "by the indentation, a `}` is missing behind this");
+            note_opener(s, d, &s->list->items[s->outdent_block], open.closer);
+        } else {
+            note_opener(s, d, &opener, open.closer);
+        }
     }
     s->bracket_fault = true;
     ++*supplied_count(s, open.closer);
@@ -167,7 +198,7 @@ static int find_open(const token_scanner *s, char closer)
 static void report_superfluous(token_scanner *s, char closer, uint32_t begin, uint32_t end)
 {
     int *supplied = supplied_count(s, closer);
-    bool follows = *supplied > 0 || (closer == '}' && s->bracket_fault) || s->superfluous_end == begin;
+    bool follows = *supplied > 0 || (closer == '}' && s->bracket_fault) || (begin > 0 && s->superfluous_end == begin);
     if (*supplied > 0)
         --*supplied;
     remember_fault(s, begin);
@@ -216,6 +247,13 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
     }
 }
 
+void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    uint32_t indent;
+    if (begins_line(s, begin, &indent))
+        token_close_before(s, true, begin, end);
+}
+
 /* ---- Words and numbers ---- */
 
 static int compare_keyword(const void *name, const void *row)
@@ -238,6 +276,8 @@ void token_word(token_scanner *s, uint32_t begin, uint32_t end)
     s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;
     if (kind == T_LET || kind == T_FN || kind == T_USE)
         token_close_before(s, true, begin, end);
+    if (kind == T_TYPE || kind == T_MOD)
+        token_close_before_line(s, begin, end);
     token_add(s, kind, begin, end, s->source + begin);
 }
 

@@ -63,6 +63,7 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
 
 typedef struct token_bracket {
     uint32_t index; /* of the opening token */
+    uint32_t indent; /* bytes in front of the first token of its line */
     char closer;
     bool map;   /* the rules of m![..] hold inside */
     bool comma; /* one was seen inside: no [T; n] any more */
@@ -84,6 +85,9 @@ struct token_scanner {
     int error_count;
     int supplied[3];          /* how many ) ] } were */
     uint32_t superfluous_end; /* offset behind the last superfluous bracket */
+    uint32_t indent;          /* of the line at hand, bytes in front of its first token */
+    uint32_t outdent;         /* last byte in front of the first token that stands no further in than the line of the { around it; 0: none */
+    uint32_t outdent_block;   /* index of that { */
     bool string_fault;        /* one without an end was diagnosed */
     bool bracket_fault;       /* one was diagnosed: what is left open at the end follows from it */
     bool block_heads;         /* an if, for, while or match was seen */
@@ -103,6 +107,8 @@ void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end);
 /* Supplies the closing brackets of m![..] (of every round and square bracket when `all`) in front of a token
  * that cannot stand in them. */
 void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end);
+/* The same in front of a word that begins an item, where it begins a line: in an attribute it may be any word. */
+void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end);
 void token_number(token_scanner *s, uint32_t begin, uint32_t end);
 void token_word(token_scanner *s, uint32_t begin, uint32_t end);
 void token_odd_bytes(token_scanner *s, uint32_t begin, uint32_t end);

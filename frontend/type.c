@@ -19,7 +19,7 @@ bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         y->busy = false;
         return ok;
     }
-    if (!ast_is(type, AST_ERROR)) {
+    if (!ast_is(type, AST_ERROR) && !(last && !y && scope_is_lost(s, last->text))) {
         diag *d = diag_add(scope_context_of(s)->diags, E_TYPE, type->range, "`%s` is not an element type", last ? last->text : "this");
         diag_help(scope_context_of(s)->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
     }
@@ -123,6 +123,8 @@ static declared path_type(scope *s, const ast *type)
     } else if (last && is_listed(last->text, unsupported_types)) {
         diag *e = diag_add(scope_context_of(s)->diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
         diag_help(scope_context_of(s)->diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
+        d.kind = DECLARED_ERROR;
+    } else if (last && !y && d.kind == DECLARED_OTHER && scope_is_lost(s, last->text)) {
         d.kind = DECLARED_ERROR;
     } else if (last && !y && d.kind == DECLARED_OTHER && scope_suggest_type(last->text)) {
         diag *e = diag_add(scope_context_of(s)->diags, E_NAME, last->name_range, "there is no type `%s`", last->text);
