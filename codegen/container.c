@@ -760,11 +760,21 @@ static bool read_program(reader *r, const elf_section *s, step_program *p)
     return strcmp(p->name, s->name + strlen(step_prefix)) == 0 || fault(r, s->name, 0, "the program inside has another name");
 }
 
+/* The kernels that a program runs are in the file. */
+static bool program_has_kernels(reader *r, const binary *out, const elf_section *s, const step_program *p)
+{
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i].kernel && !binary_kernel_by_name(out, p->nodes[i].kernel))
+            return fault(r, s->name, 0, arena_printf(r->arena, "node `%s` runs the kernel `%s`, which the file does not have", p->nodes[i].name, p->nodes[i].kernel));
+    return true;
+}
+
 static bool read_programs(reader *r, binary *out)
 {
     step_program *programs = ARENA_ARRAY(r->arena, step_program, r->section_count + 1);
     for (size_t i = 1; i < r->section_count; i++)
-        if (strncmp(r->sections[i].name, step_prefix, strlen(step_prefix)) == 0 && !read_program(r, &r->sections[i], &programs[out->program_count++]))
+        if (strncmp(r->sections[i].name, step_prefix, strlen(step_prefix)) == 0 &&
+            (!read_program(r, &r->sections[i], &programs[out->program_count++]) || !program_has_kernels(r, out, &r->sections[i], &programs[out->program_count - 1])))
             return false;
     out->programs = programs;
     return true;

@@ -87,6 +87,7 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
     case STEP_FN_LAST: return (is_number(in[0]) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->width == 2) || fault(c, "its function makes selectors of 2 from numbers");
     case STEP_FN_SET_VALID_ROWS: return (in[0]->kind == STEP_TILE && in[1]->kind == STEP_ADDRESS && makes(c, 0, STEP_TILE)) || fault(c, "its function takes a tile and a number");
     case STEP_FN_SELECT: return (in[0]->kind == STEP_ADDRESS && makes(c, 0, STEP_SELECTOR)) || fault(c, "its function makes selectors of addresses");
+    case STEP_FN_KERNEL: return (c->node->flops_per_cycle == 0 && all_tiles(c, in, count)) || fault(c, "a kernel takes its own cycles");
     case STEP_FN_FIRST: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
     case STEP_FN_SECOND: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->second) || fault(c, "its function takes a pair");
     default: return all_tiles(c, in, count);

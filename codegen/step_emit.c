@@ -67,6 +67,7 @@ static void emit_node(emission *m, const step_graph *g, const step_graph_node *f
     const step_spec *s = &from->spec;
     *to = (step_node){.op = s->op, .name = from->name, .line = m->context->line_of(m->context->user, s->range), .walk_count = s->walk_count,
                       .walk_sizes = s->walk_sizes, .walk_strides = s->walk_strides, .tensor = s->tensor ? s->tensor->index : 0, .fn = s->fn,
+                      .kernel = s->fn == STEP_FN_KERNEL ? s->kernel->name : NULL,
                       .flops_per_cycle = s->fn == STEP_FN_NONE ? 0 : from->flops_per_cycle, .writes_back = from->writes_back};
     memcpy(to->param, s->param, sizeof to->param);
     emit_edges(m, g, from, to);

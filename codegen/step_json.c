@@ -120,6 +120,7 @@ static json_t *node_json(dump *d, const step_node *n)
     set(d, out, "operator", json_string(step_op_row_of(n->op)->name));
     set(d, out, "line", json_integer(n->line));
     set(d, out, "function", json_string(step_fn_row_of(n->fn)->name));
+    set(d, out, "kernel", n->kernel ? json_string(n->kernel) : json_null());
     set(d, out, "flops_per_cycle", json_integer(n->flops_per_cycle));
     set(d, out, "written_back", json_boolean(n->writes_back));
     set(d, out, "tensor", stored ? json_integer(n->tensor) : json_null());

@@ -54,6 +54,8 @@ static void put_node(word_writer *w, const step_node *n)
     word_writer_put(w, n->input_count | (uint64_t)n->output_count << 32);
     word_writer_put(w, word_writer_string(w, n->name) | (uint64_t)n->line << 32);
     word_writer_put(w, (uint64_t)n->flops_per_cycle);
+    if (n->fn == STEP_FN_KERNEL)
+        word_writer_put(w, word_writer_string(w, n->kernel));
     for (int i = 0; i < STEP_PARAMS; i++)
         word_writer_put(w, (uint64_t)n->param[i]);
     for (uint32_t i = 0; i < n->input_count; i++) {
@@ -264,6 +266,7 @@ static bool read_node(reader *r, step_node *n)
     if (n->walk_count > (walks ? STEP_RANK_MAX : 0))
         return fault(r, "node `%s` has a walk of %" PRIu32 " loops", n->name, n->walk_count);
     n->flops_per_cycle = number(r, 0, INT64_C(1) << 40, "compute");
+    n->kernel = n->fn == STEP_FN_KERNEL ? word_reader_name(&r->in, word_reader_next(&r->in)) : NULL;
     for (int i = 0; i < STEP_PARAMS; i++)
         n->param[i] = (int64_t)word_reader_next(&r->in);
     if (!counts_fit(r, n) || !row_fits(r, n) || !word_reader_has(&r->in, n->input_count, 2, "inputs"))

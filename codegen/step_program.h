@@ -56,6 +56,7 @@ typedef struct step_node {
     const int64_t *walk_sizes, *walk_strides; /* strides in tiles */
     uint32_t tensor;                          /* off-chip operators */
     step_fn fn;
+    const char *kernel;        /* the vISA kernel of the function `kernel`; else NULL */
     int64_t flops_per_cycle;   /* of a higher-order operator */
     bool writes_back;          /* the result goes through memory on the chip */
 } step_node;

@@ -65,8 +65,10 @@ static void put_function(strbuf *s, const step_node *n)
 {
     if (n->fn == STEP_FN_NONE)
         return;
-    strbuf_printf(s, ", %s", step_fn_row_of(n->fn)->name);
-    strbuf_printf(s, ", %" PRId64 " FLOPs per cycle", n->flops_per_cycle);
+    if (n->fn == STEP_FN_KERNEL)
+        strbuf_printf(s, ", kernel::%s", n->kernel);
+    else
+        strbuf_printf(s, ", %s, %" PRId64 " FLOPs per cycle", step_fn_row_of(n->fn)->name, n->flops_per_cycle);
 }
 
 static void put_node(strbuf *s, const step_program *p, uint32_t index)

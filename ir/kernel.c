@@ -110,3 +110,25 @@ const char *tensor_text(const tensor *t, arena *a)
     strbuf_puts(&s, "]");
     return s.text;
 }
+
+uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, const axis *a)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (out[i] == a)
+            return count;
+    if (count < capacity)
+        out[count++] = a;
+    return count;
+}
+
+uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity)
+{
+    uint32_t count = 0;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++) {
+        const axis *axes[64];
+        uint32_t named = t->part[c] ? mapping_axes(t->part[c], axes, 64) : 0;
+        for (uint32_t i = 0; i < named && i < 64; i++)
+            count = axis_list_add(out, count, capacity, axes[i]);
+    }
+    return count;
+}

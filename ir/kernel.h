@@ -225,6 +225,10 @@ static inline bool op_is_write(const op *o)
 }
 /* The whole mapping of a tensor: the pair of its components, outermost first. MAPPING_TOO_LARGE when it overflows. */
 mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping **out);
+/* The axis behind the others unless it is one of them; returns the new count. */
+uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, const axis *a);
+/* Its axes in the order in which its components first name them: the order of its logical form. Fills at most `capacity`. */
+uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity);
 /* Positions of one unit (DM: one slice; HBM: one chip) in bytes; -1: not whole bytes or too large. */
 int64_t tensor_unit_bytes(const tensor *t);
 /* "bf16 DmTensor [chip 1, slice 1 # 256, element M, K]" */

@@ -73,7 +73,7 @@ static void add_node(step_graph *g, step_graph_node *n)
         n->depths[i] = STEP_DEPTH_DEFAULT;
         n->spec.inputs[i]->node->outputs[n->spec.inputs[i]->port].used = true;
     }
-    n->flops_per_cycle = g->default_flops_per_cycle;
+    n->flops_per_cycle = n->spec.fn == STEP_FN_KERNEL ? 0 : g->default_flops_per_cycle;
     for (uint32_t i = 0; i < n->output_count; i++) {
         n->outputs[i].node = n;
         n->outputs[i].port = i;

@@ -48,6 +48,22 @@ typedef struct step_graph_tensor {
     uint32_t index;
 } step_graph_tensor;
 
+/* A vISA kernel as a function of tiles: its input ports in order, and its output. */
+enum { STEP_KERNEL_INPUTS = 3 };
+typedef struct step_kernel_tile {
+    dtype dtype;
+    int64_t rows, columns; /* elements: the first axis of the port, and the others together; a port of one axis is a row */
+} step_kernel_tile;
+
+typedef struct step_kernel {
+    const char *name;
+    uint32_t input_count;
+    step_kernel_tile inputs[STEP_KERNEL_INPUTS], output;
+    int64_t flops;   /* of one run */
+    const char *why; /* it cannot be applied to tiles; NULL: it can, or was diagnosed */
+    bool bad;        /* diagnosed */
+} step_kernel;
+
 enum { STEP_DEPTH_DEFAULT = -1 };
 
 /* What an operator is given. Unused fields are zero. */
@@ -66,6 +82,7 @@ typedef struct step_spec {
     bool has_dtype;
     dtype dtype;              /* of the result, where it is not the first input's */
     const step_data *data;    /* source: its type; tiles: the pieces' */
+    const step_kernel *kernel; /* of the function `kernel` */
     const step_expr **dims;   /* source: its shape */
     uint32_t rank;
 } step_spec;

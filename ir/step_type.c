@@ -173,6 +173,33 @@ static const step_data *selectors(const typing *t)
     return t->s->data;
 }
 
+static bool is_kernel_tile(const typing *t, uint32_t i)
+{
+    const step_kernel_tile *k = &t->s->kernel->inputs[i];
+    const step_data *d = t->in.of[i];
+    if (d->kind == STEP_TILE && d->dtype == k->dtype && d->rows == step_expr_number(t->g->exprs, k->rows) && d->columns == step_expr_number(t->g->exprs, k->columns))
+        return true;
+    wrong(t, arena_printf(t->g->arena, "input %" PRIu32 " of the kernel `%s` is a tile %s %" PRId64 " x %" PRId64 ", not %s", i, t->s->kernel->name,
+                          dtype_row_of(k->dtype)->name, k->rows, k->columns, data_text(t, i)));
+    return false;
+}
+
+static const step_data *kernel_result(const typing *t)
+{
+    const step_kernel *k = t->s->kernel;
+    if (t->in.count != k->input_count)
+        return wrong(t, arena_printf(t->g->arena, "the kernel `%s` takes %" PRIu32 " tiles, not %" PRIu32, k->name, k->input_count, t->in.count));
+    for (uint32_t i = 0; i < k->input_count; i++)
+        if (!is_kernel_tile(t, i))
+            return NULL;
+    if (t->s->has_dtype && t->s->dtype != k->output.dtype)
+        return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes %s", k->name, dtype_row_of(k->output.dtype)->name));
+    step_data *d = ARENA_NEW(t->g->arena, step_data);
+    *d = (step_data){.kind = STEP_TILE, .dtype = k->output.dtype, .rows = step_expr_number(t->g->exprs, k->output.rows),
+                     .columns = step_expr_number(t->g->exprs, k->output.columns)};
+    return d;
+}
+
 static const step_data *part_of_pair(const typing *t, bool first)
 {
     const step_data *d = t->in.of[0];
@@ -235,6 +262,7 @@ const step_data *step_function_type(step_graph *g, const step_spec *s, const ste
     case STEP_FN_LAST: return one_of_two(&t);
     case STEP_FN_SET_VALID_ROWS: return first_tile_and_number(&t);
     case STEP_FN_SELECT: return selectors(&t);
+    case STEP_FN_KERNEL: return kernel_result(&t);
     case STEP_FN_FIRST: return part_of_pair(&t, true);
     case STEP_FN_SECOND: return part_of_pair(&t, false);
     default: return are_tiles(&t) ? type_of_tiles(&t) : NULL;
@@ -272,6 +300,7 @@ const step_expr *step_node_flops(step_graph *g, const step_graph_node *n)
     case STEP_FN_MATMUL_ADD:
     case STEP_FN_MATMUL_T:
     case STEP_FN_MATMUL_T_ADD: return step_expr_multiply(g->exprs, tile_elements(g, n->outputs[0].data, 2), in.of[0]->columns);
+    case STEP_FN_KERNEL: return step_expr_number(g->exprs, n->spec.kernel->flops);
     case STEP_FN_SILU: return tile_elements(g, in.of[0], 8);
     case STEP_FN_EXP: return tile_elements(g, in.of[0], 4);
     case STEP_FN_ROW_SUM:

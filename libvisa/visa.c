@@ -19,6 +19,7 @@
 #include "frontend/step/program.h"
 #include "ir/print.h"
 #include "libvisa/compilation.h"
+#include "libvisa/step_kernels.h"
 #include "passes/pass.h"
 #include "passes/step_metrics.h"
 #include "passes/step_rewrite.h"
@@ -220,13 +221,13 @@ void compilation_run_file(visa_compilation *c, int file)
     sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
-    c->programs = step_module_of(c->file, c->arena, &c->diags);
+    pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
+    pipeline_run(&p, c->module, after_pass, c);
+    c->programs = step_module_of(c->file, step_kernels_of(c->module, c->arena), c->arena, &c->diags);
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
     stop_clock(c, "stream programs");
-    pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
-    pipeline_run(&p, c->module, after_pass, c);
 }
 
 size_t visa_kernel_count(const visa_compilation *c)

@@ -45,23 +45,6 @@ static bool value_has(const einsum_value *v, const axis *a)
     return false;
 }
 
-static void value_add_axis(einsum_value *v, const axis *a)
-{
-    if (!value_has(v, a) && v->rank < EINSUM_MAX_AXES)
-        v->axes[v->rank++] = a;
-}
-
-/* The axes of a tensor in the order in which its components first name them: the order of its logical form. */
-static void value_take_axes(einsum_value *v, const tensor *t)
-{
-    for (int c = 0; c < MAPPING_COMPONENTS; c++) {
-        const axis *axes[EINSUM_MAX_AXES];
-        uint32_t count = t->part[c] ? mapping_axes(t->part[c], axes, EINSUM_MAX_AXES) : 0;
-        for (uint32_t i = 0; i < count; i++)
-            value_add_axis(v, axes[i]);
-    }
-}
-
 /* ---- statements ---- */
 
 static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
@@ -72,8 +55,10 @@ static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
     step->accumulator = o->out.dtype;
     einsum_contract_digits(b, step, o, accumulate);
     for (uint32_t i = 0; i < step->count; i++)
-        if (step->digits[i].kept)
-            value_add_axis(&b->e->values[dst], step->digits[i].axis);
+        if (step->digits[i].kept) {
+            einsum_value *v = &b->e->values[dst];
+            v->rank = axis_list_add(v->axes, v->rank, EINSUM_MAX_AXES, step->digits[i].axis);
+        }
     if (!o->bad)
         einsum_settle_sources(b, step, o, align->input, align->weights);
     b->of[o->index] = whole(dst);
@@ -102,7 +87,7 @@ static void visit_interleaved(einsum_builder *b, op *o)
 {
     const op *sources[] = {o->input, o->second};
     uint32_t dst = add_value(b, o->out.dtype, -1);
-    value_take_axes(&b->e->values[dst], &o->out);
+    b->e->values[dst].rank = tensor_axes(&o->out, b->e->values[dst].axes, EINSUM_MAX_AXES);
     for (int i = 0; i < 2 && !o->bad; i++) {
         tile_window *w = ARENA_NEW(b->context->arena, tile_window);
         *w = (tile_window){.shifts = {{o->interleave, i}}, .shift_count = 1};
@@ -132,7 +117,7 @@ static void visit_conversion(einsum_builder *b, op *o)
         return;
     }
     uint32_t dst = add_value(b, o->out.dtype, -1);
-    value_take_axes(&b->e->values[dst], &o->out);
+    b->e->values[dst].rank = tensor_axes(&o->out, b->e->values[dst].axes, EINSUM_MAX_AXES);
     add_copy(b, o, whole(dst), o->input, &o->out);
     b->of[o->index] = whole(dst);
 }
@@ -178,7 +163,7 @@ static void visit_output(einsum_builder *b, op *o, uint32_t port, const op *sour
     reference from = b->of[source->index];
     einsum_value *value = &b->e->values[from.value];
     einsum_value result = {.dtype = value->dtype, .port = port};
-    value_take_axes(&result, &b->kernel->ports[port].tensor);
+    result.rank = tensor_axes(&b->kernel->ports[port].tensor, result.axes, EINSUM_MAX_AXES);
     const tensor *t = &b->kernel->ports[port].tensor;
     if (value->port < 0 && same_axes(value, &result) && !from.window && einsum_source_holds(b, o, source, t)) {
         *value = result;
@@ -192,7 +177,7 @@ static void visit_output(einsum_builder *b, op *o, uint32_t port, const op *sour
 static void visit_memory(einsum_builder *b, op *o, int64_t port)
 {
     uint32_t v = add_value(b, o->out.dtype, port);
-    value_take_axes(&b->e->values[v], &o->out);
+    b->e->values[v].rank = tensor_axes(&o->out, b->e->values[v].axes, EINSUM_MAX_AXES);
     b->of[o->index] = whole(v);
 }
 

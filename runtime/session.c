@@ -231,6 +231,17 @@ bool session_input(session *s, const char *spec, diag_list *diags)
     return p->bound;
 }
 
+tensor *session_logical(session *s, uint32_t number, diag_list *diags)
+{
+    session_port *p = &s->ports[number];
+    if (!p->logical.bytes && !tensor_new(&p->type, s->arena, &p->logical)) {
+        no_memory(diags, p->port);
+        return NULL;
+    }
+    p->bound = p->bound || p->port->direction == PORT_IN;
+    return &p->logical;
+}
+
 bool session_fill(session *s, uint64_t seed, diag_list *diags)
 {
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {

@@ -19,6 +19,9 @@ void session_close(session *s);
 
 /* Binds "NAME=FILE", "NAME[K,M]=FILE" or "NAME:buffer=FILE"; with a single input the name may be left away. */
 bool session_input(session *s, const char *spec, diag_list *diags);
+/* The logical tensor of a port: to be filled before a run when it is an input, the result of the last run when it is an output. NULL with a
+ * diagnostic: no memory. */
+tensor *session_logical(session *s, uint32_t number, diag_list *diags);
 /* Every input that no file was bound to gets seeded numbers. */
 bool session_fill(session *s, uint64_t seed, diag_list *diags);
 

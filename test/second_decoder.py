@@ -621,6 +621,7 @@ def step_node(words, step):
     operator, function = step.operators[bits(head, 0, 15)][0], step.functions[bits(head, 16, 31)]
     stored = operator in ("linear_load", "linear_store", "random_load", "random_store")
     out = {"name": words.name(bits(name, 0, 31)), "operator": operator, "line": bits(name, 32, 63), "function": function,
+           "kernel": words.name(words.next()) if function == "kernel" else None,
            "flops_per_cycle": compute, "written_back": bool(bits(head, 56, 56)),
            "tensor": bits(head, 32, 47) if stored else None, "numbers": step.of(operator, function, [signed(words.next()) for _ in range(4)])}
     inputs = [(words.next(), words.next()) for _ in range(bits(counts, 0, 31))]

@@ -175,8 +175,9 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
     free(bytes);
     const step_program *program = ok ? binary_program_by_name(&b, a->kernel) : NULL;
     if (program) {
-        step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded};
-        step_session *s = step_session_open(program, &options, memory, diags);
+        step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded,
+                                        .timing = a->report.options.preset};
+        step_session *s = step_session_open(&b, program, &options, memory, diags);
         int status = s ? run_program(a, s, diags) : EXIT_INPUT;
         step_session_close(s);
         return status;

@@ -153,6 +153,9 @@ static void add_function(arguments *a, building *b, size_t i)
     const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
     b->spec.fn = f->fn;
     b->spec.data = f->data;
+    b->spec.kernel = f->kernel;
+    if (f->fn == STEP_FN_KERNEL)
+        b->spec.param[STEP_N] = f->kernel->flops;
     if (f->fn == STEP_FN_SELECT)
         b->spec.param[STEP_N] = f->number;
     if (f->fn == STEP_FN_ADDRESSES) {
@@ -301,6 +304,8 @@ static step_term set_node(arguments *a, const char *what)
         int64_t v = number(a, 0);
         if (!a->bad && (v < 0 || v > INT64_C(1) << 40))
             return step_refuse(a->e, a->nodes[0]->range, "%" PRId64 " is outside 0 to 2^40", v);
+        if (what[0] == 'c' && n->spec.fn == STEP_FN_KERNEL)
+            return step_refuse(a->e, a->call->name_range, "`%s` runs a kernel, which takes its own cycles", n->name);
         if (what[0] == 'c')
             n->flops_per_cycle = v;
         else
@@ -526,13 +531,32 @@ step_term step_call_method(step_evaluation *e, const ast *n)
 
 /* ---- functions ---- */
 
+/* `kernel::NAME`; a kernel in a module is `kernel::module::NAME`. */
+static step_term kernel_named(step_evaluation *e, const ast *path)
+{
+    const char *name = path->kids[1]->text;
+    for (uint32_t i = 2; i < path->kid_count; i++)
+        name = arena_printf(e->arena, "%s::%s", name, path->kids[i]->text);
+    for (size_t i = 0; i < e->kernels->count; i++) {
+        const step_kernel *k = &e->kernels->items[i];
+        if (strcmp(k->name, name) != 0)
+            continue;
+        if (k->bad)
+            e->graph->bad = true;
+        if (k->why)
+            return step_refuse(e, path->range, "the kernel `%s` is no function of tiles: %s", name, k->why);
+        return k->bad ? step_term_error : (step_term){.kind = TERM_FUNCTION, .fn = STEP_FN_KERNEL, .kernel = k};
+    }
+    return step_refuse(e, path->range, "there is no kernel `%s` in this file", name);
+}
+
 step_term step_function_named(step_evaluation *e, const ast *path)
 {
     const ast *segment = path->kids[path->kid_count - 1];
-    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "kernel") == 0)
-        return step_refuse(e, path->range, "a stream program does not call vISA kernels; its functions are the rows of docs/step.md");
+    if (path->kid_count >= 2 && strcmp(path->kids[0]->text, "kernel") == 0)
+        return kernel_named(e, path);
     const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
-    if (!row || row->fn == STEP_FN_NONE)
+    if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
         return step_refuse(e, path->range, "`%s` is neither a name nor a function of this program", segment->text);
     step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
     const ast *generics = ast_kid(segment, 0);

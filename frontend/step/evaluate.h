@@ -25,6 +25,7 @@ struct step_term {
     step_graph_tensor *tensor;
     step_fn fn;                /* function */
     const step_data *data;     /* function: what it makes, where it says so */
+    const step_kernel *kernel; /* function `kernel` */
 };
 
 typedef struct step_name {
@@ -38,6 +39,7 @@ typedef struct step_evaluation {
     diag_list *diags;
     const ast *file;
     step_graph *graph;
+    const step_kernels *kernels;
     step_name *names; /* innermost last */
     size_t name_count, name_capacity;
     size_t scope; /* names below it belong to a caller */
@@ -75,7 +77,7 @@ bool step_read_sizes(step_evaluation *e, src_range range, const step_term *list,
 
 step_term step_call_method(step_evaluation *e, const ast *n);
 step_term step_call_function(step_evaluation *e, const ast *n);
-/* `silu`, or an error. */
+/* `silu`, `kernel::NAME`, or an error. */
 step_term step_function_named(step_evaluation *e, const ast *path);
 
 #endif

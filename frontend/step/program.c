@@ -127,7 +127,7 @@ static bool is_part(const ast *file, const ast *fn)
     return false;
 }
 
-step_module *step_module_of(const ast *file, arena *a, diag_list *diags)
+step_module *step_module_of(const ast *file, const step_kernels *kernels, arena *a, diag_list *diags)
 {
     step_module *m = ARENA_NEW(a, step_module);
     for (uint32_t i = 0; i < file->kid_count; i++) {
@@ -137,7 +137,7 @@ step_module *step_module_of(const ast *file, arena *a, diag_list *diags)
         step_graph *g = ARENA_NEW(a, step_graph);
         *g = (step_graph){.name = fn->text, .range = fn->name_range, .arena = a, .diags = diags, .exprs = step_exprs_new(a),
                           .machine = STEP_MACHINE_DEFAULT, .default_depth = STEP_DEFAULT_DEPTH, .default_flops_per_cycle = STEP_DEFAULT_FLOPS_PER_CYCLE};
-        step_evaluation e = {.arena = a, .diags = diags, .file = file, .graph = g};
+        step_evaluation e = {.arena = a, .diags = diags, .file = file, .graph = g, .kernels = kernels};
         read_program(&e, fn);
         ARENA_PUSH(a, m->graphs, m->count, m->capacity, g);
     }

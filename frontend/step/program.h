@@ -14,10 +14,16 @@ typedef struct step_module {
     size_t count, capacity;
 } step_module;
 
+/* The vISA kernels of the file. */
+typedef struct step_kernels {
+    const step_kernel *items;
+    size_t count;
+} step_kernels;
+
 /* Is the function marked #[stream]? */
 bool step_is_program(const ast *fn);
 
 /* Every #[stream] function of the file that no other one calls. */
-step_module *step_module_of(const ast *file, arena *a, diag_list *diags);
+step_module *step_module_of(const ast *file, const step_kernels *kernels, arena *a, diag_list *diags);
 
 #endif

@@ -121,6 +121,7 @@ typedef struct step_run {
     const step_program *program;
     step_store *stores; /* by tensor */
     step_feed *feeds;   /* by node; used by sources and sinks */
+    const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
     step_pool *pool;
     arena *arena; /* its guard is where exhausted memory leaves */
     int64_t limit; /* of tokens that are sent and of requests of one tile; 0: none */

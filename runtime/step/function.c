@@ -1,5 +1,7 @@
 #include "runtime/step/function.h"
 
+#include "runtime/step/kernel.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -242,6 +244,9 @@ static step_value *map_any(const step_call *c, step_value *const *in, uint32_t c
     case STEP_FN_SECOND: return step_value_keep(in[0]->pair[1]);
     case STEP_FN_SIGNAL: cost->cycles = 1; return step_address_new(c->pool, 0);
     case STEP_FN_SELECT: return selector_of(c, in[0]);
+    case STEP_FN_KERNEL:
+        *cost = (step_cost){.flops = c->n, .cycles = c->kernel->cycles};
+        return step_kernel_apply(c->kernel, c, in, count);
     case STEP_FN_ROW_SUM:
     case STEP_FN_ROW_MAX: return rounded(c, fold_rows(c, in[0], cost));
     case STEP_FN_MATMUL: return rounded(c, product(c, NULL, in[0], in[1], false, cost));

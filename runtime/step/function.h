@@ -24,11 +24,14 @@ typedef struct step_fault {
 /* Always returns NULL, so that `return step_fail(...)` reads well. */
 step_value *step_fail(step_fault *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+struct step_kernel_run;
+
 /* What the result has to be: the type of the node's first output. */
 typedef struct step_call {
     step_fn fn;
     const step_type *type;
-    int64_t n, first; /* addresses of one value; the first one of the value 0 */
+    int64_t n, first; /* addresses of one value; the first one of the value 0. FLOPs of a kernel */
+    const struct step_kernel_run *kernel; /* of the function `kernel` */
     step_pool *pool;
     step_fault *fault;
 } step_call;

@@ -54,7 +54,8 @@ const step_rule rule_sink = {.fire = sink_fire};
 
 static step_call call_of(step_actor *n, step_fault *fault)
 {
-    return (step_call){.fn = n->node->fn, .type = actor_type(n, 0), .n = n->node->param[STEP_N], .first = n->node->param[STEP_FIRST], .pool = actor_pool(n), .fault = fault};
+    return (step_call){.fn = n->node->fn, .type = actor_type(n, 0), .n = n->node->param[STEP_N], .first = n->node->param[STEP_FIRST],
+                       .kernel = n->node->kernel ? step_engine_run_of(n)->kernels[n->number] : NULL, .pool = actor_pool(n), .fault = fault};
 }
 
 static uint32_t heads(const step_actor *n, step_value **in)

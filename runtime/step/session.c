@@ -6,6 +6,7 @@
 
 #include "runtime/numeric.h"
 #include "runtime/step/engine.h"
+#include "runtime/step/kernel.h"
 #include "runtime/step/report.h"
 #include "runtime/step/tokens.h"
 #include "runtime/tensor_file.h"
@@ -40,15 +41,17 @@ static step_program *without_limits(const step_program *p, arena *a)
     return copy;
 }
 
-step_session *step_session_open(const step_program *p, const step_session_options *options, arena *a, diag_list *diags)
+step_session *step_session_open(const binary *b, const step_program *p, const step_session_options *options, arena *a, diag_list *diags)
 {
     step_session *s = ARENA_NEW(a, step_session);
-    (void)diags;
+    const step_kernel_run *const *kernels = step_kernel_runs_of(b, p, options->timing, a, diags);
+    if (!kernels)
+        return NULL;
     s->program = options->unbounded ? without_limits(p, a) : p;
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
-    s->run = (step_run){.program = s->program, .arena = a, .pool = step_pool_new(a, !options->timing_only)};
+    s->run = (step_run){.program = s->program, .kernels = kernels, .arena = a, .pool = step_pool_new(a, !options->timing_only)};
     s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++)

@@ -5,7 +5,8 @@
 #ifndef VISA_RUNTIME_STEP_SESSION_H
 #define VISA_RUNTIME_STEP_SESSION_H
 
-#include "codegen/step_program.h"
+#include "codegen/container.h"
+#include "runtime/timing_preset.h"
 #include "support/diag.h"
 
 typedef struct step_session step_session;
@@ -13,10 +14,12 @@ typedef struct step_session step_session;
 typedef struct step_session_options {
     uint64_t seed;
     bool timing_only;     /* tiles without elements */
+    timing_preset timing; /* of kernels */
     bool unbounded;       /* queues hold any number of values */
 } step_session_options;
 
-step_session *step_session_open(const step_program *p, const step_session_options *options, arena *a, diag_list *diags);
+/* A program of the binary, which also has the kernels that it runs. NULL with a diagnostic. */
+step_session *step_session_open(const binary *b, const step_program *p, const step_session_options *options, arena *a, diag_list *diags);
 void step_session_close(step_session *s); /* NULL is nothing */
 
 /* "NAME=FILE": tokens (.json) of a stream, elements of a tensor: row-major, tile after tile (.npy of any shape with that many, or raw). */

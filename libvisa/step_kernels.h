@@ -1,0 +1,14 @@
+/* The kernels of a file as functions that its stream programs may apply to tiles.
+ *
+ * The one idea: a port's logical tensor is a tile whose rows are its first axis; what a run is worth follows from what the kernel computes
+ * (ir/einsum.h): 2 FLOPs for each product that is summed. */
+#ifndef VISA_LIBVISA_STEP_KERNELS_H
+#define VISA_LIBVISA_STEP_KERNELS_H
+
+#include "frontend/step/program.h"
+#include "ir/kernel.h"
+
+/* After the passes. */
+step_kernels *step_kernels_of(const module *m, arena *a);
+
+#endif

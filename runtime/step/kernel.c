@@ -1,0 +1,135 @@
+#include "runtime/step/kernel.h"
+
+#include <inttypes.h>
+
+#include "runtime/numeric.h"
+#include "runtime/port_data.h"
+#include "runtime/schedule.h"
+#include "runtime/session.h"
+
+/* ---- before the run ---- */
+
+static uint32_t port_of(const binary_kernel *k, port_direction direction, uint32_t number)
+{
+    for (uint32_t i = 0; i < k->port_count; i++)
+        if (k->ports[i].direction == direction && number-- == 0)
+            return i;
+    return k->port_count;
+}
+
+/* Is the port's logical tensor such a tile? Its first axis is the rows; one axis alone is a row. */
+static bool is_tile(const binary_kernel *k, uint32_t number, const step_type *t, arena *a)
+{
+    if (number == k->port_count || t->kind != STEP_TILE)
+        return false;
+    tensor_type type = port_logical_type(&k->ports[number], k->axes, k->axis_count, a);
+    int64_t rows = type.rank > 1 ? type.shape[0] : 1, elements = tensor_elements(&type);
+    return type.dtype == t->dtype && t->rows == rows && elements >= 0 && t->columns >= 0 && elements == rows * t->columns;
+}
+
+static bool refuse(const step_node *n, diag_list *diags, const char *why)
+{
+    diag_add(diags, E_STEP_RUN, SRC_NOWHERE, "map `%s` (line %" PRIu32 "): the kernel `%s` %s", n->name, n->line, n->kernel, why);
+    return false;
+}
+
+static bool takes(const binary_kernel *k, uint32_t number, const step_program *p, uint32_t type, arena *a)
+{
+    return is_tile(k, port_of(k, PORT_IN, number), &p->types[type], a);
+}
+
+static bool ports_fit(const step_program *p, const step_node *n, const binary_kernel *k, arena *a, diag_list *diags)
+{
+    uint32_t taken = 0;
+    bool fits = true;
+    for (uint32_t i = 0; i < n->input_count; i++) {
+        const step_type *t = &p->types[p->nodes[n->inputs[i].node].outputs[n->inputs[i].port].type];
+        if (t->kind == STEP_PAIR && n->input_count == 1) {
+            fits = takes(k, 0, p, t->first, a) && takes(k, 1, p, t->second, a);
+            taken = 2;
+        } else {
+            fits = fits && takes(k, taken++, p, (uint32_t)(t - p->types), a);
+        }
+    }
+    fits = fits && port_of(k, PORT_IN, taken) == k->port_count && is_tile(k, port_of(k, PORT_OUT, 0), &p->types[n->outputs[0].type], a);
+    return (fits && port_of(k, PORT_OUT, 1) == k->port_count) || refuse(n, diags, "has other ports than the tiles that it is applied to");
+}
+
+static const step_kernel_run *prepare(const binary *b, const step_program *p, const step_node *n, timing_preset timing, arena *a, diag_list *diags)
+{
+    step_kernel_run *r = ARENA_NEW(a, step_kernel_run);
+    *r = (step_kernel_run){.binary = b, .kernel = binary_kernel_by_name(b, n->kernel), .arena = a};
+    schedule s;
+    if (!r->kernel) {
+        refuse(n, diags, "is not in the file");
+        return NULL;
+    }
+    if (!ports_fit(p, n, r->kernel, a, diags) || !schedule_make(b->target, r->kernel, timing, a, diags, &s))
+        return NULL;
+    r->cycles = s.cycles;
+    return r;
+}
+
+const step_kernel_run *const *step_kernel_runs_of(const binary *b, const step_program *p, timing_preset timing, arena *a, diag_list *diags)
+{
+    const step_kernel_run **runs = ARENA_ARRAY(a, const step_kernel_run *, p->node_count + 1);
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i].kernel && !(runs[i] = prepare(b, p, &p->nodes[i], timing, a, diags)))
+            return NULL;
+    return runs;
+}
+
+/* ---- a run ---- */
+
+static bool give(session *s, uint32_t number, const step_value *v, diag_list *diags)
+{
+    tensor *t = session_logical(s, number, diags);
+    for (int64_t i = 0; t && i < v->tile.rows * v->tile.columns; i++)
+        numeric_from_double(t->type.dtype, t->bytes, i, (double)v->tile.elements[i]);
+    return t != NULL;
+}
+
+/* Elements on a stream are f32: integers past its 24 bits have no place there. */
+static bool take(session *s, uint32_t number, step_value *v, step_fault *why, diag_list *diags)
+{
+    const tensor *t = session_logical(s, number, diags);
+    for (int64_t i = 0; t && i < v->tile.rows * v->tile.columns; i++) {
+        double x = numeric_to_double(t->type.dtype, t->bytes, i);
+        v->tile.elements[i] = (float)x;
+        if (x == x && (double)v->tile.elements[i] != x) {
+            step_fail(why, "its kernel made %.0f, which no element on a stream can be", x);
+            return false;
+        }
+    }
+    return t != NULL;
+}
+
+static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, uint32_t count, step_value *out, step_fault *why, diag_list *diags)
+{
+    bool good = true;
+    session_set_options(s, &(session_options){.threads = 1}); /* a tile is small */
+    for (uint32_t i = 0; good && i < count; i++)
+        good = give(s, port_of(r->kernel, PORT_IN, i), in[i], diags);
+    return good && session_run(s, false, diags) && take(s, port_of(r->kernel, PORT_OUT, 0), out, why, diags);
+}
+
+step_value *step_kernel_apply(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count)
+{
+    step_value *out = step_tile_new(c->pool, c->type->rows, c->type->columns);
+    if (!out->tile.elements)
+        return out;
+    arena_mark mark = arena_mark_here(r->arena);
+    diag_list diags;
+    diag_list_init(&diags, r->arena);
+    session *s = session_open(r->binary, r->kernel->name, r->arena, &diags);
+    bool good = s && run_on(r, s, in, count, out, c->fault, &diags);
+    session_close(s);
+    if (!good) {
+        if (!c->fault->set)
+            step_fail(c->fault, "its kernel: %s", diags.count > 0 ? diags.items[0]->message : "no memory");
+        step_value_drop(c->pool, out);
+        out = NULL;
+    }
+    arena_rewind(r->arena, mark);
+    return out;
+}

@@ -1,0 +1,27 @@
+/* vISA kernels as functions of tiles: the simulated machine runs the kernel's bytes on them.
+ *
+ * The one idea: a run needs nothing but the tiles, since a kernel keeps nothing from one run to the next; so it is a session of its own
+ * (runtime/session.h), and its time is that of the kernel's schedule, whatever the values are. */
+#ifndef VISA_RUNTIME_STEP_KERNEL_H
+#define VISA_RUNTIME_STEP_KERNEL_H
+
+#include "codegen/container.h"
+#include "runtime/step/function.h"
+#include "runtime/timing_preset.h"
+
+/* Of the nodes of a program, those that run a kernel: the kernel, checked against their tiles. */
+typedef struct step_kernel_run {
+    const binary *binary;
+    const binary_kernel *kernel;
+    int64_t cycles;
+    arena *arena; /* what a run needs is forgotten behind it */
+} step_kernel_run;
+
+/* By node, NULL for nodes without a kernel. NULL with a diagnostic when ports are not what the node takes and gives, or the kernel has no
+ * schedule. */
+const step_kernel_run *const *step_kernel_runs_of(const binary *b, const step_program *p, timing_preset timing, arena *a, diag_list *diags);
+
+/* A new tile, or NULL with a fault. */
+step_value *step_kernel_apply(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count);
+
+#endif
