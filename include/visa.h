@@ -89,6 +89,8 @@ VISA_API size_t visa_kernel_count(const visa_compilation *c);
 typedef struct visa_contraction {
     const char *kernel;
     int64_t cycles, fill_cycles, drain_cycles;
+    int64_t load_cycles; /* of its weights into the TRF; 0: none */
+    const char *load_engine;
     const char *engine, *formula; /* what binds it, "collect"; "8 + max(32 x 2, 32 x 1)" */
 } visa_contraction;
 

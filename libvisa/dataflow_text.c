@@ -86,6 +86,18 @@ static void text_measured(const dataflow_place *p, strbuf *out)
     strbuf_puts(out, "\n");
 }
 
+/* Flits arrive one per cycle at best; the cycle model knows what makes them come slower. */
+static void text_load(const dataflow_place *p, strbuf *out)
+{
+    const visa_contraction *c = p->measured;
+    bool slower = c && c->load_cycles > p->contraction->load_flits;
+    int64_t cycles = slower ? c->load_cycles : p->contraction->load_flits;
+    strbuf_printf(out, "  weight load %" PRId64 " flits, %" PRId64 " cycles once", p->contraction->load_flits, cycles);
+    if (slower)
+        strbuf_printf(out, " for %s", c->load_engine);
+    strbuf_printf(out, "; where the halves alternate, %" PRId64 " cycles per turn\n", cycles > p->cycles ? cycles : p->cycles);
+}
+
 static void text_place(const dataflow_place *p, strbuf *out)
 {
     const dataflow_contraction *d = p->contraction;
@@ -93,9 +105,8 @@ static void text_place(const dataflow_place *p, strbuf *out)
     text_model(d->model, false, out);
     strbuf_printf(out, "  Reducer %" PRId64 " cycles, flits %" PRId64 " cycles: the %s binds, %" PRId64 " cycles\n", d->compute_cycles, d->stream_cycles,
                   d->stream_cycles > d->compute_cycles ? "stream" : "Reducer", p->cycles);
-    if (d->load_cycles)
-        strbuf_printf(out, "  weight load %" PRId64 " cycles once; where the halves alternate, %" PRId64 " cycles per turn\n", d->load_cycles,
-                      d->load_cycles > p->cycles ? d->load_cycles : p->cycles);
+    if (d->load_flits)
+        text_load(p, out);
     strbuf_printf(out, "  lanes with data %s\n", dataflow_ratio_text(d->lanes, out->arena));
     if (p->measured)
         text_measured(p, out);

@@ -107,7 +107,7 @@ size_t dataflow_of_kernel(const kernel *k, arena *a, diag_list *diags, dataflow_
         const to_trf_config *load = align->weights->to_trf;
         int64_t steps = align->out.part[TIME]->size;
         dataflow_contraction d = {.align = align, .compute_cycles = steps, .stream_cycles = c->packets * c->collect_flits};
-        d.load_cycles = load ? load->rows * load->flits_per_row : 0;
+        d.load_flits = load ? load->rows * load->flits_per_row : 0;
         d.lanes = live_lanes(align);
         d.model = model_of(k, contract, a, steps);
         if (dataflow_evaluate(d.model, diags))

@@ -13,7 +13,7 @@ typedef struct dataflow_contraction {
     dataflow_model *model;
     int64_t compute_cycles; /* steps of the Reducer: L */
     int64_t stream_cycles;  /* flits that the packets are made of */
-    int64_t load_cycles;    /* flits of the TRF tensor: once per tensor, hidden where the halves alternate; 0: a port's */
+    int64_t load_flits;     /* of the TRF tensor: once per tensor, hidden where the halves alternate; 0: a port's */
     dataflow_ratio lanes;   /* part of the lanes that hold data */
 } dataflow_contraction;
 
