@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Matrix multiplications from model to machine: the point that --explore finds within the machine's limits, the kernel that it writes, checked
 against the reference, and the cycles of its contraction in the simulated machine's report. Every difference from L is accounted for. The table of
-docs/dataflow.md is what comes out. Usage: dataflow_table.py [--update]; VISA_LONG=1: random shapes behind the table's."""
+docs/dataflow.md is what comes out. Usage: dataflow_table.py [--update]; VISA_LONG=1: random shapes behind the table's.
+And every contraction of the examples and cases: its cycles are L or its flits, the fill, the drain, and an engine that is named."""
 import csv
+import glob
 import io
 import json
 import os
@@ -71,6 +73,26 @@ def random_shapes(count):
     return [(rng.randint(1, 200), rng.randint(1, 64), rng.randint(1, 400), rng.choice(["bf16", "i8", "i4", "f8e4m3", "f8e5m2"])) for _ in range(count)]
 
 
+def compiled():
+    """Every contraction of the examples and cases: L, the model's intervals and the cycle model's figure hang together."""
+    count, faults = 0, []
+    paths = sorted(glob.glob(os.path.join(visa_tools.SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(visa_tools.SOURCE, "test", "cases", "*.vm")))
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if ".contract::" not in file.read() or path.endswith("-refused.vm"):
+                continue
+        done = visa_tools.run(["visac", path, "--emit=dataflow-json"])
+        if done.status:
+            continue  # a library of kernels for other commands
+        for c in json.loads(done.out)["contractions"]:
+            count += 1
+            one, model, bound = c["inputs"][0], c["cycle_model"], max(c["compute_cycles"], c["stream_cycles"])
+            rest = model["cycles"] - bound - model["fill_cycles"] - model["drain_cycles"]
+            if c["L"] != c["compute_cycles"] or one["eII"] * one["num_blocks"] != c["L"] or c["cycles"] != bound or rest < 0 or (rest and model["binds"] not in ("fetch", "output", "commit")):
+                faults.append(f"{os.path.basename(path)}: {c['name']}, line {c['line']}: L {c['L']}, bound {bound}, {model}")
+    return count, faults
+
+
 def main():
     faults, lines, refused = [], HEAD, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -82,6 +104,9 @@ def main():
                 lines += "| " + " | ".join(map(str, cells)) + " |\n" if number < len(SHAPES) else ""
             except AssertionError as fault:
                 faults.append(f"{shape}: {fault}")
+    count, more = compiled()
+    print("\n".join(more + [f"{count} contractions of examples and cases, {len(more)} faults"]))
+    faults += more
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()
     begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
