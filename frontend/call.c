@@ -38,11 +38,14 @@ static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const d
     return (value){.kind = VALUE_TENSOR, .op = o};
 }
 
-/* A parameter of a function that is inlined: the argument under a new name. */
-static void bind_parameter(analysis *s, scope *inner, const ast *param, value v, const ast *argument)
+/* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
+static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
 {
     declared *d = ARENA_NEW(s->context.arena, declared);
     *d = scope_type(inner, ast_kid(param, 2));
+    declared hint = *d;
+    hint.is_hint = true;
+    value v = evaluate(s, names, argument, &hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
@@ -78,7 +81,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
     scope *inner = scope_new(&s->context, y->scope);
     declare_generics(s, inner, ast_kid(fn, 1));
     for (uint32_t i = 0; i < params->kid_count; i++)
-        bind_parameter(s, inner, params->kids[i], evaluate(s, names, args->kids[i], NULL), args->kids[i]);
+        bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
     declared result = scope_type(inner, ast_kid(fn, 3));
     bool repeated = s->kernel->repeating, broken = s->broken;
     s->broken = broken || was_broken(s, fn->range);

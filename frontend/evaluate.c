@@ -445,14 +445,15 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
     }
 }
 
-static void evaluate_let(analysis *s, scope *names, const ast *let)
+/* `later`: what the variable gives, where it is the value of the block; NULL: not known. */
+static void evaluate_let(analysis *s, scope *names, const ast *let, const declared *later)
 {
     declared *annotation = ARENA_NEW(s->context.arena, declared);
     *annotation = scope_type(names, ast_kid(let, 1));
     if (annotation->kind == DECLARED_ERROR)
         s->kernel->bad = true;
     size_t before = s->kernel->op_count;
-    value v = evaluate(s, names, ast_kid(let, 2), annotation);
+    value v = evaluate(s, names, ast_kid(let, 2), annotation->kind == DECLARED_NONE && later ? later : annotation);
     if (annotation->kind == DECLARED_ERROR)
         v = error_value;
     if (v.kind == VALUE_TENSOR)
@@ -476,17 +477,52 @@ static bool is_item(const ast *n)
     return n->kind >= AST_AXES && n->kind <= AST_ITEM_IGNORED;
 }
 
+static bool is_name(const ast *expression, const char *name)
+{
+    return ast_is(expression, AST_PATH) && expression->kid_count == 1 && strcmp(expression->kids[0]->text, name) == 0;
+}
+
+static bool names_variable(const ast *pattern, const char *name)
+{
+    for (uint32_t i = 0; i < pattern->kid_count; i++)
+        if (names_variable(pattern->kids[i], name))
+            return true;
+    return ast_is(pattern, AST_PAT_NAME) && strcmp(pattern->text, name) == 0;
+}
+
+/* Is the variable of the block's `let` number `index`, or a tuple with it, the block's value? Then *out is the variable's type. */
+static bool goes_to(const ast *block, uint32_t index, const declared *expected, declared *out)
+{
+    const ast *last = block->kids[block->kid_count - 1], *given = ast_kid(last, 0), *pattern = ast_kid(block->kids[index], 0), *type = NULL;
+    if (!expected || !ast_is(last, AST_EXPR_STMT) || last->text[0] != '\0' || !ast_is(pattern, AST_PAT_NAME))
+        return false;
+    bool tuple = expected->tuple && ast_is(given, AST_TUPLE) && expected->tuple->kid_count == given->kid_count;
+    bool found = !tuple && is_name(given, pattern->text);
+    for (uint32_t i = 0; tuple && i < given->kid_count && !found; i++) {
+        found = is_name(given->kids[i], pattern->text);
+        type = expected->tuple->kids[i];
+    }
+    for (uint32_t i = index + 1; i < block->kid_count && found; i++)
+        found = !ast_is(block->kids[i], AST_LET) || !names_variable(ast_kid(block->kids[i], 0), pattern->text);
+    if (!found)
+        return false;
+    *out = type ? scope_type(expected->scope, type) : *expected;
+    out->is_hint = true;
+    return out->kind == DECLARED_TENSOR;
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
     scope *inner = scope_new(&s->context, outer);
     value last = {.kind = VALUE_UNIT};
+    declared later;
     index_add_scope(&s->context, block->range, inner);
     collect_items(s, inner, block, 0);
     resolve_uses(s);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
         const ast *n = block->kids[i];
         if (ast_is(n, AST_LET)) {
-            evaluate_let(s, inner, n);
+            evaluate_let(s, inner, n, goes_to(block, i, expected, &later) ? &later : NULL);
         } else if (ast_is(n, AST_EXPR_STMT)) {
             bool is_tail = i + 1 == block->kid_count && n->text[0] == '\0';
             size_t ops_before = s->kernel->op_count;

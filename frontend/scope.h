@@ -131,7 +131,7 @@ struct declared {
     tensor tensor;
     bool has_dtype;
     bool mutable; /* behind &mut */
-    bool is_hint; /* of a later stage of the chain: only the element type is meant, and nothing is held against it */
+    bool is_hint; /* of a later stage, or of where the value goes: fills in what is open, and nothing is held against it */
     bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
     src_range range;
     src_range parts[MAPPING_COMPONENTS];

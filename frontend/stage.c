@@ -73,7 +73,7 @@ static void adopt_dtype(const stage_call *call, op *o, unsigned index)
 
 void stage_adopt(op *o, const declared *e)
 {
-    if (!e || e->is_hint || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+    if (!e || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
         return;
     for (int c = 0; c < MAPPING_COMPONENTS; c++)
         if (!o->out.part[c] && e->tensor.part[c]) {
@@ -85,21 +85,26 @@ void stage_adopt(op *o, const declared *e)
 /* Parts named by letters must be known now. */
 static bool require_parts(const stage_call *call, op *o, const char *letters)
 {
-    for (; *letters; letters++) {
-        component c = component_of_letter(*letters);
-        if (o->out.part[c])
-            continue;
-        o->bad = true;
-        call->kernel->bad = true;
-        if (call->expected && call->expected->kind == DECLARED_ERROR) /* the annotation was diagnosed */
-            return false;
-        arena *a = scope_context_of(call->scope)->arena;
-        diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", component_parameter(c),
-                           call->node->text, tensor_text(&o->out, a));
-        diag_help(stage_diags(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
+    const char *missing[MAPPING_COMPONENTS];
+    size_t count = 0;
+    for (; *letters; letters++)
+        if (!o->out.part[component_of_letter(*letters)])
+            missing[count++] = component_parameter(component_of_letter(*letters));
+    if (count == 0)
+        return true;
+    o->bad = true;
+    call->kernel->bad = true;
+    if (call->expected && call->expected->kind == DECLARED_ERROR) /* the annotation was diagnosed */
         return false;
-    }
-    return true;
+    arena *a = scope_context_of(call->scope)->arena;
+    strbuf list;
+    strbuf_init(&list, a);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(&list, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", missing[i]);
+    diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", list.text, call->node->text,
+                       tensor_text(&o->out, a));
+    diag_help(stage_diags(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
+    return false;
 }
 
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
