@@ -154,10 +154,12 @@ static int64_t smaller(int64_t limit, int64_t other)
     return limit == 0 || other < limit ? other : limit;
 }
 
-/* The machine multiplies one packet by so many Rows per cycle. */
-static void limit_to_target(explore_limits *l, const target *t)
+/* A slice multiplies one packet by so many Rows per cycle; each inference of a batch has a slice. */
+static void limit_to_target(explore_limits *l, const target *t, int64_t batch)
 {
-    l->input_bits = smaller(l->input_bits, t->mac_width_bytes * 8);
+    int64_t bits;
+    if (!__builtin_mul_overflow(t->mac_width_bytes * 8, batch, &bits))
+        l->input_bits = smaller(l->input_bits, bits);
     l->rows = smaller(l->rows, t->rows);
 }
 
@@ -179,6 +181,21 @@ static bool gather(explore *x, const visa_explore_options *o)
     return same;
 }
 
+/* In the canonical layout of sources. */
+static bool lay_out(strbuf *source)
+{
+    const char *data;
+    size_t size;
+    visa_compilation *c = visa_compile("kernel", source->text, source->bytes, &(visa_options){.parse_only = true});
+    bool ok = c && visa_format(c, &data, &size);
+    if (ok) {
+        strbuf_init(source, source->arena);
+        strbuf_append(source, data, size);
+    }
+    visa_free(c);
+    return ok;
+}
+
 bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
 {
     *data = NULL;
@@ -191,7 +208,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
         return false;
     x.limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, o->folding ? 0 : o->target_cycles};
     if (o->target_limits || o->form == VISA_EXPLORE_KERNEL)
-        limit_to_target(&x.limits, c->target);
+        limit_to_target(&x.limits, c->target, m->batch);
     x.part = o->part;
     x.parts = o->parts > 0 ? o->parts : 1;
     x.progress = o->progress;
@@ -211,7 +228,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     case VISA_EXPLORE_CSV: explore_csv(&x, &out); break;
     case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
     case VISA_EXPLORE_KERNEL:
-        if (!explore_kernel(&x, c->target, &c->diags, &out))
+        if (!explore_kernel(&x, c->target, &c->diags, &out) || !lay_out(&out))
             return false;
         break;
     default: explore_text(&x, o, &out);

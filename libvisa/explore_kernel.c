@@ -1,5 +1,5 @@
 /* From a point to a kernel: blocks are padded to whole packets and weights to whole Rows, so that the point is one the machine has.
- * Time is [input blocks, packets of a block, weight blocks / Rows], the last one innermost, as tiling: an execution's order. */
+ * A batch is one inference per slice, all with the same weights. Time is [input blocks, packets of a block, weight blocks / Rows], the last one innermost, as tiling: an execution's order. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -42,8 +42,10 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
     }
     if (!mm->weight || outputs != 1 || others)
         return refuse(x, diags, m->range, "is no matrix multiplication: it has not one input, one weight and one output", "--emit=vm writes kernels y[M, N] = sum over K of x[M, K] * w[N, K]");
-    if (!is_row(mm->input) || !is_row(mm->weight) || dataflow_block_elements(mm->input) != dataflow_block_elements(mm->weight) || m->batch != 1)
-        return refuse(x, diags, mm->weight->block_range, "is no matrix multiplication: an input block is not one row of K that meets a weight block of K", "write both blocks as [1, K], and no batch");
+    if (!is_row(mm->input) || !is_row(mm->weight) || dataflow_block_elements(mm->input) != dataflow_block_elements(mm->weight))
+        return refuse(x, diags, mm->weight->block_range, "is no matrix multiplication: an input block is not one row of K that meets a weight block of K", "write both blocks as [1, K]");
+    if (m->batch > t->slices_per_cluster)
+        return refuse(x, diags, m->range, "has a batch of more inferences than a cluster has slices", arena_printf(x->arena, "each slice takes one: at most %" PRId64, (int64_t)t->slices_per_cluster));
     if (strcmp(mm->input->type, mm->weight->type) != 0 || !dtype_by_name(mm->input->type, &mm->type) || !dtype_is_operand(mm->type))
         return refuse(x, diags, mm->input->range, "has operands that the Reducer does not multiply", "both are i4, i8, f8e4m3, f8e5m2 or bf16");
     mm->m = mm->input->num_blocks;
@@ -59,7 +61,7 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
 static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_list *diags)
 {
     dataflow_model *m = ARENA_NEW(x->arena, dataflow_model);
-    *m = (dataflow_model){.name = x->model->name, .range = x->model->range, .batch = 1, .interfaces = ARENA_ARRAY(x->arena, dataflow_interface, x->model->count)};
+    *m = (dataflow_model){.name = x->model->name, .range = x->model->range, .batch = x->model->batch, .interfaces = ARENA_ARRAY(x->arena, dataflow_interface, x->model->count)};
     for (size_t i = 0; i < x->model->count; i++) {
         dataflow_interface f = x->model->interfaces[i];
         if (f.kind > DATAFLOW_OUTPUT)
@@ -134,12 +136,16 @@ static void write_kernel(const matmul *mm, const explore *x, int64_t weights_at,
     const char *n = arena_printf(a, "N # %" PRId64, mm->n_padded), *k = arena_printf(a, "K # %" PRId64, mm->k_padded), *row = arena_printf(a, "%s %% %" PRId64, n, mm->rows);
     const char *tile = arena_printf(a, "%s / %" PRId64, n, mm->rows), *flits = arena_printf(a, "%s / %" PRId64, k, mm->flit), *flit = arena_printf(a, "%s %% %" PRId64, k, mm->flit);
     const char *packet = arena_printf(a, "%s %% %" PRId64, k, mm->packet);
+    const char *slices = x->model->batch > 1 ? "B" : "1", *batch = x->model->batch > 1 ? "B, " : "";
     strbuf_printf(out, "// %s as a kernel: iPar %" PRId64 ", wPar %" PRId64 ", L %" PRId64 " cycles of the Reducer.\n", x->model->name, mm->packet, mm->rows,
                   mm->m * (mm->k_padded / mm->packet) * (mm->n_padded / mm->rows));
-    strbuf_printf(out, "axes![M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 "];\n\n", mm->m, mm->n, mm->k);
-    strbuf_puts(out, "type Chip = m![1];\ntype Cluster = m![1 # 2];\ntype Slice = m![1 # 256];\n\n#[device(chip = 1)]\nfn matmul(\n    ctx: &mut Context,\n");
-    strbuf_printf(out, "    x: &HbmTensor<%s, Chip, m![M, %s]>,\n    w: &HbmTensor<%s, Chip, m![%s, %s]>,\n", type, k, type, n, k);
-    strbuf_printf(out, ") -> HbmTensor<%s, Chip, m![M, %s, %s # 8]> {\n", sum, tile, row);
+    strbuf_puts(out, "axes![");
+    if (x->model->batch > 1)
+        strbuf_printf(out, "B = %" PRId64 ", ", x->model->batch);
+    strbuf_printf(out, "M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 "];\n\n", mm->m, mm->n, mm->k);
+    strbuf_printf(out, "type Chip = m![1];\ntype Cluster = m![1 # 2];\ntype Slice = m![%s # 256];\n\n#[device(chip = 1)]\nfn matmul(\n    ctx: &mut Context,\n", slices);
+    strbuf_printf(out, "    x: &HbmTensor<%s, Chip, m![%sM, %s]>,\n    w: &HbmTensor<%s, Chip, m![%s, %s]>,\n", type, batch, k, type, n, k);
+    strbuf_printf(out, ") -> HbmTensor<%s, Chip, m![%sM, %s, %s # 8]> {\n", sum, batch, tile, row);
     strbuf_printf(out, "    let x: DmTensor<%s, Chip, Cluster, Slice, m![M, %s]> = x.to_dm(&mut ctx.tdma, 0);\n", type, k);
     strbuf_printf(out, "    let w: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s, %s]> = w.to_dm(&mut ctx.tdma, %" PRId64 ");\n\n", type, row, tile, k, weights_at);
     strbuf_printf(out, "    let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s, %s]> = ctx.sub\n        .begin(w.view())\n", type, row, tile, k);

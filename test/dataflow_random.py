@@ -171,18 +171,24 @@ def check_spaces(rng, count):
 
 SHAPES = [(32, 8, 32, "bf16", None), (32, 8, 64, "bf16", None), (32, 16, 32, "bf16", None), (32, 8, 16, "bf16", None), (64, 4, 64, "bf16", None), (128, 8, 256, "i8", None),
           (5, 3, 30, "bf16", None), (7, 10, 100, "i8", None), (4, 1, 48, "bf16", None), (1, 17, 34, "i4", None), (32, 16, 32, "bf16", "multipliers=64"),
-          (3, 24, 70, "bf16", "rows=4"), (9, 20, 40, "f8e4m3", "input-bits=256"), (6, 6, 6, "f8e5m2", "rows=1"), (13, 64, 96, "i8", "target")]
+          (3, 24, 70, "bf16", "rows=4"), (9, 20, 40, "f8e4m3", "input-bits=256"), (6, 6, 6, "f8e5m2", "rows=1"), (13, 64, 96, "i8", "target"),
+          (3, 10, 70, "i8", None, 5), (4, 8, 64, "bf16", "input-bits=768", 3), (2, 9, 20, "i4", None, 256)]
 
 
 def kernel(shape):
-    m, n, k, dtype, limit = shape
-    text = conformance.item([{"tensor": [m, k], "block": [1, k], "dtype": dtype}], [{"tensor": [n, k], "block": [1, k], "dtype": dtype}], [{"block": [1, 1]}])
+    m, n, k, dtype, limit = shape[:5]
+    batch = shape[5] if len(shape) > 5 else 1
+    text = conformance.item([{"tensor": [m, k], "block": [1, k], "dtype": dtype}], [{"tensor": [n, k], "block": [1, k], "dtype": dtype}], [{"block": [1, 1]}], extra=f"batch: {batch}")
     status, written, error = conformance.run(text, "--explore", "--emit=vm", *([f"--limit={limit}"] if limit else []))
     if status:
         return [error]
+    if visa_tools.run(["visac", "-", "--format-check"], written.encode()).status:
+        return ["not in the canonical layout"]
     done = subprocess.run([conformance.VISAC, "-", "--check", "--emit=dataflow-json"], input=written, capture_output=True, text=True, env=visa_tools.environment(), check=False)
     if done.returncode:
         return [done.stdout + done.stderr]
+    if f": {batch * m * n} values agree" not in done.stdout:
+        return [f"{done.stdout.splitlines()[0]}: not {batch * m * n} values"]
     got = json.loads(done.stdout[done.stdout.index("{"):])["contractions"][0]
     packet, rows = got["inputs"][0]["iPar"][-1], got["weights"][0]["wPar"][0]
     lanes = {"bf16": 32, "i4": 128}.get(dtype, 64)
