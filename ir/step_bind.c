@@ -48,13 +48,17 @@ static bool look_up(void *user, const char *symbol, int64_t *value)
 {
     const step_bindings *b = user;
     const step_binding *found = binding_of(b, symbol);
-    const step_expr *of;
-    bool largest;
+    const step_expr *of, *places;
+    const char *missing;
     if (found && found->count == 1) {
         *value = found->values[0];
         return true;
     }
-    return !found && step_total_source(b->graph, symbol, &of, &largest) && fold_places(b, of, largest, value);
+    if (found || !step_total_source(b->graph, symbol, &of, &places))
+        return false;
+    if (places && step_bind_evaluate(b, places, value, &missing) && *value == 0)
+        return true; /* a sum over no place */
+    return fold_places(b, of, !places, value);
 }
 
 bool step_bind_evaluate(const step_bindings *b, const step_expr *e, int64_t *value, const char **missing)

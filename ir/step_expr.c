@@ -1,43 +1,7 @@
-#include "ir/step_expr.h"
+#include "ir/step_expr_parts.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#include "support/strbuf.h"
-
-#define VALUE_MAX (INT64_C(1) << 62)
-
-typedef enum atom_kind { ATOM_SYMBOL, ATOM_CEIL, ATOM_PRESENT } atom_kind;
-
-typedef struct atom {
-    uint32_t number; /* atoms are ordered by when they were first made */
-    atom_kind kind;
-    bool ragged;           /* itself or something in it */
-    const char *name;      /* symbol */
-    const step_expr *of;   /* ceil, present */
-    int64_t divisor;       /* ceil */
-} atom;
-
-/* coefficient * the product of the atoms. */
-typedef struct product {
-    int64_t coefficient; /* at least 1 */
-    uint32_t atom_count;
-    const atom **atoms; /* by number; powers are repeated */
-} product;
-
-struct step_expr {
-    uint32_t count; /* 0: the number 0 */
-    const product *products; /* by their atoms, the plain number last */
-    bool ragged;
-};
-
-struct step_exprs {
-    arena *arena;
-    const step_expr **table; /* open addressing, at most half full; slots is a power of two */
-    size_t expr_count, slots;
-    const atom **atoms;
-    size_t atom_count, atom_capacity;
-};
 
 step_exprs *step_exprs_new(arena *a)
 {
@@ -168,7 +132,7 @@ const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged)
 
 static bool too_large(int64_t value)
 {
-    return value > VALUE_MAX;
+    return value > STEP_EXPR_MAX;
 }
 
 const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_expr *b)
@@ -218,7 +182,19 @@ static uint32_t drop_presences(const atom **atoms, uint32_t count)
     return kept;
 }
 
-/* present(x) * present(x) = present(x): the atoms of both, in order. */
+/* absent(x) * x = 0. */
+static bool contradicts(const atom *const *atoms, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const product *p = atoms[i]->kind == ATOM_ABSENT ? &atoms[i]->of->products[0] : NULL;
+        for (uint32_t k = 0; p && p->atom_count == 1 && k < count; k++)
+            if (atoms[k] == p->atoms[0] || is_presence_of(p->atoms[0], atoms[k]))
+                return true;
+    }
+    return false;
+}
+
+/* present(x) * present(x) = present(x): the atoms of both, in order. A product of coefficient 0 is none. */
 static bool multiply_products(step_exprs *c, const product *a, const product *b, product *out)
 {
     const atom **atoms = ARENA_ARRAY(c->arena, const atom *, a->atom_count + b->atom_count + 1);
@@ -226,8 +202,12 @@ static bool multiply_products(step_exprs *c, const product *a, const product *b,
     for (uint32_t i = 0, k = 0; i < a->atom_count || k < b->atom_count;) {
         bool from_a = k == b->atom_count || (i < a->atom_count && a->atoms[i]->number <= b->atoms[k]->number);
         const atom *next = from_a ? a->atoms[i++] : b->atoms[k++];
-        if (count == 0 || atoms[count - 1] != next || next->kind != ATOM_PRESENT)
+        if (count == 0 || atoms[count - 1] != next || !atom_is_flag(next))
             atoms[count++] = next;
+    }
+    if (contradicts(atoms, count)) {
+        *out = (product){0};
+        return true;
     }
     *out = (product){.atom_count = drop_presences(atoms, count), .atoms = atoms};
     return !__builtin_mul_overflow(a->coefficient, b->coefficient, &out->coefficient) && !too_large(out->coefficient);
@@ -243,7 +223,7 @@ const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const ste
             product p;
             if (!multiply_products(c, &a->products[i], &b->products[k], &p))
                 return NULL;
-            sum = step_expr_add(c, sum, intern(c, &p, 1));
+            sum = step_expr_add(c, sum, intern(c, &p, p.coefficient > 0));
         }
     return sum;
 }
@@ -257,10 +237,32 @@ static const atom *lone_ceil(const step_expr *e)
     return lone && e->products[0].atoms[0]->kind == ATOM_CEIL ? e->products[0].atoms[0] : NULL;
 }
 
+static bool has_flag(const product *p)
+{
+    for (uint32_t i = 0; i < p->atom_count; i++)
+        if (atom_is_flag(p->atoms[i]))
+            return true;
+    return false;
+}
+
+/* ceil(present(x) A / n) = present(x) ceil(A / n). */
+static const step_expr *divide_behind_flags(step_exprs *c, const product *p, int64_t divisor)
+{
+    const step_expr *rest = step_expr_number(c, p->coefficient), *flags = step_expr_number(c, 1);
+    for (uint32_t i = 0; i < p->atom_count; i++)
+        if (atom_is_flag(p->atoms[i]))
+            flags = step_expr_multiply(c, flags, of_atom(c, p->atoms[i]));
+        else
+            rest = step_expr_multiply(c, rest, of_atom(c, p->atoms[i]));
+    return step_expr_multiply(c, flags, step_expr_ceil_divide(c, rest, divisor));
+}
+
 const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor)
 {
     if (!a || divisor == 1)
         return a;
+    if (a->count == 1 && has_flag(&a->products[0]))
+        return divide_behind_flags(c, &a->products[0], divisor);
     const atom *inner = lone_ceil(a);
     int64_t joint;
     if (inner && !__builtin_mul_overflow(inner->divisor, divisor, &joint))
@@ -285,6 +287,21 @@ const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_
     return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_CEIL, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
 }
 
+/* Is it x + absent(x)? */
+static bool is_one_or_other(step_exprs *c, const step_expr *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        const product *p = &a->products[i];
+        if (p->atom_count != 1 || p->atoms[0]->kind != ATOM_ABSENT)
+            continue;
+        product *rest = ARENA_ARRAY(c->arena, product, a->count + 1);
+        memcpy(rest, a->products, i * sizeof *rest);
+        memcpy(rest + i, p + 1, (a->count - 1 - i) * sizeof *rest);
+        return step_expr_present(c, intern(c, rest, a->count - 1)) == p->atoms[0]->of;
+    }
+    return false;
+}
+
 const step_expr *step_expr_present(step_exprs *c, const step_expr *a)
 {
     if (!a)
@@ -293,18 +310,29 @@ const step_expr *step_expr_present(step_exprs *c, const step_expr *a)
         return a;
     if (a->products[a->count - 1].atom_count == 0)
         return step_expr_number(c, 1);
+    if (is_one_or_other(c, a))
+        return step_expr_number(c, 1);
     if (a->count > 1)
         return of_atom(c, intern_atom(c, (atom){.kind = ATOM_PRESENT, .of = a, .ragged = a->ragged}));
     /* A product is present when each of its atoms is; ceil(A/n) when A is. */
     const step_expr *all = step_expr_number(c, 1);
     for (uint32_t i = 0; i < a->products[0].atom_count; i++) {
         const atom *t = a->products[0].atoms[i];
-        const step_expr *one = t->kind == ATOM_PRESENT ? of_atom(c, t)
+        const step_expr *one = atom_is_flag(t) ? of_atom(c, t)
                                : t->kind == ATOM_CEIL  ? step_expr_present(c, t->of)
                                                        : of_atom(c, intern_atom(c, (atom){.kind = ATOM_PRESENT, .of = of_atom(c, t), .ragged = t->ragged}));
         all = step_expr_multiply(c, all, one);
     }
     return all;
+}
+
+const step_expr *step_expr_absent(step_exprs *c, const step_expr *a)
+{
+    const step_expr *present = step_expr_present(c, a);
+    int64_t known;
+    if (!present || step_expr_is_number(present, &known))
+        return present ? step_expr_number(c, !known) : NULL;
+    return of_atom(c, intern_atom(c, (atom){.kind = ATOM_ABSENT, .of = present, .ragged = present->ragged}));
 }
 
 /* ---- parts and quotients ---- */
@@ -339,10 +367,20 @@ static bool divide_product(step_exprs *c, const product *a, const product *b, pr
     return k == b->atom_count && a->coefficient % b->coefficient == 0;
 }
 
+/* By a sum: the product that makes a of it, if there is one. */
+static const step_expr *divide_by_sum(step_exprs *c, const step_expr *a, const step_expr *b)
+{
+    product quotient;
+    if (a->count != b->count || !divide_product(c, &a->products[0], &b->products[0], &quotient))
+        return NULL;
+    const step_expr *q = intern(c, &quotient, 1);
+    return step_expr_multiply(c, q, b) == a ? q : NULL;
+}
+
 const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b)
 {
     if (b->count != 1)
-        return a == b && b->count > 0 ? step_expr_number(c, 1) : NULL;
+        return b->count > 0 ? divide_by_sum(c, a, b) : NULL;
     product *quotient = ARENA_ARRAY(c->arena, product, a->count + 1);
     for (uint32_t i = 0; i < a->count; i++)
         if (!divide_product(c, &a->products[i], &b->products[0], &quotient[i]))
@@ -355,7 +393,7 @@ static const step_expr *replace_atom(step_exprs *c, const atom *t, const step_ex
     if (t->kind == ATOM_SYMBOL)
         return replace(user, of_atom(c, t));
     const step_expr *of = step_expr_replace(c, t->of, replace, user);
-    return t->kind == ATOM_CEIL ? step_expr_ceil_divide(c, of, t->divisor) : step_expr_present(c, of);
+    return t->kind == ATOM_CEIL ? step_expr_ceil_divide(c, of, t->divisor) : t->kind == ATOM_PRESENT ? step_expr_present(c, of) : step_expr_absent(c, of);
 }
 
 const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user)
@@ -368,150 +406,4 @@ const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step
         sum = step_expr_add(c, sum, term);
     }
     return sum;
-}
-
-bool step_expr_is_symbol(const step_expr *e)
-{
-    bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
-    return lone && e->products[0].atoms[0]->kind == ATOM_SYMBOL;
-}
-
-bool step_expr_is_flag(const step_expr *e)
-{
-    if (e->count != 1 || e->products[0].coefficient != 1 || e->products[0].atom_count == 0)
-        return false;
-    for (uint32_t i = 0; i < e->products[0].atom_count; i++)
-        if (e->products[0].atoms[i]->kind != ATOM_PRESENT)
-            return false;
-    return true;
-}
-
-bool step_expr_knows(const step_exprs *c, const char *symbol)
-{
-    for (size_t i = 0; i < c->atom_count; i++)
-        if (c->atoms[i]->kind == ATOM_SYMBOL && strcmp(c->atoms[i]->name, symbol) == 0)
-            return true;
-    return false;
-}
-
-/* ---- asking ---- */
-
-bool step_expr_is_number(const step_expr *e, int64_t *value)
-{
-    if (e->count > 1 || (e->count == 1 && e->products[0].atom_count > 0))
-        return false;
-    *value = e->count == 0 ? 0 : e->products[0].coefficient;
-    return true;
-}
-
-bool step_expr_is_ragged(const step_expr *e)
-{
-    return e->ragged;
-}
-
-static void put_expr(strbuf *s, const step_expr *e);
-
-static void put_atom(strbuf *s, const atom *t)
-{
-    if (t->kind == ATOM_SYMBOL) {
-        strbuf_printf(s, "%s%s", t->ragged ? "~" : "", t->name);
-        return;
-    }
-    bool sum = t->of->count > 1;
-    strbuf_puts(s, t->kind == ATOM_CEIL ? "ceil(" : "present(");
-    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? "(" : "");
-    put_expr(s, t->of);
-    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? ")" : "");
-    if (t->kind == ATOM_CEIL)
-        strbuf_printf(s, "/%" PRId64, t->divisor);
-    strbuf_puts(s, ")");
-}
-
-static void put_product(strbuf *s, const product *p)
-{
-    if (p->coefficient != 1 || p->atom_count == 0)
-        strbuf_printf(s, "%" PRId64, p->coefficient);
-    for (uint32_t i = 0; i < p->atom_count; i++) {
-        strbuf_puts(s, i > 0 || p->coefficient != 1 ? "*" : "");
-        put_atom(s, p->atoms[i]);
-    }
-}
-
-static void put_expr(strbuf *s, const step_expr *e)
-{
-    if (e->count == 0)
-        strbuf_puts(s, "0");
-    for (uint32_t i = 0; i < e->count; i++) {
-        strbuf_puts(s, i > 0 ? " + " : "");
-        put_product(s, &e->products[i]);
-    }
-}
-
-const char *step_expr_text(const step_expr *e, arena *a)
-{
-    strbuf s;
-    strbuf_init(&s, a);
-    if (e)
-        put_expr(&s, e);
-    else
-        strbuf_puts(&s, "(past 2^62)");
-    return s.text;
-}
-
-typedef struct evaluation {
-    step_expr_lookup *lookup;
-    void *user;
-    const char *missing;
-} evaluation;
-
-static bool evaluate(evaluation *v, const step_expr *e, int64_t *value);
-
-static bool evaluate_atom(evaluation *v, const atom *t, int64_t *value)
-{
-    if (t->kind == ATOM_SYMBOL) {
-        v->missing = t->name;
-        return v->lookup(v->user, t->name, value);
-    }
-    if (!evaluate(v, t->of, value))
-        return false;
-    *value = t->kind == ATOM_PRESENT ? *value >= 1 : *value / t->divisor + (*value % t->divisor != 0);
-    return true;
-}
-
-static bool evaluate(evaluation *v, const step_expr *e, int64_t *value)
-{
-    *value = 0;
-    for (uint32_t i = 0; i < e->count; i++) {
-        int64_t factor, term = e->products[i].coefficient;
-        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
-            if (!evaluate_atom(v, e->products[i].atoms[k], &factor))
-                return false;
-            v->missing = NULL;
-            if (__builtin_mul_overflow(term, factor, &term) || too_large(term))
-                return false;
-        }
-        if (__builtin_add_overflow(*value, term, value) || too_large(*value))
-            return false;
-    }
-    return true;
-}
-
-bool step_expr_evaluate(const step_expr *e, step_expr_lookup *lookup, void *user, int64_t *value, const char **missing)
-{
-    evaluation v = {.lookup = lookup, .user = user};
-    bool known = e && evaluate(&v, e, value);
-    *missing = known ? NULL : v.missing;
-    return known;
-}
-
-void step_expr_symbols(const step_expr *e, void (*visit)(void *user, const char *name, bool ragged), void *user)
-{
-    for (uint32_t i = 0; i < e->count; i++)
-        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
-            const atom *t = e->products[i].atoms[k];
-            if (t->kind == ATOM_SYMBOL)
-                visit(user, t->name, t->ragged);
-            else
-                step_expr_symbols(t->of, visit, user);
-        }
 }

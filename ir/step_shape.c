@@ -1,6 +1,7 @@
 /* What each operator makes of its inputs' shapes (reference/step.md sections 3 and 4, the paper's appendix A.1). One function for each
  * operator; its comment is the rule. D_i counts from the innermost dimension. */
 #include "ir/step_graph.h"
+#include "ir/step_groups.h"
 #include "ir/step_total.h"
 #include "ir/step_type.h"
 
@@ -230,7 +231,7 @@ static bool infer_bufferize(step_graph *g, step_graph_node *n)
     *d = (step_data){.kind = STEP_BUFFER, .first = in->data, .dims = in->dims + (in->rank + 1 - b), .dim_count = b};
     outputs(g, n, 1);
     step_stream *out = output(g, n, 0, in->rank - b, d);
-    memcpy(out->dims, in->dims, (out->rank + 1) * sizeof *out->dims);
+    step_groups_dims(g, in, in->rank, b, out->dims);
     return true;
 }
 
@@ -440,7 +441,7 @@ static bool infer_parallelize(step_graph *g, step_graph_node *n)
     uint32_t b = (uint32_t)n->spec.param[STEP_B];
     if (!rank_at_least(g, n, 0, b, "b"))
         return false;
-    const step_expr *chunks = step_total_places(g, in, in->rank + 1 - b);
+    const step_expr *chunks = step_groups_count(g, in, b);
     outputs(g, n, n->spec.output_count);
     for (uint32_t o = 0; o < n->output_count; o++) {
         step_stream *out = output(g, n, o, b, in->data);
@@ -483,10 +484,15 @@ static const step_expr *folded_values(step_graph *g, const step_stream *in, uint
     const step_expr *values = number(g, 1);
     for (uint32_t i = 0; i < b; i++)
         values = step_expr_multiply(g->exprs, values, step_dim(in, i));
-    return absorbed(g, values, step_total_places(g, in, in->rank + 1 - b), step_cardinality(g, in));
+    const step_expr *real = step_groups_real(g, in, b), *each = step_expr_multiply(g->exprs, values, real);
+    if (!each || !step_expr_is_ragged(each) || (each == values && step_expr_is_symbol(values)))
+        return each;
+    const step_expr *fresh = step_expr_fresh(g->exprs, "R", true);
+    step_total_define(g, fresh, step_groups_count(g, in, b), each == values ? each : fresh, step_cardinality(g, in));
+    return fresh;
 }
 
-/* [D_a..D_b, D_b-1..D_0] -> [D_a..D_b]. */
+/* [D_a..D_b, D_b-1..D_0] -> [D_a..D_b], as tokens have them. */
 static bool infer_accum(step_graph *g, step_graph_node *n)
 {
     const step_stream *in = n->spec.inputs[0];
@@ -496,7 +502,7 @@ static bool infer_accum(step_graph *g, step_graph_node *n)
     const step_data *d = function_data(g, n, folded_values(g, in, b));
     outputs(g, n, 1);
     step_stream *out = output(g, n, 0, in->rank - b, d);
-    memcpy(out->dims, in->dims, (out->rank + 1) * sizeof *out->dims);
+    step_groups_dims(g, in, in->rank, b, out->dims);
     return d != NULL;
 }
 
@@ -547,17 +553,23 @@ static bool infer_flatten(step_graph *g, step_graph_node *n)
         return refuse(g, n, E_STEP_NUMBER, "dimensions are counted from the innermost one, D0", "min is %" PRId64 " and max %" PRId64 "; min has to be the smaller one", min, max);
     if (!rank_at_least(g, n, 0, max, "max"))
         return false;
-    const step_expr *product = number(g, 1);
-    for (int64_t i = min; i <= max; i++)
-        product = step_expr_multiply(g->exprs, product, step_dim(in, (uint32_t)i));
+    const step_expr *product = number(g, 1), **sizes = ARENA_ARRAY(g->arena, const step_expr *, (size_t)max + 1);
+    if (min > 0)
+        step_groups_dims(g, in, (uint32_t)max, 0, sizes);
+    for (int64_t i = 0; i <= max - min; i++)
+        product = step_expr_multiply(g->exprs, product, min > 0 ? sizes[i] : step_dim(in, (uint32_t)(max - i)));
     outputs(g, n, 1);
     step_stream *out = output(g, n, 0, in->rank - (uint32_t)(max - min), in->data);
-    const step_expr *outside = step_total_places(g, in, in->rank - (uint32_t)max), *inside = step_total_places(g, in, in->rank + 1 - (uint32_t)min);
+    const step_expr *outside = step_total_places(g, in, in->rank - (uint32_t)max), *inside = step_groups_inside(g, in, (uint32_t)max, (uint32_t)min);
     const step_expr *joined = absorbed(g, product, outside, inside);
+    if (min > 0 && max < in->rank)
+        step_total_set_positive(g, joined);
     uint32_t at = 0;
     for (uint32_t i = in->rank + 1; i-- > 0;)
-        if (i > max || i < min)
+        if (i > max)
             out->dims[at++] = step_dim(in, i);
+        else if (i < min)
+            out->dims[at++] = sizes[max - i];
         else if (i == max)
             out->dims[at++] = joined;
     return true;

@@ -7,6 +7,7 @@ typedef struct step_total {
     const step_expr *of;     /* a product of ragged atoms */
     const step_expr *places; /* sum: how many */
     bool largest;
+    bool positive; /* of a symbol that is never 0 */
     const char *name; /* of the symbol that stands for it; NULL: a rule knew the value */
     const step_expr *value;
     const step_expr *each; /* of a symbol that a rule made: what it is at each place; NULL: more than that */
@@ -122,6 +123,20 @@ void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *
                             .each = each != symbol && step_total_of(g, places, each) == total ? each : NULL});
 }
 
+void step_total_set_positive(step_graph *g, const step_expr *symbol)
+{
+    for (step_total *t = g->totals; t; t = t->next)
+        t->positive = t->positive || t->of == symbol;
+}
+
+bool step_total_is_positive(const step_graph *g, const step_expr *symbol)
+{
+    for (const step_total *t = g->totals; t; t = t->next)
+        if (t->of == symbol && t->positive)
+            return true;
+    return false;
+}
+
 const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t count)
 {
     const step_expr *places = step_expr_number(g->exprs, 1);
@@ -135,12 +150,12 @@ const step_expr *step_cardinality(step_graph *g, const step_stream *s)
     return step_total_places(g, s, s->rank + 1);
 }
 
-bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, bool *largest)
+bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places)
 {
     for (const step_total *t = g->totals; t; t = t->next)
         if (t->name && strcmp(t->name, symbol) == 0) {
             *of = t->of;
-            *largest = t->largest;
+            *places = t->largest ? NULL : t->places;
             return true;
         }
     return false;

@@ -16,12 +16,16 @@ const step_expr *step_total_largest(step_graph *g, const step_expr *each);
 /* A new ragged symbol, for `each` or just itself, whose sum over these places is known. */
 void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total);
 
+/* A ragged symbol of which every size is at least 1. */
+void step_total_set_positive(step_graph *g, const step_expr *symbol);
+bool step_total_is_positive(const step_graph *g, const step_expr *symbol);
+
 /* Values in the first `count` dimensions, from the outside. */
 const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t count);
 /* Values that the stream carries. */
 const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
-/* What a symbol `sum(..)` or `max(..)` is made of; false for any other one. */
-bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, bool *largest);
+/* What a symbol `sum(..)` or `max(..)` is made of, a sum over how many places (else NULL); false for any other one. */
+bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places);
 
 #endif

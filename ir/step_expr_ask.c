@@ -1,0 +1,158 @@
+/* What is asked of an expression: its kind, its text, its value. */
+#include "ir/step_expr_parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/strbuf.h"
+
+/* ---- kinds ---- */
+
+bool step_expr_is_symbol(const step_expr *e)
+{
+    bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
+    return lone && e->products[0].atoms[0]->kind == ATOM_SYMBOL;
+}
+
+bool step_expr_is_flag(const step_expr *e)
+{
+    if (e->count != 1 || e->products[0].coefficient != 1 || e->products[0].atom_count == 0)
+        return false;
+    for (uint32_t i = 0; i < e->products[0].atom_count; i++)
+        if (!atom_is_flag(e->products[0].atoms[i]))
+            return false;
+    return true;
+}
+
+bool step_expr_knows(const step_exprs *c, const char *symbol)
+{
+    for (size_t i = 0; i < c->atom_count; i++)
+        if (c->atoms[i]->kind == ATOM_SYMBOL && strcmp(c->atoms[i]->name, symbol) == 0)
+            return true;
+    return false;
+}
+
+bool step_expr_is_number(const step_expr *e, int64_t *value)
+{
+    if (e->count > 1 || (e->count == 1 && e->products[0].atom_count > 0))
+        return false;
+    *value = e->count == 0 ? 0 : e->products[0].coefficient;
+    return true;
+}
+
+bool step_expr_is_ragged(const step_expr *e)
+{
+    return e->ragged;
+}
+
+/* ---- text ---- */
+
+static void put_expr(strbuf *s, const step_expr *e);
+
+static void put_atom(strbuf *s, const atom *t)
+{
+    if (t->kind == ATOM_SYMBOL) {
+        strbuf_printf(s, "%s%s", t->ragged ? "~" : "", t->name);
+        return;
+    }
+    const step_expr *of = t->kind == ATOM_ABSENT && t->of->products[0].atom_count == 1 ? t->of->products[0].atoms[0]->of : t->of; /* absent(present(x)) is absent(x) */
+    bool sum = of->count > 1;
+    strbuf_puts(s, t->kind == ATOM_CEIL ? "ceil(" : t->kind == ATOM_PRESENT ? "present(" : "absent(");
+    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? "(" : "");
+    put_expr(s, of);
+    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? ")" : "");
+    if (t->kind == ATOM_CEIL)
+        strbuf_printf(s, "/%" PRId64, t->divisor);
+    strbuf_puts(s, ")");
+}
+
+static void put_product(strbuf *s, const product *p)
+{
+    if (p->coefficient != 1 || p->atom_count == 0)
+        strbuf_printf(s, "%" PRId64, p->coefficient);
+    for (uint32_t i = 0; i < p->atom_count; i++) {
+        strbuf_puts(s, i > 0 || p->coefficient != 1 ? "*" : "");
+        put_atom(s, p->atoms[i]);
+    }
+}
+
+static void put_expr(strbuf *s, const step_expr *e)
+{
+    if (e->count == 0)
+        strbuf_puts(s, "0");
+    for (uint32_t i = 0; i < e->count; i++) {
+        strbuf_puts(s, i > 0 ? " + " : "");
+        put_product(s, &e->products[i]);
+    }
+}
+
+const char *step_expr_text(const step_expr *e, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    if (e)
+        put_expr(&s, e);
+    else
+        strbuf_puts(&s, "(past 2^62)");
+    return s.text;
+}
+
+/* ---- value ---- */
+
+typedef struct evaluation {
+    step_expr_lookup *lookup;
+    void *user;
+    const char *missing;
+} evaluation;
+
+static bool evaluate(evaluation *v, const step_expr *e, int64_t *value);
+
+static bool evaluate_atom(evaluation *v, const atom *t, int64_t *value)
+{
+    if (t->kind == ATOM_SYMBOL) {
+        v->missing = t->name;
+        return v->lookup(v->user, t->name, value);
+    }
+    if (!evaluate(v, t->of, value))
+        return false;
+    *value = t->kind == ATOM_PRESENT ? *value >= 1 : t->kind == ATOM_ABSENT ? *value == 0 : *value / t->divisor + (*value % t->divisor != 0);
+    return true;
+}
+
+static bool evaluate(evaluation *v, const step_expr *e, int64_t *value)
+{
+    *value = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        int64_t factor, term = e->products[i].coefficient;
+        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
+            if (!evaluate_atom(v, e->products[i].atoms[k], &factor))
+                return false;
+            v->missing = NULL;
+            if (__builtin_mul_overflow(term, factor, &term) || term > STEP_EXPR_MAX)
+                return false;
+        }
+        if (__builtin_add_overflow(*value, term, value) || *value > STEP_EXPR_MAX)
+            return false;
+    }
+    return true;
+}
+
+bool step_expr_evaluate(const step_expr *e, step_expr_lookup *lookup, void *user, int64_t *value, const char **missing)
+{
+    evaluation v = {.lookup = lookup, .user = user};
+    bool known = e && evaluate(&v, e, value);
+    *missing = known ? NULL : v.missing;
+    return known;
+}
+
+void step_expr_symbols(const step_expr *e, void (*visit)(void *user, const char *name, bool ragged), void *user)
+{
+    for (uint32_t i = 0; i < e->count; i++)
+        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
+            const atom *t = e->products[i].atoms[k];
+            if (t->kind == ATOM_SYMBOL)
+                visit(user, t->name, t->ragged);
+            else
+                step_expr_symbols(t->of, visit, user);
+        }
+}

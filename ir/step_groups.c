@@ -1,0 +1,91 @@
+#include "ir/step_groups.h"
+
+#include "ir/step_total.h"
+
+/* Can D_i be 0 with others inside and outside of it? */
+static bool may_be_bare(const step_graph *g, const step_stream *s, uint32_t i)
+{
+    int64_t known;
+    const step_expr *d = step_dim(s, i);
+    return i > 0 && i < s->rank && !step_total_is_positive(g, d) && !(step_expr_is_number(step_expr_present(g->exprs, d), &known) && known == 1);
+}
+
+/* The product of present(D_j), from <= j <= to. */
+static const step_expr *all_present(step_graph *g, const step_stream *s, uint32_t from, uint32_t to)
+{
+    const step_expr *all = step_expr_number(g->exprs, 1);
+    for (uint32_t j = from; j <= to; j++)
+        if (may_be_bare(g, s, j))
+            all = step_expr_multiply(g->exprs, all, step_expr_present(g->exprs, step_dim(s, j)));
+    return all;
+}
+
+/* Groups of b dimensions that stand for groups that are not there: one for each place where a dimension from D_b to D_top is 0. */
+static const step_expr *bare_groups(step_graph *g, const step_stream *s, uint32_t top, uint32_t b)
+{
+    const step_expr *sum = step_expr_number(g->exprs, 0);
+    for (uint32_t j = b; j <= top; j++)
+        if (may_be_bare(g, s, j))
+            sum = step_expr_add(g->exprs, sum, step_total_of(g, step_total_places(g, s, s->rank - j), step_expr_absent(g->exprs, step_dim(s, j))));
+    return sum;
+}
+
+const step_expr *step_groups_inside(step_graph *g, const step_stream *s, uint32_t top, uint32_t b)
+{
+    return step_expr_add(g->exprs, step_total_places(g, s, s->rank + 1 - b), b > 0 ? bare_groups(g, s, top, b) : step_expr_number(g->exprs, 0));
+}
+
+const step_expr *step_groups_count(step_graph *g, const step_stream *s, uint32_t b)
+{
+    return step_groups_inside(g, s, s->rank, b);
+}
+
+const step_expr *step_groups_real(step_graph *g, const step_stream *s, uint32_t b)
+{
+    return all_present(g, s, b, s->rank);
+}
+
+/* Sizes that differ from group to group are a new ragged size, of which the sum is known. */
+static const step_expr *ragged_size(step_graph *g, const step_stream *s, uint32_t top, uint32_t i, const step_expr *each)
+{
+    const step_expr *fresh = step_expr_fresh(g->exprs, "R", true);
+    const step_expr *places = i == top ? step_total_places(g, s, s->rank - i) : step_groups_inside(g, s, top, i + 1);
+    step_total_define(g, fresh, places, each ? each : fresh, step_groups_inside(g, s, top, i));
+    if (i > 0)
+        step_total_set_positive(g, fresh);
+    return fresh;
+}
+
+/* For each group of i + 1 dimensions 1, and 0 for one that stands for none. */
+static const step_expr *flag_of(step_graph *g, const step_stream *s, uint32_t top, uint32_t i)
+{
+    const step_expr *one = step_expr_fresh(g->exprs, "E", true), *places = step_groups_inside(g, s, top, i + 1);
+    const step_expr *real = step_expr_present(g->exprs, one), *bare = step_expr_absent(g->exprs, one);
+    step_total_define(g, real, places, real, step_total_places(g, s, s->rank - i));
+    step_total_define(g, bare, places, bare, bare_groups(g, s, top, i + 1));
+    return real;
+}
+
+static const step_expr *size_of(step_graph *g, const step_stream *s, uint32_t top, uint32_t i)
+{
+    const step_expr *d = step_dim(s, i), *one = step_expr_number(g->exprs, 1), *outside = i < top ? all_present(g, s, i + 1, top) : one;
+    if (i == s->rank || (outside == one && !may_be_bare(g, s, i)) || (d == one && i > 0))
+        return d;
+    bool is_own = outside == one;
+    if (step_expr_is_ragged(outside) && !step_expr_is_ragged(d)) {
+        outside = flag_of(g, s, top, i);
+        is_own = true;
+    }
+    const step_expr *there = step_expr_multiply(g->exprs, d, outside), *size = there;
+    if (i > 0) /* one group stands for none; values there are none */
+        size = step_expr_add(g->exprs, there, step_expr_absent(g->exprs, there));
+    if (!size || !step_expr_is_ragged(size))
+        return size;
+    return ragged_size(g, s, top, i, is_own ? size : NULL);
+}
+
+void step_groups_dims(step_graph *g, const step_stream *s, uint32_t top, uint32_t b, const step_expr **dims)
+{
+    for (uint32_t i = top + 1; i-- > b;)
+        dims[top - i] = size_of(g, s, top, i);
+}
