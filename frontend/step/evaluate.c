@@ -69,6 +69,18 @@ static const ast *constant_named(const ast *file, const char *name)
     return NULL;
 }
 
+/* Does the name stand in text of the file that was not understood? Then nothing is said of it. */
+static bool is_lost(const ast *file, const char *name)
+{
+    for (uint32_t i = 0; i < file->kid_count; i++)
+        for (uint32_t k = 0; ast_is(file->kids[i], AST_ERROR) && k < file->kids[i]->kid_count; k++) {
+            const ast *lost = file->kids[i]->kids[k];
+            if (!ast_is(lost, AST_AXES) && (lost->text[0] == '\0' || strcmp(lost->text, name) == 0))
+                return true;
+        }
+    return false;
+}
+
 static step_term integer(int64_t n)
 {
     return (step_term){.kind = TERM_INT, .number = n};
@@ -77,6 +89,10 @@ static step_term integer(int64_t n)
 static step_term read_constant(step_evaluation *e, const ast *n, const char *name)
 {
     const ast *c = constant_named(e->file, name);
+    if (!c && is_lost(e->file, name)) {
+        e->graph->bad = true;
+        return step_term_error;
+    }
     if (!c)
         return step_function_named(e, n);
     if (++e->steps > STEPS_MAX || e->calls > 64)
