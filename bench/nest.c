@@ -1,4 +1,4 @@
-/* The plain loop nest that a C compiler is given: bench/reference.c. */
+/* The plain loop nest that a C compiler is given: bench/reference.c. ONLY_f32, ONLY_bf16, ONLY_i8: that one alone. */
 #include <stdint.h>
 #include <string.h>
 
@@ -6,6 +6,7 @@ void nest_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *b, f
 void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
 void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
 
+#if !defined(ONLY_bf16) && !defined(ONLY_i8)
 void nest_f32(int64_t m, int64_t n, int64_t k, const float *restrict a, const float *restrict b, float *restrict c)
 {
     memset(c, 0, (size_t)(m * n) * sizeof *c);
@@ -14,7 +15,9 @@ void nest_f32(int64_t m, int64_t n, int64_t k, const float *restrict a, const fl
             for (int64_t j = 0; j < n; j++)
                 c[i * n + j] += a[i * k + l] * b[l * n + j];
 }
+#endif
 
+#if !defined(ONLY_f32) && !defined(ONLY_i8)
 static float widened(uint16_t code)
 {
     uint32_t bits = (uint32_t)code << 16;
@@ -43,7 +46,9 @@ void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, cons
             c[i * n + j] = narrowed(sums[j]);
     }
 }
+#endif
 
+#if !defined(ONLY_f32) && !defined(ONLY_bf16)
 void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *restrict a, const int8_t *restrict b, int32_t *restrict c)
 {
     memset(c, 0, (size_t)(m * n) * sizeof *c);
@@ -52,3 +57,4 @@ void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *restrict a, const in
             for (int64_t j = 0; j < n; j++)
                 c[i * n + j] += a[i * k + l] * b[l * n + j];
 }
+#endif

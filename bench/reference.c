@@ -1,10 +1,15 @@
 /* The reference kernel beside oneDNN and beside a C compiler's plain loop nest.
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
- * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. */
+ * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
+ * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's. */
+#include <getopt.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "codegen/reference_load.h"
@@ -25,13 +30,28 @@ typedef struct shape {
     int64_t m, n, k;
 } shape;
 
+typedef struct setting {
+    unsigned threads;
+    double budget; /* seconds for a comparison */
+    const char *kind; /* NULL: all */
+    int64_t largest; /* m of the shapes */
+    bool json, builds; /* builds: compiling is compared, not running */
+    const char *program;
+    int shown;
+} setting;
+
 static const shape shapes[] = {{32, 32, 32}, {256, 256, 256}, {512, 512, 2048}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}};
+
+static double read_clock(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return read_clock(CLOCK_MONOTONIC);
 }
 
 static int by_value(const void *a, const void *b)
@@ -155,12 +175,12 @@ static void run_nest(void *argument)
 
 typedef void timed(void *argument);
 
-static double seconds(timed *f, void *argument, int calls)
+static double seconds(clockid_t clock, timed *f, void *argument, int calls)
 {
-    double start = now();
+    double start = read_clock(clock);
     for (int i = 0; i < calls; i++)
         f(argument);
-    return (now() - start) / calls;
+    return (read_clock(clock) - start) / calls;
 }
 
 typedef struct verdict {
@@ -168,18 +188,19 @@ typedef struct verdict {
 } verdict;
 
 /* Enough calls for a fifth of a millisecond, enough rounds for `budget` seconds. */
-static verdict compare(timed *one, void *a, timed *other, void *b, double budget)
+static verdict compare(const setting *how, timed *one, void *a, timed *other, void *b)
 {
+    clockid_t clock = how->threads > 1 ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID;
     enum { MOST_ROUNDS = 501 };
     static double mine[MOST_ROUNDS], others[MOST_ROUNDS], ratios[MOST_ROUNDS];
-    double first = seconds(one, a, 1), begin = now();
-    seconds(other, b, 1);
-    first = seconds(one, a, 1);
+    double first = seconds(clock, one, a, 1), begin = now();
+    seconds(clock, other, b, 1);
+    first = seconds(clock, one, a, 1);
     int calls = first < 2e-4 ? (int)(2e-4 / first) + 1 : 1;
     size_t rounds = 0;
-    while (rounds < MOST_ROUNDS && (rounds < 3 || now() - begin < budget)) {
-        mine[rounds] = seconds(one, a, calls);
-        others[rounds] = seconds(other, b, calls);
+    while (rounds < MOST_ROUNDS && (rounds < 3 || now() - begin < how->budget)) {
+        mine[rounds] = seconds(clock, one, a, calls);
+        others[rounds] = seconds(clock, other, b, calls);
         ratios[rounds] = others[rounds] / mine[rounds];
         rounds++;
     }
@@ -199,17 +220,84 @@ static void fill(unsigned char *at, size_t bytes, const kind *t)
     }
 }
 
-static void show(const char *name, const kind *t, shape s, unsigned threads, verdict v)
+static void show(setting *how, const char *name, const kind *t, shape s, verdict v)
 {
     double flops = 2.0 * (double)s.m * (double)s.n * (double)s.k;
-    printf("%-5s %4lldx%4lldx%4lld  %u thread%s  %8.1f GFlop/s  %-8s %8.1f  ratio %5.2f\n", t->name, (long long)s.m, (long long)s.n, (long long)s.k,
-           threads, threads > 1 ? "s" : " ", flops / v.ours / 1e9, name, flops / v.theirs / 1e9, v.ratio);
+    if (how->json)
+        printf("%s\n  {\"type\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"threads\": %u, \"beside\": \"%s\", \"seconds\": %.3e, \"theirs\": %.3e, \"ratio\": %.3f}",
+               how->shown ? "," : "", t->name, (long long)s.m, (long long)s.n, (long long)s.k, how->threads, name, v.ours, v.theirs, v.ratio);
+    else if (how->builds)
+        printf("%-5s %4lldx%4lldx%4lld  generated and compiled in %6.1f ms  %-13s %6.1f ms  ratio %5.2f\n", t->name, (long long)s.m, (long long)s.n,
+               (long long)s.k, v.ours * 1e3, name, v.theirs * 1e3, v.ratio);
+    else
+        printf("%-5s %4lldx%4lldx%4lld  %u thread%s  %8.1f GFlop/s  %-8s %8.1f  ratio %5.2f\n", t->name, (long long)s.m, (long long)s.n, (long long)s.k,
+               how->threads, how->threads > 1 ? "s" : " ", flops / v.ours / 1e9, name, flops / v.theirs / 1e9, v.ratio);
+    how->shown++;
     fflush(stdout);
 }
 
-static bool bench_one(const reference_api *api, const kind *t, shape s, unsigned threads, double budget, diag_list *diags)
+/* ---- compiling, whole processes ---- */
+
+static void run_process(void *argument)
 {
-    ours o = {.api = api, .threads = threads, .kernel = build(api, t, s, diags)};
+    extern char **environ;
+    char *const *command = argument;
+    pid_t child;
+    int status = 1;
+    if (posix_spawnp(&child, command[0], NULL, NULL, command, environ) != 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "bench_reference: %s failed\n", command[0]);
+        exit(1);
+    }
+}
+
+static double children_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_CHILDREN, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* This program once more, to build one kernel and end; and clang with the loop nest of that kernel alone. */
+static void bench_build(setting *how, const kind *t, shape s)
+{
+    enum { ROUNDS = 15 };
+    char size[96], define[32];
+    snprintf(size, sizeof size, "--build=%s,%lld,%lld,%lld", t->name, (long long)s.m, (long long)s.n, (long long)s.k);
+    snprintf(define, sizeof define, "-DONLY_%s", t->name);
+    char *build_one[] = {(char *)how->program, size, NULL}, *compile_nest[] = {VISA_CLANG, "-O2", "-c", define, VISA_NEST, "-o", "/dev/null", NULL};
+    double mine[ROUNDS], others[ROUNDS], ratios[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = children_seconds();
+        run_process(build_one);
+        double middle = children_seconds();
+        run_process(compile_nest);
+        mine[i] = middle - start;
+        others[i] = children_seconds() - middle;
+        ratios[i] = mine[i] / others[i];
+    }
+    show(how, "clang -O2 -c", t, s, (verdict){median(mine, ROUNDS), median(others, ROUNDS), median(ratios, ROUNDS)});
+}
+
+static bool build_only(const reference_api *api, const char *what, diag_list *diags)
+{
+    char name[8];
+    long long m, n, k;
+    if (sscanf(what, "%7[^,],%lld,%lld,%lld", name, &m, &n, &k) != 4)
+        return false;
+    for (size_t t = 0; t < sizeof kinds / sizeof *kinds; t++)
+        if (strcmp(kinds[t].name, name) == 0) {
+            reference_kernel *kernel = build(api, &kinds[t], (shape){m, n, k}, diags);
+            api->release(kernel);
+            return kernel != NULL;
+        }
+    return false;
+}
+
+/* ---- all of them ---- */
+
+static bool bench_one(const reference_api *api, const kind *t, shape s, setting *how, diag_list *diags)
+{
+    ours o = {.api = api, .threads = how->threads, .kernel = build(api, t, s, diags)};
     if (!o.kernel)
         return false;
     int64_t bytes[] = {s.m * s.k * t->bytes, s.k * s.n * t->bytes, s.m * s.n * t->result_bytes};
@@ -220,52 +308,87 @@ static bool bench_one(const reference_api *api, const kind *t, shape s, unsigned
 #ifdef HAVE_DNNL
     theirs d = {0};
     if (make_theirs(&d, t, s, o.tensors)) {
-        show("oneDNN", t, s, threads, compare(run_ours, &o, run_theirs, &d, budget));
+        show(how, "oneDNN", t, s, compare(how, run_ours, &o, run_theirs, &d));
         free_theirs(&d);
     }
 #endif
     nest plain = {t, s, {o.tensors[0], o.tensors[1], o.tensors[2]}};
-    if (threads == 1 && s.m * s.n * s.k <= (int64_t)1 << 30)
-        show("clang", t, s, threads, compare(run_ours, &o, run_nest, &plain, budget));
+    if (how->threads == 1 && s.m * s.n * s.k <= (int64_t)1 << 30)
+        show(how, "clang -O3", t, s, compare(how, run_ours, &o, run_nest, &plain));
     for (int i = 0; i < 3; i++)
         free(o.tensors[i]);
     api->release(o.kernel);
     return true;
 }
 
-static void name_cpu(void)
+/* The rest of the file's first line that starts so; "" where there is none. */
+static void read_line(const char *path, const char *start, char *out, size_t bytes)
 {
+    FILE *f = fopen(path, "r");
     char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "model name", 10) == 0) {
-            fputs(line, stdout);
-            break;
-        }
-    if (f)
-        fclose(f);
-    if ((f = fopen("/proc/loadavg", "r")) && fgets(line, sizeof line, f))
-        printf("load: %s", line);
+    out[0] = '\0';
+    while (f && !*out && fgets(line, sizeof line, f))
+        if (strncmp(line, start, strlen(start)) == 0)
+            snprintf(out, bytes, "%s", line + strlen(start));
+    out[strcspn(out, "\n")] = '\0';
     if (f)
         fclose(f);
 }
 
-/* bench_reference THREADS [SECONDS [KIND [LARGEST]]]; OMP_NUM_THREADS decides about oneDNN. */
+static void name_machine(const setting *how)
+{
+    char cpu[256], load[256];
+    read_line("/proc/cpuinfo", "model name\t: ", cpu, sizeof cpu);
+    read_line("/proc/loadavg", "", load, sizeof load);
+    printf(how->json ? "{\"cpu\": \"%s\", \"load\": \"%s\", \"rows\": [" : "CPU: %s\nload: %s\n", cpu, load);
+}
+
+static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
+{
+    bool ok = true;
+    name_machine(how);
+    for (size_t t = 0; ok && t < sizeof kinds / sizeof *kinds; t++)
+        for (size_t s = 0; ok && s < sizeof shapes / sizeof *shapes; s++) {
+            if ((how->kind && strcmp(how->kind, kinds[t].name) != 0) || shapes[s].m > how->largest)
+                continue;
+            if (how->builds)
+                bench_build(how, &kinds[t], shapes[s]);
+            else
+                ok = bench_one(api, &kinds[t], shapes[s], how, diags);
+        }
+    if (how->json)
+        puts("\n]}");
+    return ok;
+}
+
+static const char usage[] = "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--builds] [--json]\n"
+                            "OMP_NUM_THREADS says how many threads oneDNN takes.\n";
+
 int main(int argc, char **argv)
 {
-    unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
-    double budget = argc > 2 ? atof(argv[2]) : 1;
-    int64_t largest = argc > 4 ? atoll(argv[4]) : INT64_MAX;
+    enum { THREADS = 256, SECONDS, KIND, LARGEST, BUILDS, BUILD, JSON };
+    static const struct option options[] = {{"threads", required_argument, NULL, THREADS}, {"seconds", required_argument, NULL, SECONDS},
+                                            {"kind", required_argument, NULL, KIND},       {"largest", required_argument, NULL, LARGEST},
+                                            {"builds", no_argument, NULL, BUILDS},         {"build", required_argument, NULL, BUILD},
+                                            {"json", no_argument, NULL, JSON},             {0}};
+    setting how = {.threads = 1, .budget = 1, .largest = INT64_MAX, .program = argv[0]};
+    const char *only = NULL;
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (o) {
+        case THREADS: how.threads = (unsigned)atoi(optarg); break;
+        case SECONDS: how.budget = atof(optarg); break;
+        case KIND: how.kind = optarg; break;
+        case LARGEST: how.largest = atoll(optarg); break;
+        case BUILDS: how.builds = true; break;
+        case BUILD: only = optarg; break;
+        case JSON: how.json = true; break;
+        default: fputs(usage, stderr); return 2;
+        }
     arena *memory = arena_new();
     diag_list diags;
     diag_list_init(&diags, memory);
     const reference_api *api = reference_load(&diags);
-    bool ok = api != NULL;
-    name_cpu();
-    for (size_t t = 0; ok && t < sizeof kinds / sizeof *kinds; t++)
-        for (size_t s = 0; ok && s < sizeof shapes / sizeof *shapes; s++)
-            if ((argc <= 3 || strcmp(argv[3], "all") == 0 || strcmp(argv[3], kinds[t].name) == 0) && shapes[s].m <= largest)
-                ok = bench_one(api, &kinds[t], shapes[s], threads, budget, &diags);
+    bool ok = api && (only ? build_only(api, only, &diags) : bench_all(api, &how, &diags));
     for (size_t i = 0; i < diags.count; i++)
         fprintf(stderr, "bench_reference: %s\n", diags.items[i]->message);
     arena_free(memory);

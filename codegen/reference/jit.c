@@ -15,6 +15,7 @@
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 
@@ -51,6 +52,9 @@ static void initialise_llvm(void)
     LLVMInstallFatalErrorHandler(on_fatal_error);
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
+    /* Addresses are emitted as a base and constants already. */
+    static const char *const settings[] = {"visa_reference", "-disable-lsr"};
+    LLVMParseCommandLineOptions(sizeof settings / sizeof *settings, settings, NULL);
 }
 
 /* Runs `body` so that a fatal error of LLVM becomes a text. What the body held is leaked in that case. */
