@@ -251,21 +251,30 @@ static LLVMValueRef units_along_depth(const panel *p, LLVMValueRef line, LLVMVal
     return LLVMBuildBitCast(p->e->b, item_of(p, codes), emit_vector_type(p->e->i32, units), "");
 }
 
+/* a0 b0 a1 b1 .. */
+static LLVMValueRef interleave(emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    int places[MOST_CODES], count = (int)LLVMGetVectorSize(LLVMTypeOf(a));
+    for (int i = 0; i < count; i++) {
+        places[2 * i] = i;
+        places[2 * i + 1] = count + i;
+    }
+    return emit_shuffle(e, a, b, places, 2 * (unsigned)count);
+}
+
 /* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth from k on. */
 static LLVMValueRef unit_along_lines(const panel *p, LLVMValueRef line, LLVMValueRef k, int64_t lanes, int64_t live, int64_t items)
 {
     emitter *e = p->e;
-    LLVMValueRef unit = NULL;
-    for (int64_t i = 0; i < items; i++) {
-        LLVMValueRef at = sum_of(e, line, depth_offset(p, emit_plus(e, k, i)));
-        LLVMValueRef item = item_of(p, load_codes(p, at, lanes, live));
-        if (p->tile->per > 1)
-            item = LLVMBuildZExt(e->b, item, emit_vector_type(e->i32, lanes), "");
-        if (i > 0)
-            item = LLVMBuildShl(e->b, item, emit_i32_like(e, item, i * (32 / p->tile->per)), "");
-        unit = unit ? LLVMBuildOr(e->b, unit, item, "") : item;
-    }
-    return unit ? unit : LLVMConstNull(emit_vector_type(e->i32, lanes));
+    int64_t per = p->tile->per;
+    LLVMValueRef v[4];
+    for (int64_t i = 0; i < per; i++)
+        v[i] = i < items ? item_of(p, load_codes(p, sum_of(e, line, depth_offset(p, emit_plus(e, k, i))), lanes, live))
+                         : LLVMConstNull(emit_vector_type(p->item, lanes));
+    for (int64_t half = per / 2; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; i++)
+            v[i] = interleave(e, v[i], v[i + half]);
+    return per > 1 ? LLVMBuildBitCast(e->b, v[0], emit_vector_type(e->i32, lanes), "") : v[0];
 }
 
 /* A group of neighbouring lines of a tile: the first one, how many there are room for, and how many exist. */
