@@ -78,7 +78,7 @@ typedef struct binary {
     size_t symbol_count;
 } binary;
 
-enum { BINARY_FORMAT_VERSION = 2 };
+enum { BINARY_FORMAT_VERSION = 3 };
 
 /* The file's bytes, in the arena; the same input gives the same bytes. False with diagnostics when a value
  * does not fit its field, or when binary_read would refuse the file. */

@@ -110,9 +110,11 @@ static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statem
         set_number(j, digit, "size", s->digits[i].size);
         set(j, digit, "kept", json_boolean(s->digits[i].kept));
         set(j, digit, "broadcast", broadcast_json(j, &s->digits[i]));
+        set_number(j, digit, "lane", s->digits[i].lane);
         push(j, digits, digit);
     }
     set(j, out, "digits", digits);
+    set(j, out, "unordered", json_boolean(s->unordered));
     json_t *shifts = json_array();
     for (uint32_t i = 0; i < s->shift_count; i++) {
         static const char *const sides[] = {"destination", "a", "b"};

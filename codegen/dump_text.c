@@ -48,6 +48,8 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
         strbuf_printf(s, "contract %s, %s", e->tensors[st->a].name, e->tensors[st->b].name);
     strbuf_printf(s, " in %s as %s\n", dtype_row_of(st->accumulator)->name,
                   dtype_row_of(e->tensors[st->dst].dtype)->name);
+    if (st->unordered)
+        strbuf_puts(s, "      in an order that the digits do not say\n");
     for (uint32_t i = 0; i < st->digit_count; i++) {
         const einsum_digit *d = &st->digits[i];
         strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name, d->size,
@@ -56,6 +58,8 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
             strbuf_printf(s, ", repeats %s", e->tensors[st->a].name);
         if (!einsum_digit_indexes(d, EINSUM_B))
             strbuf_printf(s, ", repeats %s", e->tensors[st->b].name);
+        if (d->lane)
+            strbuf_printf(s, ", %u lanes apart", d->lane);
         strbuf_puts(s, "\n");
     }
     for (uint32_t i = 0; i < st->shift_count; i++) {

@@ -36,9 +36,10 @@ static void put_statement(word_writer *w, const einsum_statement *s)
 {
     word_writer_put(w, (uint64_t)s->op | (uint64_t)s->accumulator << 8 | (uint64_t)s->shift_count << 16 | (uint64_t)s->digit_count << 32);
     word_writer_put(w, s->dst | (uint64_t)s->a << 32);
-    word_writer_put(w, s->op == EINSUM_COPY ? 0 : s->b);
+    word_writer_put(w, (s->op == EINSUM_COPY ? 0 : s->b) | (uint64_t)s->unordered << 32);
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32 | (uint64_t)(s->digits[i].broadcast >> EINSUM_A) << 33);
+        word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32 | (uint64_t)(s->digits[i].broadcast >> EINSUM_A) << 33 |
+                               (uint64_t)s->digits[i].lane << 35);
         word_writer_put(w, (uint64_t)s->digits[i].weight);
         word_writer_put(w, (uint64_t)s->digits[i].size);
     }
@@ -239,7 +240,8 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
     d->axis = (uint32_t)word_bits(word, 0, 32);
     d->kept = word_bits(word, 32, 1);
     d->broadcast = (unsigned char)(word_bits(word, 33, 2) << EINSUM_A);
-    if (word_bits(word, 35, 29))
+    d->lane = (unsigned char)word_bits(word, 35, 8);
+    if (word_bits(word, 43, 21))
         return fault_here(r, "reserved bits are not zero");
     if (d->axis >= r->axis_count)
         return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", d->axis, r->axis_count);
@@ -295,6 +297,18 @@ static bool check_digit(einsum_reader *r, const einsum_statement *s, const einsu
             return word_reader_fault(&r->in, at, "digits %u and %u reach the same coordinates of axis %s", i,
                                      number, axis);
     return true;
+}
+
+/* Lanes go from the outermost digit of the packet to the innermost, each digit inside a step of the one before it. */
+static bool check_lane(einsum_reader *r, const einsum_statement *s, const einsum_digit *digits, uint32_t number)
+{
+    enum { LANES = 256 };
+    const einsum_digit *d = &digits[number], *before = number > 0 ? &digits[number - 1] : NULL;
+    int64_t room = before && before->lane ? before->lane : LANES;
+    bool fits = d->lane ? !d->kept && d->size <= room / d->lane : !before || !before->lane;
+    if (fits && !(s->unordered && d->lane))
+        return true;
+    return word_reader_fault(&r->in, r->in.at - DIGIT_WORDS, "a digit of axis %s has no lanes inside the digit before it", r->axes[d->axis].name);
 }
 
 /* Is the digit's counter outside the term: does it leave (coordinate / weight % extent) as it is? */
@@ -390,7 +404,7 @@ static bool read_digits(einsum_reader *r, einsum_statement *s)
     einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);
     int64_t points = 1;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]))
+        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]) || !check_lane(r, s, digits, i))
             return false;
         if (__builtin_mul_overflow(points, digits[i].size, &points) || points >= COUNT_LIMIT)
             return fault_here(r, "the digits of a statement have 2^62 combinations or more");
@@ -489,7 +503,8 @@ static bool read_statement(einsum_reader *r, einsum_statement *s)
     s->b = (uint32_t)word_bits(second, 0, 32);
     if (r->in.failed)
         return false;
-    if (word_bits(second, 32, 32) || (s->op == EINSUM_COPY && s->b))
+    s->unordered = word_bits(second, 32, 1);
+    if (word_bits(second, 33, 31) || (s->op == EINSUM_COPY && (s->b || s->unordered)))
         return fault_here(r, "reserved bits are not zero");
     return check_source(r, s->a, at) && (s->op == EINSUM_COPY || check_source(r, s->b, at + 1)) &&
            check_destination(r, s, at) && read_digits(r, s) && check_windows(r, s) && read_shifts(r, s);

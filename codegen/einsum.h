@@ -25,6 +25,7 @@ typedef struct einsum_digit {
     bool kept; /* false: summed over */
     int64_t weight, size;
     unsigned char broadcast; /* 1 << side for each source that is read as if the counter were 0 */
+    unsigned char lane;      /* summed inside a packet: lanes between neighbouring values; 0: over time, or kept */
 } einsum_digit;
 
 /* A sliding window: an axis of which a place is the sum, over its terms, of stride * (coordinate / weight % extent) of the term's
@@ -68,7 +69,10 @@ typedef enum einsum_op {
  * A source is indexed by the coordinates (kept and summed digits) of the axes that it has; the destination by
  * the kept digits' part of the coordinate. An axis that a source lacks broadcasts it; so does a digit that says so, for a source
  * that holds only other digits of the axis. A window of a source without digits of its
- * own is indexed by its terms: each digit of more than one value then lies inside a term or outside all of them. */
+ * own is indexed by its terms: each digit of more than one value then lies inside a term or outside all of them.
+ *
+ * Of a contraction, the order in which the machine adds: over time, the summed digits without `lane`, outermost first; inside each
+ * step a tree over neighbouring lanes, of which the others' counters times `lane` say where a term stands. */
 typedef struct einsum_statement {
     einsum_op op;
     uint32_t dst, a, b; /* tensor numbers; b is unused by a copy */
@@ -77,6 +81,7 @@ typedef struct einsum_statement {
     const einsum_digit *digits; /* loop order: kept outermost first, then summed */
     uint32_t shift_count;
     const einsum_shift *shifts;
+    bool unordered; /* the summed digits do not say in which order the machine adds */
 } einsum_statement;
 
 typedef struct einsum {

@@ -475,10 +475,10 @@ static void emit_windows(emission *m, einsum *out)
     out->windows = windows;
 }
 
-static einsum_digit emit_digit(emission *m, const einsum_part *d)
+static einsum_digit emit_digit(emission *m, const einsum_step *s, const einsum_part *d)
 {
     unsigned broadcast = (unsigned)d->a_repeats << EINSUM_A | (unsigned)d->b_repeats << EINSUM_B;
-    return (einsum_digit){axis_number(m, d->axis), d->kept, d->weight, d->size, (unsigned char)broadcast};
+    return (einsum_digit){axis_number(m, d->axis), d->kept, d->weight, d->size, (unsigned char)broadcast, (unsigned char)(s->unordered ? 0 : d->lane)};
 }
 
 static void emit_einsum(emission *m, einsum *out)
@@ -498,12 +498,12 @@ static void emit_einsum(emission *m, einsum *out)
         const einsum_step *s = &from->steps[i];
         einsum_digit *digits = ARENA_ARRAY(a, einsum_digit, s->count);
         for (uint32_t k = 0; k < s->count; k++)
-            digits[k] = emit_digit(m, &s->digits[k]);
+            digits[k] = emit_digit(m, s, &s->digits[k]);
         einsum_shift *shifts = ARENA_ARRAY(a, einsum_shift, s->offset_count);
         for (uint32_t k = 0; k < s->offset_count; k++)
             shifts[k] = (einsum_shift){(einsum_side)s->offsets[k].side, axis_number(m, s->offsets[k].axis), s->offsets[k].offset};
         statements[i] = (einsum_statement){s->contract ? EINSUM_CONTRACT : EINSUM_COPY, s->dst, s->a, s->b,
-                                           s->contract ? s->accumulator : from->values[s->a].dtype, s->count, digits, s->offset_count, shifts};
+                                           s->contract ? s->accumulator : from->values[s->a].dtype, s->count, digits, s->offset_count, shifts, s->unordered};
     }
     emit_windows(m, out);
     *out = (einsum){.windows = out->windows, .window_count = out->window_count, .tensors = tensors, .tensor_count = (uint32_t)from->value_count, .statements = statements,

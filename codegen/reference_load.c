@@ -69,12 +69,12 @@ bool reference_run(const reference_api *api, reference_kernel *k, unsigned char 
     return take_fault(api, api->run(k, tensors, bounds, cpus > 0 ? (unsigned)cpus : 1), diags);
 }
 
-bool reference_emit(const reference_api *api, const einsum *e, const char *name, const char *cpu, reference_output kind,
+bool reference_emit(const reference_api *api, const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind,
                     arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags)
 {
     unsigned char *made = NULL;
     size_t count = 0;
-    if (!take_fault(api, api->emit(e, name, cpu, kind, &made, &count), diags))
+    if (!take_fault(api, api->emit(e, name, forms, cpu, kind, &made, &count), diags))
         return false;
     *bytes = arena_alloc(a, count + 1);
     memcpy(*bytes, made, count);

@@ -12,7 +12,7 @@
 const reference_api *reference_load(diag_list *diags);
 
 /* Compiles the einsum for this CPU, or for a lesser one that VISA_MCPU names; NULL with a diagnostic. `name` is the kernel's,
- * `forms` REFERENCE_VALUES, REFERENCE_BOUNDS and REFERENCE_QUICK. */
+ * `forms` REFERENCE_VALUES, REFERENCE_BOUNDS, with REFERENCE_QUICK and REFERENCE_MACHINE_ORDER. */
 reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
                                     diag_list *diags);
 /* Is the einsum's work so little that compiling it well costs more than it saves? */
@@ -21,7 +21,7 @@ bool reference_is_small(const einsum *e);
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags);
 /* The bytes of a file, in the arena, with a NUL behind them. */
-bool reference_emit(const reference_api *api, const einsum *e, const char *name, const char *cpu, reference_output kind,
+bool reference_emit(const reference_api *api, const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind,
                     arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags);
 
 /* Bytes of a logical tensor: packed, the last one filled up; -1 from 2^63 on. */

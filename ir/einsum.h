@@ -24,6 +24,7 @@ typedef struct einsum_part {
     bool kept;
     int64_t weight, size;
     bool a_repeats, b_repeats;
+    int64_t lane; /* summed by the tree: so many lanes are between its values; 0: over time, or kept */
 } einsum_part;
 
 /* A tensor is accessed `offset` coordinates of the axis further: it is seen through a tile. */
@@ -40,6 +41,7 @@ typedef struct einsum_step {
     dtype accumulator;
     uint32_t offset_count;
     einsum_offset *offsets;
+    bool unordered; /* the summed digits do not say in which order the machine adds */
     uint32_t count;
     einsum_part *digits; /* EINSUM_MAX_DIGITS while it is built */
 } einsum_step;

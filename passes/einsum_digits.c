@@ -47,7 +47,7 @@ static void refuse_group(digit_sink *s, const factor *f)
                   mapping_text(f->inner, a));
 }
 
-static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t size, bool kept)
+static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t size, bool kept, int64_t lane)
 {
     if (size == 1 || (kept && is_whole(s, a)))
         return;
@@ -57,7 +57,7 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
             diag_help(s->builder->context->diags, d, "cut the axes into fewer digits");
         return;
     }
-    s->step->digits[s->step->count++] = (einsum_part){.axis = a, .kept = kept, .weight = weight, .size = size};
+    s->step->digits[s->step->count++] = (einsum_part){.axis = a, .kept = kept, .weight = weight, .size = size, .lane = kept ? 0 : lane};
 }
 
 /* A kept part of a group: its axes as wholes. That says more elements than the part holds, and the port's mapping says which of
@@ -77,14 +77,14 @@ static void push_group_axes(digit_sink *s, const factor *f)
                 s->step->digits[kept++] = s->step->digits[d];
         }
         s->step->count = kept;
-        push_digit(s, axes[i], 1, axes[i]->size, true);
+        push_digit(s, axes[i], 1, axes[i]->size, true, 0);
         s->whole[s->whole_count++] = axes[i];
     }
 }
 
-/* Cuts the live range of a factor at `cut` positions inside it. The outer piece may reach past a window's end only where
+/* Cuts the live range of a factor at `cut` positions inside it; `lane` of the packet are between its positions. The outer piece may reach past a window's end only where
  * the axis ends as well. */
-static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, bool kept)
+static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, bool kept, int64_t lane)
 {
     int64_t live = (f->live + from - 1) / from, size = to / from < live ? to / from : live;
     if (f->live % from && f->live > from && f->live < (f->axis->size + f->weight - 1) / f->weight) {
@@ -92,7 +92,7 @@ static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, b
         if (d)
             diag_help(s->builder->context->diags, d, "let the sum take a divisor of its %lld elements", (long long)f->live);
     }
-    push_digit(s, f->axis, f->weight * from, size, kept);
+    push_digit(s, f->axis, f->weight * from, size, kept, lane * from);
 }
 
 /* ---- kept or summed ---- */
@@ -158,12 +158,14 @@ static bool group_is_uniform(digit_sink *s, const mapping *inner, int kept)
     return pass_is_group(s->builder->context, pieces, count);
 }
 
-static void push_mapping(digit_sink *s, const mapping *m, bool kept)
+static void push_mapping(digit_sink *s, const mapping *m, bool kept, int64_t lane)
 {
+    int64_t position = m->size;
     for (size_t i = 0; i < m->count; i++) {
         const factor *f = &m->factors[i];
+        position /= f->extent;
         if (f->kind == FACTOR_AXIS)
-            push_cut(s, f, 1, f->extent, kept);
+            push_cut(s, f, 1, f->extent, kept, lane * position);
         else if (f->kind == FACTOR_COMPOSITE && kept)
             push_group_axes(s, f);
         else if (f->kind == FACTOR_COMPOSITE)
@@ -179,7 +181,8 @@ static void push_group(digit_sink *s, component c, const factor *f, int64_t posi
             return;
     if (kept == want && s->walked_count < EINSUM_MAX_AXES && group_is_uniform(s, f->inner, kept)) {
         s->walked[s->walked_count++] = f->inner;
-        push_mapping(s, f->inner, want);
+        push_mapping(s, f->inner, want, c == PACKET ? position : 0);
+        s->step->unordered |= !want && f->extent < f->inner->size; /* its pieces stand in several places */
     } else if (kept != 1) {
         if (!want)
             refuse_group(s, f);
@@ -207,7 +210,7 @@ static void push_factor(digit_sink *s, component c, const factor *f, int64_t pos
     }
     while (count-- > 0)
         if (pieces[count].kept == want)
-            push_cut(s, f, pieces[count].from, pieces[count].to, want);
+            push_cut(s, f, pieces[count].from, pieces[count].to, want, c == PACKET ? position : 0);
 }
 
 static void push_component(digit_sink *s, component c, bool want)

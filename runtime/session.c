@@ -495,7 +495,7 @@ static bool compare_outputs(session *s, const expected *x, bool *agrees, const c
     return true;
 }
 
-bool session_check(session *s, bool *agrees, const char **report, diag_list *diags)
+bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags)
 {
     *report = "";
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
@@ -508,11 +508,12 @@ bool session_check(session *s, bool *agrees, const char **report, diag_list *dia
         return false;
     }
     const reference_api *api = reference_load(diags);
-    reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, REFERENCE_BOUNDS | (reference_is_small(&s->kernel->einsum) ? REFERENCE_QUICK : 0), diags) : NULL;
+    unsigned forms = (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | (reference_is_small(&s->kernel->einsum) ? REFERENCE_QUICK : 0);
+    reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, forms, diags) : NULL;
     if (!k)
         return false;
     expected x = {0};
-    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, x.bounds, diags) && compare_outputs(s, &x, agrees, report, diags);
+    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, diags) && compare_outputs(s, &x, agrees, report, diags);
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, (double)api->jit_nanoseconds(k) / 1e6);
     expected_free(s, &x);
     api->release(k);

@@ -40,8 +40,9 @@ void session_set_options(session *s, const session_options *options);
 bool session_run(session *s, bool twice, diag_list *diags);
 
 /* Builds the reference from the einsum section, runs it on the same logical inputs and compares. *agrees is false, with an
- * E_CHECK_MISMATCH diagnostic per output, when an output is outside its bound. *report: lines for people. */
-bool session_check(session *s, bool *agrees, const char **report, diag_list *diags);
+ * E_CHECK_MISMATCH diagnostic per output, when an output is outside its bound. With machine_order the reference adds floats as the
+ * machine does, and the bound is 0. *report: lines for people. */
+bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags);
 
 /* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED)? */
 bool session_found_mismatch(const diag_list *diags);

@@ -427,17 +427,27 @@ def statement(words, axes, tensors, isa):
     operation, accumulator = bits(head, 0, 7), bits(head, 8, 15)
     need(operation in (1, 2) and accumulator in isa.dtypes and not bits(head, 24, 31), "einsum: a statement's codes")
     need(operation == 1 or isa.dtypes[accumulator] in ("i32", "f32"), "einsum: the accumulator of a contraction")
-    need(bits(head, 32, 63) <= 256 and not bits(second, 32, 63), "einsum: a statement")
+    need(bits(head, 32, 63) <= 256 and not bits(second, 33, 63), "einsum: a statement")
     sources = [bits(first, 32, 63)] + ([bits(second, 0, 31)] if operation == 2 else [])
-    need(operation == 2 or bits(second, 0, 31) == 0, "einsum: a copy's second source")
+    need(operation == 2 or bits(second, 0, 32) == 0, "einsum: a copy's second source")
     need(all(n < len(tensors) for n in sources + [bits(first, 0, 31)]), "einsum: a tensor's number")
     digits = [digit(words, axes) for _ in range(bits(head, 32, 63))]
     need(sorted(digits, key=lambda d: not d["kept"]) == digits, "einsum: kept digits first")
+    check_lanes(digits, bits(second, 32, 32))
     operands = [tensors[n] for n in [bits(first, 0, 31)] + sources]
     shifts = [shift(words, axes, operands) for _ in range(bits(head, 16, 23))]
     need(len({(s["operand"], s["axis"]) for s in shifts}) == len(shifts), "einsum: an axis shifted twice")
     return {"op": ("copy", "contract")[operation - 1], "destination": bits(first, 0, 31), "sources": sources,
-            "accumulator": isa.dtypes[accumulator], "digits": digits, "shifts": shifts}
+            "accumulator": isa.dtypes[accumulator], "digits": digits, "unordered": bool(bits(second, 32, 32)), "shifts": shifts}
+
+
+def check_lanes(digits, unordered):
+    room = 0  # of lanes inside a step of the digit before; 0: no digit of the packet yet
+    for d in digits:
+        need(not d["lane"] or not (d["kept"] or unordered), "einsum: lanes of a digit that no tree sums")
+        need(d["lane"] or not room, "einsum: a digit over time behind one of the packet")
+        need(d["size"] * d["lane"] <= (room or 256), "einsum: a digit's lanes")
+        room = d["lane"]
 
 
 def shift(words, axes, operands):
@@ -451,10 +461,10 @@ def shift(words, axes, operands):
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 35, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(not bits(head, 43, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
     return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
-            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)]}
+            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 35, 42)}
 
 
 # ---------------------------------------------------------------- format.md: the file
@@ -502,7 +512,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 2, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 3, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"

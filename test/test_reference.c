@@ -281,7 +281,7 @@ static void digit(program *p, bool kept, char axis, int64_t weight, int64_t size
     einsum_statement *s = &p->statements[p->e.statement_count - 1];
     einsum_digit *digits = p->digits[p->e.statement_count - 1];
     ck_assert_uint_lt(s->digit_count, MAX_DIGITS);
-    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size, 0};
+    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size, 0, 0};
 }
 
 static void whole(program *p, bool kept, const char *axes)
@@ -292,7 +292,7 @@ static void whole(program *p, bool kept, const char *axes)
 
 /* ---- the judge ---- */
 
-typedef enum order { FORWARD, BACKWARD, PAIRWISE } order;
+typedef enum order { FORWARD, BACKWARD, PAIRWISE, ORDERS, MACHINE = ORDERS } order;
 
 typedef struct walk {
     const program *p;
@@ -414,8 +414,54 @@ static float add_in_order(const float *terms, int64_t n, order o)
     return sum;
 }
 
+/* Which lanes of a packet hold a term, and what. */
+typedef struct packet {
+    volatile float value[256];
+    bool live[256];
+} packet;
+
+/* The sum of the live lanes in pairs of neighbours, in place; false when none is live. */
+static bool add_lanes(packet *x)
+{
+    for (int n = 256; n > 1; n /= 2)
+        for (int i = 0; i < n / 2; i++) {
+            bool both = x->live[2 * i] && x->live[2 * i + 1];
+            x->value[i] = both ? x->value[2 * i] + x->value[2 * i + 1] : x->live[2 * i] ? x->value[2 * i] : x->value[2 * i + 1];
+            x->live[i] = x->live[2 * i] || x->live[2 * i + 1];
+        }
+    return x->live[0];
+}
+
+/* Steps of time one after the other; the first is stored. */
+static float add_as_the_machine(walk *w)
+{
+    int64_t lanes = 1, depth = combinations(w->s, false);
+    for (uint32_t i = 0; i < w->s->digit_count; i++)
+        lanes *= w->s->digits[i].lane ? w->s->digits[i].size : 1;
+    volatile float sum = 0;
+    bool stored = false;
+    for (int64_t step = 0; step < depth / lanes; step++) {
+        packet x = {0};
+        for (int64_t k = 0; k < lanes; k++) {
+            int64_t lane = 0;
+            set_counters(w, false, step * lanes + k);
+            for (uint32_t i = 0; i < w->s->digit_count; i++)
+                lane += w->counters[i] * w->s->digits[i].lane;
+            if ((x.live[lane] = term_exists(w)))
+                x.value[lane] = (float)(source_value(w, EINSUM_A, w->s->a) * source_value(w, EINSUM_B, w->s->b));
+        }
+        if (!add_lanes(&x))
+            continue;
+        sum = stored ? sum + x.value[0] : x.value[0];
+        stored = true;
+    }
+    return sum;
+}
+
 static uint32_t contract_element(walk *w, dtype to)
 {
+    if (w->order == MACHINE && is_float(to))
+        return encode_float(to, add_as_the_machine(w));
     int64_t depth = combinations(w->s, false), live = 0;
     float *terms = malloc((size_t)depth * sizeof *terms);
     uint32_t integer = 0;
@@ -585,10 +631,15 @@ static bool can_be(const char *cpu)
 
 static bool quick; /* how `compile` builds: both ways must give the same values */
 
-static reference_kernel *compile(const program *p)
+static void choose_cpu(void)
 {
     const char *cpu = cpus[next_cpu++ % CPUS];
     (void)setenv("VISA_MCPU", can_be(cpu) ? cpu : "native", 1);
+}
+
+static reference_kernel *compile(const program *p)
+{
+    choose_cpu();
     unsigned forms = REFERENCE_VALUES | REFERENCE_BOUNDS | (quick ? REFERENCE_QUICK : 0);
     reference_kernel *k = reference_compile(api, &p->e, "test kernel", forms, &diags);
     ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
@@ -615,7 +666,7 @@ static int64_t check_inputs(const program *p, const storage *given)
     ck_assert_uint_gt(api->jit_nanoseconds(k), 0);
     api->release(k);
     int64_t differing = 0;
-    for (order o = FORWARD; o <= PAIRWISE; o++) {
+    for (order o = FORWARD; o < ORDERS; o++) {
         judge(p, want.tensors, o);
         for (uint32_t i = 0; i < p->e.tensor_count; i++) {
             if (!assigned(p, i))
@@ -1118,7 +1169,7 @@ static void random_digits(program *p, uint32_t dst, const char *letters, bool co
             int64_t most = (size + weight - 1) / weight,
                     n = most < 3 || !random_below(3) ? most : 2 + random_below(2);
             einsum_digit d = {(uint32_t)(*letters - 'A'),
-                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0};
+                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0, 0};
             weight *= n;
             if (d.kept)
                 kept[kept_count++] = d;
@@ -1149,6 +1200,19 @@ static void random_broadcasts(program *p)
                 digits[i].broadcast |= (unsigned char)(1 << side);
 }
 
+/* Some of the innermost summed digits get a place in a packet, not all lanes of which are used. */
+static void random_lanes(program *p)
+{
+    einsum_statement *s = &p->statements[p->e.statement_count - 1];
+    einsum_digit *digits = p->digits[p->e.statement_count - 1];
+    for (int64_t i = s->digit_count, lane = 1 << random_below(2); i-- > 0 && !digits[i].kept && random_below(4);) {
+        if (digits[i].size * lane > 128)
+            return;
+        digits[i].lane = (unsigned char)lane;
+        lane = digits[i].size * lane + random_below(3);
+    }
+}
+
 static void random_program(program *p)
 {
     static const char letters[] = "ABCD";
@@ -1163,6 +1227,7 @@ static void random_program(program *p)
     statement(p, EINSUM_CONTRACT, 2, 0, 1);
     random_digits(p, 2, letters, false);
     random_broadcasts(p);
+    random_lanes(p);
     statement(p, EINSUM_COPY, 3, 2, 0);
     random_digits(p, 3, letters, true);
     random_broadcasts(p);
@@ -1178,11 +1243,39 @@ START_TEST(random_einsums)
     int64_t differing = 0;
     for (int round = 0; round < rounds(250, 50000); round++) {
         program p;
-        quick = round % 2;
+        quick = round % 4 != 3;
         random_program(&p);
         differing += check_program(&p, MODERATE);
     }
     ck_assert_int_gt(differing, 100);
+}
+END_TEST
+
+/* The order that the digits say: the same bits, whatever the CPU. */
+static void check_machine_order(const program *p, filling f)
+{
+    storage got = storage_new(p, f), want = storage_copy(p, &got);
+    choose_cpu();
+    reference_kernel *k = reference_compile(api, &p->e, "test kernel", REFERENCE_VALUES | REFERENCE_MACHINE_ORDER | (quick ? REFERENCE_QUICK : 0), &diags);
+    ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
+    ck_assert(reference_run(api, k, got.tensors, NULL, &diags));
+    api->release(k);
+    judge(p, want.tensors, MACHINE);
+    for (uint32_t i = 0; i < p->e.tensor_count; i++)
+        if (assigned(p, i))
+            compare_bits(p, i, &got, &want, "value in the machine's order");
+    storage_free(&got);
+    storage_free(&want);
+}
+
+START_TEST(random_einsums_in_machine_order)
+{
+    for (int round = 0; round < rounds(60, 10000); round++) {
+        program p;
+        quick = round % 4 != 3;
+        random_program(&p);
+        check_machine_order(&p, MODERATE);
+    }
 }
 END_TEST
 
@@ -1224,6 +1317,7 @@ static void random_convolution(program *p)
     bool turned = random_below(2);
     statement(p, EINSUM_CONTRACT, 2, turned ? weights : image, turned ? image : weights);
     random_digits(p, 2, "OPFGCN", false);
+    random_lanes(p);
     statement(p, EINSUM_COPY, 3, image, 0); /* the window as it is */
     random_digits(p, 3, "XC", true);
 }
@@ -1232,8 +1326,11 @@ START_TEST(random_convolutions)
 {
     for (int round = 0; round < rounds(150, 10000); round++) {
         program p;
+        quick = round % 4 != 3;
         random_convolution(&p);
         check_program(&p, MODERATE);
+        if (round % 4 == 0)
+            check_machine_order(&p, MODERATE);
     }
 }
 END_TEST
@@ -1483,14 +1580,14 @@ START_TEST(hostile_einsums_are_refused)
     window(&p, 'X', p.terms[0][0], p.terms[0][1]);
     refuses(&p, "the same as another");
     convolution_program(&p);
-    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3, 0};
+    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3, 0, 0};
     refuses(&p, "by a window and by its terms");
     convolution_program(&p);
     p.terms[0][0] = term('O', 1, 4, 1);
     size_of(&p, 'X', 6);
     refuses(&p, "cuts");
-    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2, 0};
-    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3, 0};
+    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2, 0, 0};
+    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3, 0, 0};
     refuses(&p, "passes the end");
 }
 END_TEST
@@ -1574,6 +1671,7 @@ int main(void)
     tcase_add_test(t, kept_digits_decide_which_terms_exist);
     tcase_add_loop_test(t, any_bits_stay_within_bounds, 0, 2);
     tcase_add_test(t, random_einsums);
+    tcase_add_test(t, random_einsums_in_machine_order);
     tcase_add_test(t, random_convolutions);
     tcase_add_test(t, convolution_by_hand);
     tcase_add_test(t, windows_over_digits);

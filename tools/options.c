@@ -30,6 +30,12 @@ bool tool_number(const char *text, uint64_t *out)
     return *end == '\0' && end != text;
 }
 
+bool tool_reference_order(const char *text, bool *hardware)
+{
+    *hardware = strcmp(text, "hardware") == 0;
+    return *hardware || strcmp(text, "free") == 0;
+}
+
 void tool_print_diags(const char *tool, const char *file, diag_list *diags)
 {
     diag_list_sort(diags);

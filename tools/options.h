@@ -16,6 +16,8 @@ int tool_usage_error_v(const char *tool, const char *format, va_list args) __att
 
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);
+/* "free" or "hardware": how the reference adds floats. */
+bool tool_reference_order(const char *text, bool *hardware);
 
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);

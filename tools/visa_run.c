@@ -16,7 +16,7 @@ typedef struct arguments {
     const char *file, *kernel;
     const char **inputs, **outputs;
     size_t input_count, output_count;
-    bool check, list, timing_only, unbounded;
+    bool check, machine_order, list, timing_only, unbounded;
     tool_report report;
     uint64_t seed;
     unsigned threads;
@@ -38,6 +38,8 @@ static const char usage[] =
     "  --output NAME=FILE        writes an output the same way; with a single output NAME= may be left away\n"
     "  --check                   run twice with different bytes in unwritten memory, and compare with the reference\n"
     "                            kernel that LLVM builds from the binary's einsum section\n"
+    "  --reference-order=ORDER   how the reference of --check adds floats: free (default, compared within a bound) or\n"
+    "                            hardware (the machine's order, compared bit for bit)\n"
     "  --report[=FORMAT]         when each command runs, its cycles by formula, what binds and what would be faster:\n"
     "                            text (default), csv, json or html\n"
     "  --timing=PRESET           documented (default): documented rates; schedule: what published schedules charge\n"
@@ -58,10 +60,10 @@ static const char usage[] =
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, SEED, THREADS, CPU, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
     static const struct option options[] = {
         {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
-        {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"seed", required_argument, NULL, SEED},
+        {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"reference-order", required_argument, NULL, REFERENCE_ORDER}, {"seed", required_argument, NULL, SEED},
         {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
     };
@@ -80,6 +82,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
                 return EXIT_USAGE;
             break;
         case TRACE: a->report.trace = optarg; break;
+        case REFERENCE_ORDER:
+            if (!tool_reference_order(optarg, &a->machine_order))
+                return tool_usage_error("visa-run", "--reference-order is free or hardware, not `%s`", optarg);
+            break;
         case SEED:
             if (!tool_number(optarg, &a->seed))
                 return tool_usage_error("visa-run", "--seed takes a number, not `%s`", optarg);
@@ -138,7 +144,7 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
         return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
     bool agrees = true;
     const char *report = "";
-    ok = !a->check || session_check(s, &agrees, &report, diags);
+    ok = !a->check || session_check(s, a->machine_order, &agrees, &report, diags);
     fputs(report, a->output_count || a->report.options.format != REPORT_TEXT ? stderr : stdout);
     ok = ok && print_report(a, b, memory, diags);
     for (size_t i = 0; i < a->output_count && ok && agrees; i++)

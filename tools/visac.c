@@ -32,6 +32,7 @@ typedef struct arguments {
     tool_report report;
     emit_kind emit;
     const char *mcpu;
+    bool machine_order; /* of the reference's sums */
     bool check, emit_given, format_source, format_check;
     bool explores;
     ranks ranks; /* of --explore */
@@ -62,6 +63,8 @@ static const char usage[] =
     "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, bc, asm, obj, header, step-report,\n"
     "                          step-json, dataflow, dataflow-json\n"
     "  --mcpu=NAME             CPU of llvm, bc, asm and obj (default x86-64, any; native is this one)\n"
+    "  --reference-order=ORDER how the reference of --check, llvm, bc, asm and obj adds floats: free (default, compared\n"
+    "                          within a bound) or hardware (the machine's order, compared bit for bit)\n"
     "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
     "                          NAME=2,0,5 the sizes of a ragged dimension\n"
     "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
@@ -188,10 +191,11 @@ static bool parse_parameter(arguments *a, const char *text)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
+        {"reference-order", required_argument, NULL, REFERENCE_ORDER},
         {"pass", required_argument, NULL, PASS},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
@@ -247,6 +251,10 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
             a->emit_given = true;
             break;
         case MCPU: a->mcpu = optarg; break;
+        case REFERENCE_ORDER:
+            if (!tool_reference_order(optarg, &a->machine_order))
+                return usage_error("--reference-order is free or hardware, not `%s`", optarg);
+            break;
         case PASS:
             ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
             a->options.step_passes = a->passes;
@@ -366,7 +374,7 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
     }
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->machine_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
     return true;
@@ -382,7 +390,7 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
         bool agrees = false;
         const char *report = "";
         session *s = session_open(b, b->kernels[i].name, memory, diags);
-        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, &agrees, &report, diags);
+        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, a->machine_order, &agrees, &report, diags);
         fputs(report, stdout);
         session_close(s);
         if (!ok)

@@ -20,6 +20,7 @@ static LLVMTypeRef sum_type(const vector_tile *v)
         return v->e->f64;
     case PRODUCT_F32:
     case PRODUCT_BF16_DOT:
+    case PRODUCT_TREE:
         return v->e->f32;
     default:
         return v->e->i32;
@@ -110,6 +111,36 @@ static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
         v->sums[t->rows * t->vectors + i] = add_product(v, v->sums[t->rows * t->vectors + i], offset, column[i]);
 }
 
+/* A node of the tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; NULL where
+ * there are none. */
+static LLVMValueRef tree_node(vector_tile *v, LLVMValueRef unit, int64_t row, int64_t vector, int64_t first, int64_t end, int64_t half)
+{
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    if (first == end)
+        return NULL;
+    if (end - first == 1) {
+        LLVMValueRef column = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), first * t->columns + vector * t->lanes));
+        LLVMValueRef x = emit_splat(e, emit_load(e, e->i32, v->g->row_panel, row_index(v, unit, first, row)), t->lanes);
+        return LLVMBuildFMul(e->b, as_items(v, x), as_items(v, column), "");
+    }
+    int64_t middle = first;
+    while (middle < end && !(t->lane[middle] & half))
+        middle++;
+    LLVMValueRef low = tree_node(v, unit, row, vector, first, middle, half / 2), high = tree_node(v, unit, row, vector, middle, end, half / 2);
+    return low && high ? LLVMBuildFAdd(e->b, low, high, "") : low ? low : high;
+}
+
+/* A step in time of every sum. */
+static void emit_trees(vector_tile *v, LLVMValueRef unit)
+{
+    const plan_tile *t = v->tile;
+    for (int64_t i = 0; i < t->rows * t->vectors; i++) {
+        LLVMValueRef tree = tree_node(v, unit, i / t->vectors, i % t->vectors, 0, t->lane_count, PLAN_MAX_LANES / 2);
+        v->sums[i] = LLVMBuildFAdd(v->e->b, v->sums[i], tree, "");
+    }
+}
+
 static LLVMValueRef sum_place(vector_tile *v, int64_t i)
 {
     int64_t row = i / v->tile->vectors, vector = i % v->tile->vectors;
@@ -125,6 +156,15 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef *sums)
         if (stored)
             LLVMSetAlignment(sums[i], 4);
     }
+}
+
+/* The first step of time is stored, not added: to -0, that is the same. */
+static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef *sums)
+{
+    emitter *e = v->e;
+    LLVMValueRef none = emit_splat(e, emit_f32(e, -0.0), v->tile->lanes), begins = LLVMBuildICmp(e->b, LLVMIntEQ, first, emit_i64(e, 0), "");
+    for (int64_t i = 0; i < count; i++)
+        sums[i] = v->g->fresh ? none : LLVMBuildSelect(e->b, begins, none, sums[i], "");
 }
 
 static void store_sums(vector_tile *v)
@@ -146,6 +186,8 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     int64_t count = (g->tile->rows + (g->tile->product == PRODUCT_I8_DOT)) * g->tile->vectors;
     LLVMValueRef start[MOST_SUMS], phi[MOST_SUMS];
     load_sums(&v, count, start);
+    if (g->tile->product == PRODUCT_TREE)
+        begin_tree_sums(&v, count, first, start);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     emitter_loop unit;
     emit_loop_open(e, &unit, first, end, g->tile->unit_block);
@@ -153,7 +195,9 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
         v.sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "sum");
         LLVMAddIncoming(phi[i], &start[i], &before, 1);
     }
-    for (int64_t step = 0; step < g->tile->unit_block; step++)
+    if (g->tile->product == PRODUCT_TREE)
+        emit_trees(&v, unit.counter);
+    for (int64_t step = 0; g->tile->product != PRODUCT_TREE && step < g->tile->unit_block; step++)
         emit_unit(&v, unit.counter, step);
     for (int64_t i = 0; i < count; i++)
         LLVMAddIncoming(phi[i], &v.sums[i], &unit.body, 1);

@@ -192,26 +192,26 @@ static char *make_module(compilation *c, unsigned forms)
     return NULL;
 }
 
-static char *compile_for(compilation *c, const einsum *e, const char *name, const chosen_cpu *for_cpu, unsigned forms, bool quick)
+static char *compile_for(compilation *c, const einsum *e, const char *name, const chosen_cpu *for_cpu, unsigned forms, unsigned how)
 {
     char *triple = LLVMGetDefaultTargetTriple();
-    char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), &c->plan);
+    char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), how & REFERENCE_MACHINE_ORDER, &c->plan);
     c->symbol = generate_symbol(name);
     if (!fault && !c->symbol)
         fault = plan_fault("out of memory");
     if (!fault)
-        fault = make_machine(c, triple, for_cpu->name, for_cpu->features, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
+        fault = make_machine(c, triple, for_cpu->name, for_cpu->features, how & REFERENCE_QUICK ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMDisposeMessage(triple);
     return fault ? fault : make_module(c, forms);
 }
 
-static char *compile_named(compilation *c, const einsum *e, const char *name, const char *cpu_name, bool here, unsigned forms, bool quick)
+static char *compile_named(compilation *c, const einsum *e, const char *name, const char *cpu_name, bool here, unsigned forms, unsigned how)
 {
     chosen_cpu found;
     char *fault = cpu_find(cpu_name, here, &found);
     if (fault)
         return fault;
-    fault = compile_for(c, e, name, &found, forms, quick);
+    fault = compile_for(c, e, name, &found, forms, how);
     cpu_free(&found);
     return fault;
 }
@@ -360,7 +360,7 @@ static char *build_guarded(void *argument)
     build_call *call = argument;
     compilation c = {0};
     unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u);
-    char *fault = compile_named(&c, call->e, call->name, call->cpu, true, forms, call->forms & REFERENCE_QUICK);
+    char *fault = compile_named(&c, call->e, call->name, call->cpu, true, forms, call->forms);
     if (!fault)
         fault = describe_tensors(&c.plan, call->kernel);
     if (!fault)
@@ -543,6 +543,7 @@ static char *kernel_run(reference_kernel *k, unsigned char *const *tensors, doub
 typedef struct emit_call {
     const einsum *e;
     const char *name, *cpu;
+    unsigned forms;
     reference_output kind;
     char *bytes;
     size_t byte_count;
@@ -678,7 +679,7 @@ static char *emit_guarded(void *argument)
 {
     emit_call *call = argument;
     compilation c = {0};
-    char *fault = compile_named(&c, call->e, call->name, call->cpu ? call->cpu : cpu_name(0), false, GENERATE_C, false);
+    char *fault = compile_named(&c, call->e, call->name, call->cpu ? call->cpu : cpu_name(0), false, GENERATE_C, call->forms);
     if (!fault && call->kind == REFERENCE_LLVM)
         fault = emit_text(call, &c);
     else if (!fault && call->kind == REFERENCE_BITCODE)
@@ -691,14 +692,14 @@ static char *emit_guarded(void *argument)
     return fault;
 }
 
-static char *kernel_emit(const einsum *e, const char *name, const char *cpu_name, reference_output kind, unsigned char **bytes,
+static char *kernel_emit(const einsum *e, const char *name, unsigned forms, const char *cpu_name, reference_output kind, unsigned char **bytes,
                          size_t *byte_count)
 {
     *bytes = NULL;
     *byte_count = 0;
     if (kind < REFERENCE_LLVM || kind > REFERENCE_HEADER)
         return plan_fault("output kind %d is not known", (int)kind);
-    emit_call call = {.e = e, .name = name, .cpu = cpu_name, .kind = kind};
+    emit_call call = {.e = e, .name = name, .forms = forms, .cpu = cpu_name, .kind = kind};
     char *fault = guarded(emit_guarded, &call);
     if (fault)
         return fault;

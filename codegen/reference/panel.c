@@ -107,7 +107,18 @@ static int64_t line_step(const panel *p)
     return (p->by_line ? p->tile->unit_block : 1) * p->tile->per;
 }
 
-/* A term that does not exist becomes 0 in both sources, so that it adds nothing. */
+/* What stands for a term that does not exist, so that it adds nothing: 0 in both sources; where zeros have a sign, -0 times 1. */
+static LLVMValueRef absent_item(const panel *p)
+{
+    emitter *e = p->e;
+    bool rows = p->side->group == PLAN_ROW;
+    if (p->tile->product == PRODUCT_I8_DOT && rows)
+        return LLVMConstInt(p->item, 0x80, false); /* 0, plus 128 */
+    if (p->tile->product == PRODUCT_TREE)
+        return LLVMConstBitCast(emit_f32(e, rows ? -0.0 : 1), p->item);
+    return LLVMConstNull(p->item);
+}
+
 static void emit_element(const panel *p, LLVMValueRef to)
 {
     emitter *e = p->e;
@@ -115,11 +126,12 @@ static void emit_element(const panel *p, LLVMValueRef to)
     if (guard)
         from = LLVMBuildSelect(e->b, guard, from, emit_i64(e, 0), "");
     LLVMValueRef item = element_item(p, from);
-    if (guard) {
-        LLVMValueRef none = LLVMConstNull(p->item);
-        if (p->tile->product == PRODUCT_I8_DOT && p->side->group == PLAN_ROW)
-            none = LLVMConstInt(p->item, 0x80, false); /* 0, plus 128 */
-        item = LLVMBuildSelect(e->b, guard, item, none, "");
+    if (guard && p->tile->product == PRODUCT_TREE) { /* a border's zero is a term */
+        LLVMValueRef exists = emit_guard(e);
+        item = LLVMBuildSelect(e->b, guard, item, LLVMConstNull(p->item), "");
+        item = exists ? LLVMBuildSelect(e->b, exists, item, absent_item(p), "") : item;
+    } else if (guard) {
+        item = LLVMBuildSelect(e->b, guard, item, absent_item(p), "");
     }
     emit_store(e, item, p->side->panel, to);
 }

@@ -237,6 +237,21 @@ static char *check_types(const einsum *e, uint32_t number, const einsum_statemen
     return NULL;
 }
 
+/* A digit with lanes lies inside a step of the one before it, so that the lanes of a packet are few and ascend. */
+static char *check_order(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    int64_t room = 0;
+    if (s->op == EINSUM_CONTRACT && s->unordered && dtype_is_float(e->tensors[s->dst].dtype))
+        return plan_fault("statement %u sums over a group of axes whose order in the machine the einsum does not say", number);
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->lane ? d->kept || d->size > (room ? room : PLAN_MAX_LANES) / d->lane : room && !d->kept)
+            return plan_fault("statement %u has a digit without a place in the packet", number);
+        room = d->kept ? room : d->lane;
+    }
+    return NULL;
+}
+
 static char *check_operands(const reference_plan *p, uint32_t number, const einsum_statement *s)
 {
     const einsum *e = p->e;
@@ -369,15 +384,23 @@ static bool windows_separate(const einsum *e, const einsum_digit *outer, const e
     return false;
 }
 
-/* Digits that count on from each other are one longer digit. */
-static void digits_append(const einsum *e, plan_digits *list, const einsum_digit *d)
+/* Are the two apart in the order of a sum? */
+static bool order_separates(const reference_plan *p, const einsum_digit *outer, const einsum_digit *inner)
 {
+    return p->machine_order && !inner->kept && outer->lane != inner->lane * inner->size;
+}
+
+/* Digits that count on from each other are one longer digit. */
+static void digits_append(const reference_plan *p, plan_digits *list, const einsum_digit *d)
+{
+    const einsum *e = p->e;
     list->combinations *= d->size;
     einsum_digit *outer = list->count ? &list->items[list->count - 1] : NULL;
     int64_t span = d->size * d->weight;
-    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->broadcast == d->broadcast && outer->weight == span && !windows_separate(e, outer, d)) {
+    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->broadcast == d->broadcast && outer->weight == span && !windows_separate(e, outer, d) && !order_separates(p, outer, d)) {
         outer->size *= d->size;
         outer->weight = d->weight;
+        outer->lane = d->lane;
         return;
     }
     list->items[list->count++] = *d;
@@ -415,14 +438,16 @@ static void swap_sides(plan_statement *p)
 
 /* Vectors run over the columns: what lies side by side in the destination, but the longer side when the shorter one cannot fill a
  * register. */
-static void group_digits(const einsum *e, plan_statement *p, int64_t lanes)
+static void group_digits(const reference_plan *plan, plan_statement *p)
 {
+    const einsum *e = plan->e;
+    int64_t lanes = plan->machine.lanes;
     const einsum_statement *s = p->of;
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         p->digits[g].combinations = 1;
     for (uint32_t i = 0; i < s->digit_count; i++)
         if (s->digits[i].size > 1)
-            digits_append(e, &p->digits[digit_group(e, s, &s->digits[i])], &s->digits[i]);
+            digits_append(plan, &p->digits[digit_group(e, s, &s->digits[i])], &s->digits[i]);
     p->row_source = s->a;
     p->column_source = s->b;
     p->row_side = EINSUM_A;
@@ -602,12 +627,38 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
     t->unit_block = least_of(STEP_UNITS, t->lanes);
 }
 
+/* The lanes of the tree, in the order of depth: the innermost depth digits that have some. */
+static void find_lanes(plan_tile *t, const plan_digits *depth)
+{
+    t->lane_count = 1;
+    t->lane[0] = 0;
+    for (unsigned i = 0; i < depth->count; i++) {
+        const einsum_digit *d = &depth->items[i];
+        for (int64_t lane = d->lane ? t->lane_count * d->size : 0; lane-- > 0;)
+            t->lane[lane] = (unsigned char)(t->lane[lane / d->size] + lane % d->size * d->lane);
+        t->lane_count *= d->lane ? d->size : 1;
+    }
+}
+
+/* A few sums; the nodes of a tree need registers as well. */
+static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const plan_digits *depth)
+{
+    enum { FEW_LANES = 16 };
+    find_lanes(t, depth);
+    t->lanes = m->lanes;
+    t->vectors = 1;
+    t->rows = least_of(rows, t->lane_count <= FEW_LANES ? 4 : 2);
+    t->unit_block = t->lane_count;
+}
+
 static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, const plan_machine *m)
 {
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     t->per = items_per_unit(t->product);
     if (plan_in_tile_registers(t))
         shape_tile_registers(t, rows, columns);
+    else if (t->product == PRODUCT_TREE)
+        shape_tree(t, m, rows, &p->digits[PLAN_DEPTH]);
     else
         shape_vectors(t, m, rows, columns);
     t->columns = t->lanes * t->vectors;
@@ -616,7 +667,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
     t->rows_by_line = plan_in_tile_registers(t) || plan_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
     /* A column panel takes two thirds of the nearest cache; sums, rows and columns of a block share the next one. */
-    t->depth_block = m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block * t->unit_block;
+    t->depth_block = most_of(m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block, 1) * t->unit_block;
     int64_t side = 64;
     while (side < 512 && (2 * side) * (2 * side) * 4 * 2 <= m->l2_bytes)
         side *= 2;
@@ -630,9 +681,11 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     }
 }
 
-static void choose_tiles(const einsum *e, plan_statement *p, const plan_machine *m)
+static void choose_tiles(const reference_plan *plan, plan_statement *p)
 {
-    p->tile.product = choose_product(e, p, m);
+    const einsum *e = plan->e;
+    const plan_machine *m = &plan->machine;
+    p->tile.product = plan->machine_order && !p->integer ? PRODUCT_TREE : choose_product(e, p, m);
     p->bound_tile.product = p->wide_bound ? PRODUCT_F64 : PRODUCT_F32;
     p->flushes = (p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES) &&
                  (e->tensors[p->of->a].dtype == DTYPE_BF16 || e->tensors[p->of->b].dtype == DTYPE_BF16);
@@ -684,7 +737,7 @@ static bool result_is_exact(const reference_plan *p, const plan_statement *s)
            p->exact[s->of->b];
 }
 
-static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
+static char *plan_one(reference_plan *p, uint32_t number)
 {
     const einsum *e = p->e;
     plan_statement *s = &p->statements[number];
@@ -692,6 +745,8 @@ static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
     char *fault = check_operands(p, number, s->of);
     if (!fault)
         fault = check_digits(e, number, s->of);
+    if (!fault && p->machine_order)
+        fault = check_order(e, number, s->of);
     if (!fault)
         fault = check_windows(e, number, s->of);
     if (fault)
@@ -699,7 +754,7 @@ static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
     fault = check_shifts(e, number, s);
     if (fault)
         return fault;
-    group_digits(e, s, machine.lanes);
+    group_digits(p, s);
     s->first = !p->assigned[s->of->dst];
     s->covers = s->of->op == EINSUM_CONTRACT && covers_destination(e, s->of); /* a copy may meet a border */
     s->integer = !dtype_is_float(e->tensors[s->of->dst].dtype);
@@ -707,7 +762,7 @@ static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
         s->exact_products =
             e->tensors[s->of->a].dtype != DTYPE_F32 && e->tensors[s->of->b].dtype != DTYPE_F32;
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
-        choose_tiles(e, s, &machine);
+        choose_tiles(p, s);
         s->stores_blocks = result_is_plain(e, s);
         fault = place_scratch(s, number);
         if (fault)
@@ -720,7 +775,7 @@ static char *plan_one(reference_plan *p, uint32_t number, plan_machine machine)
     return NULL;
 }
 
-static char *plan_all(reference_plan *p, plan_machine machine)
+static char *plan_all(reference_plan *p)
 {
     const einsum *e = p->e;
     for (uint32_t i = 0; i < e->axis_count; i++)
@@ -734,7 +789,7 @@ static char *plan_all(reference_plan *p, plan_machine machine)
         p->exact[i] = true;
     }
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
-        fault = plan_one(p, i, machine);
+        fault = plan_one(p, i);
     /* What is assigned in parts is exact when all parts are, also for a reader between them. */
     for (bool changed = !fault; changed;) {
         changed = false;
@@ -749,15 +804,15 @@ static char *plan_all(reference_plan *p, plan_machine machine)
     return fault;
 }
 
-char *plan_build(const einsum *e, plan_machine machine, reference_plan *out)
+char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out)
 {
-    *out = (reference_plan){.e = e, .machine = machine};
+    *out = (reference_plan){.e = e, .machine = machine, .machine_order = machine_order};
     out->statements = calloc((size_t)e->statement_count + 1, sizeof *out->statements);
     out->assigned = calloc((size_t)e->tensor_count + 1, sizeof *out->assigned);
     out->used = calloc((size_t)e->tensor_count + 1, sizeof *out->used);
     out->exact = calloc((size_t)e->tensor_count + 1, sizeof *out->exact);
     bool have = out->statements && out->assigned && out->used && out->exact;
-    char *fault = have ? plan_all(out, machine) : plan_fault("out of memory");
+    char *fault = have ? plan_all(out) : plan_fault("out of memory");
     if (fault)
         plan_free(out);
     return fault;

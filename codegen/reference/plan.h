@@ -12,6 +12,8 @@
 
 /* Digits of size 1 are dropped and combinations stay below 2^62, so more cannot remain. */
 enum { PLAN_MAX_DIGITS = 62 };
+/* Of a packet that are summed. */
+enum { PLAN_MAX_LANES = 256 };
 
 typedef enum plan_group { PLAN_BATCH, PLAN_ROW, PLAN_COLUMN, PLAN_DEPTH, PLAN_GROUP_COUNT } plan_group;
 
@@ -31,6 +33,7 @@ typedef enum plan_product {
     PRODUCT_BF16_DOT,   /* two bf16; subnormal sums become zero */
     PRODUCT_BF16_TILES, /* the same in tile registers */
     PRODUCT_F64,        /* one f32, f64 sums: for bounds of long sums */
+    PRODUCT_TREE,       /* one f32, multiplied and added one by one: a tree over the lanes of a packet, and over time */
 } plan_product;
 
 /* Register tile and cache blocks of the matrix product. A panel is what a tile reads of one source, all depth of it:
@@ -43,6 +46,8 @@ typedef struct plan_tile {
     int64_t padded_rows, padded_columns;   /* whole tiles */
     int64_t units, unit_block;             /* a step of the kernel takes unit_block units; units is whole steps */
     bool rows_by_line;
+    int64_t lane_count;                    /* of PRODUCT_TREE: live lanes of a packet, side by side in depth; a step takes them all */
+    unsigned char lane[PLAN_MAX_LANES];    /* where each stands */
     bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
     int64_t depth_block;                   /* units for which a column panel stays in the nearest cache */
     int64_t row_block_tiles, column_block_tiles; /* whose sums stay in the next cache */
@@ -92,12 +97,13 @@ typedef struct reference_plan {
     bool *used;     /* by tensor: read by a statement */
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
     plan_machine machine;
+    bool machine_order; /* floats are added as the machine adds them (codegen/einsum.h) */
     int64_t scratch_bytes; /* of the form that computes bounds too */
     int64_t plain_scratch_bytes;
 } reference_plan;
 
 /* NULL, or a malloc'd text that says which rule of codegen/einsum.h the einsum breaks. */
-char *plan_build(const einsum *e, plan_machine machine, reference_plan *out);
+char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
 /* Of a tensor whose einsum was checked. */

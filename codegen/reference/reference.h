@@ -13,7 +13,7 @@
 
 #include "codegen/einsum.h"
 
-enum { REFERENCE_API_VERSION = 3 };
+enum { REFERENCE_API_VERSION = 4 };
 
 typedef struct reference_kernel reference_kernel;
 
@@ -27,8 +27,9 @@ typedef enum reference_output {
 } reference_output;
 
 /* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel of little work, of which
- * compiling is the larger part; the same values, from code that is not optimised. */
-enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4 };
+ * compiling is the larger part; the same values, from code that is not optimised. MACHINE_ORDER, beside VALUES: floats are added in
+ * the machine's order (codegen/einsum.h), which gives its bits. */
+enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.
  * The functions may be called from several threads; one kernel may run in several threads at once. */
@@ -49,8 +50,8 @@ typedef struct reference_api {
     uint64_t (*jit_nanoseconds)(const reference_kernel *k);
     void (*release)(reference_kernel *k);
 
-    /* `cpu`: NULL is any CPU of the host's family, so that the same einsum gives the same bytes everywhere. */
-    char *(*emit)(const einsum *e, const char *name, const char *cpu, reference_output kind, unsigned char **bytes,
+    /* `forms`: 0 or REFERENCE_MACHINE_ORDER. `cpu`: NULL is any CPU of the host's family, so that the same einsum gives the same bytes everywhere. */
+    char *(*emit)(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind, unsigned char **bytes,
                   size_t *byte_count);
     void (*release_bytes)(void *bytes);
 } reference_api;
