@@ -1645,7 +1645,7 @@ START_TEST(files_are_reproducible)
     }
     unsigned char *none;
     size_t count;
-    ck_assert(!reference_emit(api, &p.e, "x", NULL, (reference_output)9, memory, &none, &count, &diags));
+    ck_assert(!reference_emit(api, &p.e, "x", 0, NULL, (reference_output)9, memory, &none, &count, &diags));
 }
 END_TEST
 
