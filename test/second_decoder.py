@@ -563,7 +563,7 @@ def decode(data, isa):
     need(".note.visa" in by_name and by_name[".note.visa"].type == 7, "no note")
     content = {name: section.bytes for name, section in by_name.items()}
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 2, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
+    return {"format": 3, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 

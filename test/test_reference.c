@@ -1485,7 +1485,7 @@ static void refuses(const program *p, const char *words)
                   diags.items[before]->message, words);
     unsigned char *bytes;
     size_t count;
-    ck_assert(!reference_emit(api, &p->e, "bad", NULL, REFERENCE_OBJECT, memory, &bytes, &count, &diags));
+    ck_assert(!reference_emit(api, &p->e, "bad", 0, NULL, REFERENCE_OBJECT, memory, &bytes, &count, &diags));
 }
 
 /* Y[O] = sum over F of X[$(O, F)] * W[F] */
@@ -1633,8 +1633,8 @@ START_TEST(files_are_reproducible)
     for (reference_output kind = REFERENCE_LLVM; kind <= REFERENCE_HEADER; kind++) {
         unsigned char *one, *two;
         size_t one_bytes, two_bytes;
-        ck_assert(reference_emit(api, &p.e, "a.b*/", NULL, kind, memory, &one, &one_bytes, &diags));
-        ck_assert(reference_emit(api, &p.e, "a.b*/", NULL, kind, memory, &two, &two_bytes, &diags));
+        ck_assert(reference_emit(api, &p.e, "a.b*/", 0, NULL, kind, memory, &one, &one_bytes, &diags));
+        ck_assert(reference_emit(api, &p.e, "a.b*/", 0, NULL, kind, memory, &two, &two_bytes, &diags));
         ck_assert_msg(one_bytes > 100 && strncmp((char *)one, begins[kind], strlen(begins[kind])) == 0,
                       "kind %d: %.60s", (int)kind, (char *)one);
         ck_assert(one_bytes == two_bytes && memcmp(one, two, one_bytes) == 0);
