@@ -325,14 +325,21 @@ __attribute__((format(printf, 3, 4))) static bool fault(const decoder *d, size_t
     return false;
 }
 
+/* COMMAND_OP_COUNT: no such command. */
+static unsigned op_of_code(unsigned code)
+{
+    unsigned op = 0;
+    while (op < COMMAND_OP_COUNT && command_rows[op].code != code)
+        op++;
+    return op;
+}
+
 static bool decode_header(const decoder *d, command *c, unsigned *length)
 {
     uint64_t header = d->words[d->at];
     unsigned code = (unsigned)word_bits(header, 0, 8), where = (unsigned)word_bits(header, 8, 2);
     *length = (unsigned)word_bits(header, 16, 16);
-    unsigned op = 0;
-    while (op < COMMAND_OP_COUNT && command_rows[op].code != code)
-        op++;
+    unsigned op = op_of_code(code);
     if (op == COMMAND_OP_COUNT)
         return fault(d, 0, "opcode 0x%02x is not known", code);
     const command_row *row = &command_rows[op];
@@ -432,15 +439,29 @@ static bool decode_entries(const decoder *d, command *c)
     return true;
 }
 
+/* As far as the headers tell; the first that cannot be one ends the count. */
+static size_t count_commands(const decoder *d)
+{
+    size_t count = 0;
+    for (size_t at = 0, length; at < d->count; at += length, count++) {
+        length = (size_t)word_bits(d->words[at], 16, 16);
+        unsigned op = op_of_code((unsigned)word_bits(d->words[at], 0, 8));
+        if (op == COMMAND_OP_COUNT || length < command_rows[op].field_words)
+            break;
+    }
+    return count;
+}
+
 bool command_decode_all(const uint64_t *words, size_t word_count, context expected, const char *section,
                         arena *a, diag_list *diags, command **out, size_t *count)
 {
     decoder d = {words, word_count, 0, expected, section, diags};
-    size_t capacity = 0;
     *out = NULL;
     *count = 0;
     if (word_count > UINT32_MAX / 8)
         return fault(&d, 0, "the section has %zu words, allowed are %u", word_count, UINT32_MAX / 8);
+    size_t capacity = count_commands(&d);
+    *out = ARENA_ARRAY(a, command, capacity);
     while (d.at < d.count) {
         command c = {.offset = (uint32_t)(d.at * 8)};
         unsigned length = 0;

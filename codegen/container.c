@@ -292,10 +292,19 @@ static void write_symbols(writer *w)
     ARENA_PUSH(w->arena, w->sections, w->count, w->capacity, table);
 }
 
+/* The reader has all the checks; a file that it would refuse is not written. */
+static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags)
+{
+    binary again;
+    arena *scratch = arena_new_inside(a);
+    bool ok = binary_read(bytes, size, scratch, diags, &again);
+    arena_free(scratch);
+    return ok;
+}
+
 bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
 {
     writer w = {.binary = b, .arena = a, .diags = diags};
-    binary again;
     if (!b->target)
         return refuse(&w, "", "the binary has no target");
     word_writer_init(&w.symbols, a);
@@ -310,9 +319,7 @@ bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned ch
         if (!write_program(&w, &b->programs[i]))
             return false;
     write_symbols(&w);
-    /* The reader has all the checks; a file that it would refuse is not written. */
-    return elf_file_write(w.sections, w.count, a, diags, bytes, size) &&
-           binary_read(*bytes, *size, a, diags, &again);
+    return elf_file_write(w.sections, w.count, a, diags, bytes, size) && is_readable(*bytes, *size, a, diags);
 }
 
 /* Reader */

@@ -33,6 +33,7 @@ typedef struct stream {
 
 typedef struct emission {
     const emit_context *e;
+    arena *scratch; /* of the kernel at hand */
     const kernel *kernel;
     stream streams[3];
     work *works;
@@ -50,14 +51,14 @@ static uint32_t axis_number(emission *m, const axis *a)
             return (uint32_t)i;
     for (uint32_t i = 0; i < a->term_count; i++)
         axis_number(m, a->terms[i].of);
-    ARENA_PUSH(m->e->arena, m->axes, m->axis_count, m->axis_capacity, a);
+    ARENA_PUSH(m->scratch, m->axes, m->axis_count, m->axis_capacity, a);
     return (uint32_t)m->axis_count - 1;
 }
 
 static layout emit_layout(emission *m, const mapping *part)
 {
     const mapping_step *steps;
-    size_t count = mapping_postfix(part, m->e->arena, &steps);
+    size_t count = mapping_postfix(part, m->scratch, &steps);
     uint64_t *words = ARENA_ARRAY(m->e->arena, uint64_t, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t n = (uint64_t)steps[i].n;
@@ -89,7 +90,7 @@ static command new_command(const emission *m, command_op code, const op *at, con
 static void push(emission *m, command k)
 {
     stream *s = &m->streams[k.context];
-    ARENA_PUSH(m->e->arena, s->items, s->count, s->capacity, k);
+    ARENA_PUSH(m->scratch, s->items, s->count, s->capacity, k);
 }
 
 static bool accesses_conflict(const work *a, const work *b)
@@ -123,7 +124,7 @@ static void push_waits(emission *m, const work *w, const op *at)
 static void finish_work(emission *m, work *w)
 {
     w->done = m->streams[w->context].count;
-    ARENA_PUSH(m->e->arena, m->works, m->work_count, m->work_capacity, *w);
+    ARENA_PUSH(m->scratch, m->works, m->work_count, m->work_capacity, *w);
 }
 
 /* One past the last position that holds an element: a tile does not own what is behind it. */
@@ -510,10 +511,10 @@ static void emit_einsum(emission *m, einsum *out)
                     .statement_count = (uint32_t)from->step_count, .text = from->text};
 }
 
-static void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
+static void emit_kernel(const emit_context *e, arena *scratch, const kernel *k, binary_kernel *out)
 {
-    emission m = {.e = e, .kernel = k};
-    mapping_context *none = mapping_context_new(e->arena);
+    emission m = {.e = e, .scratch = scratch, .kernel = k};
+    mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
     for (size_t i = 0; i < k->op_count; i++) {
         const op *o = k->ops[i];
@@ -529,7 +530,7 @@ static void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *o
     out->axes = out->einsum.axes = axes;
     out->axis_count = out->einsum.axis_count = (uint32_t)m.axis_count;
     for (int c = 0; c < 3; c++) {
-        out->streams[c].commands = m.streams[c].items;
+        out->streams[c].commands = arena_grow(e->arena, m.streams[c].items, m.streams[c].count, m.streams[c].count, sizeof(command));
         out->streams[c].count = m.streams[c].count;
     }
 }
@@ -537,7 +538,12 @@ static void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *o
 void emit_binary(const emit_context *e, const module *m, binary *out)
 {
     binary_kernel *kernels = ARENA_ARRAY(e->arena, binary_kernel, m->count);
-    for (size_t i = 0; i < m->count; i++)
-        emit_kernel(e, m->kernels[i], &kernels[i]);
+    arena *scratch = arena_new_inside(e->arena);
+    for (size_t i = 0; i < m->count; i++) {
+        arena_mark empty = arena_mark_here(scratch);
+        emit_kernel(e, scratch, m->kernels[i], &kernels[i]);
+        arena_rewind(scratch, empty);
+    }
+    arena_free(scratch);
     *out = (binary){.target = e->target, .kernels = kernels, .kernel_count = m->count};
 }

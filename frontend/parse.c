@@ -32,7 +32,7 @@ ast *parse_mapping(mapping_parser *m, const char *text, size_t bytes, arena *a, 
     memset(p, 0, offsetof(parse_state, blocks));
     p->arena = a, p->diags = diags, p->source = copy;
     p->resync = T_LONE_MAPPING;
-    p->tokens = token_scan_text(m->scanner, copy, bytes, 0, true, a, diags);
+    p->tokens = token_scan_text(m->scanner, copy, bytes, 0, true, a, a, diags);
     if (!p->tokens.too_deep)
         visa_parse_parse(p);
     return diags->count == before ? p->root : NULL;
@@ -42,12 +42,14 @@ ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags)
 {
     uint32_t bytes = (uint32_t)source_bytes(sources, file);
     src_range whole = {file, 0, bytes};
-    parse_state *p = ARENA_NEW(a, parse_state);
+    arena *scratch = arena_new_inside(a);
+    parse_state *p = ARENA_NEW(scratch, parse_state);
     *p = (parse_state){.arena = a, .diags = diags, .file = file, .source = source_text(sources, file)};
-    p->root = ast_new(a, AST_FILE, whole);
+    ast *root = p->root = ast_new(a, AST_FILE, whole);
     p->resync_to = TOKEN_NONE;
-    p->tokens = token_scan(sources, file, a, diags);
+    p->tokens = token_scan(sources, file, a, scratch, diags);
     if (!p->tokens.too_deep)
         visa_parse_parse(p);
-    return p->root;
+    arena_free(scratch);
+    return root;
 }

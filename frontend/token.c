@@ -88,7 +88,7 @@ token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const
         s->open[s->open_count - 1].comma = true;
     if (text != NULL)
         t.text = arena_strndup(s->arena, text, strnlen(text, end - begin));
-    ARENA_PUSH(s->arena, s->list->items, s->list->count, s->list->capacity, t);
+    ARENA_PUSH(s->scratch, s->list->items, s->list->count, s->list->capacity, t);
     return &s->list->items[s->list->count - 1];
 }
 
@@ -96,7 +96,7 @@ token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const
 static void remember_fault(token_scanner *s, uint32_t offset)
 {
     token_list *l = s->list;
-    ARENA_PUSH(s->arena, l->faults, l->fault_count, l->fault_capacity, offset);
+    ARENA_PUSH(s->scratch, l->faults, l->fault_count, l->fault_capacity, offset);
 }
 
 static diag *add_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, const char *message)
@@ -464,14 +464,14 @@ token_scanner *token_scanner_new(arena *home)
     return s;
 }
 
-token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
+token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, arena *scratch, diag_list *diags)
 {
     token_list list = {.capacity = bytes / 4 + 8};
-    list.items = ARENA_ARRAY(a, token, list.capacity);
+    list.items = ARENA_ARRAY(scratch, token, list.capacity);
     arena *home = s->home;
     void *lexer = s->lexer;
     memset(s, 0, offsetof(token_scanner, open));
-    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text;
+    s->home = home, s->lexer = lexer, s->arena = a, s->scratch = scratch, s->diags = diags, s->file = file, s->list = &list, s->source = text;
     /* A byte order mark says nothing here. */
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s->offset = 3;
@@ -487,11 +487,11 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
     return list;
 }
 
-token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags)
+token_list token_scan(const source_map *sources, int file, arena *a, arena *scratch, diag_list *diags)
 {
     size_t bytes = source_bytes(sources, file);
-    char *text = arena_alloc(a, bytes + 2);
+    char *text = arena_alloc(scratch, bytes + 2);
     memcpy(text, source_text(sources, file), bytes);
-    token_scanner *s = token_scanner_new(a);
-    return token_scan_text(s, text, bytes, file, false, a, diags);
+    token_scanner *s = token_scanner_new(scratch);
+    return token_scan_text(s, text, bytes, file, false, a, scratch, diags);
 }

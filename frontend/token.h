@@ -50,14 +50,15 @@ typedef struct token_list {
 /* The bracket that closes an opening token, or 0. */
 char token_closer(const token *t);
 
-token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags);
+/* The list in `scratch`, what the tokens are spelt like in `a`. */
+token_list token_scan(const source_map *sources, int file, arena *a, arena *scratch, diag_list *diags);
 
 /* A scanner for many texts; what it needs itself lives in `home`. */
 typedef struct token_scanner token_scanner;
 token_scanner *token_scanner_new(arena *home);
 /* Scans text[0 .. bytes), behind which stand two NULs, in place: it is changed and must stay as long as the tokens. With
  * `lone_mapping` the text is what stands between `m![` and `]`, and both tokens are there, empty. */
-token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags);
+token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, arena *scratch, diag_list *diags);
 
 /* ---- Between token.c and lexer.l ---- */
 
@@ -72,7 +73,7 @@ typedef struct token_bracket {
 struct token_scanner {
     arena *home;
     void *lexer; /* flex's state */
-    arena *arena;
+    arena *arena, *scratch;
     diag_list *diags;
     int file;
     const char *source;

@@ -42,7 +42,7 @@ static const char *missing_closers(const char *text, size_t bytes, arena *a)
     diag_list_init(&told, a);
     char *copy = arena_alloc(a, bytes + 2);
     memcpy(copy, text, bytes);
-    token_list tokens = token_scan_text(token_scanner_new(a), copy, bytes, 0, false, a, &told);
+    token_list tokens = token_scan_text(token_scanner_new(a), copy, bytes, 0, false, a, a, &told);
     strbuf out;
     strbuf_init(&out, a);
     for (size_t i = tokens.count; i-- > 0;) {

@@ -67,7 +67,7 @@ token_list editor_tokens(visa_compilation *c)
 {
     diag_list told;
     diag_list_init(&told, c->arena);
-    return token_scan(c->sources, 0, c->arena, &told);
+    return token_scan(c->sources, 0, c->arena, c->arena, &told);
 }
 
 uint32_t editor_token_at(const token_list *tokens, uint32_t offset)

@@ -17,7 +17,9 @@ struct block {
 
 struct arena {
     struct block *head;
-    struct block *spare; /* empty blocks that a rewind left behind */
+    struct block *spare; /* empty blocks that a rewind, or an arena inside, left behind */
+    struct arena *outer; /* where blocks come from and go to; NULL: the heap */
+    struct arena *inside, *beside; /* the latest arena inside, and of the same outer one the one before */
     jmp_buf guard;
     int guarded;
     size_t next_block_bytes;
@@ -48,6 +50,15 @@ arena *arena_new(void)
     return a;
 }
 
+arena *arena_new_inside(arena *outer)
+{
+    arena *a = ARENA_NEW(outer, arena);
+    a->outer = outer;
+    a->beside = outer->inside;
+    outer->inside = a;
+    return a;
+}
+
 static void blocks_free(struct block *b)
 {
     for (struct block *next; b; b = next) {
@@ -56,10 +67,45 @@ static void blocks_free(struct block *b)
     }
 }
 
+/* What was used is zeroed when it is handed out again, so that going back costs nothing. */
+static void block_empty(struct block *b, size_t used)
+{
+    b->clean = b->clean > b->used ? b->clean : b->used;
+    b->used = used;
+}
+
+/* Puts the blocks in front of `end` aside for the next who needs one. */
+static void blocks_spare(arena *to, struct block *head, const struct block *end)
+{
+    while (head != end) {
+        struct block *b = head;
+        head = b->next;
+        block_empty(b, 0);
+        b->next = to->spare;
+        to->spare = b;
+    }
+}
+
+static void leave(arena *a)
+{
+    arena **at = &a->outer->inside;
+    while (*at != a)
+        at = &(*at)->beside;
+    *at = a->beside;
+    blocks_spare(a->outer, a->head, NULL);
+    blocks_spare(a->outer, a->spare, NULL);
+}
+
 void arena_free(arena *a)
 {
     if (!a)
         return;
+    while (a->inside)
+        arena_free(a->inside);
+    if (a->outer) {
+        leave(a);
+        return;
+    }
     blocks_free(a->head);
     blocks_free(a->spare);
     free(a);
@@ -73,6 +119,8 @@ jmp_buf *arena_guard(arena *a)
 
 static _Noreturn void arena_exhausted(arena *a)
 {
+    while (a->outer)
+        a = a->outer;
     if (a->guarded)
         longjmp(a->guard, 1);
     abort();
@@ -87,6 +135,8 @@ static struct block *block_for(arena *a, size_t bytes)
             *b = found->next;
             return found;
         }
+    if (a->outer)
+        return block_for(a->outer, bytes);
     if (a->next_block_bytes < LARGEST_BLOCK_BYTES)
         a->next_block_bytes *= 2;
     return block_new(bytes > a->next_block_bytes ? bytes : a->next_block_bytes);
@@ -116,7 +166,7 @@ static unsigned char *take(arena *a, size_t bytes, size_t filled)
 static unsigned char *allocate(arena *a, size_t bytes, size_t filled)
 {
     bytes = round_up(a, bytes);
-    if (a->head->bytes - a->head->used < bytes) {
+    if (!a->head || a->head->bytes - a->head->used < bytes) {
         struct block *b = block_for(a, bytes);
         if (!b)
             arena_exhausted(a);
@@ -133,26 +183,16 @@ void *arena_alloc(arena *a, size_t bytes)
 
 arena_mark arena_mark_here(const arena *a)
 {
-    return (arena_mark){a->head, a->head->used};
-}
-
-/* What was used is zeroed when it is handed out again, so that going back costs nothing. */
-static void block_empty(struct block *b, size_t used)
-{
-    b->clean = b->clean > b->used ? b->clean : b->used;
-    b->used = used;
+    return (arena_mark){a->head, a->head ? a->head->used : 0};
 }
 
 void arena_rewind(arena *a, arena_mark mark)
 {
-    while (a->head != mark.block) {
-        struct block *b = a->head;
-        a->head = b->next;
-        block_empty(b, 0);
-        b->next = a->spare;
-        a->spare = b;
-    }
-    block_empty(a->head, mark.used);
+    struct block *head = a->head;
+    a->head = mark.block;
+    blocks_spare(a, head, mark.block);
+    if (a->head)
+        block_empty(a->head, mark.used);
 }
 
 size_t arena_used_since(const arena *a, arena_mark mark)
@@ -161,7 +201,7 @@ size_t arena_used_since(const arena *a, arena_mark mark)
     const struct block *b = a->head;
     for (; b != mark.block; b = b->next)
         bytes += b->used;
-    return bytes + b->used - mark.used;
+    return bytes + (b ? b->used : 0) - mark.used;
 }
 
 void *arena_array(arena *a, size_t count, size_t bytes_each)

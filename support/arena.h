@@ -19,6 +19,10 @@ typedef struct arena arena;
 arena *arena_new(void);
 void arena_free(arena *a);
 
+/* An arena for what is dead before the rest is: its blocks come from `outer` and go back there when it is freed, at the latest with `outer`.
+ * Where it runs out of memory, `outer` has. NULL never. `outer` is not rewound behind the call while it is in use. */
+arena *arena_new_inside(arena *outer);
+
 /* Arms the out-of-memory exit: `if (setjmp(*arena_guard(a))) { ...out of memory... }`. Without a guard
  * an exhausted arena aborts. */
 jmp_buf *arena_guard(arena *a);
