@@ -19,7 +19,8 @@ typedef struct landing {
 
 typedef struct derivation {
     mapping_context *context;
-    arena *arena;
+    arena *arena;   /* of the loops */
+    arena *scratch; /* of the notes */
     sequence_access access;
     bool nameless;
     buffer_digits buffer;

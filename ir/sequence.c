@@ -50,7 +50,7 @@ void derivation_emit(derivation *d, const mapping *term, int64_t size, int64_t l
 
 void derivation_land(derivation *d, landing l)
 {
-    ARENA_PUSH(d->arena, d->landings, d->landing_count, d->landing_capacity, l);
+    ARENA_PUSH(d->scratch, d->landings, d->landing_count, d->landing_capacity, l);
 }
 
 /* ---- one stream digit ---- */
@@ -235,14 +235,14 @@ static bool check_covered(derivation *d)
     return true;
 }
 
-bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, size_t buffer_count, const mapping *beside,
-                            const sequence_space *stream, size_t stream_count, sequence_access access, sequence *seq)
+static bool derive(mapping_context *c, arena *scratch, const sequence_space *buffer, size_t buffer_count, const mapping *beside,
+                   const sequence_space *stream, size_t stream_count, sequence_access access, sequence *seq)
 {
     *seq = (sequence){0};
-    derivation d = {.context = c, .arena = mapping_context_arena(c), .access = access & ~(SEQUENCE_NAMELESS | SEQUENCE_BORDERS),
+    derivation d = {.context = c, .arena = mapping_context_arena(c), .scratch = scratch, .access = access & ~(SEQUENCE_NAMELESS | SEQUENCE_BORDERS),
                     .nameless = access & SEQUENCE_NAMELESS, .beside = beside, .seq = seq};
     d.buffer.context = c;
-    d.buffer.arena = d.arena;
+    d.buffer.arena = scratch;
     d.buffer.borders = access & SEQUENCE_BORDERS;
     for (size_t i = buffer_count; i-- > 0;)
         buffer_digits_add(&d.buffer, buffer[i].mapping, buffer[i].stride);
@@ -255,6 +255,15 @@ bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, si
         if (!derivation_walk(&d, stream[d.segment].mapping, 1))
             return false;
     return check_twice(&d) && derivation_check_windows(&d) && check_carry(&d) && (d.access != SEQUENCE_WRITE || (check_dead(&d) && check_covered(&d)));
+}
+
+bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, size_t buffer_count, const mapping *beside,
+                            const sequence_space *stream, size_t stream_count, sequence_access access, sequence *seq)
+{
+    arena *scratch = arena_new_inside(mapping_context_arena(c));
+    bool done = derive(c, scratch, buffer, buffer_count, beside, stream, stream_count, access, seq);
+    arena_free(scratch);
+    return done;
 }
 
 /* Puts the time/packet boundary back into loops that were derived over both: the innermost loops whose sizes multiply to

@@ -24,7 +24,7 @@ typedef struct copy {
 } copy;
 
 typedef struct copy_list {
-    pass_context *context;
+    arena *arena;
     copy *items;
     size_t count, capacity;
     bool too_many;
@@ -93,7 +93,7 @@ static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
             add_loop(d, j, whole, &block);
             for (size_t i = j + 1; i < d->count; i++)
                 add_loop(d, i, d->parts[i].size, &block);
-            ARENA_PUSH(out->context->arena, out->items, out->count, out->capacity, block);
+            ARENA_PUSH(out->arena, out->items, out->count, out->capacity, block);
             fixed.source += whole * d->parts[j].stride;
             fixed.destination += whole * d->parts[j].position * d->spaces[d->parts[j].segment].stride;
         }
@@ -103,18 +103,18 @@ static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
     }
 }
 
-static copy_list expand(pass_context *p, const sequence *seq, const sequence_space *destination)
+static copy_list expand(arena *a, const sequence *seq, const sequence_space *destination)
 {
-    copy_list all = {.context = p};
+    copy_list all = {.arena = a};
     copy none = {0};
-    ARENA_PUSH(p->arena, all.items, all.count, all.capacity, none);
+    ARENA_PUSH(a, all.items, all.count, all.capacity, none);
     for (size_t i = 0; i < seq->count;) {
         copy_digit d = {.parts = &seq->parts[i], .live = seq->parts[i].live, .spaces = destination};
         while (i < seq->count && seq->parts[i].digit == d.parts->digit) {
             d.count++;
             i++;
         }
-        copy_list next = {.context = p};
+        copy_list next = {.arena = a};
         for (size_t k = 0; k < all.count && !next.too_many; k++)
             expand_digit(&next, &all.items[k], &d);
         all = next;
@@ -356,20 +356,9 @@ static bool takes_padding(const pass_context *p, const op *o)
     return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
 }
 
-static void copy_one(pass_context *p, kernel *k, op *o)
+/* The commands of all copies. */
+static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
 {
-    sequence_space from[COPY_SPACES], to[COPY_SPACES];
-    size_t from_count = dma_spaces(p, &o->input->out, from), to_count = dma_spaces(p, &o->out, to);
-    if (!covers_source(p, k, o, from, from_count, to, to_count))
-        return;
-    sequence seq;
-    sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
-    if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(&seq), "no DMA loops copy this: %s", sequence_reason(p, &seq));
-        diag_help(p->diags, d, "cut the axes at common divisors on both sides");
-        return;
-    }
-    copy_list all = expand(p, &seq, to);
     dma_config **end = &o->dma;
     int64_t commands = 0;
     bool warned = false, granular;
@@ -404,6 +393,24 @@ static void copy_one(pass_context *p, kernel *k, op *o)
                               (long long)p->target->sequencer_entries);
         diag_help(p->diags, d, "keep neighbouring digits together on both sides");
     }
+}
+
+static void copy_one(pass_context *p, kernel *k, op *o)
+{
+    sequence_space from[COPY_SPACES], to[COPY_SPACES];
+    size_t from_count = dma_spaces(p, &o->input->out, from), to_count = dma_spaces(p, &o->out, to);
+    if (!covers_source(p, k, o, from, from_count, to, to_count))
+        return;
+    sequence seq;
+    sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
+    if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(&seq), "no DMA loops copy this: %s", sequence_reason(p, &seq));
+        diag_help(p->diags, d, "cut the axes at common divisors on both sides");
+        return;
+    }
+    arena *scratch = arena_new_inside(p->arena);
+    copy_all(p, k, o, expand(scratch, &seq, to));
+    arena_free(scratch);
 }
 
 void pass_dma(pass_context *p, kernel *k)

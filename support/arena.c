@@ -20,9 +20,9 @@ struct arena {
     struct block *spare; /* empty blocks that a rewind, or an arena inside, left behind */
     struct arena *outer; /* where blocks come from and go to; NULL: the heap */
     struct arena *inside, *beside; /* the latest arena inside, and of the same outer one the one before */
-    jmp_buf guard;
-    int guarded;
     size_t next_block_bytes;
+    int guarded;
+    jmp_buf guard; /* last: an arena inside has none */
 };
 
 /* A large block comes zeroed from the system, page by page as it is used. A small one is the heap's, where zeroing it at once would
@@ -52,7 +52,7 @@ arena *arena_new(void)
 
 arena *arena_new_inside(arena *outer)
 {
-    arena *a = ARENA_NEW(outer, arena);
+    arena *a = arena_alloc(outer, offsetof(arena, guard));
     a->outer = outer;
     a->beside = outer->inside;
     outer->inside = a;
@@ -117,10 +117,13 @@ jmp_buf *arena_guard(arena *a)
     return &a->guard;
 }
 
+/* Whoever used the arenas inside is not come back to. */
 static _Noreturn void arena_exhausted(arena *a)
 {
     while (a->outer)
         a = a->outer;
+    while (a->inside)
+        arena_free(a->inside);
     if (a->guarded)
         longjmp(a->guard, 1);
     abort();
