@@ -1,4 +1,4 @@
-/* The reference kernel beside oneDNN and beside a C compiler's plain loop nest.
+/* The reference kernel beside oneDNN, OpenBLAS and a C compiler's plain loop nest.
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
@@ -16,6 +16,9 @@
 
 #ifdef HAVE_DNNL
 #include <oneapi/dnnl/dnnl.h>
+#endif
+#ifdef HAVE_OPENBLAS
+#include <cblas.h>
 #endif
 
 typedef struct kind {
@@ -95,6 +98,20 @@ static void run_ours(void *argument)
 }
 
 /* ---- theirs ---- */
+
+#ifdef HAVE_OPENBLAS
+typedef struct blas {
+    shape s;
+    float *tensors[3];
+} blas;
+
+static void run_blas(void *argument)
+{
+    const blas *b = argument;
+    blasint m = (blasint)b->s.m, n = (blasint)b->s.n, k = (blasint)b->s.k;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, b->tensors[0], k, b->tensors[1], n, 0, b->tensors[2], n);
+}
+#endif
 
 #ifdef HAVE_DNNL
 typedef struct theirs {
@@ -312,6 +329,11 @@ static bool bench_one(const reference_api *api, const kind *t, shape s, setting 
         free_theirs(&d);
     }
 #endif
+#ifdef HAVE_OPENBLAS
+    blas b = {s, {(float *)o.tensors[0], (float *)o.tensors[1], (float *)o.tensors[2]}};
+    if (t->operand == DTYPE_F32)
+        show(how, "OpenBLAS", t, s, compare(how, run_ours, &o, run_blas, &b));
+#endif
     nest plain = {t, s, {o.tensors[0], o.tensors[1], o.tensors[2]}};
     if (how->threads == 1 && s.m * s.n * s.k <= (int64_t)1 << 30)
         show(how, "clang -O3", t, s, compare(how, run_ours, &o, run_nest, &plain));
@@ -362,7 +384,7 @@ static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
 }
 
 static const char usage[] = "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--builds] [--json]\n"
-                            "OMP_NUM_THREADS says how many threads oneDNN takes.\n";
+                            "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS.\n";
 
 int main(int argc, char **argv)
 {
