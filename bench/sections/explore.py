@@ -1,4 +1,4 @@
-"""Points of a design space that `visac --explore` judges per second, from text to picture."""
+"""Points of a design space that --explore judges in a second, from text to picture."""
 from measure import spread
 from report import table
 
@@ -6,10 +6,11 @@ TITLE = "points of a design space per second"
 
 
 def run(bench, section):
-    spaces, command = {}, [bench.program("bench_explore"), *(["one"] if bench.mode == "smoke" else [])]
-    for _ in range(bench.count(5, 2)):
+    command = [bench.program("bench_explore"), *bench.count([], [], ["first"])]
+    points, seconds = {}, {}
+    for _ in range(bench.count(5, 1)):
         for line in bench.lines_of(command):
-            seconds, _ = spaces.setdefault(line["space"], ([], line["points"]))
-            seconds.append(line["seconds"])
-    rows = [[name, points, spread([1e3 * s for s in seconds]), spread([points / s / 1e6 for s in seconds])] for name, (seconds, points) in spaces.items()]
-    section["tables"].append(table("by space", ["space", "points", "ms", "million points a second"], rows))
+            points[line["space"]] = line["points"]
+            seconds.setdefault(line["space"], []).append(line["seconds"])
+    rows = [[name, points[name], spread([1e3 * s for s in taken]), spread([points[name] / s / 1e6 for s in taken])] for name, taken in seconds.items()]
+    section["tables"].append(table("design spaces", ["space", "points", "ms", "1e6 points / s"], rows))
