@@ -1,24 +1,39 @@
-"""The reference kernel beside the libraries that people use for products, as bench_reference pairs them."""
+"""The reference kernel beside the libraries that people use for products, as bench_reference pairs them, and what generating it costs."""
+import json
 import os
-import re
 
 from measure import Missing
 from report import table
 
-TITLE = "the reference kernel beside libraries and a compiled loop nest, GFlop/s"
-LINE = re.compile(r"(?P<type>\w+)\s+(?P<shape>\d+x\s*\d+x\s*\d+)\s+(?P<threads>\d+) threads?\s+(?P<ours>[\d.]+) GFlop/s\s+(?P<peer>\S+)\s+(?P<theirs>[\d.]+)\s+ratio\s+(?P<ratio>[\d.]+)")
+TITLE = "the reference kernel beside libraries and compiled loop nests"
 
 
-def measure(bench, threads, seconds, largest):
-    """Rows of what bench_reference prints: each line is ours and a peer's, in turns."""
-    command = [bench.program("bench_reference"), str(threads), str(seconds), "all", str(largest)]
+def measure(bench, threads, *options):
+    """bench_reference's rows: each is ours and a peer's, in turns."""
+    command = [bench.program("bench_reference"), "--json", f"--threads={threads}", *options]
     text = bench.run(command, env={**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)})
-    return [[re.sub(r"\s", "", m["shape"]), m["type"], int(m["threads"]), m["peer"], float(m["ours"]), float(m["theirs"]), float(m["ratio"])] for m in LINE.finditer(text)]
+    return json.loads(text)["rows"]
+
+
+def shape(row):
+    return f"{row['m']}x{row['n']}x{row['k']}"
+
+
+def product_row(row):
+    flops = 2e-9 * row["m"] * row["n"] * row["k"]
+    return [shape(row), row["type"], row["threads"], row["beside"], round(flops / row["seconds"], 1), round(flops / row["theirs"], 1), round(row["ratio"], 2)]
+
+
+def build_row(row):
+    return [shape(row), row["type"], row["beside"], round(1e3 * row["seconds"], 1), round(1e3 * row["theirs"], 1), round(row["ratio"], 2)]
 
 
 def run(bench, section):
     threads = [1] if bench.mode == "smoke" else sorted({1, os.cpu_count()})
-    rows = [row for n in threads for row in measure(bench, n, bench.count(1, 0.2, 0.001), bench.count(4096, 1024, 32))]
-    if not rows:
-        raise Missing("bench_reference says nothing that can be read")
-    section["tables"].append(table("products, row-major operands", ["shape", "type", "threads", "peer", "ours", "theirs", "ours / theirs"], rows))
+    most = (f"--seconds={bench.count(1, 0.2, 0.001)}", f"--largest={bench.count(4096, 1024, 32)}")
+    products = [product_row(row) for n in threads for row in measure(bench, n, *most)]
+    if not products:
+        raise Missing("bench_reference pairs nothing")
+    section["tables"].append(table("products, row-major operands, 1e9 operations a second", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], products))
+    builds = [build_row(row) for row in measure(bench, 1, "--builds", f"--largest={bench.count(512, 512, 32)}")]
+    section["tables"].append(table("generating and compiling, whole processes, ms of processor time", ["shape", "type", "beside", "ours", "theirs", "ours / theirs"], builds))
