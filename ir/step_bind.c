@@ -30,7 +30,8 @@ static bool size_at(void *user, const char *symbol, int64_t *value)
     return true;
 }
 
-static bool fold_places(const step_bindings *b, const step_expr *of, bool largest, int64_t *value)
+/* Over `expected` places, or, when that is negative, as many as there are sizes. */
+static bool fold_places(const step_bindings *b, const step_expr *of, bool largest, int64_t expected, int64_t *value)
 {
     place p = {.bindings = b, .places = SIZE_MAX};
     const char *missing;
@@ -41,7 +42,7 @@ static bool fold_places(const step_bindings *b, const step_expr *of, bool larges
             return false;
         *value = largest && size > *value ? size : *value;
     }
-    return true;
+    return expected < 0 || (uint64_t)expected == p.places;
 }
 
 static bool look_up(void *user, const char *symbol, int64_t *value)
@@ -56,9 +57,12 @@ static bool look_up(void *user, const char *symbol, int64_t *value)
     }
     if (found || !step_total_source(b->graph, symbol, &of, &places))
         return false;
-    if (places && step_bind_evaluate(b, places, value, &missing) && *value == 0)
-        return true; /* a sum over no place */
-    return fold_places(b, of, !places, value);
+    int64_t expected = -1;
+    if (places && step_bind_evaluate(b, places, &expected, &missing) && expected == 0) {
+        *value = 0;
+        return true;
+    }
+    return fold_places(b, of, !places, expected, value);
 }
 
 bool step_bind_evaluate(const step_bindings *b, const step_expr *e, int64_t *value, const char **missing)

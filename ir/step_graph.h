@@ -23,6 +23,7 @@ struct step_data {
     const step_data *first, *second; /* buffer: what it holds; pair: its parts */
     const step_expr *const *dims;    /* buffer: its shape, outermost first */
     uint32_t dim_count;              /* buffer */
+    bool may_be_empty;               /* buffer: some may stand for groups that are not there */
 };
 
 typedef struct step_graph_node step_graph_node;
@@ -114,6 +115,7 @@ typedef struct step_graph {
     struct step_split *splits; /* what partitions of one selector share */
     step_stream **feedbacks;   /* not connected yet */
     size_t feedback_count, feedback_capacity;
+    struct step_group *groups; /* ragged sizes of groups, so that equal ones are one symbol (ir/step_groups.c) */
     struct step_total *totals; /* sums and maxima of ragged sizes (ir/step_total.h) */
     struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */

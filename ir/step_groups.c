@@ -1,5 +1,7 @@
 #include "ir/step_groups.h"
 
+#include <string.h>
+
 #include "ir/step_total.h"
 
 /* Can D_i be 0 with others inside and outside of it? */
@@ -84,8 +86,31 @@ static const step_expr *size_of(step_graph *g, const step_stream *s, uint32_t to
     return ragged_size(g, s, top, i, is_own ? size : NULL);
 }
 
+/* A size that was made for D_i inside of D_top of some stream. */
+typedef struct step_group {
+    struct step_group *next;
+    const step_expr *const *dims; /* D_a .. D_i */
+    uint32_t count, inside, rank;
+    const step_expr *size;
+} step_group;
+
+/* Streams of the same sizes have the same groups. */
+static const step_expr *known_size(step_graph *g, const step_stream *s, uint32_t top, uint32_t i)
+{
+    uint32_t count = s->rank + 1 - i;
+    for (const step_group *k = g->groups; k; k = k->next)
+        if (k->count == count && k->inside == top - i && k->rank == s->rank && memcmp(k->dims, s->dims, count * sizeof *k->dims) == 0)
+            return k->size;
+    step_group *k = ARENA_NEW(g->arena, step_group);
+    const step_expr **dims = ARENA_ARRAY(g->arena, const step_expr *, count);
+    memcpy(dims, s->dims, count * sizeof *dims);
+    *k = (step_group){g->groups, dims, count, top - i, s->rank, size_of(g, s, top, i)};
+    g->groups = k;
+    return k->size;
+}
+
 void step_groups_dims(step_graph *g, const step_stream *s, uint32_t top, uint32_t b, const step_expr **dims)
 {
     for (uint32_t i = top + 1; i-- > b;)
-        dims[top - i] = size_of(g, s, top, i);
+        dims[top - i] = known_size(g, s, top, i);
 }

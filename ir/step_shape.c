@@ -228,7 +228,8 @@ static bool infer_bufferize(step_graph *g, step_graph_node *n)
         if (step_expr_is_ragged(step_dim(in, i)))
             return refuse(g, n, E_STEP_SHAPE, "buffer the dimensions inside of the ragged one only", "dimension D%" PRIu32 " of the buffer, %s, is ragged; buffers are regular", i, text_of(g, step_dim(in, i)));
     step_data *d = ARENA_NEW(g->arena, step_data);
-    *d = (step_data){.kind = STEP_BUFFER, .first = in->data, .dims = in->dims + (in->rank + 1 - b), .dim_count = b};
+    *d = (step_data){.kind = STEP_BUFFER, .first = in->data, .dims = in->dims + (in->rank + 1 - b), .dim_count = b,
+                     .may_be_empty = step_groups_real(g, in, b) != number(g, 1)};
     outputs(g, n, 1);
     step_stream *out = output(g, n, 0, in->rank - b, d);
     step_groups_dims(g, in, in->rank, b, out->dims);
@@ -268,7 +269,9 @@ static bool infer_streamify(step_graph *g, step_graph_node *n)
     step_stream *out = output(g, n, 0, ref->rank + view, data->data->first);
     memcpy(out->dims, ref->dims, (ref->rank + 1) * sizeof *ref->dims);
     for (uint32_t i = 0; i < view; i++)
-        out->dims[ref->rank + 1 + i] = n->spec.walk_count > 0 ? number(g, n->spec.walk_sizes[i]) : data->data->dims[i];
+        out->dims[ref->rank + 1 + i] = n->spec.walk_count > 0         ? number(g, n->spec.walk_sizes[i])
+                                       : data->data->may_be_empty ? step_expr_fresh(g->exprs, "R", true)
+                                                                  : data->data->dims[i];
     return true;
 }
 
@@ -297,6 +300,15 @@ static const step_expr *split_size(step_graph *g, step_split wanted, const char 
     return s->size;
 }
 
+/* D_b-1 .. D_0 of chunks, as tokens have them. */
+static const step_expr **sizes_inside(step_graph *g, const step_stream *s, uint32_t b)
+{
+    const step_expr **all = ARENA_ARRAY(g->arena, const step_expr *, s->rank + 1);
+    if (b > 0)
+        step_groups_dims(g, s, s->rank, 0, all);
+    return all + (s->rank + 1 - b);
+}
+
 /* data [D_a..D_b, D_b-1..D_0], selector [D_a..D_b] -> n x [new_i, D_b-1..D_0]. */
 static bool infer_partition(step_graph *g, step_graph_node *n)
 {
@@ -314,11 +326,11 @@ static bool infer_partition(step_graph *g, step_graph_node *n)
             return refuse(g, n, E_STEP_SHAPE, equal_help, "dimension D%" PRIu32 " of the data is %s where the selector has %s", data->rank - i, text_of(g, data->dims[i]),
                           text_of(g, selector->dims[i]));
     outputs(g, n, n->spec.output_count);
+    const step_expr **inside = sizes_inside(g, data, b);
     for (uint32_t o = 0; o < n->output_count; o++) {
         step_stream *out = output(g, n, o, b, data->data);
         out->dims[0] = split_size(g, (step_split){.by = selector, .outputs = n->output_count, .output = o}, selector->node->name);
-        for (uint32_t i = 0; i < b; i++)
-            out->dims[b - i] = step_dim(data, i);
+        memcpy(out->dims + 1, inside, b * sizeof *inside);
     }
     return true;
 }
@@ -443,13 +455,12 @@ static bool infer_parallelize(step_graph *g, step_graph_node *n)
         return false;
     const step_expr *chunks = step_groups_count(g, in, b);
     outputs(g, n, n->spec.output_count);
+    const step_expr **inside = sizes_inside(g, in, b);
     for (uint32_t o = 0; o < n->output_count; o++) {
         step_stream *out = output(g, n, o, b, in->data);
         out->dims[0] = share(g, chunks, n->output_count, o);
-        for (uint32_t i = 0; i < b; i++) {
-            const step_expr *d = step_dim(in, i); /* which of the ragged sizes come here is not known */
-            out->dims[b - i] = step_expr_is_ragged(d) ? step_expr_fresh(g->exprs, "R", true) : d;
-        }
+        for (uint32_t i = 0; i < b; i++) /* which of the ragged sizes come here is not known */
+            out->dims[1 + i] = step_expr_is_ragged(inside[i]) ? step_expr_fresh(g->exprs, "R", true) : inside[i];
     }
     return true;
 }

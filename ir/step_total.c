@@ -7,6 +7,7 @@ typedef struct step_total {
     const step_expr *of;     /* a product of ragged atoms */
     const step_expr *places; /* sum: how many */
     bool largest;
+    bool elsewhere; /* over other places than those where it first occurs: no list of its sizes says it */
     bool positive; /* of a symbol that is never 0 */
     const char *name; /* of the symbol that stands for it; NULL: a rule knew the value */
     const step_expr *value;
@@ -51,9 +52,10 @@ static const step_total *new_symbol(step_graph *g, const step_expr *places, cons
 {
     const char *text = step_expr_text(of, g->arena);
     const char *name = arena_printf(g->arena, largest ? "max(%s)" : "sum(%s)", text);
-    if (!largest && occurs(g, of, false))
+    bool elsewhere = !largest && occurs(g, of, false);
+    if (elsewhere)
         name = arena_printf(g->arena, "sum(%s over %s)", text, step_expr_text(places, g->arena));
-    return add(g, (step_total){.of = of, .places = places, .largest = largest, .name = name, .value = step_expr_symbol(g->exprs, name, false)});
+    return add(g, (step_total){.of = of, .places = places, .largest = largest, .elsewhere = elsewhere, .name = name, .value = step_expr_symbol(g->exprs, name, false)});
 }
 
 /* What a size is at each place; at a single place it is its own sum. */
@@ -153,7 +155,7 @@ const step_expr *step_cardinality(step_graph *g, const step_stream *s)
 bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places)
 {
     for (const step_total *t = g->totals; t; t = t->next)
-        if (t->name && strcmp(t->name, symbol) == 0) {
+        if (t->name && !t->elsewhere && strcmp(t->name, symbol) == 0) {
             *of = t->of;
             *places = t->largest ? NULL : t->places;
             return true;

@@ -25,7 +25,8 @@ const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t
 /* Values that the stream carries. */
 const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
-/* What a symbol `sum(..)` or `max(..)` is made of, a sum over how many places (else NULL); false for any other one. */
+/* What a symbol `sum(..)` or `max(..)` is made of, a sum over how many places (else NULL); false for any other one, and for a sum over places
+ * that are not those of the sizes. */
 bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places);
 
 #endif

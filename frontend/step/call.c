@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step_total.h"
+
 /* ---- arguments ---- */
 
 typedef struct arguments {
@@ -340,6 +342,7 @@ static step_term assume(arguments *a)
             return step_refuse(a->e, a->nodes[0]->range, "size %" PRIu32 " is %" PRId64 ", not %" PRId64, i, y, x);
     s->dims = dims;
     s->assumed = true;
+    step_cardinality(a->e->graph, s); /* ragged sizes belong to where they occur first */
     return a->receiver;
 }
 
