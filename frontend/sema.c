@@ -206,7 +206,7 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
         } else if (is_wordless_alias(n)) {
             const ast *name = ast_kid(ast_kid(n, 0), 0)->kids[0];
             diag *d = diag_add(s->context.diags, E_PARSE, n->range, "a mapping is not assigned to `%s`", name->text);
-            diag_help(s->context.diags, d, "write `type %s = ..`", name->text);
+            diag_help(s->context.diags, d, "write `type` in front of it");
             scope_add_lost(names, name->text);
         } else if (ast_is(n, AST_ERROR)) {
             collect_lost(names, n);
