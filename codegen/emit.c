@@ -460,18 +460,27 @@ static const char *value_name(const emission *m, const einsum_value *v, size_t n
     return v->port >= 0 ? m->kernel->ports[v->port].name : arena_printf(m->e->arena, "%%%zu", number);
 }
 
-/* The windows among the axes so far. */
+static einsum_term *emit_terms(emission *m, const window_term *of, uint32_t count)
+{
+    einsum_term *terms = ARENA_ARRAY(m->e->arena, einsum_term, count);
+    for (uint32_t k = 0; k < count; k++)
+        terms[k] = (einsum_term){axis_number(m, of[k].of), of[k].weight, of[k].extent, of[k].stride};
+    return terms;
+}
+
+/* The windows among the axes so far, and those that a reshape makes of its axes. */
 static void emit_windows(emission *m, einsum *out)
 {
-    einsum_window *windows = ARENA_ARRAY(m->e->arena, einsum_window, m->axis_count);
+    const kernel_einsum *e = m->kernel->einsum;
+    einsum_window *windows = ARENA_ARRAY(m->e->arena, einsum_window, m->axis_count + e->relabel_count);
     out->window_count = 0;
+    for (size_t i = 0; i < e->relabel_count; i++)
+        windows[out->window_count++] = (einsum_window){.axis = axis_number(m, e->relabels[i].axis), .term_count = e->relabels[i].term_count,
+                                                       .terms = emit_terms(m, e->relabels[i].terms, e->relabels[i].term_count)};
     for (size_t i = 0; i < m->axis_count; i++) {
         const axis *a = m->axes[i];
-        einsum_term *terms = ARENA_ARRAY(m->e->arena, einsum_term, a->term_count);
-        for (uint32_t k = 0; k < a->term_count; k++)
-            terms[k] = (einsum_term){axis_number(m, a->terms[k].of), a->terms[k].weight, a->terms[k].extent, a->terms[k].stride};
         if (a->term_count > 0)
-            windows[out->window_count++] = (einsum_window){(uint32_t)i, a->term_count, terms, a->bordered, a->first};
+            windows[out->window_count++] = (einsum_window){(uint32_t)i, a->term_count, emit_terms(m, a->terms, a->term_count), a->bordered, a->first};
     }
     out->windows = windows;
 }

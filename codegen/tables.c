@@ -12,7 +12,7 @@ static uint32_t line_of(const emit_context *e, src_range range)
 
 static bool is_stage(const op *o)
 {
-    return o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT && o->kind != IR_ALLOC && o->kind != IR_VIEW;
+    return o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT && o->kind != IR_ALLOC && o->kind != IR_VIEW && o->kind != IR_RESHAPE;
 }
 
 static const char *space_name(tensor_kind kind)

@@ -80,6 +80,15 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
             s->kernel->bad = true;
             return error_value;
         }
+        bool memory = y->value.kind == VALUE_TENSOR || y->value.kind == VALUE_VIEW;
+        const op *gone = memory && y->value.op ? op_root(y->value.op)->gone : NULL;
+        if (gone) {
+            diag *d = diag_add(s->context.diags, E_MOVED, path->range, "`%s` was reshaped; its memory has other axes now", name);
+            diag_note(s->context.diags, d, gone->range, "here");
+            diag_help(s->context.diags, d, "use what reshape gave");
+            s->kernel->bad = true;
+            return error_value;
+        }
         if (stream) {
             y->moved = true;
             y->moved_at = path->range;

@@ -135,6 +135,15 @@ static bool is_port_name(const kernel *k, const char *name)
     return false;
 }
 
+/* The name, or name0, name1, .. where that is a port's. */
+static const char *free_name(analysis *s, const char *name)
+{
+    const char *free = name;
+    for (unsigned i = 0; is_port_name(s->kernel, free); i++)
+        free = arena_printf(s->context.arena, "%s%u", name, i);
+    return free;
+}
+
 /* Results through `&mut` parameters come first, in the order of the parameters. */
 static size_t add_written_parameters(analysis *s)
 {
@@ -168,7 +177,7 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
         declared d = types ? scope_type(result->scope, types->kids[i]) : (declared){0};
         if (!stage_check_type(names, written->range, &item->op->out, &d))
             s->kernel->bad = true;
-        add_result(s, item, written->range, named ? written->kids[0]->text : arena_printf(s->context.arena, "out%zu", i));
+        add_result(s, item, written->range, named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
     }
 }
 
@@ -188,7 +197,7 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         stage_adopt(v.op, result);
         if (named && !stage_check_type(names, range, &v.op->out, result))
             s->kernel->bad = true;
-        add_result(s, &v, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : "out");
+        add_result(s, &v, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : free_name(s, "out"));
     } else if (v.kind == VALUE_VIEW || v.kind == VALUE_BEGIN) {
         refuse(s, E_UNSUPPORTED, range, v.kind == VALUE_VIEW ? "return the tensor, or write into an `&mut` parameter" : "return what fetch gives", "a kernel returns %s",
                value_kind_name(&v));

@@ -82,8 +82,7 @@ void stage_adopt(op *o, const declared *e)
         }
 }
 
-/* Parts named by letters must be known now. */
-static bool require_parts(const stage_call *call, op *o, const char *letters)
+bool stage_require_parts(const stage_call *call, op *o, const char *letters)
 {
     const char *missing[MAPPING_COMPONENTS];
     size_t count = 0;
@@ -140,7 +139,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
     return ok;
 }
 
-static value finish(const stage_call *call, op *o, bool ok)
+value stage_finish(const stage_call *call, op *o, bool ok)
 {
     bool unknown = call->expected && call->expected->kind == DECLARED_ERROR; /* what was meant is not known: judge nothing */
     if (!ok || unknown || !stage_check_type(call->scope, call->node->name_range, &o->out, call->expected)) {
@@ -165,7 +164,7 @@ static value build_fetch(const stage_call *call)
     ok = stage_take_part(call, o, 2, PACKET) && ok;
     adopt_dtype(call, o, 0);
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "tp"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "tp"));
 }
 
 /* Collect's, accumulate's and cast's missing parts follow from their rules; the passes fill them in when nothing is expected. */
@@ -178,7 +177,7 @@ static value build_collect(const stage_call *call)
     bool ok = stage_take_part(call, o, 0, TIME);
     ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok);
+    return stage_finish(call, o, ok);
 }
 
 static value build_to_trf(const stage_call *call)
@@ -198,7 +197,7 @@ static value build_to_trf(const stage_call *call)
     bool ok = stage_take_part(call, o, 0, ROW);
     ok = stage_take_part(call, o, 1, ELEMENT) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "re"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "re"));
 }
 
 static value build_align(const stage_call *call)
@@ -228,7 +227,7 @@ static value build_align(const stage_call *call)
     ok = stage_check_type(call->scope, call->node->name_range, &element, &given) && ok;
     o->out.part[ROW] = weights->out.part[ROW];
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "tp"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "tp"));
 }
 
 static value build_contract(const stage_call *call)
@@ -240,7 +239,7 @@ static value build_contract(const stage_call *call)
     op *o = stage_add_op(call, IR_CONTRACT, call->receiver.op->context, &out);
     bool ok = stage_take_part(call, o, 0, PACKET);
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "p"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "p"));
 }
 
 static value build_accumulate(const stage_call *call)
@@ -253,7 +252,7 @@ static value build_accumulate(const stage_call *call)
     bool ok = stage_take_part(call, o, 0, TIME);
     ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "t"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "t"));
 }
 
 static value build_cast(const stage_call *call)
@@ -266,7 +265,7 @@ static value build_cast(const stage_call *call)
     adopt_dtype(call, o, 0);
     ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok);
+    return stage_finish(call, o, ok);
 }
 
 static bool take_address(const stage_call *call, op *o, const value *v)
@@ -288,7 +287,7 @@ static value build_commit(const stage_call *call)
     bool ok = take_address(call, o, &call->args[0]);
     ok = stage_take_part(call, o, 0, ELEMENT) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "e"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "e"));
 }
 
 static value build_to_dm(const stage_call *call)
@@ -302,7 +301,7 @@ static value build_to_dm(const stage_call *call)
     ok = stage_take_part(call, o, 1, SLICE) && ok;
     ok = stage_take_part(call, o, 2, ELEMENT) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "lse"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "lse"));
 }
 
 static value build_to_hbm(const stage_call *call)
@@ -318,7 +317,7 @@ static value build_to_hbm(const stage_call *call)
         ok = stage_take_part(call, o, 0, CHIP) && ok;
     ok = stage_take_part(call, o, two ? 1 : 0, ELEMENT) && ok;
     stage_adopt(o, call->expected);
-    return finish(call, o, ok && require_parts(call, o, "e"));
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "e"));
 }
 
 /* A write into a view: what is written is known, nothing is inferred. */
@@ -380,6 +379,7 @@ static const stage_row rows[] = {
     {"to_dm", VALUE_TENSOR, ON(TENSOR_HBM) | ON(TENSOR_DM), 3, "ci", build_to_dm},
     {"to_hbm", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 2, "ci", build_to_hbm},
     {"view_mut", VALUE_TENSOR, ON(TENSOR_DM) | ON(TENSOR_HBM), 0, "", stage_view_mut},
+    {"reshape", VALUE_TENSOR, ON(TENSOR_DM), 4, "", stage_reshape},
     {"tile", VALUE_VIEW, ON(TENSOR_DM) | ON(TENSOR_HBM), 3, "n", stage_tile},
     {"chip_tile", VALUE_VIEW, ON(TENSOR_DM), 3, "n", stage_chip_tile},
     {"cluster_tile", VALUE_VIEW, ON(TENSOR_DM), 3, "n", stage_cluster_tile},
@@ -418,7 +418,7 @@ static const char *offered(const stage_call *call)
 }
 
 /* Known methods of the language that this release does not compile, and those of the newer release. */
-static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "reshape", "dma_gather", "dma_scatter",
+static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "dma_gather", "dma_scatter",
                                             "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle",
                                             "to_dm_pcopy", "to_dm_view_pcopy", "trim", "pad", NULL};
 static const struct {
@@ -586,6 +586,7 @@ static const struct {
     {"to_hbm", "Chip, Element", "copies to HBM, to this address in bytes"},
     {"to_dm_view", "", "copies into a view of a DM tensor"},
     {"to_hbm_view", "", "copies into a view of an HBM tensor"},
+    {"reshape", "Chip, Cluster, Slice, Element", "the same memory under other axes; the tensor itself is used up"},
     {"tile", "Index, LENGTH, Element", "the part of a view that begins at position `start` of Index"},
     {"chip_tile", "Index, LENGTH, Chip", "the chips of a view from position `start` of Index on"},
     {"cluster_tile", "Index, LENGTH, Cluster", "the clusters of a view from position `start` of Index on"},

@@ -18,6 +18,25 @@ value stage_view_mut(const stage_call *call)
     return (value){.kind = VALUE_VIEW, .op = call->receiver.op, .writable = true};
 }
 
+/* The same memory under other axes. */
+value stage_reshape(const stage_call *call)
+{
+    tensor out = call->receiver.op->out;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++)
+        out.part[c] = NULL;
+    op *o = stage_add_op(call, IR_RESHAPE, CONTEXT_DMA, &out);
+    call->receiver.op->gone = o;
+    bool ok = true;
+    static const component parts[] = {CHIP, CLUSTER, SLICE, ELEMENT};
+    for (unsigned i = 0; i < 4; i++)
+        ok = stage_take_part(call, o, i, parts[i]) && ok;
+    stage_adopt(o, call->expected);
+    for (unsigned i = 0; i < 4; i++) /* `_`: as it was */
+        if (!o->out.part[parts[i]] && stage_generic(call, i))
+            o->out.part[parts[i]] = call->receiver.op->out.part[parts[i]];
+    return stage_finish(call, o, ok && stage_require_parts(call, o, "clse"));
+}
+
 /* The window's length, the second type argument; false: diagnosed. */
 static bool tile_length(const stage_call *call, component c, int64_t *out)
 {

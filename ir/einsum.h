@@ -25,6 +25,7 @@ typedef struct einsum_part {
     int64_t weight, size;
     bool a_repeats, b_repeats;
     int64_t lane; /* summed by the tree: so many lanes are between its values; 0: over time, or kept */
+    bool renames; /* source a is read under an axis's old name (einsum_relabel) */
 } einsum_part;
 
 /* A tensor is accessed `offset` coordinates of the axis further: it is seen through a tile. */
@@ -46,11 +47,20 @@ typedef struct einsum_step {
     einsum_part *digits; /* EINSUM_MAX_DIGITS while it is built */
 } einsum_step;
 
+/* An axis of a value that a reshape names anew: a step without digits of it reads it through those of other axes. */
+typedef struct einsum_relabel {
+    const axis *axis;
+    uint32_t term_count;
+    window_term *terms;
+} einsum_relabel;
+
 typedef struct kernel_einsum {
     einsum_value *values;
     size_t value_count, value_capacity;
     einsum_step *steps;
     size_t step_count, step_capacity;
+    einsum_relabel *relabels;
+    size_t relabel_count, relabel_capacity;
     const char *text; /* "MK,NK->MN" */
 } kernel_einsum;
 

@@ -47,7 +47,7 @@ const char *op_kind_name(op_kind kind)
 {
     static const char *const names[] = {"port_in", "to_dm",    "to_hbm",     "fetch", "collect", "to_trf",
                                         "align",   "contract", "accumulate", "cast",  "commit",  "port_out",
-                                        "alloc",   "view"};
+                                        "alloc",   "view",     "reshape"};
     return names[kind];
 }
 

@@ -57,6 +57,7 @@ typedef enum op_kind {
     IR_PORT_OUT, /* the kernel's result; input: what is returned */
     IR_ALLOC,    /* memory that is written later through views: from_addr, `&mut` parameters */
     IR_VIEW,     /* a tile of the input's memory; no command */
+    IR_RESHAPE,  /* the input's memory under other axes; no command */
     IR_OP_COUNT
 } op_kind;
 const char *op_kind_name(op_kind kind); /* "to_dm", "fetch": as in the language */
@@ -154,6 +155,17 @@ typedef struct accumulate_config {
     int64_t columns, rows;
 } accumulate_config;
 
+/* One digit of a memory that gets another name: positions as before, coordinates of `to` instead of `from`. */
+typedef struct reshape_digit {
+    const axis *from, *to;
+    int64_t from_weight, to_weight, size;
+} reshape_digit;
+typedef struct reshape_config {
+    const struct op *from; /* what made the memory under its first names */
+    uint32_t count; /* 0: the mappings are equal */
+    reshape_digit digits[EINSUM_MAX_DIGITS];
+} reshape_config;
+
 typedef struct commit_config {
     int64_t commit_in_bytes, commit_bytes;
 } commit_config;
@@ -174,6 +186,7 @@ struct op {
     const mapping *guard;  /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
     accumulation_kind accumulation;
+    const op *gone;    /* memory that a reshape took over; NULL: it may be used */
     uint32_t port;     /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
     bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
@@ -186,6 +199,7 @@ struct op {
     contract_config *contract;
     accumulate_config *accumulate;
     commit_config *commit;
+    reshape_config *reshape;
 };
 
 typedef struct kernel_port {

@@ -191,6 +191,8 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
     if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad))
         o->bad = true;
+    if (o->kind == IR_RESHAPE)
+        o->out.address = o->input->out.address;
     if (memory && !o->bad)
         check_capacity(p, k, o);
     if (!o->bad && o->kind == IR_VIEW)

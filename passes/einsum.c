@@ -47,6 +47,23 @@ static bool value_has(const einsum_value *v, const axis *a)
 
 /* ---- statements ---- */
 
+/* A window whose outer places are zero, in a value that is the same at all places: it would be zero there as well. */
+static void check_borders(einsum_builder *b, op *o, const op *stream)
+{
+    const einsum_value *v = &b->e->values[b->of[stream->index].value];
+    for (int c = 0; c < MAPPING_COMPONENTS && !o->bad; c++) {
+        const axis *axes[EINSUM_MAX_AXES];
+        uint32_t count = stream->out.part[c] ? mapping_axes(stream->out.part[c], axes, EINSUM_MAX_AXES) : 0;
+        for (uint32_t i = 0; i < count && !o->bad; i++) {
+            if (!axes[i]->bordered || value_has(v, axes[i]))
+                continue;
+            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the window `%s` is zero outside the places it holds, and what it holds are copies of one element",
+                                  axes[i]->name);
+            diag_help(b->context->diags, d, "let the tensor have the window from the beginning");
+        }
+    }
+}
+
 static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
 {
     const op *align = o->input;
@@ -61,6 +78,8 @@ static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
         }
     if (!o->bad)
         einsum_settle_sources(b, step, o, align->input, align->weights);
+    if (!o->bad)
+        check_borders(b, o, align->input);
     b->of[o->index] = whole(dst);
 }
 
@@ -198,6 +217,88 @@ static const tile_window *add_windows(einsum_builder *b, const tile_window *of, 
     return sum;
 }
 
+/* The terms by which the axis is read under its new names. */
+static einsum_relabel *relabel_of(einsum_builder *b, const axis *a)
+{
+    kernel_einsum *e = b->e;
+    for (size_t i = 0; i < e->relabel_count; i++)
+        if (e->relabels[i].axis == a)
+            return &e->relabels[i];
+    return NULL;
+}
+
+static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *why)
+{
+    diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "axis %s %s", a->name, why);
+    diag_help(b->context->diags, d, "reshape to axes of their own names, used for nothing else");
+    return false;
+}
+
+/* Adds what the axis is under its new names; said before, it must be the same. */
+static bool add_relabel(einsum_builder *b, op *o, const axis *a)
+{
+    const reshape_config *c = o->reshape;
+    einsum_relabel *old = relabel_of(b, a), r = {.axis = a, .terms = ARENA_ARRAY(b->context->arena, window_term, c->count)};
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->digits[i].from == a && c->digits[i].size > 1)
+            r.terms[r.term_count++] = (window_term){c->digits[i].to, c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
+    bool same = old && old->term_count == r.term_count;
+    for (uint32_t i = 0; i < r.term_count; i++) {
+        const window_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
+        if (t->of->term_count || relabel_of(b, t->of) || t->of == a)
+            return refuse_relabel(b, o, t->of, "is a new name, and is itself a window or named anew");
+        same = same && t->of == u->of && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
+    }
+    for (size_t i = 0; i < b->e->relabel_count; i++)
+        for (uint32_t k = 0; k < b->e->relabels[i].term_count; k++)
+            if (b->e->relabels[i].terms[k].of == a)
+                return refuse_relabel(b, o, a, "is named anew, and is itself a new name");
+    if (r.term_count > WINDOW_MAX_TERMS)
+        return refuse_relabel(b, o, a, "gets more names than a window has terms");
+    if (a->term_count)
+        return refuse_relabel(b, o, a, "is a window, which has no other names");
+    if (old && !same)
+        return refuse_relabel(b, o, a, "is named anew in two ways");
+    if (!old)
+        ARENA_PUSH(b->context->arena, b->e->relabels, b->e->relabel_count, b->e->relabel_capacity, r);
+    return true;
+}
+
+/* Positions keep their elements: the new value's digits read the old one. */
+static void visit_reshape(einsum_builder *b, op *o)
+{
+    const reshape_config *c = o->reshape;
+    reference from = b->of[c->from->index];
+    if (c->count == 0 || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
+        b->of[o->index] = from;
+        return;
+    }
+    bool copies = false;
+    uint32_t dst = add_value(b, o->out.dtype, -1);
+    value_take_axes(&b->e->values[dst], &o->out);
+    einsum_step *step = add_step(b, false, whole(dst), from, from);
+    step->digits = ARENA_ARRAY(b->context->arena, einsum_part, EINSUM_MAX_DIGITS);
+    for (uint32_t i = 0; i < c->count && !o->bad; i++) {
+        const reshape_digit *d = &c->digits[i];
+        if (d->size == 1)
+            continue;
+        bool renamed = d->from != d->to || d->from_weight != d->to_weight;
+        renamed = renamed && value_has(&b->e->values[step->a], d->from);
+        if (renamed && !add_relabel(b, o, d->from))
+            return;
+        step->digits[step->count++] = (einsum_part){.axis = d->to, .kept = true, .weight = d->to_weight, .size = d->size, .renames = renamed};
+        copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
+    }
+    if (copies && !o->bad) {
+        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the memory holds copies of elements, under axes that get other names");
+        diag_help(b->context->diags, d, "reshape in front of what makes the copies");
+    }
+    if (o->bad)
+        return;
+    einsum_settle_sources(b, step, o, c->from, NULL);
+    b->of[o->index] = whole(dst);
+}
+
 static void visit(einsum_builder *b, op *o)
 {
     const op *accumulate = NULL;
@@ -212,6 +313,9 @@ static void visit(einsum_builder *b, op *o)
         b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};
         if (b->of[op_root(o)->index].window)
             b->of[o->index].window = add_windows(b, b->of[op_root(o)->index].window, o->window);
+        break;
+    case IR_RESHAPE:
+        visit_reshape(b, o);
         break;
     case IR_CONTRACT:
         for (size_t i = o->index + 1; i < b->kernel->op_count && !accumulate; i++)
@@ -247,12 +351,42 @@ static void drop_offsets(const kernel_einsum *e, einsum_step *s)
     s->offset_count = kept;
 }
 
+static bool is_term(const einsum_relabel *r, const axis *a)
+{
+    for (uint32_t i = 0; i < r->term_count; i++)
+        if (r->terms[i].of == a)
+            return true;
+    return false;
+}
+
+/* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
+static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relabel *r)
+{
+    const kernel_einsum *e = b->e;
+    for (uint32_t i = 0; i < s->count; i++) {
+        einsum_part *d = &s->digits[i];
+        if (!is_term(r, d->axis))
+            continue;
+        d->a_repeats = d->a_repeats || (!d->renames && value_has(&e->values[s->a], r->axis));
+        d->b_repeats = d->b_repeats || (s->contract && value_has(&e->values[s->b], r->axis));
+        if (!value_has(&e->values[s->dst], r->axis) || b->kernel->bad)
+            continue;
+        op *o = b->kernel->ops[b->kernel->op_count - 1];
+        for (size_t k = 0; k < b->kernel->op_count; k++)
+            o = b->kernel->ops[k]->kind == IR_RESHAPE ? b->kernel->ops[k] : o;
+        refuse_relabel(b, o, r->axis, "is named anew, and stands beside its new name in one result");
+    }
+}
+
 /* Values that no step needs any more are forgotten. */
 static void compact(einsum_builder *b)
 {
     kernel_einsum *e = b->e;
     for (size_t i = 0; i < e->step_count; i++)
         drop_offsets(e, &e->steps[i]);
+    for (size_t i = 0; i < e->step_count; i++)
+        for (size_t k = 0; k < e->relabel_count; k++)
+            separate_names(b, &e->steps[i], &e->relabels[k]);
     uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, e->value_count + 1), kept = 0;
     for (size_t i = 0; i < e->step_count; i++) {
         einsum_step *s = &e->steps[i];

@@ -77,7 +77,8 @@ static bool visit_factors(const tensor *t, factor_visitor visit, void *user)
 /* The operation behind which the operand's value was still the same; NULL: it was made here. */
 static const op *before(const einsum_builder *b, const op *o)
 {
-    return o->input && b->of[o->input->index].value == b->of[o->index].value ? o->input : NULL;
+    const op *in = o->kind == IR_RESHAPE ? o->reshape->from : o->input; /* names in between are nobody's */
+    return in && b->of[in->index].value == b->of[o->index].value ? in : NULL;
 }
 
 /* A window names the digits of its terms, and they name it. */

@@ -13,6 +13,7 @@
 #include "passes/einsum.h"
 #include "passes/fetch.h"
 #include "passes/mask.h"
+#include "passes/reshape.h"
 #include "passes/stream_adapter.h"
 #include "passes/trf_sequencer.h"
 #include "passes/trf_store.h"
@@ -21,6 +22,7 @@
 const pass pipeline[] = {
     {"allocate", "addresses of ports; capacities; overlap of live DM tensors; TRF halves", pass_allocate},
     {"verify", "sizes that must match the machine; operand types; what flows through unchanged", pass_verify},
+    {"reshape", "digits that get other names in the same places", pass_reshape},
     {"dma", "loops of copies, packets", pass_dma},
     {"fetch", "loops that read DM, fetch_size", pass_fetch},
     {"collect", "packets into flits", pass_collect},

@@ -39,6 +39,13 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "let 8 of it be Row and the rest Element or time");
         return d;
     }
+    int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    if (packet_bytes != p->target->flit_bytes) { /* of a parameter: what collect gives is checked there */
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT, "to_trf stores flits of %lld bytes, got a packet of %lld bytes from %s", (long long)p->target->flit_bytes,
+                              (long long)packet_bytes, pass_text(p, in->part[PACKET]));
+        diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
+        return d;
+    }
     int64_t per_row = dtype_bytes(in->dtype, element->size), capacity = target_trf_capacity_bytes(p->target, out->trf_address);
     if (per_row < 0) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "%lld %s elements per Row are not a whole number of bytes",

@@ -1,0 +1,148 @@
+/* Rule ("reshape"): the memory stays where it is, level by level (Chip, Cluster, Slice, Element): equal sizes, padding in the same
+ * places. Both mappings are cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. */
+#include "passes/reshape.h"
+
+/* What is left of one side's factors, innermost first. */
+typedef struct digit_walk {
+    const mapping *m;
+    size_t next;        /* factors from here outwards are untouched: m->factors[next - 1] is the one at hand */
+    int64_t taken;      /* positions of the factor at hand that are behind us */
+} digit_walk;
+
+static const factor *factor_at(const digit_walk *w)
+{
+    return w->next > 0 ? &w->m->factors[w->next - 1] : NULL;
+}
+
+static void advance(digit_walk *w, int64_t positions)
+{
+    w->taken *= positions;
+    if (w->taken == factor_at(w)->extent) {
+        w->next--;
+        w->taken = 1;
+    }
+}
+
+/* The number of positions of the factor at hand that a digit with `other` left may take; 0: it cannot be cut there. */
+static int64_t common_positions(const factor *f, int64_t left, int64_t other)
+{
+    if (left == other)
+        return left;
+    return f->live == f->extent && left % other == 0 ? other : 0;
+}
+
+static bool is_gap(const factor *f)
+{
+    return f->kind == FACTOR_BROADCAST && f->live == 1;
+}
+
+static bool add_digit(reshape_config *c, const factor *from, int64_t from_taken, const factor *to, int64_t to_taken, int64_t size)
+{
+    if (c->count == EINSUM_MAX_DIGITS)
+        return false;
+    c->digits[c->count++] = (reshape_digit){from->axis, to->axis, from->weight * from_taken, to->weight * to_taken, size};
+    return true;
+}
+
+/* NULL: the level's digits are in the list; else what is wrong. */
+static const char *pair_level(const mapping *from, const mapping *to, reshape_config *c)
+{
+    digit_walk a = {from, from->count, 1}, b = {to, to->count, 1};
+    while (factor_at(&a) && factor_at(&b)) {
+        const factor *f = factor_at(&a), *g = factor_at(&b);
+        int64_t left = f->extent / a.taken, other = g->extent / b.taken, n = left > other ? common_positions(f, left, other) : common_positions(g, other, left);
+        if (is_gap(f) != is_gap(g))
+            return "an element would become padding, or padding an element";
+        if (is_gap(f) && n > 0) {
+            advance(&a, n);
+            advance(&b, n);
+            continue;
+        }
+        if (f->kind != FACTOR_AXIS || g->kind != FACTOR_AXIS)
+            return "a part of a group is no digit of an axis";
+        if (n == 0)
+            return "the digits of one mapping are no digits of the other";
+        int64_t live = n == f->extent ? f->live : n, other_live = n == g->extent ? g->live : n;
+        if (live != other_live)
+            return "an element would become padding, or padding an element";
+        if (!add_digit(c, f, a.taken, g, b.taken, live))
+            return "there are too many digits";
+        advance(&a, n);
+        advance(&b, n);
+    }
+    return NULL;
+}
+
+/* Coordinates of the axis that its digits reach together, from 0 on without a gap; 0: there are gaps. */
+static int64_t reached(const reshape_config *c, const axis *a, bool to)
+{
+    int64_t weight = 1;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (uint32_t i = 0; i < c->count; i++)
+            if ((to ? c->digits[i].to : c->digits[i].from) == a && (to ? c->digits[i].to_weight : c->digits[i].from_weight) == weight && c->digits[i].size > 1 && !grew) {
+                weight *= c->digits[i].size;
+                grew = true;
+            }
+    }
+    return weight;
+}
+
+/* An axis of which only some elements get another name, or are one; NULL: there is none. */
+static const axis *torn_axis(const reshape_config *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        const reshape_digit *d = &c->digits[i];
+        if (d->from == d->to && d->from_weight == d->to_weight)
+            continue;
+        if (reached(c, d->from, false) != d->from->size)
+            return d->from;
+        if (reached(c, d->to, true) != d->to->size)
+            return d->to;
+    }
+    return NULL;
+}
+
+static bool is_equal(pass_context *p, const op *o)
+{
+    for (component c = CHIP; c <= ELEMENT; c++)
+        if (o->out.part[c] && !mapping_equal(p->mappings, o->out.part[c], o->reshape->from->out.part[c]))
+            return false;
+    return true;
+}
+
+static void reshape_one(pass_context *p, kernel *k, op *o)
+{
+    o->reshape = ARENA_NEW(p->arena, reshape_config);
+    o->reshape->from = o->input->kind == IR_RESHAPE ? o->input->reshape->from : o->input;
+    if (is_equal(p, o))
+        return;
+    for (component c = CHIP; c <= ELEMENT; c++) {
+        const mapping *from = o->reshape->from->out.part[c], *to = o->out.part[c];
+        if (!from || !to)
+            continue;
+        if (from->size != to->size) {
+            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s has %lld positions, and %s of the memory has %lld: %s", pass_text(p, to), (long long)to->size,
+                                  component_parameter(c), (long long)from->size, pass_text(p, from));
+            diag_help(p->diags, d, "reshape keeps the size of each of Chip, Cluster, Slice and Element");
+            return;
+        }
+        const char *fault = pair_level(from, to, o->reshape);
+        if (fault) {
+            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s does not name the positions of %s %s anew: %s", pass_text(p, to), component_parameter(c), pass_text(p, from), fault);
+            diag_help(p->diags, d, "name a digit of the same positions for each digit, and padding for padding");
+            return;
+        }
+    }
+    const axis *torn = torn_axis(o->reshape);
+    if (!torn)
+        return;
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE, "the digits of axis %s that change their name are not the whole axis of %lld elements", torn->name,
+                          (long long)torn->size);
+    diag_help(p->diags, d, "name whole axes anew; what keeps its name may be a part of one");
+}
+
+void pass_reshape(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_RESHAPE, reshape_one);
+}
