@@ -275,7 +275,7 @@ static void visit_reshape(einsum_builder *b, op *o)
     }
     bool copies = false;
     uint32_t dst = add_value(b, o->out.dtype, -1);
-    value_take_axes(&b->e->values[dst], &o->out);
+    b->e->values[dst].rank = tensor_axes(&o->out, b->e->values[dst].axes, EINSUM_MAX_AXES);
     einsum_step *step = add_step(b, false, whole(dst), from, from);
     step->digits = ARENA_ARRAY(b->context->arena, einsum_part, EINSUM_MAX_DIGITS);
     for (uint32_t i = 0; i < c->count && !o->bad; i++) {
