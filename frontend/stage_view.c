@@ -50,6 +50,18 @@ static bool tile_length(const stage_call *call, component c, int64_t *out)
     return scope_integer(call->scope, arg, out);
 }
 
+/* The group of the view that holds digits of the index; NULL: there is none. */
+static const mapping *group_around(const mapping *view, const mapping *index)
+{
+    for (size_t i = 0; i < view->count; i++)
+        for (size_t k = 0; k < index->count && view->factors[i].kind == FACTOR_COMPOSITE; k++) {
+            const factor *f = &index->factors[k];
+            if ((f->axis && mapping_mentions(view->factors[i].inner, f->axis)) || (f->inner && f->inner == view->factors[i].inner))
+                return view->factors[i].inner;
+        }
+    return NULL;
+}
+
 static void refuse_tile(const stage_call *call, component c, tile_status status, const mapping *index, int64_t length)
 {
     arena *a = scope_context_of(call->scope)->arena;
@@ -57,6 +69,7 @@ static void refuse_tile(const stage_call *call, component c, tile_status status,
     const char *in = mapping_text(call->receiver.op->out.part[c], a), *of = mapping_text(index, a);
     long long start = call->args[0].number, size = index->size;
     src_range at = stage_generic(call, 0)->range;
+    const mapping *group;
     diag *d;
     switch (status) {
     case TILE_RANGE:
@@ -76,6 +89,13 @@ static void refuse_tile(const stage_call *call, component c, tile_status status,
         diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: the tiles of this view fix more than %d digits", TILE_MAX_SHIFTS);
         break;
     default:
+        group = group_around(call->receiver.op->out.part[c], index);
+        if (group) {
+            d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is a part of the group `[%s]`, where a step carries from one axis into the next", of,
+                         mapping_text(group, a));
+            diag_help(diags, d, "pad the axes one by one instead of the group, or move the group as a whole");
+            break;
+        }
         d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own", in, of);
         diag_help(diags, d, "tile along an axis, or a part of one, that the view's %s names", component_parameter(c));
     }
