@@ -126,6 +126,48 @@ static void add_methods(list *l, const value *receiver)
         add(l, d.name, VISA_NAME_METHOD, d.signature);
 }
 
+/* Is the token in the body of a `#[stream]` function? */
+static bool in_stream_program(const token_list *tokens, uint32_t i)
+{
+    const token *t = tokens->items;
+    while (t[i].parent != TOKEN_NONE)
+        i = t[i].parent;
+    while (i > 0 && t[i].kind != T_FN && t[i].kind != ';')
+        i--;
+    while (t[i].kind == T_FN && i > 0 && t[i - 1].kind == T_PUB)
+        i--;
+    for (; i > 0 && t[i - 1].kind == ']' && t[i - 1].match != TOKEN_NONE && t[i - 1].match > 0 && t[t[i - 1].match - 1].kind == '#'; i = t[i - 1].match - 1) {
+        const token *word = &t[t[i - 1].match + 1];
+        if (word->kind == T_IDENT && strcmp(word->text, "stream") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_listed(const char *name, const char *const *words)
+{
+    while (*words && strcmp(name, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* Operators of stream programs, and what is said of them. */
+static void add_operators(list *l)
+{
+    static const char *const functions[] = {"source", "sink", "once", "reassemble", "eager_merge", NULL}; /* called by their names */
+    static const char *const settings[] = {"compute", "depth", "write_back", "assume", NULL};
+    static const struct {
+        const char *name, *summary;
+    } rows[] = {
+#define STEP_OP(symbol, code, name, least, most, outputs, summary) {name, summary},
+#include "target/step.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!is_listed(rows[i].name, functions))
+            add(l, rows[i].name, VISA_NAME_METHOD, rows[i].summary);
+    add_words(l, settings, VISA_NAME_METHOD);
+}
+
 static void add_types(list *l)
 {
     for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
@@ -191,7 +233,9 @@ static void complete(visa_compilation *c, uint32_t offset)
     if (i == TOKEN_NONE || !s || tokens.items[i].kind != T_IDENT)
         return; /* in a comment or a string */
     int before = i > 0 ? tokens.items[i - 1].kind : 0;
-    if (before == '.') {
+    if (before == '.' && in_stream_program(&tokens, i)) {
+        add_operators(&l);
+    } else if (before == '.') {
         add_methods(&l, index_find_value(c->index, 0, offset));
     } else if (before == T_COLON2) {
         if (i > 1 && tokens.items[i - 2].kind == T_IDENT)

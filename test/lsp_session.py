@@ -252,6 +252,11 @@ def half_written():
         check({"Chip", "ROWS", "DmTensor", "bf16", "a", "weights", "matmul", "let"} <= got and "x" not in got, got)
         check("= 8" in s.hover(now, "ROWS") and "4 positions" in s.hover(now, "Chip"), s.hover(now, "ROWS") + s.hover(now, "Chip"))
         check(s.labels(now, "// A bf16", 4) == set(), "in a comment")
+        program = "type T = Tile<bf16, 4, 4>;\n#[stream(channels = 8)]\nfn p(x: Stream<T, 0>) {\n    x.\n}\nfn q(x: &HbmTensor<i8, m![1], m![1]>) {\n    x.\n}\n"
+        s.change({"text": program})
+        got = s.labels(program, "    x.\n", 6)
+        check({"map", "zip", "bufferize", "compute"} <= got and "fetch" not in got and "source" not in got, got)
+        check("map" not in s.labels(program, "    x.\n", 6, 1), "beside a stream program")
         # At every place of every prefix's end something is answered.
         for cut in range(0, len(text), 97):
             s.change({"text": text[:cut]})
