@@ -1,0 +1,124 @@
+/* support/arena.h: what is handed out is zero and nobody else's, wherever the memory was before. */
+#include <check.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/arena.h"
+
+enum { KINDS = 7 };
+static const size_t sizes[KINDS] = {1, 24, 700, 5000, 70000, 900000, 5000000}; /* bytes: of small blocks, of large ones, of their own */
+
+/* Storage that is zero, and is not zero afterwards. */
+static unsigned char *taken(arena *a, size_t bytes, int mark)
+{
+    unsigned char *p = arena_alloc(a, bytes);
+    ck_assert_uint_eq((size_t)p % 16, 0);
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i])
+            ck_abort_msg("byte %zu of %zu is %d", i, bytes, p[i]);
+    memset(p, mark, bytes);
+    return p;
+}
+
+static bool holds(const unsigned char *p, size_t bytes, int mark)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i] != mark)
+            return false;
+    return true;
+}
+
+START_TEST(memory_is_zero_and_apart)
+{
+    arena *a = arena_new();
+    unsigned char *kept[KINDS];
+    for (int i = 0; i < KINDS; i++)
+        kept[i] = taken(a, sizes[i], i + 1);
+    arena_mark mark = arena_mark_here(a);
+    for (int round = 0; round < 4; round++) {
+        size_t bytes = 0;
+        for (int i = 0; i < KINDS; i++) {
+            taken(a, sizes[(i * 3 + round) % KINDS], 0xee);
+            bytes += sizes[(i * 3 + round) % KINDS];
+        }
+        ck_assert_uint_ge(arena_used_since(a, mark), bytes);
+        arena_rewind(a, mark);
+        ck_assert_uint_eq(arena_used_since(a, mark), 0);
+    }
+    for (int i = 0; i < KINDS; i++)
+        ck_assert(holds(kept[i], sizes[i], i + 1));
+    arena_free(a);
+}
+END_TEST
+
+/* Arenas inside, nested and side by side; their memory is used again, and what is left of them goes with the outer one. */
+START_TEST(arenas_inside_give_back)
+{
+    arena *a = arena_new();
+    unsigned char *kept = taken(a, 3000, 1);
+    for (int round = 0; round < 20; round++) {
+        arena *first = arena_new_inside(a), *second = arena_new_inside(a), *deep = arena_new_inside(second);
+        unsigned char *x = taken(first, sizes[round % KINDS], 2), *y = taken(second, sizes[(round + 3) % KINDS], 3), *z = taken(deep, 4000, 4);
+        taken(a, 100, 5);
+        ck_assert(holds(x, sizes[round % KINDS], 2) && holds(y, sizes[(round + 3) % KINDS], 3) && holds(z, 4000, 4));
+        arena_mark nothing = arena_mark_here(deep);
+        taken(deep, 200000, 6);
+        arena_rewind(deep, nothing);
+        arena_free(first);
+        if (round % 2)
+            arena_free(second); /* and deep with it */
+    }
+    ck_assert(holds(kept, 3000, 1));
+    arena_free(a);
+}
+END_TEST
+
+/* Out of memory inside is out of memory outside, and the outer arena goes on. */
+START_TEST(exhaustion_reaches_the_guard)
+{
+    arena *a = arena_new();
+    volatile bool caught = false;
+    if (setjmp(*arena_guard(a))) {
+        caught = true;
+    } else {
+        arena *inside = arena_new_inside(a);
+        taken(inside, 1000, 1);
+        arena_array(inside, SIZE_MAX / 2, 4);
+    }
+    ck_assert(caught);
+    taken(a, 100000, 2);
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(grown_arrays_are_copies)
+{
+    arena *a = arena_new();
+    uint32_t *small = ARENA_ARRAY(a, uint32_t, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        small[i] = i + 1;
+    uint32_t *large = arena_grow(a, small, 3, 100, sizeof *small);
+    small[0] = 9;
+    ck_assert_uint_eq(large[0], 1);
+    ck_assert_uint_eq(large[2], 3);
+    ck_assert(holds((unsigned char *)(large + 3), 97 * sizeof *large, 0));
+    arena_free(a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("arena");
+    TCase *cases = tcase_create("arena");
+    tcase_add_test(cases, memory_is_zero_and_apart);
+    tcase_add_test(cases, arenas_inside_give_back);
+    tcase_add_test(cases, exhaustion_reaches_the_guard);
+    tcase_add_test(cases, grown_arrays_are_copies);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
