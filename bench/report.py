@@ -76,6 +76,7 @@ def text_of_section(section):
     parts = [f"== {section['name']}: {section['title']} ({section['seconds']:.0f} s)"]
     parts += [_text_table(t) for t in _tables(section)]
     parts += [f"skipped: {text}" for text in section["skipped"]]
+    parts += [f"failed: {section['failed']}"] if section["failed"] else []
     return "\n".join(parts)
 
 
@@ -108,7 +109,7 @@ def _page_targets(report):
 def update_page(page, report):
     """The page with what stands between `<!-- bench: NAME -->` and `<!-- end -->` made from the report; other names stay."""
     made = {"environment": _page_environment(report), "targets": _page_targets(report)}
-    made.update({section["name"]: _page_section(section) for section in report["sections"]})
+    made.update({section["name"]: _page_section(section) for section in report["sections"] if not section["failed"]})
 
     def replace(match):
         return f"{match.group(1)}\n{made[match.group(2)]}\n{match.group(4)}" if match.group(2) in made else match.group(0)

@@ -3,7 +3,8 @@
 
     bench/run.py [--quick] [--json FILE] [--update PAGE] [--bin DIR] [NAME...]
 
-Reports and judges nothing: there is no time at which this fails. What is missing is skipped with a word.
+Reports and judges nothing: there is no time at which this fails. What is missing is skipped with a word; what ends with an error fails, behind
+everything else.
 """
 import argparse
 import importlib
@@ -22,11 +23,13 @@ def run_section(name, bench):
     module = importlib.import_module(f"sections.{name}")
     bench.skipped = []
     begin = time.monotonic()
-    section = {"name": name, "title": module.TITLE, "tables": [], "targets": []}
+    section = {"name": name, "title": module.TITLE, "tables": [], "targets": [], "failed": None}
     try:
         module.run(bench, section)
     except measure.Missing as missing:
         bench.skip(str(missing))
+    except OSError as failure:  # the other sections are worth having
+        section["failed"] = str(failure)
     section.update(skipped=bench.skipped, seconds=round(time.monotonic() - begin, 1))
     return section
 
@@ -64,6 +67,9 @@ def main():
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
     if options.update:
         options.update.write_text(report.update_page(options.update.read_text(), everything))
+    failed = [section["name"] for section in everything["sections"] if section["failed"]]
+    if failed:
+        sys.exit(f"bench: failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
