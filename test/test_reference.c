@@ -834,8 +834,10 @@ START_TEST(matmul_of_every_type)
     static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},  {7, 10, 33},   {3, 17, 16},
                                         {29, 1, 64}, {40, 3, 20}, {13, 70, 401}, {251, 33, 20}};
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (size_t s = t % SLOWER; s < sizeof shapes / sizeof *shapes; s += SLOWER) {
             program p;
+            quick = (t + s) % 4 != 0;
+            next_cpu = (int)(t + s / 4); /* each CPU in both ways */
             matmul_program(&p, typings[t], shapes[s][0], shapes[s][1], shapes[s][2]);
             check_program(&p, MODERATE);
         }
@@ -1070,6 +1072,7 @@ START_TEST(chains_carry_bounds)
     for (size_t t = 0; t < sizeof chains / sizeof *chains; t++)
         for (int round = 0; round < 3; round++) {
             program p;
+            quick = round > 0;
             chain_program(&p, chains[t].operand, chains[t].result);
             differing += check_program(&p, MODERATE);
         }
@@ -1125,7 +1128,7 @@ START_TEST(any_bits_stay_within_bounds)
 {
     quick = _i;
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
-        for (int64_t depth = 1; depth < 40; depth += 6) {
+        for (int64_t depth = 1 + (int64_t)t % 6; depth < 40; depth += _i && SLOWER == 1 ? 6 : 18) {
             program p;
             matmul_program(&p, typings[t], 24, 24, depth);
             p.same_order = !is_float(typings[t].operand);
