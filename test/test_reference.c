@@ -27,6 +27,9 @@ enum { SLOWER = 5 };
 enum { SLOWER = 1 };
 #endif
 
+/* ck_assert_msg for what is asked of every element: libcheck writes a message to a file for each of its own. */
+#define MUST(condition, ...) ((condition) ? (void)0 : ck_abort_msg(__VA_ARGS__))
+
 static const reference_api *api;
 static arena *memory;
 static diag_list diags;
@@ -383,7 +386,7 @@ static int64_t element(const program *p, uint32_t number, const int64_t *coords)
 static uint32_t source_code(const walk *w, einsum_side side, uint32_t number)
 {
     int64_t coords[LETTERS];
-    ck_assert(coordinates(w, side, coords));
+    MUST(coordinates(w, side, coords), "a coordinate outside its axis");
     const einsum_tensor *t = &w->p->tensors[number];
     for (uint32_t i = 0; i < t->rank; i++) /* a border is zero */
         if (coords[t->axes[i]] < 0 || coords[t->axes[i]] >= w->p->axes[t->axes[i]].size)
@@ -590,8 +593,8 @@ static void compare_bits(const program *p, uint32_t number, const storage *got, 
         uint32_t g = load_code(t, got->tensors[number], i), w = load_code(t, want->tensors[number], i);
         if (is_float(t) && isnan(decode(t, g)) && isnan(decode(t, w)))
             continue;
-        ck_assert_msg(g == w, "%s: tensor %u (%s) element %lld is %x (%g), expected %x (%g)", what, number,
-                      dtype_row_of(t)->name, (long long)i, g, decode(t, g), w, decode(t, w));
+        MUST(g == w, "%s: tensor %u (%s) element %lld is %x (%g), expected %x (%g)", what, number,
+             dtype_row_of(t)->name, (long long)i, g, decode(t, g), w, decode(t, w));
     }
 }
 
@@ -603,13 +606,13 @@ static int64_t compare_bounds(const program *p, uint32_t number, const storage *
     for (int64_t i = 0; i < einsum_tensor_elements(&p->e, number); i++) {
         double g = decode(t, load_code(t, got->tensors[number], i)), bound = got->bounds[number][i];
         double o = decode(t, load_code(t, other->tensors[number], i));
-        ck_assert_msg(bound >= 0, "tensor %u element %lld has bound %g", number, (long long)i, bound);
+        MUST(bound >= 0, "tensor %u element %lld has bound %g", number, (long long)i, bound);
         if ((isnan(g) && isnan(o)) || g == o)
             continue;
         differing++;
         bool near = isinf(bound) || fabs(g - o) <= bound;
-        ck_assert_msg(near, "tensor %u (%s) element %lld is %g, another order gives %g, the bound is %g",
-                      number, dtype_row_of(t)->name, (long long)i, g, o, bound);
+        MUST(near, "tensor %u (%s) element %lld is %g, another order gives %g, the bound is %g",
+             number, dtype_row_of(t)->name, (long long)i, g, o, bound);
     }
     return differing;
 }
@@ -717,10 +720,10 @@ static void convert_all(dtype from, dtype to, const uint32_t *codes, int64_t cou
     ck_assert(reference_run(api, k, got.tensors, NULL, &diags));
     judge(&p, want.tensors, FORWARD);
     for (int64_t i = 0; i < count; i++)
-        ck_assert_msg(load_code(to, got.tensors[1], i) == load_code(to, want.tensors[1], i),
-                      "%s code %x to %s is %x, expected %x", dtype_row_of(from)->name, codes[i],
-                      dtype_row_of(to)->name, load_code(to, got.tensors[1], i),
-                      load_code(to, want.tensors[1], i));
+        MUST(load_code(to, got.tensors[1], i) == load_code(to, want.tensors[1], i),
+             "%s code %x to %s is %x, expected %x", dtype_row_of(from)->name, codes[i],
+             dtype_row_of(to)->name, load_code(to, got.tensors[1], i),
+             load_code(to, want.tensors[1], i));
     api->release(k);
     storage_free(&got);
     storage_free(&want);
