@@ -25,21 +25,28 @@ bool cpu_level_named(const char *name, cpu_level *level)
 #if defined(__x86_64__)
 /* What the dynamic linker found out already. The compiler's own test asks the processor again at the start of every program, also of those
  * that never run a kernel; in a virtual machine each question is a trap. */
+static bool is_active(unsigned feature)
+{
+    /* CPU_FEATURE_ACTIVE shifts an int into its sign for bit 31, which the sanitizers end a program for. */
+    enum { REGISTER_BITS = 32, LEAF_BITS = 4 * REGISTER_BITS };
+    const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(feature / LEAF_BITS);
+    return leaf->active_array[feature % LEAF_BITS / REGISTER_BITS] >> feature % REGISTER_BITS & 1;
+}
+
 static bool has_avx512(void)
 {
-    return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) &&
-           CPU_FEATURE_ACTIVE(AVX512DQ) && CPU_FEATURE_ACTIVE(AVX512VL);
+    return is_active(x86_cpu_AVX512F) && is_active(x86_cpu_AVX512BW) && is_active(x86_cpu_AVX512DQ) && is_active(x86_cpu_AVX512VL);
 }
 
 bool cpu_has(cpu_level level, bool is_float)
 {
     switch (level) {
     case CPU_AVX2:
-        return CPU_FEATURE_ACTIVE(AVX2);
+        return is_active(x86_cpu_AVX2);
     case CPU_AVX512:
         return has_avx512();
     case CPU_DOT:
-        return has_avx512() && (is_float ? CPU_FEATURE_ACTIVE(AVX512_BF16) : CPU_FEATURE_ACTIVE(AVX512_VNNI));
+        return has_avx512() && (is_active(is_float ? x86_cpu_AVX512_BF16 : x86_cpu_AVX512_VNNI));
     default:
         return true;
     }
