@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "support/integer.h"
+
 step_exprs *step_exprs_new(arena *a)
 {
     step_exprs *c = ARENA_NEW(a, step_exprs);
@@ -283,7 +285,7 @@ const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_
     const step_expr *odd = intern(c, rest, rest_count);
     int64_t number;
     if (step_expr_is_number(odd, &number))
-        return step_expr_add(c, even, step_expr_number(c, number / divisor + (number % divisor != 0)));
+        return step_expr_add(c, even, step_expr_number(c, ceil_div(number, divisor)));
     return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_CEIL, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
 }
 

@@ -89,7 +89,7 @@ static const mapping *padded_outermost(remedy *r, const mapping *m)
         int64_t inside = group->inner->size / group->inner->factors[0].extent;
         for (size_t k = 0; k < group->inner->count; k++)
             f[count++] = group->inner->factors[k];
-        int64_t extent = group->extent / inside + (group->extent % inside != 0);
+        int64_t extent = ceil_div(group->extent, inside);
         f[first].extent = extent > f[first].extent ? extent : f[first].extent;
         f[first].pad = group->pad;
     }

@@ -1,5 +1,7 @@
 #include "runtime/analysis.h"
 
+#include "support/integer.h"
+
 /* ---- who waits for whom ---- */
 
 /* The items of each context, in order. */
@@ -165,11 +167,6 @@ static int64_t combinations(const einsum *e, const einsum_statement *s, arena *a
     return all;
 }
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static void count_einsum(const schedule *s, arena *a, analysis *out)
 {
     const einsum *e = &s->kernel->einsum;
@@ -182,7 +179,7 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
         int64_t macs = combinations(e, x, a), lanes = t->mac_width_bytes * 8 / dtype_row_of(e->tensors[x->a].dtype)->bits;
         out->machine_macs = t->clusters_per_chip * t->slices_per_cluster * t->rows * lanes;
         out->multiplications = plus(out->multiplications, macs);
-        cycles_x_macs = plus(cycles_x_macs, divide_up(macs, out->machine_macs));
+        cycles_x_macs = plus(cycles_x_macs, ceil_div(macs, out->machine_macs));
     }
     out->mac_bound = cycles_x_macs;
     for (uint32_t i = 0; i < e->tensor_count; i++) {
@@ -190,9 +187,9 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
         if (number < 0 || s->kernel->ports[number].space != PORT_HBM)
             continue;
         int64_t bits = times(einsum_tensor_elements(e, i), dtype_row_of(e->tensors[i].dtype)->bits);
-        out->port_bytes = plus(out->port_bytes, divide_up(bits, 8));
+        out->port_bytes = plus(out->port_bytes, ceil_div(bits, 8));
     }
-    out->byte_bound = divide_up(out->port_bytes, t->hbm_bytes_per_cycle);
+    out->byte_bound = ceil_div(out->port_bytes, t->hbm_bytes_per_cycle);
     out->lower_bound = out->mac_bound > out->byte_bound ? out->mac_bound : out->byte_bound;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/static_cost.h"
+#include "support/integer.h"
 
 enum { MOST_CYCLES_LOG2 = 40 }; /* of one command: 18 minutes at 1 GHz, and sums of many stay in 64 bits */
 
@@ -35,11 +36,6 @@ const char *engine_name(engine e)
     return names[e];
 }
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static bool product(int64_t a, int64_t b, int64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out) && *out <= INT64_C(1) << MOST_CYCLES_LOG2;
@@ -63,8 +59,8 @@ static int64_t accesses_per_packet(const source *s)
 {
     if (s->stream)
         return 0;
-    int64_t bytes = divide_up(s->shape.packet_elements * (int64_t)s->dm.bits, 8);
-    return divide_up(bytes, command_get(s->command, FETCH_ACCESS_BYTES));
+    int64_t bytes = ceil_div(s->shape.packet_elements * (int64_t)s->dm.bits, 8);
+    return ceil_div(bytes, command_get(s->command, FETCH_ACCESS_BYTES));
 }
 
 /* Cycles between the flits that reach a stage which takes `together` of them at once. */
@@ -73,7 +69,7 @@ static int64_t arrival(const chain *c, int64_t together, duration_bound *bound)
     int64_t accesses = accesses_per_packet(&c->source), flits = c->collect.flits_per_packet, fetch;
     if (!product(accesses, together, &fetch))
         fetch = INT64_MAX - flits;
-    fetch = divide_up(fetch, flits);
+    fetch = ceil_div(fetch, flits);
     *bound = fetch > together ? BOUND_FETCH : BOUND_COLLECT;
     return fetch > together ? fetch : together;
 }
@@ -86,7 +82,7 @@ static duration_bound leave(const chain *c, duration *out)
     if (c->sink->op != OP_COMMIT)
         return BOUND_OUTPUT;
     int64_t bytes = command_get(c->sink, COMMIT_BYTES);
-    out->beat_cycles = divide_up(c->commit.in_bytes, bytes);
+    out->beat_cycles = ceil_div(c->commit.in_bytes, bytes);
     return out->beat_cycles > 1 ? BOUND_COMMIT : BOUND_OUTPUT;
 }
 
@@ -161,7 +157,7 @@ static void count_engines(const chain *c, duration *out)
     out->busy[ENGINE_REDUCER] = c->contraction.commands.contract ? steps : sums;
     out->busy[ENGINE_CAST] = c->cast ? c->shape.packets : 0;
     if (c->sink->op == OP_COMMIT)
-        out->busy[ENGINE_COMMIT] = c->shape.packets * divide_up(c->commit.in_bytes, command_get(c->sink, COMMIT_BYTES));
+        out->busy[ENGINE_COMMIT] = c->shape.packets * ceil_div(c->commit.in_bytes, command_get(c->sink, COMMIT_BYTES));
 }
 
 bool duration_of_chain(const chain *c, timing_preset preset, duration *out, fault *f)

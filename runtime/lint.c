@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/integer.h"
 #include "support/strbuf.h"
 
 typedef struct linter {
@@ -17,11 +18,6 @@ static void add(linter *l, lint item)
 {
     if (item.cost > 0)
         ARENA_PUSH(l->arena, l->items, l->count, l->capacity, item);
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
 }
 
 /* ---- contiguous pieces in HBM ---- */
@@ -91,7 +87,7 @@ static const char *nearest_pieces(const linter *l, const schedule_item *item, in
     bool loads = command_get(item->commands, DMA_SOURCE) == 0;
     int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) & ((INT64_C(1) << 36) - 1);
     const port *p = port_at(s->kernel, base);
-    int64_t whole = divide_up(piece, block) * block;
+    int64_t whole = ceil_div(piece, block) * block;
     if (!p)
         return arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)block);
     if (piece % block == 0)
@@ -111,8 +107,8 @@ static void check_pieces(linter *l, const schedule_item *item)
     if (d->piece_bytes == 0 || (d->piece_bytes % t->hbm_block_bytes == 0 && d->unaligned_pieces == 0))
         return;
     int64_t bytes = d->steps * command_get(item->commands, DMA_PACKET_BYTES);
-    int64_t whole = divide_up(bytes, t->dma_request_bytes), dm = d->dmn_cycles;
-    dm = dm < divide_up(bytes, t->dmn_bytes_per_cycle) ? dm : divide_up(bytes, t->dmn_bytes_per_cycle);
+    int64_t whole = ceil_div(bytes, t->dma_request_bytes), dm = d->dmn_cycles;
+    dm = dm < ceil_div(bytes, t->dmn_bytes_per_cycle) ? dm : ceil_div(bytes, t->dmn_bytes_per_cycle);
     int64_t ideal = t->dma_startup_cycles + (whole > dm ? whole : dm);
     add(l, (lint){.rule = "pieces",
                   .line = item->commands->line,
@@ -170,7 +166,7 @@ static void check_slices(linter *l, const schedule_item *item, size_t number)
     int64_t work = item->alone.total - item->alone.fill;
     add(l, (lint){.rule = "slices",
                   .line = item->commands->line,
-                  .cost = work - divide_up(work * item->units, slices),
+                  .cost = work - ceil_div(work * item->units, slices),
                   .found = arena_printf(l->arena, "%lld of %lld slices work", (long long)item->units, (long long)(all * clusters)),
                   .nearest = arena_printf(l->arena, "%s: %lld slices", text, d)});
 }
@@ -184,13 +180,13 @@ static void check_lanes(linter *l, const schedule_item *item)
     if (item->idle_lane_bytes > 0)
         add(l, (lint){.rule = "lanes",
                       .line = item->commands->line,
-                      .cost = work - divide_up(work * used, t->mac_width_bytes),
+                      .cost = work - ceil_div(work * used, t->mac_width_bytes),
                       .found = arena_printf(l->arena, "%lld of %lld bytes of a packet are used", (long long)used, (long long)t->mac_width_bytes),
                       .nearest = arena_printf(l->arena, "an align packet of %lld bytes: take more of the summed axes into it", (long long)t->mac_width_bytes)});
     if (item->rows < t->rows)
         add(l, (lint){.rule = "lanes",
                       .line = item->commands->line,
-                      .cost = work - divide_up(work * item->rows, t->rows),
+                      .cost = work - ceil_div(work * item->rows, t->rows),
                       .found = arena_printf(l->arena, "%lld of %lld Rows are used", (long long)item->rows, (long long)t->rows),
                       .nearest = arena_printf(l->arena, "a Row mapping of %lld positions, from an axis that only the weights have", (long long)t->rows)});
 }
