@@ -42,9 +42,8 @@ static int64_t walk_end_bytes(const sequence *seq, const tensor *dm)
 }
 
 /* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
-static void check_reach(pass_context *p, kernel *k, op *o, const sequence *seq, const tensor *dm)
+static void check_reach(pass_context *p, kernel *k, op *o, int64_t end)
 {
-    int64_t end = walk_end_bytes(seq, dm);
     if (end <= p->target->dm_bytes_per_slice)
         return;
     diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes",
@@ -87,18 +86,44 @@ static bool names_both(pass_context *p, kernel *k, op *o)
     return false;
 }
 
-static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk)
-{
+/* What is to be known of a walk before it is taken or refused. */
+typedef struct fetch_walk {
     sequence seq;
+    int64_t run;              /* elements */
+    int64_t end_bytes;        /* of the slice's DM */
+    const sequence_part *cut; /* steps inside a byte; NULL: none does */
+    int64_t access_bytes;     /* 0: there is no access size */
+} fetch_walk;
+
+/* False: no table walks it; seq says why. */
+static bool fetch_measure(pass_context *p, const op *o, const walk_request *walk, fetch_walk *out)
+{
     sequence_space spaces[2];
     const tensor *dm = &o->input->out;
-    int64_t bits = dtype_row_of(dm->dtype)->bits, bytes = p->target->fetch_packet_multiple_bytes;
-    if (walk->packet->size * dtype_row_of(o->out.dtype)->bits % (8 * bytes) ||
-        !sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq))
+    int64_t bits = dtype_row_of(dm->dtype)->bits;
+    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet, SEQUENCE_READ, &out->seq);
+    out->run = sequence_run(&out->seq);
+    if (!ok || !sequence_fit(p->mappings, &out->seq, sequencer_limits(p->target, 1)))
         return false;
-    int64_t run = sequence_run(&seq);
-    return sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1)) && !step_inside_byte(&seq, bits) &&
-           walk_end_bytes(&seq, dm) <= p->target->dm_bytes_per_slice && fetch_access_bytes(p, o, walk->packet->size * bits, run * bits) > 0;
+    out->end_bytes = walk_end_bytes(&out->seq, dm);
+    out->cut = step_inside_byte(&out->seq, bits);
+    out->access_bytes = out->cut ? 0 : fetch_access_bytes(p, o, walk->packet->size * bits, out->run * bits);
+    return true;
+}
+
+/* Does the packet, after a conversion, fill whole units of 8 bytes? */
+static bool packet_is_aligned(const pass_context *p, const op *o, const mapping *packet, int64_t *out_bits)
+{
+    int64_t multiple = p->target->fetch_packet_multiple_bytes;
+    return !__builtin_mul_overflow(packet->size, (int64_t)dtype_row_of(o->out.dtype)->bits, out_bits) && *out_bits % (8 * multiple) == 0;
+}
+
+static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk)
+{
+    fetch_walk w;
+    int64_t out_bits;
+    return packet_is_aligned(p, o, walk->packet, &out_bits) && fetch_measure(p, o, walk, &w) && w.end_bytes <= p->target->dm_bytes_per_slice &&
+           w.access_bytes > 0;
 }
 
 static void fetch_one(pass_context *p, kernel *k, op *o)
@@ -112,48 +137,43 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         return;
     }
     int64_t out_bits, multiple = p->target->fetch_packet_multiple_bytes, bits = dtype_row_of(dm->dtype)->bits;
-    if (__builtin_mul_overflow(packet->size, (int64_t)dtype_row_of(out->dtype)->bits, &out_bits) || out_bits % (8 * multiple)) {
+    if (!packet_is_aligned(p, o, packet, &out_bits)) {
         int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %lld%s bytes",
                               (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
         diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "", pass_text(p, pass_pad(p, packet, elements)));
         return;
     }
-    sequence seq;
-    sequence_space spaces[2];
     if (!names_both(p, k, o))
         return;
-    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, buffer, spaces), pass_beside(p, dm), time, packet, SEQUENCE_READ, &seq);
-    int64_t run = sequence_run(&seq);
-    if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
-        diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &seq));
-        sequence_explain(p, d, &seq, buffer, time, packet,
-                         remedy_find(p, o, &seq, &(walk_request){buffer, pass_beside(p, dm), time, packet, false}, fetch_accepts));
+    fetch_walk w;
+    walk_request walk = {buffer, pass_beside(p, dm), time, packet, false};
+    if (!fetch_measure(p, o, &walk, &w)) {
+        diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&w.seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &w.seq));
+        sequence_explain(p, d, &w.seq, buffer, time, packet, remedy_find(p, o, &w.seq, &walk, fetch_accepts));
         return;
     }
-    check_reach(p, k, o, &seq, dm);
-    const sequence_part *cut = step_inside_byte(&seq, bits);
-    int64_t access = cut ? 0 : fetch_access_bytes(p, o, packet->size * bits, run * bits);
-    if (cut && !o->bad) {
+    check_reach(p, k, o, w.end_bytes);
+    if (w.cut && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
-                              mapping_text(cut->term, p->arena), (long long)cut->stride, cut->stride == 1 ? "" : "s", (long long)(cut->stride * bits));
-        sequence_explain(p, d, &seq, buffer, time, packet, NULL);
+                              mapping_text(w.cut->term, p->arena), (long long)w.cut->stride, w.cut->stride == 1 ? "" : "s", (long long)(w.cut->stride * bits));
+        sequence_explain(p, d, &w.seq, buffer, time, packet, NULL);
         diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
         return;
     }
-    if (access == 0 && !o->bad) {
+    if (w.access_bytes == 0 && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE,
                               "no fetch_size of the %s context divides the packet of %lld bytes and the run of %lld%s bytes",
-                              context_name(o->context), (long long)(packet->size * bits / 8), (long long)(run * bits / 8),
-                              run * bits % 8 ? ".5" : "");
+                              context_name(o->context), (long long)(packet->size * bits / 8), (long long)(w.run * bits / 8),
+                              w.run * bits % 8 ? ".5" : "");
         diag_help(p->diags, d, "keep at least %s together in DM and in the packet",
                   o->context == CONTEXT_SUB ? "8 bytes" : "one byte");
         return;
     }
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
     *o->sequencer = (sequencer_config){.memory = "dm", .access = "read", .unit = "element", .base = dm->address,
-                                       .packet = packet->size, .access_bytes = access, .contiguous_bytes = run * bits / 8};
-    sequencer_config_fill(o->sequencer, &seq, 1);
+                                       .packet = packet->size, .access_bytes = w.access_bytes, .contiguous_bytes = w.run * bits / 8};
+    sequencer_config_fill(o->sequencer, &w.seq, 1);
 }
 
 void pass_fetch(pass_context *p, kernel *k)

@@ -210,15 +210,15 @@ static const char *sequence_advice(pass_context *p, const sequence *seq)
     case SEQUENCE_TWICE:
         return arena_printf(p->arena, "let each digit of `%s` occur once in the stream", name);
     case SEQUENCE_ENTRIES:
-        return arena_printf(p->arena, "stream neighbouring digits in the buffer's own order, so that they merge");
+        return "stream neighbouring digits in the buffer's own order, so that they merge";
     case SEQUENCE_ENTRY_SIZE:
         return arena_printf(p->arena, "pad the axis to a size that has a divisor up to %lld", (long long)seq->limit);
     case SEQUENCE_UNWRITTEN:
     case SEQUENCE_BROADCAST:
     case SEQUENCE_OUTSIDE:
-        return arena_printf(p->arena, "declare the destination with exactly the stream's digits and padding");
+        return "declare the destination with exactly the stream's digits and padding";
     case SEQUENCE_PADDING:
-        return arena_printf(p->arena, "pad the outermost axis of the group instead of the group");
+        return "pad the outermost axis of the group instead of the group";
     case SEQUENCE_WINDOW_WRITE:
     case SEQUENCE_WINDOW_BORDER:
     case SEQUENCE_WINDOW_MISSING:

@@ -37,62 +37,73 @@ static const mapping *stored_outside_read(pass_context *p, const mapping *elemen
     return NULL;
 }
 
-/* The walk in the order of OutTime alone: the packet is read at each of its steps. */
+/* What is to be known of a walk before it is taken or refused. */
+typedef struct trf_walk {
+    int64_t n;                       /* elements of a read; 0: there is no read */
+    const mapping *outside;          /* stored, asked for in one cycle, and not in the read; NULL: nothing is */
+    sequence seq;
+    bool fits;                       /* else seq says why not */
+    const sequence_part *misaligned; /* its stride is no multiple of the read; NULL: none */
+} trf_walk;
+
+/* The entries walk in the order of OutTime alone: the packet is read at each of its steps. */
+static trf_walk trf_measure(pass_context *p, const op *o, const walk_request *walk)
+{
+    const mapping *packet = o->out.part[PACKET];
+    trf_walk w = {.n = read_elements(p, walk->buffer, packet, o->out.dtype)};
+    w.outside = w.n ? stored_outside_read(p, walk->buffer, pass_outer(p, packet, w.n)) : NULL;
+    if (w.n == 0 || w.outside)
+        return w;
+    w.fits = sequence_derive(p->mappings, walk->buffer, walk->time, mapping_identity(p->mappings), SEQUENCE_READ, &w.seq) &&
+             sequence_fit(p->mappings, &w.seq, sequencer_limits(p->target, (dtype_row_of(o->out.dtype)->bits + 7) / 8));
+    for (size_t i = 0; w.fits && i < w.seq.count && !w.misaligned; i++)
+        w.misaligned = w.seq.parts[i].stride % w.n ? &w.seq.parts[i] : NULL;
+    return w;
+}
+
 static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
 {
-    sequence seq;
-    int64_t bits = dtype_row_of(o->out.dtype)->bits, n = read_elements(p, walk->buffer, o->out.part[PACKET], o->out.dtype);
-    if (n == 0 || stored_outside_read(p, walk->buffer, pass_outer(p, o->out.part[PACKET], n)) ||
-        !sequence_derive(p->mappings, walk->buffer, walk->time, mapping_identity(p->mappings), SEQUENCE_READ, &seq) ||
-        !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, (bits + 7) / 8)))
-        return false;
-    for (size_t i = 0; i < seq.count; i++)
-        if (seq.parts[i].stride % n)
-            return false;
-    return true;
+    trf_walk w = trf_measure(p, o, walk);
+    return w.fits && !w.misaligned;
 }
 
 static void sequence_one(pass_context *p, kernel *k, op *o)
 {
     const mapping *element = o->weights->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
-    int64_t bits = dtype_row_of(o->out.dtype)->bits, n = read_elements(p, element, packet, o->out.dtype);
-    if (n == 0) {
+    walk_request walk = {element, NULL, time, packet, true};
+    trf_walk w = trf_measure(p, o, &walk);
+    int64_t bits = dtype_row_of(o->out.dtype)->bits, read_bits = w.n * bits;
+    if (w.n == 0) {
         diag *d = pass_refuse(p, k, o, PACKET, E_TRF_READ, "no reg_read_size: the innermost parts of the TRF Element %s and of OutPacket %s differ",
                               pass_text(p, element), pass_text(p, packet));
         diag_help(p->diags, d, "store the packet's innermost axis innermost in the TRF");
         return;
     }
-    const mapping *outside = stored_outside_read(p, element, pass_outer(p, packet, n));
-    if (outside) {
+    if (w.outside) {
         diag *d = pass_refuse(p, k, o, PACKET, E_TRF_PACKET,
                               "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but only %lld bytes lie together in both",
-                              pass_text(p, packet), mapping_text(outside, p->arena), pass_text(p, element), (long long)(n * bits / 8));
-        diag_help(p->diags, d, "store the weights in the packet's order, or move `%s` to OutTime", mapping_text(outside, p->arena));
+                              pass_text(p, packet), mapping_text(w.outside, p->arena), pass_text(p, element), (long long)(read_bits / 8));
+        diag_help(p->diags, d, "store the weights in the packet's order, or move `%s` to OutTime", mapping_text(w.outside, p->arena));
         return;
     }
-    sequence seq;
-    bool ok = sequence_derive(p->mappings, element, time, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
-    if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, (bits + 7) / 8))) {
-        diag *d = pass_refuse(p, k, o, TIME, sequence_id(&seq), "the TRF Sequencer cannot walk OutTime: %s", sequence_reason(p, &seq));
-        sequence_explain(p, d, &seq, element, time, packet,
-                         remedy_find(p, o, &seq, &(walk_request){element, NULL, time, packet, true}, trf_accepts));
+    if (!w.fits) {
+        diag *d = pass_refuse(p, k, o, TIME, sequence_id(&w.seq), "the TRF Sequencer cannot walk OutTime: %s", sequence_reason(p, &w.seq));
+        sequence_explain(p, d, &w.seq, element, time, packet, remedy_find(p, o, &w.seq, &walk, trf_accepts));
         return;
     }
-    int64_t read_bits = n * bits;
-    for (size_t i = 0; i < seq.count; i++)
-        if (seq.parts[i].stride * bits % read_bits) {
-            diag *d = pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %lld%s bytes, is not a multiple of reg_read_size, %lld bytes",
-                                  mapping_text(seq.parts[i].term, p->arena), (long long)(seq.parts[i].stride * bits / 8),
-                                  seq.parts[i].stride * bits % 8 ? ".5" : "", (long long)(read_bits / 8));
-            diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %lld elements", (long long)n);
-            return;
-        }
+    if (w.misaligned) {
+        int64_t stride_bits = w.misaligned->stride * bits;
+        diag *d = pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %lld%s bytes, is not a multiple of reg_read_size, %lld bytes",
+                              mapping_text(w.misaligned->term, p->arena), (long long)(stride_bits / 8), stride_bits % 8 ? ".5" : "", (long long)(read_bits / 8));
+        diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %lld elements", (long long)w.n);
+        return;
+    }
     o->align->reg_read_size = read_bits / 8;
-    o->align->broadcast = packet->size / n;
+    o->align->broadcast = packet->size / w.n;
     sequencer_config *s = &o->align->trf_sequencer;
-    *s = (sequencer_config){.memory = "trf", .access = "read", .unit = "byte", .packet = n, .access_bytes = read_bits / 8,
-                            .contiguous_bytes = sequence_run(&seq) * bits / 8};
-    sequencer_config_fill(s, &seq, 1);
+    *s = (sequencer_config){.memory = "trf", .access = "read", .unit = "byte", .packet = w.n, .access_bytes = read_bits / 8,
+                            .contiguous_bytes = sequence_run(&w.seq) * bits / 8};
+    sequencer_config_fill(s, &w.seq, 1);
     for (uint32_t i = 0; i < s->count; i++)
         s->entries[i].stride = s->entries[i].stride * bits / 8;
 }
