@@ -12,11 +12,6 @@
 #include "support/strbuf.h"
 #include "test/page_block.h"
 
-static const page_block page = {
-    "isa_doc",
-    "<!-- generated from target/command.def and target/dtype.def: do not edit -->\n",
-};
-
 static const char *form_name(command_form form)
 {
     static const char *const names[] = {
@@ -103,20 +98,18 @@ static void put_dtypes(strbuf *s)
     strbuf_puts(s, "\n");
 }
 
-static const char *block(arena *a)
+static void put_all(strbuf *s)
 {
-    strbuf s;
-    strbuf_init(&s, a);
-    strbuf_puts(&s, page.begin_mark);
-    strbuf_puts(&s, "\n");
-    put_dtypes(&s);
+    put_dtypes(s);
     for (int op = 0; op < COMMAND_OP_COUNT; op++)
-        put_command(&s, command_row_of((command_op)op));
-    strbuf_puts(&s, page_end_mark);
-    return s.text;
+        put_command(s, command_row_of((command_op)op));
 }
+
+static const page_block page = {
+    "isa_doc",
+    "<!-- generated from target/command.def and target/dtype.def: do not edit -->\n", put_all};
 
 int main(int argc, char **argv)
 {
-    return page_block_main(&page, argc, argv, block);
+    return page_block_main(&page, argc, argv);
 }

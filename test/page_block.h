@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "support/file.h"
+#include "support/strbuf.h"
 
 typedef struct page_block {
     const char *program, *begin_mark;
+    void (*put)(strbuf *s); /* what stands between the marks */
 } page_block;
 
 static const char page_end_mark[] = "<!-- end of the generated block -->\n";
@@ -21,7 +23,17 @@ static int print_faults(const page_block *p, const diag_list *diags)
     return EXIT_FAILURE;
 }
 
-static int page_block_run(const page_block *p, const char *path, int update, const char *(*block)(arena *a), arena *a)
+static const char *page_block_text(const page_block *p, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_printf(&s, "%s\n", p->begin_mark);
+    p->put(&s);
+    strbuf_puts(&s, page_end_mark);
+    return s.text;
+}
+
+static int page_block_run(const page_block *p, const char *path, int update, arena *a)
 {
     diag_list diags;
     size_t size;
@@ -37,7 +49,7 @@ static int page_block_run(const page_block *p, const char *path, int update, con
         return EXIT_FAILURE;
     }
     end += strlen(page_end_mark);
-    const char *wanted = block(a);
+    const char *wanted = page_block_text(p, a);
     if ((size_t)(end - begin) == strlen(wanted) && memcmp(begin, wanted, strlen(wanted)) == 0)
         return EXIT_SUCCESS;
     if (!update) {
@@ -48,7 +60,7 @@ static int page_block_run(const page_block *p, const char *path, int update, con
     return file_write_all(path, whole, strlen(whole), &diags) ? EXIT_SUCCESS : print_faults(p, &diags);
 }
 
-static int page_block_main(const page_block *p, int argc, char **argv, const char *(*block)(arena *a))
+static int page_block_main(const page_block *p, int argc, char **argv)
 {
     int update = argc == 3 && strcmp(argv[1], "--update") == 0;
     if (argc != 2 + update) {
@@ -56,7 +68,7 @@ static int page_block_main(const page_block *p, int argc, char **argv, const cha
         return 2;
     }
     arena *a = arena_new();
-    int status = a ? page_block_run(p, argv[1 + update], update, block, a) : EXIT_FAILURE;
+    int status = a ? page_block_run(p, argv[1 + update], update, a) : EXIT_FAILURE;
     arena_free(a);
     return status;
 }
