@@ -64,7 +64,8 @@ static const int64_t *numbers(arguments *a, size_t i, uint32_t *count)
     int64_t *out = ARENA_ARRAY(a->e->arena, int64_t, t->count + 1);
     *count = (uint32_t)t->count;
     for (size_t k = 0; k < t->count && !a->bad; k++) {
-        if (t->items[k].kind != TERM_INT || t->count > STEP_RANK_MAX) {
+        a->bad = a->bad || t->items[k].kind == TERM_ERROR;
+        if (!a->bad && (t->items[k].kind != TERM_INT || t->count > STEP_RANK_MAX)) {
             step_refuse(a->e, a->nodes[i]->range, "a walk has 1 to %d integer sizes and strides", STEP_RANK_MAX);
             a->bad = true;
         }
@@ -559,6 +560,8 @@ step_term step_function_named(step_evaluation *e, const ast *path)
     if (path->kid_count >= 2 && strcmp(path->kids[0]->text, "kernel") == 0)
         return kernel_named(e, path);
     const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
+    if (!row && step_is_lost(e, segment->text))
+        return step_term_error;
     if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
         return step_refuse(e, path->range, "`%s` is neither a name nor a function of this program", segment->text);
     step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
@@ -676,5 +679,7 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     }
     if (strcmp(name, "select") == 0) return call_select(&a);
     const ast *fn = program_function(e->file, name);
+    if (!fn && step_is_lost(e, name))
+        return step_term_error;
     return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);
 }

@@ -59,6 +59,28 @@ const step_name *step_lookup(step_evaluation *e, const char *name)
     return find(e, name);
 }
 
+bool step_is_lost(step_evaluation *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->file->kid_count; i++)
+        for (uint32_t k = 0; ast_is(e->file->kids[i], AST_ERROR) && k < e->file->kids[i]->kid_count; k++) {
+            const ast *n = e->file->kids[i]->kids[k];
+            if (ast_is(n, AST_NAME) && (n->text[0] == '\0' || strcmp(n->text, name) == 0)) {
+                e->graph->bad = true;
+                return true;
+            }
+        }
+    return false;
+}
+
+/* Names of a statement that was not understood are not known to be anything. */
+static void bind_lost(step_evaluation *e, const ast *error)
+{
+    e->graph->bad = true;
+    for (uint32_t i = 0; i < error->kid_count; i++)
+        if (ast_is(error->kids[i], AST_NAME) && !step_lookup(e, error->kids[i]->text))
+            step_bind(e, error->kids[i]->text, step_term_error, true);
+}
+
 /* ---- constants of the file ---- */
 
 static const ast *constant_named(const ast *file, const char *name)
@@ -69,18 +91,6 @@ static const ast *constant_named(const ast *file, const char *name)
     return NULL;
 }
 
-/* Does the name stand in text of the file that was not understood? Then nothing is said of it. */
-static bool is_lost(const ast *file, const char *name)
-{
-    for (uint32_t i = 0; i < file->kid_count; i++)
-        for (uint32_t k = 0; ast_is(file->kids[i], AST_ERROR) && k < file->kids[i]->kid_count; k++) {
-            const ast *lost = file->kids[i]->kids[k];
-            if (!ast_is(lost, AST_AXES) && (lost->text[0] == '\0' || strcmp(lost->text, name) == 0))
-                return true;
-        }
-    return false;
-}
-
 static step_term integer(int64_t n)
 {
     return (step_term){.kind = TERM_INT, .number = n};
@@ -89,10 +99,6 @@ static step_term integer(int64_t n)
 static step_term read_constant(step_evaluation *e, const ast *n, const char *name)
 {
     const ast *c = constant_named(e->file, name);
-    if (!c && is_lost(e->file, name)) {
-        e->graph->bad = true;
-        return step_term_error;
-    }
     if (!c)
         return step_function_named(e, n);
     if (++e->steps > STEPS_MAX || e->calls > 64)
@@ -290,6 +296,9 @@ static step_term evaluate_block(step_evaluation *e, const ast *n)
         } else if (ast_is(s, AST_EXPR_STMT)) {
             step_term v = step_evaluate(e, s->kids[0]);
             value = s->text[0] == ';' ? value : v;
+        } else if (ast_is(s, AST_ERROR)) {
+            bind_lost(e, s);
+            value = step_term_error;
         } else if (!ast_is(s, AST_USE) && !ast_is(s, AST_ATTR)) {
             step_refuse(e, s->range, "%s is not known inside a stream program", ast_kind_name(s->kind));
         }

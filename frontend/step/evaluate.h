@@ -60,6 +60,8 @@ size_t step_enter(step_evaluation *e);
 void step_leave(step_evaluation *e, size_t mark);
 void step_bind(step_evaluation *e, const char *name, step_term value, bool mutable);
 const step_name *step_lookup(step_evaluation *e, const char *name);
+/* Is it a name in text of the file that was not understood? Then nothing is said of it. */
+bool step_is_lost(step_evaluation *e, const char *name);
 
 /* ---- frontend/step/types.c ---- */
 
