@@ -5,8 +5,9 @@ A change is *refused* (visa-run says why and exits 1), *noticed* (the output dif
 memory), or it survives the check. A survivor is fine only when a reason is computed from the two binaries:
 
 * its loops visit the same addresses in the same order, or its masks leave the same lanes live;
-* the outputs are the same bytes for other inputs as well, with both fillings of unwritten memory. What a chain computes before
-  its casts is a polynomial in its inputs, and two that agree at random points are one.
+* the elements of the outputs are the same bytes for other inputs as well, with both fillings of unwritten memory; what lies in
+  their padding means nothing. What a chain computes before its casts is a polynomial in its inputs, and two that agree at
+  random points are one.
 
 Anything else that survives is missed.
 
@@ -167,7 +168,7 @@ class Subject:
         ports = next(k for k in self.dump["kernels"] if k["name"] == kernel)["ports"]
         ports = [p["name"] for p in ports if p["direction"] == "out"]
         files = [os.path.join(self.folder, f"{i}.raw") for i in range(len(ports))]
-        arguments = [a for port, file in zip(ports, files) for a in ("--output", f"{port}:buffer={file}")]
+        arguments = [a for port, file in zip(ports, files) for a in ("--output", f"{port}={file}")]
         done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", *arguments], timeout=600)
         if done.status != 0:
             return None
@@ -185,7 +186,7 @@ class Subject:
                 self.given[kernel, seed] = self.outputs(self.path, kernel, seed)
             if self.outputs(self.bad, kernel, seed) != self.given[kernel, seed] or self.check(self.bad, kernel, seed).status != 0:
                 return None
-        return "the same bytes for other inputs"
+        return "the same elements for other inputs"
 
 
 def try_changes(subject, todo, count):
