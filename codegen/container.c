@@ -292,15 +292,7 @@ static void write_symbols(writer *w)
     ARENA_PUSH(w->arena, w->sections, w->count, w->capacity, table);
 }
 
-/* The reader has all the checks; a file that it would refuse is not written. */
-static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags)
-{
-    binary again;
-    arena *scratch = arena_new_inside(a);
-    bool ok = binary_read(bytes, size, scratch, diags, &again);
-    arena_free(scratch);
-    return ok;
-}
+static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags);
 
 bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
 {
@@ -338,6 +330,7 @@ typedef struct reader {
     size_t section_count;
     kernel_place *kernels; /* by name */
     size_t kernel_count;
+    bool forgets; /* of a kernel that was read only the name is kept */
 } reader;
 
 static bool fault(reader *r, const char *section, size_t offset, const char *text)
@@ -750,9 +743,16 @@ static bool read_kernels(reader *r, binary *out)
         if (!place_section(r, i))
             return false;
     binary_kernel *kernels = ARENA_ARRAY(r->arena, binary_kernel, r->kernel_count);
-    for (size_t i = 0; i < r->kernel_count; i++)
-        if (!read_kernel(r, &r->kernels[i], &kernels[r->kernels[i].number]))
+    for (size_t i = 0; i < r->kernel_count; i++) {
+        binary_kernel *k = &kernels[r->kernels[i].number];
+        arena_mark before = arena_mark_here(r->arena);
+        if (!read_kernel(r, &r->kernels[i], k))
             return false;
+        if (r->forgets) {
+            arena_rewind(r->arena, before);
+            *k = (binary_kernel){.name = r->kernels[i].name};
+        }
+    }
     out->kernels = kernels;
     out->kernel_count = r->kernel_count;
     return true;
@@ -787,15 +787,29 @@ static bool read_programs(reader *r, binary *out)
     return true;
 }
 
-bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, binary *out)
+static bool read_file(reader *r, const unsigned char *bytes, size_t size, binary *out)
 {
-    reader r = {.arena = a, .diags = diags};
-    unsigned char *copy = arena_alloc(a, size); /* aligned, and ours: names in *out point into it */
+    unsigned char *copy = arena_alloc(r->arena, size); /* aligned, and ours: names in *out point into it */
     *out = (binary){0};
     if (size)
         memcpy(copy, bytes, size);
-    if (!elf_file_read(copy, size, a, diags, &r.sections, &r.section_count) || !read_note(&r))
+    if (!elf_file_read(copy, size, r->arena, r->diags, &r->sections, &r->section_count) || !read_note(r))
         return false;
-    out->target = r.target;
-    return read_kernels(&r, out) && read_programs(&r, out) && read_symbols(&r, out);
+    out->target = r->target;
+    return read_kernels(r, out) && read_programs(r, out) && read_symbols(r, out);
+}
+
+bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, binary *out)
+{
+    return read_file(&(reader){.arena = a, .diags = diags}, bytes, size, out);
+}
+
+/* The reader has all the checks; a file that it would refuse is not written. A file of ten thousand kernels is not held twice for it. */
+static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags)
+{
+    binary again;
+    arena *scratch = arena_new_inside(a);
+    bool ok = read_file(&(reader){.arena = scratch, .diags = diags, .forgets = true}, bytes, size, &again);
+    arena_free(scratch);
+    return ok;
 }

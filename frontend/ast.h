@@ -25,14 +25,14 @@ typedef enum ast_kind {
 } ast_kind;
 
 typedef struct ast {
-    ast_kind kind;
+    ast_kind kind : 16; /* a file of many kernels is mostly nodes: each is 64 bytes in its arena */
+    unsigned depth : 16; /* levels of the tree below and including this node */
     uint32_t kid_count;
     src_range range;      /* the whole construct, with the brackets around it if there are any */
     src_range name_range; /* the name, method or operator alone; equals range when the kind has none */
     const char *text;     /* never NULL; "" when the kind has none */
     int64_t value;
     struct ast **kids; /* never holds NULL */
-    uint32_t depth;    /* levels of the tree below and including this node */
 } ast;
 
 /* value of an AST_FN node: any of these together. */

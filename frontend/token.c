@@ -466,7 +466,7 @@ token_scanner *token_scanner_new(arena *home)
 
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, arena *scratch, diag_list *diags)
 {
-    token_list list = {.capacity = bytes / 4 + 8};
+    token_list list = {.capacity = bytes / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
     list.items = ARENA_ARRAY(scratch, token, list.capacity);
     arena *home = s->home;
     void *lexer = s->lexer;
