@@ -205,7 +205,7 @@ static void store_code(dtype t, unsigned char *tensor, int64_t i, uint32_t code)
 
 /* ---- einsums by hand ---- */
 
-enum { MAX_TENSORS = 8, MAX_STATEMENTS = 4, LETTERS = 26, MAX_DIGITS = 24, MAX_RANK = 8 };
+enum { MAX_TENSORS = 8, MAX_STATEMENTS = 8, MAX_SHIFTS = 4, LETTERS = 26, MAX_DIGITS = 24, MAX_RANK = 8 };
 
 typedef struct program {
     layout_axis axes[LETTERS];
@@ -214,6 +214,7 @@ typedef struct program {
     uint32_t tensor_axes[MAX_TENSORS][MAX_RANK];
     einsum_statement statements[MAX_STATEMENTS];
     einsum_digit digits[MAX_STATEMENTS][MAX_DIGITS];
+    einsum_shift shifts[MAX_STATEMENTS][MAX_SHIFTS];
     einsum_window windows[2];
     einsum_term terms[2][2];
     einsum e;
@@ -275,7 +276,7 @@ static void statement(program *p, einsum_op op, uint32_t dst, uint32_t a, uint32
 {
     uint32_t n = p->e.statement_count++;
     ck_assert_uint_lt(n, MAX_STATEMENTS);
-    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .a = a, .b = b, .digits = p->digits[n]};
+    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .a = a, .b = b, .digits = p->digits[n], .shifts = p->shifts[n]};
     p->statements[n].accumulator = is_float(p->tensors[dst].dtype) ? DTYPE_F32 : DTYPE_I32;
 }
 
@@ -285,6 +286,13 @@ static void digit(program *p, bool kept, char axis, int64_t weight, int64_t size
     einsum_digit *digits = p->digits[p->e.statement_count - 1];
     ck_assert_uint_lt(s->digit_count, MAX_DIGITS);
     digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size, 0, 0};
+}
+
+static void shift(program *p, einsum_side side, char axis, int64_t offset)
+{
+    einsum_statement *s = &p->statements[p->e.statement_count - 1];
+    ck_assert_uint_lt(s->shift_count, MAX_SHIFTS);
+    p->shifts[p->e.statement_count - 1][s->shift_count++] = (einsum_shift){side, (uint32_t)(axis - 'A'), offset};
 }
 
 static void whole(program *p, bool kept, const char *axes)
@@ -348,6 +356,24 @@ static void window_coordinate(const walk *w, einsum_side side, const einsum_wind
     coords[x->axis] -= x->first;
 }
 
+static int64_t shift_of(const einsum_statement *s, einsum_side side, int axis)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].side == side && s->shifts[i].axis == (uint32_t)axis)
+            sum += s->shifts[i].offset;
+    return sum;
+}
+
+/* The axis, less its largest shift. */
+static int64_t reach_of(const walk *w, int axis)
+{
+    int64_t most = 0;
+    for (einsum_side side = EINSUM_DST; side < EINSUM_SIDES; side++)
+        most = shift_of(w->s, side, axis) > most ? shift_of(w->s, side, axis) : most;
+    return w->p->axes[axis].size - most;
+}
+
 /* Where the operand is accessed: what it is broadcast over does not count. False when a coordinate reaches the end of its axis. */
 static bool coordinates(const walk *w, einsum_side side, int64_t *coords)
 {
@@ -355,9 +381,11 @@ static bool coordinates(const walk *w, einsum_side side, int64_t *coords)
     for (uint32_t i = 0; i < w->s->digit_count; i++)
         if (side == EINSUM_DST ? w->s->digits[i].kept : einsum_digit_indexes(&w->s->digits[i], side))
             coords[w->s->digits[i].axis] += w->counters[i] * w->s->digits[i].weight;
-    for (int i = 0; i < LETTERS; i++)
-        if (coords[i] >= w->p->axes[i].size)
+    for (int i = 0; i < LETTERS; i++) {
+        if (coords[i] >= reach_of(w, i))
             return false;
+        coords[i] += shift_of(w->s, side, i);
+    }
     for (uint32_t i = 0; i < w->p->e.window_count; i++)
         window_coordinate(w, side, &w->p->windows[i], coords);
     return true;
@@ -369,7 +397,7 @@ static bool term_exists(const walk *w)
     int64_t coords[LETTERS] = {0};
     for (uint32_t i = 0; i < w->s->digit_count; i++) {
         coords[w->s->digits[i].axis] += w->counters[i] * w->s->digits[i].weight;
-        if (coords[w->s->digits[i].axis] >= w->p->axes[w->s->digits[i].axis].size)
+        if (coords[w->s->digits[i].axis] >= reach_of(w, (int)w->s->digits[i].axis))
             return false;
     }
     return true;
@@ -501,7 +529,11 @@ static void judge_statement(walk *w)
     const program *p = w->p;
     uint32_t dst = w->s->dst;
     dtype to = p->tensors[dst].dtype;
-    memset(w->tensors[dst], 0, (size_t)reference_tensor_bytes(&p->e, dst));
+    bool first = true;
+    for (const einsum_statement *before = p->statements; before < w->s; before++)
+        first &= before->dst != dst;
+    if (first)
+        memset(w->tensors[dst], 0, (size_t)reference_tensor_bytes(&p->e, dst));
     int64_t kept = combinations(w->s, true), coords[LETTERS];
     for (int64_t i = 0; i < kept; i++) {
         set_counters(w, true, i);
@@ -867,6 +899,56 @@ START_TEST(threads_change_nothing)
         api->release(k);
         storage_free(&one);
         storage_free(&several);
+    }
+}
+END_TEST
+
+/* Tiles of M by N: the last of M is short, and so is the last of N of the second result. */
+static void tiled_program(program *p, typing t)
+{
+    program_init(p);
+    size_of(p, 'M', 40);
+    size_of(p, 'N', 34);
+    size_of(p, 'K', 23);
+    tensor(p, t.operand, "MK");
+    tensor(p, t.operand, "NK");
+    tensor(p, t.result, "MN");
+    tensor(p, t.operand, "MK");
+    tensor(p, t.result, "MN");
+    for (int i = 0; i < 7; i++) {
+        uint32_t source = i == 2 ? 3 : 0, result = i < 5 ? 2 : 4;
+        int64_t rows = i % 3 * 16, columns = i == 6 ? 17 : i / 3 * 16;
+        statement(p, EINSUM_CONTRACT, result, source, 1);
+        digit(p, true, 'M', 1, 16);
+        digit(p, true, 'N', 1, 16);
+        whole(p, false, "K");
+        if (rows)
+            shift(p, EINSUM_DST, 'M', rows), shift(p, EINSUM_A, 'M', rows);
+        if (columns)
+            shift(p, EINSUM_DST, 'N', columns), shift(p, EINSUM_B, 'N', columns);
+    }
+}
+
+/* Functions of statements in the generated text. */
+static int functions_in(const program *p)
+{
+    unsigned char *text;
+    size_t bytes;
+    int count = 0;
+    ck_assert_ptr_null(api->emit(&p->e, "tiles", 0, NULL, REFERENCE_LLVM, &text, &bytes));
+    for (const char *at = (char *)text; (at = strstr(at, "define internal void @statement")); at++)
+        count++;
+    api->release_bytes(text);
+    return count;
+}
+
+START_TEST(tiles_share_code)
+{
+    for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
+        program p;
+        tiled_program(&p, typings[t]);
+        check_program(&p, MODERATE);
+        ck_assert_int_eq(functions_in(&p), 2); /* whole tiles, and the short ones */
     }
 }
 END_TEST
@@ -1666,6 +1748,7 @@ int main(void)
     tcase_add_test(t, published_conversions);
     tcase_add_test(t, matmul_of_every_type);
     tcase_add_test(t, threads_change_nothing);
+    tcase_add_test(t, tiles_share_code);
     tcase_add_test(t, digit_kept_inside_a_sum);
     tcase_add_test(t, batches_broadcasts_and_scalars);
     tcase_add_test(t, elementwise_products);

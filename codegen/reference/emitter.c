@@ -267,10 +267,10 @@ LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side)
         uint64_t factor = plan_stride(e->plan->e, tensor, side, d);
         sum = add_scaled(e, sum, e->open[i].loop.counter, (int64_t)factor);
     }
-    int64_t base = e->statement->base[side];
-    if (!sum || base == 0)
-        return sum ? sum : emit_i64(e, base);
-    return LLVMBuildAdd(e->b, sum, emit_i64(e, base), "");
+    LLVMValueRef base = e->base[side];
+    if (!sum || !base)
+        return sum ? sum : base ? base : emit_i64(e, 0);
+    return LLVMBuildAdd(e->b, sum, base, "");
 }
 
 LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, const plan_digits *digits, LLVMValueRef index)

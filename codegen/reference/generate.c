@@ -23,7 +23,7 @@ typedef struct statement {
     LLVMValueRef scratch;
 } statement;
 
-enum { STATEMENT_POINTERS = 7, STATEMENT_INTEGERS = 2, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
+enum { STATEMENT_POINTERS = 7, STATEMENT_INTEGERS = 2 + EINSUM_SIDES, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
 
 static bool tensor_is_exact(const statement *s, uint32_t tensor)
 {
@@ -241,25 +241,11 @@ static void emit_gemms(statement *s, unsigned number)
     s->bound_product = emit_gemm(s->e, &p->bound_tile, p->bound_tile.padded_columns, false, name);
 }
 
-/* The destination is zero before its first statement. */
-static void emit_first_clear(const statement *s)
+/* Where the operands begin: a constant, unless statements share the function that begin elsewhere. */
+static LLVMValueRef base_of(const statement *s, int side, LLVMValueRef param)
 {
-    uint32_t dst = s->plan->of->dst;
-    if (s->plan->first && !s->plan->covers)
-        emit_clear(s->e, s->dst, plan_tensor_bytes(s->e->plan->e, dst));
-    if (s->plan->first && needs_bound(s))
-        emit_clear(s->e, s->dst_bound, plan_tensor_elements(s->e->plan->e, dst) * (int64_t)sizeof(double));
-}
-
-/* One part does all of a statement that is not shared. */
-static LLVMBasicBlockRef emit_take_part(statement *s)
-{
-    emitter *e = s->e;
-    if (plan_is_shared(s->plan))
-        return NULL;
-    LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, s->part, emit_i64(e, 0), ""));
-    s->parts = emit_i64(e, 1);
-    return after;
+    int64_t base = s->plan->base[side];
+    return s->plan->base_varies[side] ? param : base ? emit_i64(s->e, base) : NULL;
 }
 
 static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool bounded)
@@ -273,18 +259,17 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
         emit_gemms(s, number);
     emit_function(e, name, STATEMENT_POINTERS, STATEMENT_INTEGERS, &s->type);
     LLVMValueRef function = e->function;
-    LLVMValueRef *params[STATEMENT_PARAMS] = {&s->dst,       &s->row_source, &s->column_source,
+    LLVMValueRef *params[] = {&s->dst,       &s->row_source, &s->column_source,
                                               &s->dst_bound, &s->row_bound,  &s->column_bound,
                                               &s->scratch,   &s->part,       &s->parts};
-    for (unsigned i = 0; i < STATEMENT_PARAMS; i++)
+    for (unsigned i = 0; i < sizeof params / sizeof *params; i++)
         *params[i] = LLVMGetParam(function, i);
-    LLVMBasicBlockRef after = emit_take_part(s);
-    emit_first_clear(s);
+    for (int side = 0; side < EINSUM_SIDES; side++)
+        e->base[side] = base_of(s, side, LLVMGetParam(function, (unsigned)(STATEMENT_PARAMS - EINSUM_SIDES + side)));
     if (s->plan->of->op == EINSUM_COPY)
         emit_copy(s);
     else
         emit_contract(s);
-    emit_if_end(e, after);
     emit_function_end(e);
     return function;
 }
@@ -326,9 +311,23 @@ static LLVMValueRef bound_place(emitter *e, const tensor_places *p, uint32_t num
     return p->bounds ? emit_load(e, e->ptr, p->bounds, emit_i64(e, number)) : LLVMConstNull(e->ptr);
 }
 
+/* The destination is zero before its first statement. */
+static void emit_first_clear(emitter *e, const plan_statement *p, const tensor_places *at)
+{
+    uint32_t dst = p->of->dst;
+    if (p->first && !p->covers)
+        emit_clear(e, tensor_place(e, at, dst), plan_tensor_bytes(e->plan->e, dst));
+    if (p->first && at->bounds && !e->plan->exact[dst])
+        emit_clear(e, bound_place(e, at, dst), plan_tensor_elements(e->plan->e, dst) * (int64_t)sizeof(double));
+}
+
+/* One part does all of a statement that is not shared. */
 static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f, const tensor_places *at)
 {
-    bool copy = p->of->op == EINSUM_COPY;
+    bool copy = p->of->op == EINSUM_COPY, shared = plan_is_shared(p);
+    bool all_at_once = shared || LLVMIsConstant(at->part);
+    LLVMBasicBlockRef after = emit_if(e, all_at_once ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, at->part, emit_i64(e, 0), ""));
+    emit_first_clear(e, p, at);
     uint32_t row = copy ? p->of->a : p->row_source, column = copy ? p->of->a : p->column_source;
     LLVMValueRef args[STATEMENT_PARAMS] = {tensor_place(e, at, p->of->dst),
                                            tensor_place(e, at, row),
@@ -337,9 +336,12 @@ static void emit_statement_call(emitter *e, const plan_statement *p, const state
                                            bound_place(e, at, row),
                                            bound_place(e, at, column),
                                            at->scratch,
-                                           at->part,
-                                           at->parts};
+                                           shared ? at->part : emit_i64(e, 0),
+                                           shared ? at->parts : emit_i64(e, 1)};
+    for (int side = 0; side < EINSUM_SIDES; side++)
+        args[STATEMENT_PARAMS - EINSUM_SIDES + side] = emit_i64(e, p->base[side]);
     LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, STATEMENT_PARAMS, "");
+    emit_if_end(e, after);
 }
 
 static void emit_bounded_entry(emitter *e, const char *name, const statement_forms *forms)
@@ -451,7 +453,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
 static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes, LLVMValueRef *each)
 {
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++)
-        f[i] = emit_statement(e, i, forms);
+        f[i] = e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
     if (forms & GENERATE_C)
         emit_c_entry(e, symbol, f, each);
     if (forms & GENERATE_STEPS) {

@@ -1,7 +1,8 @@
 /* An einsum as an LLVM module.
  *
  * The one idea: every statement is an internal function of the pointers that it touches, emitted in two forms: one that computes
- * values, and one that computes values and bounds. The exported functions call them in order:
+ * values, and one that computes values and bounds. Statements that differ only in their tensors and in where these begin (the tiles
+ * of an unrolled loop) share a function. The exported functions call them in order:
  *
  *   void NAME(sources..., destinations...), a C function for others, with storage of its own
  *   void NAME_step(unsigned char *const *tensors, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts)

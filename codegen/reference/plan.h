@@ -71,6 +71,8 @@ typedef struct plan_statement {
     uint32_t row_source, column_source;   /* tensor numbers */
     einsum_side row_side, column_side;
     int64_t base[EINSUM_SIDES]; /* elements from the beginning of each operand, from the shifts */
+    uint32_t code; /* the first statement that differs from this one only in where its operands begin: they share a function */
+    bool base_varies[EINSUM_SIDES]; /* among them; of the first one */
     bool first; /* nothing was assigned to its destination before */
     bool integer;
     bool exact_products; /* f32 holds every product of the operand types */
