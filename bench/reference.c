@@ -2,7 +2,8 @@
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
- * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's. */
+ * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, and each side begins
+ * rested: the other's threads, which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
 #include <getopt.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -200,6 +201,16 @@ static double seconds(clockid_t clock, timed *f, void *argument, int calls)
     return (read_clock(clock) - start) / calls;
 }
 
+/* Until the threads of the call before have stopped spinning for more; and then a call that is not timed, which wakes our own. */
+static void rest(const setting *how, timed *f, void *argument)
+{
+    static const struct timespec spinning = {.tv_nsec = 160000000};
+    if (how->threads == 1)
+        return;
+    nanosleep(&spinning, NULL);
+    f(argument);
+}
+
 typedef struct verdict {
     double ours, theirs, ratio; /* medians: seconds, seconds, theirs / ours */
 } verdict;
@@ -216,7 +227,9 @@ static verdict compare(const setting *how, timed *one, void *a, timed *other, vo
     int calls = first < 2e-4 ? (int)(2e-4 / first) + 1 : 1;
     size_t rounds = 0;
     while (rounds < MOST_ROUNDS && (rounds < 3 || now() - begin < how->budget)) {
+        rest(how, one, a);
         mine[rounds] = seconds(clock, one, a, calls);
+        rest(how, other, b);
         others[rounds] = seconds(clock, other, b, calls);
         ratios[rounds] = others[rounds] / mine[rounds];
         rounds++;
