@@ -47,30 +47,9 @@ ast *build_none(parse_state *p, src_range at)
     return ast_new(p->arena, AST_NONE, at);
 }
 
-/* One entry of axes![..], the tokens from `i` up to a comma: NAME = SIZE. NULL: it is not. */
-static ast *sound_axis(parse_state *p, uint32_t i)
+static ast *lost_name(parse_state *p, const token *t, const char *name)
 {
-    if (kind_at(p, i, 0) != T_IDENT || kind_at(p, i, 1) != '=' || kind_at(p, i, 2) != T_INT || (kind_at(p, i, 3) != ',' && kind_at(p, i, 3) != T_MACRO_CLOSE && kind_at(p, i, 3) != T_IDENT))
-        return NULL;
-    src_range range = {p->file, token_at(p, i)->begin, token_at(p, i + 2)->end};
-    return build_named(p, build(p, AST_AXIS, range, build_integer(p, token_at(p, i + 2)), NULL), token_at(p, i));
-}
-
-/* The axes of a faulty axes![..] that are declared all the same. An entry that has lost its name may be any axis: "". */
-static void push_sound_axes(parse_state *p, ast *node, uint32_t open, uint32_t end)
-{
-    src_range range = token_range(p, token_at(p, open));
-    ast *axes = build_item(p, AST_AXES, range, NULL);
-    for (uint32_t i = open; token_at(p, i)->kind != 0 && token_at(p, i)->begin < end && (i == open || token_at(p, i)->kind != T_MACRO_CLOSE); i++) {
-        bool begins = i == open || token_at(p, i)->kind == ',' || token_at(p, i)->kind == T_INT;
-        ast *axis = begins ? sound_axis(p, i + 1) : NULL;
-        int next = kind_at(p, i, 1);
-        if (axis)
-            ast_push(p->arena, axes, axis);
-        else if (begins && token_at(p, i)->kind != T_INT && next != T_IDENT && next != T_MACRO_CLOSE)
-            ast_push(p->arena, node, ast_new(p->arena, AST_NAME, token_range(p, token_at(p, i))));
-    }
-    ast_push(p->arena, node, axes);
+    return build_text(ast_new(p->arena, AST_NAME, token_range(p, t)), name);
 }
 
 ast *build_skipped(parse_state *p, uint32_t end)
@@ -80,13 +59,20 @@ ast *build_skipped(parse_state *p, uint32_t end)
     for (uint32_t i = p->next < p->tokens.count ? p->next : (uint32_t)p->tokens.count - 1; i-- > 0 && token_at(p, i)->begin >= begin;) {
         const token *t = token_at(p, i);
         bool names = t->kind == T_TYPE || t->kind == T_CONST || t->kind == T_FN || t->kind == T_MOD;
-        if (t->kind == T_AXES_OPEN && t->begin < end)
-            push_sound_axes(p, node, i, end);
-        else if (names && t->begin < end && kind_at(p, i, 1) != T_IDENT)
-            ast_push(p->arena, node, ast_new(p->arena, AST_NAME, token_range(p, t)));
+        if (names && t->begin < end && kind_at(p, i, 1) != T_IDENT)
+            ast_push(p->arena, node, lost_name(p, t, ""));
         else if (t->kind == T_IDENT && t->begin < end)
-            ast_push(p->arena, node, build_named(p, ast_new(p->arena, AST_NAME, token_range(p, t)), t));
+            ast_push(p->arena, node, lost_name(p, t, t->text));
     }
+    return node;
+}
+
+/* An entry that has lost its name may be any axis: "". */
+ast *build_skipped_axis(parse_state *p, uint32_t end)
+{
+    ast *node = build_skipped(p, end);
+    if (node->kid_count == 0)
+        ast_push(p->arena, node, lost_name(p, token_at(p, p->resync_to), ""));
     return node;
 }
 

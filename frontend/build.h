@@ -10,9 +10,10 @@
 /* A node with the given kids, ended by NULL. */
 ast *build(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
 ast *build_none(parse_state *p, src_range at);
-/* What lies between the last complete statement and `end`, where the parser goes on: an AST_ERROR with the names in it,
- * and what of axes![..] is sound (AXES). */
+/* What lies between the last complete statement and `end`, where the parser goes on: an AST_ERROR with the names in it. */
 ast *build_skipped(parse_state *p, uint32_t end);
+/* The same for a faulty entry of axes![..]. */
+ast *build_skipped_axis(parse_state *p, uint32_t end);
 /* The source text of a range, as it is. */
 ast *build_raw(parse_state *p, src_range range);
 ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first);

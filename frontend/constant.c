@@ -118,7 +118,7 @@ value constant_range(scope *s, const ast *n, const value *first, const value *en
     if (strcmp(n->text, "..=") == 0 && __builtin_add_overflow(last, 1, &last))
         last = INT64_MAX;
     if (last > first->number && (__builtin_sub_overflow(last, first->number, &count) || count > (int64_t)UNROLL_MAX)) {
-        diag *d = diag_add(diags, E_UNROLL, n->range, "the range %lld..%lld has more than %zu values", (long long)first->number, (long long)last, UNROLL_MAX);
+        diag *d = diag_add(diags, E_UNROLL, n->range, "the range %lld%s%lld has more than %zu values", (long long)first->number, n->text, (long long)end->number, UNROLL_MAX);
         diag_help(diags, d, "let an axis of Time count instead: a stage runs through all of its Time in one command");
         return error_value;
     }

@@ -67,6 +67,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %token <token> COND_BLOCK "{"
 %token LONE_MAPPING "a mapping alone" /* in front of a text that is one mapping and nothing else */
 %token RESYNC "a new statement" RESYNC_BODY "a function body" RESYNC_MAP "the rest of a mapping"
+%token RESYNC_AXIS "the rest of axes![..]" RESYNC_COMMA "an axis without a comma"
 %token <token> '(' ')' '[' ']' '{' '}' '<' '>' ',' ';' ':' '.' '&' '*' '/' '%' '+' '-' '=' '!' '#' '|'
 %token <token> '?' '^' '@' '$' '~'
 
@@ -83,7 +84,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 
 %type <token> segment_name quals qual lt gt crate_name
 %type <node> attrs item bare_item visible_item use_tree use_trees use_path use_group as_name mod_body
-%type <node> axes axis_list axis
+%type <node> axes axis_list axis resync_axis
 %type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
 %type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
 %type <node> map map_expr map_list map_term map_operand window_list window_part window_places qualified
@@ -181,10 +182,19 @@ axes: AXES_OPEN axis_list MACRO_CLOSE       { $$ = build_widen($2, @$); }
 
 axis_list: axis                 { $$ = build_item(p, AST_AXES, @$, $1, NULL); }
     | axis_list ',' axis        { $$ = build_push(p, $1, $3, @$); }
+    | axis_list error resync_comma axis     { $$ = build_push(p, $1, $4, @$); }
+    | axis_list error resync_axis           { $$ = build_push(p, $1, $3, @$); }
     ;
 
 axis: IDENT '=' INT
-                        { $$ = build_named(p, build(p, AST_AXIS, @$, build_integer(p, $3), NULL), $1); }
+                        { $$ = build_named(p, build(p, AST_AXIS, @$, build_integer(p, $3), NULL), $1); parse_statement_done(p, @$); }
+    | error resync_axis         { $$ = $2; }
+    ;
+
+resync_axis: RESYNC_AXIS        { $$ = build_skipped_axis(p, @1.begin); yyerrok; parse_statement_done(p, @1); }
+    ;
+
+resync_comma: RESYNC_COMMA      { yyerrok; }
     ;
 
 fn: FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt

@@ -42,13 +42,12 @@ static bool goes_on(int kind)
            kind == T_TUPLE_INDEX || kind == T_AS || kind == T_DOT2 || kind == T_COLON2 || kind == ':';
 }
 
-/* The bracket of the innermost mapping around the token, unless a block that the parser has open is further
- * in. */
-static uint32_t mapping_around(const parse_state *p, uint32_t index, uint32_t block)
+/* The innermost bracket of that kind around the token, unless a block that the parser has open is further in. */
+static uint32_t bracket_around(const parse_state *p, uint32_t index, uint32_t block, int kind)
 {
     const token *t = token_at(p, index);
     uint32_t open = t->kind == T_MACRO_CLOSE ? t->match : t->parent;
-    while (open != TOKEN_NONE && open != block && token_at(p, open)->kind != T_MAP_OPEN)
+    while (open != TOKEN_NONE && open != block && token_at(p, open)->kind != kind)
         open = token_at(p, open)->parent;
     return open == block ? TOKEN_NONE : open;
 }
@@ -66,6 +65,19 @@ static bool in_function_head(const parse_state *p, uint32_t index, uint32_t bloc
             return false;
     }
     return false;
+}
+
+/* The `,` or the end behind a faulty entry of axes![..]; a name behind a number begins the next one: its comma was forgotten. */
+static resumption entry_after(const parse_state *p, uint32_t error, uint32_t axes)
+{
+    if (kind_at(p, error, 0) == T_IDENT && kind_at(p, error - 1, 0) == T_INT && p->resync_to != error)
+        return (resumption){T_RESYNC_COMMA, error};
+    uint32_t i = error;
+    while (token_at(p, i)->parent != axes && i != token_at(p, axes)->match)
+        i = token_at(p, i)->parent;
+    while (i != token_at(p, axes)->match && kind_at(p, i, 0) != ',')
+        i = token_closer(token_at(p, i)) ? token_at(p, i)->match + 1 : i + 1;
+    return (resumption){T_RESYNC_AXIS, i};
 }
 
 /* The next place in the innermost open block where a statement may begin: behind a `;` or a block, at a word
@@ -100,8 +112,11 @@ static resumption statement_after(const parse_state *p, uint32_t error, uint32_t
 resumption parse_resume_after(const parse_state *p, uint32_t error)
 {
     uint32_t block = p->block_count > 0 ? p->blocks[p->block_count - 1] : TOKEN_NONE;
-    uint32_t mapping = mapping_around(p, error, block);
+    uint32_t mapping = bracket_around(p, error, block, T_MAP_OPEN);
     if (mapping != TOKEN_NONE)
         return (resumption){T_RESYNC_MAP, token_at(p, mapping)->match};
+    uint32_t axes = bracket_around(p, error, block, T_AXES_OPEN);
+    if (axes != TOKEN_NONE)
+        return entry_after(p, error, axes);
     return statement_after(p, error, block);
 }

@@ -109,6 +109,12 @@ void scope_add_lost(scope *s, const char *name)
         scope_add(s->lost, SYMBOL_LOST, name, SRC_NOWHERE);
 }
 
+void scope_add_lost_names(scope *s, const ast *error)
+{
+    for (uint32_t i = 0; i < error->kid_count; i++)
+        scope_add_lost(s, error->kids[i]->text);
+}
+
 static bool has_lost(scope *s, const char *name)
 {
     return s->lost && (scope_find_here(s->lost, VALUE_NAMES, name) || scope_find_here(s->lost, VALUE_NAMES, ""));
@@ -323,6 +329,10 @@ void scope_add_axes(scope *s, const ast *axes)
     size_t first = s->count;
     for (uint32_t i = 1; i < axes->kid_count; i++) {
         const ast *a = axes->kids[i], *size = ast_kid(a, 0);
+        if (ast_is(a, AST_ERROR))
+            scope_add_lost_names(s, a);
+        else if (!ast_is(size, AST_INT))
+            scope_add_lost(s, a->text);
         if (!ast_is(a, AST_AXIS) || !ast_is(size, AST_INT))
             continue;
         const symbol *twin = NULL;

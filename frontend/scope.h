@@ -88,6 +88,8 @@ symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range)
 typedef enum name_space { TYPE_NAMES, VALUE_NAMES, MODULE_NAMES } name_space;
 /* A name in text that was not understood: what it would have been is not known. "": an item without a name. */
 void scope_add_lost(scope *s, const char *name);
+/* All those in such a text. */
+void scope_add_lost_names(scope *s, const ast *error);
 /* Is a name, which was not found, in such text of the scope or of those around it? Then nothing is said of it. */
 bool scope_is_lost(scope *s, const char *name);
 /* Searches the scope and its parents; NULL: unknown. */

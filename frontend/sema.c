@@ -177,16 +177,6 @@ static bool is_wordless_alias(const ast *n)
            ast_is(ast_kid(assign, 1), AST_MAP);
 }
 
-/* Of text that was not understood: axes that are declared all the same, names that may be anything. */
-static void collect_lost(scope *names, const ast *error)
-{
-    for (uint32_t i = 0; i < error->kid_count; i++)
-        if (ast_is(error->kids[i], AST_AXES))
-            scope_add_axes(names, error->kids[i]);
-        else
-            scope_add_lost(names, error->kids[i]->text);
-}
-
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
 {
     for (uint32_t i = first; i < parent->kid_count; i++) {
@@ -209,7 +199,7 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             diag_help(s->context.diags, d, "write `type` in front of it");
             scope_add_lost(names, name->text);
         } else if (ast_is(n, AST_ERROR)) {
-            collect_lost(names, n);
+            scope_add_lost_names(names, n);
         } else if (ast_is(n, AST_ITEM_IGNORED)) {
             collect_own_type(s, names, n);
         } else if (ast_is(n, AST_USE)) {

@@ -75,6 +75,16 @@ static void look_at_indent(token_scanner *s, uint32_t begin)
     }
 }
 
+static void look_at_list(token_bracket *open, int kind)
+{
+    if (kind == ',')
+        open->comma = true;
+    else if (kind == '<' || kind == T_LT_LT)
+        open->angles++;
+    else if (kind == '>' || kind == T_GT_GT || kind == T_GT_EQ)
+        open->angles--;
+}
+
 token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const char *text)
 {
     token t = {.kind = kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
@@ -84,8 +94,10 @@ token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const
         t.parent = s->open[s->open_count - 1].index;
     if (token_in_map(s))
         t.flags |= TOKEN_IN_MAP;
-    if (kind == ',' && s->open_count > 0)
-        s->open[s->open_count - 1].comma = true;
+    if (kind == ';')
+        s->fn_head = false;
+    if (s->open_count > 0)
+        look_at_list(&s->open[s->open_count - 1], kind);
     if (text != NULL)
         t.text = arena_strndup(s->arena, text, strnlen(text, end - begin));
     ARENA_PUSH(s->scratch, s->list->items, s->list->count, s->list->capacity, t);
@@ -114,6 +126,13 @@ diag *token_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, co
 
 /* ---- Brackets ---- */
 
+/* May the ( behind the last token be that of a function's parameters? It stands behind the function's name, or behind its generics. */
+static bool opens_parameters(const token_scanner *s)
+{
+    const token *last = s->list->items + s->list->count - 1;
+    return s->fn_head && s->list->count > 1 && (last->kind == '>' || (last->kind == T_IDENT && last[-1].kind == T_FN));
+}
+
 bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char closer)
 {
     if (s->open_count == TOKEN_NESTING_MAX) {
@@ -124,9 +143,11 @@ bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char c
         return false;
     }
     bool map = kind == T_MAP_OPEN || (token_in_map(s) && closer != '}');
+    bool head = kind == '(' && opens_parameters(s);
     token *t = token_add(s, kind, begin, end, NULL);
     t->value = closer;
-    s->open[s->open_count++] = (token_bracket){(uint32_t)s->list->count - 1, s->indent, closer, map, false};
+    s->open[s->open_count++] = (token_bracket){.index = (uint32_t)s->list->count - 1, .indent = s->indent, .closer = closer, .map = map, .head = head};
+    s->fn_head = false;
     return true;
 }
 
@@ -247,6 +268,14 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
     }
 }
 
+void token_close_head(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    const token_bracket *open = s->open_count > 0 ? &s->open[s->open_count - 1] : NULL;
+    bool function_type = open && s->source[begin] == '-' && s->list->items[s->list->count - 1].kind == ')';
+    if (open && open->head && open->angles <= 0 && !function_type)
+        supply_closer(s, begin, end);
+}
+
 void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end)
 {
     uint32_t indent;
@@ -276,6 +305,7 @@ void token_word(token_scanner *s, uint32_t begin, uint32_t end)
     s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;
     if (kind == T_LET || kind == T_FN || kind == T_USE)
         token_close_before(s, true, begin, end);
+    s->fn_head = s->fn_head || kind == T_FN;
     if (kind == T_TYPE || kind == T_MOD)
         token_close_before_line(s, begin, end);
     token_add(s, kind, begin, end, s->source + begin);

@@ -68,6 +68,8 @@ typedef struct token_bracket {
     char closer;
     bool map;   /* the rules of m![..] hold inside */
     bool comma; /* one was seen inside: no [T; n] any more */
+    bool head;  /* the parameters of a function */
+    int angles; /* in a head: how many < are open */
 } token_bracket;
 
 struct token_scanner {
@@ -84,6 +86,7 @@ struct token_scanner {
     int open_count;
     int outermost; /* brackets that the text cannot close: 1 in a lone mapping, else 0 */
     int error_count;
+    bool fn_head;             /* behind `fn`, in front of the first bracket or `;` */
     int supplied[3];          /* how many ) ] } were */
     uint32_t superfluous_end; /* offset behind the last superfluous bracket */
     uint32_t indent;          /* of the line at hand, bytes in front of its first token */
@@ -108,7 +111,9 @@ void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end);
 /* Supplies the closing brackets of m![..] (of every round and square bracket when `all`) in front of a token
  * that cannot stand in them. */
 void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end);
-/* The same in front of a word that begins an item, where it begins a line: in an attribute it may be any word. */
+/* Supplies the `)` of a function's parameters in front of a `->` or `{` that belongs behind it. */
+void token_close_head(token_scanner *s, uint32_t begin, uint32_t end);
+/* The same as token_close_before in front of a word that begins an item, where it begins a line: in an attribute it may be any word. */
 void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end);
 void token_number(token_scanner *s, uint32_t begin, uint32_t end);
 void token_word(token_scanner *s, uint32_t begin, uint32_t end);
