@@ -15,6 +15,10 @@ typedef struct landing {
     unsigned digit;   /* number of that */
     int64_t digits;   /* of the piece, per iteration */
     int64_t weight, live, extent; /* of the loop */
+    /* Where digits of a group are one run: its lowest and highest piece. A loop along it notes positions per iteration, which land on none of
+     * the pieces alone (`digits` is 0); each piece is noted once more as a whole, with 0 here. */
+    const piece *run_low, *run_high;
+    int64_t run_step;
 } landing;
 
 typedef struct derivation {
@@ -91,5 +95,24 @@ void loop_list_emit(derivation *d, const factor *f, int64_t live, const loop_lis
 /* A digit of an axis that the buffer has; a group that does not cut into digits. */
 bool derivation_carve_axis(derivation *d, const factor *f);
 bool derivation_carve_group(derivation *d, const factor *f);
+
+/* ---- how far the stream reaches (sequence_reach.c) ---- */
+
+/* A loop of a counter, whose numbers are sums of step * iteration. */
+typedef struct counted_loop {
+    int64_t step, most; /* the last iteration that may be live */
+    int64_t gain;       /* of an iteration, 0 or more */
+    bool opens;         /* is the outermost of its stream digit, which counts up to `last` */
+    int64_t last;
+    unsigned digit;
+} counted_loop;
+
+/* The largest sum of gains over the live numbers 0 .. last of a counter; loops outermost first. */
+int64_t loops_reach(const counted_loop *loops, size_t count, int64_t last);
+
+/* The largest value of the digit that live positions of the stream reach together. */
+int64_t derivation_reach(const derivation *d, const piece *p);
+/* The last position of the group, in those of the buffer. */
+int64_t derivation_group_reach(const derivation *d, const piece *atom);
 
 #endif

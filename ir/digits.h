@@ -79,6 +79,7 @@ typedef struct group_digit {
     const factor *factor; /* NULL: several */
     bool linear;          /* a step is `stride` positions, whatever it carries into */
     int64_t extent, live, stride;
+    const piece *low, *high; /* linear: where it lies in the buffer; NULL: nowhere */
 } group_digit;
 
 enum { GROUP_MAX_DIGITS = 16 };

@@ -142,7 +142,7 @@ static bool check_twice(derivation *d)
     return true;
 }
 
-/* Sums over the loops that land on one buffer digit: the largest live digit and the largest position. */
+/* Sums over the loops that land on one buffer digit: no live digit and no position is larger. */
 static const landing *landing_reach(const derivation *d, const piece *p, int64_t *live, int64_t *position)
 {
     const landing *any = NULL;
@@ -156,17 +156,15 @@ static const landing *landing_reach(const derivation *d, const piece *p, int64_t
     return any;
 }
 
-/* Of a group that the buffer has only the front of, the last position that the loops reach together must be there. */
+/* Of a group that the buffer has only the front of, the last position that the stream reaches must be there. */
 static bool check_front(derivation *d, const piece *atom)
 {
-    int64_t last = 0, live, position;
     const landing *any = NULL;
-    for (const piece *p = atom - atom->parts; p < atom; p++) {
-        const landing *l = landing_reach(d, p, &live, &position);
-        any = l ? l : any;
-        last += l ? live * p->stride : 0;
-    }
-    return last < atom->live * atom->stride || derivation_fail(d, SEQUENCE_INSUFFICIENT, derivation_term(d, any->of), any->of->axis);
+    for (size_t i = 0; i < d->landing_count; i++)
+        if (d->landings[i].piece >= atom - atom->parts && d->landings[i].piece < atom)
+            any = &d->landings[i];
+    return !any || derivation_group_reach(d, atom) < atom->live * atom->stride ||
+           derivation_fail(d, SEQUENCE_INSUFFICIENT, derivation_term(d, any->of), any->of->axis);
 }
 
 /* No sum of live steps may leave the buffer digit that they land on: it would be another digit's coordinate, or one
@@ -183,7 +181,7 @@ static bool check_carry(derivation *d)
             continue;
         if (p->taken)
             return derivation_fail(d, SEQUENCE_TWICE, derivation_landing_term(d, l), l->of->axis);
-        if (live >= p->live && !piece_ends_axis(p)) {
+        if (live >= p->live && !piece_ends_axis(p) && derivation_reach(d, p) >= p->live) {
             bool stored = p->axis && buffer_stores_axis(&d->buffer, p->axis);
             return stored ? derivation_fail(d, SEQUENCE_INCOMPATIBLE, derivation_term(d, l->of), p->axis)
                           : derivation_fail(d, SEQUENCE_INSUFFICIENT, derivation_piece_term(d, p, p->live), p->axis);
@@ -199,7 +197,7 @@ static bool check_dead(derivation *d)
 {
     for (size_t i = 0; i < d->landing_count; i++) {
         const landing *l = &d->landings[i];
-        if (l->extent > l->live && l->live * l->digits < l->piece->live)
+        if (l->extent > l->live && l->digits > 0 && l->live * l->digits < l->piece->live)
             return derivation_fail(d, SEQUENCE_OUTSIDE, derivation_term(d, l->of), l->piece->axis);
     }
     return true;

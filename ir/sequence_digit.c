@@ -12,7 +12,8 @@ void loop_list_add(derivation *d, loop_list *l, const factor *f, const index_ste
     live = live < size ? live : size;
     l->items[l->count++] = (loop){size, s->stride, live, l->weight, d->landing_count};
     for (size_t i = 0; i < s->count; i++) {
-        landing here = {s->items[i].piece, f, d->digit, s->items[i].digits, l->weight, live, size};
+        landing here = {.piece = s->items[i].piece, .of = f, .digit = d->digit, .digits = s->items[i].digits, .weight = l->weight, .live = live,
+                        .extent = size};
         derivation_land(d, here);
     }
     l->live = last ? 1 : ceil_div(l->live, size);

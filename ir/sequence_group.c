@@ -40,16 +40,30 @@ static bool take_composite(derivation *d, const factor *f, piece *atom)
 }
 
 /* Where the buffer has the digit in one run of strides; false: it has not, or may not have. */
-static bool is_linear(derivation *d, const factor *f, int64_t *stride)
+static bool find_run(derivation *d, group_digit *g)
 {
+    const factor *f = g->factor;
     index_step s;
-    *stride = 0;
     if (f->kind != FACTOR_AXIS || !derivation_mentions(d, f->axis))
         return true;
     if (!index_step_of_axis(&d->buffer, f->axis, f->weight, &s) || s.repeats < f->live)
         return false;
-    *stride = s.stride;
+    g->stride = s.stride;
+    for (size_t i = 0; i < s.count; i++) {
+        const piece *p = s.items[i].piece;
+        g->low = !g->low || p < g->low ? p : g->low;
+        g->high = !g->high || p > g->high ? p : g->high;
+    }
     return true;
+}
+
+static void extend_run(group_digit *inner, const group_digit *outer)
+{
+    inner->factor = NULL;
+    inner->live = outer->live * inner->extent;
+    inner->extent *= outer->extent;
+    inner->low = !inner->low || (outer->low && outer->low < inner->low) ? outer->low : inner->low;
+    inner->high = !inner->high || (outer->high && outer->high > inner->high) ? outer->high : inner->high;
 }
 
 /* The group's digits; with `runs` neighbours that the buffer has in one run as one. */
@@ -61,13 +75,13 @@ static bool group_open(derivation *d, const factor *f, bool runs, group_digits *
         const factor *digit = g->items[k].factor;
         if (digit->axis && !derivation_mentions(d, digit->axis) && !derivation_may_repeat(d, f, digit->axis, digit->weight, digit->live))
             return false;
-        g->items[k].linear = (digit->axis && !derivation_mentions(d, digit->axis)) || (runs && is_linear(d, digit, &g->items[k].stride));
+        g->items[k].linear = (digit->axis && !derivation_mentions(d, digit->axis)) || (runs && find_run(d, &g->items[k]));
     }
     size_t kept = g->count; /* digits kept .. are the result */
     for (size_t k = g->count; k-- > 0;) {
         group_digit x = g->items[k], *inner = kept < g->count ? &g->items[kept] : NULL;
         if (inner && x.linear && inner->linear && x.stride == inner->stride * inner->extent)
-            *inner = (group_digit){NULL, true, x.extent * inner->extent, x.live * inner->extent, inner->stride};
+            extend_run(inner, &x);
         else
             g->items[--kept] = x;
     }
@@ -89,11 +103,23 @@ static void land_linear(derivation *d, const factor *f, const group_digits *g)
         position /= digit->extent;
         if (g->items[k].linear && digit->axis && index_step_of_axis(&d->buffer, digit->axis, digit->weight, &s))
             for (size_t n = 0; n < s.count; n++) {
-                landing here = {s.items[n].piece, f, d->digit, s.items[n].digits, digit->weight, digit->live, digit->live};
+                landing here = {.piece = s.items[n].piece, .of = f, .digit = d->digit, .digits = s.items[n].digits, .weight = digit->weight,
+                                .live = digit->live, .extent = digit->live, .run_low = g->items[k].low, .run_high = g->items[k].high};
                 derivation_land(d, here);
             }
         if (position == end && k + 1 < g->count)
             end /= g->items[++k].extent;
+    }
+}
+
+/* The latest loop along runs of the group. */
+static void land_along(derivation *d, const factor *f, const group_digits *g, const group_step *s, const loop *along)
+{
+    for (size_t k = 0; k < g->count; k++) {
+        const group_digit *run = &g->items[k];
+        if (run->low && s->digits[k] > 0)
+            derivation_land(d, (landing){.piece = run->low, .of = f, .digit = d->digit, .weight = along->weight, .live = along->live, .extent = along->size,
+                                         .run_low = run->low, .run_high = run->high, .run_step = s->digits[k] * run->stride});
     }
 }
 
@@ -115,6 +141,7 @@ static bool composite_loops(derivation *d, const factor *f, bool runs, loop_list
         bool dead = s.repeats >= inside.live; /* where the buffer's digit ends, the composite has padding */
         loop_list_add(d, l, f, &s, dead || inside.repeats < s.repeats ? inside.repeats : s.repeats, inside.live);
         group_add_loop(&g, &inside, l->items[l->count - 1].size);
+        land_along(d, f, &g, &inside, &l->items[l->count - 1]);
     }
     return group_separates(&g) || derivation_fail(d, f->live == f->extent ? SEQUENCE_INCOMPATIBLE : SEQUENCE_PADDING, derivation_term(d, f), NULL);
 }

@@ -67,7 +67,8 @@ static void land_term(derivation *d, unsigned group, const window_term *t)
     const piece *p = term_holding(d, group, t);
     factor *digit = ARENA_NEW(d->arena, factor);
     *digit = (factor){.kind = FACTOR_AXIS, .axis = t->of, .weight = t->weight, .live = t->extent, .extent = t->extent};
-    derivation_land(d, (landing){p, digit, d->digit, t->weight / p->weight, t->weight, t->extent, t->extent});
+    derivation_land(d, (landing){.piece = p, .of = digit, .digit = d->digit, .digits = t->weight / p->weight, .weight = t->weight, .live = t->extent,
+                               .extent = t->extent});
 }
 
 /* Rule ("Sliding window", a window in a window): a part of a window whose terms are digits of its own, in the same proportion, is a run
@@ -114,7 +115,7 @@ bool derivation_check_windows(derivation *d)
 {
     for (size_t i = 0; i < d->landing_count && d->buffer.groups > 0; i++) {
         const landing *l = &d->landings[i];
-        if (l->live == 1 || !l->piece->axis)
+        if (l->live == 1 || l->digits == 0 || !l->piece->axis)
             continue;
         if (l->piece->window && !check_window(d, l))
             return false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/derivation.h"
 #include "ir/sequence.h"
 
 enum { AXES = 3 };
@@ -528,6 +529,106 @@ START_TEST(limits_are_met_where_they_can_be)
 }
 END_TEST
 
+/* ---- how far live positions reach ---- */
+
+/* Up to three stream digits of up to three loops each on one counter. */
+static size_t random_loops(counted_loop *loops)
+{
+    size_t count = 0;
+    int64_t step = 1 + random_below(2);
+    for (unsigned digit = 0, digits = 1 + random_below(3); digit < digits; digit++) {
+        size_t first = count;
+        int64_t unit = step;
+        for (unsigned n = 1 + random_below(3); n > 0; n--) {
+            int64_t size = 1 + random_below(4);
+            loops[count++] = (counted_loop){.step = step, .most = size - 1 - (random_below(4) == 0 && size > 1), .gain = random_below(6), .digit = digit};
+            step *= size * (1 + (random_below(4) == 0)); /* now and then a loop between that adds nothing */
+        }
+        loops[count - 1].opens = true;
+        for (size_t i = first; i < count; i++)
+            loops[i].last = (int64_t)random_below((uint32_t)(step / unit)) * unit;
+        loops[count - 1].last = loops[first].last;
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        counted_loop swap = loops[i];
+        loops[i] = loops[count - 1 - i];
+        loops[count - 1 - i] = swap;
+    }
+    return count;
+}
+
+/* Every number, one by one: its loops' iterations are its digits where they exist. */
+static int64_t reach_by_enumeration(const counted_loop *loops, size_t count, int64_t last)
+{
+    int64_t best = 0, at[16] = {0};
+    for (;;) {
+        int64_t number = 0, sum = 0, own = 0, limit = 0;
+        bool live = true;
+        for (size_t i = 0; i < count; i++) {
+            if (loops[i].opens) {
+                live = live && own <= limit;
+                own = 0;
+                limit = loops[i].last;
+            }
+            number += at[i] * loops[i].step;
+            own += at[i] * loops[i].step;
+            sum += at[i] * loops[i].gain;
+        }
+        if (live && own <= limit && number <= last && sum > best)
+            best = sum;
+        size_t i = 0;
+        while (i < count && at[i] == loops[i].most)
+            at[i++] = 0;
+        if (i == count)
+            return best;
+        at[i]++;
+    }
+}
+
+START_TEST(reach_is_the_largest_sum)
+{
+    int bound = 0;
+    for (int round = 0; round < 4000; round++) {
+        random_state = (uint64_t)round * 17 + 3;
+        counted_loop loops[16];
+        size_t count = random_loops(loops);
+        int64_t end = 0;
+        for (size_t i = 0; i < count; i++)
+            end += loops[i].most * loops[i].step;
+        int64_t last = random_below(3) ? end : (int64_t)random_below((uint32_t)end + 1), want = reach_by_enumeration(loops, count, last), all = 0;
+        ck_assert_msg(loops_reach(loops, count, last) == want, "round %d: %lld instead of %lld", round, (long long)loops_reach(loops, count, last),
+                      (long long)want);
+        for (size_t i = 0; i < count; i++)
+            all += loops[i].most * loops[i].gain;
+        bound += want < all;
+    }
+    ck_assert_int_gt(bound, 1000);
+}
+END_TEST
+
+/* A front of a group: what counts is the last live position, not the largest digits. */
+START_TEST(fronts_are_read_to_their_last_position)
+{
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    const mapping *C = mapping_symbol(c, mapping_axis(c, "C", 32)), *D = mapping_symbol(c, mapping_axis(c, "D", 4)), *CD = pair(c, C, D), *buffer, *front;
+    ck_assert_int_eq(mapping_pad(c, CD, 130, PAD_TOP, &CD), MAPPING_OK);
+    const mapping *inner = digit_of(c, CD, 1, 26), *steps = digit_of(c, CD, 26, 0);
+    ck_assert_int_eq(mapping_pad(c, pair(c, inner, steps), 136, PAD_TOP, &buffer), MAPPING_OK);
+    ck_assert_str_eq(loops_of(c, buffer, inner, SEQUENCE_READ), "26:5");
+    /* The halves of an axis reach its end, not the sum of their largest: 5 of A are 0, 1 | 2, 3 | 4. */
+    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 5)), *B = mapping_symbol(c, mapping_axis(c, "B", 4));
+    ck_assert_int_eq(mapping_resize(c, pair(c, A, B), 18, &buffer), MAPPING_OK);
+    ck_assert_int_eq(mapping_resize(c, B, 2, &front), MAPPING_OK);
+    ck_assert_int_eq(mapping_pad(c, A, 6, PAD_TOP, &A), MAPPING_OK);
+    const mapping *halves = list(c, (const mapping *[]){digit_of(c, A, 1, 2), digit_of(c, A, 2, 0), front}, 3);
+    ck_assert_str_eq(loops_of(c, buffer, halves, SEQUENCE_READ), "2:4 3:8 2:1");
+    ck_assert_int_eq(mapping_resize(c, pair(c, mapping_strip_padding(c, A), B), 17, &buffer), MAPPING_OK);
+    ck_assert_int_eq(failure(c, buffer, halves, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sequencer");
@@ -542,6 +643,8 @@ int main(void)
     tcase_add_test(t, groups_step_several_axes);
     tcase_add_test(t, normal_form_decides_what_occurs);
     tcase_add_test(t, limits_are_met_where_they_can_be);
+    tcase_add_test(t, reach_is_the_largest_sum);
+    tcase_add_test(t, fronts_are_read_to_their_last_position);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
