@@ -26,7 +26,25 @@ typedef struct block {
     const block_form *f;
     tile_range rows, columns;
     LLVMValueRef base; /* element of the destination, from the batch digits */
+    LLVMValueRef rest; /* are the rows the last tile, of which a part exists? NULL: that makes no difference */
+    LLVMValueRef sums;
 } block;
+
+/* Tiles of which all rows exist. */
+static int64_t whole_row_tiles(const plan_statement *s)
+{
+    return s->digits[PLAN_ROW].combinations / s->block_tile.rows;
+}
+
+static int64_t all_row_tiles(const plan_statement *s)
+{
+    return s->block_tile.padded_rows / s->block_tile.rows;
+}
+
+static bool splits_rows(const plan_statement *s)
+{
+    return (s->block_tile.rows_in_place || s->sums_in_place) && whole_row_tiles(s) < all_row_tiles(s);
+}
 
 static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
 {
@@ -51,11 +69,11 @@ static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row, LL
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
     LLVMTypeRef code = emit_code_type(e, e->plan->e->tensors[s->of->dst].dtype);
-    LLVMValueRef in_block = minus(e, column, emit_scaled(e, k->columns.first, s->tile.columns));
+    LLVMValueRef in_block = minus(e, column, emit_scaled(e, k->columns.first, s->block_tile.columns));
     LLVMValueRef from = emit_item(e, e->i32, sums, in_block);
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN], column);
     LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row, offset, ""));
-    for (int64_t done = 0, piece = s->tile.lanes; done < live; piece /= 2)
+    for (int64_t done = 0, piece = s->block_tile.lanes; done < live; piece /= 2)
         if (done + piece <= live) {
             store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), piece);
             done += piece;
@@ -66,8 +84,8 @@ static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row)
 {
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
-    int64_t columns = s->digits[PLAN_COLUMN].combinations, lanes = s->tile.lanes, whole = columns / lanes * lanes;
-    LLVMValueRef first = emit_scaled(e, k->columns.first, s->tile.columns), end = emit_scaled(e, k->columns.end, s->tile.columns);
+    int64_t columns = s->digits[PLAN_COLUMN].combinations, lanes = s->block_tile.lanes, whole = columns / lanes * lanes;
+    LLVMValueRef first = emit_scaled(e, k->columns.first, s->block_tile.columns), end = emit_scaled(e, k->columns.end, s->block_tile.columns);
     if (whole > 0) {
         LLVMValueRef last = emit_least(e, end, emit_i64(e, whole));
         LLVMBasicBlockRef after = emit_if_some(e, first, last);
@@ -88,11 +106,11 @@ static void store_block(const block *k)
 {
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
-    LLVMValueRef first = emit_scaled(e, k->rows.first, s->tile.rows);
-    LLVMValueRef end = emit_least(e, emit_scaled(e, k->rows.end, s->tile.rows), emit_i64(e, s->digits[PLAN_ROW].combinations));
+    LLVMValueRef first = emit_scaled(e, k->rows.first, s->block_tile.rows);
+    LLVMValueRef end = emit_least(e, emit_scaled(e, k->rows.end, s->block_tile.rows), emit_i64(e, s->digits[PLAN_ROW].combinations));
     emitter_loop row;
     emit_loop_open(e, &row, first, end, 1);
-    LLVMValueRef sums = emit_item(e, e->i32, k->f->sums, emit_scaled(e, minus(e, row.counter, first), s->block_line));
+    LLVMValueRef sums = emit_item(e, e->i32, k->sums, emit_scaled(e, minus(e, row.counter, first), s->block_line));
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_ROW], row.counter);
     store_row(k, sums, LLVMBuildAdd(e->b, k->base, offset, ""));
     emit_loop_close(e, &row);
@@ -100,22 +118,60 @@ static void store_block(const block *k)
 
 /* ---- blocks ---- */
 
-static LLVMValueRef panel_at(const block_form *f, LLVMValueRef panels, LLVMValueRef tile, int64_t width)
+/* In the scratch storage for the rest, elsewhere for whole tiles. */
+static LLVMValueRef place_of(const block *k, LLVMValueRef scratch, LLVMValueRef elsewhere)
 {
-    return emit_item(f->e, f->e->i32, panels, emit_scaled(f->e, tile, width * f->of->tile.units));
+    return k->rest ? LLVMBuildSelect(k->f->e->b, k->rest, scratch, elsewhere, "") : elsewhere;
 }
 
-static void emit_one_block(const block *k)
+/* The source's own row, with which a tile begins. */
+static LLVMValueRef row_in_place(const block_form *f, LLVMValueRef row)
+{
+    emitter *e = f->e;
+    LLVMValueRef base = emit_tensor_offset(e, f->rows.tensor, f->rows.side);
+    LLVMValueRef at = LLVMBuildAdd(e->b, base, emit_scaled(e, row, f->of->block_tile.row_line * f->of->block_tile.per), "");
+    return emit_item(e, emit_code_type(e, e->plan->e->tensors[f->rows.tensor].dtype), f->rows.source, at);
+}
+
+static LLVMValueRef rows_at(const block *k)
+{
+    const block_form *f = k->f;
+    const plan_tile *t = &f->of->block_tile;
+    if (t->rows_in_place)
+        return place_of(k, f->rows.panel, row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows)));
+    return emit_item(f->e, f->e->i32, f->rows.panel, emit_scaled(f->e, k->rows.first, plan_row_tile_units(t)));
+}
+
+static LLVMValueRef columns_at(const block *k)
+{
+    const plan_tile *t = &k->f->of->block_tile;
+    return emit_item(k->f->e, k->f->e->i32, k->f->columns.panel, emit_scaled(k->f->e, k->columns.first, t->columns * t->units));
+}
+
+static LLVMValueRef sums_at(const block *k)
 {
     const block_form *f = k->f;
     emitter *e = f->e;
-    const plan_tile *t = &f->of->tile;
+    const plan_tile *t = &f->of->block_tile;
+    if (!f->of->sums_in_place)
+        return f->sums;
+    LLVMValueRef at = LLVMBuildAdd(e->b, k->base, emit_scaled(e, k->rows.first, t->rows * f->of->block_line), "");
+    at = LLVMBuildAdd(e->b, at, emit_scaled(e, k->columns.first, t->columns), "");
+    return place_of(k, f->sums, emit_item(e, e->i32, f->dst, at));
+}
+
+static void emit_one_block(block *k)
+{
+    const block_form *f = k->f;
+    emitter *e = f->e;
     LLVMValueRef rows = minus(e, k->rows.end, k->rows.first), columns = minus(e, k->columns.end, k->columns.first);
-    if (!t->one_pass)
-        LLVMBuildMemSet(e->b, f->sums, LLVMConstInt(e->i8, 0, false), emit_scaled(e, rows, t->rows * f->of->block_line * 4), 4);
-    emit_gemm_call(e, f->product, f->sums, panel_at(f, f->rows.panel, k->rows.first, t->rows),
-                   panel_at(f, f->columns.panel, k->columns.first, t->columns), rows, columns);
+    k->sums = sums_at(k);
+    emit_gemm_call(e, f->product, k->sums, rows_at(k), columns_at(k), rows, columns);
+    if (f->of->sums_in_place && !k->rest)
+        return;
+    LLVMBasicBlockRef after = emit_if(e, f->of->sums_in_place ? k->rest : NULL);
     store_block(k);
+    emit_if_end(e, after);
 }
 
 static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLVMValueRef end)
@@ -126,29 +182,56 @@ static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLV
 static void emit_all_blocks(const block_form *f, tile_range rows, tile_range columns)
 {
     emitter *e = f->e;
-    const plan_tile *t = &f->of->tile;
+    const plan_tile *t = &f->of->block_tile;
     block k = {.f = f, .base = emit_tensor_offset(e, f->of->of->dst, EINSUM_DST)};
     LLVMBasicBlockRef no_rows = emit_if_some(e, rows.first, rows.end), no_columns = emit_if_some(e, columns.first, columns.end);
     emitter_loop column, row;
     emit_loop_open(e, &column, columns.first, columns.end, t->column_block_tiles);
     k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, columns.end)};
     emit_loop_open(e, &row, rows.first, rows.end, t->row_block_tiles);
-    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, rows.end)};
+    LLVMValueRef end = rows.end;
+    if (splits_rows(f->of)) {
+        LLVMValueRef whole = emit_i64(e, whole_row_tiles(f->of));
+        k.rest = LLVMBuildICmp(e->b, LLVMIntSGE, row.counter, whole, "");
+        end = LLVMBuildSelect(e->b, k.rest, end, emit_least(e, end, whole), "");
+    }
+    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, end)};
     emit_one_block(&k);
-    emit_loop_close(e, &row);
+    emit_loop_close_at(e, &row, k.rows.end);
     emit_loop_close(e, &column);
     emit_if_end(e, no_columns);
     emit_if_end(e, no_rows);
 }
 
+/* The rows of the last tile, where it is not whole: those that do not exist repeat the last one, and their sums are not used. */
+static void copy_rest(const block_form *f, tile_range rows)
+{
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->block_tile;
+    int64_t whole = whole_row_tiles(f->of), last = f->of->digits[PLAN_ROW].combinations - 1;
+    if (whole == all_row_tiles(f->of))
+        return;
+    LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), rows.end);
+    emitter_loop row;
+    emit_loop_open(e, &row, emit_i64(e, 0), emit_i64(e, t->rows), 1);
+    LLVMValueRef from = row_in_place(f, emit_least(e, emit_plus(e, row.counter, whole * t->rows), emit_i64(e, last)));
+    LLVMValueRef to = emit_item(e, e->i32, f->rows.panel, emit_scaled(e, row.counter, t->row_line));
+    LLVMBuildMemCpy(e->b, to, 4, from, 1, emit_i64(e, t->units * 4));
+    emit_loop_close(e, &row);
+    emit_if_end(e, after);
+}
+
 void emit_block_form(const block_form *f)
 {
     emitter *e = f->e;
-    const plan_tile *t = &f->of->tile;
-    int64_t row_tiles = t->padded_rows / t->rows, column_tiles = t->padded_columns / t->columns;
+    const plan_tile *t = &f->of->block_tile;
+    int64_t row_tiles = all_row_tiles(f->of), column_tiles = t->padded_columns / t->columns;
     bool by_rows = t->padded_rows > t->padded_columns;
     tile_range rows = range_of(f, row_tiles, by_rows), columns = range_of(f, column_tiles, !by_rows);
-    emit_panels(e, &f->rows, PANEL_VALUE, rows.first, rows.end);
+    if (t->rows_in_place)
+        copy_rest(f, rows);
+    else
+        emit_panels(e, &f->rows, PANEL_VALUE, rows.first, rows.end);
     emit_panels(e, &f->columns, PANEL_VALUE, columns.first, columns.end);
     emit_all_blocks(f, rows, columns);
 }

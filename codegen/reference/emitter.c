@@ -167,7 +167,11 @@ void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRe
 
 void emit_loop_close(emitter *e, emitter_loop *l)
 {
-    LLVMValueRef next = LLVMBuildNSWAdd(e->b, l->counter, emit_i64(e, l->step), "");
+    emit_loop_close_at(e, l, LLVMBuildNSWAdd(e->b, l->counter, emit_i64(e, l->step), ""));
+}
+
+void emit_loop_close_at(emitter *e, emitter_loop *l, LLVMValueRef next)
+{
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
     LLVMAddIncoming(l->counter, &next, &latch, 1);
     LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "done");

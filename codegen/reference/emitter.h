@@ -71,6 +71,8 @@ LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment);
 /* for (counter = first; counter < end; counter += step); first < end always. */
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step);
 void emit_loop_close(emitter *e, emitter_loop *l);
+/* With another number to go on at than counter + step. */
+void emit_loop_close_at(emitter *e, emitter_loop *l, LLVMValueRef next);
 
 /* Skips to the matching end unless the condition holds; a NULL condition always holds. */
 LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition);

@@ -45,7 +45,7 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
     const plan_tile *t = g->tile;
     emitter_loop row;
     emit_loop_open(e, &row, emit_i64(e, 0), row_tiles, 1);
-    g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, row.counter, t->rows * t->units));
+    g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, row.counter, plan_row_tile_units(t)));
     g->c_tile = emit_item(e, sum_type(g), c, emit_scaled(e, row.counter, t->rows * g->line));
     if (plan_in_tile_registers(t))
         emit_register_tile(g, first, end);
@@ -74,7 +74,7 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fr
 {
     enum { POINTERS = 3, INTEGERS = 2 };
     gemm_function f = {.tile = tile, .line = line};
-    gemm g = {.e = e, .tile = tile, .line = line, .fresh = fresh};
+    gemm g = {.e = e, .tile = tile, .line = line, .start = !fresh ? START_C : tile->one_pass ? START_ZERO : START_ZERO_FIRST};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
     f.function = e->function;
     LLVMValueRef shape;
@@ -116,13 +116,23 @@ static void move_sums(gemm *g, const char *name, int row, int column)
     move_tile(g->e, name, 2 * row + column, g->c_tile, at, g->line);
 }
 
-static void begin_sums(gemm *g, int row, int column)
+static void zero_sums(gemm *g, int row, int column)
 {
     LLVMValueRef number = tile_number(g->e, 2 * row + column);
-    if (g->fresh)
-        emit_plain_intrinsic(g->e, "llvm.x86.tilezero", &number, 1);
-    else
-        move_sums(g, "llvm.x86.tileloadd64", row, column);
+    emit_plain_intrinsic(g->e, "llvm.x86.tilezero", &number, 1);
+}
+
+static void begin_sums(gemm *g, LLVMValueRef first, int rows, int columns)
+{
+    emitter *e = g->e;
+    for (int i = 0; g->start != START_C && i < rows * columns; i++)
+        zero_sums(g, i / columns, i % columns);
+    if (g->start == START_ZERO)
+        return;
+    LLVMBasicBlockRef after = emit_if(e, g->start == START_C ? NULL : LLVMBuildICmp(e->b, LLVMIntNE, first, emit_i64(e, 0), ""));
+    for (int i = 0; i < rows * columns; i++)
+        move_sums(g, "llvm.x86.tileloadd64", i / columns, i % columns);
+    emit_if_end(e, after);
 }
 
 /* Registers 0 to 3 sum, 4 and 5 hold rows, 6 and 7 columns. */
@@ -133,8 +143,7 @@ void emit_register_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     const plan_tile *t = g->tile;
     const char *product = t->product == PRODUCT_I8_TILES ? "llvm.x86.tdpbssd" : "llvm.x86.tdpbf16ps";
     int rows = (int)(t->rows / TILE_LINES), columns = (int)t->vectors;
-    for (int i = 0; i < rows * columns; i++)
-        begin_sums(g, i / columns, i % columns);
+    begin_sums(g, first, rows, columns);
     emitter_loop unit;
     emit_loop_open(e, &unit, first, end, t->unit_block);
     for (int c = 0; c < columns; c++)
@@ -142,7 +151,7 @@ void emit_register_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
                   emit_plus(e, emit_scaled(e, unit.counter, t->columns), c * TILE_LINES), t->columns);
     for (int r = 0; r < rows; r++)
         move_tile(e, "llvm.x86.tileloadd64", ROWS + r, g->row_panel,
-                  emit_plus(e, emit_scaled(e, unit.counter, t->rows), r * TILE_LINES * TILE_LINES), TILE_LINES);
+                  emit_plus(e, emit_scaled(e, unit.counter, t->rows_in_place ? 1 : t->rows), r * TILE_LINES * t->row_line), t->row_line);
     for (int i = 0; i < rows * columns; i++) {
         int r = i / columns, c = i % columns;
         LLVMValueRef args[] = {tile_number(e, 2 * r + c), tile_number(e, ROWS + r), tile_number(e, COLUMNS + c)};

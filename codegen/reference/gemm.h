@@ -15,8 +15,8 @@ typedef struct gemm_function {
     int64_t line; /* values of C between its rows */
 } gemm_function;
 
-/* void f(C, R, S, row tiles, column tiles): C[rows][line] += R * S, or = for a `fresh` product, which is one_pass; for panels
- * (plan_tile) that follow each other in R and S. At least one tile of each. */
+/* void f(C, R, S, row tiles, column tiles): C[rows][line] += R * S, or = for a `fresh` product; for panels (plan_tile) that follow
+ * each other in R and S. At least one tile of each. */
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name);
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
                     LLVMValueRef column_tiles);
@@ -24,12 +24,19 @@ void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValu
 /* Bytes of a sum in C. */
 int64_t gemm_sum_bytes(plan_product product);
 
+/* What the sums of a pass over units are added to. */
+typedef enum gemm_start {
+    START_ZERO,
+    START_ZERO_FIRST, /* in the first pass; then to C */
+    START_C,
+} gemm_start;
+
 /* What a kernel of either kind fills in: a tile of C, for the units [first, end) of its panels. */
 typedef struct gemm {
     emitter *e;
     const plan_tile *tile;
     int64_t line;
-    bool fresh;
+    gemm_start start;
     LLVMValueRef c_tile, row_panel, column_panel;
 } gemm;
 

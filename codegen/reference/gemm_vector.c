@@ -90,8 +90,16 @@ static LLVMValueRef load_units(vector_tile *v, LLVMValueRef array, LLVMValueRef 
 static LLVMValueRef row_index(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t row)
 {
     const plan_tile *t = v->tile;
-    int64_t in_block = t->rows_by_line ? row * t->unit_block + step : step * t->rows + row;
-    return emit_plus(v->e, emit_scaled(v->e, unit, t->rows), in_block);
+    int64_t in_block = t->rows_by_line ? row * t->row_line + step : step * t->rows + row;
+    return emit_plus(v->e, emit_scaled(v->e, unit, t->rows_in_place ? 1 : t->rows), in_block);
+}
+
+/* A source's own rows begin at any item. */
+static LLVMValueRef load_row(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t row)
+{
+    LLVMValueRef load = emit_load(v->e, v->e->i32, v->g->row_panel, row_index(v, unit, step, row));
+    LLVMSetAlignment(load, (unsigned)(4 / v->tile->per));
+    return emit_splat(v->e, load, v->tile->lanes);
 }
 
 static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
@@ -102,7 +110,7 @@ static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
     for (int64_t i = 0; i < t->vectors; i++)
         column[i] = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), step * t->columns + i * t->lanes));
     for (int64_t r = 0; r < t->rows; r++) {
-        LLVMValueRef row = emit_splat(e, emit_load(e, e->i32, v->g->row_panel, row_index(v, unit, step, r)), t->lanes);
+        LLVMValueRef row = load_row(v, unit, step, r);
         for (int64_t i = 0; i < t->vectors; i++)
             v->sums[r * t->vectors + i] = add_product(v, v->sums[r * t->vectors + i], row, column[i]);
     }
@@ -121,7 +129,7 @@ static LLVMValueRef tree_node(vector_tile *v, LLVMValueRef unit, int64_t row, in
         return NULL;
     if (end - first == 1) {
         LLVMValueRef column = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), first * t->columns + vector * t->lanes));
-        LLVMValueRef x = emit_splat(e, emit_load(e, e->i32, v->g->row_panel, row_index(v, unit, first, row)), t->lanes);
+        LLVMValueRef x = load_row(v, unit, first, row);
         return LLVMBuildFMul(e->b, as_items(v, x), as_items(v, column), "");
     }
     int64_t middle = first;
@@ -147,14 +155,29 @@ static LLVMValueRef sum_place(vector_tile *v, int64_t i)
     return emit_item(v->e, v->sum, v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
 }
 
-static void load_sums(vector_tile *v, int64_t count, LLVMValueRef *sums)
+/* Of the `count`, those that C has; a correction begins at zero always. */
+static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef *sums)
 {
+    emitter *e = v->e;
     LLVMTypeRef vector = emit_vector_type(v->sum, v->tile->lanes);
-    for (int64_t i = 0; i < count; i++) {
-        bool stored = !v->g->fresh && i < v->tile->rows * v->tile->vectors;
-        sums[i] = stored ? LLVMBuildLoad2(v->e->b, vector, sum_place(v, i), "") : LLVMConstNull(vector);
-        if (stored)
-            LLVMSetAlignment(sums[i], 4);
+    LLVMValueRef zero = LLVMConstNull(vector);
+    for (int64_t i = 0; i < count; i++)
+        sums[i] = zero;
+    if (v->g->start == START_ZERO)
+        return;
+    bool always = v->g->start == START_C;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+    LLVMBasicBlockRef after = emit_if(e, always ? NULL : LLVMBuildICmp(e->b, LLVMIntNE, first, emit_i64(e, 0), ""));
+    LLVMBasicBlockRef loaded = LLVMGetInsertBlock(e->b);
+    for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++) {
+        sums[i] = LLVMBuildLoad2(e->b, vector, sum_place(v, i), "");
+        LLVMSetAlignment(sums[i], 4);
+    }
+    emit_if_end(e, after);
+    for (int64_t i = 0; !always && i < v->tile->rows * v->tile->vectors; i++) {
+        LLVMValueRef either = LLVMBuildPhi(e->b, vector, "");
+        LLVMAddIncoming(either, (LLVMValueRef[]){zero, sums[i]}, (LLVMBasicBlockRef[]){before, loaded}, 2);
+        sums[i] = either;
     }
 }
 
@@ -164,7 +187,7 @@ static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first, L
     emitter *e = v->e;
     LLVMValueRef none = emit_splat(e, emit_f32(e, -0.0), v->tile->lanes), begins = LLVMBuildICmp(e->b, LLVMIntEQ, first, emit_i64(e, 0), "");
     for (int64_t i = 0; i < count; i++)
-        sums[i] = v->g->fresh ? none : LLVMBuildSelect(e->b, begins, none, sums[i], "");
+        sums[i] = v->g->start == START_ZERO ? none : LLVMBuildSelect(e->b, begins, none, sums[i], "");
 }
 
 static void store_sums(vector_tile *v)
@@ -185,7 +208,7 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     v.sum = sum_type(&v);
     int64_t count = (g->tile->rows + (g->tile->product == PRODUCT_I8_DOT)) * g->tile->vectors;
     LLVMValueRef start[MOST_SUMS], phi[MOST_SUMS];
-    load_sums(&v, count, start);
+    load_sums(&v, count, first, start);
     if (g->tile->product == PRODUCT_TREE)
         begin_tree_sums(&v, count, first, start);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);

@@ -183,7 +183,7 @@ static void emit_contract(const statement *s)
     bool blocks = !s->bounded && s->plan->stores_blocks;
     emit_digits_open(s->e, &s->plan->digits[PLAN_BATCH]);
     if (blocks) {
-        block_form form = {s->e, s->plan, &s->product, side_of(s, PLAN_ROW, &s->plan->tile), side_of(s, PLAN_COLUMN, &s->plan->tile),
+        block_form form = {s->e, s->plan, &s->product, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
                            s->dst, scratch_at(s, s->plan->scratch.value), s->part, s->parts};
         emit_block_form(&form);
     } else {
@@ -234,7 +234,7 @@ static void emit_gemms(statement *s, unsigned number)
     const plan_statement *p = s->plan;
     bool blocks = !s->bounded && p->stores_blocks;
     snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
-    s->product = emit_gemm(s->e, &p->tile, blocks ? p->block_line : p->tile.padded_columns, blocks && p->tile.one_pass, name);
+    s->product = emit_gemm(s->e, blocks ? &p->block_tile : &p->tile, blocks ? p->block_line : p->tile.padded_columns, blocks, name);
     if (!needs_bound(s))
         return;
     snprintf(name, sizeof name, "bound_product%u", number);

@@ -671,6 +671,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     int64_t side = 64;
     while (side < 512 && (2 * side) * (2 * side) * 4 * 2 <= m->l2_bytes)
         side *= 2;
+    t->row_line = t->unit_block;
     t->one_pass = t->units <= t->depth_block;
     t->row_block_tiles = round_up(side, t->rows) / t->rows;
     t->column_block_tiles = round_up(side, t->columns) / t->columns;
@@ -693,6 +694,70 @@ static void choose_tiles(const reference_plan *plan, plan_statement *p)
     choose_tile(e, p, &p->bound_tile, m);
 }
 
+/* ---- operands in place ---- */
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+static bool is_item_type(plan_product product, dtype t)
+{
+    switch (product) {
+    case PRODUCT_F32:
+        return t == DTYPE_F32;
+    case PRODUCT_BF16_DOT:
+    case PRODUCT_BF16_TILES:
+        return t == DTYPE_BF16;
+    case PRODUCT_I8_TILES:
+        return t == DTYPE_I8;
+    default:
+        return false;
+    }
+}
+
+/* Are whole steps of the kernel side by side in the row source, and the rows equally far apart, but not so that they meet in a few
+ * sets of the nearest cache? */
+static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
+{
+    enum { SET_PERIOD = 4096, FEWEST_PLACES = 4, MOST_SPREAD = 4 };
+    static const plan_group own[] = {PLAN_BATCH, PLAN_ROW, PLAN_DEPTH};
+    const plan_tile *t = &p->tile;
+    const plan_digits *rows = &p->digits[PLAN_ROW], *depth = &p->digits[PLAN_DEPTH];
+    if (!is_item_type(t->product, e->tensors[p->row_source].dtype) || !t->rows_by_line || rows->count > 1 ||
+        depth->combinations != t->units * t->per || plan_run(e, p->row_source, p->row_side, depth) != INT64_MAX ||
+        plan_is_guarded(e, p, p->row_source, p->row_side, own, 3))
+        return false;
+    uint64_t stride = rows->count ? plan_stride(e, p->row_source, p->row_side, &rows->items[0]) : (uint64_t)depth->combinations;
+    if (stride % (uint64_t)t->per != 0 || stride / (uint64_t)t->per > (uint64_t)(MOST_SPREAD * t->units))
+        return false;
+    *line = (int64_t)stride / t->per;
+    return *line > 0 && common_divisor(*line * 4, SET_PERIOD) * FEWEST_PLACES <= SET_PERIOD;
+}
+
+/* Are the destination's elements 32-bit sums, and whole tiles of them side by side? */
+static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
+{
+    const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
+    dtype t = e->tensors[p->of->dst].dtype;
+    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || columns->combinations != p->tile.padded_columns ||
+        plan_run(e, p->of->dst, EINSUM_DST, columns) != INT64_MAX)
+        return false;
+    uint64_t stride = rows->count ? plan_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;
+    *line = (int64_t)stride;
+    return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES;
+}
+
+static void choose_places(const einsum *e, plan_statement *p)
+{
+    plan_tile *t = &p->block_tile;
+    *t = p->tile;
+    t->rows_in_place = rows_lie_ready(e, p, &t->row_line);
+    if (!t->rows_in_place)
+        t->row_line = t->unit_block;
+    p->sums_in_place = sums_lie_ready(e, p, &p->block_line);
+}
+
 /* Room for a vector behind each array: the last one of a panel is stored whole. */
 static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int64_t bytes_each)
 {
@@ -707,16 +772,18 @@ static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int6
 static char *place_scratch(plan_statement *p, uint32_t number)
 {
     enum { MANY_COLUMNS = 256 };
-    const plan_tile *t = &p->tile, *b = &p->bound_tile;
+    const plan_tile *t = &p->tile, *b = &p->bound_tile, *k = &p->block_tile;
     plan_scratch *s = &p->scratch;
     int64_t bound_bytes = p->wide_bound ? 8 : 4;
     s->end = 0;
-    bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows), most_of(t->units, b->units), 4) &&
+    bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows), most_of(most_of(t->units, b->units), k->rows_in_place ? k->row_line : 0), 4) &&
                 place(&s->end, &s->column_pack, most_of(t->padded_columns, b->padded_columns), most_of(t->units, b->units), 4);
-    int64_t block_rows = least_of(t->padded_rows, t->rows * t->row_block_tiles);
-    p->block_line = least_of(t->padded_columns, t->columns * t->column_block_tiles);
-    if (p->block_line >= MANY_COLUMNS)
-        p->block_line += t->lanes; /* rows do not meet in a set of the cache */
+    int64_t block_rows = p->sums_in_place ? t->rows : least_of(t->padded_rows, t->rows * t->row_block_tiles);
+    if (!p->sums_in_place) {
+        p->block_line = least_of(t->padded_columns, t->columns * t->column_block_tiles);
+        if (p->block_line >= MANY_COLUMNS)
+            p->block_line += t->lanes; /* rows do not meet in a set of the cache */
+    }
     s->plain_end = s->end;
     fits = fits && place(&s->plain_end, &s->value, p->stores_blocks ? block_rows : t->padded_rows,
                          p->stores_blocks ? p->block_line : t->padded_columns, 4) &&
@@ -764,6 +831,8 @@ static char *plan_one(reference_plan *p, uint32_t number)
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
         choose_tiles(p, s);
         s->stores_blocks = result_is_plain(e, s);
+        if (s->stores_blocks)
+            choose_places(e, s);
         fault = place_scratch(s, number);
         if (fault)
             return fault;

@@ -46,6 +46,8 @@ typedef struct plan_tile {
     int64_t padded_rows, padded_columns;   /* whole tiles */
     int64_t units, unit_block;             /* a step of the kernel takes unit_block units; units is whole steps */
     bool rows_by_line;
+    bool rows_in_place; /* the source's own rows are read: its lines are as long as the panel's are apart; a copy of the last tile */
+    int64_t row_line;   /* units between rows that are read by line */
     int64_t lane_count;                    /* of PRODUCT_TREE: live lanes of a packet, side by side in depth; a step takes them all */
     unsigned char lane[PLAN_MAX_LANES];    /* where each stands */
     bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
@@ -57,6 +59,12 @@ typedef struct plan_tile {
 static inline bool plan_in_tile_registers(const plan_tile *t)
 {
     return t->product == PRODUCT_I8_TILES || t->product == PRODUCT_BF16_TILES;
+}
+
+/* Units between the row tiles of a product. */
+static inline int64_t plan_row_tile_units(const plan_tile *t)
+{
+    return t->rows * (t->rows_in_place ? t->row_line : t->units);
 }
 
 /* Byte offsets in the scratch storage: packed sources, and the sums of values, magnitudes and input errors.
@@ -77,11 +85,13 @@ typedef struct plan_statement {
     bool integer;
     bool exact_products; /* f32 holds every product of the operand types */
     bool wide_bound;     /* so many terms that the bound itself is summed in f64 */
+    bool sums_in_place; /* the destination's elements are the sums of a form that stores blocks, where they are whole tiles */
     int64_t block_line; /* values between the rows of a block of sums */
     bool covers;         /* every element of its destination */
     bool stores_blocks; /* vectors of the result lie side by side and all exist: they are stored block by block */
     bool flushes; /* its products may turn sums below the f32 normals into zero */
     plan_tile tile, bound_tile; /* of the values, and of what bounds are made from */
+    plan_tile block_tile;       /* of the values, where blocks are stored */
     plan_scratch scratch;
 } plan_statement;
 
