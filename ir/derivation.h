@@ -95,6 +95,9 @@ void loop_list_emit(derivation *d, const factor *f, int64_t live, const loop_lis
 /* A digit of an axis that the buffer has; a group that does not cut into digits. */
 bool derivation_carve_axis(derivation *d, const factor *f);
 bool derivation_carve_group(derivation *d, const factor *f);
+/* A copy that counts through the digits of a group one by one, of which the buffer has parts: how many of the factors from f on are that
+ * group. 0: they are none. */
+size_t derivation_carve_neighbours(derivation *d, const factor *f, size_t count);
 
 /* ---- how far the stream reaches (sequence_reach.c) ---- */
 

@@ -211,12 +211,17 @@ const mapping *mapping_strip_padding(mapping_context *c, const mapping *m)
     return mapping_strip_padding(c, factor_list_finish(&l));
 }
 
-const mapping *mapping_of_factor(mapping_context *c, const factor *f)
+const mapping *mapping_of_factors(mapping_context *c, const factor *f, size_t count)
 {
     factor_list l;
     factor_list_init(&l, c);
-    factor_list_push(&l, *f);
+    factor_list_append_all(&l, f, count);
     return factor_list_finish(&l);
+}
+
+const mapping *mapping_of_factor(mapping_context *c, const factor *f)
+{
+    return mapping_of_factors(c, f, 1);
 }
 
 /* ---- questions ---- */
@@ -259,6 +264,19 @@ bool mapping_is_full(const mapping *m)
             (m->factors[i].inner && !mapping_is_full(m->factors[i].inner)))
             return false;
     return axis_count < 64;
+}
+
+bool mapping_is_front(const mapping *front, const mapping *m)
+{
+    if (front == m || front->count != m->count || front->factors[0].live > m->factors[0].live)
+        return front == m;
+    for (size_t k = 0; k < m->count; k++) {
+        const factor *f = &front->factors[k], *g = &m->factors[k];
+        if (f->kind != g->kind || f->axis != g->axis || f->inner != g->inner || f->weight != g->weight ||
+            (k > 0 && (f->live != g->live || f->extent != g->extent)))
+            return false;
+    }
+    return true;
 }
 
 static bool has_composite(const mapping *m)

@@ -153,16 +153,23 @@ mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, co
  * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`. False: nowhere. */
 bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **outer, const mapping **inner);
 
+/* A mapping that holds the same indices as the pair of all parts, in an order of its own: the parts of a group are one again, wherever they
+ * stand, and padding is gone. NULL: too large. */
+const mapping *mapping_gather(mapping_context *c, const mapping *const *parts, size_t count);
+
 /* m without the padding at its outermost end: `B # 4` gives `B`, `A, B # 4` itself, `1 # 4` gives `1`. */
 const mapping *mapping_strip_padding(mapping_context *c, const mapping *m);
 
-/* The mapping of one factor. */
+/* The mapping of neighbouring factors, outermost first; of one. */
+const mapping *mapping_of_factors(mapping_context *c, const factor *f, size_t count);
 const mapping *mapping_of_factor(mapping_context *c, const factor *f);
 
 /* Does any factor name this axis? */
 bool mapping_mentions(const mapping *m, const axis *a);
 /* Is every position live? False also when that is not certain: an axis inside a composite and beside it. */
 bool mapping_is_full(const mapping *m);
+/* Does m begin with `front`: the same factors, of the outermost as many values or fewer? */
+bool mapping_is_front(const mapping *front, const mapping *m);
 /* True when only position 0 is live and has the empty index (`1`, `1 # n`). */
 bool mapping_is_hole(const mapping *m);
 

@@ -1,4 +1,6 @@
-/* Cutting a mapping, or a group inside one, into an outer and an inner part. */
+/* Cutting a mapping, or a group inside one, into an outer and an inner part; putting the parts of groups together again. */
+#include <string.h>
+
 #include "ir/mapping_parts.h"
 #include "support/integer.h"
 
@@ -53,4 +55,44 @@ bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **o
         if (divide_group_at(c, f, at, outer, inner))
             return true;
     return false;
+}
+
+/* ---- all indices, in any order ---- */
+
+static bool is_part_of_same(const factor *f, const factor *g)
+{
+    return f->inner && g->inner && (mapping_is_front(f->inner, g->inner) || mapping_is_front(g->inner, f->inner));
+}
+
+/* Where g belongs among the factors: beside parts of the same group, by descending weight; else behind all. */
+static size_t place_of(const factor *f, size_t count, const factor *g)
+{
+    size_t at = count;
+    for (size_t i = count; i-- > 0;)
+        if (is_part_of_same(&f[i], g) && (at == count || f[i].weight < g->weight))
+            at = f[i].weight < g->weight ? i : i + 1;
+    return at;
+}
+
+const mapping *mapping_gather(mapping_context *c, const mapping *const *parts, size_t count)
+{
+    size_t factors = 0, kept = 0;
+    int64_t size = 1;
+    for (size_t i = 0; i < count; i++)
+        factors += parts[i]->count;
+    factor *f = ARENA_ARRAY(c->arena, factor, factors);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < parts[i]->count; k++) {
+            factor g = parts[i]->factors[k];
+            size_t at = place_of(f, kept, &g);
+            g.extent = g.live;
+            if (__builtin_mul_overflow(size, g.extent, &size) || size > MAPPING_MAX_SIZE)
+                return NULL;
+            memmove(f + at + 1, f + at, (kept++ - at) * sizeof *f);
+            f[at] = g;
+        }
+    factor_list l;
+    factor_list_init(&l, c);
+    factor_list_append_all(&l, f, kept);
+    return factor_list_finish(&l);
 }

@@ -1,6 +1,6 @@
 /* The normal form of a list of factors. Rules, each keeping map(): a digit that is always 0 when live is a hole; digits of an axis stop where the
  * axis does; a hole outside a factor is padding of that factor; two adjacent factors that count through the
- * same thing without a gap are one; a factor of extent 1 is nothing. */
+ * same thing without a gap are one; a factor of extent 1 is nothing. The parts of a group are one where that is certain (merge_parts). */
 #include <string.h>
 
 #include "ir/mapping_parts.h"
@@ -20,6 +20,60 @@ static void factor_normalise(factor *f)
         f->pad = PAD_TOP;
 }
 
+/* ---- the parts of a group that ends inside them ---- */
+
+/* The largest digit, at `unit` positions, of the positions i * step, i < count. Or more than that where `unit` does not divide the step. */
+static int64_t largest_digit(int64_t step, int64_t count, int64_t unit, int64_t extent)
+{
+    int64_t raster = step % unit ? 1 : gcd(step / unit, extent), most = (count - 1) * step / unit;
+    return most < extent - raster ? most : extent - raster;
+}
+
+/* Can a digit of E overflow where a position i * step, i < count, and one of j * weight, j < inside, are added? Where `count` is 0, to the
+ * position `step` itself. */
+static bool may_carry(const mapping *e, int64_t step, int64_t count, int64_t weight, int64_t inside)
+{
+    int64_t unit = 1;
+    for (size_t k = e->count; k-- > 0; unit *= e->factors[k].extent) {
+        int64_t extent = e->factors[k].extent;
+        int64_t outer = count > 0 ? largest_digit(step, count, unit, extent) : step / unit % extent;
+        if (outer + largest_digit(weight, inside, unit, extent) >= extent)
+            return true;
+    }
+    return false;
+}
+
+/* Does every digit of E run to the end of its axis? Then one that overflows is no coordinate. */
+static bool ends_axes(const mapping *e)
+{
+    for (size_t k = 0; k < e->count; k++)
+        if (e->factors[k].kind != FACTOR_AXIS || e->factors[k].live < ceil_div(e->factors[k].axis->size, e->factors[k].weight))
+            return false;
+    return true;
+}
+
+/* Rule: [E] / n beside [E] % n is [E] where no position carries on adding up, or where E has ended: past its end some digit overflows, and
+ * where all digits run to the ends of their axes, that is dead. So `[A, B] # 16 / 8, [A, B] # 16 % 8` with 2 and 5 elements is
+ * `[A, B] # 16`, although 8 falls between two values of A. */
+static bool merge_parts(const factor *o, factor *f)
+{
+    const mapping *a = o->inner, *b = f->inner, *e = mapping_is_front(a, b) ? b : a;
+    int64_t step;
+    if ((e == a && !mapping_is_front(b, a)) || __builtin_mul_overflow(f->weight, f->extent, &step) || o->weight != step || !ends_axes(e))
+        return false;
+    int64_t live = ceil_div(e->size, f->weight), last = (o->live - 1) * f->extent; /* where the last of the outer positions begins */
+    bool one_padding = live == last + f->extent || o->pad == PAD_TOP;
+    if (live <= last || live > last + f->extent || !one_padding)
+        return false;
+    if ((o->live > 1 && may_carry(e, step, o->live - 1, f->weight, f->extent)) || may_carry(e, (o->live - 1) * step, 0, f->weight, live - last))
+        return false;
+    f->inner = e;
+    f->live = live;
+    f->extent *= o->extent;
+    f->pad = o->pad;
+    return true;
+}
+
 /* Merges o, which stands directly outside f, into f. */
 static bool factor_merge(const factor *o, factor *f)
 {
@@ -31,8 +85,10 @@ static bool factor_merge(const factor *o, factor *f)
         f->extent *= o->extent;
         return true;
     }
-    if (dead || o->kind != f->kind || o->axis != f->axis || f->kind == FACTOR_COMPOSITE)
+    if (dead || o->kind != f->kind || o->axis != f->axis)
         return false;
+    if (f->kind == FACTOR_COMPOSITE)
+        return merge_parts(o, f);
     int64_t next_weight;
     if (f->kind == FACTOR_AXIS &&
         (__builtin_mul_overflow(f->weight, f->extent, &next_weight) || o->weight != next_weight))

@@ -120,7 +120,10 @@ bool derivation_walk(derivation *d, const mapping *stream, int64_t scale)
         position /= stream->factors[i].extent;
         d->digit++;
         d->position = position * scale;
-        if (!carve_factor(d, &stream->factors[i]))
+        size_t group = d->access == SEQUENCE_COPY ? derivation_carve_neighbours(d, &stream->factors[i], stream->count - i) : 0;
+        for (size_t k = 1; k < group; k++)
+            position /= stream->factors[++i].extent;
+        if (group == 0 && !carve_factor(d, &stream->factors[i]))
             return false;
     }
     return true;

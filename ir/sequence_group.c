@@ -1,27 +1,14 @@
 /* A group that does not cut into digits ("[A, B, C] # 32" over 30 cells, "[A, B] / 12"): the same group in the buffer, or loops that
  * step several axes at once; the outermost of them, or all where they are one run, continue into its padding. */
 #include "ir/derivation.h"
-
-/* Is one group the other, or a front of it? Its normal form keeps of the outermost factor what is reached. */
-static bool is_front_of(const mapping *front, const mapping *m)
-{
-    if (front == m || front->count != m->count || front->factors[0].live > m->factors[0].live)
-        return front == m;
-    for (size_t k = 0; k < m->count; k++) {
-        const factor *f = &front->factors[k], *g = &m->factors[k];
-        if (f->kind != g->kind || f->axis != g->axis || f->inner != g->inner || f->weight != g->weight ||
-            (k > 0 && (f->live != g->live || f->extent != g->extent)))
-            return false;
-    }
-    return true;
-}
+#include "support/integer.h"
 
 /* The same composite in the buffer, as a whole, or one that it is a front of; NULL: none that is free. */
 static piece *find_composite(const derivation *d, const factor *f, bool front)
 {
     for (size_t i = 0; i < d->buffer.count; i++) {
         piece *p = &d->buffer.items[i];
-        bool same = p->atom && (p->atom == f->inner || (front && is_front_of(f->inner, p->atom)));
+        bool same = p->atom && (p->atom == f->inner || (front && mapping_is_front(f->inner, p->atom)));
         if (same && !p->taken && p->weight == f->weight && p->live >= f->live &&
             (d->access != SEQUENCE_WRITE || (p->live == f->live && p->extent >= f->extent)))
             return p;
@@ -163,7 +150,7 @@ static bool composite_by(derivation *d, const factor *f, bool runs)
 }
 
 /* The group as two digits that do not carry into each other. */
-static bool by_parts(derivation *d, const factor *f)
+static bool by_digits(derivation *d, const factor *f)
 {
     const mapping *outer, *inner;
     size_t landings = d->landing_count, loops = d->seq->count;
@@ -178,9 +165,89 @@ static bool by_parts(derivation *d, const factor *f)
     return false;
 }
 
+/* ---- a group of which the buffer has parts ---- */
+
+/* A free part of the group that begins with this weight and has at most `live` values; NULL: none. */
+static piece *find_part(const derivation *d, const factor *f, int64_t weight, int64_t live)
+{
+    for (size_t i = 0; i < d->buffer.count; i++) {
+        piece *p = &d->buffer.items[i];
+        if (p->atom && !p->taken && p->weight == weight && p->live <= live && (mapping_is_front(p->atom, f->inner) || mapping_is_front(f->inner, p->atom)))
+            return p;
+    }
+    return NULL;
+}
+
+/* Do the parts beside each other, outermost first, mean the group? */
+static bool parts_are_group(derivation *d, const factor *f, piece *const *parts, size_t count, int64_t extent)
+{
+    const mapping *all = mapping_identity(d->context), *one;
+    for (size_t i = 0; i < count; i++) {
+        factor part = {.kind = FACTOR_COMPOSITE, .inner = parts[i]->atom, .weight = parts[i]->weight, .live = parts[i]->live, .extent = parts[i]->live};
+        one = mapping_of_factor(d->context, &part);
+        if (mapping_pair(d->context, all, one, &all) != MAPPING_OK)
+            return false;
+    }
+    factor whole = *f;
+    whole.extent = extent;
+    whole.pad = PAD_TOP;
+    return all == mapping_of_factor(d->context, &whole);
+}
+
+/* Each part is a loop, the outermost may end in padding: `[A, B] # 16` over `[A, B] # 16 / 8` and `[A, B] # 16 % 8`, wherever they stand. */
+static bool by_parts(derivation *d, const factor *f)
+{
+    piece *parts[MAX_LOOPS];
+    size_t first = MAX_LOOPS;
+    int64_t inside = 1, weight = f->weight, live = f->live;
+    while (live > 1 && first > 0) {
+        piece *p = find_part(d, f, weight, live);
+        if (!p)
+            return false;
+        parts[--first] = p;
+        live = ceil_div(live, p->live);
+        if (live > 1 && __builtin_mul_overflow(weight, p->live, &weight))
+            return false;
+        inside *= live > 1 ? p->live : 1;
+    }
+    size_t count = MAX_LOOPS - first;
+    int64_t outermost = count > 0 ? parts[first]->live : 1, extent = d->access == SEQUENCE_COPY ? outermost * inside : f->extent;
+    if (count < 2 || extent % inside || !parts_are_group(d, f, parts + first, count, outermost * inside))
+        return false;
+    if (d->access == SEQUENCE_WRITE && extent / inside > parts[first]->extent)
+        return false;
+    for (size_t i = first; i < MAX_LOOPS; i++) {
+        bool outer = i == first;
+        factor part = {.kind = FACTOR_COMPOSITE, .inner = parts[i]->atom, .weight = parts[i]->weight, .live = parts[i]->live, .extent = outer ? extent / inside : parts[i]->live};
+        for (piece *p = parts[i] - parts[i]->parts; p <= parts[i]; p++)
+            p->taken = true;
+        derivation_emit(d, derivation_term(d, &part), part.extent, f->live, parts[i]->stride, outer ? inside : (inside /= parts[i]->live));
+    }
+    return true;
+}
+
+size_t derivation_carve_neighbours(derivation *d, const factor *f, size_t count)
+{
+    int64_t position = d->position;
+    for (size_t i = 0; i < d->buffer.count; i++) {
+        const piece *p = &d->buffer.items[i];
+        if (!p->front || p->taken || p->atom->count > count)
+            continue;
+        const mapping *group = mapping_of_factors(d->context, f, p->atom->count);
+        factor whole = {.kind = FACTOR_COMPOSITE, .inner = group, .weight = 1, .live = group->size, .extent = group->size};
+        d->position = position / (group->size / f->extent);
+        if (group->count == p->atom->count && mapping_is_front(p->atom, group) && by_parts(d, &whole))
+            return p->atom->count;
+    }
+    d->position = position;
+    return 0;
+}
+
 bool derivation_carve_group(derivation *d, const factor *f)
 {
     if (take_composite(d, f, find_composite(d, f, false)))
+        return true;
+    if (by_parts(d, f))
         return true;
     if (d->access == SEQUENCE_COPY && f->weight == 1 && f->live == f->inner->size)
         return derivation_walk(d, f->inner, d->position); /* padded on the outside only: nothing there is copied */
@@ -188,7 +255,7 @@ bool derivation_carve_group(derivation *d, const factor *f)
         return true;
     sequence first = *d->seq; /* why not, if nothing else helps */
     d->seq->failure = SEQUENCE_OK;
-    if (take_composite(d, f, find_composite(d, f, true)) || by_parts(d, f))
+    if (take_composite(d, f, find_composite(d, f, true)) || by_digits(d, f))
         return true;
     d->seq->failure = first.failure;
     d->seq->term = first.term;

@@ -322,9 +322,13 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
 {
     sequence whole;
     sequence_space from[COPY_SPACES];
+    const mapping *held[COPY_SPACES];
     for (size_t i = 0; i < from_count; i++)
         from[i] = (sequence_space){open_windows(p, source[i].mapping, to, to_count), source[i].stride};
-    bool found = sequence_derive_spaces(p->mappings, to, to_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
+    for (size_t i = 0; i < to_count; i++)
+        held[i] = to[i].mapping;
+    sequence_space all = {mapping_gather(p->mappings, held, to_count), 1}; /* wherever it is held */
+    bool found = sequence_derive_spaces(p->mappings, all.mapping ? &all : to, all.mapping ? 1 : to_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
     const char *reason = found ? NULL : sequence_reason(p, &whole);
     for (size_t i = 0; found && i < whole.count && !reason; i++)
         if (whole.parts[i].stride == 0)

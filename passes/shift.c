@@ -77,13 +77,14 @@ static const mapping *transposed(pass_context *p, const mapping *flit, int64_t r
 /* Does the computation ask for every digit of the collected elements? A window that it opens is checked by the derivation. */
 static bool all_used(pass_context *p, const op *o, shift_plan *plan, const digit_list *digits, const mapping *computation)
 {
+    const mapping *asked = mapping_gather(p->mappings, &computation, 1);
     for (size_t i = 0; i < digits->count; i++) {
         const factor *f = digits->factors[i];
         sequence seq;
         if (f->live == 1 || is_open_window(o, f->axis))
             continue;
         const mapping *term = mapping_of_factor(p->mappings, f);
-        if (!sequence_derive(p->mappings, computation, term, mapping_identity(p->mappings), SEQUENCE_COPY, &seq))
+        if (!asked || !sequence_derive(p->mappings, asked, term, mapping_identity(p->mappings), SEQUENCE_COPY, &seq))
             return fail(plan, SHIFT_UNUSED, term);
         for (size_t k = 0; k < seq.count; k++)
             if (seq.parts[k].live > 1 && seq.parts[k].stride == 0)

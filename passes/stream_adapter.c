@@ -115,8 +115,9 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
         return false;
     }
     sequence seq;
-    bool used = computation && sequence_derive(p->mappings, computation, trf->part[ELEMENT], mapping_identity(p->mappings), SEQUENCE_COPY, &seq);
-    const mapping *missing = used ? NULL : computation ? seq.term : trf->part[ELEMENT];
+    const mapping *asked = computation ? mapping_gather(p->mappings, &computation, 1) : NULL;
+    bool used = asked && sequence_derive(p->mappings, asked, trf->part[ELEMENT], mapping_identity(p->mappings), SEQUENCE_COPY, &seq);
+    const mapping *missing = used ? NULL : asked ? seq.term : trf->part[ELEMENT];
     for (size_t i = 0; used && i < seq.count && !missing; i++)
         if (seq.parts[i].live > 1 && seq.parts[i].stride == 0)
             missing = seq.parts[i].term;
