@@ -15,9 +15,9 @@ typedef struct landing {
     unsigned digit;   /* number of that */
     int64_t digits;   /* of the piece, per iteration */
     int64_t weight, live, extent; /* of the loop */
-    /* Where digits of a group are one run: its lowest and highest piece. A loop along it notes positions per iteration, which land on none of
-     * the pieces alone (`digits` is 0); each piece is noted once more as a whole, with 0 here. */
-    const piece *run_low, *run_high;
+    /* Digits of a group that are one run; else NULL. A loop along it notes positions per iteration, which land on none of the pieces alone
+     * (`digits` is 0); each piece is noted once more as a whole, with 0 here. */
+    const group_digit *run;
     int64_t run_step;
 } landing;
 

@@ -206,6 +206,32 @@ static bool check_dead(derivation *d)
     return true;
 }
 
+/* Do the loops along a run of digits reach all of it? */
+static bool is_run_covered(const derivation *d, const group_digit *run)
+{
+    int64_t covered = 1;
+    for (bool grew = true; covered < run->live && grew;) {
+        grew = false;
+        for (size_t i = 0; i < d->landing_count && !grew; i++) {
+            const landing *l = &d->landings[i];
+            grew = l->run == run && l->run_step == covered * run->stride && l->live > 1;
+            covered *= grew ? l->live : 1;
+        }
+    }
+    return covered >= run->live;
+}
+
+/* Does the loop step no other digit of the buffer? */
+static bool is_alone(const derivation *d, const landing *l)
+{
+    for (size_t i = 0; i < d->landing_count; i++) {
+        const landing *other = &d->landings[i];
+        if (other->digit == l->digit && other->weight == l->weight && other->piece != l->piece && !other->run)
+            return false;
+    }
+    return true;
+}
+
 /* How many values of a buffer digit, from 0 on, the loops count through without a gap. A loop that steps other digits as well is no
  * help: what it reaches here it does not reach with 0 there. */
 static int64_t covered_by_loops(const derivation *d, const piece *p)
@@ -215,7 +241,7 @@ static int64_t covered_by_loops(const derivation *d, const piece *p)
         grew = false;
         for (size_t j = 0; j < d->landing_count && !grew; j++) {
             const landing *l = &d->landings[j];
-            if (l->piece == p && l->digits == covered && l->live > 1) {
+            if (l->piece == p && l->digits == covered && l->live > 1 && (l->run ? is_run_covered(d, l->run) : is_alone(d, l))) {
                 covered *= l->live;
                 grew = true;
             }

@@ -91,7 +91,7 @@ static void land_linear(derivation *d, const factor *f, const group_digits *g)
         if (g->items[k].linear && digit->axis && index_step_of_axis(&d->buffer, digit->axis, digit->weight, &s))
             for (size_t n = 0; n < s.count; n++) {
                 landing here = {.piece = s.items[n].piece, .of = f, .digit = d->digit, .digits = s.items[n].digits, .weight = digit->weight,
-                                .live = digit->live, .extent = digit->live, .run_low = g->items[k].low, .run_high = g->items[k].high};
+                                .live = digit->live, .extent = digit->live, .run = &g->items[k]};
                 derivation_land(d, here);
             }
         if (position == end && k + 1 < g->count)
@@ -106,20 +106,20 @@ static void land_along(derivation *d, const factor *f, const group_digits *g, co
         const group_digit *run = &g->items[k];
         if (run->low && s->digits[k] > 0)
             derivation_land(d, (landing){.piece = run->low, .of = f, .digit = d->digit, .weight = along->weight, .live = along->live, .extent = along->size,
-                                         .run_low = run->low, .run_high = run->high, .run_step = s->digits[k] * run->stride});
+                                         .run = run, .run_step = s->digits[k] * run->stride});
     }
 }
 
 static bool composite_loops(derivation *d, const factor *f, bool runs, loop_list *l)
 {
-    group_digits g;
-    if (!group_open(d, f, runs, &g))
+    group_digits *g = ARENA_NEW(d->scratch, group_digits);
+    if (!group_open(d, f, runs, g))
         return false;
-    land_linear(d, f, &g);
+    land_linear(d, f, g);
     while (l->live > 1) {
         group_step inside;
         index_step s;
-        if (!group_step_of(&g, l->weight, &inside))
+        if (!group_step_of(g, l->weight, &inside))
             return derivation_fail(d, SEQUENCE_PADDING, derivation_term(d, f), NULL);
         const axis *first = inside.vector.count ? inside.vector.at[0].axis : NULL;
         if (!index_step_of_vector(&d->buffer, inside.vector, &s))
@@ -127,10 +127,10 @@ static bool composite_loops(derivation *d, const factor *f, bool runs, loop_list
         s.stride += inside.stride;
         bool dead = s.repeats >= inside.live; /* where the buffer's digit ends, the composite has padding */
         loop_list_add(d, l, f, &s, dead || inside.repeats < s.repeats ? inside.repeats : s.repeats, inside.live);
-        group_add_loop(&g, &inside, l->items[l->count - 1].size);
-        land_along(d, f, &g, &inside, &l->items[l->count - 1]);
+        group_add_loop(g, &inside, l->items[l->count - 1].size);
+        land_along(d, f, g, &inside, &l->items[l->count - 1]);
     }
-    return group_separates(&g) || derivation_fail(d, f->live == f->extent ? SEQUENCE_INCOMPATIBLE : SEQUENCE_PADDING, derivation_term(d, f), NULL);
+    return group_separates(g) || derivation_fail(d, f->live == f->extent ? SEQUENCE_INCOMPATIBLE : SEQUENCE_PADDING, derivation_term(d, f), NULL);
 }
 
 /* Loops through the group's digits one by one, or with its runs as one digit. */

@@ -80,8 +80,8 @@ static bool is_inside(const target *t, const piece *p)
  * digit by digit. */
 static int64_t gain_in(const landing *l, const target *t)
 {
-    bool as_run = l->run_low && t->positions && is_inside(t, l->run_low) && is_inside(t, l->run_high);
-    if (!is_inside(t, l->piece) || (l->run_low && as_run != (l->run_step > 0)))
+    bool as_run = l->run && t->positions && is_inside(t, l->run->low) && is_inside(t, l->run->high);
+    if (!is_inside(t, l->piece) || (l->run && as_run != (l->run_step > 0)))
         return 0;
     return as_run ? l->run_step : l->digits * (t->positions ? l->piece->stride : 1);
 }
@@ -89,7 +89,7 @@ static int64_t gain_in(const landing *l, const target *t)
 /* Do the two belong to one counter? A digit of a run, which is counted through as a whole, is one of its own. */
 static bool is_same_counter(const landing *x, const landing *y)
 {
-    bool alone = (x->run_low && x->run_step == 0) || (y->run_low && y->run_step == 0);
+    bool alone = (x->run && x->run_step == 0) || (y->run && y->run_step == 0);
     if (alone || x->of->kind != y->of->kind)
         return x == y;
     return x->of->kind == FACTOR_AXIS ? x->of->axis == y->of->axis : x->digit == y->digit;
@@ -124,7 +124,7 @@ static int64_t counter_reach(const derivation *d, size_t first, const target *t)
     }
     for (size_t i = 0; i < count; i++)
         loops[i].opens = i == 0 || loops[i].digit != loops[i - 1].digit;
-    if (x->run_low && x->run_step == 0)
+    if (x->run && x->run_step == 0)
         return (x->live - 1) * loops[0].gain;
     return loops_reach(loops, count, x->of->kind == FACTOR_AXIS ? x->of->axis->size - 1 : loops[0].last);
 }

@@ -462,6 +462,11 @@ START_TEST(digits_need_not_nest)
     ck_assert_str_eq(loops_of(c, fifths, digit_of(c, A, 2, 2), SEQUENCE_READ), "2:50");
     snprintf(refused, sizeof refused, "failure %d", SEQUENCE_UNWRITTEN);
     ck_assert_str_eq(loops_of(c, halves, pair(c, digit_of(c, B, 3, 0), X), SEQUENCE_WRITE), refused);
+    /* 0 and 3 are all values of both halves, but not all of their pairs. */
+    const mapping *D = mapping_symbol(c, mapping_axis(c, "D", 4)), *D6;
+    ck_assert_int_eq(mapping_pad(c, D, 6, PAD_TOP, &D6), MAPPING_OK);
+    const mapping *apart = list(c, (const mapping *[]){digit_of(c, D, 1, 2), X, digit_of(c, D, 2, 0)}, 3);
+    ck_assert_str_eq(loops_of(c, apart, pair(c, digit_of(c, D6, 3, 0), X), SEQUENCE_WRITE), refused);
     arena_free(a);
 }
 END_TEST
@@ -485,6 +490,10 @@ START_TEST(groups_step_several_axes)
     const mapping *padded = NULL;
     ck_assert_int_eq(mapping_pad(c, AB, 80, PAD_TOP, &padded), MAPPING_OK);
     ck_assert_str_eq(loops_of(c, padded, padded, SEQUENCE_WRITE), "80:1");
+    /* Every other cell of a run is not all of it. */
+    char refused[32];
+    snprintf(refused, sizeof refused, "failure %d", SEQUENCE_UNWRITTEN);
+    ck_assert_str_eq(loops_of(c, AB, digit_of(c, AB, 2, 0), SEQUENCE_WRITE), refused);
     arena_free(a);
 }
 END_TEST
