@@ -1,6 +1,7 @@
 /* Rules ("TRF Sequencer"). reg_read_size: the largest power of two of bytes, at most 64, on which the innermost parts of the
  * TRF Element and of OutPacket agree. The rest of the packet repeats those bytes, so it may not name anything stored. The
- * entries walk OutTime over Element; what is not stored has stride 0. Strides are bytes and multiples of the read. */
+ * entries walk OutTime over Element; what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may
+ * be read from anywhere in the Row's share of the register file. */
 #include "passes/trf_sequencer.h"
 
 #include "passes/remedy.h"
@@ -67,6 +68,21 @@ static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
     return w.fits && !w.misaligned;
 }
 
+/* Does the walk stay in a Row's share of the register file? Padding may be over-read, but not past its end. */
+static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
+{
+    int64_t lowest, highest, bits = dtype_row_of(o->out.dtype)->bits;
+    const tensor *trf = &o->weights->out;
+    sequence_reach(&w->seq, &lowest, &highest);
+    int64_t end = (highest + w->n) * bits / 8, share = target_trf_capacity_bytes(p->target, trf->trf_address) / trf->part[ROW]->size;
+    if (end <= share)
+        return true;
+    diag *d = pass_refuse(p, k, o, TIME, E_TRF_CAPACITY, "the walk of OutTime %s ends at byte %lld of a Row's share of TrfAddress::%s, which has %lld bytes with %lld Rows",
+                          pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address), (long long)share, (long long)trf->part[ROW]->size);
+    diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %lld bytes per Row", (long long)tensor_unit_bytes(trf));
+    return false;
+}
+
 static void sequence_one(pass_context *p, kernel *k, op *o)
 {
     const mapping *element = o->weights->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
@@ -98,6 +114,8 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %lld elements", (long long)w.n);
         return;
     }
+    if (!check_reach(p, k, o, &w))
+        return;
     o->align->reg_read_size = read_bits / 8;
     o->align->broadcast = packet->size / w.n;
     sequencer_config *s = &o->align->trf_sequencer;
