@@ -16,6 +16,7 @@ typedef struct panel {
     dtype dtype;
     LLVMTypeRef item; /* in a panel: 32 bits / per */
     LLVMValueRef base; /* element of the tensor, from the batch digits and the shifts */
+    LLVMValueRef first, end; /* whole units to pack now; NULL: all */
 } panel;
 
 static bool is_exact(const panel *p)
@@ -363,19 +364,25 @@ static void unit_chunk(const panel *p, const line_group *g, LLVMValueRef line, L
     store_units(p, v, emit_plus(p->e, sum_of(p->e, g->tile, emit_scaled(p->e, unit, p->width)), g->first));
 }
 
+/* The whole units from `first` to `end`, which is not beyond them, and behind the last of them those that are not whole. */
 static void emit_units(const panel *p, const line_group *g)
 {
     emitter *e = p->e;
     LLVMValueRef line = line_offset(p, g->line);
     int64_t per = p->tile->per, whole = p->depth->combinations / per, rest = p->depth->combinations % per;
     if (whole > 0) {
+        LLVMValueRef first = p->first ? p->first : emit_i64(e, 0);
         emitter_loop loop;
-        emit_loop_open(e, &loop, emit_i64(e, 0), emit_i64(e, whole), 1);
+        emit_loop_open(e, &loop, first, p->first ? p->end : emit_i64(e, whole), 1);
         unit_chunk(p, g, line, loop.counter, per);
         emit_loop_close(e, &loop);
     }
+    LLVMBasicBlockRef after = NULL;
+    if (p->first && whole < p->tile->units)
+        after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, p->end, emit_i64(e, whole), ""));
     for (int64_t unit = whole; unit < p->tile->units; unit++)
         unit_chunk(p, g, line, emit_i64(e, unit), unit == whole ? rest : 0);
+    emit_if_end(e, after);
 }
 
 /* For tile registers: a block of units, turned into lines. */
@@ -465,10 +472,18 @@ static void emit_tile_panel(const panel *p, way w, LLVMValueRef tile, int64_t li
     }
 }
 
-static void emit_vectors(const panel *p, way w, LLVMValueRef first, LLVMValueRef end)
+static void emit_vectors(panel *p, way w, LLVMValueRef first, LLVMValueRef end)
 {
+    enum { PAGE_UNITS = 8 };
     emitter *e = p->e;
-    int64_t whole = p->lines->combinations / p->width, rest = p->lines->combinations % p->width;
+    int64_t whole = p->lines->combinations / p->width, rest = p->lines->combinations % p->width, units = p->depth->combinations / p->tile->per;
+    emitter_loop few;
+    bool chunks = w == ALONG_LINES && !p->by_line && units > PAGE_UNITS && whole > 1;
+    if (chunks) {
+        emit_loop_open(e, &few, emit_i64(e, 0), emit_i64(e, units), PAGE_UNITS);
+        p->first = few.counter;
+        p->end = emit_least(e, emit_plus(e, few.counter, PAGE_UNITS), emit_i64(e, units));
+    }
     if (whole > 0) {
         LLVMValueRef last = emit_least(e, end, emit_i64(e, whole));
         LLVMBasicBlockRef after = emit_if_some(e, first, last);
@@ -483,6 +498,8 @@ static void emit_vectors(const panel *p, way w, LLVMValueRef first, LLVMValueRef
         emit_tile_panel(p, w, emit_i64(e, whole), rest);
         emit_if_end(e, after);
     }
+    if (chunks)
+        emit_loop_close(e, &few);
 }
 
 void emit_panels(emitter *e, const panel_side *side, panel_kind kind, LLVMValueRef first, LLVMValueRef end)

@@ -653,6 +653,7 @@ static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const 
 
 static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, const plan_machine *m)
 {
+    enum { MOST_SIDE = 128 };
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     t->per = items_per_unit(t->product);
     if (plan_in_tile_registers(t))
@@ -666,20 +667,18 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     t->padded_columns = round_up(columns, t->columns);
     t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
     t->rows_by_line = plan_in_tile_registers(t) || plan_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
-    /* A column panel takes two thirds of the nearest cache; sums, rows and columns of a block share the next one. */
+    /* A column panel takes two thirds of the nearest cache; sums, rows and twice as many columns of a block share the next one. More
+     * rows than MOST_SIDE gain nothing. */
     t->depth_block = most_of(m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block, 1) * t->unit_block;
-    int64_t side = 64;
-    while (side < 512 && (2 * side) * (2 * side) * 4 * 2 <= m->l2_bytes)
+    int64_t side = 32;
+    while (side < MOST_SIDE && 2 * side * (3 * t->depth_block + 4 * side) * 4 <= m->l2_bytes)
         side *= 2;
     t->row_line = t->unit_block;
     t->one_pass = t->units <= t->depth_block;
     t->row_block_tiles = round_up(side, t->rows) / t->rows;
-    t->column_block_tiles = round_up(side, t->columns) / t->columns;
-    if (t->one_pass) {
-        /* Then sums pass through the nearest cache: a column tile by as many rows as fill it. */
-        t->column_block_tiles = 1;
-        t->row_block_tiles = most_of(m->l1_bytes / (t->columns * 4) / t->rows, 1);
-    }
+    t->column_block_tiles = round_up(2 * side, t->columns) / t->columns;
+    if (t->one_pass) /* then every row is read whole, for each column tile: from the nearest cache */
+        t->row_block_tiles = most_of(least_of(m->l1_bytes / 3 / (t->rows * t->units * 4), t->row_block_tiles), 1);
 }
 
 static void choose_tiles(const reference_plan *plan, plan_statement *p)
@@ -716,11 +715,17 @@ static bool is_item_type(plan_product product, dtype t)
     }
 }
 
-/* Are whole steps of the kernel side by side in the row source, and the rows equally far apart, but not so that they meet in a few
- * sets of the nearest cache? */
+/* Lines so many 32-bit values apart do not meet in a few sets of the nearest cache. */
+static bool is_spread(int64_t line)
+{
+    enum { SET_PERIOD = 4096, FEWEST_PLACES = 4 };
+    return common_divisor(line * 4, SET_PERIOD) * FEWEST_PLACES <= SET_PERIOD;
+}
+
+/* Are whole steps of the kernel side by side in the row source, and the rows equally far apart? */
 static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
 {
-    enum { SET_PERIOD = 4096, FEWEST_PLACES = 4, MOST_SPREAD = 4 };
+    enum { MOST_SPREAD = 4 };
     static const plan_group own[] = {PLAN_BATCH, PLAN_ROW, PLAN_DEPTH};
     const plan_tile *t = &p->tile;
     const plan_digits *rows = &p->digits[PLAN_ROW], *depth = &p->digits[PLAN_DEPTH];
@@ -732,10 +737,10 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     if (stride % (uint64_t)t->per != 0 || stride / (uint64_t)t->per > (uint64_t)(MOST_SPREAD * t->units))
         return false;
     *line = (int64_t)stride / t->per;
-    return *line > 0 && common_divisor(*line * 4, SET_PERIOD) * FEWEST_PLACES <= SET_PERIOD;
+    return *line > 0 && is_spread(*line);
 }
 
-/* Are the destination's elements 32-bit sums, and whole tiles of them side by side? */
+/* Are the destination's elements 32-bit sums, and whole tiles of them side by side? Sums that are taken up again must be spread. */
 static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
 {
     const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
@@ -745,7 +750,7 @@ static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
         return false;
     uint64_t stride = rows->count ? plan_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;
     *line = (int64_t)stride;
-    return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES;
+    return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES && (p->tile.one_pass || is_spread(*line));
 }
 
 static void choose_places(const einsum *e, plan_statement *p)
