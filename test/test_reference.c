@@ -6,6 +6,7 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -880,12 +881,64 @@ START_TEST(matmul_of_every_type)
 END_TEST
 
 /* Shares of the tiles, by columns and by rows, in threads: the same bits. */
+/* Large enough that the parts of each product are given to threads. */
+static const int64_t shared_shapes[][3] = {{701, 1100, 540}, {1310, 330, 1000}};
+
+typedef struct one_run {
+    reference_kernel *kernel;
+    storage storage;
+    const unsigned char *want;
+    size_t bytes;
+    int wrong;
+    pthread_barrier_t *start;
+    pthread_t thread;
+} one_run;
+
+static void *run_in_two(void *argument)
+{
+    one_run *r = argument;
+    pthread_barrier_wait(r->start);
+    for (int i = 0; i < 100; i++) {
+        memset(r->storage.tensors[2], 0xa5, r->bytes);
+        char *fault = api->run(r->kernel, r->storage.tensors, NULL, 2);
+        r->wrong += fault || memcmp(r->storage.tensors[2], r->want, r->bytes) != 0;
+        free(fault);
+    }
+    return NULL;
+}
+
+/* One run at a time has the kernel's threads. */
+START_TEST(runs_at_once_are_apart)
+{
+    enum { RUNS = 3 };
+    program p;
+    matmul_program(&p, (typing){DTYPE_F32, DTYPE_F32}, 200, 330, 100);
+    storage alone = storage_new(&p, MODERATE);
+    reference_kernel *k = compile(&p);
+    ck_assert_ptr_null(api->run(k, alone.tensors, NULL, 1));
+    one_run runs[RUNS];
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, RUNS);
+    for (int i = 0; i < RUNS; i++) {
+        runs[i] = (one_run){.kernel = k, .storage = storage_copy(&p, &alone), .want = alone.tensors[2], .bytes = (size_t)reference_tensor_bytes(&p.e, 2), .start = &start};
+        ck_assert_int_eq(pthread_create(&runs[i].thread, NULL, run_in_two, &runs[i]), 0);
+    }
+    for (int i = 0; i < RUNS; i++) {
+        pthread_join(runs[i].thread, NULL);
+        ck_assert_int_eq(runs[i].wrong, 0);
+        storage_free(&runs[i].storage);
+    }
+    pthread_barrier_destroy(&start);
+    api->release(k);
+    storage_free(&alone);
+}
+END_TEST
+
 START_TEST(threads_change_nothing)
 {
-    static const int64_t shapes[][3] = {{150, 301, 270}, {310, 70, 600}};
     static const typing each[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
     for (size_t i = 0; i < 2 * sizeof each / sizeof *each; i++) {
-        const int64_t *shape = shapes[i % 2];
+        const int64_t *shape = shared_shapes[i % 2];
         program p;
         matmul_program(&p, each[i / 2], shape[0], shape[1], shape[2]);
         storage one = storage_new(&p, MODERATE), several = storage_copy(&p, &one);
@@ -1749,6 +1802,7 @@ int main(void)
     tcase_add_test(t, matmul_of_every_type);
     tcase_add_test(t, threads_change_nothing);
     tcase_add_test(t, tiles_share_code);
+    tcase_add_test(t, runs_at_once_are_apart);
     tcase_add_test(t, digit_kept_inside_a_sum);
     tcase_add_test(t, batches_broadcasts_and_scalars);
     tcase_add_test(t, elementwise_products);

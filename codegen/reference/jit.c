@@ -22,6 +22,7 @@
 #include "codegen/reference/cpu.h"
 #include "codegen/reference/generate.h"
 #include "codegen/reference/reference.h"
+#include "codegen/reference/team.h"
 
 /* ---- LLVM's fatal errors ---- */
 
@@ -226,9 +227,9 @@ typedef struct kernel_tensor {
     bool assigned, used, exact;
 } kernel_tensor;
 
-/* A statement: multiplications and additions, and whether threads may share it. */
+/* A statement: about how many clocks its products take, and whether threads may share it. */
 typedef struct kernel_step {
-    double work;
+    double clocks;
     bool shared;
 } kernel_step;
 
@@ -249,6 +250,8 @@ struct reference_kernel {
     int64_t scratch_bytes, plain_scratch_bytes;
     uint64_t jit_nanoseconds;
     _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
+    pthread_mutex_t helping;      /* the run that has the threads' help */
+    team *helpers;                /* NULL before the first run in threads */
 };
 
 static void kernel_release(reference_kernel *k)
@@ -260,6 +263,8 @@ static void kernel_release(reference_kernel *k)
     free(k->tensors);
     free(k->steps);
     free(atomic_load(&k->spare));
+    team_free(k->helpers);
+    pthread_mutex_destroy(&k->helping);
     free(k);
 }
 
@@ -321,9 +326,12 @@ static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
 
 static kernel_step describe_step(const plan_statement *s)
 {
-    kernel_step step = {.work = 1, .shared = plan_is_shared(s)};
+    enum { VECTORS_A_CLOCK = 2, TILE_REGISTERS_GAIN = 8 };
+    kernel_step step = {.clocks = 1, .shared = plan_is_shared(s)};
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
-        step.work *= (double)s->digits[g].combinations;
+        step.clocks *= (double)s->digits[g].combinations;
+    if (step.shared)
+        step.clocks /= (double)(s->tile.lanes * s->tile.per) * VECTORS_A_CLOCK * (plan_in_tile_registers(&s->tile) ? TILE_REGISTERS_GAIN : 1);
     return step;
 }
 
@@ -386,6 +394,7 @@ static char *kernel_build(const einsum *e, const char *name, unsigned forms, con
     reference_kernel *k = calloc(1, sizeof *k);
     if (!k)
         return plan_fault("out of memory");
+    pthread_mutex_init(&k->helping, NULL);
     build_call call = {e, name, cpu_name, forms, k};
     uint64_t start = nanoseconds_now();
     char *fault = guarded(build_guarded, &call);
@@ -487,40 +496,47 @@ static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors
 
 /* ---- parts in threads ---- */
 
-typedef struct run_part {
+enum { MOST_PARTS = 64 };
+
+typedef struct run_step {
     const reference_kernel *kernel;
     const run_storage *storage;
-    int64_t step, part, parts;
-    unsigned char *scratch;
-    pthread_t thread;
-    bool started;
-} run_part;
+    int64_t step, parts, scratch_each;
+} run_step;
 
-static void *run_one_part(void *argument)
+static void run_part(void *argument, unsigned part)
 {
-    run_part *p = argument;
-    p->kernel->step(p->storage->tensors, p->scratch, p->step, p->part, p->parts);
-    return NULL;
+    const run_step *r = argument;
+    r->kernel->step(r->storage->tensors, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
 }
 
-/* A part whose thread does not start is computed here: the result is the same. */
-static void run_step(const reference_kernel *k, const run_storage *r, uint32_t step, unsigned threads, int64_t scratch_each)
+static unsigned parts_of(const kernel_step *s, unsigned threads)
 {
-    enum { MOST_PARTS = 64 };
-    static const double worth_a_thread = 4e6; /* multiplications; a thread costs some ten microseconds */
-    run_part parts[MOST_PARTS];
-    int64_t count = threads < MOST_PARTS ? threads : MOST_PARTS;
-    if (!k->steps[step].shared || k->steps[step].work < worth_a_thread * (double)count)
-        count = 1;
-    for (int64_t i = count - 1; i >= 0; i--) {
-        parts[i] = (run_part){.kernel = k, .storage = r, .step = step, .part = i, .parts = count, .scratch = r->scratch->data + i * scratch_each};
-        parts[i].started = i > 0 && pthread_create(&parts[i].thread, NULL, run_one_part, &parts[i]) == 0;
-        if (!parts[i].started)
-            run_one_part(&parts[i]);
+    static const double worth_a_thread = 1e5; /* clocks; waking one costs some ten thousand */
+    unsigned most = threads < MOST_PARTS ? threads : MOST_PARTS;
+    return !s->shared || s->clocks < worth_a_thread * most ? 1 : most;
+}
+
+/* Of several runs at once, one has help; another one computes its parts alone, which gives the same. */
+static void run_steps(reference_kernel *k, const run_storage *r, unsigned most_threads, int64_t scratch_each)
+{
+    unsigned most = 1;
+    for (uint32_t i = 0; i < k->step_count; i++) {
+        unsigned parts = parts_of(&k->steps[i], most_threads);
+        most = parts > most ? parts : most;
     }
-    for (int64_t i = 1; i < count; i++)
-        if (parts[i].started)
-            pthread_join(parts[i].thread, NULL);
+    bool helped = most > 1 && pthread_mutex_trylock(&k->helping) == 0;
+    if (helped && team_count(k->helpers) + 1 < most) {
+        team_free(k->helpers);
+        k->helpers = team_new(most - 1);
+    }
+    for (uint32_t i = 0; i < k->step_count; i++) {
+        unsigned parts = parts_of(&k->steps[i], most_threads);
+        run_step step = {k, r, i, parts, scratch_each};
+        team_run(helped ? k->helpers : NULL, parts, run_part, &step);
+    }
+    if (helped)
+        pthread_mutex_unlock(&k->helping);
 }
 
 static char *kernel_run(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
@@ -532,8 +548,8 @@ static char *kernel_run(reference_kernel *k, unsigned char *const *tensors, doub
     char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
     if (!fault && bounds)
         k->bounded(r.tensors, r.bounds, r.scratch->data);
-    for (uint32_t i = 0; !fault && !bounds && i < k->step_count; i++)
-        run_step(k, &r, i, threads > 1 ? threads : 1, scratch_each);
+    if (!fault && !bounds)
+        run_steps(k, &r, threads, scratch_each);
     run_storage_free(k, &r);
     return fault;
 }
