@@ -75,7 +75,5 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first);
 void resolve_uses(analysis *s);
 void declare_generics(analysis *s, scope *names, const ast *generics);
-/* Has text inside this range been left out by the parser? */
-bool was_broken(const analysis *s, src_range range);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
+#include "frontend/parse.h"
 #include "frontend/stage.h"
 
 /* `HbmTensor::<..>::from_addr(address)`: memory that is written through views. */
@@ -84,7 +85,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
         bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
     declared result = scope_type(inner, ast_kid(fn, 3));
     bool repeated = s->kernel->repeating, broken = s->broken;
-    s->broken = broken || was_broken(s, fn->range);
+    s->broken = broken || parse_was_broken(s->context.diags, fn->range);
     set_repeated(s, repeated || y->calls++ > 0);
     y->busy = true;
     size_t before = s->kernel->op_count;

@@ -54,8 +54,35 @@ void set_repeated(analysis *s, bool repeated)
 /* ---- expressions ---- */
 
 /* A const item, read where it was written. */
+/* Integers, conditions and arrays of them: refuses a value that is not of the type that the constant declares. Other types are not
+ * looked at. `n`: the expression of the value. */
+static bool is_of_type(analysis *s, const symbol *y, const ast *type, const ast *n, const value *v)
+{
+    static const char *const integers[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"};
+    const ast *name = ast_last_segment(type), *length = ast_kid(type, 1);
+    bool fits = v->kind == VALUE_LIST || !ast_is(type, AST_TYPE_ARRAY), array = ast_is(type, AST_TYPE_ARRAY) && v->kind == VALUE_LIST;
+    for (size_t i = 0; name && i < sizeof integers / sizeof *integers; i++)
+        fits = fits && (strcmp(integers[i], name->text) != 0 || v->kind == VALUE_INT);
+    fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
+    diag *d = NULL;
+    if (!fits)
+        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v), y->name);
+    else if (array && ast_is(length, AST_INT) && (uint64_t)length->value != v->count)
+        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this has %zu elements, but `%s` is declared with %lld", v->count, y->name, (long long)length->value);
+    if (d)
+        diag_note(s->context.diags, d, type->range, "declared here");
+    bool ok = !d;
+    for (size_t i = 0; ok && array && i < v->count; i++)
+        ok = is_of_type(s, y, ast_kid(type, 0), ast_is(n, AST_ARRAY) ? n->kids[i] : n, &v->items[i]);
+    return ok;
+}
+
 static value evaluate_const(analysis *s, symbol *y, const ast *path)
 {
+    if (!y->type) {
+        s->kernel->bad = true;
+        return error_value;
+    }
     if (y->busy)
         return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
     size_t ops_before = s->kernel->op_count;
@@ -65,6 +92,11 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
     bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR;
     if (!constant || s->kernel->op_count != ops_before)
         return refuse(s, E_CONST, y->node->range, NULL, "`%s` is %s, not a constant", y->name, value_kind_name(&v));
+    if (v.kind != VALUE_ERROR && !is_of_type(s, y, y->type, y->node, &v)) {
+        y->type = NULL;
+        s->kernel->bad = true;
+        return error_value;
+    }
     return v;
 }
 

@@ -53,3 +53,14 @@ ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags)
     arena_free(scratch);
     return root;
 }
+
+bool parse_was_broken(const diag_list *diags, src_range range)
+{
+    for (size_t i = 0; i < diags->count; i++) {
+        const diag *d = diags->items[i];
+        bool syntax = d->id == E_LEX || d->id == E_DELIMITER || d->id == E_PARSE || d->id == E_MAP_SYNTAX || d->id == E_NESTING;
+        if (syntax && d->range.file == range.file && d->range.begin >= range.begin && d->range.begin < range.end)
+            return true;
+    }
+    return false;
+}

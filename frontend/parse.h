@@ -10,6 +10,8 @@
 
 /* Returns the AST_FILE node of a file of the map: never NULL, partial when errors were added to `diags`. */
 ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags);
+/* Has text inside this range been left out? */
+bool parse_was_broken(const diag_list *diags, src_range range);
 
 /* Reads mapping expressions that stand alone, one after the other, with the scanner set up once. */
 typedef struct mapping_parser mapping_parser;

@@ -16,6 +16,7 @@ static bool follows_from_fault(const parse_state *p, src_range at)
             return true;
     }
     const token_list *l = &p->tokens;
+    uint32_t end = token_at(p, p->current)->kind ? at.end : UINT32_MAX;
     size_t low = 0, high = l->fault_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -24,7 +25,7 @@ static bool follows_from_fault(const parse_state *p, src_range at)
         else
             high = middle;
     }
-    return low < l->fault_count && l->faults[low] <= at.end;
+    return low < l->fault_count && l->faults[low] <= end;
 }
 
 diag *parse_error(parse_state *p, diag_id id, src_range at, const char *message)
@@ -259,7 +260,7 @@ static diag *report_map_habit(parse_state *p, src_range at)
 }
 
 /* The next step, where one is likely. */
-static const char *syntax_help(const parse_state *p, bool semicolon_expected)
+static const char *syntax_help(const parse_state *p)
 {
     switch (token_at(p, p->current)->kind) {
     case T_DOT3:
@@ -276,23 +277,40 @@ static const char *syntax_help(const parse_state *p, bool semicolon_expected)
     default:
         break;
     }
-    if (semicolon_expected && p->current > 0 && parse_first_on_line(p, p->current))
-        return "the line above has no `;`";
     return NULL;
+}
+
+/* An `if`, `for`, .. whose block is missed: it may have begun some lines above. */
+static void note_head(parse_state *p, diag *d)
+{
+    for (uint32_t i = p->current; i-- > 0 && token_at(p, i)->begin >= p->statement_begin;) {
+        const token *t = token_at(p, i);
+        bool head = t->kind == T_IF || t->kind == T_FOR || t->kind == T_WHILE || t->kind == T_MATCH;
+        if (head && t->match == TOKEN_NONE) {
+            diag_note(p->diags, d, (src_range){p->file, t->begin, t->end}, "this `%.*s` has no block", (int)(t->end - t->begin), p->source + t->begin);
+            return;
+        }
+    }
 }
 
 static void report_syntax(parse_state *p, src_range at, expectation *e)
 {
     bool in_map = token_at(p, p->current)->flags & TOKEN_IN_MAP;
-    bool semicolon = expects(e, "';'");
+    bool block = expects(e, "{");
     if (in_map && p->error_count < SYNTAX_ERRORS_MAX && report_map_habit(p, at) != NULL)
         return;
     group_expectations(e, in_map);
+    bool separates = expects(e, "';'") || expects(e, "','");
     const char *expected = expected_list(p, e), *found = found_text(p, at);
     const char *message = arena_printf(
         p->arena, expected[0] != '\0' ? "%sfound %s" : "%s%s does not fit here", expected, found);
+    /* What ends a line is missing there, not in front of the next one. */
+    if (separates && p->current > 0 && parse_first_on_line(p, p->current))
+        at.begin = at.end = token_at(p, p->current - 1)->end;
     diag *d = parse_error(p, in_map ? E_MAP_SYNTAX : E_PARSE, at, message);
-    const char *help = syntax_help(p, semicolon);
+    const char *help = syntax_help(p);
+    if (d != NULL && block)
+        note_head(p, d);
     if (d != NULL && help != NULL)
         diag_help(p->diags, d, "%s", help);
 }

@@ -176,8 +176,11 @@ mod_body: ';'                   { $$ = NONE(@$); }
     | block
     ;
 
-axes: AXES_OPEN axis_list MACRO_CLOSE       { $$ = build_widen($2, @$); }
-    | AXES_OPEN axis_list ',' MACRO_CLOSE   { $$ = build_widen($2, @$); }
+axes: axes_open axis_list MACRO_CLOSE       { $$ = build_widen($2, @$); }
+    | axes_open axis_list ',' MACRO_CLOSE   { $$ = build_widen($2, @$); }
+    ;
+
+axes_open: AXES_OPEN            { parse_statement_done(p, @1); }
     ;
 
 axis_list: axis                 { $$ = build_item(p, AST_AXES, @$, $1, NULL); }

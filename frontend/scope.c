@@ -13,6 +13,7 @@ struct scope {
     bool is_module;
     scope *lost;   /* names in text that was not understood, or NULL */
     bool visiting; /* a search through globs has been here */
+    const ast *dead_use; /* the first `use` of what is neither in the file nor the library's, or NULL */
     scope **globs; /* `use x::*` */
     size_t glob_count, glob_capacity;
 };
@@ -263,6 +264,48 @@ bool scope_use(scope *s, const ast *use)
     return use_tree(s, NULL, ast_kid(use, 1));
 }
 
+static bool is_library(const char *crate)
+{
+    static const char *const known[] = {"std", "core", "alloc", "rand", "furiosa_visa_std", "furiosa_opt_std"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], crate) == 0)
+            return true;
+    return false;
+}
+
+/* The names that a tree begins with: is there one that nothing is known of? */
+static bool is_dead(scope *s, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    if (ast_is(path, AST_PATH) && path->kid_count > 0) {
+        bool names_last = ast_is(tree, AST_USE_NAME) || ast_is(tree, AST_USE_RENAME);
+        scope *in = s;
+        for (uint32_t i = 0; in && i + (names_last ? 1 : 0) < path->kid_count; i++)
+            in = enter_module(in, path->kids[i]->text, i == 0);
+        return !in && !is_library(path->kids[0]->text);
+    }
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
+        if (is_dead(s, tree->kids[i]))
+            return true;
+    return false;
+}
+
+void scope_check_use(scope *s, const ast *use)
+{
+    if (!s->dead_use && is_dead(s, ast_kid(use, 1)))
+        s->dead_use = use;
+}
+
+/* A name that is not found may be what such a `use` was meant to import. */
+static void note_dead_use(scope *s, diag *d)
+{
+    for (; s; s = s->parent)
+        if (s->dead_use) {
+            diag_note(s->context->diags, d, s->dead_use->range, "nothing is imported here: there is no module of that name");
+            return;
+        }
+}
+
 /* ---- suggestions ---- */
 
 /* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
@@ -376,6 +419,7 @@ static const mapping *map_axis(scope *s, const ast *n)
     if (!y && scope_is_lost(s, n->text))
         return NULL;
     diag *d = diag_add(s->context->diags, E_AXIS_UNKNOWN, n->range, "axis `%s` is not declared", n->text);
+    note_dead_use(s, d);
     const char *near = scope_suggest(s, n->text, SYMBOL_AXIS);
     if (y && y->kind == SYMBOL_ALIAS)
         diag_help(s->context->diags, d, "`%s` is a type alias: write { %s }", n->text, n->text);
@@ -604,6 +648,7 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     if (!y && scope_is_lost(s, last->text))
         return NULL;
     diag *d = diag_add(s->context->diags, E_NAME, last->range, "`%s` is not a mapping: no type alias or axis of that name", last->text);
+    note_dead_use(s, d);
     const char *near = scope_suggest(s, last->text, SYMBOL_ALIAS);
     if (near)
         diag_help(s->context->diags, d, "did you mean `%s`?", near);

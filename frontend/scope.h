@@ -57,6 +57,7 @@ typedef struct symbol {
     src_range range;
     const axis *axis;  /* SYMBOL_AXIS; NULL: refused */
     const ast *node;   /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression */
+    const ast *type;   /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
     scope *scope;      /* in which node is read */
     const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: not yet */
     value value;       /* SYMBOL_VARIABLE */
@@ -108,6 +109,8 @@ void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user);
 void scope_set_module(scope *s);
 /* `use`: what is not known is ignored, since it is a library's; false: nothing new was imported. */
 bool scope_use(scope *s, const ast *use);
+/* When all are resolved: remembers one that imports nothing, for messages about names that are not found. */
+void scope_check_use(scope *s, const ast *use);
 
 /* The known name nearest to a misspelt one among the symbols of that kind, or NULL. */
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind);

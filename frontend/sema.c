@@ -6,6 +6,7 @@
 #include "frontend/analysis.h"
 #include "frontend/dataflow.h"
 #include "frontend/index.h"
+#include "frontend/parse.h"
 
 enum { MODULE_DEPTH_MAX = 64 };
 
@@ -44,17 +45,6 @@ void declare_generics(analysis *s, scope *names, const ast *generics)
     }
 }
 
-bool was_broken(const analysis *s, src_range range)
-{
-    for (size_t i = 0; i < s->context.diags->count; i++) {
-        const diag *d = s->context.diags->items[i];
-        bool syntax = d->id == E_LEX || d->id == E_DELIMITER || d->id == E_PARSE || d->id == E_MAP_SYNTAX || d->id == E_NESTING;
-        if (syntax && d->range.file == range.file && d->range.begin >= range.begin && d->range.begin < range.end)
-            return true;
-    }
-    return false;
-}
-
 static bool kernel_named(analysis *s, const char *name)
 {
     return scope_find_here(s->kernel_names, VALUE_NAMES, name) != NULL;
@@ -76,7 +66,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     s->kernel = k;
     s->steps = 0;
     s->stopped = false;
-    s->broken = was_broken(s, fn->range);
+    s->broken = parse_was_broken(s->context.diags, fn->range);
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->context.arena, s->module->kernels, s->module->count, s->module->capacity, k);
     scope_add(s->kernel_names, SYMBOL_FUNCTION, k->name, k->range);
@@ -119,6 +109,7 @@ static symbol *collect_item(analysis *s, scope *names, const ast *n, symbol_kind
     }
     symbol *y = scope_add(names, kind, n->text, n->name_range);
     y->node = kind == SYMBOL_FUNCTION ? n : ast_kid(n, 2);
+    y->type = ast_kid(n, 1);
     if (kind == SYMBOL_ALIAS && ast_is(y->node, AST_MAP) && !s->kernel)
         ARENA_PUSH(s->context.arena, s->aliases, s->alias_count, s->alias_capacity, y);
     return y;
@@ -219,6 +210,8 @@ void resolve_uses(analysis *s)
         for (size_t i = 0; i < s->use_count; i++)
             grew = scope_use(s->uses[i].scope, s->uses[i].node) || grew;
     }
+    for (size_t i = 0; i < s->use_count; i++)
+        scope_check_use(s->uses[i].scope, s->uses[i].node);
     s->use_count = 0;
 }
 
@@ -294,7 +287,7 @@ static void read_dataflows(analysis *s)
 {
     for (size_t i = 0; i < s->dataflow_count; i++) {
         const ast *n = s->dataflows[i].node;
-        if ((s->only && strcmp(s->only, n->text) != 0) || was_broken(s, n->range))
+        if ((s->only && strcmp(s->only, n->text) != 0) || parse_was_broken(s->context.diags, n->range))
             continue;
         dataflow_model *m = dataflow_read(s->dataflows[i].scope, n);
         if (m)

@@ -11,6 +11,7 @@ value stage_view_mut(const stage_call *call)
     const op *of = call->receiver.op;
     if (of->kind == IR_PORT_IN) {
         diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, call->node->name_range, "`%s` is an input of the kernel", of->name);
+        diag_note(stage_diags(call), d, of->range, "it is declared here");
         diag_help(stage_diags(call), d, "pass it as `&mut` to write it");
         call->kernel->bad = true;
         return stage_error;

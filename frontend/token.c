@@ -61,16 +61,19 @@ static bool begins_line(const token_scanner *s, uint32_t begin, uint32_t *indent
     return line > gap || gap == 0;
 }
 
-/* Where a } is missing is seen by what stands behind it: as far out as the line of the { that is still open. */
+/* Where a closing bracket is missing is seen by what stands behind it: as far out as the line of the bracket that is still open. */
 static void look_at_indent(token_scanner *s, uint32_t begin)
 {
     uint32_t indent;
     if (!begins_line(s, begin, &indent))
         return;
     s->indent = indent;
-    const token_bracket *open = s->open_count > 0 ? &s->open[s->open_count - 1] : NULL;
-    if (open && open->closer == '}' && s->outdent == 0 && s->indent <= open->indent) {
-        s->outdent = last_end(s) - 1;
+    token_bracket *open = s->open_count > 0 ? &s->open[s->open_count - 1] : NULL;
+    if (!open || open->outdent || s->indent > open->indent)
+        return;
+    open->outdent = last_end(s) - 1;
+    if (open->closer == '}' && s->outdent == 0) {
+        s->outdent = open->outdent;
         s->outdent_block = open->index;
     }
 }
@@ -165,6 +168,17 @@ static token *add_closer(token_scanner *s, uint32_t begin, uint32_t end)
     return t;
 }
 
+/* Where the bracket's partner is missing, by the indentation. Of the blocks that are open at the end it is the first one that was not
+ * closed in time: the closing brackets behind it went to those around it. */
+static void note_place(token_scanner *s, diag *d, const token_bracket *open, bool at_end)
+{
+    bool first = at_end && open->closer == '}';
+    uint32_t place = first ? s->outdent : open->outdent;
+    if (d == NULL || !place)
+        return;
+    diag_note(s->diags, d, (src_range){s->file, place, place + 1}, "by the indentation, a `%c` is missing behind this", open->closer);
+}
+
 static void note_opener(token_scanner *s, diag *d, const token *opener, char closer)
 {
     if (d != NULL)
@@ -191,25 +205,22 @@ static void supply_closer(token_scanner *s, uint32_t begin, uint32_t end)
                                    : arena_printf(s->arena, "`%.*s`", (int)(end - begin), s->source + begin);
         diag *d = add_fault(s, E_DELIMITER, begin, end,
                             arena_printf(s->arena, "expected `%c`, found %s", open.closer, found));
-        if (d != NULL && at_end && open.closer == '}' && s->outdent) {
-            diag_note(s->diags, d, (src_range){s->file, s->outdent, s->outdent}, "by the indentation, a `}` is missing behind this");
-            note_opener(s, d, &s->list->items[s->outdent_block], open.closer);
-        } else {
-            note_opener(s, d, &opener, open.closer);
-        }
+        note_place(s, d, &open, at_end);
+        note_opener(s, d, at_end && open.closer == '}' && s->outdent ? &s->list->items[s->outdent_block] : &opener, open.closer);
     }
     s->bracket_fault = true;
     ++*supplied_count(s, open.closer);
     add_closer(s, place, place)->flags |= TOKEN_SUPPLIED;
 }
 
-/* The depth at which the closer's partner is open, or -1. Round and square brackets do not reach over a {. */
+/* The depth at which the closer's partner is open, or -1. Round and square brackets do not reach over a { of a block. */
 static int find_open(const token_scanner *s, char closer)
 {
     for (int i = s->open_count - 1; i >= s->outermost; i--) {
         if (s->open[i].closer == closer)
             return i;
-        if (s->open[i].closer == '}' && closer != '}')
+        bool block = s->open[i].closer == '}' && !(i > 0 && s->open[i - 1].map);
+        if (block && closer != '}')
             return -1;
     }
     return -1;
@@ -223,11 +234,25 @@ static void report_superfluous(token_scanner *s, char closer, uint32_t begin, ui
     if (*supplied > 0)
         --*supplied;
     remember_fault(s, begin);
-    if (!follows)
-        add_fault(s, E_DELIMITER, begin, end,
-                  arena_printf(s->arena, "`%c` without an opening bracket", closer));
+    diag *d = follows ? NULL : add_fault(s, E_DELIMITER, begin, end, arena_printf(s->arena, "`%c` without an opening bracket", closer));
+    if (d != NULL && closer == '}' && s->odd_close)
+        diag_note(s->diags, d, (src_range){s->file, s->odd_close - 1, s->odd_close}, "by the indentation, this one is too many");
     s->superfluous_end = end;
     s->bracket_fault = true;
+}
+
+/* A } that ends a block of several lines elsewhere than under the block's first line: too early, or it is that of the block around. */
+static void look_at_close(token_scanner *s, uint32_t begin, uint32_t end)
+{
+    const token_bracket *open = &s->open[s->open_count - 1];
+    uint32_t from = s->list->items[open->index].end, indent;
+    bool first = begins_line(s, begin, &indent);
+    if (memchr(s->source + from, '\n', begin - from) && !(first && indent == open->indent))
+        s->odd_close = end;
+    if (first && indent < open->indent && s->outdent == 0) {
+        s->outdent = last_end(s) - 1;
+        s->outdent_block = open->index;
+    }
 }
 
 void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end)
@@ -236,6 +261,8 @@ void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end)
     if (partner >= 0) {
         while (s->open_count - 1 > partner)
             supply_closer(s, begin, end);
+        if (closer == '}')
+            look_at_close(s, begin, end);
         add_closer(s, begin, end);
         if (closer == '}')
             s->supplied[0] = s->supplied[1] = 0; /* what was supplied inside is settled */
@@ -249,6 +276,7 @@ void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end)
     const token opener = s->list->items[s->open[s->open_count - 1].index];
     diag *d = token_fault(s, E_DELIMITER, begin, end,
                           arena_printf(s->arena, "expected `%c`, found `%c`", wanted, closer));
+    note_place(s, d, &s->open[s->open_count - 1], false);
     note_opener(s, d, &opener, wanted);
     s->bracket_fault = true;
     add_closer(s, begin, end);
@@ -271,8 +299,13 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
 void token_close_head(token_scanner *s, uint32_t begin, uint32_t end)
 {
     const token_bracket *open = s->open_count > 0 ? &s->open[s->open_count - 1] : NULL;
-    bool function_type = open && s->source[begin] == '-' && s->list->items[s->list->count - 1].kind == ')';
-    if (open && open->head && open->angles <= 0 && !function_type)
+    if (!open || !open->head || open->angles > 0)
+        return;
+    int before = s->list->items[s->list->count - 1].kind;
+    uint32_t indent;
+    bool arrow = s->source[begin] == '-'; /* behind a ) it may belong to a function's type */
+    bool body = before != '<' && before != ':' && (before != ',' || begins_line(s, begin, &indent)); /* else it is an argument */
+    if (arrow ? before != ')' : body)
         supply_closer(s, begin, end);
 }
 
@@ -404,7 +437,7 @@ void token_number(token_scanner *s, uint32_t begin, uint32_t end)
 void token_scan_end(token_scanner *s)
 {
     while (s->open_count > s->outermost)
-        supply_closer(s, s->offset, s->offset);
+        supply_closer(s, last_end(s), last_end(s));
     if (s->outermost)
         add_closer(s, s->offset, s->offset);
 }
@@ -509,7 +542,7 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;
     token_run_lexer(s, text + s->offset, bytes - s->offset);
-    token_add(s, T_END, (uint32_t)bytes, (uint32_t)bytes, NULL);
+    token_add(s, T_END, last_end(s), last_end(s), NULL); /* behind the last token: what is missing is missing there */
     if (!list.too_deep && s->block_heads)
         link_blocks(&list);
     if (list.fault_count > 1)

@@ -70,6 +70,7 @@ typedef struct token_bracket {
     bool comma; /* one was seen inside: no [T; n] any more */
     bool head;  /* the parameters of a function */
     int angles; /* in a head: how many < are open */
+    uint32_t outdent; /* last byte in front of the first token inside that stands no further in than the bracket's line; 0: none */
 } token_bracket;
 
 struct token_scanner {
@@ -90,8 +91,9 @@ struct token_scanner {
     int supplied[3];          /* how many ) ] } were */
     uint32_t superfluous_end; /* offset behind the last superfluous bracket */
     uint32_t indent;          /* of the line at hand, bytes in front of its first token */
-    uint32_t outdent;         /* last byte in front of the first token that stands no further in than the line of the { around it; 0: none */
+    uint32_t outdent;         /* that of the first { which has one */
     uint32_t outdent_block;   /* index of that { */
+    uint32_t odd_close;       /* behind the last } whose place does not fit that of its {; 0: none */
     bool string_fault;        /* one without an end was diagnosed */
     bool bracket_fault;       /* one was diagnosed: what is left open at the end follows from it */
     bool block_heads;         /* an if, for, while or match was seen */

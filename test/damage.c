@@ -1,7 +1,7 @@
 /* Every case file with each single token deleted, and doubled: the compiler neither crashes nor hangs, and where the damaged text is an
  * error, one of its messages or notes stands within two lines of the damage.
  *
- *     damage FOLDER [EVERY]     of each file every EVERY-th token (default 1: all)
+ *     damage EVERY FOLDER...     of each file every EVERY-th token; 1: all, five minutes
  *
  * A token that is gone may be an error only where its meaning is missed (a `mut`, a part of a mapping, an argument's place), so the share
  * of messages that stand near is printed, and the test fails below MIN_NEAR_PERCENT. Nothing is said as a consequence of the damage: on the
@@ -11,17 +11,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "frontend/source.h"
 #include "frontend/token.h"
 #include "include/visa.h"
 #include "support/file.h"
 
-enum { NEAR_LINES = 2, MIN_NEAR_PERCENT = 99, MANY = 4, MAX_MANY_PERMILLE = 1, MAX_MESSAGES_PERCENT = 135, FILES_MAX = 512 };
+enum { NEAR_LINES = 2, MIN_NEAR_PERCENT = 99, MANY = 4, MAX_MANY_PERMILLE = 1, MAX_MESSAGES_PERCENT = 135, FILES_MAX = 512, HANG_SECONDS = 20 };
 
 typedef struct counts {
     size_t runs, errors, near, said, many; /* said: messages in all; many: texts with more than MANY of them */
     bool shown; /* name the texts without a place near */
+    double longest; /* seconds of processor time for one text */
 } counts;
 
 static uint32_t line_at(const char *text, size_t offset)
@@ -55,8 +57,13 @@ static bool any_near(const json_t *list, uint32_t line)
 
 static void compile(const char *name, const char *text, size_t bytes, uint32_t line, const char *what, counts *c)
 {
+    clock_t start = clock();
     visa_compilation *v = visa_compile(name, text, bytes, NULL);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     c->runs++;
+    if (seconds > HANG_SECONDS)
+        printf("hangs: %s:%u: %s: %.1f s\n", name, line, what, seconds);
+    c->longest = seconds > c->longest ? seconds : c->longest;
     if (!v || visa_error_count(v) == 0) {
         visa_free(v);
         return;
@@ -129,15 +136,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int main(int argc, char **argv)
+/* The names of a folder's .vm files in order; how many there are. */
+static size_t list_files(const char *path, char **names)
 {
-    size_t every = argc > 2 ? strtoul(argv[2], NULL, 10) : 1, count = 0;
-    char *names[FILES_MAX];
-    DIR *folder = argc > 1 ? opendir(argv[1]) : NULL;
-    if (!folder || every == 0) {
-        fputs("usage: damage FOLDER [EVERY]\n", stderr);
-        return 2;
-    }
+    size_t count = 0;
+    DIR *folder = opendir(path);
+    if (!folder)
+        return count;
     for (struct dirent *e; (e = readdir(folder)) != NULL && count < FILES_MAX;) {
         size_t length = strlen(e->d_name);
         if (length > 3 && strcmp(e->d_name + length - 3, ".vm") == 0)
@@ -145,16 +150,33 @@ int main(int argc, char **argv)
     }
     closedir(folder);
     qsort(names, count, sizeof *names, by_name);
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    size_t every = argc > 1 ? strtoul(argv[1], NULL, 10) : 0, files = 0;
+    if (argc < 3 || every == 0) {
+        fputs("usage: damage EVERY FOLDER...\n", stderr);
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
     counts judged = {.shown = true}, others = {0};
-    for (size_t i = 0; i < count; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", argv[1], names[i]);
-        damage_file(path, names[i], every, &judged, &others);
-        free(names[i]);
+    for (int k = 2; k < argc; k++) {
+        char *names[FILES_MAX];
+        size_t count = list_files(argv[k], names);
+        for (size_t i = 0; i < count; i++) {
+            char path[4096];
+            snprintf(path, sizeof path, "%s/%s", argv[k], names[i]);
+            damage_file(path, names[i], every, &judged, &others);
+            free(names[i]);
+        }
+        files += count;
     }
     size_t percent = judged.errors ? judged.near * 100 / judged.errors : 0;
-    printf("%.2f messages each, %zu texts with more than %d\n", judged.errors ? (double)judged.said / (double)judged.errors : 0.0, judged.many, MANY);
-    printf("%zu files, %zu texts compiled; of %zu that were right before the damage %zu are errors now, %zu of them (%zu %%) with a place within %d lines\n", count,
+    double longest = judged.longest > others.longest ? judged.longest : others.longest;
+    printf("%.2f messages each, %zu texts with more than %d; the longest took %.1f s\n", judged.errors ? (double)judged.said / (double)judged.errors : 0.0, judged.many, MANY, longest);
+    printf("%zu files, %zu texts compiled; of %zu that were right before the damage %zu are errors now, %zu of them (%zu %%) with a place within %d lines\n", files,
            judged.runs + others.runs, judged.runs, judged.errors, judged.near, percent, NEAR_LINES);
-    return percent < MIN_NEAR_PERCENT || judged.many * 1000 > judged.errors * MAX_MANY_PERMILLE || judged.said * 100 > judged.errors * MAX_MESSAGES_PERCENT;
+    return percent < MIN_NEAR_PERCENT || judged.many * 1000 > judged.errors * MAX_MANY_PERMILLE || judged.said * 100 > judged.errors * MAX_MESSAGES_PERCENT || longest > HANG_SECONDS;
 }

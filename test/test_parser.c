@@ -513,7 +513,7 @@ static const struct {
     {LINE "let a = ;\n}", {E_PARSE, 2, 9, 1, "expected an expression, found `;`"}},
     {LINE "let 3 = a;\n}", {E_PARSE, 2, 5, 1, "expected a pattern, found `3`"}},
     {LINE "let a: = b;\n}", {E_PARSE, 2, 8, 1, "expected a type, found `=`"}},
-    {LINE "let a = b\nlet c = d;\n}", {E_PARSE, 3, 1, 3, "expected `;`, found `let`"}},
+    {LINE "let a = b\nlet c = d;\n}", {E_PARSE, 2, 10, 0, "expected `;`, found `let`"}},
     {LINE "x.f::<A B>();\n}", {E_PARSE, 2, 9, 1, "expected `,` or `>`, found `B`"}},
     {LINE "let a = 'x';\n}", {E_PARSE, 2, 9, 3, "expected an expression, found `'x'`"}},
     {LINE "if let Some(x) = y { a; b } else { c }\n}", {E_PARSE, 2, 4, 3, "found `let`"}},
@@ -530,7 +530,7 @@ static const struct {
     {"fn f() {\n g(1, 2\n let b = 3;\n}\nfn h() { }", {E_DELIMITER, 3, 2, 3, "expected `)`, found `let`"}},
     {"fn f() {\n x.g::<m![A, B>();\n}", {E_DELIMITER, 2, 15, 1, "expected `]`, found `>`"}},
     {"type T = m![A, [B];\nfn h() { }", {E_DELIMITER, 1, 19, 1, "expected `]`, found `;`"}},
-    {"fn f() {\n", {E_DELIMITER, 2, 1, 0, "expected `}`, found the end of the file"}},
+    {"fn f() {\n", {E_DELIMITER, 1, 9, 0, "expected `}`, found the end of the file"}},
     {"fn f() { ))]  }", {E_DELIMITER, 1, 10, 1, "`)` without an opening bracket"}},
     {"fn f() { g(a; b) }", {E_DELIMITER, 1, 13, 1, "expected `)`, found `;`"}},
     {"fn f() { )  }", {E_DELIMITER, 1, 10, 1, "`)` without an opening bracket"}},
@@ -577,7 +577,7 @@ START_TEST(independent_faults)
                                "fn good() { good(); }\n";
     static const fault faults[] = {
         {E_PARSE, 1, 15, 1, "expected `=`"},      {E_MAP_SYNTAX, 2, 16, 1, "multiplied"},
-        {E_MAP_SYNTAX, 2, 27, 1, "address"},      {E_PARSE, 4, 5, 3, "expected `;`"},
+        {E_MAP_SYNTAX, 2, 27, 1, "address"},      {E_PARSE, 3, 14, 0, "expected `;`"},
         {E_PARSE, 5, 19, 1, "expected `,`"},      {E_MAP_SYNTAX, 6, 20, 3, "`...`"},
         {E_DELIMITER, 6, 30, 1, "expected `)`"},  {E_PARSE, 7, 23, 1, "found `;`"},
         {E_PARSE, 8, 10, 1, "found `y`"},         {E_PARSE, 9, 11, 1, "expected `in`"},

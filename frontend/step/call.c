@@ -449,13 +449,22 @@ static step_term call_linear_load(arguments *a)
     return finish(a, &b);
 }
 
+static step_term refuse_store(const arguments *a)
+{
+    const step_graph_tensor *t = a->receiver.tensor;
+    diag *d = diag_add(a->e->diags, E_STEP_PROGRAM, a->call->range, "`%s` is not `&mut`, so nothing is stored in it", t->name);
+    diag_note(a->e->diags, d, t->range, "it is declared here");
+    a->e->graph->bad = true;
+    return step_term_error;
+}
+
 static step_term call_store(arguments *a, step_op op)
 {
     building b = begin(a, op);
     b.spec.tensor = a->receiver.tensor;
     size_t streams = op == STEP_RANDOM_STORE ? 2 : 1;
     if (!a->receiver.tensor->written && op != STEP_RANDOM_LOAD)
-        return step_refuse(a->e, a->call->range, "`%s` is not `&mut`, so nothing is stored in it", a->receiver.tensor->name);
+        return refuse_store(a);
     if (!count_is(a, streams, streams + 1))
         return finish(a, &b);
     for (size_t i = 0; i < streams; i++)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/parse.h"
+
 enum { STEPS_MAX = 1 << 20 };
 
 const step_term step_term_error = {.kind = TERM_ERROR};
@@ -281,6 +283,14 @@ static void evaluate_let(step_evaluation *e, const ast *n)
     bind_pattern(e, n->kids[0], value);
 }
 
+/* What follows a body without its end is not in it. */
+static void refuse_item(step_evaluation *e, const ast *n)
+{
+    e->graph->bad = true;
+    if (!parse_was_broken(e->diags, (src_range){n->range.file, e->graph->range.begin, UINT32_MAX}))
+        step_refuse(e, n->range, "%s is not known inside a stream program", ast_kind_name(n->kind));
+}
+
 /* A `let` around the block names its value, not what stands in front of it. */
 static step_term evaluate_block(step_evaluation *e, const ast *n)
 {
@@ -300,7 +310,7 @@ static step_term evaluate_block(step_evaluation *e, const ast *n)
             bind_lost(e, s);
             value = step_term_error;
         } else if (!ast_is(s, AST_USE) && !ast_is(s, AST_ATTR)) {
-            step_refuse(e, s->range, "%s is not known inside a stream program", ast_kind_name(s->kind));
+            refuse_item(e, s);
         }
     }
     e->wanted_name = wanted;
