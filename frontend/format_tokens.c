@@ -99,6 +99,7 @@ void format_tokens_read(format_tokens *t, const source_map *sources, const ast *
     t->partners = ARENA_ARRAY(a, uint32_t, t->count);
     memset(t->partners, 0xff, t->count * sizeof *t->partners);
     size_t bytes = source_bytes(sources, file->range.file);
+    list.items[list.count - 1].begin = list.items[list.count - 1].end = (uint32_t)bytes; /* comments stand in front of it */
     const char *first = memchr(t->source, '\n', bytes);
     t->line_end = first && first > t->source && first[-1] == '\r' ? "\r\n" : "\n";
     mark_tokens(t, file);

@@ -40,7 +40,7 @@ typedef struct token {
 } token;
 
 typedef struct token_list {
-    token *items; /* the last one is the end of the file (kind 0) */
+    token *items; /* the last one (kind 0) is empty, behind the last of the text: what is missing is missing there */
     size_t count, capacity;
     uint32_t *faults; /* offsets of what was diagnosed, ascending: errors beside them are consequences */
     size_t fault_count, fault_capacity;
