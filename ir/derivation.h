@@ -1,4 +1,4 @@
-/* What the parts of the derivation share (ir/sequence.h); nobody else includes this.
+/* What the parts of the derivation share (ir/sequence.h); nobody else but their test includes this.
  *
  * The one idea: the stream's digits are taken one after the other (sequence_digit.c, sequence_group.c), each becomes loops, and notes on
  * which buffer digits it landed; what depends on several of them is checked at the end (sequence.c). */

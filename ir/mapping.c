@@ -279,28 +279,6 @@ bool mapping_is_front(const mapping *front, const mapping *m)
     return true;
 }
 
-static bool has_composite(const mapping *m)
-{
-    for (size_t i = 0; i < m->count; i++)
-        if (m->factors[i].kind == FACTOR_COMPOSITE)
-            return true;
-    return false;
-}
-
-bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b)
-{
-    if (a == b || a->size != b->size || a->size > MAPPING_ENUMERATION_LIMIT || !(has_composite(a) || has_composite(b)))
-        return a == b;
-    int64_t *x = ARENA_ARRAY(c->arena, int64_t, 2 * c->axis_count), *y = x + c->axis_count;
-    for (int64_t i = 0; i < a->size; i++) {
-        memset(x, 0, 2 * c->axis_count * sizeof *x);
-        bool live = mapping_map(a, i, x);
-        if (mapping_map(b, i, y) != live || (live && memcmp(x, y, c->axis_count * sizeof *x) != 0))
-            return false;
-    }
-    return true;
-}
-
 uint32_t mapping_axes(const mapping *m, const axis **out, uint32_t capacity)
 {
     uint32_t count = 0;

@@ -139,9 +139,10 @@ bool window_term_meets(const window_term *t, const axis *of, int64_t weight, int
  * on entry; after a dead position its content is unspecified. */
 bool mapping_map(const mapping *m, int64_t i, int64_t *coords);
 
-/* Equality of meaning. Exact for digits at any size; composites are compared position by position up to
- * MAPPING_ENUMERATION_LIMIT positions and count as different above it. */
-#define MAPPING_ENUMERATION_LIMIT ((int64_t)1 << 20)
+/* Equality of meaning. Mappings that cut into digits are equal when they are one object. Composites are compared by the stretches in which both
+ * repeat themselves, whatever their sizes; where more than MAPPING_EQUAL_STEPS stretches and single positions are needed, which takes
+ * steps with large numbers in common with none of the extents, they count as different. `true` is always exact. */
+#define MAPPING_EQUAL_STEPS ((int64_t)1 << 20)
 bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b);
 
 /* [outer, inner] with SIZE(inner) == n: outer = m / n, inner = m % n. MAPPING_NOT_DIVISIBLE when n does not divide

@@ -1,4 +1,4 @@
-/* What the files of the mapping algebra (ir/mapping.h) share; nobody else includes this. */
+/* What the files of the mapping algebra (ir/mapping.h) share; nobody else but their test includes this. */
 #ifndef VISA_IR_MAPPING_PARTS_H
 #define VISA_IR_MAPPING_PARTS_H
 
@@ -62,5 +62,11 @@ typedef struct composite {
 } composite;
 
 void factor_list_push_composite(factor_list *l, composite k);
+
+/* ---- equality (mapping_equal.c) ---- */
+
+/* Do the two agree at every position? By stretches only, also where their factors would decide. *steps: how many may be taken; how many are
+ * left, negative where it was not decided. */
+bool mapping_agree(mapping_context *c, const mapping *a, const mapping *b, int64_t *steps);
 
 #endif

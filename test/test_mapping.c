@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ir/mapping.h"
+#include "ir/mapping_parts.h"
 
 enum { AXES = 4, MAX_POSITIONS = 4096 };
 
@@ -365,6 +366,131 @@ START_TEST(equal_functions_are_one_object)
 }
 END_TEST
 
+/* Law: what the comparison by stretches says is what enumeration says, of equal and of almost equal functions. */
+START_TEST(stretches_decide)
+{
+    int equal = 0, apart = 0;
+    for (int round = 0; round < rounds(); round++) {
+        random_state = (uint64_t)round * 57 + 11;
+        random_axes();
+        arena *a = arena_new();
+        mapping_context *c = new_context(a);
+        tree *x = random_tree(a, 3), *y = respell(a, x);
+        bool same = x->size == y->size;
+        for (int64_t i = 0; i < x->size && same; i++)
+            same = same_index(define(x, i), define(y, i));
+        int64_t steps = MAPPING_EQUAL_STEPS;
+        const mapping *mx = build(c, x), *my = build(c, y);
+        ck_assert_msg(mapping_agree(c, mx, my, &steps) == same, "round %d: %s and %s are %s", round, mapping_text(mx, a), mapping_text(my, a),
+                      same ? "the same" : "apart");
+        *(same ? &equal : &apart) += 1;
+        arena_free(a);
+    }
+    ck_assert_int_gt(equal, rounds() / 2);
+    ck_assert_int_gt(apart, rounds() / 100);
+}
+END_TEST
+
+/* ---- axes of any size ---- */
+
+static int64_t huge_divisor(int64_t size)
+{
+    for (int tries = 0; tries < 20; tries++) {
+        int64_t d = random_below(4) ? 1 + random_below(12) : axis_sizes[random_below(AXES)];
+        if (size % d == 0)
+            return random_below(3) ? d : size / d;
+    }
+    return 1;
+}
+
+static tree *pad_of(arena *a, tree *t, int64_t more)
+{
+    return tree_new(a, '#', t, NULL, t->size + more, t->size + more);
+}
+
+/* Pairs, cuts and padding of large and small axes, each of them once; `used`: by bits. */
+static tree *huge_tree(arena *a, int depth, unsigned *used)
+{
+    uint32_t pick = depth == 0 ? 0 : random_below(11);
+    if (pick < 2) {
+        int k = (int)random_below(AXES);
+        if (*used & 1u << k)
+            return tree_new(a, 'n', NULL, NULL, 3, 3);
+        *used |= 1u << k;
+        tree *t = tree_new(a, 'A', NULL, NULL, 0, axis_sizes[k]);
+        t->axis = k;
+        return t;
+    }
+    tree *l = huge_tree(a, depth - 1, used);
+    int64_t n = huge_divisor(l->size), size = 0;
+    if (pick < 6) {
+        tree *r = huge_tree(a, depth - 1, used);
+        return __builtin_mul_overflow(l->size, r->size, &size) || size > MAPPING_MAX_SIZE >> 12 ? l : tree_new(a, ',', l, r, 0, size);
+    }
+    if (pick == 6)
+        return l->size > MAPPING_MAX_SIZE >> 12 ? l : pad_of(a, l, 1 + random_below(12));
+    tree *outer = tree_new(a, '/', l, NULL, n, l->size / n), *inner = tree_new(a, '%', l, NULL, n, n);
+    return pick == 7 ? inner : pick < 10 ? outer : tree_new(a, ',', outer, inner, 0, l->size);
+}
+
+/* The same in other words by laws that hold for all mappings, or its parts, which may be something else. */
+static tree *huge_respell(arena *a, tree *t)
+{
+    int64_t n = 2 + random_below(40), m = 1 + random_below(6), d = huge_divisor(t->size);
+    switch (random_below(4)) {
+    case 0: return tree_new(a, '=', pad_of(a, t, n), NULL, t->size, t->size);
+    case 1: return tree_new(a, '/', tree_new(a, ',', t, tree_new(a, 'n', NULL, NULL, n, n), 0, t->size * n), NULL, n, t->size);
+    case 2:
+        t = tree_new(a, '/', tree_new(a, ',', t, tree_new(a, 'n', NULL, NULL, n * m, n * m), 0, t->size * n * m), NULL, n, t->size * m);
+        return tree_new(a, '/', t, NULL, m, t->size / m);
+    default: return tree_new(a, ',', tree_new(a, '/', t, NULL, d, t->size / d), tree_new(a, '%', t, NULL, d, d), 0, t->size);
+    }
+}
+
+/* Random positions, and those around multiples of numbers that the trees are made of. */
+static bool same_at_samples(const tree *x, const tree *y)
+{
+    for (int k = 0; k < 400; k++) {
+        int64_t i = (int64_t)(((uint64_t)random_below(1u << 31) << 31 | random_below(1u << 31)) % (uint64_t)x->size);
+        int64_t unit = axis_sizes[random_below(AXES)] * (1 + random_below(12));
+        i = k % 2 ? i : i / unit * unit + (int64_t)random_below(25) - 12;
+        if (!same_index(define(x, i), define(y, i)))
+            return false;
+    }
+    return true;
+}
+
+/* Law: an axis of 2^40 elements is as quick as one of 8; what is said about it holds wherever one looks. */
+START_TEST(huge_axes_cost_nothing)
+{
+    static const int64_t sizes[] = {(int64_t)1 << 40, ((int64_t)1 << 40) - 1, 3 * ((int64_t)1 << 30), 1000000007, 2, 3, 4, 5, 6, 7, 12};
+    int equal = 0, apart = 0;
+    int64_t most = 0;
+    for (int round = 0; round < rounds(); round++) {
+        random_state = (uint64_t)round * 41 + 23;
+        for (int k = 0; k < AXES; k++)
+            axis_sizes[k] = sizes[random_below(k == 0 ? 4 : 11)];
+        arena *a = arena_new();
+        mapping_context *c = new_context(a);
+        unsigned used = 0;
+        tree *x = huge_tree(a, 4, &used), *y = huge_respell(a, x);
+        int64_t steps = MAPPING_EQUAL_STEPS;
+        const mapping *mx = build(c, x), *my = build(c, y);
+        ck_assert_int_eq(mx->size, my->size);
+        bool same = mapping_agree(c, mx, my, &steps);
+        ck_assert_msg(steps >= 0, "round %d: %s and %s: not decided", round, mapping_text(mx, a), mapping_text(my, a));
+        ck_assert_msg(!same || same_at_samples(x, y), "round %d: %s and %s differ", round, mapping_text(mx, a), mapping_text(my, a));
+        ck_assert_msg(same || mx != my, "round %d: %s is not itself", round, mapping_text(mx, a));
+        most = MAPPING_EQUAL_STEPS - steps > most ? MAPPING_EQUAL_STEPS - steps : most;
+        *(same ? &equal : &apart) += 1;
+        arena_free(a);
+    }
+    printf("huge axes: %d pairs equal, %d apart, at most %lld steps\n", equal, apart, (long long)most);
+    ck_assert_int_gt(equal, rounds() / 2);
+    ck_assert_int_gt(apart, rounds() / 200);
+}
+END_TEST
+
 /* Law: split gives m / n and m % n; every position of m / n at i is position i * n of m. */
 START_TEST(split_cuts)
 {
@@ -674,6 +800,8 @@ int main(void)
     tcase_set_timeout(t, 600);
     tcase_add_test(t, means_and_prints);
     tcase_add_test(t, equal_functions_are_one_object);
+    tcase_add_test(t, stretches_decide);
+    tcase_add_test(t, huge_axes_cost_nothing);
     tcase_add_test(t, split_cuts);
     tcase_add_test(t, published_identities);
     tcase_add_test(t, operators_refuse);
