@@ -11,15 +11,9 @@
 
 #include "ir/mapping_parts.h"
 
-typedef struct stretch {
-    int64_t period, window; /* positions */
-} stretch;
-
-enum { MAX_STRETCHES = 64 };
-
 typedef struct stretch_list {
     int64_t *above; /* by axis: what the digits outside the one at hand say at this position */
-    stretch items[MAX_STRETCHES];
+    mapping_stretch items[MAPPING_MAX_STRETCHES];
     size_t count;
 } stretch_list;
 
@@ -71,8 +65,8 @@ static int64_t steps_of_digit(const stretch_list *l, const factor *f, int64_t va
 
 static void add_stretch(stretch_list *l, int64_t period, int64_t window)
 {
-    if (l->count < MAX_STRETCHES && window > period)
-        l->items[l->count++] = (stretch){period, window};
+    if (l->count < MAPPING_MAX_STRETCHES && window > period)
+        l->items[l->count++] = (mapping_stretch){period, window};
 }
 
 /* The digits of position `at` of a group, and how far they go in a step of `weight`. */
@@ -135,7 +129,7 @@ static void list_steps(stretch_list *l, const factor *group, int64_t c, const be
     list_stretches(l, group->inner, at, inner);
     for (size_t i = first; i < l->count; i++) {
         int64_t period = l->items[i].period / gcd(l->items[i].period, group->weight), last = ceil_div(at + l->items[i].window, group->weight);
-        l->items[kept] = (stretch){period, (last < group->live ? last : group->live) - c};
+        l->items[kept] = (mapping_stretch){period, (last < group->live ? last : group->live) - c};
         kept += l->items[kept].window > period;
     }
     l->count = kept;
@@ -156,7 +150,7 @@ static void list_stretches(stretch_list *l, const mapping *part, int64_t i, cons
         else
             add_stretch(l, 1, steps_of_digit(l, f, value, &inside));
         for (size_t n = first; n < l->count; n++) { /* in positions */
-            l->items[kept] = (stretch){l->items[n].period * unit, l->items[n].window * unit - passed};
+            l->items[kept] = (mapping_stretch){l->items[n].period * unit, l->items[n].window * unit - passed};
             kept += l->items[kept].window > l->items[kept].period;
         }
         l->count = kept;
@@ -187,7 +181,7 @@ static bool agree_at(comparison *k, int64_t i)
 }
 
 /* The longest way for the shortest look: what both have in common over at least two periods. */
-static bool find_common(const comparison *k, int64_t from, int64_t count, stretch *best)
+static bool find_common(const comparison *k, int64_t from, int64_t count, mapping_stretch *best)
 {
     stretch_list x, y, *both[2] = {&x, &y};
     for (int s = 0; s < 2; s++) {
@@ -196,22 +190,22 @@ static bool find_common(const comparison *k, int64_t from, int64_t count, stretc
         memset(k->above, 0, k->axis_count * sizeof *k->above);
         list_stretches(both[s], k->m[s], from, NULL);
     }
-    *best = (stretch){0};
+    *best = (mapping_stretch){0};
     for (size_t i = 0; i < x.count; i++)
         for (size_t j = 0; j < y.count; j++) {
-            const stretch *a = &x.items[i], *b = &y.items[j];
+            const mapping_stretch *a = &x.items[i], *b = &y.items[j];
             int64_t period, window = a->window < b->window ? a->window : b->window;
             window = window < count ? window : count;
             bool fits = !__builtin_mul_overflow(a->period / gcd(a->period, b->period), b->period, &period) && period <= window / 2;
             if (fits && (best->period == 0 || window / period > best->window / best->period))
-                *best = (stretch){period, window};
+                *best = (mapping_stretch){period, window};
         }
     return best->period > 0;
 }
 
 static bool agree(comparison *k, int64_t from, int64_t count);
 
-static bool agree_on(comparison *k, int64_t from, stretch s)
+static bool agree_on(comparison *k, int64_t from, mapping_stretch s)
 {
     int64_t before = k->live_at;
     k->live_at = -1;
@@ -223,11 +217,11 @@ static bool agree_on(comparison *k, int64_t from, stretch s)
 
 static bool agree(comparison *k, int64_t from, int64_t count)
 {
-    for (stretch s; count > 0; from += s.window, count -= s.window) {
+    for (mapping_stretch s; count > 0; from += s.window, count -= s.window) {
         if (k->steps-- <= 0)
             return false;
         if (count == 1 || !find_common(k, from, count, &s))
-            s = (stretch){0, 1};
+            s = (mapping_stretch){0, 1};
         if (s.period == 0 ? !agree_at(k, from) : !agree_on(k, from, s))
             return false;
     }
@@ -240,6 +234,15 @@ static bool has_composite(const mapping *m)
         if (m->factors[i].kind == FACTOR_COMPOSITE)
             return true;
     return false;
+}
+
+size_t mapping_stretches(mapping_context *c, const mapping *m, int64_t i, mapping_stretch *out)
+{
+    stretch_list l = {.above = ARENA_ARRAY(c->arena, int64_t, c->axis_count)};
+    memset(l.above, 0, c->axis_count * sizeof *l.above);
+    list_stretches(&l, m, i, NULL);
+    memcpy(out, l.items, l.count * sizeof *out);
+    return l.count;
 }
 
 bool mapping_agree(mapping_context *c, const mapping *a, const mapping *b, int64_t *steps)

@@ -65,6 +65,16 @@ void factor_list_push_composite(factor_list *l, composite k);
 
 /* ---- equality (mapping_equal.c) ---- */
 
+/* Between positions i and i + window - 1 the index at j + period is that at j plus a constant. */
+typedef struct mapping_stretch {
+    int64_t period, window;
+} mapping_stretch;
+
+enum { MAPPING_MAX_STRETCHES = 64 };
+
+/* Stretches that begin at position i, each longer than its period; returns how many. */
+size_t mapping_stretches(mapping_context *c, const mapping *m, int64_t i, mapping_stretch *out);
+
 /* Do the two agree at every position? By stretches only, also where their factors would decide. *steps: how many may be taken; how many are
  * left, negative where it was not decided. */
 bool mapping_agree(mapping_context *c, const mapping *a, const mapping *b, int64_t *steps);

@@ -366,6 +366,47 @@ START_TEST(equal_functions_are_one_object)
 }
 END_TEST
 
+/* What stretch s, which begins at `from`, says about the definition. */
+static void check_stretch(const tree *t, int64_t from, mapping_stretch s, const char *text)
+{
+    int64_t drift[AXES];
+    bool known = false;
+    ck_assert(s.period > 0 && s.window > s.period && from + s.window <= t->size);
+    for (int64_t j = from; j + s.period < from + s.window; j++) {
+        index_value x = define(t, j), y = define(t, j + s.period);
+        ck_assert_msg(x.live == y.live, "%s: %lld + %lld in the window %lld from %lld", text, (long long)j, (long long)s.period, (long long)s.window, (long long)from);
+        for (int k = 0; k < AXES && x.live; k++) {
+            ck_assert_msg(!known || y.coords[k] - x.coords[k] == drift[k], "%s: drift at %lld", text, (long long)j);
+            drift[k] = y.coords[k] - x.coords[k];
+        }
+        known = known || x.live;
+    }
+}
+
+START_TEST(stretches_repeat)
+{
+    int64_t checked = 0;
+    for (int round = 0; round < rounds(); round++) {
+        random_state = (uint64_t)round * 83 + 29;
+        random_axes();
+        arena *a = arena_new();
+        mapping_context *c = new_context(a);
+        const tree *t = random_tree(a, 4);
+        const mapping *m = build(c, t);
+        mapping_stretch s[MAPPING_MAX_STRETCHES];
+        for (int k = 0; k < 4; k++) {
+            int64_t from = (int64_t)random_below((uint32_t)t->size);
+            size_t count = mapping_stretches(c, m, from, s);
+            checked += (int64_t)count;
+            for (size_t i = 0; i < count; i++)
+                check_stretch(t, from, s[i], mapping_text(m, a));
+        }
+        arena_free(a);
+    }
+    ck_assert_int_gt(checked, rounds());
+}
+END_TEST
+
 /* Law: what the comparison by stretches says is what enumeration says, of equal and of almost equal functions. */
 START_TEST(stretches_decide)
 {
@@ -800,6 +841,7 @@ int main(void)
     tcase_set_timeout(t, 600);
     tcase_add_test(t, means_and_prints);
     tcase_add_test(t, equal_functions_are_one_object);
+    tcase_add_test(t, stretches_repeat);
     tcase_add_test(t, stretches_decide);
     tcase_add_test(t, huge_axes_cost_nothing);
     tcase_add_test(t, split_cuts);
