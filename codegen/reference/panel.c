@@ -472,11 +472,24 @@ static void emit_tile_panel(const panel *p, way w, LLVMValueRef tile, int64_t li
     }
 }
 
+/* Groups of lines of which none exists are not packed. What the storage holds there may be subnormal, and then slow to multiply. */
+static void clear_rest(const panel *p, int64_t tile, int64_t live, LLVMValueRef end)
+{
+    emitter *e = p->e;
+    if (live == 0 || live + lines_at_once(p) > p->width)
+        return;
+    LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, tile), end);
+    int64_t units = p->width * p->tile->units;
+    LLVMBuildMemSet(e->b, emit_item(e, e->i32, p->side->panel, emit_i64(e, tile * units)), LLVMConstInt(e->i8, 0, false), emit_i64(e, units * 4), 4);
+    emit_if_end(e, after);
+}
+
 static void emit_vectors(panel *p, way w, LLVMValueRef first, LLVMValueRef end)
 {
     enum { PAGE_UNITS = 8 };
     emitter *e = p->e;
     int64_t whole = p->lines->combinations / p->width, rest = p->lines->combinations % p->width, units = p->depth->combinations / p->tile->per;
+    clear_rest(p, whole, rest, end);
     emitter_loop few;
     bool chunks = w == ALONG_LINES && !p->by_line && units > PAGE_UNITS && whole > 1;
     if (chunks) {

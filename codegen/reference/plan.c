@@ -545,7 +545,7 @@ bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, 
     return false;
 }
 
-/* The tile height with the least work: padding rows, and what every tile costs beside its rows. */
+/* The tile height with the least work: padding rows, what every tile costs beside its rows, and a last one that is not whole. */
 static int64_t tile_rows(int64_t rows, int64_t most)
 {
     if (rows <= most)
@@ -553,30 +553,13 @@ static int64_t tile_rows(int64_t rows, int64_t most)
     int64_t best = most;
     double least = 0;
     for (int64_t height = most; height > most / 2; height--) {
-        double work = (double)round_up(rows, height) * (1 + 1.5 / (double)height);
+        double work = (double)round_up(rows, height) * (1 + 1.5 / (double)height) + (rows % height ? 2 : 0);
         if (height == most || work < least) {
             best = height;
             least = work;
         }
     }
     return best;
-}
-
-static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
-{
-    enum { FEWEST_LINES = 8 }; /* a tile register has 16 */
-    dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
-    int64_t depth = s->digits[PLAN_DEPTH].combinations;
-    bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
-    if (s->integer) {
-        if (dtype_row_of(a)->bits > 8 || dtype_row_of(b)->bits > 8)
-            return PRODUCT_I32;
-        return m->i8_tiles && square ? PRODUCT_I8_TILES : m->i8_dot ? PRODUCT_I8_DOT : m->i16_pairs ? PRODUCT_I16_PAIRS : PRODUCT_I32;
-    }
-    /* A single product is exact, which a flushed one is not. */
-    if (!s->exact_products || depth == 1)
-        return PRODUCT_F32;
-    return m->bf16_tiles && square ? PRODUCT_BF16_TILES : m->bf16_dot ? PRODUCT_BF16_DOT : PRODUCT_F32;
 }
 
 static int64_t items_per_unit(plan_product product)
@@ -592,6 +575,24 @@ static int64_t items_per_unit(plan_product product)
     default:
         return 1;
     }
+}
+
+static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
+{
+    enum { FEWEST_LINES = 8 }; /* a tile register has 16, of 16 units */
+    dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
+    int64_t depth = s->digits[PLAN_DEPTH].combinations;
+    bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
+    square &= depth >= FEWEST_LINES * items_per_unit(s->integer ? PRODUCT_I8_TILES : PRODUCT_BF16_TILES);
+    if (s->integer) {
+        if (dtype_row_of(a)->bits > 8 || dtype_row_of(b)->bits > 8)
+            return PRODUCT_I32;
+        return m->i8_tiles && square ? PRODUCT_I8_TILES : m->i8_dot ? PRODUCT_I8_DOT : m->i16_pairs ? PRODUCT_I16_PAIRS : PRODUCT_I32;
+    }
+    /* A single product is exact, which a flushed one is not. */
+    if (!s->exact_products || depth == 1)
+        return PRODUCT_F32;
+    return m->bf16_tiles && square ? PRODUCT_BF16_TILES : m->bf16_dot ? PRODUCT_BF16_DOT : PRODUCT_F32;
 }
 
 static int64_t least_of(int64_t a, int64_t b)
@@ -614,7 +615,7 @@ static void shape_tile_registers(plan_tile *t, int64_t rows, int64_t columns)
     t->unit_block = LINES;
 }
 
-static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns)
+static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth)
 {
     enum { STEP_UNITS = 4, MOST_ROWS = 14 };
     /* two columns and a row value, the product where it is not fused, the correction */
@@ -624,7 +625,7 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
     t->vectors = columns > m->lanes ? 2 : 1;
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
-    t->unit_block = least_of(STEP_UNITS, t->lanes);
+    t->unit_block = least_of(least_of(STEP_UNITS, t->lanes), round_up(depth, t->per) / t->per);
 }
 
 /* The lanes of the tree, in the order of depth: the innermost depth digits that have some. */
@@ -661,7 +662,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     else if (t->product == PRODUCT_TREE)
         shape_tree(t, m, rows, &p->digits[PLAN_DEPTH]);
     else
-        shape_vectors(t, m, rows, columns);
+        shape_vectors(t, m, rows, columns, p->digits[PLAN_DEPTH].combinations);
     t->columns = t->lanes * t->vectors;
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);
