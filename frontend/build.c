@@ -52,6 +52,13 @@ static ast *lost_name(parse_state *p, const token *t, const char *name)
     return build_text(ast_new(p->arena, AST_NAME, token_range(p, t)), name);
 }
 
+/* Does a `let` bind the name at that token? */
+static bool is_bound(const parse_state *p, uint32_t i)
+{
+    bool mut = i > 1 && kind_at(p, i - 1, 0) == T_MUT;
+    return i > 0 && kind_at(p, i - (mut ? 2 : 1), 0) == T_LET;
+}
+
 ast *build_skipped(parse_state *p, uint32_t end)
 {
     uint32_t begin = p->statement_begin < end ? p->statement_begin : end;
@@ -62,7 +69,7 @@ ast *build_skipped(parse_state *p, uint32_t end)
         if (names && t->begin < end && kind_at(p, i, 1) != T_IDENT)
             ast_push(p->arena, node, lost_name(p, t, ""));
         else if (t->kind == T_IDENT && t->begin < end)
-            ast_push(p->arena, node, lost_name(p, t, t->text));
+            ast_push(p->arena, node, build_value(lost_name(p, t, t->text), is_bound(p, i)));
     }
     return node;
 }

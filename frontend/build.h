@@ -10,7 +10,8 @@
 /* A node with the given kids, ended by NULL. */
 ast *build(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
 ast *build_none(parse_state *p, src_range at);
-/* What lies between the last complete statement and `end`, where the parser goes on: an AST_ERROR with the names in it. */
+/* What lies between the last complete statement and `end`, where the parser goes on: an AST_ERROR with the names in it; value 1: a
+ * `let` binds it. */
 ast *build_skipped(parse_state *p, uint32_t end);
 /* The same for a faulty entry of axes![..]. */
 ast *build_skipped_axis(parse_state *p, uint32_t end);

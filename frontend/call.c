@@ -57,7 +57,7 @@ static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *n
         diag_note(s->context.diags, e, ast_kid(param, 2)->range, "declared here");
         s->kernel->bad = true;
         v = error_value;
-    } else if (memory && d->kind == DECLARED_TENSOR && !stage_check_type(inner, argument->range, &v.op->out, d)) {
+    } else if (memory && d->kind == DECLARED_TENSOR && !v.op->bad && !stage_check_type(inner, argument->range, &v.op->out, d)) {
         s->kernel->bad = true;
     } else if (v.kind == VALUE_VIEW && d->mutable && !v.writable) {
         v = refuse(s, E_VIEW_READ_ONLY, argument->range, "write view_mut() instead of view()", "the function writes into this view, which is only read");

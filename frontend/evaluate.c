@@ -100,6 +100,27 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
     return v;
 }
 
+static const struct {
+    const char *type, *name;
+    value_kind kind;
+    int64_t code;
+} variants[] = {
+    {"TrfAddress", "Full", VALUE_TRF_ADDRESS, TRF_FULL},
+    {"TrfAddress", "FirstHalf", VALUE_TRF_ADDRESS, TRF_FIRST_HALF},
+    {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
+    {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
+    {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
+};
+
+/* "TrfAddress::Full" for `Full`, or NULL. */
+static const char *variant_named(analysis *s, const char *name)
+{
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        if (strcmp(variants[i].name, name) == 0)
+            return arena_printf(s->context.arena, "%s::%s", variants[i].type, name);
+    return NULL;
+}
+
 static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
@@ -133,7 +154,9 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
         s->kernel->bad = true;
         return error_value;
     }
-    const char *near = scope_suggest(names, name, SYMBOL_VARIABLE);
+    const char *near = variant_named(s, name);
+    if (!near)
+        near = scope_suggest(names, name, SYMBOL_VARIABLE);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_CONST);
     return refuse(s, E_NAME, path->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` is not known here", name);
@@ -142,17 +165,6 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
 /* TrfAddress::Full, AccumulationKind::Interleaved, with any path in front. */
 static value evaluate_variant(analysis *s, scope *names, const ast *path)
 {
-    static const struct {
-        const char *type, *name;
-        value_kind kind;
-        int64_t code;
-    } variants[] = {
-        {"TrfAddress", "Full", VALUE_TRF_ADDRESS, TRF_FULL},
-        {"TrfAddress", "FirstHalf", VALUE_TRF_ADDRESS, TRF_FIRST_HALF},
-        {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
-        {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
-        {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
-    };
     const char *type = path->kids[path->kid_count - 2]->text, *name = path->kids[path->kid_count - 1]->text;
     if (strcmp(name, "SIZE") == 0) {
         value v = {.kind = VALUE_INT};
@@ -189,6 +201,8 @@ static value evaluate_field(analysis *s, scope *names, const ast *n)
         return v;
     if (v.kind == VALUE_LIST && n->text[0] >= '0' && n->text[0] <= '9' && strlen(n->text) < 8 && strtoul(n->text, NULL, 10) < v.count)
         return v.items[strtoul(n->text, NULL, 10)];
+    if (v.kind != VALUE_CONTEXT && stage_is_known(n->text))
+        return refuse(s, E_METHOD, n->name_range, arena_printf(s->context.arena, "write .%s(..), with type arguments .%s::<..>(..)", n->text, n->text), "`%s` is a method, not a field", n->text);
     if (v.kind != VALUE_CONTEXT)
         return refuse(s, E_NAME, n->name_range, NULL, "there is no field `%s` on %s", n->text, value_kind_name(&v));
     for (int i = 0; fields[i]; i++)
@@ -237,7 +251,10 @@ static value evaluate_integer(analysis *s, scope *names, const ast *n)
 
 static value evaluate_binary(analysis *s, scope *names, const ast *n)
 {
-    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
+    value a = evaluate(s, names, ast_kid(n, 0), NULL);
+    if (a.kind == VALUE_ERROR && strchr("<>", n->text[0])) /* `x.fetch<..>()` is no comparison, and its right side no value */
+        return a;
+    value b = evaluate(s, names, ast_kid(n, 1), NULL);
     return constant_checked(s, n, constant_binary(names, n, &a, &b));
 }
 
@@ -352,7 +369,7 @@ static value evaluate_assignment(analysis *s, scope *names, const ast *n)
         diag_help(s->context.diags, d, "let mut %s", name);
         s->kernel->bad = true;
     }
-    if (v.kind == VALUE_TENSOR && y->declared && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
+    if (v.kind == VALUE_TENSOR && y->declared && !v.op->bad && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
         s->kernel->bad = true;
     if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
         v.op->name = name;
@@ -495,11 +512,12 @@ static void evaluate_let(analysis *s, scope *names, const ast *let, const declar
         s->kernel->bad = true;
     size_t before = s->kernel->op_count;
     value v = evaluate(s, names, ast_kid(let, 2), annotation->kind == DECLARED_NONE && later ? later : annotation);
-    if (annotation->kind == DECLARED_ERROR)
+    bool other = v.kind == VALUE_TENSOR && annotation->kind == DECLARED_TENSOR && v.op->bad && v.op->out.kind != annotation->tensor.kind;
+    if (annotation->kind == DECLARED_ERROR || other) /* what it gives is not what is meant */
         v = error_value;
     if (v.kind == VALUE_TENSOR)
         stage_adopt(v.op, annotation);
-    if (v.kind == VALUE_TENSOR && s->kernel->op_count == before && !stage_check_type(names, ast_kid(let, 2)->range, &v.op->out, annotation))
+    if (v.kind == VALUE_TENSOR && s->kernel->op_count == before && !v.op->bad && !stage_check_type(names, ast_kid(let, 2)->range, &v.op->out, annotation))
         s->kernel->bad = true;
     bind_pattern(s, names, ast_kid(let, 0), v, annotation->kind == DECLARED_TENSOR ? annotation : NULL);
 }
@@ -552,6 +570,17 @@ static bool goes_to(const ast *block, uint32_t index, const declared *expected, 
     return out->kind == DECLARED_TENSOR;
 }
 
+/* The variables of a `let` that was not understood: what stood under their names before is not meant any more. */
+static void bind_lost(scope *names, const ast *error)
+{
+    for (uint32_t i = 0; i < error->kid_count; i++)
+        if (error->kids[i]->value) {
+            symbol *y = scope_add(names, SYMBOL_VARIABLE, error->kids[i]->text, error->kids[i]->range);
+            y->value = error_value;
+            y->node = error;
+        }
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
     scope *inner = scope_new(&s->context, outer);
@@ -565,16 +594,20 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
         if (ast_is(n, AST_LET)) {
             evaluate_let(s, inner, n, goes_to(block, i, expected, &later) ? &later : NULL);
         } else if (ast_is(n, AST_EXPR_STMT)) {
-            bool is_tail = i + 1 == block->kid_count && n->text[0] == '\0';
+            bool is_last = i + 1 == block->kid_count, is_tail = is_last && n->text[0] == '\0';
+            bool meant = is_last && !is_tail && expected && expected->kind == DECLARED_TENSOR; /* the value, but for the `;` */
             size_t ops_before = s->kernel->op_count;
-            value v = evaluate(s, inner, ast_kid(n, 0), is_tail ? expected : NULL);
-            if (is_tail)
+            later = meant ? *expected : (declared){0};
+            later.is_hint = true;
+            value v = evaluate(s, inner, ast_kid(n, 0), is_tail ? expected : meant ? &later : NULL);
+            if (is_tail || (is_last && v.kind == VALUE_ERROR))
                 last = v;
-            else
+            else if (!meant)
                 warn_discarded(s, n, &v, ops_before);
         } else if (ast_is(n, AST_ERROR)) {
             s->kernel->bad = true;
             last = error_value;
+            bind_lost(inner, n);
         } else if (!is_item(n) && !ast_is(n, AST_ATTR)) {
             last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
         }

@@ -259,6 +259,13 @@ static diag *report_map_habit(parse_state *p, src_range at)
     return NULL;
 }
 
+static bool is_word(const token *t, const char *word)
+{
+    return t->kind == T_IDENT && strcmp(t->text, word) == 0;
+}
+
+static const char mapping_help[] = "a mapping is written m![..]";
+
 /* The next step, where one is likely. */
 static const char *syntax_help(const parse_state *p)
 {
@@ -273,6 +280,18 @@ static const char *syntax_help(const parse_state *p)
     case T_LET:
         if (p->current > 0 && token_at(p, p->current - 1)->kind == T_IF)
             return "conditions are constants: `if let` is not part of the kernel language";
+        break;
+    case '.':
+        if (p->current > 0 && token_at(p, p->current - 1)->kind == ';')
+            return "the `;` in front of it ends the chain: remove it";
+        break;
+    case '[':
+        if (p->current > 0 && is_word(token_at(p, p->current - 1), "m"))
+            return mapping_help;
+        break;
+    case T_IDENT:
+        if (is_word(token_at(p, p->current), "M") && kind_at(p, p->current, 1) == '!')
+            return mapping_help;
         break;
     default:
         break;

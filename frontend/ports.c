@@ -175,7 +175,7 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
             continue;
         }
         declared d = types ? scope_type(result->scope, types->kids[i]) : (declared){0};
-        if (!stage_check_type(names, written->range, &item->op->out, &d))
+        if (!item->op->bad && !stage_check_type(names, written->range, &item->op->out, &d))
             s->kernel->bad = true;
         add_result(s, item, written->range, named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
     }
@@ -195,7 +195,7 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
                "the body gives a %s, but the function declares no result", tensor_kind_name(v.op->out.kind));
     } else if (v.kind == VALUE_TENSOR) {
         stage_adopt(v.op, result);
-        if (named && !stage_check_type(names, range, &v.op->out, result))
+        if (named && !v.op->bad && !stage_check_type(names, range, &v.op->out, result))
             s->kernel->bad = true;
         add_result(s, &v, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : free_name(s, "out"));
     } else if (v.kind == VALUE_VIEW || v.kind == VALUE_BEGIN) {

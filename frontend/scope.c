@@ -411,6 +411,13 @@ static const mapping *axis_mapping(scope *s, const symbol *y)
     return y->axis ? mapping_symbol(s->context->mappings, y->axis) : NULL;
 }
 
+static scope *root_of(scope *s)
+{
+    while (s->parent)
+        s = s->parent;
+    return s;
+}
+
 static const mapping *map_axis(scope *s, const ast *n)
 {
     symbol *y = scope_find(s, TYPE_NAMES, n->text);
@@ -427,6 +434,8 @@ static const mapping *map_axis(scope *s, const ast *n)
         diag_help(s->context->diags, d, "did you mean `%s`?", near);
     else
         diag_help(s->context->diags, d, "declare it: axes![%s = SIZE]", n->text);
+    if (!y && !near) /* once declared it is known wherever it stands */
+        scope_add_lost(root_of(s), n->text);
     return NULL;
 }
 
@@ -647,7 +656,9 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     }
     if (!y && scope_is_lost(s, last->text))
         return NULL;
-    diag *d = diag_add(s->context->diags, E_NAME, last->range, "`%s` is not a mapping: no type alias or axis of that name", last->text);
+    dtype element;
+    bool is_element = dtype_by_name(last->text, &element);
+    diag *d = diag_add(s->context->diags, E_NAME, last->range, is_element ? "`%s` is an element type, not a mapping" : "`%s` is not a mapping: no type alias or axis of that name", last->text);
     note_dead_use(s, d);
     const char *near = scope_suggest(s, last->text, SYMBOL_ALIAS);
     if (near)

@@ -26,7 +26,7 @@ static void read_device(analysis *s, const ast *fn)
             if (strcmp(arg->text, "chip") == 0 && ast_is(ast_kid(arg, 0), AST_INT))
                 s->kernel->chips = ast_kid(arg, 0)->value;
             else
-                refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n`", "device attribute `%s` is not known", arg->text);
+                refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n`", strcmp(arg->text, "chip") == 0 ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);
         }
     }
 }

@@ -62,12 +62,12 @@ static bool take_dtype(const stage_call *call, op *o, unsigned index)
     return !arg || scope_dtype(call->scope, arg, &o->out.dtype, &infer) || infer;
 }
 
-/* The element type that argument `index` leaves open is the expected one. */
-static void adopt_dtype(const stage_call *call, op *o, unsigned index)
+/* The element type that the first argument leaves open, or that was refused, is the expected one. */
+static void adopt_dtype(const stage_call *call, op *o, bool known)
 {
-    const ast *arg = stage_generic(call, index);
+    const ast *arg = stage_generic(call, 0);
     const declared *e = call->expected;
-    if ((!arg || ast_is(arg, AST_TYPE_INFER)) && e && e->kind == DECLARED_TENSOR && e->has_dtype)
+    if ((!known || !arg || ast_is(arg, AST_TYPE_INFER)) && e && e->kind == DECLARED_TENSOR && e->has_dtype)
         o->out.dtype = e->tensor.dtype;
 }
 
@@ -139,13 +139,28 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
     return ok;
 }
 
+/* What differs was said; what follows is judged by what was declared. */
+static void assume(op *o, const declared *e)
+{
+    if (e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+        return;
+    if (e->has_dtype)
+        o->out.dtype = e->tensor.dtype;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++)
+        if (e->tensor.part[c])
+            o->out.part[c] = e->tensor.part[c];
+}
+
 value stage_finish(const stage_call *call, op *o, bool ok)
 {
     bool unknown = call->expected && call->expected->kind == DECLARED_ERROR; /* what was meant is not known: judge nothing */
-    if (!ok || unknown || !stage_check_type(call->scope, call->node->name_range, &o->out, call->expected)) {
+    bool fits = !ok || unknown || stage_check_type(call->scope, call->node->name_range, &o->out, call->expected);
+    if (!ok || unknown || !fits) {
         o->bad = true;
         call->kernel->bad = true;
     }
+    if (!fits)
+        assume(o, call->expected);
     return (value){.kind = VALUE_TENSOR, .op = o};
 }
 
@@ -160,9 +175,9 @@ static value build_fetch(const stage_call *call)
     o->second = call->receiver.second;
     o->interleave = call->receiver.interleave;
     bool ok = take_dtype(call, o, 0);
+    adopt_dtype(call, o, ok);
     ok = stage_take_part(call, o, 1, TIME) && ok;
     ok = stage_take_part(call, o, 2, PACKET) && ok;
-    adopt_dtype(call, o, 0);
     stage_adopt(o, call->expected);
     return stage_finish(call, o, ok && stage_require_parts(call, o, "tp"));
 }
@@ -262,7 +277,7 @@ static value build_cast(const stage_call *call)
     out.part[PACKET] = NULL;
     op *o = stage_add_op(call, IR_CAST, call->receiver.op->context, &out);
     bool ok = take_dtype(call, o, 0);
-    adopt_dtype(call, o, 0);
+    adopt_dtype(call, o, ok);
     ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
     return stage_finish(call, o, ok);
@@ -508,6 +523,64 @@ static bool argument_fits(char letter, const value *v)
     }
 }
 
+/* In the order of the type arguments; "" : none. And what it does in a line. */
+static const struct {
+    const char *name, *parameters, *summary;
+} described[] = {
+    {"view", "", "the tensor as something that is read in parts"},
+    {"view_mut", "", "the tensor as something that is written in parts"},
+    {"begin", "", "a stream that reads this DM tensor"},
+    {"begin_interleaved", "Axis, _, _, _, _, _", "a stream that reads two DM tensors of one type by turns"},
+    {"fetch", "Dtype, Time, Packet", "reads DM as a stream of packets"},
+    {"collect", "Time, Packet", "packets into flits of 32 bytes"},
+    {"to_trf", "Row, Element", "keeps the flits as weights in the TRF"},
+    {"align", "Time, Packet, Row, Element", "flits and weights meet"},
+    {"contract", "Packet", "multiplies and sums along the packet, in the reduction tree"},
+    {"accumulate", "Time, Packet", "sums along time"},
+    {"cast", "Dtype, Packet", "narrows the elements"},
+    {"commit", "Element", "writes the stream to DM, into a new tensor at this address in bytes"},
+    {"commit_view", "Element", "writes the stream to DM, into this view"},
+    {"to_dm", "Cluster, Slice, Element", "copies to DM, to this address in bytes"},
+    {"to_hbm", "Chip, Element", "copies to HBM, to this address in bytes"},
+    {"to_dm_view", "", "copies into a view of a DM tensor"},
+    {"to_hbm_view", "", "copies into a view of an HBM tensor"},
+    {"reshape", "Chip, Cluster, Slice, Element", "the same memory under other axes; the tensor itself is used up"},
+    {"tile", "Index, LENGTH, Element", "the part of a view that begins at position `start` of Index"},
+    {"chip_tile", "Index, LENGTH, Chip", "the chips of a view from position `start` of Index on"},
+    {"cluster_tile", "Index, LENGTH, Cluster", "the clusters of a view from position `start` of Index on"},
+    {"slice_tile", "Index, LENGTH, Slice", "the slices of a view from position `start` of Index on"},
+};
+
+static const char *argument_label(char letter)
+{
+    switch (letter) {
+    case 'c': return "&mut ctx.tdma";
+    case 'i': return "address";
+    case 't': return "&weights";
+    case 'n': return "start";
+    case 'v': return "x.view()";
+    case 'w': case 'h': return "x.view_mut()";
+    case 'a': return "TrfAddress";
+    default: return "AccumulationKind";
+    }
+}
+
+/* "fetch::<Dtype, Time, Packet>()" */
+static const char *signature(const stage_row *r, arena *a)
+{
+    const char *parameters = "";
+    for (size_t d = 0; d < sizeof described / sizeof *described; d++)
+        if (strcmp(described[d].name, r->name) == 0)
+            parameters = described[d].parameters;
+    strbuf text;
+    strbuf_init(&text, a);
+    strbuf_printf(&text, *parameters ? "%s::<%s>(" : "%s%s(", r->name, parameters);
+    for (const char *letter = r->arguments; *letter; letter++)
+        strbuf_printf(&text, "%s%s", letter > r->arguments ? ", " : "", argument_label(*letter));
+    strbuf_puts(&text, ")");
+    return text.text;
+}
+
 static bool check_arguments(const stage_call *call, const stage_row *r)
 {
     const ast *args = ast_kid(call->node, 2), *generics = ast_kid(call->node, 1);
@@ -515,11 +588,13 @@ static bool check_arguments(const stage_call *call, const stage_row *r)
     unsigned given = ast_is(generics, AST_GENERIC_ARGS) ? generics->kid_count : 0;
     bool to_hbm = strcmp(r->name, "to_hbm") == 0;
     if (given && given != r->generics && !(to_hbm && given == 1)) {
-        diag_add(stage_diags(call), E_ARGUMENTS, generics->range, "`%s` takes %u type argument%s or none, got %u", r->name, r->generics, r->generics == 1 ? "" : "s", given);
+        diag *d = diag_add(stage_diags(call), E_ARGUMENTS, generics->range, "`%s` takes %u type argument%s or none, got %u", r->name, r->generics, r->generics == 1 ? "" : "s", given);
+        diag_help(stage_diags(call), d, "they are %s", signature(r, scope_context_of(call->scope)->arena));
         return false;
     }
     if (args->kid_count != wanted) {
-        diag_add(stage_diags(call), E_ARGUMENTS, call->node->name_range, "`%s` takes %zu argument%s, got %u", r->name, wanted, wanted == 1 ? "" : "s", args->kid_count);
+        diag *d = diag_add(stage_diags(call), E_ARGUMENTS, call->node->name_range, "`%s` takes %zu argument%s, got %u", r->name, wanted, wanted == 1 ? "" : "s", args->kid_count);
+        diag_help(stage_diags(call), d, "the call is %s", signature(r, scope_context_of(call->scope)->arena));
         return false;
     }
     for (size_t i = 0; i < wanted; i++) {
@@ -565,64 +640,16 @@ value stage_build(const stage_call *call)
 
 /* ---- for readers ---- */
 
-/* In the order of the type arguments; "" : none. And what it does in a line. */
-static const struct {
-    const char *name, *parameters, *summary;
-} described[] = {
-    {"view", "", "the tensor as something that is read in parts"},
-    {"view_mut", "", "the tensor as something that is written in parts"},
-    {"begin", "", "a stream that reads this DM tensor"},
-    {"begin_interleaved", "Axis, _, _, _, _, _", "a stream that reads two DM tensors of one type by turns"},
-    {"fetch", "Dtype, Time, Packet", "reads DM as a stream of packets"},
-    {"collect", "Time, Packet", "packets into flits of 32 bytes"},
-    {"to_trf", "Row, Element", "keeps the flits as weights in the TRF"},
-    {"align", "Time, Packet, Row, Element", "flits and weights meet"},
-    {"contract", "Packet", "multiplies and sums along the packet, in the reduction tree"},
-    {"accumulate", "Time, Packet", "sums along time"},
-    {"cast", "Dtype, Packet", "narrows the elements"},
-    {"commit", "Element", "writes the stream to DM, into a new tensor at this address in bytes"},
-    {"commit_view", "Element", "writes the stream to DM, into this view"},
-    {"to_dm", "Cluster, Slice, Element", "copies to DM, to this address in bytes"},
-    {"to_hbm", "Chip, Element", "copies to HBM, to this address in bytes"},
-    {"to_dm_view", "", "copies into a view of a DM tensor"},
-    {"to_hbm_view", "", "copies into a view of an HBM tensor"},
-    {"reshape", "Chip, Cluster, Slice, Element", "the same memory under other axes; the tensor itself is used up"},
-    {"tile", "Index, LENGTH, Element", "the part of a view that begins at position `start` of Index"},
-    {"chip_tile", "Index, LENGTH, Chip", "the chips of a view from position `start` of Index on"},
-    {"cluster_tile", "Index, LENGTH, Cluster", "the clusters of a view from position `start` of Index on"},
-    {"slice_tile", "Index, LENGTH, Slice", "the slices of a view from position `start` of Index on"},
-};
-
-static const char *argument_label(char letter)
-{
-    switch (letter) {
-    case 'c': return "&mut ctx.tdma";
-    case 'i': return "address";
-    case 't': return "&weights";
-    case 'n': return "start";
-    case 'v': return "x.view()";
-    case 'w': case 'h': return "x.view_mut()";
-    case 'a': return "TrfAddress";
-    default: return "AccumulationKind";
-    }
-}
-
 bool stage_describe(size_t i, const value *receiver, arena *a, stage_description *out)
 {
     for (size_t r = 0; r < ROWS; r++) {
         if ((receiver && !row_accepts(&rows[r], receiver)) || i-- > 0)
             continue;
-        strbuf text;
-        strbuf_init(&text, a);
         *out = (stage_description){.name = rows[r].name, .parameters = "", .summary = ""};
         for (size_t d = 0; d < sizeof described / sizeof *described; d++)
             if (strcmp(described[d].name, rows[r].name) == 0)
                 out->parameters = described[d].parameters, out->summary = described[d].summary;
-        strbuf_printf(&text, *out->parameters ? "%s::<%s>(" : "%s%s(", out->name, out->parameters);
-        for (const char *letter = rows[r].arguments; *letter; letter++)
-            strbuf_printf(&text, "%s%s", letter > rows[r].arguments ? ", " : "", argument_label(*letter));
-        strbuf_puts(&text, ")");
-        out->signature = text.text;
+        out->signature = signature(&rows[r], a);
         out->generics = rows[r].generics;
         return true;
     }

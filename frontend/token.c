@@ -538,6 +538,11 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
     /* A byte order mark says nothing here. */
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s->offset = 3;
+    if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+        diag *d = token_fault(s, E_LEX, 0, 2, "the text is UTF-16");
+        diag_help(diags, d, "save it as UTF-8");
+        s->offset = (uint32_t)bytes;
+    }
     if (lone_mapping)
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;

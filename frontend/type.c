@@ -20,7 +20,8 @@ bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         return ok;
     }
     if (!ast_is(type, AST_ERROR) && !(last && !y && scope_is_lost(s, last->text))) {
-        diag *d = diag_add(scope_context_of(s)->diags, E_TYPE, type->range, "`%s` is not an element type", last ? last->text : "this");
+        diag *d = diag_add(scope_context_of(s)->diags, E_TYPE, type->range, last ? "`%s` is not an element type" : "%s is not an element type",
+                           last ? last->text : ast_is(type, AST_MAP) ? "a mapping" : "this");
         diag_help(scope_context_of(s)->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
     }
     return false;
@@ -64,8 +65,13 @@ static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
         got++;
     }
     if (got != wanted && args->kid_count > 0) {
-        diag_add(scope_context_of(s)->diags, E_ARGUMENTS, segment->range, "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind),
-                 wanted - 1, got);
+        diag *e = diag_add(scope_context_of(s)->diags, E_ARGUMENTS, segment->range, "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind),
+                           wanted - 1, got);
+        strbuf list;
+        strbuf_init(&list, scope_context_of(s)->arena);
+        for (const char *letter = letters; *letter; letter++)
+            strbuf_printf(&list, ", %s", component_parameter(component_of_letter(*letter)));
+        diag_help(scope_context_of(s)->diags, e, "they are %s<Dtype%s>", tensor_kind_name(kind), list.text);
         d.kind = DECLARED_ERROR;
     }
     return d;

@@ -99,7 +99,8 @@ static void add_name(void *user, symbol *named)
     list *l = user;
     symbol *y = named->target ? named->target : named;
     bool wanted = y->kind == SYMBOL_AXIS ? l->axes : y->kind == SYMBOL_ALIAS ? l->aliases : l->values;
-    bool later = y->kind == SYMBOL_VARIABLE && y->range.file == 0 && y->range.begin > l->offset;
+    uint32_t known = y->kind == SYMBOL_VARIABLE && y->node ? y->node->range.end : y->range.begin;
+    bool later = y->kind == SYMBOL_VARIABLE && y->range.file == 0 && known > l->offset;
     if (!wanted || later || strcmp(named->name, marker) == 0)
         return;
     const char *label = l->escaped && y->kind == SYMBOL_ALIAS ? arena_printf(l->c->arena, "{%s}", named->name) : named->name;

@@ -250,7 +250,12 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     compilation_run_file(c, file);
     if (c->module && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
-        diag_help(&c->diags, d, "a kernel is a function with tensor parameters");
+        const ast *fn = NULL;
+        for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
+            fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
+        if (fn)
+            diag_note(&c->diags, d, fn->name_range, "`%s` is none: it has neither #[device] nor tensors as parameters, or others call it", fn->text);
+        diag_help(&c->diags, d, "a kernel is a #[device(chip = 1)] function, or a function with tensor parameters");
     }
 }
 

@@ -16,6 +16,9 @@ static void report(diag_list *diags, const char *action, const char *path, int e
              strerror(error));
 }
 
+/* A stream that does not say how long it is may have no end: /dev/zero. */
+enum { ENDLESS_BYTES = 1 << 30 };
+
 /* NULL with errno set. What is asked for first is what a file says that it has, and a byte to see its end. */
 static unsigned char *read_stream(FILE *in, size_t *size)
 {
@@ -28,10 +31,11 @@ static unsigned char *read_stream(FILE *in, size_t *size)
         count += fread(bytes + count, 1, capacity - count, in);
         if (count < capacity)
             break;
-        unsigned char *grown = capacity > SIZE_MAX / 2 ? NULL : realloc(bytes, 2 * capacity);
+        bool endless = !sized && capacity >= ENDLESS_BYTES;
+        unsigned char *grown = endless || capacity > SIZE_MAX / 2 ? NULL : realloc(bytes, 2 * capacity);
         if (!grown) {
             free(bytes);
-            errno = ENOMEM;
+            errno = endless ? EFBIG : ENOMEM;
             return NULL;
         }
         bytes = grown;

@@ -1,5 +1,6 @@
 #include "tools/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,15 @@ bool tool_reference_order(const char *text, bool *hardware)
 {
     *hardware = strcmp(text, "hardware") == 0;
     return *hardware || strcmp(text, "free") == 0;
+}
+
+int tool_printed(const char *tool, int status)
+{
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || status != EXIT_DONE)
+        return status;
+    fprintf(stderr, "%s: error[E-FILE-READ]: cannot write standard output: %s\n", tool, strerror(errno ? errno : EIO));
+    return EXIT_INPUT;
 }
 
 void tool_print_diags(const char *tool, const char *file, diag_list *diags)

@@ -22,6 +22,9 @@ bool tool_reference_order(const char *text, bool *hardware);
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
 
+/* At the end: where all went well but what was printed did not arrive, that is an error. */
+int tool_printed(const char *tool, int status);
+
 /* --report[=FORMAT], --timing=PRESET and --trace=FILE. */
 typedef struct tool_report {
     bool wanted;

@@ -210,5 +210,5 @@ int main(int argc, char **argv)
         tool_print_diags("visa-run", a.file, &diags);
     }
     arena_free(memory);
-    return status;
+    return tool_printed("visa-run", status);
 }

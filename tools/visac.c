@@ -543,7 +543,7 @@ int main(int argc, char **argv)
     int status = parse_arguments(argc, argv, memory, &a);
     if (status >= 0) {
         arena_free(memory);
-        return status;
+        return tool_printed("visac", status);
     }
     diag_list diags;
     diag_list_init(&diags, memory);
@@ -558,5 +558,5 @@ int main(int argc, char **argv)
     tool_print_diags("visac", NULL, &diags);
     ranks_end(&a.ranks);
     arena_free(memory);
-    return status;
+    return tool_printed("visac", status);
 }
