@@ -4,23 +4,36 @@
 
 #include "passes/verify.h"
 
+bool collect_flits(pass_context *p, const tensor *in, int64_t *flits, const mapping **time, const mapping **packet)
+{
+    int64_t flit_bytes = p->target->flit_bytes, flit = elements_of(in->dtype, flit_bytes);
+    int64_t bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    *time = *packet = NULL;
+    if (bytes < 0)
+        return false;
+    *flits = (bytes + flit_bytes - 1) / flit_bytes;
+    const mapping *padded = pass_pad(p, in->part[PACKET], *flits * flit);
+    *packet = pass_inner(p, padded, flit);
+    const mapping *count = pass_outer(p, padded, flit);
+    *time = count ? pass_pair(p, in->part[TIME], count) : NULL;
+    return *packet && *time;
+}
+
 static void collect_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &o->input->out;
     tensor *out = &o->out;
-    int64_t flit_bytes = p->target->flit_bytes, flit = elements_of(in->dtype, flit_bytes);
+    int64_t flit_bytes = p->target->flit_bytes, flits = 0;
     int64_t bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    const mapping *time, *packet;
+    bool derived = collect_flits(p, in, &flits, &time, &packet);
     if (bytes < 0) {
         diag *d = pass_refuse(p, k, o, PACKET, E_COLLECT_BYTES, "a packet of %lld %s elements is not a whole number of bytes",
                               (long long)in->part[PACKET]->size, dtype_row_of(in->dtype)->name);
         diag_help(p->diags, d, "fetch a packet with an even number of elements: pad the innermost axis");
         return;
     }
-    int64_t flits = (bytes + flit_bytes - 1) / flit_bytes;
-    const mapping *padded = pass_pad(p, in->part[PACKET], flits * flit);
-    const mapping *packet = pass_inner(p, padded, flit), *count = pass_outer(p, padded, flit);
-    const mapping *time = count ? pass_pair(p, in->part[TIME], count) : NULL;
-    if (!packet || !time) {
+    if (!derived) {
         diag *d = pass_refuse(p, k, o, TIME, E_MAP_SIZE, "%s steps of %lld flits have more than 2^62 positions",
                               pass_text(p, in->part[TIME]), (long long)flits);
         diag_help(p->diags, d, "let Time or Packet be smaller");
