@@ -102,8 +102,8 @@ static void push_vector(buffer_digits *b, const index_vector *v, piece p)
     push(b, p);
 }
 
-/* A cut composite in digits: each starts where the one inside it overflows. Where its live values are no whole number of these, or
- * together would overflow, it has none. */
+/* A cut composite in digits: each starts where the one inside it overflows. Where its live values are no whole number of these only the
+ * digits before say what it holds, which is enough to read; where they together would overflow, it has none. */
 static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
 {
     group_digits g;
@@ -117,10 +117,12 @@ static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
             break;
         bool last = live <= s.repeats;
         int64_t size = last ? live : s.repeats;
-        if (live % size)
+        bool more = live % size != 0; /* behind these digits */
+        if (more && !b->fronts)
             break;
+        live = more ? size : live;
         group_add_loop(&g, &s, size);
-        push_vector(b, &s.vector, (piece){.live = size, .extent = last ? extent : size, .stride = stride, .origin = f,
+        push_vector(b, &s.vector, (piece){.live = size, .extent = last && !more ? extent : size, .stride = stride, .origin = f,
                                           .guarded = f->pad == PAD_BOTTOM});
         live /= size;
         extent /= size;

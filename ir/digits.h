@@ -41,6 +41,7 @@ typedef struct buffer_digits {
     piece *items; /* innermost first */
     size_t count, capacity;
     unsigned groups;
+    bool fronts;  /* digits may hold less than the composite that they are of: for reading */
     bool borders; /* outside the buffer there are zeros, so that every window offers its terms */
 } buffer_digits;
 

@@ -82,15 +82,18 @@ static group_value group_digit_at(const mapping *group, size_t k, int64_t inside
     return v;
 }
 
-/* What the group says about an axis at this position, and per step. */
+/* What the group says about an axis at this position, and per step, in which no group inside it moves. */
 static group_value group_on_axis(const mapping *group, const axis *a, int64_t at, int64_t weight)
 {
     group_value sum = {0, 0};
     int64_t inside = 1;
     for (size_t k = group->count; k-- > 0; inside *= group->factors[k].extent) {
+        const factor *f = &group->factors[k];
         group_value v = group_digit_at(group, k, inside, at, weight);
-        if (group->factors[k].axis == a)
-            sum = (group_value){add(sum.value, v.value * group->factors[k].weight), add(sum.step, v.step * group->factors[k].weight)};
+        if (f->kind == FACTOR_COMPOSITE && v.value < f->live)
+            sum.value = add(sum.value, group_on_axis(f->inner, a, v.value * f->weight, 0).value);
+        else if (f->axis == a)
+            sum = (group_value){add(sum.value, v.value * f->weight), add(sum.step, v.step * f->weight)};
     }
     return sum;
 }

@@ -226,6 +226,10 @@ void factor_list_push_composite(factor_list *l, composite k)
     do
         composite_step(l->context, &k);
     while (composite_trim(&k));
+    if (k.live == 1) { /* position 0 alone: the empty index */
+        factor_list_push(l, (factor){.kind = FACTOR_BROADCAST, .pad = k.pad, .live = 1, .extent = k.extent});
+        return;
+    }
     if (k.outermost.kind == FACTOR_COMPOSITE) { /* one composite is enough where its own end is not reached */
         factor_list e;
         factor_list_init(&e, l->context);

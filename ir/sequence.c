@@ -271,6 +271,7 @@ static bool derive(mapping_context *c, arena *scratch, const sequence_space *buf
     d.buffer.context = c;
     d.buffer.arena = scratch;
     d.buffer.borders = access & SEQUENCE_BORDERS;
+    d.buffer.fronts = d.access != SEQUENCE_WRITE;
     for (size_t i = buffer_count; i-- > 0;)
         buffer_digits_add(&d.buffer, buffer[i].mapping, buffer[i].stride);
     const mapping *innermost = stream_count ? stream[stream_count - 1].mapping : NULL;

@@ -625,6 +625,13 @@ START_TEST(fronts_are_read_to_their_last_position)
     const mapping *inner = digit_of(c, CD, 1, 26), *steps = digit_of(c, CD, 26, 0);
     ck_assert_int_eq(mapping_pad(c, pair(c, inner, steps), 136, PAD_TOP, &buffer), MAPPING_OK);
     ck_assert_str_eq(loops_of(c, buffer, inner, SEQUENCE_READ), "26:5");
+    /* Of a cut that is no digit the front may be one: 0, 2, 4 of C are the first of `[B, C] / 2`. */
+    const mapping *C5 = mapping_symbol(c, mapping_axis(c, "C5", 5)), *BC = pair(c, mapping_symbol(c, mapping_axis(c, "B2", 2)), C5);
+    ck_assert_int_eq(mapping_resize(c, C5, 4, &front), MAPPING_OK);
+    const mapping *cut = pair(c, digit_of(c, BC, 2, 0), digit_of(c, BC, 1, 2));
+    ck_assert_str_eq(loops_of(c, cut, front, SEQUENCE_READ), "4:1");
+    ck_assert_int_eq(failure(c, cut, BC, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_ne(failure(c, cut, front, SEQUENCE_WRITE), SEQUENCE_OK);
     /* The halves of an axis reach its end, not the sum of their largest: 5 of A are 0, 1 | 2, 3 | 4. */
     const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 5)), *B = mapping_symbol(c, mapping_axis(c, "B", 4));
     ck_assert_int_eq(mapping_resize(c, pair(c, A, B), 18, &buffer), MAPPING_OK);
