@@ -26,7 +26,8 @@ typedef struct block {
     const block_form *f;
     tile_range rows, columns;
     LLVMValueRef base; /* element of the destination, from the batch digits */
-    LLVMValueRef rest; /* are the rows the last tile, of which a part exists? NULL: that makes no difference */
+    /* Are they the last tile, of which a part exists? NULL: that makes no difference. */
+    LLVMValueRef rest_rows, rest_columns;
     LLVMValueRef sums;
 } block;
 
@@ -41,9 +42,24 @@ static int64_t all_row_tiles(const plan_statement *s)
     return s->block_tile.padded_rows / s->block_tile.rows;
 }
 
+static int64_t whole_column_tiles(const plan_statement *s)
+{
+    return s->digits[PLAN_COLUMN].combinations / s->block_tile.columns;
+}
+
+static int64_t all_column_tiles(const plan_statement *s)
+{
+    return s->block_tile.padded_columns / s->block_tile.columns;
+}
+
 static bool splits_rows(const plan_statement *s)
 {
     return (s->block_tile.rows_in_place || s->sums_in_place) && whole_row_tiles(s) < all_row_tiles(s);
+}
+
+static bool splits_columns(const plan_statement *s)
+{
+    return (s->block_tile.columns_in_place || s->sums_in_place) && whole_column_tiles(s) < all_column_tiles(s);
 }
 
 static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
@@ -119,9 +135,16 @@ static void store_block(const block *k)
 /* ---- blocks ---- */
 
 /* In the scratch storage for the rest, elsewhere for whole tiles. */
-static LLVMValueRef place_of(const block *k, LLVMValueRef scratch, LLVMValueRef elsewhere)
+static LLVMValueRef place_of(const block *k, LLVMValueRef rest, LLVMValueRef scratch, LLVMValueRef elsewhere)
 {
-    return k->rest ? LLVMBuildSelect(k->f->e->b, k->rest, scratch, elsewhere, "") : elsewhere;
+    return rest ? LLVMBuildSelect(k->f->e->b, rest, scratch, elsewhere, "") : elsewhere;
+}
+
+static LLVMValueRef either_rest(const block *k)
+{
+    if (!k->rest_rows || !k->rest_columns)
+        return k->rest_rows ? k->rest_rows : k->rest_columns;
+    return LLVMBuildOr(k->f->e->b, k->rest_rows, k->rest_columns, "");
 }
 
 /* The source's own row, with which a tile begins. */
@@ -138,14 +161,32 @@ static LLVMValueRef rows_at(const block *k)
     const block_form *f = k->f;
     const plan_tile *t = &f->of->block_tile;
     if (t->rows_in_place)
-        return place_of(k, f->rows.panel, row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows)));
+        return place_of(k, k->rest_rows, f->rows.panel, row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows)));
     return emit_item(f->e, f->e->i32, f->rows.panel, emit_scaled(f->e, k->rows.first, plan_row_tile_units(t)));
+}
+
+/* The source's own element of the first unit in a column. */
+static LLVMValueRef column_in_place(const block_form *f, LLVMValueRef column)
+{
+    emitter *e = f->e;
+    LLVMValueRef at = LLVMBuildAdd(e->b, emit_tensor_offset(e, f->columns.tensor, f->columns.side), column, "");
+    return emit_item(e, emit_code_type(e, f->of->block_tile.column_type), f->columns.source, at);
 }
 
 static LLVMValueRef columns_at(const block *k)
 {
+    const block_form *f = k->f;
+    const plan_tile *t = &f->of->block_tile;
+    if (t->columns_in_place)
+        return place_of(k, k->rest_columns, f->columns.panel, column_in_place(f, emit_scaled(f->e, k->columns.first, t->columns)));
+    return emit_item(f->e, f->e->i32, f->columns.panel, emit_scaled(f->e, k->columns.first, t->columns * t->units));
+}
+
+static LLVMValueRef column_line(const block *k)
+{
+    emitter *e = k->f->e;
     const plan_tile *t = &k->f->of->block_tile;
-    return emit_item(k->f->e, k->f->e->i32, k->f->columns.panel, emit_scaled(k->f->e, k->columns.first, t->columns * t->units));
+    return place_of(k, t->columns_in_place ? k->rest_columns : NULL, emit_i64(e, t->columns), emit_i64(e, t->column_line));
 }
 
 static LLVMValueRef sums_at(const block *k)
@@ -157,7 +198,7 @@ static LLVMValueRef sums_at(const block *k)
         return f->sums;
     LLVMValueRef at = LLVMBuildAdd(e->b, k->base, emit_scaled(e, k->rows.first, t->rows * f->of->block_line), "");
     at = LLVMBuildAdd(e->b, at, emit_scaled(e, k->columns.first, t->columns), "");
-    return place_of(k, f->sums, emit_item(e, e->i32, f->dst, at));
+    return place_of(k, either_rest(k), f->sums, emit_item(e, e->i32, f->dst, at));
 }
 
 static void emit_one_block(block *k)
@@ -166,10 +207,11 @@ static void emit_one_block(block *k)
     emitter *e = f->e;
     LLVMValueRef rows = minus(e, k->rows.end, k->rows.first), columns = minus(e, k->columns.end, k->columns.first);
     k->sums = sums_at(k);
-    emit_gemm_call(e, f->product, k->sums, rows_at(k), columns_at(k), rows, columns);
-    if (f->of->sums_in_place && !k->rest)
+    emit_gemm_call(e, f->product, k->sums, rows_at(k), columns_at(k), rows, columns, column_line(k));
+    LLVMValueRef rest = either_rest(k);
+    if (f->of->sums_in_place && !rest)
         return;
-    LLVMBasicBlockRef after = emit_if(e, f->of->sums_in_place ? k->rest : NULL);
+    LLVMBasicBlockRef after = emit_if(e, f->of->sums_in_place ? rest : NULL);
     store_block(k);
     emit_if_end(e, after);
 }
@@ -177,6 +219,16 @@ static void emit_one_block(block *k)
 static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLVMValueRef end)
 {
     return emit_least(e, emit_plus(e, first, tiles), end);
+}
+
+/* Where a block that begins there must end: whole tiles and the rest are not in one block. */
+static LLVMValueRef split_end(emitter *e, bool splits, LLVMValueRef first, LLVMValueRef end, int64_t whole_tiles, LLVMValueRef *rest)
+{
+    if (!splits)
+        return end;
+    LLVMValueRef whole = emit_i64(e, whole_tiles);
+    *rest = LLVMBuildICmp(e->b, LLVMIntSGE, first, whole, "");
+    return LLVMBuildSelect(e->b, *rest, end, emit_least(e, end, whole), "");
 }
 
 static void emit_all_blocks(const block_form *f, tile_range rows, tile_range columns)
@@ -187,24 +239,20 @@ static void emit_all_blocks(const block_form *f, tile_range rows, tile_range col
     LLVMBasicBlockRef no_rows = emit_if_some(e, rows.first, rows.end), no_columns = emit_if_some(e, columns.first, columns.end);
     emitter_loop column, row;
     emit_loop_open(e, &column, columns.first, columns.end, t->column_block_tiles);
-    k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, columns.end)};
+    LLVMValueRef end = split_end(e, splits_columns(f->of), column.counter, columns.end, whole_column_tiles(f->of), &k.rest_columns);
+    k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, end)};
     emit_loop_open(e, &row, rows.first, rows.end, t->row_block_tiles);
-    LLVMValueRef end = rows.end;
-    if (splits_rows(f->of)) {
-        LLVMValueRef whole = emit_i64(e, whole_row_tiles(f->of));
-        k.rest = LLVMBuildICmp(e->b, LLVMIntSGE, row.counter, whole, "");
-        end = LLVMBuildSelect(e->b, k.rest, end, emit_least(e, end, whole), "");
-    }
+    end = split_end(e, splits_rows(f->of), row.counter, rows.end, whole_row_tiles(f->of), &k.rest_rows);
     k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, end)};
     emit_one_block(&k);
     emit_loop_close_at(e, &row, k.rows.end);
-    emit_loop_close(e, &column);
+    emit_loop_close_at(e, &column, k.columns.end);
     emit_if_end(e, no_columns);
     emit_if_end(e, no_rows);
 }
 
 /* The rows of the last tile, where it is not whole: those that do not exist repeat the last one, and their sums are not used. */
-static void copy_rest(const block_form *f, tile_range rows)
+static void copy_rest_rows(const block_form *f, tile_range rows)
 {
     emitter *e = f->e;
     const plan_tile *t = &f->of->block_tile;
@@ -221,17 +269,41 @@ static void copy_rest(const block_form *f, tile_range rows)
     emit_if_end(e, after);
 }
 
+/* The columns of the last tile, where it is not whole; zero where there is none. */
+static void copy_rest_columns(const block_form *f, tile_range columns)
+{
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->block_tile;
+    int64_t whole = whole_column_tiles(f->of), live = f->of->digits[PLAN_COLUMN].combinations - whole * t->columns;
+    int64_t bytes = dtype_row_of(t->column_type)->bits / 8;
+    if (live == 0)
+        return;
+    LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), columns.end);
+    LLVMTypeRef code = emit_code_type(e, t->column_type);
+    LLVMBuildMemSet(e->b, f->columns.panel, LLVMConstInt(e->i8, 0, false), emit_i64(e, t->units * t->columns * bytes), 4);
+    emitter_loop unit;
+    emit_loop_open(e, &unit, emit_i64(e, 0), emit_i64(e, t->units), 1);
+    LLVMValueRef from = emit_item(e, code, column_in_place(f, emit_i64(e, whole * t->columns)), emit_scaled(e, unit.counter, t->column_line));
+    LLVMValueRef to = emit_item(e, code, f->columns.panel, emit_scaled(e, unit.counter, t->columns));
+    LLVMBuildMemCpy(e->b, to, 1, from, 1, emit_i64(e, live * bytes));
+    emit_loop_close(e, &unit);
+    emit_if_end(e, after);
+}
+
 void emit_block_form(const block_form *f)
 {
     emitter *e = f->e;
     const plan_tile *t = &f->of->block_tile;
-    int64_t row_tiles = all_row_tiles(f->of), column_tiles = t->padded_columns / t->columns;
+    int64_t row_tiles = all_row_tiles(f->of), column_tiles = all_column_tiles(f->of);
     bool by_rows = t->padded_rows > t->padded_columns;
     tile_range rows = range_of(f, row_tiles, by_rows), columns = range_of(f, column_tiles, !by_rows);
     if (t->rows_in_place)
-        copy_rest(f, rows);
+        copy_rest_rows(f, rows);
     else
         emit_panels(e, &f->rows, PANEL_VALUE, rows.first, rows.end);
-    emit_panels(e, &f->columns, PANEL_VALUE, columns.first, columns.end);
+    if (t->columns_in_place)
+        copy_rest_columns(f, columns);
+    else
+        emit_panels(e, &f->columns, PANEL_VALUE, columns.first, columns.end);
     emit_all_blocks(f, rows, columns);
 }

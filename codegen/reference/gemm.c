@@ -1,5 +1,7 @@
 #include "codegen/reference/gemm.h"
 
+#include "codegen/reference/convert.h"
+
 int64_t gemm_sum_bytes(plan_product product)
 {
     return product == PRODUCT_F64 ? 8 : 4;
@@ -63,7 +65,9 @@ static void emit_blocks(gemm *g, LLVMValueRef function)
     emit_loop_open(e, &block, emit_i64(e, 0), emit_i64(e, t->units), t->depth_block);
     LLVMValueRef end = emit_least(e, emit_plus(e, block.counter, t->depth_block), emit_i64(e, t->units));
     emit_loop_open(e, &column, emit_i64(e, 0), LLVMGetParam(function, 4), 1);
-    g->column_panel = emit_item(e, e->i32, columns, emit_scaled(e, column.counter, t->columns * t->units));
+    g->column_line = LLVMGetParam(function, 5);
+    g->column_panel = t->columns_in_place ? emit_item(e, emit_code_type(e, t->column_type), columns, emit_scaled(e, column.counter, t->columns))
+                                          : emit_item(e, e->i32, columns, emit_scaled(e, column.counter, t->columns * t->units));
     LLVMValueRef c_column = emit_item(e, sum_type(g), c, emit_scaled(e, column.counter, t->columns));
     emit_row_tiles(g, c_column, rows, LLVMGetParam(function, 3), block.counter, end);
     emit_loop_close(e, &column);
@@ -72,7 +76,7 @@ static void emit_blocks(gemm *g, LLVMValueRef function)
 
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name)
 {
-    enum { POINTERS = 3, INTEGERS = 2 };
+    enum { POINTERS = 3, INTEGERS = 3 };
     gemm_function f = {.tile = tile, .line = line};
     gemm g = {.e = e, .tile = tile, .line = line, .start = !fresh ? START_C : tile->one_pass ? START_ZERO : START_ZERO_FIRST};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
@@ -90,9 +94,9 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fr
 }
 
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
-                    LLVMValueRef column_tiles)
+                    LLVMValueRef column_tiles, LLVMValueRef column_line)
 {
-    LLVMValueRef args[] = {c, r, s, row_tiles, column_tiles};
+    LLVMValueRef args[] = {c, r, s, row_tiles, column_tiles, column_line};
     LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 

@@ -15,11 +15,11 @@ typedef struct gemm_function {
     int64_t line; /* values of C between its rows */
 } gemm_function;
 
-/* void f(C, R, S, row tiles, column tiles): C[rows][line] += R * S, or = for a `fresh` product; for panels (plan_tile) that follow
- * each other in R and S. At least one tile of each. */
+/* void f(C, R, S, row tiles, column tiles, column line): C[rows][line] += R * S, or = for a `fresh` product; for panels (plan_tile) that follow
+ * each other in R and S. At least one tile of each. The column line is the tile's, or its columns for a copy of the last ones. */
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name);
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
-                    LLVMValueRef column_tiles);
+                    LLVMValueRef column_tiles, LLVMValueRef column_line);
 
 /* Bytes of a sum in C. */
 int64_t gemm_sum_bytes(plan_product product);
@@ -38,6 +38,7 @@ typedef struct gemm {
     int64_t line;
     gemm_start start;
     LLVMValueRef c_tile, row_panel, column_panel;
+    LLVMValueRef column_line; /* of columns that are read in place */
 } gemm;
 
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end);

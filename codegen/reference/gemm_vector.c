@@ -1,9 +1,10 @@
 /* A register tile of vectors: sums in registers, one unit of depth after the other. */
 #include <stdio.h>
 
+#include "codegen/reference/convert.h"
 #include "codegen/reference/gemm.h"
 
-enum { MOST_SUMS = 64, MOST_VECTORS = 2 };
+enum { MOST_SUMS = 64, MOST_VECTORS = 8 };
 
 typedef struct vector_tile {
     gemm *g;
@@ -86,6 +87,18 @@ static LLVMValueRef load_units(vector_tile *v, LLVMValueRef array, LLVMValueRef 
     return load;
 }
 
+/* A vector of the source's elements, widened. */
+static LLVMValueRef load_in_place(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t vector)
+{
+    emitter *e = v->e;
+    LLVMTypeRef code = emit_code_type(e, v->tile->column_type);
+    LLVMValueRef at = LLVMBuildMul(e->b, emit_plus(e, unit, step), v->g->column_line, "");
+    LLVMValueRef from = emit_item(e, code, v->g->column_panel, emit_plus(e, at, vector * v->tile->lanes));
+    LLVMValueRef codes = LLVMBuildLoad2(e->b, emit_vector_type(code, v->tile->lanes), from, "");
+    LLVMSetAlignment(codes, 1);
+    return LLVMBuildBitCast(e->b, emit_widen(e, v->tile->column_type, codes), emit_vector_type(e->i32, v->tile->lanes), "");
+}
+
 /* `step`: which unit of the block that begins at `unit`. */
 static LLVMValueRef row_index(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t row)
 {
@@ -108,7 +121,8 @@ static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
     const plan_tile *t = v->tile;
     LLVMValueRef column[MOST_VECTORS];
     for (int64_t i = 0; i < t->vectors; i++)
-        column[i] = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), step * t->columns + i * t->lanes));
+        column[i] = t->columns_in_place ? load_in_place(v, unit, step, i)
+                                        : load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), step * t->columns + i * t->lanes));
     for (int64_t r = 0; r < t->rows; r++) {
         LLVMValueRef row = load_row(v, unit, step, r);
         for (int64_t i = 0; i < t->vectors; i++)

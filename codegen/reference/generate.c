@@ -82,7 +82,7 @@ static void emit_clear_sums(const statement *s, const plan_tile *t, int64_t sums
 static void emit_product(const statement *s, const gemm_function *f, int64_t sums)
 {
     emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack),
-                   emit_i64(s->e, tiles_of(f->tile, PLAN_ROW)), emit_i64(s->e, tiles_of(f->tile, PLAN_COLUMN)));
+                   emit_i64(s->e, tiles_of(f->tile, PLAN_ROW)), emit_i64(s->e, tiles_of(f->tile, PLAN_COLUMN)), emit_i64(s->e, f->tile->column_line));
 }
 
 static void emit_packed_product(const statement *s, const gemm_function *f, panel_kind rows, panel_kind columns, int64_t sums)

@@ -562,6 +562,18 @@ static int64_t tile_rows(int64_t rows, int64_t most)
     return best;
 }
 
+/* A tile of so few rows is not worth the packing of its columns. */
+enum { FEW_ROWS = 2 };
+
+/* Are the columns of each unit side by side in their source, and the units equally far apart? */
+static bool columns_run(const einsum *e, const plan_statement *p)
+{
+    static const plan_group own[] = {PLAN_BATCH, PLAN_COLUMN, PLAN_DEPTH};
+    return p->digits[PLAN_DEPTH].count <= 1 && p->digits[PLAN_COLUMN].count == 1 && dtype_row_of(e->tensors[p->column_source].dtype)->bits >= 8 &&
+           plan_run(e, p->column_source, p->column_side, &p->digits[PLAN_COLUMN]) == INT64_MAX &&
+           !plan_is_guarded(e, p, p->column_source, p->column_side, own, 3);
+}
+
 static int64_t items_per_unit(plan_product product)
 {
     switch (product) {
@@ -583,6 +595,8 @@ static plan_product choose_product(const einsum *e, const plan_statement *s, con
     dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
     int64_t depth = s->digits[PLAN_DEPTH].combinations;
     bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
+    if (s->digits[PLAN_ROW].combinations <= FEW_ROWS && columns_run(e, s))
+        return s->integer ? PRODUCT_I32 : PRODUCT_F32;
     square &= depth >= FEWEST_LINES * items_per_unit(s->integer ? PRODUCT_I8_TILES : PRODUCT_BF16_TILES);
     if (s->integer) {
         if (dtype_row_of(a)->bits > 8 || dtype_row_of(b)->bits > 8)
@@ -617,15 +631,21 @@ static void shape_tile_registers(plan_tile *t, int64_t rows, int64_t columns)
 
 static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth)
 {
-    enum { STEP_UNITS = 4, MOST_ROWS = 14 };
+    enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8 };
     /* two columns and a row value, the product where it is not fused, the correction */
     int64_t spare = t->product == PRODUCT_F32 && m->fused ? 4 : t->product == PRODUCT_I8_DOT ? 7 : 5;
     int64_t registers = t->product == PRODUCT_F64 ? m->registers / 2 : m->registers;
     t->lanes = m->lanes;
     t->vectors = columns > m->lanes ? 2 : 1;
+    /* Few rows leave registers for more columns, where a value of a row and a product of it has one as well. */
+    while ((t->product == PRODUCT_F32 || t->product == PRODUCT_I32) && t->vectors < MOST_VECTORS && columns >= 2 * t->vectors * m->lanes &&
+           (rows + 1) * 2 * t->vectors + 2 <= registers)
+        t->vectors *= 2;
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
     t->unit_block = least_of(least_of(STEP_UNITS, t->lanes), round_up(depth, t->per) / t->per);
+    while (rows <= FEW_ROWS && depth % (t->unit_block * t->per) != 0 && t->unit_block > 1)
+        t->unit_block--;
 }
 
 /* The lanes of the tree, in the order of depth: the innermost depth digits that have some. */
@@ -675,11 +695,16 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     while (side < MOST_SIDE && 2 * side * (3 * t->depth_block + 4 * side) * 4 <= m->l2_bytes)
         side *= 2;
     t->row_line = t->unit_block;
+    t->column_line = t->columns;
     t->one_pass = t->units <= t->depth_block;
     t->row_block_tiles = round_up(side, t->rows) / t->rows;
     t->column_block_tiles = round_up(2 * side, t->columns) / t->columns;
-    if (t->one_pass) /* then every row is read whole, for each column tile: from the nearest cache */
-        t->row_block_tiles = most_of(least_of(m->l1_bytes / 3 / (t->rows * t->units * 4), t->row_block_tiles), 1);
+    if (t->one_pass) { /* then every row is read whole, for each column tile: from the nearest cache, where the sums pass through */
+        t->column_block_tiles = most_of(m->l1_bytes / 3 / (t->columns * t->units * 4), t->column_block_tiles);
+        int64_t block_columns = least_of(t->columns * t->column_block_tiles, t->padded_columns);
+        int64_t most = least_of(m->l1_bytes / 3 / (t->rows * t->units * 4), m->l1_bytes / (t->rows * block_columns * 4));
+        t->row_block_tiles = most_of(least_of(most, t->row_block_tiles), 1);
+    }
 }
 
 static void choose_tiles(const reference_plan *plan, plan_statement *p)
@@ -741,12 +766,29 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     return *line > 0 && is_spread(*line);
 }
 
-/* Are the destination's elements 32-bit sums, and whole tiles of them side by side? Sums that are taken up again must be spread. */
+/* Can the columns be read where they are, and is packing them too dear: because of few tiles that read them, or because they are few? */
+static bool columns_lie_ready(const reference_plan *plan, const plan_statement *p, int64_t *line)
+{
+    enum { FEW_TILES = 2, SMALL = 2 };
+    const plan_tile *t = &p->tile;
+    const plan_digits *depth = &p->digits[PLAN_DEPTH];
+    dtype type = plan->e->tensors[p->column_source].dtype;
+    bool few = t->padded_rows <= t->rows && t->rows <= FEW_ROWS;
+    bool ready = type == DTYPE_F32 && (t->padded_rows <= FEW_TILES * t->rows || t->units * t->padded_columns * 4 <= plan->machine.l1_bytes / SMALL);
+    if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units || !columns_run(plan->e, p) ||
+        p->digits[PLAN_COLUMN].combinations < t->columns)
+        return false;
+    uint64_t stride = depth->count ? plan_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
+    *line = (int64_t)stride;
+    return stride < (uint64_t)MAX_SCRATCH_BYTES;
+}
+
+/* Are the destination's elements 32-bit sums, and columns of them side by side? Sums that are taken up again must be spread. */
 static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
 {
     const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
     dtype t = e->tensors[p->of->dst].dtype;
-    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || columns->combinations != p->tile.padded_columns ||
+    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || columns->combinations < p->tile.columns ||
         plan_run(e, p->of->dst, EINSUM_DST, columns) != INT64_MAX)
         return false;
     uint64_t stride = rows->count ? plan_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;
@@ -754,13 +796,24 @@ static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES && (p->tile.one_pass || is_spread(*line));
 }
 
-static void choose_places(const einsum *e, plan_statement *p)
+static void choose_places(const reference_plan *plan, plan_statement *p)
 {
+    enum { FEW_LINES = 16 };
+    const einsum *e = plan->e;
     plan_tile *t = &p->block_tile;
     *t = p->tile;
     t->rows_in_place = rows_lie_ready(e, p, &t->row_line);
     if (!t->rows_in_place)
         t->row_line = t->unit_block;
+    t->column_type = e->tensors[p->column_source].dtype;
+    t->columns_in_place = columns_lie_ready(plan, p, &t->column_line);
+    if (!t->columns_in_place)
+        t->column_line = t->columns;
+    else if (t->padded_rows == t->rows) { /* then no column is read twice: a few lines of them are followed as far as their sums stay near */
+        t->column_block_tiles = most_of(plan->machine.l1_bytes / 2 / (t->rows * t->columns * 4), t->column_block_tiles);
+        t->depth_block = least_of(t->depth_block, FEW_LINES / t->unit_block * t->unit_block);
+        t->one_pass = t->units <= t->depth_block;
+    }
     p->sums_in_place = sums_lie_ready(e, p, &p->block_line);
 }
 
@@ -784,9 +837,9 @@ static char *place_scratch(plan_statement *p, uint32_t number)
     s->end = 0;
     bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows), most_of(most_of(t->units, b->units), k->rows_in_place ? k->row_line : 0), 4) &&
                 place(&s->end, &s->column_pack, most_of(t->padded_columns, b->padded_columns), most_of(t->units, b->units), 4);
-    int64_t block_rows = p->sums_in_place ? t->rows : least_of(t->padded_rows, t->rows * t->row_block_tiles);
+    int64_t block_rows = least_of(t->padded_rows, t->rows * t->row_block_tiles);
     if (!p->sums_in_place) {
-        p->block_line = least_of(t->padded_columns, t->columns * t->column_block_tiles);
+        p->block_line = least_of(t->padded_columns, t->columns * (p->stores_blocks ? k : t)->column_block_tiles);
         if (p->block_line >= MANY_COLUMNS)
             p->block_line += t->lanes; /* rows do not meet in a set of the cache */
     }
@@ -838,7 +891,7 @@ static char *plan_one(reference_plan *p, uint32_t number)
         choose_tiles(p, s);
         s->stores_blocks = result_is_plain(e, s);
         if (s->stores_blocks)
-            choose_places(e, s);
+            choose_places(p, s);
         fault = place_scratch(s, number);
         if (fault)
             return fault;

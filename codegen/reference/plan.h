@@ -48,6 +48,9 @@ typedef struct plan_tile {
     bool rows_by_line;
     bool rows_in_place; /* the source's own rows are read: its lines are as long as the panel's are apart; a copy of the last tile */
     int64_t row_line;   /* units between rows that are read by line */
+    bool columns_in_place; /* the source's own elements are read, whole tiles of them, and widened; units are one element */
+    int64_t column_line;   /* elements between units of columns */
+    dtype column_type;     /* of what is read in place */
     int64_t lane_count;                    /* of PRODUCT_TREE: live lanes of a packet, side by side in depth; a step takes them all */
     unsigned char lane[PLAN_MAX_LANES];    /* where each stands */
     bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
