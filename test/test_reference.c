@@ -1392,6 +1392,133 @@ START_TEST(random_einsums)
 }
 END_TEST
 
+/* ---- random products ---- */
+
+/* Batched products of every layout, large enough for whole tiles beside those that are not. Floats are small integers, of which every
+ * order of summation gives the same: three nested loops judge them. */
+
+static int64_t random_extent(int64_t most)
+{
+    switch (random_below(4)) {
+    case 0:
+        return 1 + random_below(5);
+    case 1:
+        return most < 16 ? most : 16 * (1 + random_below(most / 16));
+    default:
+        return 1 + random_below(most);
+    }
+}
+
+static void shuffle(char *letters)
+{
+    for (size_t i = strlen(letters); i > 1; i--) {
+        size_t j = (size_t)random_below((int64_t)i);
+        char c = letters[i - 1];
+        letters[i - 1] = letters[j];
+        letters[j] = c;
+    }
+}
+
+static int64_t stride_of(const program *p, uint32_t number, char axis)
+{
+    int64_t stride = 1;
+    for (uint32_t i = p->tensors[number].rank; i-- > 0; stride *= p->axes[p->tensor_axes[number][i]].size)
+        if (p->tensor_axes[number][i] == (uint32_t)(axis - 'A'))
+            return stride;
+    return 0;
+}
+
+typedef struct product {
+    program p;
+    unsigned char *tensors[3];
+} product;
+
+enum { CANARY_BYTES = 128 };
+
+static void product_init(product *x)
+{
+    enum { MOST_TERMS = 150000 };
+    char a[] = "BMK", b[] = "BKN", c[] = "BMN";
+    typing t = typings[random_below(sizeof typings / sizeof *typings)];
+    program *p = &x->p;
+    program_init(p);
+    int64_t batch = random_below(3) ? 1 : 2 + random_below(2), m = random_extent(100), n = random_extent(300), k = random_extent(600);
+    while (batch * m * n * k > MOST_TERMS)
+        *(m > 40 ? &m : k > 80 ? &k : n > 1 ? &n : &k) /= 2;
+    size_of(p, 'B', batch);
+    size_of(p, 'M', m);
+    size_of(p, 'N', n);
+    size_of(p, 'K', k);
+    shuffle(a), shuffle(b), shuffle(c);
+    tensor(p, t.operand, a);
+    tensor(p, t.operand, b);
+    tensor(p, t.result, c);
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, true, "BMN");
+    whole(p, false, "K");
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t bytes = (size_t)reference_tensor_bytes(&p->e, i);
+        x->tensors[i] = malloc(bytes + CANARY_BYTES);
+        memset(x->tensors[i], 0xa5, bytes + CANARY_BYTES);
+        for (int64_t e = 0; i < 2 && e < einsum_tensor_elements(&p->e, i); e++)
+            store_code(t.operand, x->tensors[i], e, is_float(t.operand) ? encode_float(t.operand, (float)(random_below(5) - 2)) : (uint32_t)random_bits());
+    }
+}
+
+static uint32_t product_element(const product *x, int64_t batch, int64_t row, int64_t column)
+{
+    const program *p = &x->p;
+    dtype from = p->tensors[0].dtype, to = p->tensors[2].dtype;
+    double real = 0;
+    uint32_t integer = 0;
+    int64_t a_at = batch * stride_of(p, 0, 'B') + row * stride_of(p, 0, 'M'), b_at = batch * stride_of(p, 1, 'B') + column * stride_of(p, 1, 'N');
+    int64_t a_step = stride_of(p, 0, 'K'), b_step = stride_of(p, 1, 'K');
+    for (int64_t k = 0; k < p->axes['K' - 'A'].size; k++) {
+        double a = decode(from, load_code(from, x->tensors[0], a_at + k * a_step)), b = decode(from, load_code(from, x->tensors[1], b_at + k * b_step));
+        real += a * b;
+        integer += (uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
+    }
+    return is_float(to) ? encode_float(to, (float)real) : integer;
+}
+
+static void judge_product(const product *x)
+{
+    const program *p = &x->p;
+    dtype to = p->tensors[2].dtype;
+    int64_t batches = p->axes['B' - 'A'].size, rows = p->axes['M' - 'A'].size, columns = p->axes['N' - 'A'].size;
+    uint32_t mask = dtype_row_of(to)->bits == 32 ? UINT32_MAX : (1u << dtype_row_of(to)->bits) - 1;
+    for (int64_t i = 0; i < batches * rows * columns; i++) {
+        int64_t batch = i / (rows * columns), row = i / columns % rows, column = i % columns;
+        int64_t at = batch * stride_of(p, 2, 'B') + row * stride_of(p, 2, 'M') + column * stride_of(p, 2, 'N');
+        uint32_t got = load_code(to, x->tensors[2], at), want = product_element(x, batch, row, column) & mask;
+        MUST(got == want, "%s to %s, %lld of %lldx%lldx%lld: element %lld, %lld, %lld is %x, expected %x", dtype_row_of(p->tensors[0].dtype)->name,
+             dtype_row_of(to)->name, (long long)batches, (long long)rows, (long long)columns, (long long)p->axes['K' - 'A'].size, (long long)batch,
+             (long long)row, (long long)column, got, want);
+    }
+}
+
+START_TEST(random_products)
+{
+    for (int round = 0; round < rounds(540, 50000); round++) {
+        product x;
+        product_init(&x);
+        choose_cpu();
+        unsigned forms = REFERENCE_VALUES | (round / CPUS % 4 != 3 ? REFERENCE_QUICK : 0);
+        reference_kernel *k = reference_compile(api, &x.p.e, "test kernel", forms, &diags);
+        ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
+        ck_assert(reference_run(api, k, x.tensors, NULL, &diags));
+        api->release(k);
+        judge_product(&x);
+        for (uint32_t i = 0; i < 3; i++) {
+            const unsigned char *end = x.tensors[i] + reference_tensor_bytes(&x.p.e, i);
+            for (int c = 0; c < CANARY_BYTES; c++)
+                MUST(end[c] == 0xa5, "tensor %u is written behind its end", i);
+            free(x.tensors[i]);
+        }
+    }
+}
+END_TEST
+
 /* The order that the digits say: the same bits, whatever the CPU. */
 static void check_machine_order(const program *p, filling f)
 {
@@ -1814,6 +1941,7 @@ int main(void)
     tcase_add_test(t, kept_digits_decide_which_terms_exist);
     tcase_add_loop_test(t, any_bits_stay_within_bounds, 0, 2);
     tcase_add_test(t, random_einsums);
+    tcase_add_test(t, random_products);
     tcase_add_test(t, random_einsums_in_machine_order);
     tcase_add_test(t, random_convolutions);
     tcase_add_test(t, convolution_by_hand);
