@@ -436,11 +436,12 @@ static const char *offered(const stage_call *call)
 /* Known methods of the language that this release does not compile, and those of the newer release. */
 static const char *const later_methods[] = {"switch", "transpose", "to_vrf", "vector_init", "dma_gather", "dma_scatter",
                                             "parallel_copy_chip_slice", "parallel_copy_cluster_slice", "dm_chip_shuffle", "dm_cluster_shuffle",
-                                            "to_dm_pcopy", "to_dm_view_pcopy", "trim", "pad", NULL};
+                                            "to_dm_pcopy", "to_dm_view_pcopy", "trim", "pad", "commit_cast_relu", NULL};
 static const struct {
     const char *newer, *april;
 } newer_methods[] = {{"contract_outer", "align"}, {"contract_packet", "contract"}, {"contract_time", "accumulate"}, {"contract_lane", "accumulate"},
-                     {"fetch_cast", "fetch::<D2, Time, Packet>"}, {"commit_trim", "commit::<Element>"}};
+                     {"fetch_cast", "fetch::<D2, Time, Packet>"}, {"commit_trim", "commit::<Element>"},
+                     {"commit_cast", "cast::<Dtype, Packet> in front of commit"}};
 
 /* A misspelt name, or a mapping that is none, is an error of its own even where what it is called on is not known. */
 static void check_alone(const stage_call *call)

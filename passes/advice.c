@@ -1,10 +1,11 @@
 /* Rules of thumb, not of the machine: each looks at one finished configuration and compares it with the row of limits.def that it leaves
- * unused. All are warnings of -Wperformance. The thresholds are one half, because a factor of two is the least that the
+ * unused. All are warnings of -Wperformance; a report (runtime/lint.c) says the same, in the same words (support/advice.h), where it costs cycles. The thresholds are one half, because a factor of two is the least that the
  * halving limits of the machine (reads of 8, 16, 32 bytes; 1, 2, 4, 8 Rows; two TRF halves) can give back; a copy's is the size of a
  * DMA request, below which users measured a factor of two (field notes, A3). */
 #include "passes/advice.h"
 
 #include "passes/verify.h"
+#include "support/advice.h"
 
 /* Positions that hold an element, at most: digits count for themselves. */
 static int64_t live_positions(const mapping *m)
@@ -18,16 +19,13 @@ static int64_t live_positions(const mapping *m)
 static void advise_align(pass_context *p, kernel *k, op *o)
 {
     (void)k;
-    int64_t lanes = elements_of(o->out.dtype, p->target->mac_width_bytes), live = live_positions(o->out.part[PACKET]);
+    int64_t width = p->target->mac_width_bytes, live = live_positions(o->out.part[PACKET]), bytes = live * dtype_row_of(o->out.dtype)->bits / 8;
     int64_t rows = o->align->rows, all_rows = p->target->rows;
-    if (live * rows * 2 > lanes * all_rows)
+    if (bytes * rows * 2 > width * all_rows)
         return;
-    diag *d = diag_add(p->diags, W_MAC_IDLE, o->range, "%lld of %lld Rows and %lld of %lld elements of a packet are used: %lld %% of the multipliers", (long long)rows,
-                       (long long)all_rows, (long long)live, (long long)lanes, (long long)(100 * rows * live / (all_rows * lanes)));
-    if (rows < all_rows)
-        diag_help(p->diags, d, "store weights in up to %lld Rows: Row is the outermost part of what to_trf stores", (long long)all_rows);
-    else
-        diag_help(p->diags, d, "let more of the summed axis be in the packet");
+    diag *d = diag_add(p->diags, W_MAC_IDLE, o->range, "%s, %s: %lld %% of the multipliers", advice_rows(p->arena, rows, all_rows), advice_lanes(p->arena, bytes, width),
+                       (long long)(100 * rows * bytes / (all_rows * width)));
+    diag_help(p->diags, d, "%s", rows < all_rows ? advice_more_rows(p->arena, all_rows) : advice_more_lanes(p->arena, width));
 }
 
 static void advise_to_trf(pass_context *p, kernel *k, op *o)
@@ -45,7 +43,7 @@ static void advise_idle_units(pass_context *p, const op *o)
 {
     int64_t slices = live_positions(o->out.part[SLICE]), clusters = live_positions(o->out.part[CLUSTER]);
     if (slices * 2 <= p->target->slices_per_cluster) {
-        diag *d = diag_add(p->diags, W_IDLE_SLICES, o->range, "%lld of %lld slices have elements, the others are idle", (long long)slices, (long long)p->target->slices_per_cluster);
+        diag *d = diag_add(p->diags, W_IDLE_SLICES, o->range, "%s", advice_slices(p->arena, slices, p->target->slices_per_cluster));
         diag_help(p->diags, d, "put an axis that is kept, or a part of it, into Slice");
     }
     if (clusters * 2 <= p->target->clusters_per_chip) {
@@ -91,9 +89,9 @@ static void advise_copy(pass_context *p, kernel *k, op *o)
         pieces = __builtin_mul_overflow(pieces, c->sequencer.entries[i].size, &pieces) ? INT64_MAX : pieces;
     if (!c || pieces < 2 || c->packet_bytes >= p->target->dma_request_bytes)
         return;
-    diag *d = diag_add(p->diags, W_DMA_PIECES, op_part_range(o, ELEMENT), "the copy moves %lld pieces of %lld bytes, a request could carry %lld", (long long)pieces,
-                       (long long)c->packet_bytes, (long long)p->target->dma_request_bytes);
-    diag_help(p->diags, d, "keep at least %lld bytes together in the same order on both sides", (long long)p->target->dma_request_bytes);
+    diag *d = diag_add(p->diags, W_DMA_PIECES, op_part_range(o, ELEMENT), "%s, a request could carry %lld", advice_pieces(p->arena, pieces, c->packet_bytes),
+                       (long long)p->target->dma_request_bytes);
+    diag_help(p->diags, d, "%s", advice_larger_pieces(p->arena, p->target->dma_request_bytes));
 }
 
 void pass_advice(pass_context *p, kernel *k)

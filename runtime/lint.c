@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/advice.h"
 #include "support/integer.h"
 #include "support/strbuf.h"
 
@@ -110,11 +111,11 @@ static void check_pieces(linter *l, const schedule_item *item)
     int64_t whole = ceil_div(bytes, t->dma_request_bytes), dm = d->dmn_cycles;
     dm = dm < ceil_div(bytes, t->dmn_bytes_per_cycle) ? dm : ceil_div(bytes, t->dmn_bytes_per_cycle);
     int64_t ideal = t->dma_startup_cycles + (whole > dm ? whole : dm);
-    add(l, (lint){.rule = "pieces",
+    add(l, (lint){.rule = W_DMA_PIECES,
                   .line = item->commands->line,
                   .cost = item->alone.total - ideal,
-                  .found = arena_printf(l->arena, "%lld pieces of %lld bytes, %lld of them begin inside a block of %lld; %lld blocks written in part", (long long)d->pieces,
-                                        (long long)d->piece_bytes, (long long)d->unaligned_pieces, (long long)t->hbm_block_bytes,
+                  .found = arena_printf(l->arena, "%s, %lld of them begin inside a block of %lld; %lld blocks written in part",
+                                        advice_pieces(l->arena, d->pieces, d->piece_bytes), (long long)d->unaligned_pieces, (long long)t->hbm_block_bytes,
                                         (long long)d->partial_writes),
                   .nearest = nearest_pieces(l, item, d->piece_bytes)});
 }
@@ -159,15 +160,16 @@ static void check_slices(linter *l, const schedule_item *item, size_t number)
     const char *text;
     long long n = axis->size, d = slices;
     if (both)
-        text = arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s / %lld %% %lld]", axis->name, n / (long long)clusters, axis->name, n / d, (long long)all);
+        text = arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s%s %% %lld]", axis->name, n / (long long)clusters, axis->name,
+                            n == d ? "" : arena_printf(l->arena, " / %lld", n / d), (long long)all);
     else
         text = arena_printf(l->arena, n == d ? (d == all ? "Slice m![%s]" : "Slice m![%s # %lld]") : (d == all ? "Slice m![%s / %lld]" : "Slice m![%s / %lld # %lld]"),
                             axis->name, n == d ? (long long)all : n / d, (long long)all);
     int64_t work = item->alone.total - item->alone.fill;
-    add(l, (lint){.rule = "slices",
+    add(l, (lint){.rule = W_IDLE_SLICES,
                   .line = item->commands->line,
                   .cost = work - ceil_div(work * item->units, slices),
-                  .found = arena_printf(l->arena, "%lld of %lld slices work", (long long)item->units, (long long)(all * clusters)),
+                  .found = advice_slices(l->arena, item->units, all * clusters),
                   .nearest = arena_printf(l->arena, "%s: %lld slices", text, d)});
 }
 
@@ -178,17 +180,17 @@ static void check_lanes(linter *l, const schedule_item *item)
     const target *t = l->analysis->schedule->target;
     int64_t work = item->alone.total - item->alone.fill, used = t->mac_width_bytes - item->idle_lane_bytes;
     if (item->idle_lane_bytes > 0)
-        add(l, (lint){.rule = "lanes",
+        add(l, (lint){.rule = W_MAC_IDLE,
                       .line = item->commands->line,
                       .cost = work - ceil_div(work * used, t->mac_width_bytes),
-                      .found = arena_printf(l->arena, "%lld of %lld bytes of a packet are used", (long long)used, (long long)t->mac_width_bytes),
-                      .nearest = arena_printf(l->arena, "an align packet of %lld bytes: take more of the summed axes into it", (long long)t->mac_width_bytes)});
+                      .found = advice_lanes(l->arena, used, t->mac_width_bytes),
+                      .nearest = advice_more_lanes(l->arena, t->mac_width_bytes)});
     if (item->rows < t->rows)
-        add(l, (lint){.rule = "lanes",
+        add(l, (lint){.rule = W_MAC_IDLE,
                       .line = item->commands->line,
                       .cost = work - ceil_div(work * item->rows, t->rows),
-                      .found = arena_printf(l->arena, "%lld of %lld Rows are used", (long long)item->rows, (long long)t->rows),
-                      .nearest = arena_printf(l->arena, "a Row mapping of %lld positions, from an axis that only the weights have", (long long)t->rows)});
+                      .found = advice_rows(l->arena, item->rows, t->rows),
+                      .nearest = advice_more_rows(l->arena, t->rows)});
 }
 
 /* ---- one bank of DM ---- */
@@ -204,7 +206,7 @@ static void check_banks(linter *l, const schedule_item *item)
             overlap += copy->end - copy->start;
     }
     int64_t cycles = item->end - item->start;
-    add(l, (lint){.rule = "banks",
+    add(l, (lint){.rule = W_DM_BANK,
                   .line = item->commands->line,
                   .cost = overlap < cycles ? overlap : cycles,
                   .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it", (long long)item->bank_streak),
@@ -231,7 +233,7 @@ static int by_place(const void *a, const void *b)
     const lint *x = a, *y = b;
     if (x->line != y->line)
         return x->line < y->line ? -1 : 1;
-    int order = strcmp(x->rule, y->rule);
+    int order = (x->rule > y->rule) - (x->rule < y->rule);
     order = order ? order : strcmp(x->found, y->found);
     return order ? order : strcmp(x->nearest, y->nearest);
 }

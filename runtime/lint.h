@@ -6,9 +6,10 @@
 #define VISA_RUNTIME_LINT_H
 
 #include "runtime/analysis.h"
+#include "support/diag.h"
 
 typedef struct lint {
-    const char *rule; /* "pieces", "slices", "lanes", "banks" */
+    diag_id rule; /* of the warnings of -Wperformance, which see the mapping and not the time */
     uint32_t line;
     int64_t cost;        /* estimated cycles of this line's commands that the other mapping saves */
     int64_t times;       /* how many commands of the line say the same */

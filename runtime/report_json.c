@@ -82,7 +82,7 @@ static json_t *lints_json(const report *r)
     json_t *list = json_array();
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
-        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:s, s:s}", "rule", l->rule, "line", (int)l->line, "cost_cycles", (json_int_t)l->cost, "commands",
+        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:s, s:s}", "rule", diag_row_of(l->rule)->name, "line", (int)l->line, "cost_cycles", (json_int_t)l->cost, "commands",
                                               (json_int_t)l->times, "found",
                                               l->found, "nearest", l->nearest));
     }
