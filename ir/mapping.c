@@ -279,6 +279,11 @@ bool mapping_is_front(const mapping *front, const mapping *m)
     return true;
 }
 
+bool mapping_is_hole(const mapping *m)
+{
+    return m->count == 0 || (m->count == 1 && m->factors[0].kind == FACTOR_BROADCAST && m->factors[0].live == 1);
+}
+
 uint32_t mapping_axes(const mapping *m, const axis **out, uint32_t capacity)
 {
     uint32_t count = 0;

@@ -68,6 +68,19 @@ static bool does_not_fit(const sequence *seq)
     return seq->failure == SEQUENCE_ENTRIES || seq->failure == SEQUENCE_ENTRY_SIZE || seq->failure == SEQUENCE_STRIDE;
 }
 
+/* The destination in the stream's own order, which is always accepted: for a help line. NULL: it is not free, or there is none. */
+static const char *own_order(pass_context *p, const op *o)
+{
+    const mapping *front = o->into ? NULL : packet_front(p, o), *all = front ? pass_pair(p, o->input->out.part[TIME], front) : NULL;
+    return all ? pass_text(p, all) : NULL;
+}
+
+/* Advice, and what would be accepted. */
+static void help_element(pass_context *p, diag *d, const char *advice, const char *accepted)
+{
+    diag_help(p->diags, d, "%s%s%s", advice, accepted ? "; accepted: Element " : "", accepted ? accepted : "");
+}
+
 static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
 {
     const tensor *in = &o->input->out;
@@ -89,13 +102,13 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s",
                         pass_text(p, in->part[PACKET]), pass_text(p, element), reason);
     sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
-    const mapping *good = does_not_fit(seq) || o->into ? NULL : packet_front(p, o);
-    if (good && seq->failure < SEQUENCE_WINDOW_WRITE)
-        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", pass_text(p, pass_pair(p, time, good)));
+    const char *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
+    if (good)
+        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", good);
 }
 
 /* All byte strides but the innermost, and the base, are multiples of 8. */
-static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequence *seq)
+static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
 {
     int64_t multiple = p->target->commit_multiple_bytes, bits = dtype_row_of(o->out.dtype)->bits;
     for (size_t i = 0; i + 1 < seq->count; i++)
@@ -106,7 +119,9 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
             if (!is_commit_width(p->target, owned_bytes(o)))
                 diag_note(p->diags, d, SRC_NOWHERE, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld",
                           (long long)owned_bytes(o));
-            diag_help(p->diags, d, "pad the innermost axis of Element to a multiple of %lld elements", (long long)(8 * multiple / bits));
+            sequence_explain(p, d, seq, o->out.part[ELEMENT], o->input->out.part[TIME], packet, NULL);
+            help_element(p, d, arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements", (long long)(8 * multiple / bits)),
+                         own_order(p, o));
             return false;
         }
     if (o->out.address % multiple) {
@@ -151,12 +166,13 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     int64_t access = o->context == CONTEXT_SUB ? multiple : gcd(run * bits / 8, kept_bytes);
     if (run * bits % (8 * multiple) || access % multiple) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE,
-                              "commit writes runs of %lld%s bytes; a write is 8, 16, 24 or 32 bytes",
-                              (long long)(run * bits / 8), run * bits % 8 ? ".5" : "");
-        diag_help(p->diags, d, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits));
+                              "commit writes runs of %lld%s byte%s; a write is 8, 16, 24 or 32 bytes",
+                              (long long)(run * bits / 8), run * bits % 8 ? ".5" : "", run * bits == 8 ? "" : "s");
+        sequence_explain(p, d, &seq, element, in->part[TIME], packet, NULL);
+        help_element(p, d, arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)), own_order(p, o));
         return;
     }
-    if (!commit_strides_aligned(p, k, o, &seq))
+    if (!commit_strides_aligned(p, k, o, &seq, packet))
         return;
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
     *o->sequencer = (sequencer_config){.memory = "dm", .access = "write", .unit = "element", .base = o->out.address,

@@ -318,6 +318,43 @@ static const mapping *open_windows(pass_context *p, const mapping *m, const sequ
     return out ? out : m;
 }
 
+/* ---- what a refusal shows ---- */
+
+static bool has_units(const tensor *t)
+{
+    for (component c = CHIP; c <= SLICE; c++)
+        if (t->part[c] && !mapping_is_hole(t->part[c]))
+            return true;
+    return false;
+}
+
+static const char *place_text(pass_context *p, const tensor *t)
+{
+    const char *text = "";
+    for (component c = CHIP; c <= SLICE; c++)
+        if (t->part[c] && !mapping_is_hole(t->part[c]))
+            text = arena_printf(p->arena, "%s%s %s, ", text, component_parameter(c), pass_text(p, t->part[c]));
+    return arena_printf(p->arena, "%sElement %s", text, pass_text(p, t->part[ELEMENT]));
+}
+
+static void note_sides(pass_context *p, diag *d, const op *o)
+{
+    diag_note(p->diags, d, SRC_NOWHERE, "source %s; destination %s", place_text(p, &o->input->out), place_text(p, &o->out));
+}
+
+/* No loops walk both sides. */
+static void refuse_loops(pass_context *p, kernel *k, op *o, const sequence *seq, bool source_order)
+{
+    diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(seq), "no DMA loops copy this: %s", sequence_reason(p, seq));
+    note_sides(p, d, o);
+    if (source_order)
+        diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term of the destination, size : stride in elements of the source, outermost first): %s", sequence_table(p, seq));
+    if (seq->failure == SEQUENCE_INSUFFICIENT && seq->axis)
+        diag_help(p->diags, d, "take the copy from a source that holds the whole axis `%s`", seq->axis->name);
+    else
+        diag_help(p->diags, d, "cut the axes at common divisors on both sides");
+}
+
 static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to, size_t to_count)
 {
     sequence whole;
@@ -335,8 +372,17 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
             reason = arena_printf(p->arena, "`%s` has no place in it", mapping_text(whole.parts[i].term, p->arena));
     if (!reason)
         return true;
+    if (!found && whole.failure == SEQUENCE_INCOMPATIBLE) { /* it may be all there, in other pieces */
+        refuse_loops(p, k, o, &whole, false);
+        return false;
+    }
     diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_COVER, "the destination does not hold all of the source: %s", reason);
-    diag_help(p->diags, d, "declare the destination with every axis of the source; a part is moved through a tile");
+    note_sides(p, d, o);
+    int64_t bytes = tensor_unit_bytes(&o->input->out);
+    bool plain = !o->into && !has_units(&o->input->out) && !has_units(&o->out) && bytes > 0 && bytes % p->target->dma_dm_multiple_bytes == 0 &&
+                 bytes <= p->target->dm_bytes_per_slice - o->out.address;
+    diag_help(p->diags, d, "declare the destination with every axis of the source%s%s; a part is moved through a tile", plain ? ", as in Element " : "",
+              plain ? pass_text(p, o->input->out.part[ELEMENT]) : "");
     return false;
 }
 
@@ -408,8 +454,7 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     sequence seq;
     sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
     if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(&seq), "no DMA loops copy this: %s", sequence_reason(p, &seq));
-        diag_help(p->diags, d, "cut the axes at common divisors on both sides");
+        refuse_loops(p, k, o, &seq, true);
         return;
     }
     arena *scratch = arena_new_inside(p->arena);

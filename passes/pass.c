@@ -127,7 +127,7 @@ diag_id sequence_id(const sequence *seq)
     return ids[seq->failure];
 }
 
-static const char *sequence_table(pass_context *p, const sequence *seq)
+const char *sequence_table(pass_context *p, const sequence *seq)
 {
     strbuf s;
     strbuf_init(&s, p->arena);

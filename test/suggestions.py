@@ -130,6 +130,8 @@ WAYS = [
     ("E-.*", rf"pad to \d+.*: ({MAPPING})", change_part),
     ("E-.*", rf".*write (?:OutTime |OutPacket )?({MAPPING})(?:[:,].*)?", change_part),
     ("E-.*", rf"declare .* Element ({MAPPING})", change_part),
+    ("E-COMMIT-STRIDE", rf".*; accepted: Element ({MAPPING})", change_part),
+    ("E-DMA-COVER", rf"declare .*, as in Element ({MAPPING}); a part is moved through a tile", change_part),
     ("E-ALIGN-TIME", r"OutTime is .*, then what shifts, then what repeats", None),
     ("E-TRF-ROW-TIME", r"collect with .* outermost in Time, which is .*", None),
 ]
