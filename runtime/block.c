@@ -1,11 +1,13 @@
 #include "runtime/block.h"
 
+#include <string.h>
+
 #include "runtime/convert.h"
 #include "runtime/numeric.h"
 
 static const block_set *const sets[] = {
 #if defined(__x86_64__)
-    &block_dot_float, &block_dot_int, &block_avx512_float, &block_avx512_int, &block_avx2_float, &block_avx2_int,
+    &block_dot_int, &block_fused_float, &block_avx512_float, &block_avx512_int, &block_avx2_float, &block_avx2_int,
 #endif
     &block_plain_float, &block_plain_int,
 };
@@ -14,7 +16,7 @@ static const block_set *find(cpu_level most, bool is_float, bool safe)
 {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (sets[i]->level <= most && sets[i]->is_float == is_float && cpu_has(sets[i]->level, is_float) &&
-            (!safe || sets[i]->format != BLOCK_BF16X2))
+            (!safe || sets[i]->format != BLOCK_BF16))
             return sets[i];
     return NULL;
 }
@@ -89,7 +91,7 @@ block_expand *block_expand_of(block_format f, dtype operand)
                        [DTYPE_F8E4M3] = f8e4m3_f32,
                        [DTYPE_F8E5M2] = f8e5m2_f32,
                        [DTYPE_BF16] = bf16_f32},
-        [BLOCK_BF16X2] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
+        [BLOCK_BF16] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
         [BLOCK_I16X2] = {[DTYPE_I4] = i4_i16, [DTYPE_I8] = i8_i16},
         [BLOCK_I8X4] = {[DTYPE_I4] = i4_i8},
     };
@@ -98,42 +100,24 @@ block_expand *block_expand_of(block_format f, dtype operand)
 
 /* --- the range of bf16 values ---------------------------------------------------------------------------- */
 
-enum { EXPONENT = 0x7f80, ONE = 0x80, EXPONENT_SHIFT = 7 };
+enum { EXPONENT_SHIFT = 7 };
 
-typedef uint16_t block_half __attribute__((aligned(1), may_alias)); /* packets lie where they lie */
-
-static inline __attribute__((always_inline)) void range_of(block_range *r, const block_half *half, int64_t count)
+void block_exponents_none(block_exponents *seen)
 {
-    uint16_t most = 0, least = 0xffff; /* less one, so that zero is the largest */
-    for (int64_t i = 0; i < count; i++) {
-        uint16_t exponent = half[i] & EXPONENT, below = (uint16_t)(exponent - ONE);
-        most = exponent > most ? exponent : most;
-        least = below < least ? below : least;
+    memset(seen->most, 0, sizeof seen->most);
+    memset(seen->below, 0xff, sizeof seen->below);
+}
+
+block_range block_exponents_range(const block_exponents *seen)
+{
+    uint16_t most = 0, below = UINT16_MAX;
+    for (int i = 0; i < BLOCK_EXPONENTS; i++) {
+        most = seen->most[i] > most ? seen->most[i] : most;
+        below = seen->below[i] < below ? seen->below[i] : below;
     }
     if (most == 0)
-        return;
-    unsigned low = (unsigned)(uint16_t)(least + ONE) >> EXPONENT_SHIFT, high = (unsigned)most >> EXPONENT_SHIFT;
-    r->least = low < r->least ? low : r->least;
-    r->most = high > r->most ? high : r->most;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw"))) static void range_avx512(block_range *r, const void *words, int64_t count)
-{
-    range_of(r, words, 2 * count);
-}
-#endif
-
-/* Only kernels of CPU_DOT ask. */
-void block_range_add(block_range *r, const void *words, int64_t count)
-{
-#if defined(__x86_64__)
-    if (cpu_has(CPU_AVX512, true)) {
-        range_avx512(r, words, count);
-        return;
-    }
-#endif
-    range_of(r, words, 2 * count);
+        return (block_range){255, 0};
+    return (block_range){(unsigned)(uint16_t)(below + BLOCK_EXPONENT_ONE) >> EXPONENT_SHIFT, (unsigned)most >> EXPONENT_SHIFT};
 }
 
 bool block_range_fits(const block_range *a, const block_range *b)

@@ -5,7 +5,7 @@
  * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
  * group, and the group's packets as [word][packet], which one load spreads over the vector.
  *
- * A word is 32 bits of a packet: one f32 lane, two bf16 or i16 lanes, or four i8 lanes. */
+ * A word is 32 bits of a packet: one f32 lane, two i16 lanes, or four i8 lanes. */
 #ifndef VISA_RUNTIME_BLOCK_H
 #define VISA_RUNTIME_BLOCK_H
 
@@ -22,7 +22,7 @@ enum { BLOCK_MOST_VECTOR = 16 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, 
 
 typedef enum block_format {
     BLOCK_F32,    /* a lane as float, which holds every operand value exactly; any values */
-    BLOCK_BF16X2, /* two lanes as bf16; only for values whose products stay normal (block_range) */
+    BLOCK_BF16,   /* the same, from bf16 as they lie; only for values whose products stay exact (block_range) */
     BLOCK_I16X2,
     BLOCK_I8X4, /* packets plus 128, for instructions that multiply unsigned with signed */
 } block_format;
@@ -47,11 +47,18 @@ typedef struct block_run {
 
 typedef void block_kernel(const block_run *r);
 
-/* The packets of a group, each `words` long, word by word; `flip` is xored. */
-typedef void block_interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to);
+/* Exponent fields of bf16 values, as many largest and least ones as the widest vector has lanes; the least less one, so that zero is
+ * the largest. */
+enum { BLOCK_EXPONENTS = 32, BLOCK_EXPONENT_ONE = 0x80, BLOCK_EXPONENT_MASK = 0x7f80 };
+typedef struct block_exponents {
+    uint16_t most[BLOCK_EXPONENTS], below[BLOCK_EXPONENTS];
+} block_exponents;
+
+/* The packets of a group, each `words` long, word by word; `flip` is xored. BLOCK_BF16 adds the exponents that it meets to `seen`. */
+typedef void block_interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, block_exponents *seen);
 
 /* The weights of all Rows, each `words` long, as vectors word by word. */
-typedef void block_repeat(const block_word *const *rows, int64_t words, block_word *to);
+typedef void block_repeat(const unsigned char *const *rows, int64_t words, block_word *to, block_exponents *seen);
 
 /* The kernels of a level for integers or floats. */
 typedef struct block_set {
@@ -75,10 +82,16 @@ const block_set *block_set_fast(cpu_level most, bool is_float);
 /* Lanes in a word of the format. */
 static inline int64_t block_lanes(block_format f)
 {
-    return f == BLOCK_F32 ? 1 : f == BLOCK_I8X4 ? 4 : 2;
+    return f == BLOCK_I8X4 ? 4 : f == BLOCK_I16X2 ? 2 : 1;
 }
 
-/* Operand elements as words of the format; elements are whole words. NULL: the bytes are the words already. */
+/* Bytes of a word before it is interleaved or repeated. */
+static inline int64_t block_word_bytes(block_format f)
+{
+    return f == BLOCK_BF16 ? 2 : 4;
+}
+
+/* Operand elements as words of the format; elements are a multiple of four. NULL: the bytes are the words already. */
 typedef void block_expand(block_word *to, const unsigned char *from, int64_t elements);
 block_expand *block_expand_of(block_format f, dtype operand);
 
@@ -86,9 +99,9 @@ block_expand *block_expand_of(block_format f, dtype operand);
 typedef struct block_range {
     unsigned least, most; /* biased exponent fields of the values that are not zero; least > most: there is none */
 } block_range;
-#define BLOCK_RANGE_NONE ((block_range){255, 0})
 
-void block_range_add(block_range *r, const void *words, int64_t count);
+void block_exponents_none(block_exponents *seen);
+block_range block_exponents_range(const block_exponents *seen);
 /* Are all products of a value of each, and all sums of two of them, finite and zero or normal? */
 bool block_range_fits(const block_range *a, const block_range *b);
 
@@ -96,6 +109,6 @@ bool block_range_fits(const block_range *a, const block_range *b);
 extern const block_set block_plain_float, block_plain_int;
 extern const block_set block_avx2_float, block_avx2_int;
 extern const block_set block_avx512_float, block_avx512_int;
-extern const block_set block_dot_float, block_dot_int;
+extern const block_set block_fused_float, block_dot_int;
 
 #endif

@@ -9,15 +9,17 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-typedef float vector_f __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
-typedef uint32_t vector_w __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
-typedef int32_t vector_i __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
-typedef uint64_t vector_d __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
+typedef float vector_f __attribute__((vector_size(BLOCK_VECTOR * 4)));
+typedef uint32_t vector_w __attribute__((vector_size(BLOCK_VECTOR * 4)));
+typedef int32_t vector_i __attribute__((vector_size(BLOCK_VECTOR * 4)));
+typedef uint64_t vector_d __attribute__((vector_size(BLOCK_VECTOR * 4)));
+/* In memory, where it may begin at any word; a variable of this type would be spilled across two cache lines. */
+typedef uint32_t vector_at __attribute__((vector_size(BLOCK_VECTOR * 4), aligned(4), may_alias));
 typedef uint32_t vector_4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 INLINE vector_w load(const block_word *p)
 {
-    return *(const vector_w *)p;
+    return (vector_w)*(const vector_at *)p;
 }
 
 /* One word of every packet of a group, repeated over the vector. */
@@ -47,6 +49,54 @@ INLINE vector_w spread(const block_word *p, int group)
     }
 }
 
+/* ---- packing ---- */
+
+#ifdef BLOCK_HALVES
+typedef uint16_t block_half __attribute__((may_alias));
+
+/* Word i of a packet: a bf16 as f32. */
+INLINE block_word word_at(const unsigned char *packet, int64_t i)
+{
+    block_half half;
+    memcpy(&half, packet + 2 * i, sizeof half);
+    return (block_word)half << 16;
+}
+
+/* The exponents of 32 values. */
+INLINE void exponents_add(const unsigned char *packet, int64_t i, __m512i *most, __m512i *below)
+{
+    __m512i exponent = _mm512_and_si512(_mm512_loadu_si512(packet + 2 * i), _mm512_set1_epi16(BLOCK_EXPONENT_MASK));
+    *most = _mm512_max_epu16(*most, exponent);
+    *below = _mm512_min_epu16(*below, _mm512_sub_epi16(exponent, _mm512_set1_epi16(BLOCK_EXPONENT_ONE)));
+}
+
+INLINE void exponent_add(const unsigned char *packet, int64_t i, block_exponents *seen)
+{
+    uint16_t exponent = (uint16_t)(word_at(packet, i) >> 16 & BLOCK_EXPONENT_MASK), below = (uint16_t)(exponent - BLOCK_EXPONENT_ONE);
+    seen->most[0] = exponent > seen->most[0] ? exponent : seen->most[0];
+    seen->below[0] = below < seen->below[0] ? below : seen->below[0];
+}
+
+/* The exponents of all packets, before their words are taken apart. */
+INLINE void exponents(const unsigned char *const *packets, int count, int64_t words, block_exponents *seen)
+{
+    __m512i most = _mm512_loadu_si512(seen->most), below = _mm512_loadu_si512(seen->below);
+    int64_t i = 0;
+    for (; i + 32 <= words; i += 32)
+        for (int g = 0; g < count; g++)
+            exponents_add(packets[g], i, &most, &below);
+    _mm512_storeu_si512(seen->most, most);
+    _mm512_storeu_si512(seen->below, below);
+    for (; i < words; i++)
+        for (int g = 0; g < count; g++)
+            exponent_add(packets[g], i, seen);
+}
+
+INLINE vector_w words_at(const unsigned char *packet, int64_t i)
+{
+    return (vector_w)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(packet + 2 * i))), 16);
+}
+#else
 INLINE block_word word_at(const unsigned char *packet, int64_t i)
 {
     block_word word;
@@ -54,51 +104,121 @@ INLINE block_word word_at(const unsigned char *packet, int64_t i)
     return word;
 }
 
-/* The packets of a group word by word. */
-INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
+INLINE void exponents(const unsigned char *const *packets, int count, int64_t words, block_exponents *seen)
+{
+    (void)packets, (void)count, (void)words, (void)seen;
+}
+
+INLINE vector_w words_at(const unsigned char *packet, int64_t i)
+{
+    vector_w words;
+    memcpy(&words, packet + 4 * i, sizeof words);
+    return words;
+}
+#endif
+
+#if BLOCK_VECTOR == 16
+#define BLOCK_LOWER(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define BLOCK_UPPER(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+
+/* Vectors of `count` packets become the same words, packet beside packet: halves are shuffled into each other until all are. */
+INLINE void weave(vector_w *v, int count)
+{
+    vector_w before[BLOCK_VECTOR];
+    for (int done = 1; done < count; done *= 2) {
+        for (int i = 0; i < count; i++)
+            before[i] = v[i];
+        for (int i = 0; i < count / 2; i++) {
+            v[2 * i] = BLOCK_LOWER(before[i], before[i + count / 2]);
+            v[2 * i + 1] = BLOCK_UPPER(before[i], before[i + count / 2]);
+        }
+    }
+}
+
+/* Whole vectors of each packet; returns how many words were done. */
+INLINE int64_t interleave_vectors(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
 {
     int64_t i = 0;
-#if BLOCK_VECTOR == 16
-    for (; group == 2 && i + 16 <= words; i += 16) {
-        vector_w a, b;
-        memcpy(&a, packets[0] + 4 * i, sizeof a);
-        memcpy(&b, packets[1] + 4 * i, sizeof b);
-        a ^= flip, b ^= flip;
-        *(vector_w *)(to + 2 * i) = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-        *(vector_w *)(to + 2 * i + 16) =
-            __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    for (; i + BLOCK_VECTOR <= words; i += BLOCK_VECTOR) {
+        vector_w v[BLOCK_VECTOR];
+        for (int g = 0; g < group; g++)
+            v[g] = words_at(packets[g], i) ^ flip;
+        weave(v, group);
+        for (int g = 0; g < group; g++)
+            *(vector_at *)(to + i * group + g * BLOCK_VECTOR) = v[g];
     }
+    return i;
+}
+
+INLINE int64_t repeat_vectors(const unsigned char *const *rows, int64_t words, block_word *to, int group)
+{
+    int64_t i = 0;
+    int count = BLOCK_VECTOR / group;
+    vector_w row;
+    for (int lane = 0; lane < BLOCK_VECTOR; lane++)
+        row[lane] = (block_word)(lane / group);
+    for (; i + BLOCK_VECTOR <= words; i += BLOCK_VECTOR) {
+        vector_w v[BLOCK_VECTOR];
+        for (int r = 0; r < count; r++)
+            v[r] = words_at(rows[r], i);
+        weave(v, count);
+        for (int w = 0; w < BLOCK_VECTOR; w++)
+            *(vector_at *)(to + (i + w) * BLOCK_VECTOR) =
+                (vector_w)_mm512_permutexvar_epi32((__m512i)(row + (block_word)(w % group * count)), (__m512i)v[w / group]);
+    }
+    return i;
+}
+#else
+INLINE int64_t interleave_vectors(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
+{
+    (void)packets, (void)words, (void)flip, (void)to, (void)group;
+    return 0;
+}
+
+INLINE int64_t repeat_vectors(const unsigned char *const *rows, int64_t words, block_word *to, int group)
+{
+    (void)rows, (void)words, (void)to, (void)group;
+    return 0;
+}
 #endif
-    for (; i < words; i++)
+
+/* The packets of a group word by word. */
+INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group, block_exponents *seen)
+{
+    exponents(packets, group, words, seen);
+    for (int64_t i = interleave_vectors(packets, words, flip, to, group); i < words; i++)
         for (int g = 0; g < group; g++)
             to[i * group + g] = word_at(packets[g], i) ^ flip;
 }
 
 /* The Rows word by word, each repeated for the group. */
-INLINE void repeat(const block_word *const *rows, int64_t words, block_word *to, int group)
+INLINE void repeat(const unsigned char *const *rows, int64_t words, block_word *to, int group, block_exponents *seen)
 {
-    for (int64_t i = 0; i < words; i++)
+    exponents(rows, BLOCK_VECTOR / group, words, seen);
+    for (int64_t i = repeat_vectors(rows, words, to, group); i < words; i++)
         for (int row = 0; row < BLOCK_VECTOR / group; row++)
             for (int g = 0; g < group; g++)
-                to[i * BLOCK_VECTOR + row * group + g] = rows[row][i];
+                to[i * BLOCK_VECTOR + row * group + g] = word_at(rows[row], i);
 }
 
 #define BLOCK_INTERLEAVE(group)                                                                              \
-    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to)\
+    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip,      \
+                                   block_word *to, block_exponents *seen)                                    \
     {                                                                                                        \
-        interleave(packets, words, flip, to, group);                                                         \
+        interleave(packets, words, flip, to, group, seen);                                                   \
     }                                                                                                        \
-    static void repeat_##group(const block_word *const *rows, int64_t words, block_word *to)                 \
+    static void repeat_##group(const unsigned char *const *rows, int64_t words, block_word *to,              \
+                               block_exponents *seen)                                                        \
     {                                                                                                        \
-        repeat(rows, words, to, group);                                                                      \
+        repeat(rows, words, to, group, seen);                                                                \
     }
 
 /* --- the tree: a leaf is two lanes ------------------------------------------------------------------------ */
 
 /* Where the leaves of a column begin. */
 typedef struct leaves {
-    const block_word *data, *weights, *keep;
-    int64_t data_stride;
+    const block_word *data[BLOCK_MOST_WIDE]; /* of each vector of packets */
+    const block_word *weights, *keep;
 } leaves;
 
 #ifdef BLOCK_LEAF_WORDS
@@ -165,8 +285,9 @@ INLINE void column(const block_run *r, int64_t number, int64_t count, int group,
     int64_t first = number * r->column_words;
     for (int64_t i = 0; i < r->step_count; i++) {
         const block_step *s = &r->steps[i];
-        leaves l = {r->data + s->data + first * group, r->weights + s->weights + first * BLOCK_VECTOR,
-                    s->keep ? s->keep + first : NULL, r->data_stride};
+        leaves l = {.weights = r->weights + s->weights + first * BLOCK_VECTOR, .keep = s->keep ? s->keep + first : NULL};
+        for (int u = 0; u < wide; u++)
+            l.data[u] = r->data + s->data + first * group + u * r->data_stride;
         vector_f partial[BLOCK_MOST_WIDE];
         if (__builtin_expect(s->keep != NULL, 0))
             masked_deep(&l, count, group, wide, partial);
@@ -212,7 +333,7 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
 {
     block_word *cells = r->cells + column * BLOCK_VECTOR;
     for (int u = 0; u < wide; u++, cells += r->columns * BLOCK_VECTOR)
-        *(vector_w *)cells = sum[u];
+        *(vector_at *)cells = sum[u];
 }
 
 /* column_sums(r, column, group, wide, sum) adds the steps of a column to its sums. */

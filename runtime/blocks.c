@@ -15,12 +15,13 @@ enum {
 static bool form_plan(blocks_form *f, const block_set *set, const contraction *k)
 {
     int64_t lanes = block_lanes(set->format), column_lanes = INT64_C(1) << k->tree.depth;
-    int64_t leaf_lanes = set->format == BLOCK_F32 ? 2 : lanes;
+    int64_t leaf_lanes = set->is_float || set->format == BLOCK_F32 ? 2 : lanes;
     *f = (blocks_form){.set = set,
                        .expand = block_expand_of(set->format, k->operand),
                        .words = (k->tree.columns << k->tree.depth) / lanes,
                        .column_words = column_lanes / lanes,
                        .packet_words = k->lanes / lanes,
+                       .word_bytes = block_word_bytes(set->format),
                        .group = set->vector / k->rows};
     int64_t bytes;
     return column_lanes >= leaf_lanes && k->weights.reads > 0 &&
@@ -95,10 +96,12 @@ static bool list_make(blocks_list *list, const region_loops *l, loop_class class
 static bool distinct_make(blocks_region *g)
 {
     g->distinct = calloc((size_t)g->reduced.count, sizeof *g->distinct);
+    g->in_a_row = true;
     for (int64_t i = 0; g->distinct && i < g->reduced.count; i++) {
         blocks_offset *o = &g->reduced.items[i];
         if (i == 0 || o->packet != g->distinct[g->distinct_count - 1])
             g->distinct[g->distinct_count++] = o->packet;
+        g->in_a_row &= o->packet == g->distinct[0] + g->distinct_count - 1;
         o->distinct = g->distinct_count - 1;
     }
     return g->distinct != NULL;

@@ -32,6 +32,7 @@ typedef struct blocks_region {
     blocks_list reduced;
     int64_t *distinct; /* packet of each distinct reduced packet */
     int64_t distinct_count;
+    bool in_a_row; /* the distinct packets follow each other */
     int64_t *emit; /* kept iterations in the nest's order: (pair * tiles + tile) * shared + shared's number */
     int64_t emit_count;
 } blocks_region;
@@ -42,6 +43,7 @@ typedef struct blocks_form {
     block_expand *expand;
     int64_t words, column_words; /* used words of a packet, words of a column */
     int64_t packet_words;        /* all words of a packet */
+    int64_t word_bytes;          /* before packing */
     int64_t group;
 } blocks_form;
 
@@ -67,14 +69,15 @@ void blocks_free(blocks *p);
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
     unsigned char *raw; /* room for the packets of a region, raw_bytes apart */
-    const unsigned char **places; /* where they are */
-    const unsigned char **words;  /* the same of a form's words: `places` or */
-    const unsigned char **expanded_places;
+    const unsigned char **places; /* where they are; */
+    int64_t apart;                /* not 0: so many bytes apart, only places[0] says where */
+    const unsigned char *first;   /* the first packet's words of a form, */
+    int64_t words_apart;          /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
     uint64_t *seen; /* per vector and packet of its group: columns that have a value */
     block_word *weights[BLOCKS_FORMS];
     bool ready[BLOCKS_FORMS]; /* weights hold this slice's */
-    block_range weight_range;
+    block_range weight_range, data_range; /* BLOCK_BF16 only */
     const unsigned char *file;
     block_step *steps;
     block_word *keep, *start;
@@ -98,7 +101,7 @@ void blocks_run_free(blocks_run *r);
 
 /* file: the slice's TRF. */
 void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file);
-/* Packets that the next region takes; 0: there is none. The caller says in r->places where each one is. */
+/* Packets that the next region takes; 0: there is none. The caller says in r->places and r->apart where they are. */
 int64_t blocks_next(const blocks *p, blocks_run *r);
 /* Sums the region that was read. Returns how many outputs are complete. */
 int64_t blocks_sum(const blocks *p, blocks_run *r);

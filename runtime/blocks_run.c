@@ -28,8 +28,7 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
     int64_t vector = p->forms[BLOCKS_FAST].set->vector;
     *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
     r->places = calloc((size_t)g->packets, sizeof *r->places);
-    r->expanded_places = calloc((size_t)g->packets, sizeof *r->expanded_places);
-    bool done = r->raw && r->places && r->expanded_places;
+    bool done = r->raw && r->places;
     for (int i = 0; i < BLOCKS_FORMS; i++) {
         const blocks_form *f = &p->forms[i];
         if (!f->set)
@@ -55,7 +54,6 @@ void blocks_run_free(blocks_run *r)
 {
     free(r->raw);
     free(r->places);
-    free(r->expanded_places);
     free(r->expanded);
     free(r->packed);
     free(r->cells);
@@ -71,12 +69,12 @@ void blocks_run_free(blocks_run *r)
 /* --- weights ---------------------------------------------------------------------------------------------- */
 
 /* A read's words of one Row: its elements, repeated over the packet; in `to`, or where they lie. */
-static const block_word *read_words(const blocks *p, const blocks_form *f, const unsigned char *bytes, block_word *to)
+static const unsigned char *read_words(const blocks *p, const blocks_form *f, const unsigned char *bytes, block_word *to)
 {
     const weights *w = &p->contraction->weights;
     unsigned char packet[64];
-    if (!f->expand && w->read_bytes == (int64_t)sizeof packet)
-        return (const block_word *)(const void *)bytes;
+    if (!f->expand && w->read_bytes >= f->words * f->word_bytes)
+        return bytes;
     if (w->read_bytes < (int64_t)sizeof packet) {
         for (size_t i = 0; i < sizeof packet; i += (size_t)w->read_bytes)
             memcpy(packet + i, bytes, (size_t)w->read_bytes);
@@ -86,27 +84,17 @@ static const block_word *read_words(const blocks *p, const blocks_form *f, const
         f->expand(to, bytes, p->contraction->lanes);
     else
         memcpy(to, bytes, sizeof packet);
-    return to;
+    return (const unsigned char *)to;
 }
 
-/* The range of what was packed; bf16 weights still lie together in the file, once and not once for each packet. */
-static void weights_range(const blocks *p, blocks_run *r, int form)
+/* Reads from `byte` on that can be packed at once: their words follow each other in the file. */
+static int64_t reads_together(const blocks *p, const blocks_form *f, int64_t byte, int64_t left)
 {
-    const blocks_form *f = &p->forms[form];
     const weights *w = &p->contraction->weights;
-    r->weight_range = BLOCK_RANGE_NONE;
-    if (f->expand || w->read_bytes % (int64_t)sizeof(block_word)) {
-        block_range_add(&r->weight_range, r->weights[form], w->reads * f->words * f->set->vector);
-        return;
-    }
-    int64_t end = w->low_byte + w->reads * w->read_bytes;
-    for (int64_t row = 0; row < w->rows; row++)
-        for (int64_t byte = w->low_byte, part; byte < end; byte += part) {
-            part = trf_contiguous_bytes(w->target, w->mode, byte);
-            part = part < end - byte ? part : end - byte;
-            const unsigned char *from = r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
-            block_range_add(&r->weight_range, from, part / (int64_t)sizeof(block_word));
-        }
+    if (f->expand || w->read_bytes != f->words * f->word_bytes)
+        return 1;
+    int64_t n = trf_contiguous_bytes(w->target, w->mode, byte) / w->read_bytes;
+    return n < 1 ? 1 : n < left ? n : left;
 }
 
 static void weights_pack(const blocks *p, blocks_run *r, int form)
@@ -114,21 +102,19 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
     const blocks_form *f = &p->forms[form];
     const weights *w = &p->contraction->weights;
     block_word rows[ROWS][MOST_WORDS];
-    const block_word *pointers[ROWS];
-    const unsigned char *from[ROWS];
-    for (int64_t i = 0, together = 0; i < w->reads; i++, together -= w->read_bytes) {
+    const unsigned char *words[ROWS];
+    block_exponents seen;
+    block_exponents_none(&seen);
+    for (int64_t i = 0, n; i < w->reads; i += n) {
         int64_t byte = w->low_byte + i * w->read_bytes;
-        for (int64_t row = 0; row < w->rows; row++) {
-            from[row] = together > 0 ? from[row] + w->read_bytes : r->file + trf_address_of(w->target, row, w->rows, w->mode, byte);
-            pointers[row] = read_words(p, f, from[row], rows[row]);
-        }
-        if (together <= 0)
-            together = trf_contiguous_bytes(w->target, w->mode, byte);
-        f->set->repeat[p->rows_log2](pointers, f->words, r->weights[form] + i * f->words * f->set->vector);
+        n = reads_together(p, f, byte, w->reads - i);
+        for (int64_t row = 0; row < w->rows; row++)
+            words[row] = read_words(p, f, r->file + trf_address_of(w->target, row, w->rows, w->mode, byte), rows[row]);
+        f->set->repeat[p->rows_log2](words, n * f->words, r->weights[form] + i * f->words * f->set->vector, &seen);
     }
     r->ready[form] = true;
-    if (f->set->format == BLOCK_BF16X2)
-        weights_range(p, r, form);
+    if (f->set->format == BLOCK_BF16)
+        r->weight_range = block_exponents_range(&seen);
 }
 
 /* --- from region to region -------------------------------------------------------------------------------- */
@@ -191,37 +177,55 @@ int64_t blocks_next(const blocks *p, blocks_run *r)
 
 /* --- packets ---------------------------------------------------------------------------------------------- */
 
+static const unsigned char *place_of(const blocks_run *r, int64_t packet)
+{
+    return r->apart ? r->places[0] + packet * r->apart : r->places[packet];
+}
+
 /* Packets from `first` on that lie behind each other without a gap. */
-static int64_t packets_together(const blocks_run *r, const unsigned char **places, int64_t first, int64_t bytes)
+static int64_t packets_together(const blocks_run *r, int64_t first, int64_t bytes)
 {
     int64_t n = 1;
-    while (first + n < r->region->packets && places[first + n] == places[first] + n * bytes)
+    if (r->apart)
+        return r->apart == bytes ? r->region->packets - first : 1;
+    while (first + n < r->region->packets && r->places[first + n] == r->places[first] + n * bytes)
         n++;
     return n;
 }
 
-/* The packets as words of the form: r->words says where they are. */
+/* The packets as words of the form, before packing. */
 static void packets_expand(const blocks *p, blocks_run *r, const blocks_form *f)
 {
     const contraction *k = p->contraction;
     int64_t used = f->words * k->packet_bytes / f->packet_words; /* bytes of a packet that columns look at */
-    r->words = r->places;
+    r->first = r->places[0];
+    r->words_apart = r->apart;
     if (!f->expand && used <= k->data_bytes)
         return;
-    r->words = r->expanded_places;
-    int64_t elements = k->data_bytes * k->lanes / k->packet_bytes, words = elements * f->packet_words / k->lanes;
+    r->first = (const unsigned char *)r->expanded;
+    r->words_apart = f->packet_words * f->word_bytes;
+    int64_t elements = k->data_bytes * k->lanes / k->packet_bytes, bytes = elements * r->words_apart / k->lanes;
     bool whole = k->data_bytes == k->packet_bytes;
     for (int64_t i = 0, n; i < r->region->packets; i += n) {
-        block_word *to = r->expanded + i * f->packet_words;
-        n = whole ? packets_together(r, r->places, i, k->packet_bytes) : 1;
+        unsigned char *to = (unsigned char *)r->expanded + i * r->words_apart;
+        n = whole ? packets_together(r, i, k->packet_bytes) : 1;
         if (f->expand)
-            f->expand(to, r->places[i], n * elements);
+            f->expand((block_word *)(void *)to, place_of(r, i), n * elements);
         else
-            memcpy(to, r->places[i], (size_t)k->data_bytes);
-        memset(to + n * words, 0, (size_t)(n * (f->packet_words - words)) * sizeof *to);
+            memcpy(to, place_of(r, i), (size_t)k->data_bytes);
+        memset(to + n * bytes, 0, (size_t)(n * (r->words_apart - bytes)));
     }
-    for (int64_t i = 0; i < r->region->packets; i++)
-        r->words[i] = (const unsigned char *)(r->expanded + i * f->packet_words);
+}
+
+/* Where the packets of a group have their words, for distinct packet `d`. */
+static void group_words(const blocks_run *r, const blocks_form *f, int64_t pair, int64_t shared, int64_t d, const unsigned char **to)
+{
+    const blocks_region *g = r->region;
+    int64_t from = g->pairs.items[pair].packet + g->distinct[d], last = g->shared.count - 1;
+    for (int64_t i = 0; i < f->group; i++) {
+        int64_t number = from + g->shared.items[shared + i < last ? shared + i : last].packet;
+        to[i] = r->words_apart ? r->first + number * r->words_apart : r->places[number];
+    }
 }
 
 static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
@@ -230,16 +234,17 @@ static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
     const unsigned char *group[BLOCK_MOST_GROUP];
     block_word flip = f->set->format == BLOCK_I8X4 ? UINT32_C(0x80808080) : 0, *to = r->packed;
     block_interleave *interleave = f->set->interleave[p->rows_log2];
-    for (int64_t b = 0; b < g->pairs.count; b++)
+    int64_t at_once = g->in_a_row && r->words_apart == f->words * f->word_bytes ? g->distinct_count : 1;
+    block_exponents seen;
+    block_exponents_none(&seen);
+    for (int64_t pair = 0; pair < g->pairs.count; pair++)
         for (int64_t t = 0; t < g->shared.count; t += f->group)
-            for (int64_t d = 0; d < g->distinct_count; d++, to += f->words * f->group) {
-                for (int64_t i = 0; i < f->group; i++) {
-                    int64_t last = t + i < g->shared.count ? t + i : g->shared.count - 1;
-                    int64_t number = g->pairs.items[b].packet + g->shared.items[last].packet + g->distinct[d];
-                    group[i] = r->words[number];
-                }
-                interleave(group, f->words, flip, to);
+            for (int64_t d = 0; d < g->distinct_count; d += at_once, to += at_once * f->words * f->group) {
+                group_words(r, f, pair, t, d, group);
+                interleave(group, at_once * f->words, flip, to, &seen);
             }
+    if (f->set->format == BLOCK_BF16)
+        r->data_range = block_exponents_range(&seen);
 }
 
 /* --- steps and masks -------------------------------------------------------------------------------------- */
@@ -468,38 +473,23 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     }
 }
 
-static block_range packets_range(const blocks_run *r, const blocks_form *f)
-{
-    block_range range = BLOCK_RANGE_NONE;
-    for (int64_t i = 0, n; i < r->region->packets; i += n) {
-        n = packets_together(r, r->words, i, f->packet_words * (int64_t)sizeof(block_word));
-        block_range_add(&range, r->words[i], (n - 1) * f->packet_words + f->words);
-    }
-    return range;
-}
-
-/* The form for the region's packets, which are then in its words. */
+/* Packs the region's packets; the form for their values. */
 static int choose_form(const blocks *p, blocks_run *r)
 {
-    const blocks_form *f = &p->forms[BLOCKS_FAST];
-    if (!r->ready[BLOCKS_FAST])
-        weights_pack(p, r, BLOCKS_FAST);
-    packets_expand(p, r, f);
-    if (f->set->format != BLOCK_BF16X2)
-        return BLOCKS_FAST;
-    block_range range = packets_range(r, f);
-    if (block_range_fits(&range, &r->weight_range))
-        return BLOCKS_FAST;
-    if (!r->ready[BLOCKS_SAFE])
-        weights_pack(p, r, BLOCKS_SAFE);
-    packets_expand(p, r, &p->forms[BLOCKS_SAFE]);
-    return BLOCKS_SAFE;
+    for (int form = BLOCKS_FAST;; form = BLOCKS_SAFE) {
+        const blocks_form *f = &p->forms[form];
+        if (!r->ready[form])
+            weights_pack(p, r, form);
+        packets_expand(p, r, f);
+        packets_pack(p, r, f);
+        if (f->set->format != BLOCK_BF16 || block_range_fits(&r->data_range, &r->weight_range))
+            return form;
+    }
 }
 
 int64_t blocks_sum(const blocks *p, blocks_run *r)
 {
     int form = choose_form(p, r);
-    packets_pack(p, r, &p->forms[form]);
     for (int64_t pair = 0; pair < r->region->pairs.count; pair++)
         sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
     return r->complete ? r->region->emit_count : 0;

@@ -244,13 +244,14 @@ static void read_places(slice_run *r, int64_t packets)
 {
     const chain *c = r->chain;
     int64_t flits = c->contraction.collect_flits;
+    r->block.apart = r->blocks->raw_bytes;
     if (r->source.memory && collect_has_places(&c->collect, &c->source, flits)) {
-        source_places(&c->source, &r->source, flits * c->collect.flit_elements, r->block.places, packets);
+        if (!source_places(&c->source, &r->source, flits * c->collect.flit_elements, r->block.places, packets))
+            r->block.apart = 0;
         return;
     }
     collect_read(&c->collect, &r->collect, &c->source, &r->source, r->block.raw, packets * flits);
-    for (int64_t i = 0; i < packets; i++)
-        r->block.places[i] = r->block.raw + i * r->blocks->raw_bytes;
+    r->block.places[0] = r->block.raw;
 }
 
 /* The same by blocks: region by region. */

@@ -46,7 +46,7 @@ bool cpu_has(cpu_level level, bool is_float)
     case CPU_AVX512:
         return has_avx512();
     case CPU_DOT:
-        return has_avx512() && (is_active(is_float ? x86_cpu_AVX512_BF16 : x86_cpu_AVX512_VNNI));
+        return has_avx512() && (is_float || is_active(x86_cpu_AVX512_VNNI));
     default:
         return true;
     }

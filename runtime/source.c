@@ -211,25 +211,29 @@ bool source_has_places(const source *s, int64_t elements)
     return whole_bytes && walk_run(w) % elements == 0;
 }
 
-void source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count)
+bool source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count)
 {
     const walk *w = &s->dm.elements;
     int64_t bits = dtype_row_of(s->shape.dtype)->bits, bytes = elements * bits / 8;
+    bool together = false;
     if (s->stream) {
-        for (int64_t i = 0; i < count; i++, r->memory += bytes)
-            to[i] = r->memory;
-        return;
+        to[0] = r->memory;
+        r->memory += count * bytes;
+        return true;
     }
     for (int64_t i = 0; i < count;) {
         int64_t left = (w->size[w->count - 1] - r->cursor.run_position) / elements;
         int64_t n = count - i < left ? count - i : left;
         const unsigned char *at = r->memory + (r->cursor.run_address + r->cursor.run_position) * bits / 8;
-        for (int64_t j = 0; j < n; j++, at += bytes)
-            to[i++] = at;
+        together = n == count;
+        for (int64_t j = 0; j < (together ? 1 : n); j++, at += bytes)
+            to[i + j] = at;
+        i += n;
         r->cursor.run_position += n * elements;
         if (r->cursor.run_position == w->size[w->count - 1])
             walk_next_run(w, &r->cursor);
     }
+    return together;
 }
 
 void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements)

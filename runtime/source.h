@@ -45,8 +45,9 @@ void source_read(const source *s, source_run *r, unsigned char *to, int64_t elem
 
 /* Can whole runs of so many elements be read where they lie? */
 bool source_has_places(const source *s, int64_t elements);
-/* Where the next `count` such runs lie; the source moves past them. Only when a unit's memory is there. */
-void source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count);
+/* Where the next `count` such runs lie; the source moves past them. True: one behind the other, then only to[0] is said. Only when a
+ * unit's memory is there. */
+bool source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count);
 
 /* Does a stream port have `packets` more time steps for every unit that it feeds or drains? Used by stream_in
  * and stream_out; moves no cursor. */
