@@ -643,9 +643,10 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
         t->vectors *= 2;
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
-    t->unit_block = least_of(least_of(STEP_UNITS, t->lanes), round_up(depth, t->per) / t->per);
-    while (rows <= FEW_ROWS && depth % (t->unit_block * t->per) != 0 && t->unit_block > 1)
-        t->unit_block--;
+    /* A power of two, so that whole steps make a vector. */
+    t->unit_block = 1;
+    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth && (rows > FEW_ROWS || depth % (2 * t->unit_block * t->per) == 0))
+        t->unit_block *= 2;
 }
 
 /* The lanes of the tree, in the order of depth: the innermost depth digits that have some. */
