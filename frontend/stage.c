@@ -151,8 +151,22 @@ static void assume(op *o, const declared *e)
             o->out.part[c] = e->tensor.part[c];
 }
 
+/* On a device Cluster and Slice have one size each. Of two that differ in it one is wrong by itself, and passes/verify.c says which: it is
+ * not said a second time that they differ. */
+static void adopt_units(const stage_call *call, op *o)
+{
+    const declared *e = call->expected;
+    bool same = e && e->kind == DECLARED_TENSOR && !e->is_hint && e->tensor.kind == o->out.kind;
+    for (component c = CLUSTER; same && call->kernel->is_device && c <= SLICE; c++)
+        if (e->tensor.part[c] && o->out.part[c] && e->tensor.part[c]->size != o->out.part[c]->size) {
+            o->out.part[c] = e->tensor.part[c];
+            o->parts[c] = e->parts[c];
+        }
+}
+
 value stage_finish(const stage_call *call, op *o, bool ok)
 {
+    adopt_units(call, o);
     bool unknown = call->expected && call->expected->kind == DECLARED_ERROR; /* what was meant is not known: judge nothing */
     bool fits = !ok || unknown || stage_check_type(call->scope, call->node->name_range, &o->out, call->expected);
     if (!ok || unknown || !fits) {
@@ -502,7 +516,7 @@ static const char *argument_name(char letter)
     case 'i': return "an integer address";
     case 't': return "a reference to a TrfTensor";
     case 'n': return "an integer of at least 0";
-    case 'v': return "a view (`x.view()`)";
+    case 'v': return "a view of a DmTensor (`x.view()`)";
     case 'w': return "a view of a DmTensor to write (`x.view_mut()`)";
     case 'h': return "a view of an HbmTensor to write (`x.view_mut()`)";
     case 'a': return "a TrfAddress (Full, FirstHalf or SecondHalf)";
@@ -583,6 +597,16 @@ static const char *signature(const stage_row *r, arena *a)
     return text.text;
 }
 
+/* Where the variable that an argument names was bound. */
+static void note_binding(const stage_call *call, diag *d, const ast *argument)
+{
+    while (ast_is(argument, AST_BORROW))
+        argument = ast_kid(argument, 0);
+    const symbol *y = ast_is(argument, AST_PATH) ? scope_find_path(call->scope, VALUE_NAMES, argument) : NULL;
+    if (y && y->kind == SYMBOL_VARIABLE)
+        diag_note(stage_diags(call), d, y->range, "`%s` is bound here", y->name);
+}
+
 static bool check_arguments(const stage_call *call, const stage_row *r)
 {
     const ast *args = ast_kid(call->node, 2), *generics = ast_kid(call->node, 1);
@@ -609,7 +633,11 @@ static bool check_arguments(const stage_call *call, const stage_row *r)
             return false;
         }
         if (!argument_fits(r->arguments[i], &call->args[i])) {
-            diag_add(stage_diags(call), E_ARGUMENTS, args->kids[i]->range, "argument %zu of `%s` must be %s", i + 1, r->name, argument_name(r->arguments[i]));
+            diag *d = diag_add(stage_diags(call), E_ARGUMENTS, args->kids[i]->range, "argument %zu of `%s` must be %s, got %s", i + 1, r->name, argument_name(r->arguments[i]),
+                               call->args[i].kind == VALUE_INT ? arena_printf(scope_context_of(call->scope)->arena, "%lld", (long long)call->args[i].number) : value_kind_name(&call->args[i]));
+            note_binding(call, d, args->kids[i]);
+            if (strchr("vw", r->arguments[i]) && call->args[i].kind == VALUE_VIEW)
+                diag_help(stage_diags(call), d, "the Tensor Unit reads and writes DM: copy it there first, with to_dm");
             return false;
         }
     }

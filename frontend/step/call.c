@@ -506,7 +506,13 @@ static step_term push(step_evaluation *e, const ast *n)
     const ast *place = n->kids[0];
     step_term value = ast_kid(n, 2)->kid_count == 1 ? step_evaluate(e, ast_kid(n, 2)->kids[0]) : step_term_error; /* may move the names */
     step_name *name = ast_is(place, AST_PATH) && place->kid_count == 1 ? (step_name *)step_lookup(e, place->kids[0]->text) : NULL;
-    if (!name || !name->mutable || name->value.kind != TERM_LIST || ast_kid(n, 2)->kid_count != 1)
+    if (name && !name->mutable && name->value.kind == TERM_LIST) {
+        diag *d = diag_add(e->diags, E_STEP_PROGRAM, n->range, "`%s` is not `mut`: `push` adds one value to a `let mut` list", name->name);
+        diag_note(e->diags, d, name->range, "it is bound here");
+        e->graph->bad = true;
+        return step_term_error;
+    }
+    if (!name || name->value.kind != TERM_LIST || ast_kid(n, 2)->kid_count != 1)
         return step_refuse(e, n->range, "`push` adds one value to a `let mut` list");
     step_term *list = &name->value;
     list->items = arena_grow(e->arena, list->items, list->count, list->count + 1, sizeof value);
@@ -603,7 +609,7 @@ static step_term call_program(step_evaluation *e, const ast *n, const ast *fn, c
     e->calls++;
     for (size_t i = 0; i < a->count; i++)
         if (ast_is(params->kids[i]->kids[1], AST_PAT_NAME))
-            step_bind(e, params->kids[i]->kids[1]->text, a->items[i], false);
+            step_bind(e, params->kids[i]->kids[1]->text, params->kids[i]->kids[1]->range, a->items[i], false);
     step_term value = step_evaluate(e, fn->kids[4]);
     e->calls--;
     e->scope = scope;

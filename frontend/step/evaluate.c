@@ -42,9 +42,9 @@ void step_leave(step_evaluation *e, size_t mark)
     e->name_count = mark;
 }
 
-void step_bind(step_evaluation *e, const char *name, step_term value, bool mutable)
+void step_bind(step_evaluation *e, const char *name, src_range range, step_term value, bool mutable)
 {
-    step_name n = {name, value, mutable};
+    step_name n = {name, range, value, mutable};
     ARENA_PUSH(e->arena, e->names, e->name_count, e->name_capacity, n);
 }
 
@@ -80,7 +80,7 @@ static void bind_lost(step_evaluation *e, const ast *error)
     e->graph->bad = true;
     for (uint32_t i = 0; i < error->kid_count; i++)
         if (ast_is(error->kids[i], AST_NAME) && !step_lookup(e, error->kids[i]->text))
-            step_bind(e, error->kids[i]->text, step_term_error, true);
+            step_bind(e, error->kids[i]->text, error->kids[i]->range, step_term_error, true);
 }
 
 /* ---- constants of the file ---- */
@@ -262,7 +262,7 @@ static step_term evaluate_field(step_evaluation *e, const ast *n)
 static void bind_pattern(step_evaluation *e, const ast *pattern, step_term value)
 {
     if (ast_is(pattern, AST_PAT_NAME)) {
-        step_bind(e, pattern->text, value, pattern->value != 0);
+        step_bind(e, pattern->text, pattern->name_range, value, pattern->value != 0);
         return;
     }
     if (!ast_is(pattern, AST_PAT_TUPLE))

@@ -30,6 +30,7 @@ struct step_term {
 
 typedef struct step_name {
     const char *name;
+    src_range range;
     step_term value;
     bool mutable;
 } step_name;
@@ -58,7 +59,7 @@ const char *step_term_text(const step_term *t);
 /* A name is visible until step_leave. */
 size_t step_enter(step_evaluation *e);
 void step_leave(step_evaluation *e, size_t mark);
-void step_bind(step_evaluation *e, const char *name, step_term value, bool mutable);
+void step_bind(step_evaluation *e, const char *name, src_range range, step_term value, bool mutable);
 const step_name *step_lookup(step_evaluation *e, const char *name);
 /* Is it a name in text of the file that was not understood? Then nothing is said of it. */
 bool step_is_lost(step_evaluation *e, const char *name);

@@ -142,7 +142,7 @@ void step_read_generics(step_evaluation *e, const ast *generics)
             step_refuse(e, g->range, "a stream program's sizes are `const B: Dim` and `const R: Ragged`");
             continue;
         }
-        step_bind(e, g->text, (step_term){.kind = TERM_SIZE, .size = step_expr_symbol(e->graph->exprs, g->text, ragged)}, false);
+        step_bind(e, g->text, g->name_range, (step_term){.kind = TERM_SIZE, .size = step_expr_symbol(e->graph->exprs, g->text, ragged)}, false);
     }
 }
 
@@ -205,5 +205,5 @@ void step_read_parameter(step_evaluation *e, const ast *param)
     else
         step_refuse(e, param->range, "a stream program takes `x: Stream<T, {[..]}>`, `w: &Hbm<Tile<..>, {[..]}>` and `y: &mut Hbm<..>`");
     if (name)
-        step_bind(e, name, value, false);
+        step_bind(e, name, ast_kid(param, 1)->range, value, false);
 }
