@@ -348,9 +348,11 @@ static void refuse_loops(pass_context *p, kernel *k, op *o, const sequence *seq,
     diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(seq), "no DMA loops copy this: %s", sequence_reason(p, seq));
     note_sides(p, d, o);
     if (source_order)
-        diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term of the destination, size : stride in elements of the source, outermost first): %s", sequence_table(p, seq));
+        diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term of the destination, size : stride in bits of the source, outermost first): %s", sequence_table(p, seq));
     if (seq->failure == SEQUENCE_INSUFFICIENT && seq->axis)
         diag_help(p->diags, d, "take the copy from a source that holds the whole axis `%s`", seq->axis->name);
+    else if (seq->failure == SEQUENCE_TWICE && seq->axis)
+        diag_help(p->diags, d, "let each digit of `%s` occur once in the destination", seq->axis->name);
     else
         diag_help(p->diags, d, "cut the axes at common divisors on both sides");
 }

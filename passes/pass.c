@@ -149,10 +149,11 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
         return arena_printf(p->arena, "insufficient input: the stream asks for `%s`, but the buffer does not store that digit%s%s", term,
                             seq->axis ? " of axis " : "", name);
     case SEQUENCE_INCOMPATIBLE:
-        return arena_printf(p->arena, "incompatible shapes: `%s` cuts axis %s where the buffer's digits do not", term, name);
+        return !seq->axis ? arena_printf(p->arena, "incompatible shapes: the group `%s` goes on over an axis's end, where the buffer's addresses do not", term)
+                          : arena_printf(p->arena, "incompatible shapes: `%s` cuts axis %s where the buffer's digits do not", term, name);
     case SEQUENCE_TWICE:
-        return arena_printf(p->arena, "axis %s is used twice: `%s` counts through a digit that another term counts through",
-                            name, term);
+        return !seq->axis ? arena_printf(p->arena, "`%s` counts through what another term counts through", term)
+                          : arena_printf(p->arena, "axis %s is used twice: `%s` counts through a digit that another term counts through", name, term);
     case SEQUENCE_PADDING:
         return arena_printf(p->arena, "the padding of `%s` cannot be expressed as a loop", term);
     case SEQUENCE_BROADCAST:
@@ -206,9 +207,11 @@ static const char *sequence_advice(pass_context *p, const sequence *seq)
         return !seq->axis ? "store the whole group in the buffer"
                           : arena_printf(p->arena, "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended broadcast", name);
     case SEQUENCE_INCOMPATIBLE:
-        return arena_printf(p->arena, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
+        return !seq->axis ? "store the axes of the group beside each other in its order, or stream them one by one"
+                          : arena_printf(p->arena, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
     case SEQUENCE_TWICE:
-        return arena_printf(p->arena, "let each digit of `%s` occur once in the stream", name);
+        return !seq->axis ? "let each digit of an axis occur once in the stream"
+                          : arena_printf(p->arena, "let each digit of `%s` occur once in the stream", name);
     case SEQUENCE_ENTRIES:
         return "stream neighbouring digits in the buffer's own order, so that they merge";
     case SEQUENCE_ENTRY_SIZE:
