@@ -125,6 +125,8 @@ def diff_and_sweep(check, path, folder):
     lines = run("visac", path, "--sweep=M=32,64,0").out.decode().splitlines()
     check.that([line.split()[:2] for line in lines[1:]] == [["32", "legal"], ["64", "legal"], ["0", "refused"]], "\n".join(lines))
     check.that([line.split()[3] for line in lines[1:3]] == [str(c) for c in cycles], "sweep and report differ: " + "\n".join(lines))
+    check.that(run("visac", path, "--sweep=M=0,NOPE").status == 2 and run("visac", path, "--sweep=M=0").status == 1, "a sweep without a legal value succeeds")
+    check.that(run("visac", path, "--sweep=M=32", "--sweep=N=8").status == 2, "of two sweeps one is taken")
 
 
 # A run of it takes seconds, and minutes with sanitizers; its chains are those of the other matmuls.

@@ -9,8 +9,8 @@
 #include "support/strbuf.h"
 #include "tools/options.h"
 
-/* One value of a sweep: a row of the table. False: not even that. */
-static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags)
+/* One value of a sweep: a row of the table; `any_legal` becomes true when it compiles. False: not even a row. */
+static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags, bool *any_legal)
 {
     visa_options options = v->options;
     options.parameters = p;
@@ -27,6 +27,7 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
         strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->values[0], (int)strcspn(why, "\n"), why);
     }
+    *any_legal |= legal;
     bool ok = true;
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
@@ -52,6 +53,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     strbuf out;
     strbuf_init(&out, memory);
     int64_t tried;
+    bool any_legal = false;
     visa_parameter p = {.values = &tried, .count = 1, .name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
     strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
     for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
@@ -60,10 +62,10 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
         if (!tool_number(word, &value) || value > INT64_MAX)
             return tool_usage_error(v->tool, "--sweep: `%s` is not a number", word);
         tried = (int64_t)value;
-        if (!sweep_row(v, source, size, &p, &out, diags))
+        if (!sweep_row(v, source, size, &p, &out, diags, &any_legal))
             return EXIT_INPUT;
     }
-    return file_write_all(v->output, out.text, out.bytes, diags) ? EXIT_DONE : EXIT_INPUT;
+    return file_write_all(v->output, out.text, out.bytes, diags) && any_legal ? EXIT_DONE : EXIT_INPUT;
 }
 
 /* A binary from either kind of file. */

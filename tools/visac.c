@@ -288,7 +288,11 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
                 return EXIT_USAGE;
             break;
         case TRACE: a->report.trace = optarg; break;
-        case SWEEP: a->sweep = optarg; break;
+        case SWEEP:
+            if (a->sweep)
+                return usage_error("--sweep is given twice, `%s` and `%s`: one constant at a time", a->sweep, optarg);
+            a->sweep = optarg;
+            break;
         case SEED:
             if (!tool_number(optarg, &a->seed))
                 return usage_error("--seed takes a number, not `%s`", optarg);
