@@ -39,7 +39,7 @@ typedef struct setting {
     double budget; /* seconds for a comparison */
     const char *kind; /* NULL: all */
     int64_t largest; /* m of the shapes */
-    bool json, builds, odd; /* builds: compiling is compared, not running */
+    bool json, builds, odd, order; /* builds: compiling is compared, not running; order: the machine's beside a free one */
     const char *program;
     int shown;
 } setting;
@@ -83,17 +83,20 @@ typedef struct ours {
     unsigned threads;
 } ours;
 
-static reference_kernel *build(const reference_api *api, const kind *t, shape s, diag_list *diags)
+/* In the machine's order, K stands in packets of 32 lanes where it is a multiple of them. */
+static reference_kernel *build(const reference_api *api, const kind *t, shape s, unsigned forms, diag_list *diags)
 {
+    enum { LANES = 32 };
+    int64_t lanes = forms & REFERENCE_MACHINE_ORDER && s.k % LANES == 0 ? LANES : 1;
     static const uint32_t axes[3][2] = {{0, 2}, {2, 1}, {0, 1}}; /* M K, K N, M N */
     layout_axis sizes[] = {{"M", s.m}, {"N", s.n}, {"K", s.k}};
     einsum_tensor tensors[3];
     for (int i = 0; i < 3; i++)
         tensors[i] = (einsum_tensor){"t", i < 2 ? t->operand : t->result, i, 2, axes[i]};
-    einsum_digit digits[] = {{.axis = 0, .kept = true, .weight = 1, .size = s.m}, {.axis = 1, .kept = true, .weight = 1, .size = s.n}, {.axis = 2, .weight = 1, .size = s.k}};
-    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, 3, digits, 0, NULL, false};
+    einsum_digit digits[] = {{.axis = 0, .kept = true, .weight = 1, .size = s.m}, {.axis = 1, .kept = true, .weight = 1, .size = s.n}, {.axis = 2, .weight = lanes, .size = s.k / lanes}, {.axis = 2, .weight = 1, .size = lanes, .lane = 1}};
+    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, lanes > 1 ? 4 : 3, digits, 0, NULL, false};
     einsum e = {sizes, 3, tensors, 3, &statement, 1, "MK,KN->MN", NULL, 0};
-    return reference_compile(api, &e, "bench", REFERENCE_VALUES, diags);
+    return reference_compile(api, &e, "bench", REFERENCE_VALUES | forms, diags);
 }
 
 static void run_ours(void *argument)
@@ -320,7 +323,7 @@ static bool build_only(const reference_api *api, const char *what, diag_list *di
         return false;
     for (size_t t = 0; t < sizeof kinds / sizeof *kinds; t++)
         if (strcmp(kinds[t].name, name) == 0) {
-            reference_kernel *kernel = build(api, &kinds[t], (shape){m, n, k}, diags);
+            reference_kernel *kernel = build(api, &kinds[t], (shape){m, n, k}, 0, diags);
             api->release(kernel);
             return kernel != NULL;
         }
@@ -331,7 +334,7 @@ static bool build_only(const reference_api *api, const char *what, diag_list *di
 
 static bool bench_one(const reference_api *api, const kind *t, shape s, setting *how, diag_list *diags)
 {
-    ours o = {.api = api, .threads = how->threads, .kernel = build(api, t, s, diags)};
+    ours o = {.api = api, .threads = how->threads, .kernel = build(api, t, s, how->order ? REFERENCE_MACHINE_ORDER : 0, diags)};
     if (!o.kernel)
         return false;
     int64_t bytes[] = {s.m * s.k * t->bytes, s.k * s.n * t->bytes, s.m * s.n * t->result_bytes};
@@ -341,18 +344,23 @@ static bool bench_one(const reference_api *api, const kind *t, shape s, setting 
     }
 #ifdef HAVE_DNNL
     theirs d = {0};
-    if (!how->odd && make_theirs(&d, t, s, o.tensors)) {
+    if (!how->odd && !how->order && make_theirs(&d, t, s, o.tensors)) {
         show(how, "oneDNN", t, s, compare(how, run_ours, &o, run_theirs, &d));
         free_theirs(&d);
     }
 #endif
 #ifdef HAVE_OPENBLAS
     blas b = {s, {(float *)o.tensors[0], (float *)o.tensors[1], (float *)o.tensors[2]}};
-    if (t->operand == DTYPE_F32 && !how->odd)
+    if (t->operand == DTYPE_F32 && !how->odd && !how->order)
         show(how, "OpenBLAS", t, s, compare(how, run_ours, &o, run_blas, &b));
 #endif
     nest plain = {t, s, {o.tensors[0], o.tensors[1], o.tensors[2]}};
-    if (how->threads == 1 && s.m * s.n * s.k <= (int64_t)1 << 30)
+    ours free_order = {.api = api, .threads = how->threads, .kernel = how->order ? build(api, t, s, 0, diags) : NULL};
+    memcpy(free_order.tensors, o.tensors, sizeof o.tensors);
+    if (free_order.kernel) {
+        show(how, "free order", t, s, compare(how, run_ours, &o, run_ours, &free_order));
+        api->release(free_order.kernel);
+    } else if (how->threads == 1 && s.m * s.n * s.k <= (int64_t)1 << 30)
         show(how, "clang -O3", t, s, compare(how, run_ours, &o, run_nest, &plain));
     for (int i = 0; i < 3; i++)
         free(o.tensors[i]);
@@ -401,16 +409,17 @@ static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
     return ok;
 }
 
-static const char usage[] = "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--odd] [--builds] [--json]\n"
+static const char usage[] = "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--odd] [--order] [--builds] [--json]\n"
                             "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS.\n";
 
 int main(int argc, char **argv)
 {
-    enum { THREADS = 256, SECONDS, KIND, LARGEST, BUILDS, BUILD, ODD, JSON };
+    enum { THREADS = 256, SECONDS, KIND, LARGEST, BUILDS, BUILD, ODD, ORDER, JSON };
     static const struct option options[] = {{"threads", required_argument, NULL, THREADS}, {"seconds", required_argument, NULL, SECONDS},
                                             {"kind", required_argument, NULL, KIND},       {"largest", required_argument, NULL, LARGEST},
                                             {"builds", no_argument, NULL, BUILDS},         {"build", required_argument, NULL, BUILD},
-                                            {"odd", no_argument, NULL, ODD},               {"json", no_argument, NULL, JSON},             {0}};
+                                            {"odd", no_argument, NULL, ODD},               {"order", no_argument, NULL, ORDER},
+                                            {"json", no_argument, NULL, JSON},             {0}};
     setting how = {.threads = 1, .budget = 1, .largest = INT64_MAX, .program = argv[0]};
     const char *only = NULL;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -420,6 +429,7 @@ int main(int argc, char **argv)
         case KIND: how.kind = optarg; break;
         case LARGEST: how.largest = atoll(optarg); break;
         case ODD: how.odd = true; break;
+        case ORDER: how.order = true; break;
         case BUILDS: how.builds = true; break;
         case BUILD: only = optarg; break;
         case JSON: how.json = true; break;

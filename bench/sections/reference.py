@@ -35,5 +35,9 @@ def run(bench, section):
     if not products:
         raise Missing("bench_reference pairs nothing")
     section["tables"].append(table("products, row-major operands, 1e9 operations a second", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], products))
+    odd = [product_row(row) for row in measure(bench, 1, "--odd", f"--seconds={bench.count(1, 0.1, 0.001)}", f"--largest={bench.count(4096, 1024, 8)}")]
+    section["tables"].append(table("odd shapes, one thread, 1e9 operations a second", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], odd))
+    order = [product_row(row) for kind in ("f32", "bf16") for row in measure(bench, 1, "--order", f"--kind={kind}", f"--seconds={bench.count(1, 0.2, 0.001)}", f"--largest={bench.count(1024, 256, 32)}")]
+    section["tables"].append(table("the machine's order of sums (ours) beside a free one (theirs)", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], order))
     builds = [build_row(row) for row in measure(bench, 1, "--builds", f"--largest={bench.count(512, 512, 32)}")]
     section["tables"].append(table("generating and compiling, whole processes, ms of processor time", ["shape", "type", "beside", "ours", "theirs", "ours / theirs"], builds))
