@@ -171,6 +171,8 @@ typedef struct elf_reader {
     uint64_t *offsets; /* file offset of each section's content */
 } elf_reader;
 
+enum { MAGIC_OFFSET = 0 /* what differs there is no binary at all */ };
+
 static uint64_t little(const unsigned char *at, unsigned bytes)
 {
     uint64_t value = 0;
@@ -186,7 +188,9 @@ __attribute__((format(printf, 3, 4))) static bool fault(elf_reader *r, uint64_t 
     va_start(args, format);
     const char *text = arena_vprintf(r->diags->arena, format, args);
     va_end(args);
-    diag_add(r->diags, E_BIN_FORMAT, SRC_NOWHERE, "file offset 0x%" PRIx64 ": %s", offset, text);
+    diag *d = diag_add(r->diags, E_BIN_FORMAT, SRC_NOWHERE, "file offset 0x%" PRIx64 ": %s", offset, text);
+    if (offset == MAGIC_OFFSET && d)
+        diag_help(r->diags, d, "visac compiles a source file to a binary: `visac kernel.vm -o kernel.bin`");
     return false;
 }
 
@@ -196,7 +200,7 @@ static const struct {
     uint64_t value;
     const char *what;
 } fixed_fields[] = {
-    {0, 4, 0x464c457f, "the ELF magic number"},
+    {MAGIC_OFFSET, 4, 0x464c457f, "the ELF magic number"},
     {EI_CLASS, 1, ELFCLASS64, "the class (64 bits)"},
     {EI_DATA, 1, ELFDATA2LSB, "the byte order (little-endian)"},
     {EI_VERSION, 1, EV_CURRENT, "the ELF version"},

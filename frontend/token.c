@@ -527,6 +527,27 @@ token_scanner *token_scanner_new(arena *home)
     return s;
 }
 
+/* What is not to be read as tokens at all is said once. */
+static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
+{
+    static const struct {
+        const char *begin;
+        uint32_t bytes;
+        const char *what, *help;
+    } others[] = {
+        {"\xff\xfe", 2, "the text is UTF-16", "save it as UTF-8"},
+        {"\xfe\xff", 2, "the text is UTF-16", "save it as UTF-8"},
+        {"\x7f" "ELF", 4, "this is a binary and no source", "visa-run runs a binary, visa-objdump shows what is in it"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (bytes >= others[i].bytes && memcmp(text, others[i].begin, others[i].bytes) == 0) {
+            diag *d = token_fault(s, E_LEX, 0, others[i].bytes, others[i].what);
+            if (d != NULL)
+                diag_help(s->diags, d, "%s", others[i].help);
+            s->offset = (uint32_t)bytes;
+        }
+}
+
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, arena *scratch, diag_list *diags)
 {
     token_list list = {.capacity = bytes / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
@@ -538,11 +559,7 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
     /* A byte order mark says nothing here. */
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s->offset = 3;
-    if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
-        diag *d = token_fault(s, E_LEX, 0, 2, "the text is UTF-16");
-        diag_help(diags, d, "save it as UTF-8");
-        s->offset = (uint32_t)bytes;
-    }
+    refuse_other_file(s, text, bytes);
     if (lone_mapping)
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;
