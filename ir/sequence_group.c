@@ -3,26 +3,33 @@
 #include "ir/derivation.h"
 #include "support/integer.h"
 
-/* The same composite in the buffer, as a whole, or one that it is a front of; NULL: none that is free. */
-static piece *find_composite(const derivation *d, const factor *f, bool front)
+/* The same composite in the buffer, as a whole; with `front` also one that it is a front of, and of which a read takes every `step`th value:
+ * `[A, B] / 4` is every second value of `[A, B] / 2`. NULL: none that is free. */
+static piece *find_composite(const derivation *d, const factor *f, bool front, int64_t *step)
 {
     for (size_t i = 0; i < d->buffer.count; i++) {
         piece *p = &d->buffer.items[i];
         bool same = p->atom && (p->atom == f->inner || (front && mapping_is_front(f->inner, p->atom)));
-        if (same && !p->taken && p->weight == f->weight && p->live >= f->live &&
-            (d->access != SEQUENCE_WRITE || (p->live == f->live && p->extent >= f->extent)))
+        if (!same || p->taken || f->weight % p->weight)
+            continue;
+        *step = f->weight / p->weight;
+        bool held = (f->live - 1) <= (p->live - 1) / *step;
+        bool taken_whole = *step == 1 && p->live == f->live && p->extent >= f->extent;
+        if (held && (*step == 1 || (front && d->access == SEQUENCE_READ)) && (d->access != SEQUENCE_WRITE || taken_whole))
             return p;
     }
     return NULL;
 }
 
-static bool take_composite(derivation *d, const factor *f, piece *atom)
+static bool take_composite(derivation *d, const factor *f, bool front)
 {
+    int64_t step;
+    piece *atom = find_composite(d, f, front, &step);
     if (!atom)
         return false;
     for (piece *p = atom - atom->parts; p <= atom; p++)
         p->taken = true;
-    derivation_emit(d, derivation_term(d, f), d->access == SEQUENCE_COPY ? f->live : f->extent, f->live, atom->stride, 1);
+    derivation_emit(d, derivation_term(d, f), d->access == SEQUENCE_COPY ? f->live : f->extent, f->live, atom->stride * step, 1);
     return true;
 }
 
@@ -245,7 +252,7 @@ size_t derivation_carve_neighbours(derivation *d, const factor *f, size_t count)
 
 bool derivation_carve_group(derivation *d, const factor *f)
 {
-    if (take_composite(d, f, find_composite(d, f, false)))
+    if (take_composite(d, f, false))
         return true;
     if (by_parts(d, f))
         return true;
@@ -255,7 +262,7 @@ bool derivation_carve_group(derivation *d, const factor *f)
         return true;
     sequence first = *d->seq; /* why not, if nothing else helps */
     d->seq->failure = SEQUENCE_OK;
-    if (take_composite(d, f, find_composite(d, f, true)) || by_digits(d, f))
+    if (take_composite(d, f, true) || by_digits(d, f))
         return true;
     d->seq->failure = first.failure;
     d->seq->term = first.term;
