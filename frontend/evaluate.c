@@ -53,7 +53,6 @@ void set_repeated(analysis *s, bool repeated)
 
 /* ---- expressions ---- */
 
-/* A const item, read where it was written. */
 /* Integers, conditions and arrays of them: refuses a value that is not of the type that the constant declares. Other types are not
  * looked at. `n`: the expression of the value. */
 static bool is_of_type(analysis *s, const symbol *y, const ast *type, const ast *n, const value *v)
@@ -77,6 +76,7 @@ static bool is_of_type(analysis *s, const symbol *y, const ast *type, const ast 
     return ok;
 }
 
+/* A const item, read where it was written. */
 static value evaluate_const(analysis *s, symbol *y, const ast *path)
 {
     if (!y->type) {
@@ -100,6 +100,7 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
     return v;
 }
 
+/* Values of an enumeration that carry meaning. */
 static const struct {
     const char *type, *name;
     value_kind kind;

@@ -722,11 +722,6 @@ static void choose_tiles(const reference_plan *plan, plan_statement *p)
 
 /* ---- operands in place ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
 static bool is_item_type(plan_product product, dtype t)
 {
     switch (product) {
@@ -745,8 +740,8 @@ static bool is_item_type(plan_product product, dtype t)
 /* Lines so many 32-bit values apart do not meet in a few sets of the nearest cache. */
 static bool is_spread(int64_t line)
 {
-    enum { SET_PERIOD = 4096, FEWEST_PLACES = 4 };
-    return common_divisor(line * 4, SET_PERIOD) * FEWEST_PLACES <= SET_PERIOD;
+    enum { SET_PERIOD = 4096, TOO_FEW_PLACES = 2 };
+    return line * 4 % (SET_PERIOD / TOO_FEW_PLACES) != 0;
 }
 
 /* Are whole steps of the kernel side by side in the row source, and the rows equally far apart? */
