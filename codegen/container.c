@@ -7,6 +7,7 @@
 
 #include "codegen/elf_file.h"
 #include "codegen/words.h"
+#include "support/choice.h"
 
 #define SIZE_LIMIT (INT64_C(1) << 62)
 
@@ -61,6 +62,29 @@ const binary_kernel *binary_kernel_by_name(const binary *b, const char *name)
         if (strcmp(b->kernels[i].name, name) == 0)
             return &b->kernels[i];
     return NULL;
+}
+
+const char *const *binary_names(const binary *b, arena *a)
+{
+    const char **names = ARENA_ARRAY(a, const char *, b->kernel_count + b->program_count + 1);
+    for (size_t i = 0; i < b->kernel_count; i++)
+        names[i] = b->kernels[i].name;
+    for (size_t i = 0; i < b->program_count; i++)
+        names[b->kernel_count + i] = b->programs[i].name;
+    return names;
+}
+
+const binary_kernel *binary_choose_kernel(const binary *b, const char *name, diag_list *diags)
+{
+    const binary_kernel *k = name ? binary_kernel_by_name(b, name) : b->kernel_count == 1 ? &b->kernels[0] : NULL;
+    const step_program *program = k ? NULL : binary_program_by_name(b, name);
+    if (program) {
+        diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "`%s` is a stream program and no kernel", program->name);
+        diag_help(diags, d, "visac --emit=step-report has its figures, visa-run its cycles");
+    } else if (!k) {
+        choice_refuse_kernel(diags, "the binary", name, binary_names(b, diags->arena));
+    }
+    return k;
 }
 
 const step_program *binary_program_by_name(const binary *b, const char *name)

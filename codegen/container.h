@@ -92,6 +92,10 @@ bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *d
 /* The words of one command stream exactly as they stand in the section (for visa-objdump and tests). */
 bool binary_stream_words(const binary_kernel *k, context c, arena *a, uint64_t **words, size_t *count);
 
+/* Every kernel and stream program, NULL-ended. */
+const char *const *binary_names(const binary *b, arena *a);
+/* The kernel with that name, the only one without a name (NULL); else NULL, diagnosed. */
+const binary_kernel *binary_choose_kernel(const binary *b, const char *name, diag_list *diags);
 /* The kernel with that name, or NULL. */
 const binary_kernel *binary_kernel_by_name(const binary *b, const char *name);
 /* The stream program with that name; without a name the only one of a binary that has no kernel. NULL: there is none. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/choice.h"
 #include "support/integer.h"
 
 /* ---- which walk ---- */
@@ -77,10 +78,10 @@ static const kernel *choose_kernel(const module *m, const char *what, size_t byt
             return m->kernels[i];
     if (bytes == 0 && m->count == 1)
         return m->kernels[0];
-    if (bytes == 0)
-        diag_add(diags, E_KERNEL, SRC_NOWHERE, "the file has several kernels; draw KERNEL:OP");
-    else
-        diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%.*s`", (int)bytes, what);
+    const char **names = ARENA_ARRAY(diags->arena, const char *, m->count + 1);
+    for (size_t i = 0; i < m->count; i++)
+        names[i] = m->kernels[i]->name;
+    choice_refuse_kernel(diags, NULL, bytes ? arena_strndup(diags->arena, what, bytes) : NULL, names);
     return NULL;
 }
 

@@ -21,6 +21,7 @@ typedef struct analysis {
     scope_context context;
     const sema_options *options;
     const char *only; /* the kernel to compile; NULL: all */
+    bool lists;       /* kernels are not compiled but named: `only` is none of them */
     loaded_module *loaded;
     size_t loaded_count, loaded_capacity;
     pending_item *uses; /* not yet resolved */

@@ -1,6 +1,7 @@
 #include "frontend/constant.h"
 
 #include "frontend/index.h"
+#include "support/choice.h"
 
 #include <string.h>
 
@@ -174,7 +175,7 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
     for (size_t i = 0; methods[i]; i++)
         known = known || strcmp(methods[i], name) == 0;
     if (!known) {
-        const char *near = suggest(name, methods);
+        const char *near = choice_near(name, methods);
         diag *d = diag_add(diags, E_METHOD, n->name_range, "there is no method `%s` on %s", name, value_kind_name(receiver));
         diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by and len%s", near ? near : "");
         return error_value;

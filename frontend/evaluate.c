@@ -6,6 +6,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage.h"
+#include "support/choice.h"
 
 value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...)
 {
@@ -188,7 +189,7 @@ static value evaluate_variant(analysis *s, scope *names, const ast *path)
         if (strcmp(variants[i].name, name) == 0)
             return (value){.kind = variants[i].kind, .number = variants[i].code};
     }
-    const char *near = known_type ? suggest(name, near_names) : NULL;
+    const char *near = known_type ? choice_near(name, near_names) : NULL;
     const char *help = near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
                             : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and AccumulationKind::{Interleaved, Sequential}";
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
@@ -209,7 +210,7 @@ static value evaluate_field(analysis *s, scope *names, const ast *n)
     for (int i = 0; fields[i]; i++)
         if (strcmp(fields[i], n->text) == 0)
             return (value){.kind = VALUE_UNIT_OF_CONTEXT, .context = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA};
-    const char *near = suggest(n->text, fields);
+    const char *near = choice_near(n->text, fields);
     return refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
                   "the Context has no field `%s`", n->text);
 }

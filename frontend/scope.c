@@ -1,6 +1,7 @@
 #include "frontend/scope.h"
 
 #include "frontend/index.h"
+#include "support/choice.h"
 
 #include <string.h>
 
@@ -308,58 +309,14 @@ static void note_dead_use(scope *s, diag *d)
 
 /* ---- suggestions ---- */
 
-/* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
- * counts half. In half edits. */
-static unsigned distance(const char *a, const char *b)
-{
-    enum { LONGEST = 40 };
-    size_t n = strlen(a), m = strlen(b);
-    unsigned d[LONGEST + 1][LONGEST + 1];
-    if (n > LONGEST || m > LONGEST)
-        return ~0u;
-    for (size_t i = 0; i <= n; i++)
-        for (size_t j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = 2 * (unsigned)(i + j);
-                continue;
-            }
-            unsigned change = a[i - 1] == b[j - 1] ? 0 : (a[i - 1] ^ b[j - 1]) == 32 ? 1 : 2;
-            unsigned best = d[i - 1][j - 1] + change;
-            best = best < d[i - 1][j] + 2 ? best : d[i - 1][j] + 2;
-            best = best < d[i][j - 1] + 2 ? best : d[i][j - 1] + 2;
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            d[i][j] = swapped && d[i - 2][j - 2] + 2 < best ? d[i - 2][j - 2] + 2 : best;
-        }
-    return d[n][m];
-}
-
-static bool nearer(const char *name, const char *candidate, unsigned *best)
-{
-    unsigned d = distance(name, candidate), allowed = 2 * (1 + (unsigned)strlen(name) / 3);
-    if (d > allowed || d >= *best || (strlen(name) == 1 && d > 1))
-        return false;
-    *best = d;
-    return true;
-}
-
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
 {
     const char *found = NULL;
-    unsigned best = ~0u;
+    unsigned best = CHOICE_FAR;
     for (; s; s = s->parent)
         for (size_t i = 0; i < s->count; i++)
-            if (s->symbols[i]->kind == kind && nearer(name, s->symbols[i]->name, &best))
+            if (s->symbols[i]->kind == kind && choice_is_nearer(name, s->symbols[i]->name, &best))
                 found = s->symbols[i]->name;
-    return found;
-}
-
-const char *suggest(const char *name, const char *const *known)
-{
-    const char *found = NULL;
-    unsigned best = ~0u;
-    for (; *known; known++)
-        if (nearer(name, *known, &best))
-            found = *known;
     return found;
 }
 

@@ -114,8 +114,6 @@ void scope_check_use(scope *s, const ast *use);
 
 /* The known name nearest to a misspelt one among the symbols of that kind, or NULL. */
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind);
-/* The nearest of a NULL-ended list, or NULL. */
-const char *suggest(const char *name, const char *const *known);
 
 /* Declares `axes![..]`. */
 void scope_add_axes(scope *s, const ast *axes);

@@ -244,7 +244,7 @@ static bool is_device(const ast *fn)
 
 static bool is_kernel(analysis *s, scope *names, const ast *fn)
 {
-    if (s->only) {
+    if (s->only && !s->lists) {
         const char *path = arena_printf(s->context.arena, "%s%s", s->module_path ? s->module_path : "", fn->text);
         if (strcmp(s->only, path) != 0 && (strcmp(s->only, fn->text) != 0 || s->module->count > 0))
             return false;
@@ -256,13 +256,23 @@ static bool is_kernel(analysis *s, scope *names, const ast *fn)
     return !called && is_tensor_function(names, fn);
 }
 
+/* For the message that says what there is instead of `only`. */
+static void leave_out(analysis *s, const char *name)
+{
+    const char *path = s->module_path ? arena_printf(s->context.arena, "%s%s", s->module_path, name) : name;
+    ARENA_PUSH(s->context.arena, s->module->left_out, s->module->left_out_count, s->module->left_out_capacity, path);
+}
+
 /* Functions after all items of their names are known; host functions and modules are only searched for kernels. */
 static void analyse_functions(analysis *s, scope *outer, const ast *parent)
 {
     for (uint32_t i = 0; i < parent->kid_count; i++) {
         const ast *n = parent->kids[i];
         if (ast_is(n, AST_FN) && is_kernel(s, outer, n)) {
-            analyse_kernel(s, outer, n);
+            if (s->lists)
+                leave_out(s, n->text);
+            else
+                analyse_kernel(s, outer, n);
         } else if (ast_is(n, AST_FN) && ast_is(ast_kid(n, 4), AST_BLOCK)) {
             scope *inner = scope_new(&s->context, outer);
             collect_items(s, inner, ast_kid(n, 4), 0);
@@ -321,7 +331,11 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
             bool infer = false;
             scope_mapping(s->aliases[i]->scope, s->aliases[i]->node, &infer);
         }
-    if (s->only && s->module->count + s->module->dataflow_count == 0 && diags->error_count == 0)
-        diag_help(diags, diag_add(diags, E_KERNEL, SRC_NOWHERE, "there is no kernel `%s`", s->only), "--emit=ast without --kernel shows the file's functions");
+    if (s->only && s->module->count + s->module->dataflow_count == 0 && diags->error_count == 0) {
+        s->lists = true;
+        analyse_functions(s, root, file);
+        for (size_t i = 0; i < s->dataflow_count; i++)
+            leave_out(s, s->dataflows[i].node->text);
+    }
     return s->module;
 }

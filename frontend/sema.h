@@ -10,7 +10,7 @@
 #include "ir/kernel.h"
 
 typedef struct sema_options {
-    const char *only; /* the one kernel to compile; NULL: all */
+    const char *only; /* the one kernel or dataflow item to read; NULL: all. When it is not there, `left_out` of the module has what is. */
     /* The items of `mod x;` (the AST_MOD node): an AST_FILE, or NULL when it was diagnosed. NULL: such modules are empty. */
     const ast *(*load)(void *user, const ast *module);
     void *user;

@@ -5,6 +5,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage_build.h"
+#include "support/choice.h"
 
 typedef struct stage_row {
     const char *name;
@@ -472,7 +473,7 @@ static void check_alone(const stage_call *call)
             return;
     }
     names[ROWS] = NULL;
-    const char *near = suggest(name, names);
+    const char *near = choice_near(name, names);
     for (const char *const *later = later_methods; *later; later++)
         if (strcmp(*later, name) == 0)
             near = NULL;
@@ -502,7 +503,7 @@ static void unknown_method(const stage_call *call, bool known)
             diag_help(diags, d, "`%s` is the newer dialect; the April form is %s", name, newer_methods[i].april);
             return;
         }
-    const char *near = known ? NULL : suggest(name, names);
+    const char *near = known ? NULL : choice_near(name, names);
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
     else

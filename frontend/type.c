@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontend/scope.h"
+#include "support/choice.h"
 
 bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
 {
@@ -102,7 +103,7 @@ const char *scope_suggest_type(const char *name)
         known[count++] = tensor_kind_name(kind);
     for (size_t i = 0; i < VIEWS; i++)
         known[count++] = views[i].name;
-    return strcmp(name, "Tensor") == 0 ? NULL : suggest(name, known); /* the library's word for all of them is no slip */
+    return strcmp(name, "Tensor") == 0 ? NULL : choice_near(name, known); /* the library's word for all of them is no slip */
 }
 
 static declared path_type(scope *s, const ast *type)

@@ -228,6 +228,8 @@ typedef struct module {
     size_t count, capacity;
     dataflow_model **dataflows; /* items, evaluated, in source order; those with errors are not there */
     size_t dataflow_count, dataflow_capacity;
+    const char **left_out; /* names of kernels and dataflow items, where one was asked for that is not there */
+    size_t left_out_count, left_out_capacity;
 } module;
 
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);

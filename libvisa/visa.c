@@ -23,6 +23,7 @@
 #include "passes/pass.h"
 #include "passes/step_metrics.h"
 #include "passes/step_rewrite.h"
+#include "support/choice.h"
 #include "support/file.h"
 #include "support/warning.h"
 
@@ -209,6 +210,20 @@ static void check_parameters(visa_compilation *c)
     }
 }
 
+/* What --kernel may name, when it names nothing of it. */
+static void refuse_kernel(visa_compilation *c, const char *const *programs)
+{
+    const char **known = NULL;
+    size_t count = 0, capacity = 0;
+    for (size_t i = 0; i < c->module->left_out_count; i++)
+        ARENA_PUSH(c->arena, known, count, capacity, c->module->left_out[i]);
+    for (; *programs; programs++)
+        ARENA_PUSH(c->arena, known, count, capacity, *programs);
+    ARENA_PUSH(c->arena, known, count, capacity, NULL);
+    choice_refuse_kernel(&c->diags, source_name(c->sources, c->file->range.file), c->options->kernel, known);
+}
+
+/* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
 void compilation_run_file(visa_compilation *c, int file)
 {
     c->file = parse_file(c->sources, file, c->arena, &c->diags);
@@ -218,15 +233,22 @@ void compilation_run_file(visa_compilation *c, int file)
         return;
     set_parameters(c);
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
-    sema_options options = {.only = c->options->kernel, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
+    const char *only = c->options->kernel;
+    const char *const *programs = step_program_names(c->file, c->arena);
+    bool is_program = false;
+    for (size_t i = 0; only && programs[i]; i++)
+        is_program = is_program || strcmp(programs[i], only) == 0;
+    sema_options options = {.only = is_program ? NULL : only, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
     stop_clock(c, "sema");
     pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
     pipeline_run(&p, c->module, after_pass, c);
-    c->programs = step_module_of(c->file, step_kernels_of(c->module, c->arena), c->arena, &c->diags);
+    c->programs = step_module_of(c->file, only, step_kernels_of(c->module, c->arena), c->arena, &c->diags);
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
+    if (only && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0)
+        refuse_kernel(c, programs);
     stop_clock(c, "stream programs");
 }
 
@@ -402,7 +424,12 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     binary b;
     switch (kind) {
     case VISA_EMIT_TABLES:
-        return emit_text(tables_text(&e, c->module), data, size);
+        strbuf_init(&text, c->arena);
+        strbuf_puts(&text, tables_text(&e, c->module));
+        for (size_t i = 0; i < c->programs->count; i++)
+            strbuf_printf(&text, "%sstream program %s: --emit=ir has its graph, --emit=step-report its costs\n", i > 0 || c->module->count > 0 ? "\n" : "",
+                          c->programs->graphs[i]->name);
+        return emit_text(text.text, data, size);
     case VISA_EMIT_JSON:
         return emit_text(tables_json(&e, c->module), data, size);
     case VISA_EMIT_IR:

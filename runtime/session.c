@@ -42,27 +42,11 @@ static bool no_memory(diag_list *diags, const port *p)
     return false;
 }
 
-static const char *kernel_names(const binary *b, arena *a)
-{
-    const char *names = "";
-    for (size_t i = 0; i < b->kernel_count; i++)
-        names = arena_printf(a, "%s%s%s", names, i ? ", " : "", b->kernels[i].name);
-    return names;
-}
-
 session *session_open(const binary *b, const char *kernel, arena *a, diag_list *diags)
 {
-    if (!kernel && b->kernel_count != 1) {
-        diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "the binary has %zu kernels; choose one", b->kernel_count);
-        diag_help(diags, d, "--kernel=NAME with one of: %s", kernel_names(b, a));
+    const binary_kernel *k = binary_choose_kernel(b, kernel, diags);
+    if (!k)
         return NULL;
-    }
-    const binary_kernel *k = kernel ? binary_kernel_by_name(b, kernel) : &b->kernels[0];
-    if (!k) {
-        diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "the binary has no kernel `%s`", kernel);
-        diag_help(diags, d, "it has: %s", kernel_names(b, a));
-        return NULL;
-    }
     session *s = ARENA_NEW(a, session);
     *s = (session){.binary = b, .kernel = k, .arena = a, .ports = ARENA_ARRAY(a, session_port, k->port_count)};
     for (uint32_t i = 0; i < k->port_count; i++) {

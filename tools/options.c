@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/choice.h"
 #include "support/file.h"
 
 int tool_usage_error_v(const char *tool, const char *format, va_list args)
@@ -22,6 +23,32 @@ int tool_usage_error(const char *tool, const char *format, ...)
     int status = tool_usage_error_v(tool, format, args);
     va_end(args);
     return status;
+}
+
+int tool_unknown_option(const char *tool, const struct option *options, const char *word)
+{
+    size_t bytes = strcspn(word, "=");
+    char name[64] = "";
+    if (strncmp(word, "--", 2) == 0 && bytes < sizeof name)
+        memcpy(name, word + 2, bytes - 2);
+    const char *near = NULL;
+    unsigned best = CHOICE_FAR;
+    for (; options->name && name[0]; options++)
+        if (choice_is_nearer(name, options->name, &best))
+            near = options->name;
+    return near ? tool_usage_error(tool, "unknown option %s; did you mean --%s?", word, near) : tool_usage_error(tool, "unknown option %s", word);
+}
+
+int tool_unknown_value(const char *tool, const char *option, const char *given, const char *const *known)
+{
+    const char *near = choice_near(given, known);
+    if (near)
+        return tool_usage_error(tool, "unknown %s%s; did you mean %s%s?", option, given, option, near);
+    fprintf(stderr, "%s: error: unknown %s%s; it is one of", tool, option, given);
+    for (size_t i = 0; known[i]; i++)
+        fprintf(stderr, "%s%s", i ? ", " : " ", known[i]);
+    fprintf(stderr, "\nTry %s --help.\n", tool);
+    return EXIT_USAGE;
 }
 
 bool tool_number(const char *text, uint64_t *out)

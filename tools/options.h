@@ -2,6 +2,7 @@
 #ifndef VISA_TOOLS_OPTIONS_H
 #define VISA_TOOLS_OPTIONS_H
 
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdint.h>
 
@@ -13,6 +14,11 @@ enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
 /* "TOOL: error: ..." and where to look; returns EXIT_USAGE. */
 int tool_usage_error(const char *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int tool_usage_error_v(const char *tool, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
+/* `word` of the command line is no option of the tool; the end of `options` has no name. Names the nearest one. */
+int tool_unknown_option(const char *tool, const struct option *options, const char *word);
+/* `given` is no value of `option` ("--emit="): names the nearest of a NULL-ended list, or all. */
+int tool_unknown_value(const char *tool, const char *option, const char *given, const char *const *known);
 
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);

@@ -38,7 +38,8 @@ static int parse(int argc, char **argv, options *o)
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'v'},
                                           {0}};
-    for (int letter; (letter = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
+    opterr = 0;
+    for (int letter; (letter = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;) {
         if (letter == 'h')
             return fputs(help, stdout) < 0 || fflush(stdout) ? EXIT_INPUT : EXIT_SUCCESS;
         if (letter == 'v')
@@ -46,8 +47,10 @@ static int parse(int argc, char **argv, options *o)
                            fflush(stdout)
                        ? EXIT_INPUT
                        : EXIT_SUCCESS;
+        if (letter == ':')
+            return tool_usage_error("visa-objdump", "option %s needs a value", argv[optind - 1]);
         if (letter == '?')
-            return fputs("visa-objdump: try --help\n", stderr), EXIT_USAGE;
+            return tool_unknown_option("visa-objdump", longs, argv[optind - 1]);
         if (letter == 'j')
             o->json = true;
         else
@@ -57,8 +60,7 @@ static int parse(int argc, char **argv, options *o)
     o->file_count = argc - optind;
     if (o->file_count)
         return -1;
-    fputs("visa-objdump: no input file; try --help\n", stderr);
-    return EXIT_USAGE;
+    return tool_usage_error("visa-objdump", "no input file");
 }
 
 /* The dump of one file, or NULL after printing why not. */

@@ -108,7 +108,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
         case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
         case ':': return tool_usage_error("visa-run", "option %s needs a value", argv[optind - 1]);
-        default: return tool_usage_error("visa-run", "unknown option %s", argv[optind - 1]);
+        default: return tool_unknown_option("visa-run", options, argv[optind - 1]);
         }
     if (optind == argc)
         return tool_usage_error("visa-run", "no input file");
@@ -180,6 +180,10 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
     bool ok = binary_read(bytes, size, memory, diags, &b);
     free(bytes);
     const step_program *program = ok ? binary_program_by_name(&b, a->kernel) : NULL;
+    if (program && (a->check || a->report.trace)) {
+        binary_choose_kernel(&b, program->name, diags);
+        return EXIT_INPUT;
+    }
     if (program) {
         step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded,
                                         .timing = a->report.options.preset};

@@ -24,7 +24,7 @@ typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST,
     EMIT_DATAFLOW, EMIT_DATAFLOW_JSON, EMIT_KINDS } emit_kind;
 
 static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "bc", "asm", "obj", "header", "step-report", "step-json", "dataflow",
-    "dataflow-json"};
+    "dataflow-json", NULL};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
@@ -247,7 +247,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
                 a->emit++;
             a->explore_form = tool_explore_form(&a->explore, optarg) ? optarg : NULL;
             if (a->emit == EMIT_KINDS && !a->explore_form)
-                return usage_error("unknown --emit=%s", optarg);
+                return tool_unknown_value("visac", "--emit=", optarg, emit_names);
             a->emit_given = true;
             break;
         case MCPU: a->mcpu = optarg; break;
@@ -316,7 +316,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case VERSION: printf("visac %s\n", visa_version()); return EXIT_DONE;
         case 'h': case HELP: fputs(usage, stdout); print_passes(); return EXIT_DONE;
         case ':': return usage_error("option %s needs a value", argv[optind - 1]);
-        default: return usage_error("unknown option %s", argv[optind - 1]);
+        default: return tool_unknown_option("visac", options, argv[optind - 1]);
         }
     if (a->format == VISA_DIAGNOSTICS_TEXT && colour)
         a->format = VISA_DIAGNOSTICS_COLOUR;
@@ -357,25 +357,13 @@ static const char *default_output(const arguments *a, arena *memory)
     return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : a->emit == EMIT_BITCODE ? "bc" : "bin");
 }
 
-/* One of the kernels must be chosen. */
-static void refuse_several_kernels(const binary *b, diag_list *diags)
-{
-    const char *names = "";
-    for (size_t i = 0; i < b->kernel_count; i++)
-        names = arena_printf(diags->arena, "%s%s%s", names, i ? ", " : "", b->kernels[i].name);
-    diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "the file has %zu kernels; choose one", b->kernel_count);
-    diag_help(diags, d, "--kernel=NAME with one of: %s", names);
-}
-
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
 static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {
     static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_BITCODE] = REFERENCE_BITCODE, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
-    const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : b->kernel_count == 1 ? &b->kernels[0] : NULL;
-    if (!k) {
-        refuse_several_kernels(b, diags);
+    const binary_kernel *k = binary_choose_kernel(b, a->kernel, diags);
+    if (!k)
         return false;
-    }
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
     if (!api || !reference_emit(api, &k->einsum, k->name, a->machine_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
@@ -384,10 +372,14 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
     return true;
 }
 
-/* Checks one kernel, or all of the binary. */
+/* Checks one kernel, or all of the binary. A stream program has no reference, and that is said. */
 static int check(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     bool all_agree = true;
+    if (b->kernel_count == 0 && !binary_choose_kernel(b, a->kernel, diags))
+        return EXIT_INPUT;
+    for (size_t i = 0; i < b->program_count; i++)
+        printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
     for (size_t i = 0; i < b->kernel_count; i++) {
         if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
             continue;
@@ -413,10 +405,8 @@ static int write_report(const arguments *a, visa_compilation *c, const char *sou
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
     tool_report r = a->report;
-    if (b.kernel_count > 1 && (r.trace || r.options.format > REPORT_CSV)) {
-        diag_add(diags, E_KERNEL, SRC_NOWHERE, "the file has several kernels; choose one with --kernel=NAME");
+    if ((b.kernel_count == 0 || r.trace || r.options.format > REPORT_CSV) && !binary_choose_kernel(&b, a->kernel, diags))
         return EXIT_INPUT;
-    }
     const char *text = "";
     for (size_t i = 0; i < b.kernel_count; i++) {
         if (r.options.format == REPORT_HTML && visa_emit(c, VISA_EMIT_TABLES, &tables, &size) && visa_pictures(c, b.kernels[i].name, &pictures, &size)) {

@@ -127,12 +127,27 @@ static bool is_part(const ast *file, const ast *fn)
     return false;
 }
 
-step_module *step_module_of(const ast *file, const step_kernels *kernels, arena *a, diag_list *diags)
+static bool is_whole(const ast *file, const ast *fn)
+{
+    return step_is_program(fn) && !is_part(file, fn);
+}
+
+const char *const *step_program_names(const ast *file, arena *a)
+{
+    const char **names = ARENA_ARRAY(a, const char *, file->kid_count + 1);
+    size_t count = 0;
+    for (uint32_t i = 0; i < file->kid_count; i++)
+        if (is_whole(file, file->kids[i]))
+            names[count++] = file->kids[i]->text;
+    return names;
+}
+
+step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, arena *a, diag_list *diags)
 {
     step_module *m = ARENA_NEW(a, step_module);
     for (uint32_t i = 0; i < file->kid_count; i++) {
         const ast *fn = file->kids[i];
-        if (!step_is_program(fn) || is_part(file, fn))
+        if (!is_whole(file, fn) || (only && strcmp(only, fn->text) != 0))
             continue;
         step_graph *g = ARENA_NEW(a, step_graph);
         *g = (step_graph){.name = fn->text, .range = fn->name_range, .arena = a, .diags = diags, .exprs = step_exprs_new(a),

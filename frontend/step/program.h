@@ -23,7 +23,9 @@ typedef struct step_kernels {
 /* Is the function marked #[stream]? */
 bool step_is_program(const ast *fn);
 
-/* Every #[stream] function of the file that no other one calls. */
-step_module *step_module_of(const ast *file, const step_kernels *kernels, arena *a, diag_list *diags);
+/* Every #[stream] function of the file that no other one calls; `only`: the one with that name, or NULL. */
+step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, arena *a, diag_list *diags);
+/* Their names, NULL-ended. */
+const char *const *step_program_names(const ast *file, arena *a);
 
 #endif

@@ -1,0 +1,69 @@
+#include "support/choice.h"
+
+#include <string.h>
+
+/* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
+ * counts half. In half edits. */
+static unsigned distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    size_t n = strlen(a), m = strlen(b);
+    unsigned d[LONGEST + 1][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST)
+        return CHOICE_FAR;
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = 2 * (unsigned)(i + j);
+                continue;
+            }
+            unsigned change = a[i - 1] == b[j - 1] ? 0 : (a[i - 1] ^ b[j - 1]) == 32 ? 1 : 2;
+            unsigned best = d[i - 1][j - 1] + change;
+            best = best < d[i - 1][j] + 2 ? best : d[i - 1][j] + 2;
+            best = best < d[i][j - 1] + 2 ? best : d[i][j - 1] + 2;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            d[i][j] = swapped && d[i - 2][j - 2] + 2 < best ? d[i - 2][j - 2] + 2 : best;
+        }
+    return d[n][m];
+}
+
+bool choice_is_nearer(const char *name, const char *candidate, unsigned *best)
+{
+    unsigned d = distance(name, candidate), allowed = 2 * (1 + (unsigned)strlen(name) / 3);
+    if (d > allowed || d >= *best || (strlen(name) == 1 && d > 1))
+        return false;
+    *best = d;
+    return true;
+}
+
+const char *choice_near(const char *name, const char *const *known)
+{
+    const char *found = NULL;
+    unsigned best = CHOICE_FAR;
+    for (; *known; known++)
+        if (choice_is_nearer(name, *known, &best))
+            found = *known;
+    return found;
+}
+
+const char *choice_list(arena *a, const char *const *known)
+{
+    const char *list = "";
+    for (size_t i = 0; known[i]; i++)
+        list = arena_printf(a, "%s%s%s", list, i ? ", " : "", known[i]);
+    return list;
+}
+
+void choice_refuse_kernel(diag_list *diags, const char *file, const char *given, const char *const *known)
+{
+    size_t count = 0;
+    while (known[count])
+        count++;
+    const char *place = file ? file : "the file", *near = given ? choice_near(given, known) : NULL;
+    diag *d = given ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel `%s`", place, given)
+                    : diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has %zu kernels; choose one", place, count);
+    if (near)
+        diag_help(diags, d, "did you mean `%s`?", near);
+    else if (count > 0)
+        diag_help(diags, d, "--kernel=NAME with one of: %s", choice_list(diags->arena, known));
+}
