@@ -1,4 +1,5 @@
 #include "codegen/reference/emitter.h"
+#include "codegen/reference/walk.h"
 
 #include <string.h>
 
@@ -268,7 +269,7 @@ LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side)
     for (unsigned i = 0; i < e->open_count; i++) {
         const einsum_digit *d = &e->open[i].digit;
         /* Outside an axis the product may wrap; the guard keeps such an offset from being used. */
-        uint64_t factor = plan_stride(e->plan->e, tensor, side, d);
+        uint64_t factor = walk_stride(e->plan->e, tensor, side, d);
         sum = add_scaled(e, sum, e->open[i].loop.counter, (int64_t)factor);
     }
     LLVMValueRef base = e->base[side];
@@ -288,7 +289,7 @@ LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, co
         below /= d->size;
         LLVMValueRef counter = i == 0 ? index : LLVMBuildURem(e->b, index, emit_i64(e, above), "");
         counter = below == 1 ? counter : LLVMBuildUDiv(e->b, counter, emit_i64(e, below), "");
-        sum = add_scaled(e, sum, counter, (int64_t)plan_stride(e->plan->e, tensor, side, d));
+        sum = add_scaled(e, sum, counter, (int64_t)walk_stride(e->plan->e, tensor, side, d));
     }
     return sum ? sum : emit_i64(e, 0);
 }
@@ -297,7 +298,7 @@ LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, co
 static LLVMValueRef axis_guard(emitter *e, unsigned first)
 {
     uint32_t axis = e->open[first].digit.axis;
-    int64_t size = e->plan->e->axes[axis].size - plan_shift_max(e->statement->of, axis), last = 0;
+    int64_t size = e->plan->e->axes[axis].size - walk_shift_max(e->statement->of, axis), last = 0;
     for (unsigned i = 0; i < e->open_count; i++)
         if (e->open[i].digit.axis == axis) {
             if (i < first)
@@ -331,7 +332,7 @@ static LLVMValueRef border_guard(emitter *e, einsum_side side, uint32_t axis)
     LLVMValueRef place = NULL;
     for (unsigned i = 0; i < e->open_count; i++)
         if (einsum_digit_indexes(&e->open[i].digit, side))
-            place = add_scaled(e, place, e->open[i].loop.counter, (int64_t)plan_axis_weight(of, axis, &e->open[i].digit));
+            place = add_scaled(e, place, e->open[i].loop.counter, (int64_t)walk_axis_weight(of, axis, &e->open[i].digit));
     for (uint32_t i = 0; i < of->window_count; i++)
         if (of->windows[i].axis == axis)
             place = LLVMBuildSub(e->b, place ? place : emit_i64(e, 0), emit_i64(e, of->windows[i].first), "");
@@ -343,7 +344,7 @@ LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side)
     LLVMValueRef all = emit_guard(e);
     const einsum_tensor *t = &e->plan->e->tensors[tensor];
     for (uint32_t i = 0; i < t->rank; i++)
-        if (plan_has_border(e->plan->e, e->statement->of, side, t->axes[i])) {
+        if (walk_has_border(e->plan->e, e->statement->of, side, t->axes[i])) {
             LLVMValueRef one = border_guard(e, side, t->axes[i]);
             all = all ? LLVMBuildAnd(e->b, all, one, "") : one;
         }

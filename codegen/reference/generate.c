@@ -8,6 +8,7 @@
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
 #include "codegen/reference/block.h"
+#include "codegen/reference/walk.h"
 
 /* A statement's function under construction. */
 typedef struct statement {
@@ -316,9 +317,9 @@ static void emit_first_clear(emitter *e, const plan_statement *p, const tensor_p
 {
     uint32_t dst = p->of->dst;
     if (p->first && !p->covers)
-        emit_clear(e, tensor_place(e, at, dst), plan_tensor_bytes(e->plan->e, dst));
+        emit_clear(e, tensor_place(e, at, dst), walk_bytes(e->plan->e, dst));
     if (p->first && at->bounds && !e->plan->exact[dst])
-        emit_clear(e, bound_place(e, at, dst), plan_tensor_elements(e->plan->e, dst) * (int64_t)sizeof(double));
+        emit_clear(e, bound_place(e, at, dst), walk_elements(e->plan->e, dst) * (int64_t)sizeof(double));
 }
 
 /* One part does all of a statement that is not shared. */
@@ -390,7 +391,7 @@ static int64_t storage_bytes(const reference_plan *p)
     int64_t bytes = aligned_bytes(p->plain_scratch_bytes);
     for (uint32_t i = 0; i < p->e->tensor_count; i++)
         if (p->e->tensors[i].port < 0)
-            bytes += aligned_bytes(plan_tensor_bytes(p->e, i));
+            bytes += aligned_bytes(walk_bytes(p->e, i));
     return bytes;
 }
 
@@ -438,7 +439,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
                 each[i] = LLVMGetParam(e->function, next++);
             else if (of->tensors[i].port < 0) {
                 each[i] = emit_item(e, e->i8, storage, emit_i64(e, used));
-                used += aligned_bytes(plan_tensor_bytes(of, i));
+                used += aligned_bytes(walk_bytes(of, i));
             }
         }
     tensor_places at = {.each = each, .scratch = storage, .part = emit_i64(e, 0), .parts = emit_i64(e, 1)};

@@ -20,9 +20,11 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "codegen/reference/cpu.h"
+#include "codegen/reference/fault.h"
 #include "codegen/reference/generate.h"
 #include "codegen/reference/reference.h"
 #include "codegen/reference/team.h"
+#include "codegen/reference/walk.h"
 
 /* ---- LLVM's fatal errors ---- */
 
@@ -64,11 +66,11 @@ static char *guarded(char *(*body)(void *), void *argument)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, initialise_llvm);
     if (atomic_load(&llvm_is_lost))
-        return plan_fault("LLVM failed before and cannot be used again in this process");
+        return fault_text("LLVM failed before and cannot be used again in this process");
     fatal_call call;
     if (setjmp(call.exit)) {
         fatal_current = NULL;
-        return plan_fault("LLVM: %s", call.text);
+        return fault_text("LLVM: %s", call.text);
     }
     fatal_current = &call;
     char *fault = body(argument);
@@ -78,7 +80,7 @@ static char *guarded(char *(*body)(void *), void *argument)
 
 static char *take_message(const char *what, char *message)
 {
-    char *fault = plan_fault("%s: %s", what, message ? message : "no reason given");
+    char *fault = fault_text("%s: %s", what, message ? message : "no reason given");
     LLVMDisposeMessage(message);
     return fault;
 }
@@ -86,7 +88,7 @@ static char *take_message(const char *what, char *message)
 static char *take_error(const char *what, LLVMErrorRef error)
 {
     char *message = LLVMGetErrorMessage(error);
-    char *fault = plan_fault("%s: %s", what, message);
+    char *fault = fault_text("%s: %s", what, message);
     LLVMDisposeErrorMessage(message);
     return fault;
 }
@@ -113,8 +115,8 @@ static char *refuse_cpu(const char *name)
     for (size_t i = 0; out && cpu_name(i); i++)
         fprintf(out, " %s", cpu_name(i));
     if (!out || fclose(out) != 0)
-        return plan_fault("out of memory");
-    char *fault = plan_fault("the CPU %s is not known; there are: native%s", name, names);
+        return fault_text("out of memory");
+    char *fault = fault_text("the CPU %s is not known; there are: native%s", name, names);
     free(names);
     return fault;
 }
@@ -133,7 +135,7 @@ static char *cpu_find(const char *name, bool here, chosen_cpu *out)
     if (!features)
         return refuse_cpu(name);
     if (!runs)
-        return plan_fault("code for %s does not run on this CPU", name);
+        return fault_text("code for %s does not run on this CPU", name);
     *out = (chosen_cpu){LLVMCreateMessage(name), LLVMCreateMessage(features), here};
     return NULL;
 }
@@ -170,7 +172,7 @@ static char *make_machine(compilation *c, const char *triple, const char *cpu_na
         return take_message("target", message);
     c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level,
                                          LLVMRelocPIC, LLVMCodeModelDefault);
-    return c->machine ? NULL : plan_fault("target %s: no machine", triple);
+    return c->machine ? NULL : fault_text("target %s: no machine", triple);
 }
 
 /* The module is tiled, unrolled and vectorised as it is emitted: it goes to the code generator as it is. */
@@ -179,7 +181,7 @@ static char *make_module(compilation *c, unsigned forms)
     c->context = LLVMOrcCreateNewThreadSafeContext();
     c->module = generate_module(&c->plan, c->symbol, forms, LLVMOrcThreadSafeContextGetContext(c->context));
     if (!c->module)
-        return plan_fault("out of memory");
+        return fault_text("out of memory");
     char *triple = LLVMGetTargetMachineTriple(c->machine);
     LLVMSetTarget(c->module, triple);
     LLVMDisposeMessage(triple);
@@ -199,7 +201,7 @@ static char *compile_for(compilation *c, const einsum *e, const char *name, cons
     char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), how & REFERENCE_MACHINE_ORDER, &c->plan);
     c->symbol = generate_symbol(name);
     if (!fault && !c->symbol)
-        fault = plan_fault("out of memory");
+        fault = fault_text("out of memory");
     if (!fault)
         fault = make_machine(c, triple, for_cpu->name, for_cpu->features, how & REFERENCE_QUICK ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMDisposeMessage(triple);
@@ -302,9 +304,9 @@ static char *add_module(compilation *c, reference_kernel *k)
 static char *look_up_one(const compilation *c, const reference_kernel *k, const char *suffix, uintptr_t *at)
 {
     LLVMOrcExecutorAddress address;
-    char *name = plan_fault("%s%s", c->symbol, suffix);
+    char *name = fault_text("%s%s", c->symbol, suffix);
     LLVMErrorRef error = LLVMOrcLLJITLookup(k->jit, &address, name);
-    plan_fault_free(name);
+    fault_free(name);
     if (error)
         return take_error("JIT", error);
     *at = (uintptr_t)address;
@@ -344,12 +346,12 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
     k->steps = calloc((size_t)k->step_count + 1, sizeof *k->steps);
     k->tensors = calloc((size_t)k->tensor_count + 1, sizeof *k->tensors);
     if (!k->tensors || !k->steps)
-        return plan_fault("out of memory");
+        return fault_text("out of memory");
     for (uint32_t i = 0; i < k->step_count; i++)
         k->steps[i] = describe_step(&p->statements[i]);
     for (uint32_t i = 0; i < k->tensor_count; i++)
-        k->tensors[i] = (kernel_tensor){.bytes = plan_tensor_bytes(p->e, i),
-                                        .elements = plan_tensor_elements(p->e, i),
+        k->tensors[i] = (kernel_tensor){.bytes = walk_bytes(p->e, i),
+                                        .elements = walk_elements(p->e, i),
                                         .assigned = p->assigned[i],
                                         .used = p->used[i],
                                         .exact = p->exact[i]};
@@ -393,7 +395,7 @@ static char *kernel_build(const einsum *e, const char *name, unsigned forms, con
     *out = NULL;
     reference_kernel *k = calloc(1, sizeof *k);
     if (!k)
-        return plan_fault("out of memory");
+        return fault_text("out of memory");
     pthread_mutex_init(&k->helping, NULL);
     build_call call = {e, name, cpu_name, forms, k};
     uint64_t start = nanoseconds_now();
@@ -481,17 +483,17 @@ static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors
     r->scratch = take_scratch(k, scratch_bytes);
     r->tensors = (unsigned char **)pointers;
     if (!pointers || !r->scratch)
-        return plan_fault("out of memory");
+        return fault_text("out of memory");
     r->own_tensors = r->tensors + count;
     r->bounds = (double **)(pointers + 2 * count);
     r->own_bounds = r->bounds + count;
     for (uint32_t i = 0; i < k->tensor_count; i++) {
         if (!tensors[i] && !k->tensors[i].assigned && k->tensors[i].used)
-            return plan_fault("tensor %u is read and was not given", i);
+            return fault_text("tensor %u is read and was not given", i);
         if (!tensors[i] && !k->tensors[i].assigned)
             continue;
         if (!run_tensor(k, r, i, tensors[i]) || (bounds && !run_bound(k, r, i, bounds[i])))
-            return plan_fault("out of memory");
+            return fault_text("out of memory");
     }
     return NULL;
 }
@@ -545,7 +547,7 @@ static char *kernel_run(reference_kernel *k, unsigned char *const *tensors, doub
 {
     run_storage r = {0};
     if (bounds ? !k->bounded : !k->step)
-        return plan_fault("the kernel was built without this form");
+        return fault_text("the kernel was built without this form");
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
     char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
     if (!fault && bounds)
@@ -571,7 +573,7 @@ static char *emit_take(emit_call *call, const char *bytes, size_t byte_count)
 {
     call->bytes = malloc(byte_count + 1);
     if (!call->bytes)
-        return plan_fault("out of memory");
+        return fault_text("out of memory");
     memcpy(call->bytes, bytes, byte_count);
     call->bytes[byte_count] = '\0';
     call->byte_count = byte_count;
@@ -635,7 +637,7 @@ static void print_tensor(FILE *out, const reference_plan *p, uint32_t number)
         print_name(out, p->e->axes[t->axes[i]].name);
         fprintf(out, " = %lld", (long long)p->e->axes[t->axes[i]].size);
     }
-    fprintf(out, "], %lld bytes, %s\n", (long long)plan_tensor_bytes(p->e, number), p->assigned[number] ? "written" : "read");
+    fprintf(out, "], %lld bytes, %s\n", (long long)walk_bytes(p->e, number), p->assigned[number] ? "written" : "read");
 }
 
 /* A name of a file may be no identifier. */
@@ -684,11 +686,11 @@ static char *emit_header(emit_call *call, const compilation *c)
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out)
-        return plan_fault("out of memory");
+        return fault_text("out of memory");
     print_header(out, c);
     bool failed = ferror(out);
     failed |= fclose(out) != 0;
-    char *fault = failed ? plan_fault("out of memory") : emit_take(call, text, bytes);
+    char *fault = failed ? fault_text("out of memory") : emit_take(call, text, bytes);
     free(text);
     return fault;
 }
@@ -716,7 +718,7 @@ static char *kernel_emit(const einsum *e, const char *name, unsigned forms, cons
     *bytes = NULL;
     *byte_count = 0;
     if (kind < REFERENCE_LLVM || kind > REFERENCE_HEADER)
-        return plan_fault("output kind %d is not known", (int)kind);
+        return fault_text("output kind %d is not known", (int)kind);
     emit_call call = {.e = e, .name = name, .forms = forms, .cpu = cpu_name, .kind = kind};
     char *fault = guarded(emit_guarded, &call);
     if (fault)
@@ -737,7 +739,7 @@ __attribute__((visibility("default"))) const reference_api *visa_reference_api(i
         .jit_nanoseconds = kernel_jit_nanoseconds,
         .release = kernel_release,
         .emit = kernel_emit,
-        .release_bytes = plan_fault_free,
+        .release_bytes = fault_free,
     };
     return version == REFERENCE_API_VERSION ? &api : NULL;
 }

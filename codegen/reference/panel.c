@@ -2,6 +2,7 @@
 
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
+#include "codegen/reference/walk.h"
 
 enum { MOST_LINES = 64, MOST_CODES = 128 };
 
@@ -423,7 +424,7 @@ typedef enum way { ELEMENTS, ALONG_DEPTH, ALONG_LINES } way;
 
 static bool runs(const panel *p, const plan_digits *digits, int64_t of)
 {
-    int64_t run = plan_run(p->e->plan->e, p->side->tensor, p->side->side, digits);
+    int64_t run = walk_run(p->e->plan->e, p->side->tensor, p->side->side, digits);
     return run == INT64_MAX || (run > 0 && run % of == 0);
 }
 
@@ -436,7 +437,7 @@ static way way_of(const panel *p)
 {
     const plan_group own[] = {PLAN_BATCH, p->side->group, PLAN_DEPTH};
     bool codes = p->kind == PANEL_VALUE || p->kind == PANEL_MAGNITUDE || (p->kind == PANEL_LARGEST && is_exact(p));
-    if (!codes || dtype_row_of(p->dtype)->bits < 8 || plan_is_guarded(p->e->plan->e, p->side->of, p->side->tensor, p->side->side, own, 3))
+    if (!codes || dtype_row_of(p->dtype)->bits < 8 || walk_is_guarded(p->e->plan->e, p->side->of, p->side->tensor, p->side->side, own, 3))
         return ELEMENTS;
     bool columns = p->side->group == PLAN_COLUMN, registers = plan_in_tile_registers(p->tile);
     int64_t depth_step = (p->by_line ? p->tile->unit_block : p->tile->lanes) * p->tile->per;

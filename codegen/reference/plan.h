@@ -4,7 +4,8 @@
  * column digit (kept, only the column source varies), a depth digit (summed) or a batch digit (kept, both
  * vary, or its axis is also summed). With the digits of a group taken as one index, any contraction is
  * C[batch][row][column] = sum over depth of R[batch][row][depth] * S[batch][column][depth], and that is what
- * the generator tiles. No LLVM here: validation, grouping, tile sizes and scratch storage. */
+ * the generator tiles. No LLVM here, nor in what it consists of: the rules an einsum must keep (check.h), strides (walk.h), tile sizes
+ * (tile.h), where operands and sums lie (place.h), statements that share a function (sharing.h). */
 #ifndef VISA_CODEGEN_REFERENCE_PLAN_H
 #define VISA_CODEGEN_REFERENCE_PLAN_H
 
@@ -121,34 +122,9 @@ typedef struct reference_plan {
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
-/* Of a tensor whose einsum was checked. */
-int64_t plan_tensor_elements(const einsum *e, uint32_t tensor);
-int64_t plan_tensor_bytes(const einsum *e, uint32_t tensor);
-/* Elements between the elements of the tensor, as this operand, at neighbouring values of a digit's counter; modulo 2^64, 0 when
- * it does not vary with it. */
-uint64_t plan_stride(const einsum *e, uint32_t tensor, einsum_side side, const einsum_digit *d);
-
-/* How far one count of a digit moves the coordinate of an axis of a tensor. */
-uint64_t plan_axis_weight(const einsum *e, uint32_t axis, const einsum_digit *d);
-/* Is the axis a window that is not held as a whole, and indexed by digits of its terms as this operand? Then its coordinate is
- * the place less `first`, and outside the axis the element is zero. */
-bool plan_has_border(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis);
-
-/* The largest shift of that axis on any side: no combination of digits that reaches beyond the axis with it exists. */
-int64_t plan_shift_max(const einsum_statement *s, uint32_t axis);
-
-/* Elements of an operand that lie side by side along the innermost digits of a group; INT64_MAX: all of them. */
-int64_t plan_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits);
-/* May a combination of these groups' digits not exist, or not be held by the tensor? */
-bool plan_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, einsum_side side, const plan_group *groups, unsigned count);
-
 /* Can parts of it be computed at once? */
 bool plan_is_shared(const plan_statement *s);
 /* A port that is read or written: a parameter of the C function. */
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor);
-
-/* printf into a malloc'd text; never NULL (without memory, a constant that plan_fault_free knows). */
-char *plan_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void plan_fault_free(void *text);
 
 #endif

@@ -1,0 +1,249 @@
+#include "codegen/reference/check.h"
+
+#include <inttypes.h>
+
+#include "codegen/reference/fault.h"
+#include "codegen/reference/walk.h"
+
+#define MAX_ELEMENTS (INT64_C(1) << 46)
+#define MAX_COORDINATE (INT64_C(1) << 62)
+#define MAX_COMBINATIONS (INT64_C(1) << 50)
+
+/* ---- windows ---- */
+
+static char *check_term(const einsum *e, uint32_t number, const einsum_term *t, int64_t *size)
+{
+    int64_t reach;
+    if (t->axis >= e->axis_count || walk_window(e, t->axis) || t->weight < 1 || t->extent < 1 || t->stride < 1 ||
+        t->weight > e->axes[t->axis].size || t->extent - 1 > (e->axes[t->axis].size - 1) / t->weight ||
+        e->axes[t->axis].size >= MAX_COORDINATE)
+        return fault_text("window %u has a term that is no digit of an axis", number);
+    if (__builtin_mul_overflow(t->extent - 1, t->stride, &reach) || __builtin_add_overflow(*size, reach, size))
+        return fault_text("window %u has places of 2^63 and more", number);
+    return NULL;
+}
+
+static char *check_window(const einsum *e, uint32_t number)
+{
+    const einsum_window *x = &e->windows[number];
+    if (x->axis >= e->axis_count || walk_window(e, x->axis) != x)
+        return fault_text("window %u is no axis, or the same as another window", number);
+    int64_t size = 1;
+    char *fault = NULL;
+    for (uint32_t i = 0; i < x->term_count && !fault; i++)
+        fault = check_term(e, number, &x->terms[i], &size);
+    if (!fault && x->bordered && (x->first < 0 || x->first >= size || e->axes[x->axis].size > size - x->first))
+        return fault_text("window %u holds places that it does not have", number);
+    if (!fault && !x->bordered && size != e->axes[x->axis].size)
+        fault = fault_text("window %u has %" PRId64 " places and %" PRId64 " as an axis", number, size, e->axes[x->axis].size);
+    return fault;
+}
+
+/* Every digit lies inside the term or outside it, and no combination that exists passes the term's end. */
+static char *check_term_digits(const einsum *e, uint32_t number, const einsum_statement *s, einsum_side side, const einsum_term *t, bool *used)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        int64_t weight = einsum_digit_indexes(&s->digits[i], side) ? walk_term_weight(t, &s->digits[i]) : 0;
+        if (weight < 0)
+            return fault_text("statement %u has a digit that a window's term cuts", number);
+        if (weight > 0)
+            last += (s->digits[i].size - 1) * (s->digits[i].weight / t->weight);
+        *used |= weight > 0;
+    }
+    if (last >= t->extent && t->weight * t->extent < e->axes[t->axis].size)
+        return fault_text("statement %u passes the end of a window's term", number);
+    return NULL;
+}
+
+static char *check_tensor_windows(const einsum *e, uint32_t number, const einsum_statement *s, einsum_side side, uint32_t tensor)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        const einsum_window *x = walk_window(e, t->axes[i]);
+        bool used = false, own = side == EINSUM_DST;
+        char *fault = NULL;
+        for (uint32_t k = 0; x && k < x->term_count && !fault; k++)
+            fault = check_term_digits(e, number, s, side, &x->terms[k], &used);
+        for (uint32_t k = 0; k < s->digit_count; k++)
+            own |= s->digits[k].axis == t->axes[i] && s->digits[k].size > 1 && einsum_digit_indexes(&s->digits[k], side);
+        if (!fault && used && own)
+            fault = fault_text("statement %u indexes tensor %u by a window and by its terms", number, tensor);
+        if (fault)
+            return fault;
+    }
+    return NULL;
+}
+
+static char *check_windows(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    char *fault = check_tensor_windows(e, number, s, EINSUM_DST, s->dst);
+    if (!fault)
+        fault = check_tensor_windows(e, number, s, EINSUM_A, s->a);
+    return fault || s->op == EINSUM_COPY ? fault : check_tensor_windows(e, number, s, EINSUM_B, s->b);
+}
+
+/* ---- tensors ---- */
+
+static bool tensor_has_axis(const einsum_tensor *t, uint32_t axis)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->axes[i] == axis)
+            return true;
+    return false;
+}
+
+static char *check_tensor(const einsum *e, uint32_t number)
+{
+    const einsum_tensor *t = &e->tensors[number];
+    if ((unsigned)t->dtype >= DTYPE_COUNT)
+        return fault_text("tensor %u has no known element type", number);
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->axes[i] >= e->axis_count)
+            return fault_text("tensor %u names axis %u of %u", number, t->axes[i], e->axis_count);
+        if (__builtin_mul_overflow(elements, e->axes[t->axes[i]].size, &elements) || elements > MAX_ELEMENTS)
+            return fault_text("tensor %u has more than 2^46 elements", number);
+    }
+    return NULL;
+}
+
+/* ---- statements ---- */
+
+static bool dtype_is_float(dtype t)
+{
+    return dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
+}
+
+static char *check_types(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    const einsum_tensor *t = e->tensors;
+    bool floats = dtype_is_float(t[s->dst].dtype);
+    bool contract = s->op == EINSUM_CONTRACT;
+    if (dtype_is_float(t[s->a].dtype) != floats || (contract && dtype_is_float(t[s->b].dtype) != floats))
+        return fault_text("statement %u mixes integers and floats", number);
+    if (contract && s->accumulator != (floats ? DTYPE_F32 : DTYPE_I32))
+        return fault_text("statement %u accumulates in another kind than it multiplies", number);
+    return NULL;
+}
+
+/* A digit with lanes lies inside a step of the one before it, so that the lanes of a packet are few and ascend. */
+static char *check_order(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    int64_t room = 0;
+    if (s->op == EINSUM_CONTRACT && s->unordered && dtype_is_float(e->tensors[s->dst].dtype))
+        return fault_text("statement %u sums over a group of axes whose order in the machine the einsum does not say", number);
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->lane ? d->kept || d->size > (room ? room : PLAN_MAX_LANES) / d->lane : room && !d->kept)
+            return fault_text("statement %u has a digit without a place in the packet", number);
+        room = d->kept ? room : d->lane;
+    }
+    return NULL;
+}
+
+static char *check_operands(const reference_plan *p, uint32_t number, const einsum_statement *s)
+{
+    const einsum *e = p->e;
+    if (s->op != EINSUM_COPY && s->op != EINSUM_CONTRACT)
+        return fault_text("statement %u has the unknown operation %d", number, (int)s->op);
+    uint32_t b = s->op == EINSUM_COPY ? s->a : s->b;
+    if (s->dst >= e->tensor_count || s->a >= e->tensor_count || b >= e->tensor_count)
+        return fault_text("statement %u names a tensor beyond %u", number, e->tensor_count);
+    if (s->dst == s->a || s->dst == b)
+        return fault_text("statement %u assigns tensor %u while it is read", number, s->dst);
+    if ((e->tensors[s->a].port < 0 && !p->assigned[s->a]) || (e->tensors[b].port < 0 && !p->assigned[b]))
+        return fault_text("statement %u reads an intermediate before it is assigned", number);
+    if (p->used[s->dst] && !p->assigned[s->dst])
+        return fault_text("statement %u assigns tensor %u after it was read", number, s->dst);
+    return check_types(e, number, s);
+}
+
+static char *check_digit(const einsum *e, uint32_t number, const einsum_statement *s, const einsum_digit *d)
+{
+    int64_t last;
+    if (d->axis >= e->axis_count)
+        return fault_text("statement %u has a digit of axis %u of %u", number, d->axis, e->axis_count);
+    if (d->size < 1 || d->weight < 1 || __builtin_mul_overflow(d->size - 1, d->weight, &last) ||
+        last >= MAX_COORDINATE)
+        return fault_text("statement %u has a digit of size %" PRId64 " and weight %" PRId64, number, d->size,
+                          d->weight);
+    if (d->size > 1 && d->kept && !tensor_has_axis(&e->tensors[s->dst], d->axis))
+        return fault_text("statement %u keeps a digit of axis %u that its destination lacks", number,
+                          d->axis);
+    if (d->size > 1 && !d->kept && s->op == EINSUM_COPY)
+        return fault_text("statement %u is a copy with a summed digit", number);
+    return NULL;
+}
+
+static char *check_digits(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    int64_t combinations = 1, coordinates = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        char *fault = check_digit(e, number, s, d);
+        if (fault)
+            return fault;
+        if (__builtin_mul_overflow(combinations, d->size, &combinations) || combinations > MAX_COMBINATIONS)
+            return fault_text("statement %u has more than 2^50 combinations of digits", number);
+        if (__builtin_add_overflow(coordinates, (d->size - 1) * d->weight, &coordinates) ||
+            coordinates >= MAX_COORDINATE)
+            return fault_text("statement %u has coordinates of 2^62 and more", number);
+    }
+    return NULL;
+}
+
+/* The last place of a window that the statement's digits reach; at least its size when that is beyond 62 bits. */
+static int64_t window_reach(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        uint64_t weight = einsum_digit_indexes(&s->digits[i], side) ? walk_axis_weight(e, axis, &s->digits[i]) : 0;
+        int64_t more;
+        if (weight >= (uint64_t)MAX_COORDINATE || __builtin_mul_overflow((int64_t)weight, s->digits[i].size - 1, &more) ||
+            __builtin_add_overflow(last, more, &last) || last >= MAX_COORDINATE)
+            return e->axes[axis].size;
+    }
+    return last;
+}
+
+/* Shifts name axes of their tensors and stay inside them. */
+static char *check_shifts(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    uint32_t tensors[EINSUM_SIDES] = {s->dst, s->a, s->op == EINSUM_COPY ? s->a : s->b};
+    for (uint32_t i = 0; i < s->shift_count; i++) {
+        const einsum_shift *h = &s->shifts[i];
+        if ((unsigned)h->side >= EINSUM_SIDES || h->axis >= e->axis_count || h->offset < 0 || h->offset >= e->axes[h->axis].size ||
+            !tensor_has_axis(&e->tensors[tensors[h->side]], h->axis))
+            return fault_text("statement %u has a shift outside its tensor", number);
+        if (walk_window(e, h->axis) && h->offset + window_reach(e, s, h->side, h->axis) >= e->axes[h->axis].size)
+            return fault_text("statement %u shifts a window beyond its end", number);
+    }
+    return NULL;
+}
+
+char *check_tensors(const einsum *e)
+{
+    for (uint32_t i = 0; i < e->axis_count; i++)
+        if (e->axes[i].size < 1)
+            return fault_text("axis %u has the size %" PRId64, i, e->axes[i].size);
+    char *fault = NULL;
+    for (uint32_t i = 0; i < e->window_count && !fault; i++)
+        fault = check_window(e, i);
+    for (uint32_t i = 0; i < e->tensor_count && !fault; i++)
+        fault = check_tensor(e, i);
+    return fault;
+}
+
+char *check_statement(const reference_plan *p, uint32_t number)
+{
+    const einsum_statement *s = &p->e->statements[number];
+    char *fault = check_operands(p, number, s);
+    if (!fault)
+        fault = check_digits(p->e, number, s);
+    if (!fault && p->machine_order)
+        fault = check_order(p->e, number, s);
+    if (!fault)
+        fault = check_windows(p->e, number, s);
+    return fault ? fault : check_shifts(p->e, number, s);
+}

@@ -1,0 +1,137 @@
+#include "codegen/reference/place.h"
+
+#include "codegen/reference/fault.h"
+#include "codegen/reference/tile.h"
+#include "codegen/reference/walk.h"
+
+#define MAX_SCRATCH_BYTES (INT64_C(1) << 36)
+
+/* ---- operands in place ---- */
+
+static bool is_item_type(plan_product product, dtype t)
+{
+    switch (product) {
+    case PRODUCT_F32:
+        return t == DTYPE_F32;
+    case PRODUCT_BF16_DOT:
+    case PRODUCT_BF16_TILES:
+        return t == DTYPE_BF16;
+    case PRODUCT_I8_TILES:
+        return t == DTYPE_I8;
+    default:
+        return false;
+    }
+}
+
+/* Lines so many 32-bit values apart do not meet in a few sets of the nearest cache. */
+static bool is_spread(int64_t line)
+{
+    enum { SET_PERIOD = 4096, TOO_FEW_PLACES = 2 };
+    return line * 4 % (SET_PERIOD / TOO_FEW_PLACES) != 0;
+}
+
+/* Are whole steps of the kernel side by side in the row source, and the rows equally far apart? */
+static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
+{
+    enum { MOST_SPREAD = 4 };
+    static const plan_group own[] = {PLAN_BATCH, PLAN_ROW, PLAN_DEPTH};
+    const plan_tile *t = &p->tile;
+    const plan_digits *rows = &p->digits[PLAN_ROW], *depth = &p->digits[PLAN_DEPTH];
+    if (!is_item_type(t->product, e->tensors[p->row_source].dtype) || !t->rows_by_line || rows->count > 1 ||
+        depth->combinations != t->units * t->per || walk_run(e, p->row_source, p->row_side, depth) != INT64_MAX ||
+        walk_is_guarded(e, p, p->row_source, p->row_side, own, 3))
+        return false;
+    uint64_t stride = rows->count ? walk_stride(e, p->row_source, p->row_side, &rows->items[0]) : (uint64_t)depth->combinations;
+    if (stride % (uint64_t)t->per != 0 || stride / (uint64_t)t->per > (uint64_t)(MOST_SPREAD * t->units))
+        return false;
+    *line = (int64_t)stride / t->per;
+    return *line > 0 && is_spread(*line);
+}
+
+/* Can the columns be read where they are, and is packing them too dear: because of few tiles that read them, or because they are few? */
+static bool columns_lie_ready(const reference_plan *plan, const plan_statement *p, int64_t *line)
+{
+    enum { FEW_TILES = 2, SMALL = 2 };
+    const plan_tile *t = &p->tile;
+    const plan_digits *depth = &p->digits[PLAN_DEPTH];
+    dtype type = plan->e->tensors[p->column_source].dtype;
+    bool few = t->padded_rows <= t->rows && t->rows <= TILE_FEW_ROWS;
+    bool ready = type == DTYPE_F32 && (t->padded_rows <= FEW_TILES * t->rows || t->units * t->padded_columns * 4 <= plan->machine.l1_bytes / SMALL);
+    if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units || !tile_columns_run(plan->e, p) ||
+        p->digits[PLAN_COLUMN].combinations < t->columns)
+        return false;
+    uint64_t stride = depth->count ? walk_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
+    *line = (int64_t)stride;
+    return stride < (uint64_t)MAX_SCRATCH_BYTES;
+}
+
+/* Are the destination's elements 32-bit sums, and columns of them side by side? Sums that are taken up again must be spread. */
+static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
+{
+    const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
+    dtype t = e->tensors[p->of->dst].dtype;
+    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || columns->combinations < p->tile.columns ||
+        walk_run(e, p->of->dst, EINSUM_DST, columns) != INT64_MAX)
+        return false;
+    uint64_t stride = rows->count ? walk_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;
+    *line = (int64_t)stride;
+    return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES && (p->tile.one_pass || is_spread(*line));
+}
+
+void place_operands(const reference_plan *plan, plan_statement *p)
+{
+    enum { FEW_LINES = 16 };
+    const einsum *e = plan->e;
+    plan_tile *t = &p->block_tile;
+    *t = p->tile;
+    t->rows_in_place = rows_lie_ready(e, p, &t->row_line);
+    if (!t->rows_in_place)
+        t->row_line = t->unit_block;
+    t->column_type = e->tensors[p->column_source].dtype;
+    t->columns_in_place = columns_lie_ready(plan, p, &t->column_line);
+    if (!t->columns_in_place)
+        t->column_line = t->columns;
+    else if (t->padded_rows == t->rows) { /* then no column is read twice: a few lines of them are followed as far as their sums stay near */
+        t->column_block_tiles = most_of(plan->machine.l1_bytes / 2 / (t->rows * t->columns * 4), t->column_block_tiles);
+        t->depth_block = least_of(t->depth_block, FEW_LINES / t->unit_block * t->unit_block);
+        t->one_pass = t->units <= t->depth_block;
+    }
+    p->sums_in_place = sums_lie_ready(e, p, &p->block_line);
+}
+
+/* ---- scratch storage ---- */
+
+/* Room for a vector behind each array: the last one of a panel is stored whole. */
+static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int64_t bytes_each)
+{
+    int64_t bytes;
+    if (__builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, bytes_each, &bytes))
+        return false;
+    *at = *end;
+    return !__builtin_add_overflow(*end, bytes, end) && *end <= MAX_SCRATCH_BYTES &&
+           (*end = round_up(*end, 64) + 64);
+}
+
+char *place_scratch(plan_statement *p, uint32_t number)
+{
+    enum { MANY_COLUMNS = 256 };
+    const plan_tile *t = &p->tile, *b = &p->bound_tile, *k = &p->block_tile;
+    plan_scratch *s = &p->scratch;
+    int64_t bound_bytes = p->wide_bound ? 8 : 4;
+    s->end = 0;
+    bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows), most_of(most_of(t->units, b->units), k->rows_in_place ? k->row_line : 0), 4) &&
+                place(&s->end, &s->column_pack, most_of(t->padded_columns, b->padded_columns), most_of(t->units, b->units), 4);
+    int64_t block_rows = least_of(t->padded_rows, t->rows * t->row_block_tiles);
+    if (!p->sums_in_place) {
+        p->block_line = least_of(t->padded_columns, t->columns * (p->stores_blocks ? k : t)->column_block_tiles);
+        if (p->block_line >= MANY_COLUMNS)
+            p->block_line += t->lanes; /* rows do not meet in a set of the cache */
+    }
+    s->plain_end = s->end;
+    fits = fits && place(&s->plain_end, &s->value, p->stores_blocks ? block_rows : t->padded_rows,
+                         p->stores_blocks ? p->block_line : t->padded_columns, 4) &&
+           place(&s->end, &s->value, t->padded_rows, t->padded_columns, 4) &&
+           place(&s->end, &s->magnitude, b->padded_rows, b->padded_columns, bound_bytes) &&
+           place(&s->end, &s->error, b->padded_rows, b->padded_columns, bound_bytes);
+    return fits ? NULL : fault_text("statement %u needs more than 2^36 bytes of scratch storage", number);
+}

@@ -1,0 +1,53 @@
+#include "codegen/reference/sharing.h"
+
+#include "codegen/reference/walk.h"
+
+static bool tensors_are_alike(const reference_plan *p, uint32_t x, uint32_t y)
+{
+    const einsum_tensor *a = &p->e->tensors[x], *b = &p->e->tensors[y];
+    bool alike = a->dtype == b->dtype && a->rank == b->rank && p->exact[x] == p->exact[y];
+    for (uint32_t i = 0; alike && i < a->rank; i++)
+        alike = a->axes[i] == b->axes[i];
+    return alike;
+}
+
+static bool digits_are_equal(const einsum_digit *a, const einsum_digit *b)
+{
+    return a->axis == b->axis && a->kept == b->kept && a->weight == b->weight && a->size == b->size && a->broadcast == b->broadcast &&
+           a->lane == b->lane;
+}
+
+/* Is an axis that combinations of the digits can leave shifted by another distance? */
+static bool guards_differ(const einsum *e, const plan_statement *x, const plan_statement *y)
+{
+    static const plan_group all[PLAN_GROUP_COUNT] = {PLAN_BATCH, PLAN_ROW, PLAN_COLUMN, PLAN_DEPTH};
+    for (uint32_t i = 0; i < x->of->shift_count + y->of->shift_count; i++) {
+        uint32_t axis = i < x->of->shift_count ? x->of->shifts[i].axis : y->of->shifts[i - x->of->shift_count].axis;
+        bool passed = walk_passes(e, x, axis, all, PLAN_GROUP_COUNT) || walk_passes(e, y, axis, all, PLAN_GROUP_COUNT);
+        if (passed && walk_shift_max(x->of, axis) != walk_shift_max(y->of, axis))
+            return true;
+    }
+    return false;
+}
+
+/* All else that the generator reads follows from what is compared here. */
+static bool statements_share_code(const reference_plan *p, const plan_statement *x, const plan_statement *y)
+{
+    const einsum_statement *a = x->of, *b = y->of;
+    bool same = a->op == b->op && a->digit_count == b->digit_count && tensors_are_alike(p, a->dst, b->dst) && tensors_are_alike(p, a->a, b->a) &&
+                (a->op == EINSUM_COPY || tensors_are_alike(p, a->b, b->b));
+    for (uint32_t i = 0; same && i < a->digit_count; i++)
+        same = digits_are_equal(&a->digits[i], &b->digits[i]);
+    return same && !guards_differ(p->e, x, y);
+}
+
+void sharing_find(reference_plan *p, uint32_t number)
+{
+    plan_statement *s = &p->statements[number];
+    s->code = 0;
+    while (s->code < number && (p->statements[s->code].code != s->code || !statements_share_code(p, &p->statements[s->code], s)))
+        s->code++;
+    plan_statement *first = &p->statements[s->code];
+    for (int side = 0; side < EINSUM_SIDES; side++)
+        first->base_varies[side] |= s->base[side] != first->base[side];
+}

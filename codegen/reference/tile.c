@@ -1,0 +1,168 @@
+#include "codegen/reference/tile.h"
+
+#include "codegen/reference/walk.h"
+
+/* ---- products ---- */
+
+bool tile_columns_run(const einsum *e, const plan_statement *p)
+{
+    static const plan_group own[] = {PLAN_BATCH, PLAN_COLUMN, PLAN_DEPTH};
+    return p->digits[PLAN_DEPTH].count <= 1 && p->digits[PLAN_COLUMN].count == 1 && dtype_row_of(e->tensors[p->column_source].dtype)->bits >= 8 &&
+           walk_run(e, p->column_source, p->column_side, &p->digits[PLAN_COLUMN]) == INT64_MAX &&
+           !walk_is_guarded(e, p, p->column_source, p->column_side, own, 3);
+}
+
+static int64_t items_per_unit(plan_product product)
+{
+    switch (product) {
+    case PRODUCT_I16_PAIRS:
+    case PRODUCT_BF16_DOT:
+    case PRODUCT_BF16_TILES:
+        return 2;
+    case PRODUCT_I8_DOT:
+    case PRODUCT_I8_TILES:
+        return 4;
+    default:
+        return 1;
+    }
+}
+
+static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
+{
+    enum { FEWEST_LINES = 8 }; /* a tile register has 16, of 16 units */
+    dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
+    int64_t depth = s->digits[PLAN_DEPTH].combinations;
+    bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
+    if (s->digits[PLAN_ROW].combinations <= TILE_FEW_ROWS && tile_columns_run(e, s))
+        return s->integer ? PRODUCT_I32 : PRODUCT_F32;
+    square &= depth >= FEWEST_LINES * items_per_unit(s->integer ? PRODUCT_I8_TILES : PRODUCT_BF16_TILES);
+    if (s->integer) {
+        if (dtype_row_of(a)->bits > 8 || dtype_row_of(b)->bits > 8)
+            return PRODUCT_I32;
+        return m->i8_tiles && square ? PRODUCT_I8_TILES : m->i8_dot ? PRODUCT_I8_DOT : m->i16_pairs ? PRODUCT_I16_PAIRS : PRODUCT_I32;
+    }
+    /* A single product is exact, which a flushed one is not. */
+    if (!s->exact_products || depth == 1)
+        return PRODUCT_F32;
+    return m->bf16_tiles && square ? PRODUCT_BF16_TILES : m->bf16_dot ? PRODUCT_BF16_DOT : PRODUCT_F32;
+}
+
+/* ---- shapes ---- */
+
+/* The tile height with the least work: padding rows, what every tile costs beside its rows, and a last one that is not whole. */
+static int64_t tile_rows(int64_t rows, int64_t most)
+{
+    if (rows <= most)
+        return rows;
+    int64_t best = most;
+    double least = 0;
+    for (int64_t height = most; height > most / 2; height--) {
+        double work = (double)round_up(rows, height) * (1 + 1.5 / (double)height) + (rows % height ? 2 : 0);
+        if (height == most || work < least) {
+            best = height;
+            least = work;
+        }
+    }
+    return best;
+}
+
+/* Two tile registers for rows, two for columns, four for their sums. */
+static void shape_tile_registers(plan_tile *t, int64_t rows, int64_t columns)
+{
+    enum { LINES = 16 };
+    t->lanes = LINES;
+    t->vectors = columns > LINES ? 2 : 1;
+    t->rows = rows > LINES ? 2 * LINES : LINES;
+    t->unit_block = LINES;
+}
+
+static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth)
+{
+    enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8 };
+    /* two columns and a row value, the product where it is not fused, the correction */
+    int64_t spare = t->product == PRODUCT_F32 && m->fused ? 4 : t->product == PRODUCT_I8_DOT ? 7 : 5;
+    int64_t registers = t->product == PRODUCT_F64 ? m->registers / 2 : m->registers;
+    t->lanes = m->lanes;
+    t->vectors = columns > m->lanes ? 2 : 1;
+    /* Few rows leave registers for more columns, where a value of a row and a product of it has one as well. */
+    while ((t->product == PRODUCT_F32 || t->product == PRODUCT_I32) && t->vectors < MOST_VECTORS && columns >= 2 * t->vectors * m->lanes &&
+           (rows + 1) * 2 * t->vectors + 2 <= registers)
+        t->vectors *= 2;
+    int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
+    t->rows = tile_rows(rows, most_of(most, 1));
+    /* A power of two, so that whole steps make a vector. */
+    t->unit_block = 1;
+    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth && (rows > TILE_FEW_ROWS || depth % (2 * t->unit_block * t->per) == 0))
+        t->unit_block *= 2;
+}
+
+/* The lanes of the tree, in the order of depth: the innermost depth digits that have some. */
+static void find_lanes(plan_tile *t, const plan_digits *depth)
+{
+    t->lane_count = 1;
+    t->lane[0] = 0;
+    for (unsigned i = 0; i < depth->count; i++) {
+        const einsum_digit *d = &depth->items[i];
+        for (int64_t lane = d->lane ? t->lane_count * d->size : 0; lane-- > 0;)
+            t->lane[lane] = (unsigned char)(t->lane[lane / d->size] + lane % d->size * d->lane);
+        t->lane_count *= d->lane ? d->size : 1;
+    }
+}
+
+/* A few sums; the nodes of a tree need registers as well. */
+static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const plan_digits *depth)
+{
+    enum { FEW_LANES = 16 };
+    find_lanes(t, depth);
+    t->lanes = m->lanes;
+    t->vectors = 1;
+    t->rows = least_of(rows, t->lane_count <= FEW_LANES ? 4 : 2);
+    t->unit_block = t->lane_count;
+}
+
+static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, const plan_machine *m)
+{
+    enum { MOST_SIDE = 128 };
+    int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
+    t->per = items_per_unit(t->product);
+    if (plan_in_tile_registers(t))
+        shape_tile_registers(t, rows, columns);
+    else if (t->product == PRODUCT_TREE)
+        shape_tree(t, m, rows, &p->digits[PLAN_DEPTH]);
+    else
+        shape_vectors(t, m, rows, columns, p->digits[PLAN_DEPTH].combinations);
+    t->columns = t->lanes * t->vectors;
+    t->padded_rows = round_up(rows, t->rows);
+    t->padded_columns = round_up(columns, t->columns);
+    t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
+    t->rows_by_line = plan_in_tile_registers(t) || walk_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
+    /* A column panel takes two thirds of the nearest cache; sums, rows and twice as many columns of a block share the next one. More
+     * rows than MOST_SIDE gain nothing. */
+    t->depth_block = most_of(m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block, 1) * t->unit_block;
+    int64_t side = 32;
+    while (side < MOST_SIDE && 2 * side * (3 * t->depth_block + 4 * side) * 4 <= m->l2_bytes)
+        side *= 2;
+    t->row_line = t->unit_block;
+    t->column_line = t->columns;
+    t->one_pass = t->units <= t->depth_block;
+    t->row_block_tiles = round_up(side, t->rows) / t->rows;
+    t->column_block_tiles = round_up(2 * side, t->columns) / t->columns;
+    if (t->one_pass) { /* then every row is read whole, for each column tile: from the nearest cache, where the sums pass through */
+        t->column_block_tiles = most_of(m->l1_bytes / 3 / (t->columns * t->units * 4), t->column_block_tiles);
+        int64_t block_columns = least_of(t->columns * t->column_block_tiles, t->padded_columns);
+        int64_t most = least_of(m->l1_bytes / 3 / (t->rows * t->units * 4), m->l1_bytes / (t->rows * block_columns * 4));
+        t->row_block_tiles = most_of(least_of(most, t->row_block_tiles), 1);
+    }
+}
+
+void tile_choose(const reference_plan *plan, plan_statement *p)
+{
+    const einsum *e = plan->e;
+    const plan_machine *m = &plan->machine;
+    p->tile.product = plan->machine_order && !p->integer ? PRODUCT_TREE : choose_product(e, p, m);
+    p->bound_tile.product = p->wide_bound ? PRODUCT_F64 : PRODUCT_F32;
+    p->flushes = (p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES) &&
+                 (e->tensors[p->of->a].dtype == DTYPE_BF16 || e->tensors[p->of->b].dtype == DTYPE_BF16);
+    choose_tile(e, p, &p->tile, m);
+    choose_tile(e, p, &p->bound_tile, m);
+}
