@@ -1,0 +1,169 @@
+#include "codegen/reference/kernel.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "codegen/reference/compilation.h"
+#include "codegen/reference/fault.h"
+#include "codegen/reference/generate.h"
+#include "codegen/reference/guard.h"
+#include "codegen/reference/walk.h"
+
+void kernel_release(reference_kernel *k)
+{
+    if (!k)
+        return;
+    if (k->jit)
+        LLVMConsumeError(LLVMOrcDisposeLLJIT(k->jit));
+    free(k->tensors);
+    free(k->steps);
+    free(atomic_load(&k->spare));
+    team_free(k->helpers);
+    pthread_mutex_destroy(&k->helping);
+    free(k);
+}
+
+/* Takes the machine. */
+static char *make_jit(compilation *c, reference_kernel *k)
+{
+    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
+        builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(c->machine));
+    c->machine = NULL;
+    LLVMErrorRef error = LLVMOrcCreateLLJIT(&k->jit, builder);
+    if (error) {
+        k->jit = NULL;
+        return guard_error("JIT", error);
+    }
+    /* memset, and what else LLVM's code generator calls */
+    LLVMOrcDefinitionGeneratorRef process;
+    error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+        &process, LLVMOrcLLJITGetGlobalPrefix(k->jit), NULL, NULL);
+    if (error)
+        return guard_error("JIT", error);
+    LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(k->jit), process);
+    return NULL;
+}
+
+/* Takes the module, which shares the context. */
+static char *add_module(compilation *c, reference_kernel *k)
+{
+    LLVMOrcThreadSafeModuleRef module = LLVMOrcCreateNewThreadSafeModule(c->module, c->context);
+    c->module = NULL;
+    LLVMErrorRef error = LLVMOrcLLJITAddLLVMIRModule(k->jit, LLVMOrcLLJITGetMainJITDylib(k->jit), module);
+    return error ? guard_error("JIT", error) : NULL;
+}
+
+static char *look_up_one(const compilation *c, const reference_kernel *k, const char *suffix, uintptr_t *at)
+{
+    LLVMOrcExecutorAddress address;
+    char *name = fault_text("%s%s", c->symbol, suffix);
+    LLVMErrorRef error = LLVMOrcLLJITLookup(k->jit, &address, name);
+    fault_free(name);
+    if (error)
+        return guard_error("JIT", error);
+    *at = (uintptr_t)address;
+    return NULL;
+}
+
+static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
+{
+    uintptr_t step = 0, bounded = 0;
+    char *fault = NULL;
+    if (forms & REFERENCE_VALUES)
+        fault = look_up_one(c, k, GENERATE_STEPS_SUFFIX, &step);
+    if (!fault && forms & REFERENCE_BOUNDS)
+        fault = look_up_one(c, k, GENERATE_BOUNDED_SUFFIX, &bounded);
+    k->step = (step_function *)step;
+    k->bounded = (bounded_function *)bounded;
+    return fault;
+}
+
+static kernel_step describe_step(const plan_statement *s)
+{
+    enum { VECTORS_A_CLOCK = 2, TILE_REGISTERS_GAIN = 8 };
+    kernel_step step = {.clocks = 1, .shared = plan_is_shared(s)};
+    for (int g = 0; g < PLAN_GROUP_COUNT; g++)
+        step.clocks *= (double)s->digits[g].combinations;
+    if (step.shared)
+        step.clocks /= (double)(s->tile.lanes * s->tile.per) * VECTORS_A_CLOCK * (plan_in_tile_registers(&s->tile) ? TILE_REGISTERS_GAIN : 1);
+    return step;
+}
+
+static char *describe_tensors(const reference_plan *p, reference_kernel *k)
+{
+    k->tensor_count = p->e->tensor_count;
+    k->scratch_bytes = p->scratch_bytes;
+    k->plain_scratch_bytes = p->plain_scratch_bytes;
+    k->step_count = p->e->statement_count;
+    k->steps = calloc((size_t)k->step_count + 1, sizeof *k->steps);
+    k->tensors = calloc((size_t)k->tensor_count + 1, sizeof *k->tensors);
+    if (!k->tensors || !k->steps)
+        return fault_text("out of memory");
+    for (uint32_t i = 0; i < k->step_count; i++)
+        k->steps[i] = describe_step(&p->statements[i]);
+    for (uint32_t i = 0; i < k->tensor_count; i++)
+        k->tensors[i] = (kernel_tensor){.bytes = walk_bytes(p->e, i),
+                                        .elements = walk_elements(p->e, i),
+                                        .assigned = p->assigned[i],
+                                        .used = p->used[i],
+                                        .exact = p->exact[i]};
+    return NULL;
+}
+
+typedef struct build_call {
+    const einsum *e;
+    const char *name, *cpu;
+    unsigned forms;
+    reference_kernel *kernel;
+} build_call;
+
+static char *build_guarded(void *argument)
+{
+    build_call *call = argument;
+    compilation c = {0};
+    unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u);
+    char *fault = compilation_make(&c, call->e, call->name, call->cpu, true, forms, call->forms);
+    if (!fault)
+        fault = describe_tensors(&c.plan, call->kernel);
+    if (!fault)
+        fault = make_jit(&c, call->kernel);
+    if (!fault)
+        fault = add_module(&c, call->kernel);
+    if (!fault)
+        fault = look_up(&c, call->kernel, call->forms);
+    compilation_free(&c);
+    return fault;
+}
+
+static uint64_t nanoseconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+char *kernel_build(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_kernel **out)
+{
+    *out = NULL;
+    reference_kernel *k = calloc(1, sizeof *k);
+    if (!k)
+        return fault_text("out of memory");
+    pthread_mutex_init(&k->helping, NULL);
+    build_call call = {e, name, cpu, forms, k};
+    uint64_t start = nanoseconds_now();
+    char *fault = guarded(build_guarded, &call);
+    k->jit_nanoseconds = nanoseconds_now() - start;
+    if (!fault) {
+        *out = k;
+        return NULL;
+    }
+    if (!guard_llvm_is_lost())
+        kernel_release(k);
+    return fault;
+}
+
+uint64_t kernel_jit_nanoseconds(const reference_kernel *k)
+{
+    return k->jit_nanoseconds;
+}

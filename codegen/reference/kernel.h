@@ -1,0 +1,55 @@
+/* A compiled kernel.
+ *
+ * The one idea: what a run needs of the plan (sizes, which tensors are written, how long statements take) is written down beside the
+ * code, and the einsum is no longer needed. */
+#ifndef VISA_CODEGEN_REFERENCE_KERNEL_H
+#define VISA_CODEGEN_REFERENCE_KERNEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <llvm-c/LLJIT.h>
+
+#include "codegen/reference/reference.h"
+#include "codegen/reference/team.h"
+
+typedef void step_function(unsigned char *const *tensors, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts);
+typedef void bounded_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch);
+
+typedef struct kernel_tensor {
+    int64_t bytes, elements;
+    bool assigned, used, exact;
+} kernel_tensor;
+
+/* A statement: about how many clocks its products take, and whether threads may share it. */
+typedef struct kernel_step {
+    double clocks;
+    bool shared;
+} kernel_step;
+
+/* Scratch storage behind its size. */
+typedef struct run_scratch {
+    _Alignas(64) int64_t bytes;
+    _Alignas(64) unsigned char data[];
+} run_scratch;
+
+struct reference_kernel {
+    LLVMOrcLLJITRef jit;
+    step_function *step;
+    bounded_function *bounded;
+    kernel_tensor *tensors;
+    uint32_t tensor_count;
+    kernel_step *steps;
+    uint32_t step_count;
+    int64_t scratch_bytes, plain_scratch_bytes;
+    uint64_t jit_nanoseconds;
+    _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
+    pthread_mutex_t helping;      /* the run that has the threads' help */
+    team *helpers;                /* NULL before the first run in threads */
+};
+
+char *kernel_build(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_kernel **out);
+void kernel_release(reference_kernel *k);
+uint64_t kernel_jit_nanoseconds(const reference_kernel *k);
+
+#endif

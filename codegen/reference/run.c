@@ -1,0 +1,150 @@
+#include "codegen/reference/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/reference/fault.h"
+#include "codegen/reference/kernel.h"
+
+/* ---- storage ---- */
+
+static int64_t scratch_of_part(int64_t bytes)
+{
+    return (bytes + 127) / 64 * 64;
+}
+
+enum { FEW_TENSORS = 8 };
+
+/* Storage of one run: the caller's where there is some, and our own for the rest. */
+typedef struct run_storage {
+    unsigned char **tensors, **own_tensors;
+    double **bounds, **own_bounds;
+    run_scratch *scratch;
+    void *few[4 * FEW_TENSORS]; /* the pointers above point here: a small product takes less time than malloc */
+} run_storage;
+
+static run_scratch *take_scratch(reference_kernel *k, int64_t bytes)
+{
+    run_scratch *s = atomic_exchange(&k->spare, NULL);
+    if (s && s->bytes >= bytes)
+        return s;
+    free(s);
+    s = aligned_alloc(64, sizeof *s + (size_t)(bytes + 63) / 64 * 64);
+    if (s)
+        s->bytes = bytes;
+    return s;
+}
+
+static void run_storage_free(reference_kernel *k, run_storage *r)
+{
+    for (uint32_t i = 0; r->tensors && i < k->tensor_count; i++) {
+        free(r->own_tensors[i]);
+        free(r->own_bounds[i]);
+    }
+    if ((void **)r->tensors != r->few)
+        free(r->tensors);
+    if (r->scratch)
+        free(atomic_exchange(&k->spare, r->scratch));
+}
+
+static bool run_tensor(const reference_kernel *k, run_storage *r, uint32_t i, unsigned char *given)
+{
+    if (!given && k->tensors[i].assigned)
+        given = r->own_tensors[i] = malloc((size_t)k->tensors[i].bytes);
+    return (r->tensors[i] = given) != NULL;
+}
+
+static bool run_bound(const reference_kernel *k, run_storage *r, uint32_t i, double *given)
+{
+    const kernel_tensor *t = &k->tensors[i];
+    size_t bytes = (size_t)t->elements * sizeof(double);
+    if (t->exact && given)
+        memset(given, 0, bytes);
+    if (!t->exact && !given)
+        given = r->own_bounds[i] = malloc(bytes);
+    r->bounds[i] = given;
+    return given || t->exact;
+}
+
+static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
+                              int64_t scratch_bytes, run_storage *r)
+{
+    size_t count = k->tensor_count;
+    void **pointers = count <= FEW_TENSORS ? r->few : calloc(4 * count, sizeof *pointers);
+    r->scratch = take_scratch(k, scratch_bytes);
+    r->tensors = (unsigned char **)pointers;
+    if (!pointers || !r->scratch)
+        return fault_text("out of memory");
+    r->own_tensors = r->tensors + count;
+    r->bounds = (double **)(pointers + 2 * count);
+    r->own_bounds = r->bounds + count;
+    for (uint32_t i = 0; i < k->tensor_count; i++) {
+        if (!tensors[i] && !k->tensors[i].assigned && k->tensors[i].used)
+            return fault_text("tensor %u is read and was not given", i);
+        if (!tensors[i] && !k->tensors[i].assigned)
+            continue;
+        if (!run_tensor(k, r, i, tensors[i]) || (bounds && !run_bound(k, r, i, bounds[i])))
+            return fault_text("out of memory");
+    }
+    return NULL;
+}
+
+/* ---- parts in threads ---- */
+
+enum { MOST_PARTS = 64 };
+
+typedef struct run_step {
+    const reference_kernel *kernel;
+    const run_storage *storage;
+    int64_t step, parts, scratch_each;
+} run_step;
+
+static void run_part(void *argument, unsigned part)
+{
+    const run_step *r = argument;
+    r->kernel->step(r->storage->tensors, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
+}
+
+static unsigned parts_of(const kernel_step *s, unsigned threads)
+{
+    static const double worth_a_thread = 1e5; /* clocks; waking one costs some ten thousand */
+    unsigned most = threads < MOST_PARTS ? threads : MOST_PARTS;
+    return !s->shared || s->clocks < worth_a_thread * most ? 1 : most;
+}
+
+/* Of several runs at once, one has help; another one computes its parts alone, which gives the same. */
+static void run_steps(reference_kernel *k, const run_storage *r, unsigned most_threads, int64_t scratch_each)
+{
+    unsigned most = 1;
+    for (uint32_t i = 0; i < k->step_count; i++) {
+        unsigned parts = parts_of(&k->steps[i], most_threads);
+        most = parts > most ? parts : most;
+    }
+    bool helped = most > 1 && pthread_mutex_trylock(&k->helping) == 0;
+    if (helped && team_count(k->helpers) + 1 < most) {
+        team_free(k->helpers);
+        k->helpers = team_new(most - 1);
+    }
+    for (uint32_t i = 0; i < k->step_count; i++) {
+        unsigned parts = parts_of(&k->steps[i], most_threads);
+        run_step step = {k, r, i, parts, scratch_each};
+        team_run(helped ? k->helpers : NULL, parts, run_part, &step);
+    }
+    if (helped)
+        pthread_mutex_unlock(&k->helping);
+}
+
+char *kernel_run(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
+{
+    run_storage r = {0};
+    if (bounds ? !k->bounded : !k->step)
+        return fault_text("the kernel was built without this form");
+    int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
+    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
+    if (!fault && bounds)
+        k->bounded(r.tensors, r.bounds, r.scratch->data);
+    if (!fault && !bounds)
+        run_steps(k, &r, threads, scratch_each);
+    run_storage_free(k, &r);
+    return fault;
+}
