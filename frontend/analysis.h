@@ -54,6 +54,9 @@ bool spend(analysis *s, src_range range, uint64_t steps);
 /* Text is read again from here on, or no longer. */
 void set_repeated(analysis *s, bool repeated);
 value evaluate(analysis *s, scope *names, const ast *n, const declared *expected);
+/* Integers, conditions, choices and arrays of them: refuses a value that is not of the type that `what` declares. Other types are not
+ * looked at. `n`: the expression of the value. */
+bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v);
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected);
 void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation);
 value unsupported(analysis *s, const ast *n);
@@ -61,6 +64,8 @@ value unsupported(analysis *s, const ast *n);
 /* ---- call.c ---- */
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected);
+/* The generic parameters of a function, in the scope of its body. `path`: the one it is called by, read in `names`; NULL: it is a kernel. */
+void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path);
 
 /* ---- ports.c ---- */
 
@@ -75,6 +80,5 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
 
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first);
 void resolve_uses(analysis *s);
-void declare_generics(analysis *s, scope *names, const ast *generics);
 
 #endif

@@ -55,6 +55,10 @@ static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *n
                                          (d->kind == DECLARED_CONTEXT) != (v.kind == VALUE_CONTEXT))) {
         diag *e = diag_add(s->context.diags, E_MISMATCH, argument->range, "the argument is %s, but the parameter has another type", value_kind_name(&v));
         diag_note(s->context.diags, e, ast_kid(param, 2)->range, "declared here");
+        if (memory && d->kind == DECLARED_TENSOR && d->tensor.kind == v.op->out.kind)
+            diag_help(s->context.diags, e, d->is_view ? "pass a view of it: `.view()`" : "pass the tensor itself: no `.view()`");
+        else if (memory)
+            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_name(v.op->out.kind), v.kind == VALUE_VIEW ? "View" : "");
         s->kernel->bad = true;
         v = error_value;
     } else if (memory && d->kind == DECLARED_TENSOR && !v.op->bad && !stage_check_type(inner, argument->range, &v.op->out, d)) {
@@ -65,6 +69,56 @@ static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *n
     if (v.kind == VALUE_VIEW)
         v.writable = v.writable && d->mutable;
     bind_pattern(s, inner, ast_kid(param, 1), v, d->kind == DECLARED_TENSOR ? d : NULL);
+}
+
+/* Of a number, a condition or a choice; a parameter of another type (`const T: Tu`) carries no meaning. */
+static bool carries_value(const ast *type)
+{
+    static const char *const types[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind"};
+    const ast *name = ast_last_segment(type);
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i], name->text) == 0)
+            return true;
+    return false;
+}
+
+static void bind_const_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
+{
+    const ast *expression = ast_is(argument, AST_CONST_ARG) ? ast_kid(argument, 0) : argument;
+    value v = evaluate(s, names, expression, NULL);
+    if (v.kind != VALUE_ERROR && !is_of_type(s, param->text, ast_kid(param, 0), expression, &v)) {
+        s->kernel->bad = true;
+        v = error_value;
+    }
+    scope_add(inner, SYMBOL_VARIABLE, param->text, param->name_range)->value = v;
+}
+
+void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path)
+{
+    const ast *generics = ast_kid(fn, 1), *segment = path ? ast_last_segment(path) : NULL, *given = segment ? ast_kid(segment, 0) : NULL;
+    uint32_t next = 0, wanted = 0, got = 0;
+    for (uint32_t i = 0; given && i < given->kid_count; i++)
+        got += !ast_is(given->kids[i], AST_LIFETIME);
+    for (uint32_t i = 0; i < generics->kid_count; i++) {
+        const ast *g = generics->kids[i];
+        if (ast_is(g, AST_GENERIC_LIFETIME))
+            continue;
+        wanted++;
+        while (given && next < given->kid_count && ast_is(given->kids[next], AST_LIFETIME))
+            next++;
+        const ast *argument = given && next < given->kid_count ? given->kids[next++] : NULL;
+        if (ast_is(g, AST_GENERIC_CONST) && argument && carries_value(ast_kid(g, 0))) {
+            bind_const_parameter(s, inner, g, names, argument);
+            continue;
+        }
+        scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range); /* a type where a context is meant: `const` was forgotten */
+        if (ast_is(g, AST_GENERIC_TYPE)) {
+            refuse(s, E_UNSUPPORTED, g->range, "write one function per type", "generic type parameters are not supported in .vm kernels");
+            scope_add_lost(inner, g->text);
+        }
+    }
+    if (got > wanted)
+        refuse(s, E_ARGUMENTS, path->range, NULL, "`%s` takes %u generic arguments, got %u", fn->text, wanted, got);
 }
 
 /* A function that is called is compiled where it is called. */
@@ -80,7 +134,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
     if (!spend(s, n->range, 1))
         return error_value;
     scope *inner = scope_new(&s->context, y->scope);
-    declare_generics(s, inner, ast_kid(fn, 1));
+    declare_generics(s, inner, fn, names, ast_kid(n, 0));
     for (uint32_t i = 0; i < params->kid_count; i++)
         bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
     declared result = scope_type(inner, ast_kid(fn, 3));

@@ -43,6 +43,8 @@ static bool compare(const char *operator, int64_t a, int64_t b, bool *out)
 {
     if (strcmp(operator, "==") == 0)
         *out = a == b;
+    else if (strcmp(operator, "!=") == 0)
+        *out = a != b;
     else if (strcmp(operator, "<") == 0)
         *out = a < b;
     else if (strcmp(operator, "<=") == 0)
@@ -56,20 +58,37 @@ static bool compare(const char *operator, int64_t a, int64_t b, bool *out)
     return true;
 }
 
-value constant_binary(scope *s, const ast *n, const value *a, const value *b)
+/* `&&` and `||`; false when `operator` is none. */
+static bool combine(const char *operator, bool a, bool b, bool *out)
+{
+    bool and = strcmp(operator, "&&") == 0;
+    *out = and ? a && b : a || b;
+    return and || strcmp(operator, "||") == 0;
+}
+
+bool constant_decides(const char *operator, const value *a)
+{
+    bool with_true, with_false;
+    return a->kind == VALUE_BOOL && combine(operator, a->number, true, &with_true) && combine(operator, a->number, false, &with_false) && with_true == with_false;
+}
+
+value constant_binary(scope *s, const ast *n, const char *operator, const value *a, const value *b)
 {
     bool truth = false;
     int64_t number = 0;
     if (a->kind == VALUE_ERROR || b->kind == VALUE_ERROR)
         return error_value;
-    bool both = a->kind == b->kind && (a->kind == VALUE_INT || (a->kind == VALUE_BOOL && strcmp(n->text, "==") == 0));
-    if (!both && (scope_is_arithmetic(n->text) || compare(n->text, 0, 0, &truth))) {
-        diag_add(scope_context_of(s)->diags, E_CONST, n->name_range, "`%s` takes two integers, got %s and %s", n->text, value_kind_name(a), value_kind_name(b));
+    bool logical = combine(operator, a->number, b->number, &truth);
+    bool of_conditions = logical || strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0;
+    bool both = a->kind == b->kind && ((a->kind == VALUE_INT && !logical) || (a->kind == VALUE_BOOL && of_conditions));
+    if (!both && (logical || scope_is_arithmetic(operator) || compare(operator, 0, 0, &truth))) {
+        diag_add(scope_context_of(s)->diags, E_CONST, n->name_range, "`%s` takes two %s, got %s and %s", operator, logical ? "conditions" : "integers", value_kind_name(a),
+                 value_kind_name(b));
         return error_value;
     }
-    if (compare(n->text, a->number, b->number, &truth))
+    if (logical || compare(operator, a->number, b->number, &truth))
         return boolean(truth);
-    return scope_arithmetic(s, n, a->number, b->number, &number) ? integer(number) : error_value;
+    return scope_arithmetic(s, n, operator, a->number, b->number, &number) ? integer(number) : error_value;
 }
 
 value constant_unary(scope *s, const ast *n, const value *operand)
@@ -82,6 +101,30 @@ value constant_unary(scope *s, const ast *n, const value *operand)
     if (n->text[0] == '-' && operand->kind == VALUE_INT && !__builtin_sub_overflow((int64_t)0, operand->number, &number))
         return integer(number);
     diag_add(scope_context_of(s)->diags, E_CONST, n->range, "`%s` has no value for %s", n->text, value_kind_name(operand));
+    return error_value;
+}
+
+value constant_cast(scope *s, const ast *n, const value *v)
+{
+    static const struct {
+        const char *name;
+        int64_t least, most;
+    } types[] = {{"usize", 0, INT64_MAX}, {"u64", 0, INT64_MAX}, {"u32", 0, UINT32_MAX}, {"u16", 0, UINT16_MAX}, {"u8", 0, UINT8_MAX}, {"isize", INT64_MIN, INT64_MAX},
+                 {"i64", INT64_MIN, INT64_MAX}, {"i32", INT32_MIN, INT32_MAX}, {"i16", INT16_MIN, INT16_MAX}, {"i8", INT8_MIN, INT8_MAX}};
+    diag_list *diags = scope_context_of(s)->diags;
+    const ast *type = ast_last_segment(ast_kid(n, 1));
+    if (v->kind == VALUE_ERROR)
+        return error_value;
+    for (size_t i = 0; type && i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].name, type->text) != 0 || (v->kind != VALUE_INT && v->kind != VALUE_BOOL))
+            continue;
+        if (v->number >= types[i].least && v->number <= types[i].most)
+            return integer(v->number);
+        diag_add(diags, E_CONST, n->range, "%lld does not fit %s, which holds %lld to %lld", (long long)v->number, types[i].name, (long long)types[i].least, (long long)types[i].most);
+        return error_value;
+    }
+    diag *d = diag_add(diags, E_UNSUPPORTED, n->name_range, "`as` turns %s into `%s` in no .vm kernel", value_kind_name(v), type ? type->text : "this");
+    diag_help(diags, d, v->kind == VALUE_TENSOR ? "a stage casts: `.cast::<Dtype, OutPacket>()`" : "an integer or a condition becomes an integer: `as usize`");
     return error_value;
 }
 

@@ -54,9 +54,7 @@ void set_repeated(analysis *s, bool repeated)
 
 /* ---- expressions ---- */
 
-/* Integers, conditions and arrays of them: refuses a value that is not of the type that the constant declares. Other types are not
- * looked at. `n`: the expression of the value. */
-static bool is_of_type(analysis *s, const symbol *y, const ast *type, const ast *n, const value *v)
+bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v)
 {
     static const char *const integers[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"};
     const ast *name = ast_last_segment(type), *length = ast_kid(type, 1);
@@ -64,16 +62,18 @@ static bool is_of_type(analysis *s, const symbol *y, const ast *type, const ast 
     for (size_t i = 0; name && i < sizeof integers / sizeof *integers; i++)
         fits = fits && (strcmp(integers[i], name->text) != 0 || v->kind == VALUE_INT);
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
+    fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
+    fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
     if (!fits)
-        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v), y->name);
+        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v), what);
     else if (array && ast_is(length, AST_INT) && (uint64_t)length->value != v->count)
-        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this has %zu elements, but `%s` is declared with %lld", v->count, y->name, (long long)length->value);
+        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this has %zu elements, but `%s` is declared with %lld", v->count, what, (long long)length->value);
     if (d)
         diag_note(s->context.diags, d, type->range, "declared here");
     bool ok = !d;
     for (size_t i = 0; ok && array && i < v->count; i++)
-        ok = is_of_type(s, y, ast_kid(type, 0), ast_is(n, AST_ARRAY) ? n->kids[i] : n, &v->items[i]);
+        ok = is_of_type(s, what, ast_kid(type, 0), ast_is(n, AST_ARRAY) ? n->kids[i] : n, &v->items[i]);
     return ok;
 }
 
@@ -90,10 +90,11 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
     y->busy = true;
     value v = evaluate(s, y->scope, y->node, NULL);
     y->busy = false;
-    bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR;
+    bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
+    bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)
         return refuse(s, E_CONST, y->node->range, NULL, "`%s` is %s, not a constant", y->name, value_kind_name(&v));
-    if (v.kind != VALUE_ERROR && !is_of_type(s, y, y->type, y->node, &v)) {
+    if (v.kind != VALUE_ERROR && !is_of_type(s, y->name, y->type, y->node, &v)) {
         y->type = NULL;
         s->kernel->bad = true;
         return error_value;
@@ -154,6 +155,11 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
         return evaluate_const(s, y, path);
     if (!y && scope_is_lost(names, name)) {
         s->kernel->bad = true;
+        return error_value;
+    }
+    if (y && y->kind == SYMBOL_CONST_PARAM) {
+        s->kernel->bad = true;
+        scope_refuse_const_param(names, path, y);
         return error_value;
     }
     const char *near = variant_named(s, name);
@@ -256,14 +262,22 @@ static value evaluate_binary(analysis *s, scope *names, const ast *n)
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
     if (a.kind == VALUE_ERROR && strchr("<>", n->text[0])) /* `x.fetch<..>()` is no comparison, and its right side no value */
         return a;
+    if (constant_decides(n->text, &a))
+        return a;
     value b = evaluate(s, names, ast_kid(n, 1), NULL);
-    return constant_checked(s, n, constant_binary(names, n, &a, &b));
+    return constant_checked(s, n, constant_binary(names, n, n->text, &a, &b));
 }
 
 static value evaluate_unary(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
     return constant_checked(s, n, constant_unary(names, n, &a));
+}
+
+static value evaluate_cast(analysis *s, scope *names, const ast *n)
+{
+    value a = evaluate(s, names, ast_kid(n, 0), NULL);
+    return constant_checked(s, n, constant_cast(names, n, &a));
 }
 
 static value evaluate_range(analysis *s, scope *names, const ast *n)
@@ -349,14 +363,13 @@ static value evaluate_for(analysis *s, scope *names, const ast *n)
 static value evaluate_assignment(analysis *s, scope *names, const ast *n)
 {
     const ast *place = ast_kid(n, 0);
-    if (strcmp(n->text, "=") != 0)
-        return refuse(s, E_UNSUPPORTED, n->name_range, "write `x = x + 1`", "`%s` is not supported in .vm kernels", n->text);
     if (!ast_is(place, AST_PATH) || place->kid_count != 1)
         return refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile", "assigning to this %s is not supported in .vm kernels",
                       ast_kind_name(place->kind));
     const char *name = place->kids[0]->text;
     symbol *y = scope_find(names, VALUE_NAMES, name);
-    value v = evaluate(s, names, ast_kid(n, 1), y ? y->declared : NULL);
+    bool compound = strcmp(n->text, "=") != 0;
+    value v = evaluate(s, names, ast_kid(n, 1), y && !compound ? y->declared : NULL);
     if (!y && scope_is_lost(names, name)) {
         s->kernel->bad = true;
         return error_value;
@@ -370,6 +383,10 @@ static value evaluate_assignment(analysis *s, scope *names, const ast *n)
         diag_note(s->context.diags, d, y->range, "`%s` is bound here", name);
         diag_help(s->context.diags, d, "let mut %s", name);
         s->kernel->bad = true;
+    }
+    if (compound) {
+        const char *operator = arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
+        v = constant_checked(s, n, constant_binary(names, n, operator, &y->value, &v));
     }
     if (v.kind == VALUE_TENSOR && y->declared && !v.op->bad && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
         s->kernel->bad = true;
@@ -389,7 +406,6 @@ value unsupported(analysis *s, const ast *n)
         {AST_CALL, "calling a value", "call a function by its name"},
         {AST_MACRO, "a macro", "kernels use axes! and m! only"},
         {AST_STRUCT_LITERAL, "a struct literal", "no stage of this release takes one"},
-        {AST_CAST, "`as`", "use constants of one type"},
         {AST_TRY, "`?`", "kernels have no Result"},
         {AST_AWAIT, "`.await`", "kernels are not async"},
         {AST_FLOAT, "a floating-point number", "addresses and sizes are integers"},
@@ -416,7 +432,7 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_ERROR:
         s->kernel->bad = true;
         return error_value;
-    case AST_PATH:
+    case AST_PATH: case AST_TYPE_PATH: /* a generic argument is a type by its place */
         return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text);
     case AST_BORROW: case AST_DEREF:
         return evaluate(s, names, ast_kid(n, 0), expected);
@@ -432,6 +448,8 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
         return evaluate_unary(s, names, n);
     case AST_BINARY:
         return evaluate_binary(s, names, n);
+    case AST_CAST:
+        return evaluate_cast(s, names, n);
     case AST_RANGE:
         return evaluate_range(s, names, n);
     case AST_INDEX:

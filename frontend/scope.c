@@ -640,37 +640,36 @@ bool scope_is_arithmetic(const char *operator)
     return false;
 }
 
-bool scope_arithmetic(scope *s, const ast *n, int64_t a, int64_t b, int64_t *out)
+bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, int64_t b, int64_t *out)
 {
-    const char *o = n->text;
     bool over = false;
-    if (strcmp(o, "+") == 0)
+    if (strcmp(operator, "+") == 0)
         over = __builtin_add_overflow(a, b, out);
-    else if (strcmp(o, "-") == 0)
+    else if (strcmp(operator, "-") == 0)
         over = __builtin_sub_overflow(a, b, out);
-    else if (strcmp(o, "*") == 0)
+    else if (strcmp(operator, "*") == 0)
         over = __builtin_mul_overflow(a, b, out);
-    else if (strcmp(o, "<<") == 0)
+    else if (strcmp(operator, "<<") == 0)
         over = b < 0 || b > 62 || __builtin_mul_overflow(a, (int64_t)1 << b, out);
-    else if (strcmp(o, ">>") == 0 && b >= 0 && b < 64)
+    else if (strcmp(operator, ">>") == 0 && b >= 0 && b < 64)
         *out = a >> b;
-    else if ((strcmp(o, "/") == 0 || strcmp(o, "%") == 0) && b > 0)
-        *out = o[0] == '/' ? a / b : a % b;
-    else if (o[0] == '&' && o[1] == '\0')
+    else if ((strcmp(operator, "/") == 0 || strcmp(operator, "%") == 0) && b > 0)
+        *out = operator[0] == '/' ? a / b : a % b;
+    else if (operator[0] == '&' && operator[1] == '\0')
         *out = a & b;
-    else if (o[0] == '|' && o[1] == '\0')
+    else if (operator[0] == '|' && operator[1] == '\0')
         *out = a | b;
-    else if (o[0] == '^')
+    else if (operator[0] == '^')
         *out = a ^ b;
     else {
-        bool divides = strcmp(o, "/") == 0 || strcmp(o, "%") == 0, shifts = strcmp(o, ">>") == 0;
+        bool divides = strcmp(operator, "/") == 0 || strcmp(operator, "%") == 0, shifts = strcmp(operator, ">>") == 0;
         if (divides) {
-            diag_add(s->context->diags, E_CONST, n->name_range, "`%s` by %lld; the divisor must be at least 1", o, (long long)b);
+            diag_add(s->context->diags, E_CONST, n->name_range, "`%s` by %lld; the divisor must be at least 1", operator, (long long)b);
         } else if (shifts) {
             diag_add(s->context->diags, E_CONST, n->name_range, "a shift by %lld; it must be 0 to 63", (long long)b);
         } else {
-            diag *d = diag_add(s->context->diags, E_UNSUPPORTED, n->name_range, "`%s` is not supported in .vm kernels", o);
-            diag_help(s->context->diags, d, "use constants; a condition compares with ==, <, <=, > or >=");
+            diag *d = diag_add(s->context->diags, E_UNSUPPORTED, n->name_range, "`%s` is not supported in .vm kernels", operator);
+            diag_help(s->context->diags, d, "%s", "integers have + - * / %, shifts, &, | and ^; conditions stand in `if`");
         }
         return false;
     }
@@ -694,6 +693,13 @@ static bool integer_size(scope *s, const ast *path, int64_t *out)
     return m != NULL;
 }
 
+void scope_refuse_const_param(scope *s, const ast *path, const symbol *y)
+{
+    diag *d = diag_add(s->context->diags, E_CONST, path->range, "the const parameter `%s` has no value here", y->name);
+    diag_note(s->context->diags, d, y->range, "declared here");
+    diag_help(s->context->diags, d, "call the function with one: `name::<{ 4 }>(..)`; in a kernel write a const item instead");
+}
+
 static bool integer_path(scope *s, const ast *n, int64_t *out)
 {
     const ast *last = ast_last_segment(n);
@@ -703,6 +709,10 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
     if (y && y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_INT) {
         *out = y->value.number;
         return true;
+    }
+    if (y && y->kind == SYMBOL_CONST_PARAM) {
+        scope_refuse_const_param(s, n, y);
+        return false;
     }
     if (!y || y->kind != SYMBOL_CONST) {
         if (!y && scope_is_lost(s, last->text))
@@ -737,7 +747,7 @@ bool scope_integer(scope *s, const ast *n, int64_t *out)
         return __builtin_sub_overflow((int64_t)0, a, out) ? integer_overflow(s, n) : true;
     case AST_BINARY: {
         bool left = scope_integer(s, ast_kid(n, 0), &a), right = scope_integer(s, ast_kid(n, 1), &b);
-        return left && right && scope_arithmetic(s, n, a, b, out);
+        return left && right && scope_arithmetic(s, n, n->text, a, b, out);
     }
     case AST_PATH: case AST_TYPE_PATH:
         return integer_path(s, n, out);

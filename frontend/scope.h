@@ -112,6 +112,9 @@ bool scope_use(scope *s, const ast *use);
 /* When all are resolved: remembers one that imports nothing, for messages about names that are not found. */
 void scope_check_use(scope *s, const ast *use);
 
+/* A const parameter is used whose value no call gave. */
+void scope_refuse_const_param(scope *s, const ast *path, const symbol *y);
+
 /* The known name nearest to a misspelt one among the symbols of that kind, or NULL. */
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind);
 
@@ -124,7 +127,7 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
 /* Its operators: `n` is the AST_BINARY. False: diagnosed. */
-bool scope_arithmetic(scope *s, const ast *n, int64_t a, int64_t b, int64_t *out);
+bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, int64_t b, int64_t *out);
 bool scope_is_arithmetic(const char *operator);
 
 /* A type as written. Tensor parts that are `_` are NULL. */

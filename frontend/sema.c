@@ -31,20 +31,6 @@ static void read_device(analysis *s, const ast *fn)
     }
 }
 
-void declare_generics(analysis *s, scope *names, const ast *generics)
-{
-    for (uint32_t i = 0; i < generics->kid_count; i++) {
-        const ast *g = generics->kids[i];
-        if (ast_is(g, AST_GENERIC_CONST))
-            scope_add(names, SYMBOL_CONST_PARAM, g->text, g->name_range);
-        else if (ast_is(g, AST_GENERIC_TYPE)) {
-            refuse(s, E_UNSUPPORTED, g->range, "write one function per type", "generic type parameters are not supported in .vm kernels");
-            scope_add(names, SYMBOL_CONST_PARAM, g->text, g->name_range); /* where it stands for a context, `const` was forgotten */
-            scope_add_lost(names, g->text);
-        }
-    }
-}
-
 static bool kernel_named(analysis *s, const char *name)
 {
     return scope_find_here(s->kernel_names, VALUE_NAMES, name) != NULL;
@@ -73,7 +59,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     scope *names = scope_new(&s->context, outer);
     index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
-    declare_generics(s, names, ast_kid(fn, 1));
+    declare_generics(s, names, fn, NULL, NULL);
     const ast *params = ast_kid(fn, 2);
     for (uint32_t i = 0; i < params->kid_count; i++)
         declare_parameter(s, names, params->kids[i]);

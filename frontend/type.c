@@ -37,7 +37,7 @@ static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
         first++;
     const ast *last = first < args->kid_count ? ast_last_segment(args->kids[first]) : NULL;
     symbol *y = last ? scope_find(s, VALUE_NAMES, last->text) : NULL;
-    return args->kid_count - first == wanted + 1 && y && y->kind == SYMBOL_CONST_PARAM ? first + 1 : first;
+    return args->kid_count - first == wanted + 1 && y && (y->kind == SYMBOL_CONST_PARAM || y->kind == SYMBOL_VARIABLE) ? first + 1 : first;
 }
 
 static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)

@@ -376,8 +376,6 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
 static int check(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     bool all_agree = true;
-    if (b->kernel_count == 0 && !binary_choose_kernel(b, a->kernel, diags))
-        return EXIT_INPUT;
     for (size_t i = 0; i < b->program_count; i++)
         printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
     for (size_t i = 0; i < b->kernel_count; i++) {
