@@ -122,20 +122,48 @@ static void check_pieces(linter *l, const schedule_item *item)
 
 /* ---- idle clusters and slices ---- */
 
-/* The kept axis of contraction number `wanted` with the most elements; NULL: there are not as many statements as passes. */
-static const layout_axis *widest_axis(const einsum *e, size_t wanted, size_t passes)
+typedef struct kept_axes {
+    const layout_axis **items; /* the largest first */
+    size_t count;
+} kept_axes;
+
+static void add_kept(kept_axes *k, const layout_axis *x)
 {
-    const layout_axis *found = NULL;
+    size_t at = k->count;
+    for (size_t i = 0; i < k->count; i++)
+        if (k->items[i] == x)
+            return;
+    for (; at > 0 && k->items[at - 1]->size < x->size; at--)
+        k->items[at] = k->items[at - 1];
+    k->items[at] = x;
+    k->count++;
+}
+
+static bool has_axis(const einsum_tensor *t, uint32_t axis)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->axes[i] == axis)
+            return true;
+    return false;
+}
+
+/* The axes that contraction number `wanted` keeps, `of_weights` or not; none when there are not as many statements as passes. */
+static kept_axes kept_axes_of(linter *l, size_t wanted, bool of_weights)
+{
+    const einsum *e = &l->analysis->schedule->kernel->einsum;
+    kept_axes k = {ARENA_ARRAY(l->arena, const layout_axis *, e->axis_count), 0};
     size_t number = 0;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *x = &e->statements[i];
         if (x->op != EINSUM_CONTRACT || number++ != wanted)
             continue;
         for (uint32_t d = 0; d < x->digit_count; d++)
-            if (x->digits[d].kept && x->digits[d].size > 1 && (!found || e->axes[x->digits[d].axis].size > found->size))
-                found = &e->axes[x->digits[d].axis];
+            if (x->digits[d].kept && x->digits[d].size > 1 && has_axis(&e->tensors[x->b], x->digits[d].axis) == of_weights)
+                add_kept(&k, &e->axes[x->digits[d].axis]);
     }
-    return number == passes ? found : NULL;
+    if (number != l->passes)
+        k.count = 0;
+    return k;
 }
 
 static int64_t largest_divisor(int64_t n, int64_t most)
@@ -146,31 +174,58 @@ static int64_t largest_divisor(int64_t n, int64_t most)
     return 1;
 }
 
+/* Slice with as many positions as parts of whole axes give it: the largest axis first, then what of the others still fits. */
+static const char *filled_slices(linter *l, const kept_axes *k, int64_t all, int64_t *slices)
+{
+    const char *list = "";
+    size_t terms = 0;
+    *slices = 1;
+    for (size_t i = 0; i < k->count; i++) {
+        const layout_axis *x = k->items[i];
+        int64_t d = largest_divisor(x->size, all / *slices);
+        if (d == 1)
+            continue;
+        const char *term = d == x->size ? x->name : arena_printf(l->arena, "%s / %lld", x->name, (long long)(x->size / d));
+        list = arena_printf(l->arena, "%s%s%s", list, terms++ ? ", " : "", term);
+        *slices *= d;
+    }
+    if (*slices < all)
+        list = arena_printf(l->arena, terms > 1 ? "[%s] # %lld" : "%s # %lld", list, (long long)all);
+    return arena_printf(l->arena, "Slice m![%s]", list);
+}
+
+/* The Slice, and Cluster where one axis fills both, that these axes allow. */
+static const char *nearest_slices(linter *l, const kept_axes *k, int64_t *slices)
+{
+    const target *t = l->analysis->schedule->target;
+    int64_t all = t->slices_per_cluster, both = all * t->clusters_per_chip;
+    const layout_axis *widest = k->items[0];
+    if (widest->size % both != 0)
+        return filled_slices(l, k, all, slices);
+    *slices = both;
+    return arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s%s %% %lld]", widest->name, (long long)(widest->size / t->clusters_per_chip), widest->name,
+                        widest->size == both ? "" : arena_printf(l->arena, " / %lld", (long long)(widest->size / both)), (long long)all);
+}
+
+/* The weights' axes keep the Rows busy, and are taken from them only where the others do not suffice. */
 static void check_slices(linter *l, const schedule_item *item, size_t number)
 {
-    const schedule *s = l->analysis->schedule;
-    int64_t all = s->target->slices_per_cluster, clusters = s->target->clusters_per_chip;
-    const layout_axis *axis = widest_axis(&s->kernel->einsum, number, l->passes);
-    if (!axis || item->units >= all * clusters)
-        return;
-    bool both = axis->size % (all * clusters) == 0;
-    int64_t slices = both ? all * clusters : largest_divisor(axis->size, all);
+    const target *t = l->analysis->schedule->target;
+    int64_t slices = item->units, all = t->slices_per_cluster * t->clusters_per_chip;
+    const char *text = NULL;
+    for (int of_weights = 0; of_weights < 2 && slices <= item->units; of_weights++) {
+        kept_axes k = kept_axes_of(l, number, of_weights);
+        if (k.count > 0)
+            text = nearest_slices(l, &k, &slices);
+    }
     if (slices <= item->units)
         return;
-    const char *text;
-    long long n = axis->size, d = slices;
-    if (both)
-        text = arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s%s %% %lld]", axis->name, n / (long long)clusters, axis->name,
-                            n == d ? "" : arena_printf(l->arena, " / %lld", n / d), (long long)all);
-    else
-        text = arena_printf(l->arena, n == d ? (d == all ? "Slice m![%s]" : "Slice m![%s # %lld]") : (d == all ? "Slice m![%s / %lld]" : "Slice m![%s / %lld # %lld]"),
-                            axis->name, n == d ? (long long)all : n / d, (long long)all);
     int64_t work = item->alone.total - item->alone.fill;
     add(l, (lint){.rule = W_IDLE_SLICES,
                   .line = item->commands->line,
                   .cost = work - ceil_div(work * item->units, slices),
-                  .found = advice_slices(l->arena, item->units, all * clusters),
-                  .nearest = arena_printf(l->arena, "%s: %lld slices", text, d)});
+                  .found = advice_slices(l->arena, item->units, all),
+                  .nearest = arena_printf(l->arena, "%s: %lld slices", text, (long long)slices)});
 }
 
 /* ---- idle lanes and Rows ---- */
