@@ -159,6 +159,21 @@ const command_field_row *command_column_row_of(command_column column)
     return &column_rows[column];
 }
 
+unsigned command_words(const command *c)
+{
+    return command_rows[c->op].field_words + c->entry_count * command_rows[c->op].entry_words;
+}
+
+bool command_row_is_number(const command_field_row *row)
+{
+    static const char *const others[] = {"code", "mode", "mask", "flag"};
+    size_t bytes = strlen(row->unit);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (bytes >= 4 && strcmp(row->unit + bytes - 4, others[i]) == 0)
+            return false;
+    return row->form != LOG2;
+}
+
 int64_t command_get(const command *c, command_field field)
 {
     return c->fields[field - command_rows[field_rows[field].op].first_field];
@@ -286,7 +301,7 @@ bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count,
     const command_row *row = &command_rows[c->op];
     if (!encode_check(c, diags, range))
         return false;
-    unsigned length = row->field_words + c->entry_count * row->entry_words;
+    unsigned length = command_words(c);
     made[0] = row->code | (uint64_t)c->context << 8 | (uint64_t)length << 16;
     if (row->column_count)
         made[row->count_word] |= (uint64_t)c->entry_count << row->count_low_bit;
@@ -372,7 +387,7 @@ static bool decode_count(const decoder *d, command *c, unsigned length)
         return fault(d, row->count_word, "%s: %" PRIu64 " entries, allowed are %u to %u", row->name, count,
                      row->least_entries, row->most_entries);
     c->entry_count = (unsigned)count;
-    unsigned wanted = row->field_words + c->entry_count * row->entry_words;
+    unsigned wanted = command_words(c);
     if (length != wanted)
         return fault(d, 0, "%s: length is %u words, but with %u entries it is %u", row->name, length,
                      c->entry_count, wanted);

@@ -94,8 +94,12 @@ typedef struct command_row {
 } command_row;
 
 const command_row *command_row_of(command_op op);
+/* Words of the command, header and table included. */
+unsigned command_words(const command *c);
 const command_field_row *command_field_row_of(command_field field);
 const command_field_row *command_column_row_of(command_column column);
+/* Is the value a number that a loop may add to: not a power of two, and no code, mask or flag? */
+bool command_row_is_number(const command_field_row *row);
 
 /* Header word: opcode in bits 0..7, context in bits 8..9, length in words (header included) in bits
  * 16..31, all others zero. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "codegen/elf_file.h"
+#include "codegen/reroll.h"
+#include "codegen/unroll.h"
 #include "codegen/words.h"
 #include "support/choice.h"
 
@@ -113,6 +115,7 @@ typedef struct writer {
     elf_section *sections; /* sections[i] is section i + 1 of the file */
     size_t count, capacity;
     word_writer symbols;
+    size_t loops_left; /* commands that loops may still expand to */
 } writer;
 
 static bool refuse(writer *w, const char *kernel, const char *text)
@@ -164,12 +167,13 @@ static void add_note(writer *w)
 bool binary_stream_words(const binary_kernel *k, context c, arena *a, uint64_t **words, size_t *count)
 {
     diag_list diags;
-    size_t capacity = 0;
+    size_t capacity = 0, commands = k->streams[c].stored ? k->streams[c].stored_count : k->streams[c].count;
+    const command *items = k->streams[c].stored ? k->streams[c].stored : k->streams[c].commands;
     diag_list_init(&diags, a);
     *words = NULL;
     *count = 0;
-    for (size_t i = 0; i < k->streams[c].count; i++)
-        if (!command_encode(&k->streams[c].commands[i], a, words, count, &capacity, &diags, SRC_NOWHERE))
+    for (size_t i = 0; i < commands; i++)
+        if (!command_encode(&items[i], a, words, count, &capacity, &diags, SRC_NOWHERE))
             return false;
     return true;
 }
@@ -178,12 +182,19 @@ bool binary_stream_words(const binary_kernel *k, context c, arena *a, uint64_t *
 static bool encode_stream(writer *w, const binary_kernel *k, unsigned where, word_writer *lines,
                           uint64_t **words, size_t *count)
 {
-    size_t capacity = 0;
+    size_t capacity = 0, commands;
+    const command *stored;
     for (size_t i = 0; i < k->streams[where].count; i++) {
         const command *c = &k->streams[where].commands[i];
-        size_t offset = *count * 8;
         if ((unsigned)c->context != where)
             return refuse(w, k->name, "a command stands in the stream of another context");
+        if (c->op == OP_LOOP || c->op == OP_ADVANCE)
+            return refuse(w, k->name, "a loop is no command that runs");
+    }
+    command_reroll(k->streams[where].commands, k->streams[where].count, &w->loops_left, w->arena, &stored, &commands);
+    for (size_t i = 0; i < commands; i++) {
+        const command *c = &stored[i];
+        size_t offset = *count * 8;
         if (!command_encode(c, w->arena, words, count, &capacity, w->diags, SRC_NOWHERE))
             return false;
         if (!c->line)
@@ -320,7 +331,7 @@ static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_
 
 bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
 {
-    writer w = {.binary = b, .arena = a, .diags = diags};
+    writer w = {.binary = b, .arena = a, .diags = diags, .loops_left = COMMAND_LOOP_MAX_COMMANDS};
     if (!b->target)
         return refuse(&w, "", "the binary has no target");
     word_writer_init(&w.symbols, a);
@@ -354,7 +365,8 @@ typedef struct reader {
     size_t section_count;
     kernel_place *kernels; /* by name */
     size_t kernel_count;
-    bool forgets; /* of a kernel that was read only the name is kept */
+    size_t loops_left; /* commands that loops may still expand to */
+    bool forgets;      /* of a kernel that was read only the name is kept */
 } reader;
 
 static bool fault(reader *r, const char *section, size_t offset, const char *text)
@@ -699,14 +711,20 @@ static bool read_kernel(reader *r, const kernel_place *place, binary_kernel *k)
         if (section && !read_stream(r, &r->sections[section], (context)where, &lines.commands[where],
                                     &lines.counts[where]))
             return false;
-        k->streams[where].commands = lines.commands[where];
-        k->streams[where].count = lines.counts[where];
+        k->streams[where].stored = lines.commands[where];
+        k->streams[where].stored_count = lines.counts[where];
     }
     k->einsum = (einsum){.axes = k->axes, .axis_count = k->axis_count, .text = ""};
     size_t einsum_section = place->sections[SECTION_EINSUM], lines_section = place->sections[SECTION_LINES];
     if (einsum_section && !read_einsum(r, &r->sections[einsum_section], k))
         return false;
-    return !lines_section || read_lines(r, &r->sections[lines_section], &lines);
+    if (lines_section && !read_lines(r, &r->sections[lines_section], &lines))
+        return false;
+    for (unsigned where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++)
+        if (place->sections[where] && !command_unroll(k->streams[where].stored, k->streams[where].stored_count, r->sections[place->sections[where]].name, &r->loops_left,
+                                                      r->arena, r->diags, &k->streams[where].commands, &k->streams[where].count))
+            return false;
+    return true;
 }
 
 static bool read_symbol(const reader *r, word_reader *in, const elf_section *names, binary_symbol *out)
@@ -815,6 +833,7 @@ static bool read_file(reader *r, const unsigned char *bytes, size_t size, binary
 {
     unsigned char *copy = arena_alloc(r->arena, size); /* aligned, and ours: names in *out point into it */
     *out = (binary){0};
+    r->loops_left = COMMAND_LOOP_MAX_COMMANDS;
     if (size)
         memcpy(copy, bytes, size);
     if (!elf_file_read(copy, size, r->arena, r->diags, &r->sections, &r->section_count) || !read_note(r))

@@ -56,8 +56,10 @@ typedef struct binary_kernel {
     const port *ports;
     uint32_t port_count;
     struct {
-        const command *commands;
+        const command *commands; /* as they run */
         size_t count;
+        const command *stored; /* as the section that was read holds them, with its loops; NULL: not read */
+        size_t stored_count;
     } streams[3];  /* by context */
     einsum einsum; /* tensor_count 0: the kernel has none, and no section */
 } binary_kernel;
@@ -78,7 +80,7 @@ typedef struct binary {
     size_t symbol_count;
 } binary;
 
-enum { BINARY_FORMAT_VERSION = 3 };
+enum { BINARY_FORMAT_VERSION = 4 };
 
 /* The file's bytes, in the arena; the same input gives the same bytes. False with diagnostics when a value
  * does not fit its field, or when binary_read would refuse the file. */
@@ -89,7 +91,7 @@ bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned ch
  * or truncated section are errors that name the section and the offset. Never crashes, whatever the bytes. */
 bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, binary *out);
 
-/* The words of one command stream exactly as they stand in the section (for visa-objdump and tests). */
+/* The words of one command stream as they stand in the section that was read; of a kernel that was not, without loops. */
 bool binary_stream_words(const binary_kernel *k, context c, arena *a, uint64_t **words, size_t *count);
 
 /* Every kernel and stream program, NULL-ended. */

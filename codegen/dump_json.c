@@ -6,6 +6,7 @@
 #include "codegen/dump.h"
 #include "codegen/loops.h"
 #include "codegen/step_json.h"
+#include "codegen/unroll.h"
 
 /* jansson's setters take over the value and accept NULL, so that a failed allocation only makes them fail;
  * `failed` remembers it. */
@@ -249,19 +250,65 @@ static json_t *command_json(json_dump *j, const command *c, const uint64_t *word
     return out;
 }
 
+typedef struct stream_dump {
+    const command *stored;
+    size_t count;
+    const uint64_t *words;
+} stream_dump;
+
+static json_t *stored_json(json_dump *j, const stream_dump *d, size_t number)
+{
+    return command_json(j, &d->stored[number], d->words + d->stored[number].offset / 8, command_words(&d->stored[number]));
+}
+
+/* What an advance command adds to what. */
+static json_t *advances_json(json_dump *j, const stream_dump *d, size_t body, const command *advance)
+{
+    json_t *list = json_array();
+    for (unsigned e = 0; e < advance->entry_count; e++) {
+        command_place p = command_advance_place(d->stored, d->count, body, advance, e);
+        json_t *out = json_object();
+        set_number(j, out, "offset", p.at->offset);
+        set_text(j, out, "op", command_row_of(p.at->op)->name);
+        set(j, out, "entry", p.entry < 0 ? json_null() : json_integer(p.entry));
+        set_text(j, out, "name", p.row->name);
+        set_number(j, out, "step", command_entry(advance, e, ADVANCE_STEP));
+        set_text(j, out, "unit", p.row->unit);
+        push(j, list, out);
+    }
+    return list;
+}
+
+/* The commands from `begin` to `end`; a loop holds its body. */
+static json_t *range_json(json_dump *j, const stream_dump *d, size_t begin, size_t end)
+{
+    json_t *list = json_array();
+    for (size_t i = begin; i < end; i++) {
+        json_t *out = stored_json(j, d, i);
+        push(j, list, out);
+        if (d->stored[i].op != OP_LOOP)
+            continue;
+        size_t body = command_loop_body(d->stored, d->count, i), behind = command_loop_end(d->stored, d->count, i);
+        json_t *advances = json_array();
+        for (i++; i < body; i++) {
+            json_t *advance = stored_json(j, d, i);
+            set(j, advance, "advances", advances_json(j, d, body, &d->stored[i]));
+            push(j, advances, advance);
+        }
+        set(j, out, "advances", advances);
+        set(j, out, "body", range_json(j, d, body, behind));
+        i = behind - 1;
+    }
+    return list;
+}
+
 static json_t *stream_json(json_dump *j, const binary_kernel *k, context where)
 {
     uint64_t *words;
-    size_t count, commands = k->streams[where].count;
-    json_t *list = json_array();
+    size_t count;
     if (!binary_stream_words(k, where, j->arena, &words, &count))
-        return list;
-    for (size_t i = 0; i < commands; i++) {
-        const command *c = &k->streams[where].commands[i];
-        size_t next = i + 1 < commands ? k->streams[where].commands[i + 1].offset / 8 : count;
-        push(j, list, command_json(j, c, words + c->offset / 8, next - c->offset / 8));
-    }
-    return list;
+        return json_array();
+    return range_json(j, &(stream_dump){k->streams[where].stored, k->streams[where].stored_count, words}, 0, k->streams[where].stored_count);
 }
 
 static json_t *kernel_json(json_dump *j, const binary_kernel *k)

@@ -4,6 +4,7 @@
 #include "codegen/dump.h"
 #include "codegen/loops.h"
 #include "codegen/step_text.h"
+#include "codegen/unroll.h"
 #include "support/strbuf.h"
 
 static void put_axes(strbuf *s, const binary_kernel *k)
@@ -152,18 +153,67 @@ static void put_command(strbuf *s, const command *c, const uint64_t *words, unsi
     put_table(s, c);
 }
 
+typedef struct stream_dump {
+    const command *stored;
+    size_t count;
+    const uint64_t *words;
+} stream_dump;
+
+/* What an advance command adds in iteration n of its loop. */
+static void put_advance(strbuf *s, const stream_dump *d, size_t body, const command *advance, unsigned depth)
+{
+    for (unsigned e = 0; e < advance->entry_count; e++) {
+        command_place p = command_advance_place(d->stored, d->count, body, advance, e);
+        strbuf_printf(s, "        0x%04" PRIx32 " %s", p.at->offset, command_row_of(p.at->op)->name);
+        if (p.entry >= 0)
+            strbuf_printf(s, " entry %d", p.entry);
+        strbuf_printf(s, ": %s += n%u*%" PRId64 " %s\n", p.row->name, depth, command_entry(advance, e, ADVANCE_STEP), p.row->unit);
+    }
+}
+
+static void put_indented(strbuf *s, const char *text)
+{
+    for (const char *end; *text; text = end) {
+        end = strchr(text, '\n') + 1;
+        strbuf_puts(s, "    ");
+        strbuf_append(s, text, (size_t)(end - text));
+    }
+}
+
+/* The commands from `begin` to `end`, inside of `depth` loops, each loop with its body. */
+static void put_range(strbuf *s, const stream_dump *d, size_t begin, size_t end, unsigned depth)
+{
+    for (size_t i = begin; i < end; i++) {
+        put_command(s, &d->stored[i], d->words + d->stored[i].offset / 8, command_words(&d->stored[i]));
+        if (d->stored[i].op != OP_LOOP)
+            continue;
+        size_t body = command_loop_body(d->stored, d->count, i), behind = command_loop_end(d->stored, d->count, i);
+        int64_t iterations = command_get(&d->stored[i], LOOP_COUNT);
+        for (i++; i < body; i++) {
+            put_command(s, &d->stored[i], d->words + d->stored[i].offset / 8, command_words(&d->stored[i]));
+            strbuf_puts(s, "      advances\n");
+            put_advance(s, d, body, &d->stored[i], depth);
+        }
+        strbuf inside;
+        strbuf_init(&inside, s->arena);
+        put_range(&inside, d, body, behind, depth + 1);
+        strbuf_printf(s, "    for n%u in 0..%" PRId64 ":\n", depth, iterations);
+        put_indented(s, inside.text);
+        i = behind - 1;
+    }
+}
+
 static void put_stream(strbuf *s, const binary_kernel *k, context where)
 {
     uint64_t *words;
-    size_t count, commands = k->streams[where].count;
+    size_t count, commands = k->streams[where].count, stored = k->streams[where].stored_count;
     if (!commands || !binary_stream_words(k, where, s->arena, &words, &count))
         return;
-    strbuf_printf(s, "  %s context, %zu commands, %zu bytes\n", context_name(where), commands, count * 8);
-    for (size_t i = 0; i < commands; i++) {
-        const command *c = &k->streams[where].commands[i];
-        size_t next = i + 1 < commands ? k->streams[where].commands[i + 1].offset / 8 : count;
-        put_command(s, c, words + c->offset / 8, (unsigned)(next - c->offset / 8));
-    }
+    strbuf_printf(s, "  %s context, %zu commands, %zu bytes", context_name(where), stored, count * 8);
+    if (stored != commands)
+        strbuf_printf(s, "; with loops %zu are run", commands);
+    strbuf_puts(s, "\n");
+    put_range(s, &(stream_dump){k->streams[where].stored, stored, words}, 0, stored, 0);
 }
 
 const char *binary_to_text(const binary *b, arena *a)

@@ -23,7 +23,7 @@ def find(fields, contexts, context, op, name, entry):
     """(offset in the file, low bit, width) of the field."""
     for at, low, width, command, field, _, of_entry, *_ in fields:
         number = None if of_entry is None else of_entry["entry"]
-        if (command["op"], field, number) == (op, name, entry) and (context is None or command in contexts[context]):
+        if (command["op"], field, number) == (op, name, entry) and (context is None or command in visa_tools.commands(contexts[context])):
             return at, low, width
     sys.exit(f"no command {op} with a field {name}")
 

@@ -72,7 +72,7 @@ def changes(binary, dump, table):
     for kernel in dump["kernels"]:
         for context, commands in kernel["streams"].items():
             start = where.get(f".visa.{context}.{kernel['name']}")
-            for number, command in enumerate(commands):
+            for number, command in enumerate(visa_tools.commands(commands)):
                 for op, name, word, low, width, column, front, per_entry in table:
                     if op != command["op"]:
                         continue
@@ -96,12 +96,14 @@ def walked(command):
     """The addresses that a table visits in order, for every column of strides; None: too many to write down."""
     entries = command["table"]["entries"]
     strides = sorted(key for key in entries[0] if key.endswith("stride")) if entries else []
+    if not strides:
+        return None
     outermost_first = command["table"]["order"] != "innermost first"
     loops = entries if outermost_first else entries[::-1]
     steps = 1
     for entry in loops:
         steps *= entry["size"]
-    return [nest.walk([(e["size"], e[key]) for e in loops]) for key in strides] if strides and steps <= 1 << 16 else None
+    return [nest.walk([(e["size"], e[key]) for e in loops]) for key in strides] if steps <= 1 << 16 else None
 
 
 def live_lanes(command, fields):
@@ -162,7 +164,7 @@ class Subject:
         return visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", "--check"], timeout=600)
 
     def command(self, dump, kernel, context, number):
-        return next(k for k in dump["kernels"] if k["name"] == kernel)["streams"][context][number]
+        return list(visa_tools.commands(next(k for k in dump["kernels"] if k["name"] == kernel)["streams"][context]))[number]
 
     def outputs(self, path, kernel, seed):
         ports = next(k for k in self.dump["kernels"] if k["name"] == kernel)["ports"]

@@ -88,6 +88,7 @@ class Isa:
         for part in parts[2:]:
             title = re.match(r"`(\w+)`, opcode 0x([0-9a-f]+)", part)
             self.commands[int(title[2], 16)] = Command(title[1], int(title[2], 16), part)
+        self.by_name = {c.name: c for c in self.commands.values()}
 
     def meaning(self, field, value):
         """What a code stands for, or None: the last table of format.md says which units have names."""
@@ -512,19 +513,91 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 3, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 4, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
 
 
-def stream(data, context, lines, isa):
+def stream(data, context, lines, isa, room):
     words, at, out = Words(data, CONTEXTS[context]).words, 0, []
     while at < len(words):
         command, length = isa.command(words[at:], context)
         out.append({"offset": 8 * at, "line": lines.pop((context, 8 * at), None), **command})
         at += length
-    return out
+    nested, run = nest(out, 0, isa, []) if any(c["op"] in ("loop", "advance") for c in out) else (out, 0)
+    room[0] -= run
+    need(room[0] >= 0, "more commands than loops may make")
+    return nested
+
+
+# ---------------------------------------------------------------- isa.md, "Loops"
+
+
+def end_of(command):
+    return command["offset"] + 8 * len(command["words"])
+
+
+def field_of(command, name):
+    return next(f["value"] for f in command["fields"] if f["name"] == name)
+
+
+def nest(commands, depth, isa, around):
+    """The list in which each loop holds its body, and how many commands are run. `around`: (count, {(offset, field, entry): step}) of the loops around."""
+    out, run, at = [], 0, 0
+    while at < len(commands):
+        command = commands[at]
+        need(command["op"] != "advance", "an advance without its loop")
+        at += 1
+        out.append(command)
+        if command["op"] != "loop":
+            in_limits(command, isa, around)
+            run += 1
+            continue
+        need(depth < 8, "loops inside each other")
+        advances = []
+        while at < len(commands) and commands[at]["op"] == "advance":
+            advances.append(commands[at])
+            at += 1
+        begin = end_of((advances or [command])[-1])
+        end = begin + 8 * field_of(command, "body_words")
+        body = [c for c in commands[at:] if c["offset"] < end]
+        need(body and end_of(body[-1]) == end, "a loop's body")
+        at += len(body)
+        steps = {}
+        places = [e["word"] * 64 + e["low_bit"] for a in advances for e in a["table"]["entries"]]
+        need(all(a < b for a, b in zip(places, places[1:])), "places that do not ascend")
+        for advance in advances:
+            advance["advances"] = [advanced(e, begin, body, isa) for e in advance["table"]["entries"]]
+            steps.update({(a["offset"], a["name"], a["entry"]): a["step"] for a in advance["advances"]})
+        count = field_of(command, "count")
+        inside, each = nest(body, depth + 1, isa, around + [(count, steps)])
+        command.update(advances=advances, body=inside)
+        run += count * each
+    return out, run
+
+
+def advanced(entry, begin, body, isa):
+    offset = begin + 8 * entry["word"]
+    command = next((c for c in body if c["offset"] <= offset < end_of(c)), None)
+    need(command and command["op"] not in ("loop", "advance"), "a place outside the body's commands")
+    rows, word = isa.by_name[command["op"]], (offset - command["offset"]) // 8
+    fields, number = rows.fields, None
+    if word >= rows.front:
+        fields, (number, word) = rows.columns, divmod(word - rows.front, rows.per_entry)
+    field = next((f for f in fields if (f.word, f.low) == (word, entry["low_bit"])), None)
+    need(field and field.form != "log2" and not field.unit.endswith(("code", "mode", "mask", "flag")), "a place that is no number")
+    return {"offset": command["offset"], "op": command["op"], "entry": number, "name": field.name, "step": entry["step"], "unit": field.unit}
+
+
+def in_limits(command, isa, around):
+    rows = isa.by_name[command["op"]]
+    values = [(f, None, next(x["value"] for x in command["fields"] if x["name"] == f.name)) for f in rows.fields]
+    values += [(f, e["entry"], e[f.name]) for e in command.get("table", {}).get("entries", []) for f in rows.columns]
+    for field, entry, value in values:
+        steps = [(count - 1) * loop[command["offset"], field.name, entry] for count, loop in around if (command["offset"], field.name, entry) in loop]
+        for end in (sum(s for s in steps if s > 0), sum(s for s in steps if s < 0)):
+            need(not end or field.limits[0] <= value + end <= field.limits[1], f"{field.name} in a loop")
 
 
 def source_lines(data):
@@ -562,8 +635,9 @@ def decode(data, isa):
         by_name.setdefault(section.name, section)
     need(".note.visa" in by_name and by_name[".note.visa"].type == 7, "no note")
     content = {name: section.bytes for name, section in by_name.items()}
+    room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 3, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa) for k in kernels],
+    return {"format": 4, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 
@@ -656,12 +730,12 @@ def program(data, name, isa):
     return out
 
 
-def kernel(name, content, isa):
+def kernel(name, content, isa, room):
     need(re.fullmatch(r"[A-Za-z0-9_:]{1,255}", name), "a kernel's name")
     need(all(content.get(f".visa.{part}.{name}", b"?") for part in CONTEXTS + ("lines",)), "an empty section")
     axes, port_list = ports(content[f".visa.ports.{name}"], isa)
     lines = source_lines(content.get(f".visa.lines.{name}", b""))
-    streams = {c: stream(content.get(f".visa.{c}.{name}", b""), i, lines, isa) for i, c in enumerate(CONTEXTS)}
+    streams = {c: stream(content.get(f".visa.{c}.{name}", b""), i, lines, isa, room) for i, c in enumerate(CONTEXTS)}
     need(not lines, "a line of no command")
     text = content.get(f".visa.einsum.{name}")
     return {"name": name, "axes": axes, "ports": port_list, "einsum": einsum(text, axes, port_list, isa) if text is not None else None,

@@ -51,6 +51,14 @@ def run(arguments, stdin=None, cwd=None, timeout=60):
     return Result(done.returncode, done.stdout, done.stderr)
 
 
+def commands(stream):
+    """The commands of a context in a dump of visa-objdump, those of loops too, in the order of the section."""
+    for command in stream:
+        yield command
+        yield from command.get("advances", ()) if command["op"] == "loop" else ()
+        yield from commands(command.get("body", ()))
+
+
 def shared(*parts):
     """A file of the reference material beside the repository, or None."""
     path = os.path.join(SOURCE, "..", "shared", *parts)
