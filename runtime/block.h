@@ -3,7 +3,8 @@
  * The one idea: a vector holds outputs, never lanes of one sum, so every output keeps the order of sums that
  * docs/numerics.md gives it. The outputs of a vector are the Rows times a group of packets that meet the same
  * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
- * group, and the group's packets as [word][packet], which one load spreads over the vector.
+ * group, and the group's packets as [word][packet], which one load spreads over the vector. A set of tiles
+ * (block_tiles.c) has packets as they lie and weights as [word][Row]; its element is packet * Rows + Row.
  *
  * A word is 32 bits of a packet: one f32 lane, two i16 lanes, or four i8 lanes. */
 #ifndef VISA_RUNTIME_BLOCK_H
@@ -18,13 +19,14 @@
 
 typedef uint32_t block_word __attribute__((may_alias));
 
-enum { BLOCK_MOST_VECTOR = 16 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, BLOCK_MOST_WIDE = 4 /* vectors */ };
+enum { BLOCK_MOST_VECTOR = 128 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, BLOCK_MOST_WIDE = 4 /* vectors */ };
 
 typedef enum block_format {
     BLOCK_F32,    /* a lane as float, which holds every operand value exactly; any values */
     BLOCK_BF16,   /* the same, from bf16 as they lie; only for values whose products stay exact (block_range) */
     BLOCK_I16X2,
     BLOCK_I8X4, /* packets plus 128, for instructions that multiply unsigned with signed */
+    BLOCK_I8_ROWS, /* packets as they are, a group's some bytes apart */
 } block_format;
 
 /* One reduced step. */
@@ -37,6 +39,7 @@ typedef struct block_step {
 typedef struct block_run {
     const block_word *data, *weights;
     int64_t data_stride; /* words from one vector of packets to the next */
+    int64_t packet_bytes, rows; /* BLOCK_I8_ROWS: from one packet of a group to the next; Rows */
     const block_step *steps;
     int64_t step_count;
     int64_t columns, column_words;
@@ -65,13 +68,16 @@ typedef struct block_set {
     cpu_level level;
     bool is_float;
     block_format format;
-    unsigned vector;         /* words */
+    unsigned vector;         /* words, with tiles the most */
     unsigned wide;           /* vectors of packets that `many` takes at once */
     block_kernel *one[4];    /* one vector, by the Rows' log2 */
     block_kernel *two[4];
     block_kernel *many[4];
     block_interleave *interleave[4];
     block_repeat *repeat[4];
+    unsigned packets;        /* of a group; 0: the vector divided by the Rows */
+    void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
+    void (*leave)(void);
 } block_set;
 
 /* The best set up to `most` that this processor has and that may be given any values; NULL: none. */
@@ -82,7 +88,7 @@ const block_set *block_set_fast(cpu_level most, bool is_float);
 /* Lanes in a word of the format. */
 static inline int64_t block_lanes(block_format f)
 {
-    return f == BLOCK_I8X4 ? 4 : f == BLOCK_I16X2 ? 2 : 1;
+    return f == BLOCK_I8X4 || f == BLOCK_I8_ROWS ? 4 : f == BLOCK_I16X2 ? 2 : 1;
 }
 
 /* Bytes of a word before it is interleaved or repeated. */
@@ -109,6 +115,6 @@ bool block_range_fits(const block_range *a, const block_range *b);
 extern const block_set block_plain_float, block_plain_int;
 extern const block_set block_avx2_float, block_avx2_int;
 extern const block_set block_avx512_float, block_avx512_int;
-extern const block_set block_fused_float, block_dot_int;
+extern const block_set block_fused_float, block_dot_int, block_tiles_int;
 
 #endif

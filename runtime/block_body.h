@@ -374,6 +374,7 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
         {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2},                               \
         {interleave_16, interleave_8, interleave_4, interleave_2},                                           \
         {repeat_16, repeat_8, repeat_4, repeat_2},                                                           \
+        0, NULL, NULL,                                                                                       \
     };
 BLOCK_INTERLEAVE(2)
 BLOCK_INTERLEAVE(4)
@@ -393,6 +394,7 @@ BLOCK_INTERLEAVE(16)
         {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                \
         {interleave_8, interleave_4, interleave_2, interleave_1},                                            \
         {repeat_8, repeat_4, repeat_2, repeat_1},                                                            \
+        0, NULL, NULL,                                                                                       \
     };
 BLOCK_INTERLEAVE(1)
 BLOCK_INTERLEAVE(2)

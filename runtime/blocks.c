@@ -22,10 +22,14 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
                        .column_words = column_lanes / lanes,
                        .packet_words = k->lanes / lanes,
                        .word_bytes = block_word_bytes(set->format),
-                       .group = set->vector / k->rows};
+                       .group = set->packets ? set->packets : set->vector / k->rows};
+    f->outputs = f->group * k->rows;
+    f->weight_words = set->packets ? k->rows : set->vector;
+    f->cell_row = set->packets ? 1 : f->group;
+    f->cell_packet = set->packets ? k->rows : 1;
     int64_t bytes;
     return column_lanes >= leaf_lanes && k->weights.reads > 0 &&
-           !__builtin_mul_overflow(k->weights.reads, f->words * set->vector * (int64_t)sizeof(block_word), &bytes) &&
+           !__builtin_mul_overflow(k->weights.reads, f->words * f->weight_words * (int64_t)sizeof(block_word), &bytes) &&
            bytes <= WEIGHT_BYTES;
 }
 
@@ -39,6 +43,17 @@ static bool forms_plan(blocks *p, cpu_level most)
         fast = safe;
     return form_plan(&p->forms[BLOCKS_FAST], fast, k) &&
            (fast == safe || form_plan(&p->forms[BLOCKS_SAFE], safe, k));
+}
+
+int64_t blocks_shared_vectors(const blocks_region *g, const blocks_form *f)
+{
+    return (g->shared.count + f->group - 1) / f->group;
+}
+
+int64_t blocks_vector_begin(const blocks_region *g, const blocks_form *f, int64_t vector)
+{
+    int64_t begin = vector * f->group, last = g->shared.count - f->group;
+    return begin <= last || last < 0 ? begin : last;
 }
 
 /* --- regions ---------------------------------------------------------------------------------------------- */
@@ -107,12 +122,22 @@ static bool distinct_make(blocks_region *g)
     return g->distinct != NULL;
 }
 
-/* Kept iterations in the nest's order, each as its place among pairs, tiles and shared ones. */
-static bool emit_make(blocks_region *g, const region_loops *l)
+static void shared_step_find(blocks_region *g)
+{
+    const blocks_list *l = &g->shared;
+    g->shared_step = l->count > 1 ? l->items[1].packet : 0;
+    for (int64_t i = 0; i < l->count; i++)
+        if (l->items[i].packet != i * g->shared_step)
+            g->shared_step = 0;
+}
+
+/* Kept iterations in the nest's order, each with its place among the vectors of pairs, tiles and shared iterations. */
+static bool emit_make(blocks_region *g, const region_loops *l, const blocks_form *f, int64_t columns)
 {
     g->emit_count = g->pairs.count * g->tiles.count * g->shared.count;
     g->emit = malloc((size_t)g->emit_count * sizeof *g->emit);
-    for (int64_t n = 0; g->emit && n < g->emit_count; n++) {
+    g->cells = malloc((size_t)g->emit_count * sizeof *g->cells);
+    for (int64_t n = 0; g->emit && g->cells && n < g->emit_count; n++) {
         int64_t rest = n, number[LOOP_REDUCED] = {0}, weight[LOOP_REDUCED] = {1, 1, 1};
         for (unsigned i = l->nest->count; i-- > l->level;) {
             loop_class class = class_of(&l->nest->loops[i]);
@@ -122,9 +147,12 @@ static bool emit_make(blocks_region *g, const region_loops *l)
             weight[class] *= loop_size(l, i);
             rest /= loop_size(l, i);
         }
-        g->emit[n] = (number[LOOP_PAIR] * g->tiles.count + number[LOOP_TILE]) * g->shared.count + number[LOOP_SHARED];
+        int64_t shared = number[LOOP_SHARED], v = shared / f->group, packet = shared - blocks_vector_begin(g, f, v);
+        int64_t vector = (number[LOOP_PAIR] * g->tiles.count + number[LOOP_TILE]) * blocks_shared_vectors(g, f) + v;
+        g->emit[n] = vector * f->group + packet;
+        g->cells[n] = vector * columns * f->outputs + packet * f->cell_packet;
     }
-    return g->emit != NULL;
+    return g->emit && g->cells;
 }
 
 /* Packets of `iterations` iterations of loop `level`: all steps of a packet are in one region. */
@@ -136,13 +164,18 @@ static int64_t region_packets(const nest *n, unsigned level, int64_t iterations)
     return 1;
 }
 
-static bool region_make(blocks_region *g, const nest *n, unsigned level, int64_t chunk)
+static bool region_make(blocks_region *g, const blocks *p, int64_t chunk)
 {
+    const nest *n = &p->nest;
+    unsigned level = p->level;
     region_loops l = {n, level, chunk};
     *g = (blocks_region){.chunk = chunk, .packets = region_packets(n, level, chunk)};
-    return list_make(&g->shared, &l, LOOP_SHARED) && list_make(&g->tiles, &l, LOOP_TILE) &&
+    if (!list_make(&g->shared, &l, LOOP_SHARED))
+        return false;
+    shared_step_find(g);
+    return list_make(&g->tiles, &l, LOOP_TILE) &&
            list_make(&g->pairs, &l, LOOP_PAIR) && list_make(&g->reduced, &l, LOOP_REDUCED) && distinct_make(g) &&
-           emit_make(g, &l);
+           emit_make(g, &l, &p->forms[BLOCKS_FAST], p->contraction->tree.columns);
 }
 
 static void region_free(blocks_region *g)
@@ -153,6 +186,7 @@ static void region_free(blocks_region *g)
     free(g->reduced.items);
     free(g->distinct);
     free(g->emit);
+    free(g->cells);
 }
 
 /* The outermost loop of which one iteration fits a region, and as many iterations as fit; whole packets only. */
@@ -182,11 +216,6 @@ static int64_t choose_level(blocks *p)
     return chunk < l->size ? chunk : l->size;
 }
 
-static int64_t vectors_of(const blocks_region *g, int64_t group)
-{
-    return g->pairs.count * g->tiles.count * ((g->shared.count + group - 1) / group);
-}
-
 static bool has_kept_masks(const blocks *p)
 {
     for (unsigned i = p->level; i < p->nest.count; i++)
@@ -211,17 +240,16 @@ static bool regions_plan(blocks *p)
         p->boxes *= p->regions_each;
     p->kept_masks = has_kept_masks(p);
     int64_t rest = l->size % chunk;
-    if (!region_make(&p->full, n, p->level, chunk) || (rest > 0 && !region_make(&p->rest, n, p->level, rest)))
+    if (!region_make(&p->full, p, chunk) || (rest > 0 && !region_make(&p->rest, p, rest)))
         return false;
-    int64_t least_group = p->forms[BLOCKS_FAST].group;
-    p->box_vectors = vectors_of(&p->full, least_group);
+    p->box_vectors = p->full.pairs.count * p->full.tiles.count * blocks_shared_vectors(&p->full, &p->forms[BLOCKS_FAST]);
     return true;
 }
 
 bool blocks_plan(blocks *p, const contraction *k, const accumulate *sums, cpu_level most)
 {
     *p = (blocks){.contraction = k, .is_float = k->is_float};
-    most = most == CPU_BEST ? CPU_DOT : most;
+    most = most == CPU_BEST ? CPU_TILES : most;
     if (most == CPU_STEPS || k->shift.command || !k->weights.inside || k->lanes > MASK_LANES)
         return false;
     p->rows_log2 = (unsigned)__builtin_ctzll((unsigned long long)k->rows);

@@ -33,7 +33,9 @@ typedef struct blocks_region {
     int64_t *distinct; /* packet of each distinct reduced packet */
     int64_t distinct_count;
     bool in_a_row; /* the distinct packets follow each other */
-    int64_t *emit; /* kept iterations in the nest's order: (pair * tiles + tile) * shared + shared's number */
+    int64_t shared_step; /* packets from one shared iteration to the next; 0: it is not the same everywhere */
+    int64_t *emit;  /* kept iterations in the nest's order: the vector and in it the packet, as vector * group + packet */
+    int64_t *cells; /* and their first words among those of all vectors */
     int64_t emit_count;
 } blocks_region;
 
@@ -45,6 +47,9 @@ typedef struct blocks_form {
     int64_t packet_words;        /* all words of a packet */
     int64_t word_bytes;          /* before packing */
     int64_t group;
+    int64_t outputs;               /* of a group: words of a column's cells */
+    int64_t weight_words;          /* of a packed word of the weights */
+    int64_t cell_row, cell_packet; /* words from one Row's or packet's output to the next */
 } blocks_form;
 
 enum { BLOCKS_FAST, BLOCKS_SAFE, BLOCKS_FORMS };
@@ -66,6 +71,11 @@ typedef struct blocks {
 bool blocks_plan(blocks *p, const contraction *k, const accumulate *sums, cpu_level most);
 void blocks_free(blocks *p);
 
+/* The vectors that one pair and tile of a region makes of its shared iterations, and the first iteration of a vector. The last vector ends
+ * with the last iteration, and sums some again that the one before it has; only where there are fewer than a group the last one fills it. */
+int64_t blocks_shared_vectors(const blocks_region *g, const blocks_form *f);
+int64_t blocks_vector_begin(const blocks_region *g, const blocks_form *f, int64_t vector);
+
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
     unsigned char *raw; /* room for the packets of a region, raw_bytes apart */
@@ -74,6 +84,10 @@ typedef struct blocks_run {
     const unsigned char *first;   /* the first packet's words of a form, */
     int64_t words_apart;          /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
+    const block_word *data;     /* of the region, packed or, in place, where it lies: */
+    bool in_place;
+    int64_t data_pair, data_vector; /* words from pair to pair (packed), from vector to vector */
+    int64_t data_packet;            /* bytes from one packet of a vector to the next */
     uint64_t *seen; /* per vector and packet of its group: columns that have a value */
     block_word *weights[BLOCKS_FORMS];
     bool ready[BLOCKS_FORMS]; /* weights hold this slice's */
@@ -88,6 +102,7 @@ typedef struct blocks_run {
     const blocks_region *steps_region;
     int64_t steps_base;
     int steps_form;
+    bool steps_in_place;
     int64_t counter[NEST_MOST_LOOPS]; /* of the loops around the region; the last is loop `level`, in iterations */
     const blocks_region *region;
     int64_t base; /* weights of the region's first step, bytes */
@@ -99,14 +114,17 @@ typedef struct blocks_run {
 bool blocks_run_new(const blocks *p, blocks_run *r);
 void blocks_run_free(blocks_run *r);
 
-/* file: the slice's TRF. */
+/* file: the slice's TRF. What is opened is closed on the same thread. */
 void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file);
+void blocks_close(const blocks *p);
 /* Packets that the next region takes; 0: there is none. The caller says in r->places and r->apart where they are. */
 int64_t blocks_next(const blocks *p, blocks_run *r);
 /* Sums the region that was read. Returns how many outputs are complete. */
 int64_t blocks_sum(const blocks *p, blocks_run *r);
 /* The words of complete output `number` of the region: words[column * rows + row], and the bits of the columns
  * that have a value. */
+/* How many outputs from `number` on have all their words in place behind each other, `words`, Row by Row; 0: they have to be taken one by one. */
+int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, const stream_word **words);
 uint64_t blocks_words(const blocks *p, const blocks_run *r, int64_t number, stream_word *words);
 
 #endif

@@ -5,7 +5,13 @@
 
 #include "runtime/trf.h"
 
-enum { MOST_WORDS = 128 /* of a packet */, ROWS = 8, ALIGNMENT = 64 /* bytes */ };
+enum {
+    MOST_WORDS = 128, /* of a packet */
+    MOST_COLUMNS = 64,
+    MOST_SUMS = MOST_COLUMNS * BLOCK_MOST_VECTOR, /* of a vector of packets */
+    ROWS = 8,
+    ALIGNMENT = 64, /* bytes */
+};
 
 /* --- buffers ---------------------------------------------------------------------------------------------- */
 
@@ -15,17 +21,12 @@ static block_word *words_new(int64_t count)
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 }
 
-static int64_t shared_vectors(const blocks_region *g, int64_t group)
-{
-    return (g->shared.count + group - 1) / group;
-}
-
 bool blocks_run_new(const blocks *p, blocks_run *r)
 {
     const contraction *k = p->contraction;
     const blocks_region *g = &p->full;
     int64_t expanded = 0, packed = 0, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
-    int64_t vector = p->forms[BLOCKS_FAST].set->vector;
+    int64_t outputs = p->forms[BLOCKS_FAST].outputs;
     *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
     r->places = calloc((size_t)g->packets, sizeof *r->places);
     bool done = r->raw && r->places;
@@ -33,19 +34,19 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
         const blocks_form *f = &p->forms[i];
         if (!f->set)
             continue;
-        int64_t all = g->pairs.count * shared_vectors(g, f->group) * g->distinct_count * f->words * f->group;
+        int64_t all = g->pairs.count * blocks_shared_vectors(g, f) * g->distinct_count * f->words * f->group;
         packed = all > packed ? all : packed;
         expanded = g->packets * f->packet_words > expanded ? g->packets * f->packet_words : expanded;
-        r->weights[i] = words_new(k->weights.reads * f->words * f->set->vector);
+        r->weights[i] = words_new(k->weights.reads * f->words * f->weight_words);
         done = done && r->weights[i];
     }
     r->expanded = words_new(expanded);
     r->packed = words_new(packed);
-    r->cells = words_new(sums * k->tree.columns * vector);
+    r->cells = words_new(sums * k->tree.columns * outputs);
     r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
     r->steps = calloc((size_t)g->reduced.count, sizeof *r->steps);
     r->keep = words_new(k->masks.count ? g->reduced.count * MOST_WORDS : 1);
-    r->start = words_new(places * k->tree.columns * vector);
+    r->start = words_new(places * k->tree.columns * outputs);
     r->start_version = calloc((size_t)places, sizeof *r->start_version);
     return done && r->expanded && r->packed && r->cells && r->seen && r->steps && r->keep && r->start && r->start_version;
 }
@@ -110,7 +111,7 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
         n = reads_together(p, f, byte, w->reads - i);
         for (int64_t row = 0; row < w->rows; row++)
             words[row] = read_words(p, f, r->file + trf_address_of(w->target, row, w->rows, w->mode, byte), rows[row]);
-        f->set->repeat[p->rows_log2](words, n * f->words, r->weights[form] + i * f->words * f->set->vector, &seen);
+        f->set->repeat[p->rows_log2](words, n * f->words, r->weights[form] + i * f->words * f->weight_words, &seen);
     }
     r->ready[form] = true;
     if (f->set->format == BLOCK_BF16)
@@ -128,6 +129,15 @@ void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file)
     memset(r->counter, 0, sizeof r->counter);
     memset(r->start_version, 0, (size_t)(p->full.pairs.count * p->full.tiles.count) * sizeof *r->start_version);
     r->version = 0;
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    if (f->set->enter)
+        f->set->enter(f->column_words, p->contraction->rows);
+}
+
+void blocks_close(const blocks *p)
+{
+    if (p->forms[BLOCKS_FAST].set->leave)
+        p->forms[BLOCKS_FAST].set->leave();
 }
 
 /* Where the region of the counters begins and which sums it continues. */
@@ -217,10 +227,11 @@ static void packets_expand(const blocks *p, blocks_run *r, const blocks_form *f)
     }
 }
 
-/* Where the packets of a group have their words, for distinct packet `d`. */
-static void group_words(const blocks_run *r, const blocks_form *f, int64_t pair, int64_t shared, int64_t d, const unsigned char **to)
+/* Where the packets of a vector have their words, for distinct packet `d`. */
+static void group_words(const blocks_run *r, const blocks_form *f, int64_t pair, int64_t vector, int64_t d, const unsigned char **to)
 {
     const blocks_region *g = r->region;
+    int64_t shared = blocks_vector_begin(g, f, vector);
     int64_t from = g->pairs.items[pair].packet + g->distinct[d], last = g->shared.count - 1;
     for (int64_t i = 0; i < f->group; i++) {
         int64_t number = from + g->shared.items[shared + i < last ? shared + i : last].packet;
@@ -228,9 +239,47 @@ static void group_words(const blocks_run *r, const blocks_form *f, int64_t pair,
     }
 }
 
+/* Can kernels that take packets as rows have the region's where they lie? */
+static bool packets_in_rows(const blocks_run *r, const blocks_form *f)
+{
+    const blocks_region *g = r->region;
+    bool in_steps = g->shared.count == 1 || (g->shared_step != 0 && g->shared.count >= f->group); /* one alone fills its group */
+    return in_steps && r->words_apart && r->words_apart % (int64_t)sizeof(block_word) == 0;
+}
+
+/* Packets as rows, copied where they do not lie so; the last one fills up a group. */
+static void packets_place(blocks_run *r, const blocks_form *f)
+{
+    const blocks_region *g = r->region;
+    int64_t apart = r->words_apart, each = g->distinct_count * f->words, bytes = f->words * f->word_bytes;
+    r->in_place = packets_in_rows(r, f);
+    if (r->in_place) {
+        r->data = (const block_word *)(const void *)r->first;
+        r->data_packet = g->shared_step * apart;
+        r->data_vector = f->group * r->data_packet / (int64_t)sizeof(block_word);
+        return;
+    }
+    r->data = r->packed;
+    r->data_packet = each * (int64_t)sizeof(block_word);
+    r->data_vector = each * f->group;
+    r->data_pair = r->data_vector * blocks_shared_vectors(g, f);
+    unsigned char *to = (unsigned char *)r->packed;
+    const unsigned char *group[BLOCK_MOST_GROUP];
+    for (int64_t pair = 0; pair < g->pairs.count; pair++)
+        for (int64_t v = 0; v < blocks_shared_vectors(g, f); v++, to += r->data_packet * f->group)
+            for (int64_t d = 0; d < g->distinct_count; d++) {
+                group_words(r, f, pair, v, d, group);
+                for (int64_t i = 0; i < f->group; i++)
+                    memcpy(to + i * r->data_packet + d * bytes, group[i], (size_t)bytes);
+            }
+}
+
 static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
 {
     const blocks_region *g = r->region;
+    r->data = r->packed;
+    r->data_vector = g->distinct_count * f->words * f->group;
+    r->data_pair = r->data_vector * blocks_shared_vectors(g, f);
     const unsigned char *group[BLOCK_MOST_GROUP];
     block_word flip = f->set->format == BLOCK_I8X4 ? UINT32_C(0x80808080) : 0, *to = r->packed;
     block_interleave *interleave = f->set->interleave[p->rows_log2];
@@ -238,9 +287,9 @@ static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
     block_exponents seen;
     block_exponents_none(&seen);
     for (int64_t pair = 0; pair < g->pairs.count; pair++)
-        for (int64_t t = 0; t < g->shared.count; t += f->group)
+        for (int64_t v = 0; v < blocks_shared_vectors(g, f); v++)
             for (int64_t d = 0; d < g->distinct_count; d += at_once, to += at_once * f->words * f->group) {
-                group_words(r, f, pair, t, d, group);
+                group_words(r, f, pair, v, d, group);
                 interleave(group, at_once * f->words, flip, to, &seen);
             }
     if (f->set->format == BLOCK_BF16)
@@ -264,6 +313,14 @@ static void keep_words(const blocks *p, const blocks_form *f, const unsigned cha
     }
 }
 
+/* Where a reduced step finds its packets, in words from a vector's first. */
+static int64_t step_data(const blocks_run *r, const blocks_form *f, const blocks_offset *o)
+{
+    if (r->in_place)
+        return o->packet * r->words_apart / (int64_t)sizeof(block_word);
+    return o->distinct * f->words * (f->set->packets ? 1 : f->group);
+}
+
 /* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
  * it. */
 static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *sums)
@@ -271,11 +328,12 @@ static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *
     const contraction *k = p->contraction;
     const blocks_form *f = &p->forms[form];
     const blocks_region *g = r->region;
-    if (r->steps_region == g && r->steps_form == form && r->steps_base == r->base &&
+    if (r->steps_region == g && r->steps_form == form && r->steps_in_place == r->in_place && r->steps_base == r->base &&
         memcmp(r->mask_sums, sums, sizeof r->mask_sums) == 0)
         return;
     r->steps_region = g;
     r->steps_form = form;
+    r->steps_in_place = r->in_place;
     r->steps_base = r->base;
     memcpy(r->mask_sums, sums, sizeof r->mask_sums);
     r->version++;
@@ -288,7 +346,7 @@ static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *
         if (state == MASK_NONE)
             continue;
         block_step *s = &r->steps[r->step_count];
-        *s = (block_step){o->distinct * f->words * f->group, (o->weights >> k->weights.read_shift) * f->words * f->set->vector, NULL};
+        *s = (block_step){step_data(r, f, o), (o->weights >> k->weights.read_shift) * f->words * f->weight_words, NULL};
         if (state == MASK_SOME) {
             block_word *keep = r->keep + r->step_count * MOST_WORDS;
             keep_words(p, f, live, keep, &r->present);
@@ -323,15 +381,15 @@ static const block_word *weights_of(const blocks *p, const blocks_run *r, const 
     const blocks_form *f = &p->forms[s->form];
     const weights *w = &p->contraction->weights;
     int64_t address = r->base + r->region->pairs.items[s->pair].weights + r->region->tiles.items[s->tile].weights;
-    return r->weights[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->set->vector;
+    return r->weights[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->weight_words;
 }
 
 /* Packets of BLOCK_I8X4 are 128 too large: sums start at -128 times the weights, which the kernel itself adds up. */
 static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, block_word *start)
 {
     const blocks_form *f = &p->forms[s->form];
-    int64_t count = p->contraction->tree.columns * f->set->vector;
-    block_word bias[MOST_WORDS * BLOCK_MOST_GROUP], zero[BLOCK_MOST_VECTOR * MOST_WORDS];
+    int64_t count = p->contraction->tree.columns * f->outputs;
+    block_word bias[MOST_WORDS * BLOCK_MOST_GROUP], zero[MOST_SUMS];
     memset(bias, 0x80, (size_t)(f->words * f->group) * sizeof *bias);
     memset(zero, 0, (size_t)count * sizeof *zero);
     for (int64_t i = 0; i < r->step_count; i++) {
@@ -354,7 +412,7 @@ static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, blo
 static const block_word *start_of(const blocks *p, blocks_run *r, const sum_place *s)
 {
     const blocks_form *f = &p->forms[s->form];
-    int64_t place = s->pair * r->region->tiles.count + s->tile, count = p->contraction->tree.columns * f->set->vector;
+    int64_t place = s->pair * r->region->tiles.count + s->tile, count = p->contraction->tree.columns * f->outputs;
     block_word *start = r->start + place * count;
     if (r->start_version[place] == r->version)
         return start;
@@ -369,17 +427,22 @@ static const block_word *start_of(const blocks *p, blocks_run *r, const sum_plac
 
 static int64_t vector_number(const blocks *p, const blocks_run *r, const sum_place *s)
 {
-    int64_t each = shared_vectors(r->region, p->forms[s->form].group);
+    int64_t each = blocks_shared_vectors(r->region, &p->forms[s->form]);
     return r->box * p->box_vectors + (s->pair * r->region->tiles.count + s->tile) * each + s->vector;
 }
 
 static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t count, block_word *cells)
 {
     const blocks_form *f = &p->forms[s->form];
-    int64_t each = r->region->distinct_count * f->words * f->group;
-    block_run k = {.data = r->packed + (s->pair * shared_vectors(r->region, f->group) + s->vector) * each,
+    int64_t at = s->pair * r->data_pair + s->vector * r->data_vector;
+    if (r->in_place)
+        at = (r->region->pairs.items[s->pair].packet * r->words_apart + blocks_vector_begin(r->region, f, s->vector) * r->data_packet) /
+             (int64_t)sizeof(block_word);
+    block_run k = {.data = r->data + at,
                    .weights = weights_of(p, r, s),
-                   .data_stride = each,
+                   .data_stride = r->data_vector,
+                   .packet_bytes = r->data_packet,
+                   .rows = p->contraction->rows,
                    .steps = r->steps,
                    .step_count = r->step_count,
                    .columns = p->contraction->tree.columns,
@@ -407,13 +470,20 @@ static void mask_sums(const blocks *p, const blocks_run *r, const sum_place *s, 
     (void)p;
 }
 
+/* The cell of a vector's first packet for number column * Rows + Row. */
+static int64_t cell_at(const blocks *p, const blocks_form *f, int64_t number)
+{
+    int64_t rows = p->contraction->rows;
+    return number / rows * f->outputs + number % rows * f->cell_row;
+}
+
 /* A vector whose packets differ in their masks: once for each packet, of which only its own sums are kept. */
 static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
 {
     const blocks_form *f = &p->forms[s->form];
-    int64_t count = p->contraction->tree.columns * f->set->vector, first = s->vector * f->group;
-    block_word *cells = r->cells + vector_number(p, r, s) * count, mine[BLOCK_MOST_VECTOR * MOST_WORDS];
-    block_word before[BLOCK_MOST_VECTOR * MOST_WORDS];
+    int64_t count = p->contraction->tree.columns * f->outputs, first = blocks_vector_begin(r->region, f, s->vector);
+    block_word *cells = r->cells + vector_number(p, r, s) * count, mine[MOST_SUMS];
+    block_word before[MOST_SUMS];
     memcpy(before, cells, (size_t)count * sizeof *before);
     for (int64_t g = 0; g < f->group && first + g < r->region->shared.count; g++) {
         int64_t sums[NEST_MOST_MASKS];
@@ -422,8 +492,10 @@ static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
         memcpy(mine, before, (size_t)count * sizeof *mine);
         sum_run(p, r, s, 1, mine);
         seen_add(p, r, s, g, 1);
-        for (int64_t i = g; i < count; i += f->group)
-            cells[i] = mine[i];
+        for (int64_t i = 0; i < p->contraction->tree.columns * p->contraction->rows; i++) {
+            int64_t at = cell_at(p, f, i) + g * f->cell_packet;
+            cells[at] = mine[at];
+        }
     }
 }
 
@@ -431,7 +503,7 @@ static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
 static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int64_t count)
 {
     const blocks_form *f = &p->forms[s->form];
-    int64_t low[NEST_MOST_MASKS], high[NEST_MOST_MASKS], first = s->vector * f->group, last = first + count * f->group;
+    int64_t low[NEST_MOST_MASKS], high[NEST_MOST_MASKS], first = blocks_vector_begin(r->region, f, s->vector), last = first + count * f->group;
     mask_sums(p, r, s, first, low);
     if (p->kept_masks) {
         memcpy(high, low, sizeof high);
@@ -447,7 +519,7 @@ static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int
             return false;
     }
     steps_make(p, r, s->form, low);
-    sum_run(p, r, s, count, r->cells + vector_number(p, r, s) * p->contraction->tree.columns * f->set->vector);
+    sum_run(p, r, s, count, r->cells + vector_number(p, r, s) * p->contraction->tree.columns * f->outputs);
     if (p->contraction->masks.count)
         seen_add(p, r, s, 0, count * f->group);
     return true;
@@ -457,9 +529,13 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
 {
     const blocks_region *g = r->region;
     const blocks_form *f = &p->forms[s.form];
-    int64_t vectors = shared_vectors(g, f->group), wide = f->set->wide;
+    int64_t vectors = blocks_shared_vectors(g, f), wide = f->set->wide;
+    bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step behind the one before it */
     for (; s.vector < vectors;) {
-        int64_t left = vectors - s.vector, count = left >= wide ? wide : left >= 2 ? 2 : 1;
+        int64_t left = vectors - s.vector;
+        if (apart && left > 1)
+            left--;
+        int64_t count = left >= wide ? wide : left >= 2 ? 2 : 1;
         int64_t vector = s.vector;
         for (s.tile = 0; s.tile < g->tiles.count; s.tile++) {
             if (sum_together(p, r, &s, count))
@@ -481,7 +557,10 @@ static int choose_form(const blocks *p, blocks_run *r)
         if (!r->ready[form])
             weights_pack(p, r, form);
         packets_expand(p, r, f);
-        packets_pack(p, r, f);
+        if (f->set->packets)
+            packets_place(r, f);
+        else
+            packets_pack(p, r, f);
         if (f->set->format != BLOCK_BF16 || block_range_fits(&r->data_range, &r->weight_range))
             return form;
     }
@@ -495,15 +574,33 @@ int64_t blocks_sum(const blocks *p, blocks_run *r)
     return r->complete ? r->region->emit_count : 0;
 }
 
+/* The box's first words. */
+static const block_word *box_cells(const blocks *p, const blocks_run *r)
+{
+    return r->cells + r->box * p->box_vectors * p->contraction->tree.columns * p->forms[BLOCKS_FAST].outputs;
+}
+
+int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, const stream_word **words)
+{
+    const contraction *k = p->contraction;
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    if (k->tree.columns > 1 || f->cell_row != 1 || k->masks.count > 0)
+        return 0;
+    const blocks_region *g = r->region;
+    int64_t n = 1, first = g->cells[number];
+    while (number + n < g->emit_count && g->cells[number + n] == first + n * f->cell_packet)
+        n++;
+    *words = box_cells(p, r) + first;
+    return n;
+}
+
 uint64_t blocks_words(const blocks *p, const blocks_run *r, int64_t number, stream_word *words)
 {
     const contraction *k = p->contraction;
     const blocks_form *f = &p->forms[BLOCKS_FAST];
-    int64_t shared = r->region->shared.count, place = r->region->emit[number];
-    int64_t vector = r->box * p->box_vectors + place / shared * shared_vectors(r->region, f->group) + place % shared / f->group;
-    int64_t g = place % shared % f->group;
-    const block_word *cells = r->cells + vector * k->tree.columns * f->set->vector + g;
-    for (int64_t i = 0; i < k->tree.columns * k->rows; i++)
-        words[i] = cells[i * f->group];
-    return k->masks.count ? r->seen[vector * f->group + g] : ~UINT64_C(0);
+    const block_word *cells = box_cells(p, r) + r->region->cells[number];
+    for (int64_t i = 0; i < k->tree.columns; i++)
+        for (int64_t row = 0; row < k->rows; row++)
+            words[i * k->rows + row] = cells[i * f->outputs + row * f->cell_row];
+    return k->masks.count ? r->seen[r->box * p->box_vectors * f->group + r->region->emit[number]] : ~UINT64_C(0);
 }

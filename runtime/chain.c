@@ -132,6 +132,7 @@ static bool plan_cast(chain *c, chain_reader *r)
     if (from != c->shape.dtype)
         return fault_set(r->fault, E_RUN_CHAIN, k, "takes %s elements, the stream has %s",
                          dtype_row_of(from)->name, dtype_row_of(c->shape.dtype)->name);
+    c->cast_bytes = c->machine->target->flit_bytes;
     c->shape.dtype = to;
     c->shape.packet_elements = c->shape.packet_bytes * 8 / dtype_row_of(to)->bits;
     return true;
@@ -159,13 +160,22 @@ static bool plan_stream_out(chain *c, const command *k, fault *f)
            (c->form != CHAIN_PAIR || stream_port_ready(c->machine, k, c->port + 1, s, PORT_OUT, f));
 }
 
+/* Narrowed flits of which no more than the elements is committed stand without gaps. */
+static bool plan_narrow_commit(chain *c)
+{
+    int64_t elements = c->machine->target->flit_bytes / 4, bytes = elements * dtype_row_of(c->shape.dtype)->bits / 8;
+    if (c->commit.in_bytes <= bytes)
+        c->cast_bytes = c->commit.flit_bytes = bytes;
+    return true;
+}
+
 static bool plan_sink(chain *c, chain_reader *r)
 {
     const command *k = c->sink = peek(r);
     if (k->op == OP_STREAM_OUT)
         return plan_stream_out(c, k, r->fault);
     if (k->op == OP_COMMIT)
-        return commit_plan(&c->commit, c->machine->target, k, &c->shape, r->fault);
+        return commit_plan(&c->commit, c->machine->target, k, &c->shape, r->fault) && (c->cast == NULL || plan_narrow_commit(c));
     if (k->op != OP_TRF_STORE || c->form != CHAIN_FLITS || c->cast)
         return unexpected(r, r->next ? command_row_of(r->commands[r->next - 1].op)->name : "nothing");
     return trf_store_plan(&c->trf_store, c->machine->target, k, &c->shape, r->fault);

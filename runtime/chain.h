@@ -33,6 +33,7 @@ typedef struct chain {
     contraction contraction;
     accumulate accumulate;
     convert_run *cast;  /* NULL: none */
+    int64_t cast_bytes; /* from one narrowed flit to the next */
     stream_shape shape; /* what reaches the sink */
     const command *sink;
     trf_store trf_store;

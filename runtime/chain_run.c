@@ -13,6 +13,11 @@ enum {
     MOST_ROWS = 8,
 };
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* One slice's run of a chain; a worker uses the same buffers slice after slice. */
 typedef struct slice_run {
     const chain *chain;
@@ -95,14 +100,23 @@ static void push_sink(slice_run *r, const unsigned char *flits, int64_t count)
 static void push_flits(slice_run *r, const unsigned char *flits, int64_t count)
 {
     const chain *c = r->chain;
-    int64_t bytes = c->machine->target->flit_bytes;
+    int64_t bytes = c->machine->target->flit_bytes, elements = bytes / 4;
     if (!c->cast) {
         push_sink(r, flits, count);
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        c->cast(r->cast + i * bytes, flits + i * bytes, bytes / 4);
+    if (c->cast_bytes < bytes)
+        c->cast(r->cast, flits, count * elements);
+    for (int64_t i = 0; c->cast_bytes == bytes && i < count; i++)
+        c->cast(r->cast + i * bytes, flits + i * bytes, elements);
     push_sink(r, r->cast, count);
+}
+
+static void flush_beats(slice_run *r)
+{
+    if (r->beat_count > 0)
+        push_flits(r, r->beats, r->beat_count);
+    r->beat_count = 0;
 }
 
 /* A step's partial results into the accumulator, complete beats on to the sink. */
@@ -111,10 +125,8 @@ static void push_words(slice_run *r, const stream_word *words, uint64_t present)
     const chain *c = r->chain;
     unsigned char *to = r->beats + r->beat_count * c->accumulate.beat_bytes;
     r->beat_count += accumulate_step(&c->accumulate, &r->accumulate, words, present, to);
-    if (r->beat_count >= BLOCK_FLITS) {
-        push_flits(r, r->beats, r->beat_count);
-        r->beat_count = 0;
-    }
+    if (r->beat_count >= BLOCK_FLITS)
+        flush_beats(r);
 }
 
 /* A step of a contraction tensor at a port: one packet per Row; columns without a live lane are zero. */
@@ -156,11 +168,6 @@ static void push_pair(slice_run *r, const unsigned char *data)
 
 /* --- through the chain
  * -------------------------------------------------------------------------------------- */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static bool run_flits(slice_run *r)
 {
@@ -234,8 +241,7 @@ static bool run_contraction(slice_run *r)
             if (!run_pop(r, r->in + i * packet_bytes, k->packets - left + i))
                 return false;
     }
-    if (r->beat_count > 0)
-        push_flits(r, r->beats, r->beat_count);
+    flush_beats(r);
     return true;
 }
 
@@ -254,25 +260,36 @@ static void read_places(slice_run *r, int64_t packets)
     r->block.places[0] = r->block.raw;
 }
 
+/* Output `number` of a region and those behind it whose sums are beats already. Returns how many. */
+static int64_t push_outputs(slice_run *r, int64_t number)
+{
+    const accumulate *k = &r->chain->accumulate;
+    stream_word words[MOST_COLUMNS * MOST_ROWS];
+    const stream_word *beats;
+    int64_t n = k->rows == k->lanes && !k->sequential ? blocks_beats(r->blocks, &r->block, number, &beats) : 0;
+    if (n > 0) {
+        flush_beats(r);
+        n = least(n, BLOCK_FLITS);
+        push_flits(r, (const unsigned char *)beats, n);
+        return n;
+    }
+    uint64_t seen = blocks_words(r->blocks, &r->block, number, words);
+    r->beat_count += accumulate_emit(k, words, seen, r->beats + r->beat_count * k->beat_bytes);
+    if (r->beat_count >= BLOCK_FLITS)
+        flush_beats(r);
+    return 1;
+}
+
 /* The same by blocks: region by region. */
 static bool run_blocks(slice_run *r)
 {
-    const chain *c = r->chain;
-    const accumulate *k = &c->accumulate;
-    stream_word words[MOST_COLUMNS * MOST_ROWS];
     for (int64_t packets; (packets = blocks_next(r->blocks, &r->block)) > 0;) {
         read_places(r, packets);
-        for (int64_t i = 0, count = blocks_sum(r->blocks, &r->block); i < count; i++) {
-            uint64_t seen = blocks_words(r->blocks, &r->block, i, words);
-            r->beat_count += accumulate_emit(k, words, seen, r->beats + r->beat_count * k->beat_bytes);
-            if (r->beat_count >= BLOCK_FLITS) {
-                push_flits(r, r->beats, r->beat_count);
-                r->beat_count = 0;
-            }
-        }
+        for (int64_t i = 0, count = blocks_sum(r->blocks, &r->block); i < count;)
+            i += push_outputs(r, i);
     }
-    if (r->beat_count > 0)
-        push_flits(r, r->beats, r->beat_count);
+    flush_beats(r);
+    blocks_close(r->blocks);
     return true;
 }
 
@@ -294,8 +311,7 @@ static bool run_sums(slice_run *r)
             memset(words, r->source.poison, sizeof words);
         push_words(r, words, ~UINT64_C(0));
     }
-    if (r->beat_count > 0)
-        push_flits(r, r->beats, r->beat_count);
+    flush_beats(r);
     return true;
 }
 

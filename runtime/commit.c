@@ -66,11 +66,15 @@ void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int
 {
     const walk *w = &k->bytes;
     walk_cursor *c = &r->cursor;
-    int64_t run_bytes = w->size[w->count - 1];
+    int64_t run_bytes = w->size[w->count - 1], bytes = k->in_bytes;
+    if (bytes == k->flit_bytes) { /* no gaps between them */
+        bytes *= count;
+        count = 1;
+    }
     for (; count > 0; count--, flits += k->flit_bytes)
-        for (int64_t done = 0; done < k->in_bytes;) {
+        for (int64_t done = 0; done < bytes;) {
             int64_t left = run_bytes - c->run_position;
-            int64_t part = k->in_bytes - done < left ? k->in_bytes - done : left;
+            int64_t part = bytes - done < left ? bytes - done : left;
             memcpy(r->memory + c->run_address + c->run_position, flits + done, (size_t)part);
             done += part;
             c->run_position += part;

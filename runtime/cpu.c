@@ -3,9 +3,11 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <sys/platform/x86.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
-static const char *const names[CPU_LEVELS] = {"best", "steps", "plain", "avx2", "avx512", "dot"};
+static const char *const names[CPU_LEVELS] = {"best", "steps", "plain", "avx2", "avx512", "dot", "tiles"};
 
 const char *cpu_level_name(cpu_level level)
 {
@@ -38,6 +40,13 @@ static bool has_avx512(void)
     return is_active(x86_cpu_AVX512F) && is_active(x86_cpu_AVX512BW) && is_active(x86_cpu_AVX512DQ) && is_active(x86_cpu_AVX512VL);
 }
 
+/* Linux gives a process the tiles' registers when it asks for them. */
+static bool has_tiles(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return is_active(x86_cpu_AMX_TILE) && is_active(x86_cpu_AMX_INT8) && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
 bool cpu_has(cpu_level level, bool is_float)
 {
     switch (level) {
@@ -47,6 +56,8 @@ bool cpu_has(cpu_level level, bool is_float)
         return has_avx512();
     case CPU_DOT:
         return has_avx512() && (is_float || is_active(x86_cpu_AVX512_VNNI));
+    case CPU_TILES:
+        return cpu_has(CPU_DOT, is_float) && (is_float || has_tiles());
     default:
         return true;
     }

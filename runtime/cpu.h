@@ -14,6 +14,7 @@ typedef enum cpu_level {
     CPU_AVX2,   /* x86-64 with AVX2 */
     CPU_AVX512, /* F, BW, DQ and VL */
     CPU_DOT,    /* AVX-512 with dot products, VNNI, for integers */
+    CPU_TILES,  /* and tiles, AMX-INT8, for integers */
     CPU_LEVELS,
 } cpu_level;
 

@@ -46,8 +46,8 @@ static const char usage[] =
     "  --trace=FILE              the same as Chrome's trace events, for Perfetto\n"
     "  --seed=N                  numbers of the seeded inputs (default 1)\n"
     "  --threads=N               processors to use (default: all)\n"
-    "  --cpu=LEVEL               instructions to use: best (the default), steps, plain, avx2, avx512, dot; the bits are\n"
-    "                            the same, and a processor that lacks a level uses the one below\n"
+    "  --cpu=LEVEL               instructions to use: best (the default), steps, plain, avx2, avx512, dot, tiles; the\n"
+    "                            bits are the same, and a processor that lacks a level uses the one below\n"
     "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
     "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
     "  --unbounded               stream programs: queues hold any number of values\n"
@@ -99,7 +99,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         }
         case CPU:
             if (!cpu_level_named(optarg, &a->cpu))
-                return tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512 or dot, not `%s`", optarg);
+                return tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512, dot or tiles, not `%s`", optarg);
             break;
         case KERNEL: a->kernel = optarg; break;
         case TIMING_ONLY: a->timing_only = true; break;
