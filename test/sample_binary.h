@@ -142,13 +142,13 @@ static inline void sample_main(sample_builder *s)
 /* The offsets that the reader fills in, so that a written binary and its reading compare equal. */
 static inline void sample_offsets(arena *a, command *commands, size_t count)
 {
-    diag_list diags;
+    diag_list found;
     uint64_t *words = NULL;
     size_t word_count = 0, capacity = 0;
-    diag_list_init(&diags, a);
+    diag_list_init(&found, a);
     for (size_t i = 0; i < count; i++) {
         commands[i].offset = (uint32_t)(word_count * 8);
-        command_encode(&commands[i], a, &words, &word_count, &capacity, &diags, SRC_NOWHERE);
+        command_encode(&commands[i], a, &words, &word_count, &capacity, &found, SRC_NOWHERE);
     }
 }
 

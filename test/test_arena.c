@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/arena.h"
+#include "test/suite.h"
 
 enum { KINDS = 7 };
 static const size_t sizes[KINDS] = {1, 24, 700, 5000, 70000, 900000, 5000000}; /* bytes: of small blocks, of large ones, of their own */
@@ -116,9 +117,5 @@ int main(void)
     tcase_add_test(cases, exhaustion_reaches_the_guard);
     tcase_add_test(cases, grown_arrays_are_copies);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_status(suite);
 }

@@ -2,6 +2,7 @@
 #include "machine_bench.h"
 #include "runtime/blocks.h"
 #include "runtime/chain.h"
+#include "test/suite.h"
 
 enum { MOST_LOOPS = 6, ROUNDS = 120, OUT_ADDRESS = 1 << 18 };
 
@@ -261,9 +262,5 @@ int main(void)
     tcase_add_loop_test(t, levels_agree, 0, 6);
     tcase_add_test(t, levels_have_names);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

@@ -6,21 +6,9 @@
 #include <string.h>
 
 #include "codegen/command.h"
+#include "test/fixture.h"
 
-static arena *memory;
-static diag_list diags;
 static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 static uint64_t next_random(void)
 {
@@ -537,9 +525,5 @@ int main(void)
     tcase_add_test(t, test_values_in_words);
     tcase_add_test(t, test_random_words);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

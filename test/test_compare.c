@@ -6,6 +6,7 @@
 
 #include "runtime/compare.h"
 #include "runtime/numeric.h"
+#include "test/suite.h"
 
 static arena *memory;
 static const int64_t shape_46[] = {4, 6};
@@ -198,9 +199,5 @@ int main(void)
     tcase_add_test(t, texts);
     tcase_add_test(t, places);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

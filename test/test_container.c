@@ -8,21 +8,8 @@
 
 #include "codegen/elf_file.h"
 #include "support/file.h"
+#include "test/fixture.h"
 #include "test/sample_binary.h"
-
-static arena *memory;
-static diag_list diags;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 typedef struct file_bytes {
     const unsigned char *bytes;
@@ -781,9 +768,5 @@ int main(void)
     tcase_add_test(bad, test_unknown_sections);
     suite_add_tcase(s, good);
     suite_add_tcase(s, bad);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

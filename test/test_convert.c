@@ -6,6 +6,7 @@
 
 #include "runtime/convert.h"
 #include "test/number_judge.h"
+#include "test/suite.h"
 
 static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
 enum { LOW = sizeof low / sizeof *low, MOST = 65536 * LOW };
@@ -184,9 +185,5 @@ int main(void)
     tcase_add_test(t, every_cast);
     tcase_add_test(t, every_operand);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/visa.h"
+#include "test/suite.h"
 
 static visa_deriver *deriver(void)
 {
@@ -158,9 +159,5 @@ int main(void)
     tcase_add_test(cases, what_was_read_before_changes_nothing);
     tcase_add_test(cases, an_axis_that_changes_is_read_anew);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_status(suite);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/division.h"
+#include "test/suite.h"
 
 enum { AXES = 3 };
 static uint64_t random_state;
@@ -147,9 +148,5 @@ int main(void)
     tcase_add_test(t, refinement_law);
     tcase_add_test(t, published_divisions);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

@@ -11,21 +11,8 @@
 #include "codegen/dump.h"
 #include "support/file.h"
 #include "codegen/loops.h"
+#include "test/fixture.h"
 #include "test/sample_binary.h"
-
-static arena *memory;
-static diag_list diags;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 /* The sample as a reader sees it, symbols and all. */
 static binary read_sample(void)
@@ -292,9 +279,5 @@ int main(void)
     tcase_add_test(tool, test_tool_help);
     suite_add_tcase(s, dump);
     suite_add_tcase(s, tool);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

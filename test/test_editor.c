@@ -8,6 +8,7 @@
 #include "lsp/document.h"
 #include "lsp/message.h"
 #include "lsp/text.h"
+#include "test/suite.h"
 
 /* ---- positions ---- */
 
@@ -168,9 +169,5 @@ int main(void)
     tcase_add_test(cases, every_stage_is_described);
     tcase_add_test(cases, fixes_replace_the_name_behind_a_path);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_status(suite);
 }

@@ -3,21 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/fixture.h"
 #include "test/sample_binary.h"
-
-static arena *memory;
-static diag_list diags;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 static const char section[] = ".visa.einsum.k";
 
@@ -586,9 +573,5 @@ int main(void)
     tcase_add_test(t, test_every_bit);
     tcase_add_test(t, test_random_words);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codegen/layout.h"
+#include "test/fixture.h"
 
 enum { A, B, C, R, AXIS_COUNT };
 static const layout_axis axes[AXIS_COUNT] = {{"A", 4}, {"B", 6}, {"C", 8}, {"R", 14}};
@@ -13,20 +14,6 @@ static const layout_axis axes[AXIS_COUNT] = {{"A", 4}, {"B", 6}, {"C", 8}, {"R",
 #define W LAYOUT_WORD
 #define AXIS(a) W(LAYOUT_AXIS, a)
 #define PAIR W(LAYOUT_PAIR, 0)
-
-static arena *memory;
-static diag_list diags;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 static bool passes(layout l)
 {
@@ -387,9 +374,5 @@ int main(void)
     tcase_add_test(t, test_longest_and_deepest);
     tcase_add_test(t, test_random_programs);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

@@ -6,22 +6,10 @@
 
 #include "codegen/reroll.h"
 #include "codegen/unroll.h"
+#include "test/fixture.h"
 #include "test/sample_binary.h"
 
-static arena *memory;
-static diag_list diags;
 static uint64_t random_state = 0x2545f4914f6cdd1d;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 static uint64_t next_random(void)
 {
@@ -473,9 +461,5 @@ int main(void)
     tcase_add_test(hostile, test_hostile_lengths);
     suite_add_tcase(s, back);
     suite_add_tcase(s, hostile);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

@@ -7,6 +7,7 @@
 #include "runtime/tree.h"
 #include "runtime/trf.h"
 #include "runtime/walk.h"
+#include "test/suite.h"
 
 static uint16_t bf16(float x)
 {
@@ -1368,9 +1369,5 @@ int main(void)
     tcase_add_test(f, mask_overflow);
     tcase_add_test(f, fetch_needs_collect);
     suite_add_tcase(s, f);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

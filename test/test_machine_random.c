@@ -7,6 +7,7 @@
 #include "machine_bench.h"
 #include "runtime/convert.h"
 #include "runtime/tree.h"
+#include "test/suite.h"
 
 enum { MOST_STEPS = 96, MOST_LANES = 128 };
 
@@ -536,9 +537,5 @@ int main(void)
     tcase_add_loop_test(t, accumulations_follow_the_definition, 0, 4);
     tcase_add_loop_test(t, moves_follow_the_counters, 0, 4);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

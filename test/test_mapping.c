@@ -10,6 +10,7 @@
 
 #include "ir/mapping.h"
 #include "ir/mapping_parts.h"
+#include "test/suite.h"
 
 enum { AXES = 4, MAX_POSITIONS = 4096 };
 
@@ -855,9 +856,5 @@ int main(void)
     tcase_add_test(t, windows_are_short);
     tcase_add_test(t, windows_with_borders);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

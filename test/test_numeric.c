@@ -9,6 +9,7 @@
 
 #include "runtime/numeric.h"
 #include "test/number_judge.h"
+#include "test/suite.h"
 
 static float widen(dtype t, uint32_t code)
 {
@@ -254,9 +255,5 @@ int main(void)
     tcase_add_loop_test(t, doubles_carry_every_code, 0, DTYPE_COUNT);
     tcase_add_test(t, doubles_round_and_wrap);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

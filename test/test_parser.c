@@ -6,6 +6,7 @@
 
 #include "frontend/parse.h"
 #include "frontend/render.h"
+#include "test/suite.h"
 
 typedef struct parsed {
     arena *arena;
@@ -981,9 +982,5 @@ int main(void)
     tcase_add_loop_test(hostile, random_tokens, 0, 8);
     tcase_add_loop_test(hostile, random_bytes, 0, 4);
     suite_add_tcase(suite, hostile);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_status(suite);
 }

@@ -9,23 +9,11 @@
 
 #include "runtime/numeric.h"
 #include "runtime/port_data.h"
+#include "test/fixture.h"
 
 enum { AXES = 3, MAX_POSITIONS = 6000 };
 
-static arena *memory;
-static diag_list diags;
 static uint64_t random_state = 4711;
-
-static void setup(void)
-{
-    memory = arena_new();
-    diag_list_init(&diags, memory);
-}
-
-static void teardown(void)
-{
-    arena_free(memory);
-}
 
 static int64_t random_below(int64_t n)
 {
@@ -436,9 +424,5 @@ int main(void)
     tcase_add_test(t, deep_pairs);
     tcase_add_test(t, large_ports);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

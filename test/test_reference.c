@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "codegen/reference_load.h"
+#include "test/suite.h"
 
 /* With LLVM loaded, LeakSanitizer of GCC 12 can take a wrong address for a thread-local block and crash when it
  * scans it at exit. Without these roots it reports more, never less. */
@@ -1954,9 +1955,5 @@ int main(void)
     tcase_add_test(t, missing_library_is_a_diagnostic);
     tcase_add_test(t, files_are_reproducible);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontend/render.h"
+#include "test/suite.h"
 
 typedef struct scene {
     arena *arena;
@@ -230,9 +231,5 @@ int main(void)
     tcase_add_test(machine, json);
     tcase_add_test(machine, empty_list);
     suite_add_tcase(suite, machine);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_status(suite);
 }

@@ -8,6 +8,7 @@
 #include "runtime/report.h"
 #include "runtime/schedule.h"
 #include "trf_model.h"
+#include "test/suite.h"
 
 /* ---- hand-made chains ---- */
 
@@ -637,9 +638,5 @@ int main(void)
     tcase_add_test(cases, double_buffering);
     tcase_set_timeout(cases, 300);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_status(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "ir/derivation.h"
 #include "ir/sequence.h"
+#include "test/suite.h"
 
 enum { AXES = 3 };
 
@@ -662,9 +663,5 @@ int main(void)
     tcase_add_test(t, reach_is_the_largest_sum);
     tcase_add_test(t, fronts_are_read_to_their_last_position);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

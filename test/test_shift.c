@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/shift.h"
+#include "test/suite.h"
 
 enum { NONE = 8, FLIT = 32, PACKET = 64 };
 
@@ -227,9 +228,5 @@ int main(void)
     tcase_add_test(t, limits_hold);
     tcase_add_test(t, loops_must_fit);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_status(s);
 }

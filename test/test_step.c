@@ -8,6 +8,7 @@
 #include "ir/step_expr.h"
 #include "runtime/step/engine.h"
 #include "support/file.h"
+#include "test/suite.h"
 
 static arena *guarded(arena **a)
 {
@@ -280,9 +281,5 @@ int main(void)
     tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
     tcase_add_test(t, equal_sizes_are_one_expression);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed > 0;
+    return suite_status(s);
 }

@@ -19,6 +19,7 @@
 
 #include "runtime/numeric.h"
 #include "runtime/tensor_file.h"
+#include "test/suite.h"
 
 static arena *memory;
 static diag_list diags;
@@ -893,9 +894,5 @@ int main(void)
     tcase_add_test(t, permutes);
     tcase_add_test(t, random_fill);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_status(s);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trf_model.h"
+#include "test/suite.h"
 
 static const target *machine_target(void)
 {
@@ -430,9 +431,5 @@ int main(void)
     suite_add_tcase(suite, figures);
     suite_add_tcase(suite, random);
     suite_add_tcase(suite, large);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_status(suite);
 }

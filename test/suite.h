@@ -1,0 +1,18 @@
+/* What every libcheck program ends with. */
+#ifndef VISA_TEST_SUITE_H
+#define VISA_TEST_SUITE_H
+
+#include <check.h>
+#include <stdlib.h>
+
+/* Runs the suite, as loudly as CK_VERBOSITY says, and frees it; the exit status. */
+static inline int suite_status(Suite *s)
+{
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
