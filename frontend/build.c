@@ -63,6 +63,9 @@ ast *build_skipped(parse_state *p, uint32_t end)
 {
     uint32_t begin = p->statement_begin < end ? p->statement_begin : end;
     ast *node = ast_new(p->arena, AST_ERROR, (src_range){p->file, begin, end});
+    const token *found = token_at(p, p->current);
+    if (found->kind == '.' && p->current > 0 && token_at(p, p->current - 1)->kind == ';')
+        build_text(node, "."); /* the chain of the statement in front of it goes on */
     for (uint32_t i = p->next < p->tokens.count ? p->next : (uint32_t)p->tokens.count - 1; i-- > 0 && token_at(p, i)->begin >= begin;) {
         const token *t = token_at(p, i);
         bool names = t->kind == T_TYPE || t->kind == T_CONST || t->kind == T_FN || t->kind == T_MOD;

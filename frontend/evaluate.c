@@ -601,6 +601,20 @@ static void bind_lost(scope *names, const ast *error)
         }
 }
 
+/* Was the statement's chain cut by a `;`? The rest of it is the text that was not understood behind it. */
+static bool is_cut(const ast *block, uint32_t index)
+{
+    const ast *next = index + 1 < block->kid_count ? block->kids[index + 1] : NULL;
+    return next && ast_is(next, AST_ERROR) && strcmp(next->text, ".") == 0;
+}
+
+static void bind_pattern_lost(analysis *s, scope *names, const ast *let)
+{
+    declared *any = ARENA_NEW(s->context.arena, declared);
+    *any = scope_type(names, ast_kid(let, 1));
+    bind_pattern(s, names, ast_kid(let, 0), error_value, any->kind == DECLARED_TENSOR ? any : NULL);
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
     scope *inner = scope_new(&s->context, outer);
@@ -611,7 +625,11 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     resolve_uses(s);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
         const ast *n = block->kids[i];
-        if (ast_is(n, AST_LET)) {
+        if (is_cut(block, i) && (ast_is(n, AST_LET) || ast_is(n, AST_EXPR_STMT))) {
+            s->kernel->bad = true;
+            if (ast_is(n, AST_LET))
+                bind_pattern_lost(s, inner, n);
+        } else if (ast_is(n, AST_LET)) {
             evaluate_let(s, inner, n, goes_to(block, i, expected, &later) ? &later : NULL);
         } else if (ast_is(n, AST_EXPR_STMT)) {
             bool is_last = i + 1 == block->kid_count, is_tail = is_last && n->text[0] == '\0';

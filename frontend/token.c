@@ -296,6 +296,36 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
     }
 }
 
+/* Is the bracket closed further along the line? Then the `;` in front of that separates its entries. */
+static bool closed_on_line(const char *line, char closer)
+{
+    int depth = 0;
+    for (const char *c = line; *c != '\0' && *c != '"'; c++) {
+        if (c[0] == '/' && (c[1] == '/' || c[1] == '*'))
+            return false;
+        depth += (*c == '(' || *c == '[' || *c == '{') - (*c == ')' || *c == ']' || *c == '}');
+        if (depth < 0)
+            return *c == closer;
+    }
+    return false;
+}
+
+void token_semicolon(token_scanner *s, uint32_t begin, uint32_t end, const char *line)
+{
+    const token_bracket *open = s->open_count > s->outermost ? &s->open[s->open_count - 1] : NULL;
+    int opener = open ? s->list->items[open->index].kind : 0;
+    bool lists = (opener == T_AXES_OPEN || opener == T_MAP_OPEN || opener == '(') && s->list->count - 1 > open->index;
+    if (lists && closed_on_line(line, open->closer)) {
+        diag *d = token_fault(s, open->map ? E_MAP_SYNTAX : E_PARSE, begin, end, arena_printf(s->arena, "expected `,` or `%c`, found `;`", open->closer));
+        if (d != NULL)
+            diag_help(s->diags, d, "entries are separated by commas");
+        token_add(s, ',', begin, end, NULL);
+        return;
+    }
+    token_close_before(s, false, begin, end);
+    token_add(s, ';', begin, end, NULL);
+}
+
 void token_close_head(token_scanner *s, uint32_t begin, uint32_t end)
 {
     const token_bracket *open = s->open_count > 0 ? &s->open[s->open_count - 1] : NULL;

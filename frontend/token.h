@@ -113,6 +113,9 @@ void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end);
 /* Supplies the closing brackets of m![..] (of every round and square bracket when `all`) in front of a token
  * that cannot stand in them. */
 void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end);
+/* A `;`: in front of it the brackets in which it cannot stand are closed, unless it is one that was meant as a comma. `line`: what
+ * follows it on its line, up to another one. */
+void token_semicolon(token_scanner *s, uint32_t begin, uint32_t end, const char *line);
 /* Supplies the `)` of a function's parameters in front of a `->` or `{` that belongs behind it. */
 void token_close_head(token_scanner *s, uint32_t begin, uint32_t end);
 /* The same as token_close_before in front of a word that begins an item, where it begins a line: in an attribute it may be any word. */

@@ -533,7 +533,7 @@ static const struct {
     {"type T = m![A, [B];\nfn h() { }", {E_DELIMITER, 1, 19, 1, "expected `]`, found `;`"}},
     {"fn f() {\n", {E_DELIMITER, 1, 9, 0, "expected `}`, found the end of the file"}},
     {"fn f() { ))]  }", {E_DELIMITER, 1, 10, 1, "`)` without an opening bracket"}},
-    {"fn f() { g(a; b) }", {E_DELIMITER, 1, 13, 1, "expected `)`, found `;`"}},
+    {"fn f() { g(a; b) }", {E_PARSE, 1, 13, 1, "expected `,` or `)`, found `;`"}},
     {"fn f() { )  }", {E_DELIMITER, 1, 10, 1, "`)` without an opening bracket"}},
     {"fn f() { \"abc }\n }", {E_LEX, 1, 10, 6, "string has no end"}},
     {"fn f() { /* abc }\n", {E_LEX, 1, 10, 2, "comment has no end"}},
@@ -586,7 +586,7 @@ START_TEST(independent_faults)
         {E_PARSE, 12, 35, 1, "found `j`"},        {E_PARSE, 14, 7, 1, "expected `:`"},
         {E_PARSE, 14, 22, 1, "an expression"},    {E_PARSE, 14, 34, 1, "found `z`"},
         {E_PARSE, 15, 19, 1, "expected a type"},  {E_PARSE, 15, 29, 1, "an expression"},
-        {E_PARSE, 15, 45, 1, "found `;`"},        {E_DELIMITER, 17, 13, 1, "expected `)`, found `;`"},
+        {E_PARSE, 15, 45, 1, "found `;`"},        {E_PARSE, 17, 13, 1, "expected `,` or `)`, found `;`"},
         {E_DELIMITER, 17, 40, 1, "`]` without"},
     };
     check_faults(text, faults, sizeof faults / sizeof *faults);
