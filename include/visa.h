@@ -40,6 +40,7 @@ typedef struct visa_options {
     const char *kernel;         /* compile this kernel only; NULL: all */
     const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
     size_t step_pass_count;
+    const char *step_sizes;     /* a file of `visa-run --sizes`: numbers for the sizes of a stream program; NULL: none */
     const visa_parameter *parameters; /* other numbers for constants, axes and sizes of the file; outlive the compilation */
     size_t parameter_count;
     bool parse_only;            /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */

@@ -7,42 +7,83 @@
 static const step_binding *binding_of(const step_bindings *b, const char *name)
 {
     for (size_t i = 0; i < b->count; i++)
-        if (strcmp(b->items[i].name, name) == 0)
+        if ((!b->items[i].graph || b->items[i].graph == b->graph) && strcmp(b->items[i].name, name) == 0)
             return &b->items[i];
     return NULL;
 }
 
-/* Sizes at one place. */
+/* Sizes at one place of several. */
 typedef struct place {
     const step_bindings *bindings;
-    size_t at;
-    size_t places; /* of the shortest list that was asked */
+    size_t at, places;
+    enum { SIZES_HERE, SIZES_COUNTED, SIZES_ZERO } ask; /* counted: only how many places there are; zero: all are 0 */
+    bool all_zero;
 } place;
 
+/* A symbol of fewer places has the same size at several, one behind the other: those of the dimensions inside of its own. */
 static bool size_at(void *user, const char *symbol, int64_t *value)
 {
     place *p = user;
     const step_binding *b = binding_of(p->bindings, symbol);
+    *value = 0;
     if (!b)
         return false;
-    p->places = b->count < p->places ? b->count : p->places;
-    *value = b->values[p->at < b->count ? p->at : 0];
+    if (p->ask == SIZES_COUNTED)
+        p->places = b->count > p->places ? b->count : p->places;
+    if (p->ask != SIZES_HERE)
+        return true;
+    if (b->count == 0 || p->places % b->count != 0)
+        return false;
+    *value = b->values[p->at / (p->places / b->count)];
+    p->all_zero = p->all_zero && *value == 0;
     return true;
 }
 
-/* Over `expected` places, or, when that is negative, as many as there are sizes. */
+static bool value_at(place *p, const step_expr *of, int64_t *value)
+{
+    const char *missing;
+    return step_expr_evaluate(of, size_at, p, value, &missing);
+}
+
+/* Over `expected` places, or, when that is negative, as many as there are sizes. A list that was read off tokens also has the groups that stand for
+ * none (ir/step_groups.h), which are empty: they are taken off again. */
 static bool fold_places(const step_bindings *b, const step_expr *of, bool largest, int64_t expected, int64_t *value)
 {
-    place p = {.bindings = b, .places = SIZE_MAX};
-    const char *missing;
+    place p = {.bindings = b, .ask = SIZES_COUNTED};
+    int64_t size, zero, excess = 0, empty = 0;
+    if (!value_at(&p, of, &size))
+        return false;
+    if (expected >= 0 && p.places > (uint64_t)expected)
+        excess = (int64_t)p.places - expected;
+    else if (expected >= 0)
+        p.places = (size_t)expected;
+    p.ask = SIZES_ZERO;
+    value_at(&p, of, &zero);
+    p.ask = SIZES_HERE;
     *value = 0;
     for (; p.at < p.places; p.at++) {
-        int64_t size;
-        if (!step_expr_evaluate(of, size_at, &p, &size, &missing) || (!largest && __builtin_add_overflow(*value, size, value)))
+        p.all_zero = true;
+        if (!value_at(&p, of, &size) || (!largest && __builtin_add_overflow(*value, size, value)))
             return false;
         *value = largest && size > *value ? size : *value;
+        empty += p.all_zero;
     }
-    return expected < 0 || (uint64_t)expected == p.places;
+    *value -= excess * zero;
+    return excess <= empty;
+}
+
+/* The largest of the parts that are there. */
+static bool largest_part(const step_bindings *b, const step_total_part *parts, uint32_t count, int64_t *value)
+{
+    const char *missing;
+    *value = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t places, size;
+        if (!step_bind_evaluate(b, parts[i].places, &places, &missing) || (places > 0 && !step_bind_evaluate(b, parts[i].each, &size, &missing)))
+            return false;
+        *value = places > 0 && size > *value ? size : *value;
+    }
+    return true;
 }
 
 static bool look_up(void *user, const char *symbol, int64_t *value)
@@ -55,6 +96,10 @@ static bool look_up(void *user, const char *symbol, int64_t *value)
         *value = found->values[0];
         return true;
     }
+    uint32_t count;
+    const step_total_part *parts = found ? NULL : step_total_largest_parts(b->graph, symbol, &count);
+    if (parts && largest_part(b, parts, count, value))
+        return true;
     if (found || !step_total_source(b->graph, symbol, &of, &places))
         return false;
     int64_t expected = -1;

@@ -11,6 +11,7 @@ typedef struct step_binding {
     const char *name; /* without the ~ */
     const int64_t *values;
     size_t count; /* more than 1: sizes of a ragged symbol */
+    const step_graph *graph; /* of which it is a symbol; NULL: of all */
 } step_binding;
 
 typedef struct step_bindings {

@@ -235,8 +235,7 @@ const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const ste
 /* ceil(A/m) alone: then ceil(ceil(A/m)/n) = ceil(A/(m n)). */
 static const atom *lone_ceil(const step_expr *e)
 {
-    bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
-    return lone && e->products[0].atoms[0]->kind == ATOM_CEIL ? e->products[0].atoms[0] : NULL;
+    return step_expr_is_atom(e) && e->products[0].atoms[0]->kind == ATOM_CEIL ? e->products[0].atoms[0] : NULL;
 }
 
 static bool has_flag(const product *p)
@@ -259,17 +258,9 @@ static const step_expr *divide_behind_flags(step_exprs *c, const product *p, int
     return step_expr_multiply(c, flags, step_expr_ceil_divide(c, rest, divisor));
 }
 
-const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor)
+/* a = divisor * even + odd: products that the number divides, and the others. */
+static const step_expr *divide_evenly(step_exprs *c, const step_expr *a, int64_t divisor, const step_expr **odd)
 {
-    if (!a || divisor == 1)
-        return a;
-    if (a->count == 1 && has_flag(&a->products[0]))
-        return divide_behind_flags(c, &a->products[0], divisor);
-    const atom *inner = lone_ceil(a);
-    int64_t joint;
-    if (inner && !__builtin_mul_overflow(inner->divisor, divisor, &joint))
-        return step_expr_ceil_divide(c, inner->of, joint);
-    /* What divides evenly comes out: ceil((n A + R) / n) = A + ceil(R / n). */
     product *whole = ARENA_ARRAY(c->arena, product, a->count + 1), *rest = ARENA_ARRAY(c->arena, product, a->count + 1);
     uint32_t whole_count = 0, rest_count = 0;
     for (uint32_t i = 0; i < a->count; i++) {
@@ -281,12 +272,45 @@ const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_
             rest[rest_count++] = *p;
         }
     }
-    const step_expr *even = intern(c, whole, whole_count);
-    const step_expr *odd = intern(c, rest, rest_count);
+    *odd = intern(c, rest, rest_count);
+    return intern(c, whole, whole_count);
+}
+
+const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor)
+{
+    if (!a || divisor == 1)
+        return a;
+    if (a->count == 1 && has_flag(&a->products[0]))
+        return divide_behind_flags(c, &a->products[0], divisor);
+    const atom *inner = lone_ceil(a);
+    int64_t joint;
+    if (inner && !__builtin_mul_overflow(inner->divisor, divisor, &joint))
+        return step_expr_ceil_divide(c, inner->of, joint);
+    const step_expr *odd, *even = divide_evenly(c, a, divisor, &odd);
     int64_t number;
     if (step_expr_is_number(odd, &number))
         return step_expr_add(c, even, step_expr_number(c, ceil_div(number, divisor)));
     return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_CEIL, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
+}
+
+/* floor(A/m) alone: then floor(floor(A/m)/n) = floor(A/(m n)). */
+static const atom *lone_floor(const step_expr *e)
+{
+    return step_expr_is_atom(e) && e->products[0].atoms[0]->kind == ATOM_FLOOR ? e->products[0].atoms[0] : NULL;
+}
+
+const step_expr *step_expr_floor_divide(step_exprs *c, const step_expr *a, int64_t divisor)
+{
+    if (!a || divisor == 1)
+        return a;
+    const atom *inner = lone_floor(a);
+    int64_t joint, number;
+    if (inner && !__builtin_mul_overflow(inner->divisor, divisor, &joint))
+        return step_expr_floor_divide(c, inner->of, joint);
+    const step_expr *odd, *even = divide_evenly(c, a, divisor, &odd);
+    if (step_expr_is_number(odd, &number))
+        return step_expr_add(c, even, step_expr_number(c, number / divisor));
+    return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_FLOOR, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
 }
 
 /* Is it x + absent(x)? */
@@ -395,7 +419,12 @@ static const step_expr *replace_atom(step_exprs *c, const atom *t, const step_ex
     if (t->kind == ATOM_SYMBOL)
         return replace(user, of_atom(c, t));
     const step_expr *of = step_expr_replace(c, t->of, replace, user);
-    return t->kind == ATOM_CEIL ? step_expr_ceil_divide(c, of, t->divisor) : t->kind == ATOM_PRESENT ? step_expr_present(c, of) : step_expr_absent(c, of);
+    switch (t->kind) {
+    case ATOM_CEIL: return step_expr_ceil_divide(c, of, t->divisor);
+    case ATOM_FLOOR: return step_expr_floor_divide(c, of, t->divisor);
+    case ATOM_PRESENT: return step_expr_present(c, of);
+    default: return step_expr_absent(c, of);
+    }
 }
 
 const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user)

@@ -1,7 +1,7 @@
 /* Sizes of stream dimensions as expressions over symbols.
  *
  * The one idea: every expression is kept in one normal form and only once, so two sizes are equal when their pointers are. The form is a
- * sum of products: a whole coefficient times atoms in order, where an atom is a symbol, ceil(expression / number),
+ * sum of products: a whole coefficient times atoms in order, where an atom is a symbol, ceil(expression / number), floor(expression / number),
  * present(expression): 1 when it is at least 1, else 0, or absent(expression), the other way round. Values are non-negative integers. A
  * symbol may be ragged: it then stands for all the sizes that a dimension has, one for each outer index. */
 #ifndef VISA_IR_STEP_EXPR_H
@@ -27,6 +27,7 @@ const step_expr *step_expr_fresh(step_exprs *c, const char *stem, bool ragged);
 const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_expr *b);
 const step_expr *step_expr_multiply(step_exprs *c, const step_expr *a, const step_expr *b);
 const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_t divisor); /* divisor >= 1 */
+const step_expr *step_expr_floor_divide(step_exprs *c, const step_expr *a, int64_t divisor);
 const step_expr *step_expr_present(step_exprs *c, const step_expr *a);
 const step_expr *step_expr_absent(step_exprs *c, const step_expr *a);
 
@@ -39,6 +40,8 @@ const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_
 const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user);
 /* Is it one symbol and nothing else? */
 bool step_expr_is_symbol(const step_expr *e);
+/* The name of a symbol. */
+const char *step_expr_name(const step_expr *symbol);
 /* Is it never more than 1 and made of present(..) and absent(..) alone? */
 bool step_expr_is_flag(const step_expr *e);
 /* Was a symbol of that name made? */

@@ -4,14 +4,19 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "support/integer.h"
 #include "support/strbuf.h"
 
 /* ---- kinds ---- */
 
 bool step_expr_is_symbol(const step_expr *e)
 {
-    bool lone = e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
-    return lone && e->products[0].atoms[0]->kind == ATOM_SYMBOL;
+    return step_expr_is_atom(e) && e->products[0].atoms[0]->kind == ATOM_SYMBOL;
+}
+
+const char *step_expr_name(const step_expr *symbol)
+{
+    return symbol->products[0].atoms[0]->name;
 }
 
 bool step_expr_is_flag(const step_expr *e)
@@ -56,12 +61,13 @@ static void put_atom(strbuf *s, const atom *t)
         return;
     }
     const step_expr *of = t->kind == ATOM_ABSENT && t->of->products[0].atom_count == 1 ? t->of->products[0].atoms[0]->of : t->of; /* absent(present(x)) is absent(x) */
-    bool sum = of->count > 1;
-    strbuf_puts(s, t->kind == ATOM_CEIL ? "ceil(" : t->kind == ATOM_PRESENT ? "present(" : "absent(");
-    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? "(" : "");
+    static const char *const names[] = {[ATOM_CEIL] = "ceil(", [ATOM_FLOOR] = "floor(", [ATOM_PRESENT] = "present(", [ATOM_ABSENT] = "absent("};
+    bool divides = t->kind == ATOM_CEIL || t->kind == ATOM_FLOOR, sum = of->count > 1;
+    strbuf_puts(s, names[t->kind]);
+    strbuf_puts(s, divides && sum ? "(" : "");
     put_expr(s, of);
-    strbuf_puts(s, t->kind == ATOM_CEIL && sum ? ")" : "");
-    if (t->kind == ATOM_CEIL)
+    strbuf_puts(s, divides && sum ? ")" : "");
+    if (divides)
         strbuf_printf(s, "/%" PRId64, t->divisor);
     strbuf_puts(s, ")");
 }
@@ -115,7 +121,13 @@ static bool evaluate_atom(evaluation *v, const atom *t, int64_t *value)
     }
     if (!evaluate(v, t->of, value))
         return false;
-    *value = t->kind == ATOM_PRESENT ? *value >= 1 : t->kind == ATOM_ABSENT ? *value == 0 : *value / t->divisor + (*value % t->divisor != 0);
+    switch (t->kind) {
+    case ATOM_SYMBOL: break;
+    case ATOM_CEIL: *value = ceil_div(*value, t->divisor); break;
+    case ATOM_FLOOR: *value /= t->divisor; break;
+    case ATOM_PRESENT: *value = *value >= 1; break;
+    case ATOM_ABSENT: *value = *value == 0; break;
+    }
     return true;
 }
 

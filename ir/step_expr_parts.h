@@ -6,15 +6,15 @@
 
 #define STEP_EXPR_MAX (INT64_C(1) << 62)
 
-typedef enum atom_kind { ATOM_SYMBOL, ATOM_CEIL, ATOM_PRESENT, ATOM_ABSENT } atom_kind;
+typedef enum atom_kind { ATOM_SYMBOL, ATOM_CEIL, ATOM_FLOOR, ATOM_PRESENT, ATOM_ABSENT } atom_kind;
 
 typedef struct atom {
     uint32_t number; /* atoms are ordered by when they were first made */
     atom_kind kind;
     bool ragged;           /* itself or something in it */
     const char *name;      /* symbol */
-    const step_expr *of;   /* ceil, present; absent: what is then 0, a product of present(..) */
-    int64_t divisor;       /* ceil */
+    const step_expr *of;   /* ceil, floor, present; absent: what is then 0, a product of present(..) */
+    int64_t divisor;       /* ceil, floor */
 } atom;
 
 /* coefficient * the product of the atoms. */
@@ -41,6 +41,12 @@ struct step_exprs {
 static inline bool atom_is_flag(const atom *a)
 {
     return a->kind == ATOM_PRESENT || a->kind == ATOM_ABSENT;
+}
+
+/* One atom and nothing else. */
+static inline bool step_expr_is_atom(const step_expr *e)
+{
+    return e->count == 1 && e->products[0].coefficient == 1 && e->products[0].atom_count == 1;
 }
 
 #endif

@@ -77,7 +77,7 @@ static void add_node(step_graph *g, step_graph_node *n)
     for (uint32_t i = 0; i < n->output_count; i++) {
         n->outputs[i].node = n;
         n->outputs[i].port = i;
-        step_cardinality(g, &n->outputs[i]); /* ragged sizes belong to where they occur first */
+        step_total_settle(g, &n->outputs[i]);
     }
     ARENA_PUSH(g->arena, g->nodes, g->node_count, g->node_capacity, n);
 }

@@ -112,10 +112,11 @@ typedef struct step_graph {
     size_t node_count, node_capacity;
     step_graph_tensor **tensors;
     size_t tensor_count, tensor_capacity;
-    struct step_split *splits; /* what partitions of one selector share */
+    struct step_split *splits; /* sizes of what is routed (ir/step_route.h) */
     step_stream **feedbacks;   /* not connected yet */
     size_t feedback_count, feedback_capacity;
     struct step_group *groups; /* ragged sizes of groups, so that equal ones are one symbol (ir/step_groups.c) */
+    struct step_alias *aliases; /* what the writer knows to be equal (ir/step_total.c) */
     struct step_total *totals; /* sums and maxima of ragged sizes (ir/step_total.h) */
     struct step_stem *stems;   /* names that were given, and how often */
     bool bad;                  /* diagnosed: nothing is to be made of it */

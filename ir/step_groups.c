@@ -4,11 +4,13 @@
 
 #include "ir/step_total.h"
 
-/* Can D_i be 0 with others inside and outside of it? */
+/* Can D_i be 0 with others inside and outside of it? Not where it is promoted: then there is nothing outside. */
 static bool may_be_bare(const step_graph *g, const step_stream *s, uint32_t i)
 {
     int64_t known;
     const step_expr *d = step_dim(s, i);
+    if (i + 1 == s->rank && step_dim(s, s->rank) == step_expr_present(g->exprs, d))
+        return false;
     return i > 0 && i < s->rank && !step_total_is_positive(g, d) && !(step_expr_is_number(step_expr_present(g->exprs, d), &known) && known == 1);
 }
 
@@ -55,6 +57,8 @@ static const step_expr *ragged_size(step_graph *g, const step_stream *s, uint32_
     step_total_define(g, fresh, places, each ? each : fresh, step_groups_inside(g, s, top, i));
     if (i > 0)
         step_total_set_positive(g, fresh);
+    else
+        step_total_define_largest(g, fresh, step_total_where_any(g, s, step_dim(s, 0))); /* a group that stands for none has 0 */
     return fresh;
 }
 
@@ -63,8 +67,11 @@ static const step_expr *flag_of(step_graph *g, const step_stream *s, uint32_t to
 {
     const step_expr *one = step_expr_fresh(g->exprs, "E", true), *places = step_groups_inside(g, s, top, i + 1);
     const step_expr *real = step_expr_present(g->exprs, one), *bare = step_expr_absent(g->exprs, one);
-    step_total_define(g, real, places, real, step_total_places(g, s, s->rank - i));
-    step_total_define(g, bare, places, bare, bare_groups(g, s, top, i + 1));
+    const step_expr *real_ones = step_total_places(g, s, s->rank - i), *bare_ones = bare_groups(g, s, top, i + 1);
+    step_total_define(g, real, places, real, real_ones);
+    step_total_define(g, bare, places, bare, bare_ones);
+    step_total_define_largest(g, one, step_expr_present(g->exprs, real_ones)); /* what it is a factor of is larger nowhere else */
+    step_total_define_largest(g, bare, step_expr_present(g->exprs, bare_ones));
     return real;
 }
 

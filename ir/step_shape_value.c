@@ -20,6 +20,15 @@ bool shape_infer_map(step_graph *g, step_graph_node *n)
     return shape_in_step(g, n) && shape_same_shape(g, n, function_data(g, n, NULL));
 }
 
+/* Are D_b-2 .. D_0 the same everywhere? Then a group of b dimensions has D_b-1 times as many values. */
+static bool even_inside(const step_stream *in, uint32_t b)
+{
+    for (uint32_t i = 0; i + 1 < b; i++)
+        if (step_expr_is_ragged(step_dim(in, i)))
+            return false;
+    return true;
+}
+
 /* The number of values that a fold of b dimensions takes. */
 static const step_expr *folded_values(step_graph *g, const step_stream *in, uint32_t b)
 {
@@ -31,6 +40,8 @@ static const step_expr *folded_values(step_graph *g, const step_stream *in, uint
         return each;
     const step_expr *fresh = step_expr_fresh(g->exprs, "R", true);
     step_total_define(g, fresh, step_groups_count(g, in, b), each == values ? each : fresh, step_cardinality(g, in));
+    if (even_inside(in, b)) /* groups that stand for none have no value */
+        step_total_define_largest(g, fresh, step_total_where_any(g, in, values));
     return fresh;
 }
 

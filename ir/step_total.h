@@ -16,6 +16,19 @@ const step_expr *step_total_largest(step_graph *g, const step_expr *each);
 /* A new ragged symbol, for `each` or just itself, whose sum over these places is known. */
 void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total);
 
+/* The largest that the symbol is, is the largest of `each`. */
+void step_total_define_largest(step_graph *g, const step_expr *symbol, const step_expr *each);
+
+/* The same, but 0 where the stream has no value. */
+const step_expr *step_total_where_any(step_graph *g, const step_stream *s, const step_expr *size);
+
+/* A ragged symbol that has the sizes of several streams' chunks, in whatever order they come: of each, what it is at how many
+ * places. A sum of anything made of it is the sum over all of them. */
+typedef struct step_total_part {
+    const step_expr *each, *places;
+} step_total_part;
+void step_total_define_union(step_graph *g, const step_expr *symbol, const step_expr *places, const step_total_part *parts, uint32_t count);
+
 /* A ragged symbol of which every size is at least 1. */
 void step_total_set_positive(step_graph *g, const step_expr *symbol);
 bool step_total_is_positive(const step_graph *g, const step_expr *symbol);
@@ -25,8 +38,18 @@ const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t
 /* Values that the stream carries. */
 const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
+/* Ragged sizes of the stream and of its tiles belong to where they occur first: here, unless they did before. */
+void step_total_settle(step_graph *g, const step_stream *s);
+
+/* The writer knows that the stream has these sizes: they are what it had before. */
+void step_total_assume(step_graph *g, step_stream *s, const step_expr **dims);
+/* What the writer knows a ragged symbol to be, if it is one; NULL: nothing else. */
+const step_expr *step_total_same(const step_graph *g, const step_expr *symbol);
+
 /* What a symbol `sum(..)` or `max(..)` is made of, a sum over how many places (else NULL); false for any other one, and for a sum over places
  * that are not those of the sizes. */
 bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places);
+/* Of a symbol `max(..)` over streams that became one: the largest of each, where there are any places. NULL: it is no such symbol. */
+const step_total_part *step_total_largest_parts(const step_graph *g, const char *symbol, uint32_t *count);
 
 #endif

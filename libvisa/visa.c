@@ -20,6 +20,7 @@
 #include "ir/print.h"
 #include "libvisa/compilation.h"
 #include "libvisa/step_kernels.h"
+#include "libvisa/step_sizes.h"
 #include "passes/pass.h"
 #include "passes/step_metrics.h"
 #include "passes/step_rewrite.h"
@@ -135,7 +136,7 @@ static void set_parameters(visa_compilation *c)
 {
     for (size_t i = 0; i < c->options->parameter_count; i++) {
         const visa_parameter *p = &c->options->parameters[i];
-        c->bindings[i] = (step_binding){p->name, p->values, p->count};
+        c->bindings[i] = (step_binding){p->name, p->values, p->count, NULL};
         if (p->count == 1)
             c->file = ast_with_number(c->file, p->name, p->values[0], c->arena, &c->is_set[i]);
     }
@@ -223,6 +224,20 @@ static void refuse_kernel(visa_compilation *c, const char *const *programs)
     choice_refuse_kernel(&c->diags, source_name(c->sources, c->file->range.file), c->options->kernel, known);
 }
 
+/* Those of a run; what was given by name comes first. */
+static void read_sizes(visa_compilation *c)
+{
+    step_size_list list = {0};
+    if (!c->options->step_sizes || !step_sizes_read(c->options->step_sizes, c->programs->graphs, c->programs->count, &list, c->arena, &c->diags))
+        return;
+    step_binding *all = ARENA_ARRAY(c->arena, step_binding, c->binding_count + list.count + 1);
+    memcpy(all, c->bindings, c->binding_count * sizeof *all);
+    if (list.count > 0)
+        memcpy(all + c->binding_count, list.items, list.count * sizeof *all);
+    c->bindings = all;
+    c->binding_count += list.count;
+}
+
 /* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
 void compilation_run_file(visa_compilation *c, int file)
 {
@@ -247,6 +262,7 @@ void compilation_run_file(visa_compilation *c, int file)
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
+    read_sizes(c);
     if (only && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0)
         refuse_kernel(c, programs);
     stop_clock(c, "stream programs");

@@ -203,7 +203,7 @@ def simulate(folder, text, inputs, *passes):
     binary = os.path.join(folder, "p.bin")
     done = visac(folder, text, "-o", binary, *passes)
     assert done.returncode == 0, done.stderr + text
-    command = [f"{BIN}/visa-run", binary, "--timing-only", "--report=json"]
+    command = [f"{BIN}/visa-run", binary, "--timing-only", "--report=json", f"--sizes={folder}/sizes.json"]
     for name, tokens in inputs.items():
         path = os.path.join(folder, name + ".json")
         with open(path, "w") as f:
@@ -215,14 +215,16 @@ def simulate(folder, text, inputs, *passes):
 
 
 def compare(folder, what, text, inputs, bind, *passes):
-    """Every operator's values, traffic and FLOPs."""
-    said, counted = report(folder, text, bind, *passes), simulate(folder, text, inputs, *passes)
-    for a, b in zip(said["operators"], counted["operators"], strict=True):
-        values = [o["values"]["value"] for o in a["outputs"]]
-        derived = (a["name"], a["offchip_bytes"]["value"], a["flops"]["value"], None if None in values else sum(values))
-        seen = (b["name"], b["offchip_bytes"], b["flops"], b["values_out"])
-        if derived != seen:
-            return f"{what}: derived {derived}, counted {seen} (name, off-chip bytes, FLOPs, values out)\n{text}"
+    """Every operator's values, traffic, memory and FLOPs: with the sizes that the writer knows, and with those of the run."""
+    counted = simulate(folder, text, inputs, *passes)
+    for given in (bind, f"--sizes={folder}/sizes.json"):
+        said = report(folder, text, bind, *passes) if given is bind else report(folder, text, {}, given, *passes)
+        for a, b in zip(said["operators"], counted["operators"], strict=True):
+            values, onchip = [o["values"]["value"] for o in a["outputs"]], {k: v["value"] for k, v in a["onchip_bytes"].items()}
+            derived = (a["name"], a["offchip_bytes"]["value"], onchip, a["flops"]["value"], None if None in values else sum(values))
+            seen = (b["name"], b["offchip_bytes"], b["onchip_bytes"], b["flops"], b["values_out"])
+            if derived != seen:
+                return f"{what}: derived {derived}, counted {seen} (name, off-chip bytes, on-chip bytes, FLOPs, values out), given {given}\n{text}"
     return None
 
 

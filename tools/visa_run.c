@@ -13,7 +13,7 @@
 enum { MOST_THREADS = 1024 };
 
 typedef struct arguments {
-    const char *file, *kernel;
+    const char *file, *kernel, *sizes;
     const char **inputs, **outputs;
     size_t input_count, output_count;
     bool check, machine_order, list, timing_only, unbounded;
@@ -51,6 +51,7 @@ static const char usage[] =
     "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
     "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
     "  --unbounded               stream programs: queues hold any number of values\n"
+    "  --sizes=FILE              stream programs: the sizes of all streams as they were, for visac --sizes\n"
     "  --list                    show the kernel's ports and stop\n"
     "  --version, --help\n"
     "\n"
@@ -60,11 +61,11 @@ static const char usage[] =
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, KERNEL, TIMING_ONLY, UNBOUNDED, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, KERNEL, TIMING_ONLY, UNBOUNDED, SIZES, LIST, VERSION, HELP };
     static const struct option options[] = {
         {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
         {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"reference-order", required_argument, NULL, REFERENCE_ORDER}, {"seed", required_argument, NULL, SEED},
-        {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"list", no_argument, NULL, LIST},
+        {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"sizes", required_argument, NULL, SIZES}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
     };
     opterr = 0;
@@ -104,6 +105,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case KERNEL: a->kernel = optarg; break;
         case TIMING_ONLY: a->timing_only = true; break;
         case UNBOUNDED: a->unbounded = true; break;
+        case SIZES: a->sizes = optarg; break;
         case LIST: a->list = true; break;
         case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
         case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
@@ -167,6 +169,7 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         fputs(step_session_report(s, a->report.options.format == REPORT_JSON), stdout);
     for (size_t i = 0; i < a->output_count && ok; i++)
         ok = step_session_output(s, a->outputs[i], diags);
+    ok = ok && (!a->sizes || step_session_sizes(s, a->sizes, diags));
     return ok ? EXIT_DONE : EXIT_INPUT;
 }
 
@@ -185,7 +188,7 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     }
     if (program) {
-        step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded,
+        step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded, .keep_sizes = a->sizes != NULL,
                                         .timing = a->report.options.preset};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
         int status = s ? run_program(a, s, diags) : EXIT_INPUT;

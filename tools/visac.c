@@ -68,6 +68,7 @@ static const char usage[] =
     "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
     "                          NAME=2,0,5 the sizes of a ragged dimension\n"
     "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
+    "  --sizes=FILE            numbers for the sizes of stream programs from a run (visa-run --sizes)\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
     "                          tensor; OP is fetch, commit, align, to_dm, to_hbm, or its index in --emit=json\n"
     "  --report[=FORMAT]       instead of a binary: when each command runs, its cycles by formula, what binds and what\n"
@@ -191,12 +192,13 @@ static bool parse_parameter(arguments *a, const char *text)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
         {"reference-order", required_argument, NULL, REFERENCE_ORDER},
         {"pass", required_argument, NULL, PASS},
+        {"sizes", required_argument, NULL, SIZES},
         {"draw", required_argument, NULL, DRAW},
         {"report", optional_argument, NULL, REPORT},
         {"timing", required_argument, NULL, TIMING},
@@ -259,6 +261,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
             ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
             a->options.step_passes = a->passes;
             break;
+        case SIZES: a->options.step_sizes = optarg; break;
         case EXPLORE:
             a->explores = true;
             a->explore.model = optarg;

@@ -341,9 +341,7 @@ static step_term assume(arguments *a)
     for (uint32_t i = 0; i < count; i++)
         if (step_expr_is_number(dims[i], &x) && step_expr_is_number(s->dims[i], &y) && x != y)
             return step_refuse(a->e, a->nodes[0]->range, "size %" PRIu32 " is %" PRId64 ", not %" PRId64, i, y, x);
-    s->dims = dims;
-    s->assumed = true;
-    step_cardinality(a->e->graph, s); /* ragged sizes belong to where they occur first */
+    step_total_assume(a->e->graph, s, dims);
     return a->receiver;
 }
 

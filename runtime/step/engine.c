@@ -218,6 +218,7 @@ static bool do_send(step_actor *n, const step_deed *d)
         return false;
     }
     n->totals.values_out += d->token.kind == STEP_VALUE;
+    step_seen_token(&n->seen[d->port], n->engine->run->program, &n->node->outputs[d->port], d->token);
     for (step_queue **q = edges; *q; q++) {
         if (d->token.value)
             step_value_keep(d->token.value);
@@ -470,6 +471,9 @@ static void set_up(step_engine *e)
         n->number = i;
         n->rule = step_rule_of(p->nodes[i].op);
         n->state = arena_alloc(a, n->rule->state_bytes + 1);
+        n->seen = ARENA_ARRAY(a, step_seen, p->nodes[i].output_count + 1);
+        for (uint32_t o = 0; e->run->keep_sizes && o < p->nodes[i].output_count; o++)
+            step_seen_keep_sizes(&n->seen[o], a);
         n->need_set = ARENA_ARRAY(a, uint32_t, p->nodes[i].input_count + 1);
         if (n->rule->start)
             n->rule->start(n);
@@ -493,8 +497,10 @@ static void take_results(step_engine *e)
 {
     step_run *r = e->run;
     step_totals *totals = ARENA_ARRAY(r->arena, step_totals, r->program->node_count + 1);
+    r->seen = ARENA_ARRAY(r->arena, step_seen *, r->program->node_count + 1);
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         totals[i] = e->actors[i].totals;
+        r->seen[i] = e->actors[i].seen;
         r->cycles = later_of(r->cycles, totals[i].end_cycle);
     }
     r->totals = totals;

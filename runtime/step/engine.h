@@ -10,6 +10,7 @@
 #include "runtime/step/function.h"
 #include "runtime/step/offchip.h"
 #include "runtime/step/queue.h"
+#include "runtime/step/seen.h"
 
 typedef struct step_engine step_engine;
 typedef struct step_actor step_actor;
@@ -33,7 +34,7 @@ typedef struct step_rule {
 } step_rule;
 
 typedef struct step_totals {
-    int64_t values_in, values_out, flops, busy_cycles, requests, offchip_bytes, onchip_bytes, end_cycle;
+    int64_t values_in, values_out, flops, busy_cycles, requests, offchip_bytes, end_cycle;
 } step_totals;
 
 struct step_actor {
@@ -51,6 +52,7 @@ struct step_actor {
     bool finished, scheduled, full, asking; /* full: a send waits for room */
     bool chosen; /* takes what comes first, and it is known what does */
     void *state;
+    step_seen *seen; /* by output */
     step_totals totals;
 };
 
@@ -124,10 +126,12 @@ typedef struct step_run {
     const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
     step_pool *pool;
     arena *arena; /* its guard is where exhausted memory leaves */
+    bool keep_sizes; /* of every stream */
     int64_t limit; /* of tokens that are sent and of requests of one tile; 0: none */
     /* results */
     int64_t cycles;
     const step_totals *totals; /* by node */
+    step_seen **seen; /* by node and output */
     int64_t offchip_requests;
 } step_run;
 

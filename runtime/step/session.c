@@ -51,7 +51,7 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
-    s->run = (step_run){.program = s->program, .kernels = kernels, .arena = a, .pool = step_pool_new(a, !options->timing_only)};
+    s->run = (step_run){.program = s->program, .kernels = kernels, .arena = a, .pool = step_pool_new(a, !options->timing_only), .keep_sizes = options->keep_sizes};
     s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++)
@@ -233,6 +233,12 @@ bool step_session_output(step_session *s, const char *spec, diag_list *diags)
 const char *step_session_report(const step_session *s, bool json)
 {
     return step_report_text(&s->run, json);
+}
+
+bool step_session_sizes(const step_session *s, const char *file, diag_list *diags)
+{
+    const char *text = step_seen_sizes_text(s->program, s->run.seen, s->arena);
+    return file_write_all(file, text, strlen(text), diags);
 }
 
 const char *step_session_describe(const step_session *s)

@@ -16,6 +16,7 @@ typedef struct step_session_options {
     bool timing_only;     /* tiles without elements */
     timing_preset timing; /* of kernels */
     bool unbounded;       /* queues hold any number of values */
+    bool keep_sizes;      /* for step_session_sizes */
 } step_session_options;
 
 /* A program of the binary, which also has the kernels that it runs. NULL with a diagnostic. */
@@ -30,6 +31,8 @@ bool step_session_output(step_session *s, const char *spec, diag_list *diags);
 
 /* After a run: cycles, traffic and each operator's share (runtime/step/report.h). */
 const char *step_session_report(const step_session *s, bool json);
+/* After a run that kept them: the sizes of every stream as JSON (runtime/step/seen.h), to a file. */
+bool step_session_sizes(const step_session *s, const char *file, diag_list *diags);
 /* "in x: [B] of bf16 tiles 1 x 64" per line. */
 const char *step_session_describe(const step_session *s);
 
