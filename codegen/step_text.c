@@ -37,19 +37,22 @@ static void put_list(strbuf *s, const int64_t *values, uint32_t count)
     strbuf_puts(s, "]");
 }
 
-static void put_machine(strbuf *s, const step_machine *m)
+const char *step_machine_text(const step_machine *m, arena *a)
 {
-    strbuf_printf(s, "  machine: %" PRId64 " memory channels, %" PRId64 " requests of %" PRId64 " bytes per cycle; latency %" PRId64 ", interval %" PRId64
-                     ", start-up %" PRId64 " cycles; %" PRId64 " bytes per cycle on the chip\n",
-                  m->memory_channels, m->requests_per_cycle, m->request_bytes, m->memory_latency_cycles, m->memory_interval_cycles, m->memory_startup_cycles,
-                  m->onchip_bytes_per_cycle);
+    return arena_printf(a, "%" PRId64 " memory channels, %" PRId64 " requests of %" PRId64 " bytes per cycle; latency %" PRId64 ", interval %" PRId64
+                           ", start-up %" PRId64 " cycles; %" PRId64 " bytes per cycle on the chip",
+                        m->memory_channels, m->requests_per_cycle, m->request_bytes, m->memory_latency_cycles, m->memory_interval_cycles,
+                        m->memory_startup_cycles, m->onchip_bytes_per_cycle);
 }
 
-static void put_tensor(strbuf *s, const step_tensor *t)
+const char *step_tensor_text(const step_tensor *t, arena *a)
 {
-    strbuf_printf(s, "  tensor %s, %s: ", t->name, t->written ? "read and written" : "read");
-    put_list(s, t->shape, t->dim_count);
-    strbuf_printf(s, " of %s tiles %" PRId64 " x %" PRId64 "\n", dtype_row_of(t->dtype)->name, t->rows, t->columns);
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_puts(&s, t->written ? "read and written: " : "read: ");
+    put_list(&s, t->shape, t->dim_count);
+    strbuf_printf(&s, " of %s tiles %" PRId64 " x %" PRId64, dtype_row_of(t->dtype)->name, t->rows, t->columns);
+    return s.text;
 }
 
 static void put_params(strbuf *s, const step_node *n)
@@ -71,37 +74,52 @@ static void put_function(strbuf *s, const step_node *n)
         strbuf_printf(s, ", %s, %" PRId64 " FLOPs per cycle", step_fn_row_of(n->fn)->name, n->flops_per_cycle);
 }
 
+const char *step_node_text(const step_program *p, const step_node *n, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_puts(&s, step_op_row_of(n->op)->name);
+    put_function(&s, n);
+    put_params(&s, n);
+    if (n->op >= STEP_LINEAR_LOAD && n->op <= STEP_RANDOM_STORE)
+        strbuf_printf(&s, ", tensor %s", p->tensors[n->tensor].name);
+    if (n->walk_count > 0) {
+        strbuf_puts(&s, ", walk ");
+        put_list(&s, n->walk_sizes, n->walk_count);
+        strbuf_puts(&s, " strides ");
+        put_list(&s, n->walk_strides, n->walk_count);
+        strbuf_puts(&s, " tiles");
+    }
+    strbuf_puts(&s, n->writes_back ? ", written back" : "");
+    return s.text;
+}
+
+const char *step_depth_text(const step_input *in, arena *a)
+{
+    return in->depth ? arena_printf(a, "depth %" PRIu32 " values", in->depth) : "any depth";
+}
+
+const char *step_output_text(const step_program *p, const step_output *o, arena *a)
+{
+    return arena_printf(a, "%s of %s", o->shape, step_type_text(p, o->type, a));
+}
+
 static void put_node(strbuf *s, const step_program *p, uint32_t index)
 {
     const step_node *n = &p->nodes[index];
-    strbuf_printf(s, "  %" PRIu32 " %s = %s", index, n->name, step_op_row_of(n->op)->name);
-    put_function(s, n);
-    put_params(s, n);
-    if (n->op >= STEP_LINEAR_LOAD && n->op <= STEP_RANDOM_STORE)
-        strbuf_printf(s, ", tensor %s", p->tensors[n->tensor].name);
-    if (n->walk_count > 0) {
-        strbuf_puts(s, ", walk ");
-        put_list(s, n->walk_sizes, n->walk_count);
-        strbuf_puts(s, " strides ");
-        put_list(s, n->walk_strides, n->walk_count);
-        strbuf_puts(s, " tiles");
-    }
-    strbuf_printf(s, "%s, line %" PRIu32 "\n", n->writes_back ? ", written back" : "", n->line);
-    for (uint32_t i = 0; i < n->input_count; i++) {
-        const step_input *in = &n->inputs[i];
-        strbuf_printf(s, "    in %" PRIu32 "  %s.%" PRIu32 ", ", i, p->nodes[in->node].name, in->port);
-        strbuf_puts(s, in->depth ? arena_printf(s->arena, "depth %" PRIu32 " values\n", in->depth) : "any depth\n");
-    }
+    strbuf_printf(s, "  %" PRIu32 " %s = %s, line %" PRIu32 "\n", index, n->name, step_node_text(p, n, s->arena), n->line);
+    for (uint32_t i = 0; i < n->input_count; i++)
+        strbuf_printf(s, "    in %" PRIu32 "  %s.%" PRIu32 ", %s\n", i, p->nodes[n->inputs[i].node].name, n->inputs[i].port, step_depth_text(&n->inputs[i], s->arena));
     for (uint32_t i = 0; i < n->output_count; i++)
-        strbuf_printf(s, "    out %" PRIu32 " %s of %s\n", i, n->outputs[i].shape, step_type_text(p, n->outputs[i].type, s->arena));
+        strbuf_printf(s, "    out %" PRIu32 " %s\n", i, step_output_text(p, &n->outputs[i], s->arena));
 }
 
 void step_program_print(const step_program *p, strbuf *s)
 {
     strbuf_printf(s, "stream program %s\n", p->name);
-    put_machine(s, &p->machine);
+    strbuf_printf(s, "  machine: %s\n", step_machine_text(&p->machine, s->arena));
     for (uint32_t i = 0; i < p->tensor_count; i++)
-        put_tensor(s, &p->tensors[i]);
+        strbuf_printf(s, "  tensor %s, %s\n", p->tensors[i].name, step_tensor_text(&p->tensors[i], s->arena));
     for (uint32_t i = 0; i < p->node_count; i++)
         put_node(s, p, i);
 }

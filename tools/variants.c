@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/kernel_diff.h"
+#include "runtime/step/diff.h"
 #include "support/file.h"
 #include "support/strbuf.h"
 #include "tools/options.h"
@@ -68,9 +69,10 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     return file_write_all(v->output, out.text, out.bytes, diags) && any_legal ? EXIT_DONE : EXIT_INPUT;
 }
 
-/* A binary from either kind of file. */
-static bool load_kernels(const variants *v, const char *file, arena *memory, diag_list *diags, binary *out)
+/* A binary from either kind of file; of a source also the costs of its stream programs. */
+static bool load_kernels(const variants *v, const char *file, arena *memory, diag_list *diags, binary *out, const char **costs)
 {
+    *costs = NULL;
     size_t size;
     unsigned char *bytes = file_read_all(file, &size, diags);
     if (!bytes)
@@ -83,6 +85,8 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
         size_t data_size;
         visa_compilation *c = visa_compile(file, (const char *)bytes, size, &v->options);
         ok = c && visa_emit(c, VISA_EMIT_BINARY, &data, &data_size) && binary_read(data, data_size, memory, diags, out);
+        if (ok && out->program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &data_size))
+            *costs = arena_strndup(memory, (const char *)data, data_size);
         if (c && visa_error_count(c) > 0)
             fputs(visa_diagnostics(c, v->format), stderr);
         visa_free(c);
@@ -94,9 +98,12 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
 int variants_diff(const variants *v, arena *memory, diag_list *diags)
 {
     binary before, after;
-    bool loaded = load_kernels(v, v->before, memory, diags, &before);
-    if (!load_kernels(v, v->after, memory, diags, &after) || !loaded)
+    const char *costs_before, *costs_after;
+    bool loaded = load_kernels(v, v->before, memory, diags, &before, &costs_before);
+    if (!load_kernels(v, v->after, memory, diags, &after, &costs_after) || !loaded)
         return EXIT_INPUT;
     const char *text = kernel_diff(&before, &after, v->preset, memory, diags);
+    if (text)
+        text = arena_printf(memory, "%s%s", text, step_diff((step_diff_side){&before, costs_before}, (step_diff_side){&after, costs_after}, memory));
     return text && file_write_all(v->output, text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
 }
