@@ -5,6 +5,7 @@
 #include "runtime/chain.h"
 #include "runtime/parallel.h"
 #include "runtime/port.h"
+#include "runtime/proof.h"
 
 enum {
     BLOCK_FLITS = 252,        /* pulled or pushed at once; a multiple of 1, 2 and 3 collect_flits */
@@ -355,10 +356,8 @@ static bool slice_open(slice_run *r, int64_t unit_index)
     return !steps || contraction_open(&c->contraction, c->machine, unit_index, &r->contraction, &r->fault);
 }
 
-static bool slice_go(slice_run *r, int64_t unit_index)
+static bool slice_run_form(slice_run *r)
 {
-    if (!slice_open(r, unit_index))
-        return false;
     switch (r->chain->form) {
     case CHAIN_PACKETS:
         return run_packets(r);
@@ -369,6 +368,14 @@ static bool slice_go(slice_run *r, int64_t unit_index)
     default:
         return r->blocks ? run_blocks(r) : run_contraction(r);
     }
+}
+
+static bool slice_go(slice_run *r, int64_t unit_index)
+{
+    proof_slice_reads(r->chain, unit_index);
+    bool done = slice_open(r, unit_index) && slice_run_form(r);
+    proof_slice_writes(r->chain, unit_index);
+    return done;
 }
 
 /* --- slices on threads

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/proof.h"
 #include "runtime/walk.h"
 
 enum { SPACE_HBM = 0, SPACE_DM = 1, STACK_PACKET_BYTES = 4096 };
@@ -163,7 +164,28 @@ static bool dma_legal(const side *source, const side *destination, int64_t packe
            destination_aligned(destination, packet_bytes, f);
 }
 
-bool dma_run(machine *m, const command *c, fault *f)
+/* The range of all its packets: in HBM as the addresses are, in DM those of a slice, of all of them if it is not simple. */
+static proof_range side_range(const side *s, int64_t packet_bytes, bool writes)
+{
+    const walk *w = &s->table;
+    walk_address low, high;
+    if (s->space == SPACE_HBM) {
+        walk_bounds(w, &low, &high);
+        return (proof_range){PROOF_HBM, low, high + packet_bytes, writes};
+    }
+    int64_t window = s->machine->target->dm_slice_stride_bytes;
+    walk inner = {.base = w->base % window};
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->stride[i] % window != 0) { /* else from slice to slice */
+            inner.size[inner.count] = w->size[i];
+            inner.stride[inner.count++] = w->stride[i];
+        }
+    walk_bounds(&inner, &low, &high);
+    bool simple = low >= 0 && high + packet_bytes <= window;
+    return (proof_range){PROOF_DM, simple ? low : 0, simple ? high + packet_bytes : window, writes};
+}
+
+bool dma_run(machine *m, const command *c, int number, fault *f)
 {
     side source, destination;
     side_read(&source, m, c, DMA_SOURCE, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, "reads");
@@ -183,8 +205,14 @@ bool dma_run(machine *m, const command *c, fault *f)
             return run_outside(&source, a, packet, packet_bytes, f);
         if (!place_at(&destination, b, run * packet_bytes, &q))
             return run_outside(&destination, b, packet, packet_bytes, f);
+        proof_read(m, p.memory, p.address, run * packet_bytes);
         if (!copy_run(q, p, run, packet_bytes))
             return fault_memory(f, c, "HBM and DM");
+        proof_write(m, q.memory, q.address, run * packet_bytes);
+    }
+    if (proof_is_open(m)) {
+        proof_range from_range = side_range(&source, packet_bytes, false), to_range = side_range(&destination, packet_bytes, true);
+        proof_dma(m, number, &from_range, &to_range, m->done[number] + 1);
     }
     return true;
 }

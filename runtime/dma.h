@@ -10,6 +10,6 @@
 
 enum { DMA_CHIP_ADDRESS_BITS = 36 };
 
-bool dma_run(machine *m, const command *c, fault *f);
+bool dma_run(machine *m, const command *c, int number, fault *f);
 
 #endif

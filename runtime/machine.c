@@ -5,6 +5,7 @@
 #include "runtime/chain.h"
 #include "runtime/dma.h"
 #include "runtime/port.h"
+#include "runtime/proof.h"
 
 enum { CONTEXTS = 3, HBM_BLOCK_BYTES = 1 << 20 };
 
@@ -16,6 +17,7 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
     m->arena = a;
     if (options)
         m->options = *options;
+    m->proof = m->options.prove ? ARENA_NEW(a, proof) : NULL;
     m->budget.limit_bytes = m->options.memory_limit_bytes;
     unsigned char poison = m->options.poison;
     m->unit_count = t->chips * t->clusters_per_chip * t->slices_per_cluster;
@@ -84,6 +86,7 @@ static bool run_chain(machine *m, const command *c, int number, fault *f)
         !chain_run(&k, f))
         return false;
     m->done[number] += k.count;
+    proof_chain(m, number, &k, m->done[number]);
     return true;
 }
 
@@ -94,12 +97,13 @@ static bool run_command(machine *m, const command *c, int number, fault *f)
         return false;
     switch (c->op) {
     case OP_WAIT:
+        proof_wait(m, number, (int)command_get(c, WAIT_CONTEXT), (size_t)command_get(c, WAIT_COUNT));
         break;
     case OP_UNITS:
         unit_mask_select(&m->masks[number], c);
         break;
     case OP_DMA:
-        if (!dma_run(m, c, f))
+        if (!dma_run(m, c, number, f))
             return false;
         break;
     default:

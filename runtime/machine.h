@@ -16,6 +16,7 @@ typedef struct machine_options {
     context first_context; /* the context that the scheduler tries first; another order shows missing waits */
     unsigned threads;      /* 0: one for each processor */
     cpu_level cpu;         /* the highest that may be used; all give the same bits */
+    bool prove;            /* so that machine_is_proven has an answer */
     void (*progress)(void *context, size_t done, size_t total); /* commands; NULL: nobody asks */
     void *progress_context;
     int64_t memory_limit_bytes; /* of all simulated memories together; 0: none */
@@ -40,5 +41,9 @@ bool machine_port_read(machine *m, uint32_t port, unsigned char *bytes, size_t s
 /* Runs all contexts to their ends. False, with a diagnostic that names command and source line, at the first
  * fault. */
 bool machine_run(machine *m, diag_list *diags);
+
+/* After the run, and after its outputs were taken: would another filling of unwritten memory and any other order of contexts give the same
+ * outputs, certainly (proof.h)? False: it has to be tried. */
+bool machine_is_proven(const machine *m);
 
 #endif

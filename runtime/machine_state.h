@@ -49,6 +49,7 @@ struct machine {
     stream_port *streams; /* per port; unused for the other spaces */
     unit_mask masks[3];   /* per context */
     size_t done[3];       /* completed commands per context */
+    struct proof *proof;  /* NULL: none was asked for */
 };
 
 static inline int64_t machine_unit_index(const machine *m, int64_t chip, int64_t cluster, int64_t slice)

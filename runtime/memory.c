@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024 };
+enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64 };
 
 struct memory_block {
-    uint64_t touched; /* bit g: granule g holds defined or poison bytes */
+    uint64_t touched;  /* bit g: granule g holds defined or poison bytes */
+    uint64_t *written; /* a bit for each unit; NULL: none was written */
     unsigned char bytes[];
 };
 
@@ -29,8 +30,11 @@ void memory_free(memory *m)
 {
     if (!m->blocks)
         return;
-    for (int64_t i = 0; i < block_count(m); i++)
+    for (int64_t i = 0; i < block_count(m); i++) {
+        if (m->blocks[i])
+            free(m->blocks[i]->written);
         free(m->blocks[i]);
+    }
     free(m->blocks);
     m->blocks = NULL;
 }
@@ -56,6 +60,7 @@ static memory_block *block_at(memory *m, int64_t index)
         if (!b)
             return NULL;
         b->touched = 0;
+        b->written = NULL;
         m->blocks[index] = b;
     }
     return m->blocks[index];
@@ -129,6 +134,44 @@ bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, 
             return false;
         memcpy(d, s, (size_t)part);
         to += part, from += part, size -= part;
+    }
+    return true;
+}
+
+/* The bits of word `word` that lie in [begin, end) of a block's units. */
+static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
+{
+    int64_t low = begin - word * WORD_UNITS, high = end - word * WORD_UNITS;
+    uint64_t from = low <= 0 ? ~UINT64_C(0) : ~UINT64_C(0) << low;
+    return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
+}
+
+void memory_mark_written(memory *m, int64_t address, int64_t size)
+{
+    for (int64_t part; size > 0; address += part, size -= part) {
+        part = span_size(m, address, size);
+        int64_t offset = address % m->block_bytes, begin = (offset + UNIT_BYTES - 1) / UNIT_BYTES, end = (offset + part) / UNIT_BYTES;
+        memory_block *b = block_at(m, address / m->block_bytes);
+        if (b && !b->written)
+            b->written = calloc((size_t)(m->block_bytes / (UNIT_BYTES * WORD_UNITS) + 1), sizeof *b->written);
+        for (int64_t w = begin / WORD_UNITS; b && b->written && w * WORD_UNITS < end; w++)
+            b->written[w] |= word_bits(w, begin, end);
+    }
+}
+
+bool memory_is_written(const memory *m, int64_t address, int64_t size)
+{
+    for (int64_t part; size > 0; address += part, size -= part) {
+        part = span_size(m, address, size);
+        int64_t offset = address % m->block_bytes, begin = offset / UNIT_BYTES, end = (offset + part + UNIT_BYTES - 1) / UNIT_BYTES;
+        const memory_block *b = m->blocks ? m->blocks[address / m->block_bytes] : NULL;
+        if (!b || !b->written)
+            return false;
+        for (int64_t w = begin / WORD_UNITS; w * WORD_UNITS < end; w++) {
+            uint64_t bits = word_bits(w, begin, end);
+            if ((b->written[w] & bits) != bits)
+                return false;
+        }
     }
     return true;
 }

@@ -37,6 +37,9 @@ unsigned char *memory_span(memory *m, int64_t address, int64_t size);
 /* Any range inside the memory. False: no memory left. */
 bool memory_read(memory *m, int64_t address, unsigned char *destination, int64_t size);
 bool memory_write(memory *m, int64_t address, const unsigned char *source, int64_t size);
+/* Whether bytes were written is noted in units of 8; a part of one does not count. */
+void memory_mark_written(memory *m, int64_t address, int64_t size);
+bool memory_is_written(const memory *m, int64_t address, int64_t size);
 /* `source` and `destination` ranges must not overlap. */
 bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, int64_t size);
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/port_data.h"
+#include "runtime/proof.h"
 #include "runtime/trf.h"
 
 static int64_t component_size(const machine *m, const port *p, port_component c)
@@ -82,6 +84,7 @@ typedef struct transfer {
     unsigned char *buffer; /* the port's physical bytes */
     int64_t bit;           /* position in the buffer */
     bool to_memory;
+    bool whole; /* every position has an element */
 } transfer;
 
 static bool transfer_piece(transfer *x, memory *mem, int64_t address, int64_t bits)
@@ -96,6 +99,10 @@ static bool transfer_piece(transfer *x, memory *mem, int64_t address, int64_t bi
             bits_copy(span, 0, x->buffer, x->bit, part);
         else
             bits_copy(x->buffer, x->bit, span, 0, part);
+        if (!x->to_memory)
+            proof_read(x->machine, mem, address, (part + 7) / 8);
+        else if (x->whole)
+            proof_write(x->machine, mem, address, part / 8);
         x->bit += part, bits -= part, address += part / 8;
     }
     return true;
@@ -185,6 +192,7 @@ static bool stream_transfer(machine *m, uint32_t index, const unsigned char *in,
 {
     const port *p = &m->kernel->ports[index];
     stream_port *s = &m->streams[index];
+    proof_doubt(m);
     if (!s->usable) {
         diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "stream port %s does not fit the machine", p->name);
         return false;
@@ -214,7 +222,8 @@ bool machine_port_write(machine *m, uint32_t index, const unsigned char *bytes, 
     if (p->space == PORT_STREAM)
         return stream_transfer(m, index, bytes, NULL, size, diags);
     /* The buffer is only read in this direction. */
-    transfer x = {m, p, (unsigned char *)(uintptr_t)bytes, 0, true};
+    bool whole = proof_is_open(m) && port_is_whole(p, m->kernel->axes, m->kernel->axis_count);
+    transfer x = {m, p, (unsigned char *)(uintptr_t)bytes, 0, true, whole};
     return port_transfer(&x, size, diags);
 }
 
@@ -224,7 +233,7 @@ bool machine_port_read(machine *m, uint32_t index, unsigned char *bytes, size_t 
     if (p->space == PORT_STREAM)
         return stream_transfer(m, index, NULL, bytes, size, diags);
     memset(bytes, m->options.poison, size);
-    transfer x = {m, p, bytes, 0, false};
+    transfer x = {m, p, bytes, 0, false, false};
     return port_transfer(&x, size, diags);
 }
 

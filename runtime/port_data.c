@@ -319,6 +319,7 @@ typedef struct copy {
     const unsigned char *from_physical, *from_logical; /* one of them, by direction */
     unsigned char *covered;                            /* unpack */
     port_copies copies;
+    bool whole; /* no position is without an element */
 } copy;
 
 /* A function per element width; `at` is a physical, `l` a logical element. */
@@ -421,6 +422,15 @@ static void copy_level(copy *c, size_t level, int64_t at, int64_t offset, int64_
             copy_level(c, level + 1, at + i, offset + t->linear[i], sums);
 }
 
+static bool is_whole(const packing *k)
+{
+    bool whole = k->checked_count == 0;
+    for (size_t i = 0; i < k->table_count; i++)
+        for (int64_t j = 0; whole && j < k->tables[i].size; j++)
+            whole = k->tables[i].linear[j] >= 0;
+    return whole;
+}
+
 static bool copy_port(copy *c, const port *p, const layout_axis *axes, uint32_t axis_count)
 {
     packing *k = &c->packing;
@@ -432,7 +442,8 @@ static bool copy_port(copy *c, const port *p, const layout_axis *axes, uint32_t 
         return false;
     }
     bool done = packing_fill(k, p);
-    if (done) {
+    c->whole = done && is_whole(k);
+    if (done && (c->physical || c->logical)) {
         int64_t *coords = ARENA_ARRAY(k->arena, int64_t, (k->table_count + 1) * k->checked_count + 1);
         copy_level(c, 0, 0, 0, coords);
     }
@@ -445,6 +456,12 @@ bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, cons
 {
     copy c = {.dtype = p->dtype, .physical = physical, .from_logical = logical};
     return copy_port(&c, p, axes, axis_count);
+}
+
+bool port_is_whole(const port *p, const layout_axis *axes, uint32_t axis_count)
+{
+    copy c = {.dtype = p->dtype};
+    return copy_port(&c, p, axes, axis_count) && c.whole;
 }
 
 static int64_t logical_elements(const port *p, const layout_axis *axes, uint32_t axis_count)

@@ -31,6 +31,9 @@ int64_t port_physical_bytes(const port *p, const layout_axis *axes);
 bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical,
                unsigned char *physical);
 
+/* Has every position an element? */
+bool port_is_whole(const port *p, const layout_axis *axes, uint32_t axis_count);
+
 /* Positions that hold an element which an earlier position holds with other bits. */
 typedef struct port_copies {
     int64_t disagreements;

@@ -35,8 +35,8 @@ typedef struct session_options {
 } session_options;
 void session_set_options(session *s, const session_options *options);
 
-/* Runs the binary on the machine. With `twice` a second time with other bytes in unwritten memory: E_RUN_UNDEFINED when an
- * output depends on them. */
+/* Runs the binary on the machine. With `twice`, unless the first run is proven not to depend on it, a second time with other bytes in
+ * unwritten memory and the contexts in another order: E_RUN_UNDEFINED when an output depends on them. */
 bool session_run(session *s, bool twice, diag_list *diags);
 
 /* Builds the reference from the einsum section, runs it on the same logical inputs and compares. *agrees is false, with an

@@ -811,6 +811,120 @@ START_TEST(waits_order_contexts)
 }
 END_TEST
 
+/* --- the proof that a second run is not needed ------------------------------------------------------------ */
+
+/* DMA brings `bytes` of the input, main copies them on, sub copies `read` bytes from there to the output; what is left out makes the run
+ * depend on something. */
+typedef struct proof_case {
+    int64_t main_waits, sub_waits; /* for so many commands */
+    int64_t bytes, read_at, commit_at;
+    bool proven;
+    bool late; /* main waits with its second command */
+} proof_case;
+
+enum { PROOF_CASES = 11 };
+
+START_TEST(runs_are_proven)
+{
+    static const proof_case cases[PROOF_CASES] = {
+        {1, 4, 64, 512, 512, true, false},
+        {1, 3, 64, 512, 512, false, false}, /* the copy of main is not waited for */
+        {1, 0, 64, 512, 512, false, false},
+        {0, 4, 64, 512, 512, false, false}, /* nor is that of the DMA */
+        {1, 4, 56, 512, 512, false, false}, /* 8 bytes of it are not there */
+        {1, 4, 64, 520, 512, false, false}, /* the last 8 bytes were never written */
+        {1, 4, 64, 504, 512, false, false},
+        {1, 0, 64, 0, 512, false, false},   /* sub reads what DMA writes */
+        {1, 4, 64, 0, 512, true, false},    /* main waits for DMA and sub for main */
+        {1, 1, 64, 0, 512, true, false},
+        {1, 1, 64, 0, 512, false, true}, /* but not for that wait of main */
+    };
+    const proof_case *p = &cases[_i];
+    for (int first = 0; first < 3; first++) {
+        bench b;
+        bench_init(&b);
+        b.options.first_context = (context)first;
+        b.options.prove = true;
+        uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, 64), out = bench_dm(&b, PORT_OUT, 1024, 64);
+        ENTRY(ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 8, 0, 0), p->bytes / 8, 8, 8);
+        if (p->late || p->main_waits == 0)
+            ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+        if (p->main_waits)
+            ADD(&b, CONTEXT_MAIN, OP_WAIT, CONTEXT_DMA, p->main_waits);
+        if (!p->late)
+            ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+        ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 32, 32), 64, 1);
+        ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, p->commit_at, DTYPE_I8, 32, 32), 64, 1);
+        ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
+        if (p->sub_waits)
+            ADD(&b, CONTEXT_SUB, OP_WAIT, CONTEXT_MAIN, p->sub_waits);
+        ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, p->read_at, DTYPE_I8, DTYPE_I8, 8, 32), 64, 1);
+        ENTRY(ADD(&b, CONTEXT_SUB, OP_COMMIT, 1024, DTYPE_I8, 32, 8), 64, 1);
+        bench_build(&b);
+        unsigned char data[64], got[64];
+        memset(data, 7, sizeof data);
+        bench_write(&b, in, data, sizeof data);
+        bench_run(&b);
+        bench_read(&b, out, got, sizeof got);
+        ck_assert_int_eq(machine_is_proven(b.machine), p->proven);
+        bench_free(&b);
+    }
+}
+END_TEST
+
+/* Flits of which a cast fills 8 bytes: committed as 8 bytes they are computed, as 16 the rest is the filling. */
+START_TEST(commits_of_filling_are_not_proven)
+{
+    for (int64_t bytes = 8; bytes <= 16; bytes += 8) {
+        bench b;
+        bench_init(&b);
+        b.options.prove = true;
+        uint32_t in = bench_dm(&b, PORT_IN, 0, 64), out = bench_dm(&b, PORT_OUT, 1024, 2 * bytes);
+        ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+        ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, 0, DTYPE_I32, DTYPE_I32, 32, 8), 16, 1);
+        ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I32, 1, 8);
+        ADD(&b, CONTEXT_MAIN, OP_CAST, DTYPE_I32, DTYPE_I8);
+        ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, 1024, DTYPE_I8, bytes, 8), 2 * bytes, 1);
+        bench_build(&b);
+        unsigned char data[64] = {1}, got[32];
+        bench_write(&b, in, data, sizeof data);
+        bench_run(&b);
+        bench_read(&b, out, got, (size_t)(2 * bytes));
+        ck_assert_int_eq(machine_is_proven(b.machine), bytes == 8);
+        bench_free(&b);
+    }
+}
+END_TEST
+
+/* Marks beside a byte for each byte. */
+START_TEST(written_bytes_are_noted)
+{
+    enum { BYTES = 4096, BLOCK = 1024 };
+    memory_budget budget = {0};
+    uint64_t seed = 99;
+    for (int round = 0; round < 200; round++) {
+        memory m;
+        unsigned char written[BYTES] = {0};
+        memory_init(&m, BYTES, BLOCK, 0, &budget);
+        for (int i = 0; i < 6; i++) {
+            int64_t begin = bench_pick(&seed, 0, BYTES / 8 - 1) * 8, end = bench_pick(&seed, begin / 8, BYTES / 8) * 8;
+            memory_mark_written(&m, begin, end - begin);
+            memset(written + begin, 1, (size_t)(end - begin));
+        }
+        for (int i = 0; i < 100; i++) {
+            int64_t begin = bench_pick(&seed, 0, BYTES - 1), end = bench_pick(&seed, begin + 1, begin + 200 < BYTES ? begin + 200 : BYTES);
+            bool all = true;
+            for (int64_t at = begin; at < end; at++)
+                all = all && written[at];
+            ck_assert_int_eq(memory_is_written(&m, begin, end - begin), all);
+        }
+        memory_mark_written(&m, 3, 12); /* the half units at its ends do not count */
+        ck_assert_int_eq(memory_is_written(&m, 8, 4), written[8]);
+        memory_free(&m);
+    }
+}
+END_TEST
+
 START_TEST(deadlock_names_both)
 {
     bench b;
@@ -1351,6 +1465,9 @@ int main(void)
     tcase_add_test(t, dma_joins_and_overlaps);
     tcase_add_test(t, dma_granular_writes_anywhere);
     tcase_add_test(t, waits_order_contexts);
+    tcase_add_loop_test(t, runs_are_proven, 0, PROOF_CASES);
+    tcase_add_test(t, commits_of_filling_are_not_proven);
+    tcase_add_test(t, written_bytes_are_noted);
     tcase_add_test(t, units_select_slices);
     tcase_add_test(t, ports_pack_odd_nibbles);
     tcase_add_test(t, trf_ports_follow_the_store);
