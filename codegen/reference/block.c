@@ -59,7 +59,7 @@ static bool splits_rows(const plan_statement *s)
 
 static bool splits_columns(const plan_statement *s)
 {
-    return (s->block_tile.columns_in_place || s->sums_in_place) && whole_column_tiles(s) < all_column_tiles(s);
+    return (s->block_tile.columns_in_place || s->sums_in_place) && s->rest_tile.live_columns == 0 && whole_column_tiles(s) < all_column_tiles(s);
 }
 
 static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
@@ -89,6 +89,13 @@ static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row, LL
     LLVMValueRef from = emit_item(e, e->i32, sums, in_block);
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN], column);
     LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row, offset, ""));
+    if (live < s->block_tile.lanes && e->plan->machine.masks) {
+        LLVMTypeRef sum = s->integer ? e->i32 : e->f32;
+        LLVMValueRef value = LLVMBuildLoad2(e->b, emit_vector_type(sum, s->block_tile.lanes), from, "");
+        LLVMSetAlignment(value, 4);
+        emit_part_store(e, emit_narrow(e, e->plan->e->tensors[s->of->dst].dtype, value), to, 1, live);
+        return;
+    }
     for (int64_t done = 0, piece = s->block_tile.lanes; done < live; piece /= 2)
         if (done + piece <= live) {
             store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), piece);
@@ -152,7 +159,7 @@ static LLVMValueRef row_in_place(const block_form *f, LLVMValueRef row)
 {
     emitter *e = f->e;
     LLVMValueRef base = emit_tensor_offset(e, f->rows.tensor, f->rows.side);
-    LLVMValueRef at = LLVMBuildAdd(e->b, base, emit_scaled(e, row, f->of->block_tile.row_line * f->of->block_tile.per), "");
+    LLVMValueRef at = LLVMBuildAdd(e->b, base, emit_scaled(e, row, f->of->block_tile.row_line * (f->of->block_tile.along_depth ? 1 : f->of->block_tile.per)), "");
     return emit_item(e, emit_code_type(e, e->plan->e->tensors[f->rows.tensor].dtype), f->rows.source, at);
 }
 
@@ -169,7 +176,7 @@ static LLVMValueRef rows_at(const block *k)
 static LLVMValueRef column_in_place(const block_form *f, LLVMValueRef column)
 {
     emitter *e = f->e;
-    LLVMValueRef at = LLVMBuildAdd(e->b, emit_tensor_offset(e, f->columns.tensor, f->columns.side), column, "");
+    LLVMValueRef at = LLVMBuildAdd(e->b, emit_tensor_offset(e, f->columns.tensor, f->columns.side), emit_scaled(e, column, plan_column_step(&f->of->block_tile)), "");
     return emit_item(e, emit_code_type(e, f->of->block_tile.column_type), f->columns.source, at);
 }
 
@@ -205,9 +212,14 @@ static void emit_one_block(block *k)
 {
     const block_form *f = k->f;
     emitter *e = f->e;
-    LLVMValueRef rows = minus(e, k->rows.end, k->rows.first), columns = minus(e, k->columns.end, k->columns.first);
+    gemm_tiles tiles = {.rows = minus(e, k->rows.end, k->rows.first), .columns = minus(e, k->columns.end, k->columns.first)};
+    if (f->of->rest_tile.live_columns) {
+        LLVMValueRef whole = emit_i64(e, whole_column_tiles(f->of));
+        tiles.columns = minus(e, emit_least(e, k->columns.end, whole), k->columns.first);
+        tiles.rest = LLVMBuildZExt(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, k->columns.end, whole, ""), e->i64, "");
+    }
     k->sums = sums_at(k);
-    emit_gemm_call(e, f->product, k->sums, rows_at(k), columns_at(k), rows, columns, column_line(k));
+    emit_gemm_call(e, f->product, k->sums, rows_at(k), columns_at(k), &tiles, column_line(k));
     LLVMValueRef rest = either_rest(k);
     if (f->of->sums_in_place && !rest)
         return;
@@ -276,7 +288,7 @@ static void copy_rest_columns(const block_form *f, tile_range columns)
     const plan_tile *t = &f->of->block_tile;
     int64_t whole = whole_column_tiles(f->of), live = f->of->digits[PLAN_COLUMN].combinations - whole * t->columns;
     int64_t bytes = dtype_row_of(t->column_type)->bits / 8;
-    if (live == 0)
+    if (live == 0 || f->of->rest_tile.live_columns)
         return;
     LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), columns.end);
     LLVMTypeRef code = emit_code_type(e, t->column_type);

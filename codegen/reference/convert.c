@@ -169,6 +169,17 @@ LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code)
     }
 }
 
+LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code)
+{
+    enum { EXPONENT = 0x7f80 };
+    if (t != DTYPE_BF16)
+        return emit_widen(e, t, code);
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(code)), wide = extended(e, code);
+    LLVMValueRef exponent = LLVMBuildAnd(e->b, code, emit_splat(e, LLVMConstInt(e->i16, EXPONENT, false), LLVMGetVectorSize(LLVMTypeOf(code))), "");
+    LLVMValueRef normal = LLVMBuildICmp(e->b, LLVMIntNE, exponent, zero, "");
+    return value_of(e, shift_left(e, LLVMBuildSelect(e->b, normal, wide, LLVMConstNull(LLVMTypeOf(wide)), ""), 16));
+}
+
 /* ---- narrowing ---- */
 
 /* The magnitude's upper bits, nearest even: `drop` low bits go. The sum cannot leave 32 bits. */

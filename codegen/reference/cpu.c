@@ -58,6 +58,7 @@ plan_machine cpu_machine(const char *triple, const char *features, bool here)
     bool tiles = wide && has_feature(features, "amx-tile") && here && cpu_tiles_permitted();
     m.lanes = wide ? 16 : has_feature(features, "avx2") ? 8 : 4;
     m.registers = wide ? 32 : 16;
+    m.masks = wide;
     m.fused = has_feature(features, "fma");
     m.i16_pairs = true; /* SSE2 is part of x86-64 */
     m.i8_dot = wide && has_feature(features, "avx512vnni");

@@ -353,6 +353,50 @@ LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side)
 
 /* ---- memory ---- */
 
+static LLVMValueRef first_lanes(emitter *e, int64_t lanes, int64_t live)
+{
+    enum { MOST_LANES = 128 };
+    LLVMValueRef mask[MOST_LANES];
+    for (int64_t i = 0; i < lanes; i++)
+        mask[i] = LLVMConstInt(e->i1, i < live, false);
+    return LLVMConstVector(mask, (unsigned)lanes);
+}
+
+LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, unsigned alignment, int64_t live)
+{
+    if (live == LLVMGetVectorSize(type)) {
+        LLVMValueRef load = LLVMBuildLoad2(e->b, type, from, "");
+        LLVMSetAlignment(load, alignment);
+        return load;
+    }
+    if (!e->plan->machine.masks) { /* a vector put together from shorter loads sends LLVM 19's combiner round in circles */
+        enum { ALIGNMENT = 64 };
+        int64_t bytes = live * LLVMGetIntTypeWidth(LLVMGetElementType(type)) / 8;
+        LLVMValueRef buffer = emit_stack(e, bytes / live * LLVMGetVectorSize(type), ALIGNMENT);
+        LLVMBuildStore(e->b, LLVMConstNull(type), buffer);
+        LLVMBuildMemCpy(e->b, buffer, ALIGNMENT, from, alignment, emit_i64(e, bytes));
+        return LLVMBuildLoad2(e->b, type, buffer, "");
+    }
+    static const char name[] = "llvm.masked.load";
+    LLVMTypeRef over[] = {type, e->ptr};
+    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    LLVMValueRef args[] = {from, LLVMConstInt(e->i32, alignment, false), first_lanes(e, LLVMGetVectorSize(type), live), LLVMConstNull(type)};
+    return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, over, 2), LLVMGetIntrinsicDeclaration(e->module, id, over, 2), args, 4, "");
+}
+
+void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live)
+{
+    if (live == LLVMGetVectorSize(LLVMTypeOf(value))) {
+        LLVMSetAlignment(LLVMBuildStore(e->b, value, to), alignment);
+        return;
+    }
+    static const char name[] = "llvm.masked.store";
+    LLVMTypeRef over[] = {LLVMTypeOf(value), e->ptr};
+    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    LLVMValueRef args[] = {value, to, LLVMConstInt(e->i32, alignment, false), first_lanes(e, LLVMGetVectorSize(LLVMTypeOf(value)), live)};
+    LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, over, 2), LLVMGetIntrinsicDeclaration(e->module, id, over, 2), args, 4, "");
+}
+
 LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index)
 {
     return LLVMBuildGEP2(e->b, type, array, &index, 1, "");

@@ -98,6 +98,11 @@ LLVMValueRef emit_guard(emitter *e);
 /* The same, and does the tensor hold the element there? Where it does not, the element is zero. */
 LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side);
 
+/* The first `live` lanes of a vector; the others are 0, and are not read. */
+LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, unsigned alignment, int64_t live);
+/* The others stay what they are. The machine has masks, or all are stored. */
+void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live);
+
 /* Pointer to item `index` of an array of `type`. */
 LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index);
 LLVMValueRef emit_load(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index);

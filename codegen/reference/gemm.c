@@ -51,32 +51,51 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
     g->c_tile = emit_item(e, sum_type(g), c, emit_scaled(e, row.counter, t->rows * g->line));
     if (plan_in_tile_registers(t))
         emit_register_tile(g, first, end);
+    else if (t->along_depth)
+        emit_depth_tile(g);
     else
         emit_vector_tile(g, first, end);
     emit_loop_close(e, &row);
 }
 
-static void emit_blocks(gemm *g, LLVMValueRef function)
+/* The units of depth from `first` to `end` of a column tile; the panels are those of `whole` tiles, of which it may be the rest. */
+static void emit_column_tile(gemm *g, LLVMValueRef function, const plan_tile *whole, LLVMValueRef column, LLVMValueRef first, LLVMValueRef end)
+{
+    emitter *e = g->e;
+    LLVMValueRef c = LLVMGetParam(function, 0), columns = LLVMGetParam(function, 2);
+    g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), columns, emit_scaled(e, column, whole->columns * plan_column_step(whole)))
+                                              : emit_item(e, e->i32, columns, emit_scaled(e, column, whole->columns * whole->units));
+    LLVMValueRef c_column = emit_item(e, sum_type(g), c, emit_scaled(e, column, whole->columns));
+    emit_row_tiles(g, c_column, LLVMGetParam(function, 1), LLVMGetParam(function, 3), first, end);
+}
+
+static void emit_blocks(gemm *g, const plan_tile *rest, LLVMValueRef function)
 {
     emitter *e = g->e;
     const plan_tile *t = g->tile;
-    LLVMValueRef c = LLVMGetParam(function, 0), rows = LLVMGetParam(function, 1), columns = LLVMGetParam(function, 2);
     emitter_loop block, column;
-    emit_loop_open(e, &block, emit_i64(e, 0), emit_i64(e, t->units), t->depth_block);
+    LLVMValueRef none = emit_i64(e, 0), columns = LLVMGetParam(function, 4), has_rest = LLVMGetParam(function, 5);
+    g->column_line = LLVMGetParam(function, 6);
+    emit_loop_open(e, &block, none, emit_i64(e, t->units), t->depth_block);
     LLVMValueRef end = emit_least(e, emit_plus(e, block.counter, t->depth_block), emit_i64(e, t->units));
-    emit_loop_open(e, &column, emit_i64(e, 0), LLVMGetParam(function, 4), 1);
-    g->column_line = LLVMGetParam(function, 5);
-    g->column_panel = t->columns_in_place ? emit_item(e, emit_code_type(e, t->column_type), columns, emit_scaled(e, column.counter, t->columns))
-                                          : emit_item(e, e->i32, columns, emit_scaled(e, column.counter, t->columns * t->units));
-    LLVMValueRef c_column = emit_item(e, sum_type(g), c, emit_scaled(e, column.counter, t->columns));
-    emit_row_tiles(g, c_column, rows, LLVMGetParam(function, 3), block.counter, end);
+    LLVMBasicBlockRef after = rest ? emit_if_some(e, none, columns) : NULL;
+    emit_loop_open(e, &column, none, columns, 1);
+    emit_column_tile(g, function, t, column.counter, block.counter, end);
     emit_loop_close(e, &column);
+    emit_if_end(e, after);
+    if (rest) {
+        gemm last = *g;
+        last.tile = rest;
+        after = emit_if_some(e, none, has_rest);
+        emit_column_tile(&last, function, t, columns, block.counter, end);
+        emit_if_end(e, after);
+    }
     emit_loop_close(e, &block);
 }
 
-gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name)
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, bool fresh, const char *name)
 {
-    enum { POINTERS = 3, INTEGERS = 3 };
+    enum { POINTERS = 3, INTEGERS = 4 };
     gemm_function f = {.tile = tile, .line = line};
     gemm g = {.e = e, .tile = tile, .line = line, .start = !fresh ? START_C : tile->one_pass ? START_ZERO : START_ZERO_FIRST};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
@@ -86,17 +105,16 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fr
         shape = register_shape(e);
         emit_plain_intrinsic(e, "llvm.x86.ldtilecfg", &shape, 1);
     }
-    emit_blocks(&g, f.function);
+    emit_blocks(&g, rest, f.function);
     if (plan_in_tile_registers(tile))
         emit_plain_intrinsic(e, "llvm.x86.tilerelease", NULL, 0);
     emit_function_end(e);
     return f;
 }
 
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
-                    LLVMValueRef column_tiles, LLVMValueRef column_line)
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, const gemm_tiles *tiles, LLVMValueRef column_line)
 {
-    LLVMValueRef args[] = {c, r, s, row_tiles, column_tiles, column_line};
+    LLVMValueRef args[] = {c, r, s, tiles->rows, tiles->columns, tiles->rest ? tiles->rest : emit_i64(e, 0), column_line};
     LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 

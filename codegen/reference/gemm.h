@@ -15,11 +15,16 @@ typedef struct gemm_function {
     int64_t line; /* values of C between its rows */
 } gemm_function;
 
-/* void f(C, R, S, row tiles, column tiles, column line): C[rows][line] += R * S, or = for a `fresh` product; for panels (plan_tile) that follow
- * each other in R and S. At least one tile of each. The column line is the tile's, or its columns for a copy of the last ones. */
-gemm_function emit_gemm(emitter *e, const plan_tile *tile, int64_t line, bool fresh, const char *name);
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, LLVMValueRef row_tiles,
-                    LLVMValueRef column_tiles, LLVMValueRef column_line);
+/* void f(C, R, S, row tiles, column tiles, rest, column line): C[rows][line] += R * S, or = for a `fresh` product; for panels (plan_tile)
+ * that follow each other in R and S. At least one tile of each. `rest`, NULL or a tile of fewer columns: they come behind the column tiles,
+ * of which there may be none then, where the argument is 1. The column line is the tile's, or its columns for a copy of the last ones. */
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, bool fresh, const char *name);
+
+typedef struct gemm_tiles {
+    LLVMValueRef rows, columns, rest; /* rest may be NULL: 0 */
+} gemm_tiles;
+
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, const gemm_tiles *tiles, LLVMValueRef column_line);
 
 /* Bytes of a sum in C. */
 int64_t gemm_sum_bytes(plan_product product);
@@ -42,6 +47,8 @@ typedef struct gemm {
 } gemm;
 
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end);
+/* All units. */
+void emit_depth_tile(gemm *g);
 void emit_register_tile(gemm *g, LLVMValueRef first, LLVMValueRef end);
 
 #endif

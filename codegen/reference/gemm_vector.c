@@ -1,8 +1,7 @@
 /* A register tile of vectors: sums in registers, one unit of depth after the other. */
-#include <stdio.h>
-
 #include "codegen/reference/convert.h"
 #include "codegen/reference/gemm.h"
+#include "codegen/reference/product.h"
 
 enum { MOST_SUMS = 64, MOST_VECTORS = 8 };
 
@@ -14,77 +13,19 @@ typedef struct vector_tile {
     LLVMValueRef sums[MOST_SUMS]; /* [row][vector], and then a correction for each vector */
 } vector_tile;
 
-static LLVMTypeRef sum_type(const vector_tile *v)
-{
-    switch (v->tile->product) {
-    case PRODUCT_F64:
-        return v->e->f64;
-    case PRODUCT_F32:
-    case PRODUCT_BF16_DOT:
-    case PRODUCT_TREE:
-        return v->e->f32;
-    default:
-        return v->e->i32;
-    }
-}
-
-/* The same bits seen as items of the product. */
-static LLVMValueRef as_items(vector_tile *v, LLVMValueRef units)
-{
-    LLVMTypeRef item = v->tile->product == PRODUCT_I16_PAIRS ? v->e->i16
-                       : v->tile->product == PRODUCT_BF16_DOT ? LLVMBFloatTypeInContext(v->e->context)
-                                                              : v->e->f32;
-    return LLVMBuildBitCast(v->e->b, units, emit_vector_type(item, v->tile->lanes * v->tile->per), "");
-}
-
-static LLVMValueRef multiply_pairs(vector_tile *v, LLVMValueRef row, LLVMValueRef column)
-{
-    const char *name = v->tile->lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
-                       : v->tile->lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
-                                             : "llvm.x86.sse2.pmadd.wd";
-    LLVMValueRef args[] = {as_items(v, row), as_items(v, column)};
-    return emit_plain_intrinsic(v->e, name, args, 2);
-}
-
-static LLVMValueRef dot(vector_tile *v, const char *name, LLVMValueRef sum, LLVMValueRef row, LLVMValueRef column)
-{
-    char full[64];
-    snprintf(full, sizeof full, "%s.%d", name, (int)v->tile->lanes * 32);
-    LLVMValueRef args[] = {sum, row, column};
-    return emit_plain_intrinsic(v->e, full, args, 3);
-}
-
-static LLVMValueRef add_product(vector_tile *v, LLVMValueRef sum, LLVMValueRef row, LLVMValueRef column)
-{
-    LLVMBuilderRef b = v->e->b;
-    switch (v->tile->product) {
-    case PRODUCT_I32:
-        return LLVMBuildAdd(b, sum, LLVMBuildMul(b, row, column, ""), "");
-    case PRODUCT_I16_PAIRS:
-        return LLVMBuildAdd(b, sum, multiply_pairs(v, row, column), "");
-    case PRODUCT_I8_DOT:
-        return dot(v, "llvm.x86.avx512.vpdpbusd", sum, row, column);
-    case PRODUCT_BF16_DOT:
-        return dot(v, "llvm.x86.avx512bf16.dpbf16ps", sum, as_items(v, row), as_items(v, column));
-    default:
-        break;
-    }
-    LLVMValueRef x = as_items(v, row), y = as_items(v, column);
-    if (v->tile->product == PRODUCT_F64) {
-        x = LLVMBuildFPExt(b, x, LLVMTypeOf(sum), "");
-        y = LLVMBuildFPExt(b, y, LLVMTypeOf(sum), "");
-    }
-    if (v->e->fused)
-        return emit_intrinsic(v->e, "llvm.fma", (LLVMValueRef[]){x, y, sum}, 3);
-    return LLVMBuildFAdd(b, sum, LLVMBuildFMul(b, x, y, ""), "");
-}
-
 /* An address that is known to be aligned to 4 bytes only. */
 static LLVMValueRef load_units(vector_tile *v, LLVMValueRef array, LLVMValueRef at)
 {
     LLVMValueRef load = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i32, v->tile->lanes), emit_item(v->e, v->e->i32, array, at), "");
     LLVMSetAlignment(load, 4);
     return load;
+}
+
+/* Columns of a vector that exist. */
+static int64_t live_lanes(const vector_tile *v, int64_t vector)
+{
+    int64_t live = v->tile->live_columns - vector * v->tile->lanes;
+    return live < v->tile->lanes ? live : v->tile->lanes;
 }
 
 /* A vector of the source's elements, widened. */
@@ -94,9 +35,9 @@ static LLVMValueRef load_in_place(vector_tile *v, LLVMValueRef unit, int64_t ste
     LLVMTypeRef code = emit_code_type(e, v->tile->column_type);
     LLVMValueRef at = LLVMBuildMul(e->b, emit_plus(e, unit, step), v->g->column_line, "");
     LLVMValueRef from = emit_item(e, code, v->g->column_panel, emit_plus(e, at, vector * v->tile->lanes));
-    LLVMValueRef codes = LLVMBuildLoad2(e->b, emit_vector_type(code, v->tile->lanes), from, "");
-    LLVMSetAlignment(codes, 1);
-    return LLVMBuildBitCast(e->b, emit_widen(e, v->tile->column_type, codes), emit_vector_type(e->i32, v->tile->lanes), "");
+    LLVMTypeRef type = emit_vector_type(code, v->tile->lanes);
+    LLVMValueRef codes = emit_part_load(e, type, from, 1, live_lanes(v, vector));
+    return LLVMBuildBitCast(e->b, emit_widen_factor(e, v->tile->column_type, codes), emit_vector_type(e->i32, v->tile->lanes), "");
 }
 
 /* `step`: which unit of the block that begins at `unit`. */
@@ -126,11 +67,11 @@ static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
     for (int64_t r = 0; r < t->rows; r++) {
         LLVMValueRef row = load_row(v, unit, step, r);
         for (int64_t i = 0; i < t->vectors; i++)
-            v->sums[r * t->vectors + i] = add_product(v, v->sums[r * t->vectors + i], row, column[i]);
+            v->sums[r * t->vectors + i] = product_add(v->e, v->tile, v->sums[r * t->vectors + i], row, column[i]);
     }
     LLVMValueRef offset = emit_splat(e, LLVMConstInt(e->i32, 0x80808080, false), t->lanes);
     for (int64_t i = 0; t->product == PRODUCT_I8_DOT && i < t->vectors; i++)
-        v->sums[t->rows * t->vectors + i] = add_product(v, v->sums[t->rows * t->vectors + i], offset, column[i]);
+        v->sums[t->rows * t->vectors + i] = product_add(v->e, v->tile, v->sums[t->rows * t->vectors + i], offset, column[i]);
 }
 
 /* A node of the tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; NULL where
@@ -144,7 +85,7 @@ static LLVMValueRef tree_node(vector_tile *v, LLVMValueRef unit, int64_t row, in
     if (end - first == 1) {
         LLVMValueRef column = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), first * t->columns + vector * t->lanes));
         LLVMValueRef x = load_row(v, unit, first, row);
-        return LLVMBuildFMul(e->b, as_items(v, x), as_items(v, column), "");
+        return LLVMBuildFMul(e->b, product_items(v->e, v->tile, x), product_items(v->e, v->tile, column), "");
     }
     int64_t middle = first;
     while (middle < end && !(t->lane[middle] & half))
@@ -183,10 +124,8 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     LLVMBasicBlockRef after = emit_if(e, always ? NULL : LLVMBuildICmp(e->b, LLVMIntNE, first, emit_i64(e, 0), ""));
     LLVMBasicBlockRef loaded = LLVMGetInsertBlock(e->b);
-    for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++) {
-        sums[i] = LLVMBuildLoad2(e->b, vector, sum_place(v, i), "");
-        LLVMSetAlignment(sums[i], 4);
-    }
+    for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++)
+        sums[i] = emit_part_load(e, vector, sum_place(v, i), 4, live_lanes(v, i % v->tile->vectors));
     emit_if_end(e, after);
     for (int64_t i = 0; !always && i < v->tile->rows * v->tile->vectors; i++) {
         LLVMValueRef either = LLVMBuildPhi(e->b, vector, "");
@@ -211,7 +150,7 @@ static void store_sums(vector_tile *v)
         LLVMValueRef sum = v->sums[i];
         if (t->product == PRODUCT_I8_DOT)
             sum = LLVMBuildSub(v->e->b, sum, v->sums[t->rows * t->vectors + i % t->vectors], "");
-        LLVMSetAlignment(LLVMBuildStore(v->e->b, sum, sum_place(v, i)), 4);
+        emit_part_store(v->e, sum, sum_place(v, i), 4, live_lanes(v, i % t->vectors));
     }
 }
 
@@ -219,7 +158,7 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
 {
     vector_tile v = {.g = g, .e = g->e, .tile = g->tile};
     emitter *e = g->e;
-    v.sum = sum_type(&v);
+    v.sum = product_sum_type(v.e, v.tile);
     int64_t count = (g->tile->rows + (g->tile->product == PRODUCT_I8_DOT)) * g->tile->vectors;
     LLVMValueRef start[MOST_SUMS], phi[MOST_SUMS];
     load_sums(&v, count, first, start);

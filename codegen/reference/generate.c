@@ -82,8 +82,9 @@ static void emit_clear_sums(const statement *s, const plan_tile *t, int64_t sums
 
 static void emit_product(const statement *s, const gemm_function *f, int64_t sums)
 {
+    gemm_tiles tiles = {emit_i64(s->e, tiles_of(f->tile, PLAN_ROW)), emit_i64(s->e, tiles_of(f->tile, PLAN_COLUMN)), NULL};
     emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack),
-                   emit_i64(s->e, tiles_of(f->tile, PLAN_ROW)), emit_i64(s->e, tiles_of(f->tile, PLAN_COLUMN)), emit_i64(s->e, f->tile->column_line));
+                   &tiles, emit_i64(s->e, f->tile->column_line));
 }
 
 static void emit_packed_product(const statement *s, const gemm_function *f, panel_kind rows, panel_kind columns, int64_t sums)
@@ -235,11 +236,12 @@ static void emit_gemms(statement *s, unsigned number)
     const plan_statement *p = s->plan;
     bool blocks = !s->bounded && p->stores_blocks;
     snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
-    s->product = emit_gemm(s->e, blocks ? &p->block_tile : &p->tile, blocks ? p->block_line : p->tile.padded_columns, blocks, name);
+    const plan_tile *rest = blocks && p->rest_tile.live_columns ? &p->rest_tile : NULL;
+    s->product = emit_gemm(s->e, blocks ? &p->block_tile : &p->tile, rest, blocks ? p->block_line : p->tile.padded_columns, blocks, name);
     if (!needs_bound(s))
         return;
     snprintf(name, sizeof name, "bound_product%u", number);
-    s->bound_product = emit_gemm(s->e, &p->bound_tile, p->bound_tile.padded_columns, false, name);
+    s->bound_product = emit_gemm(s->e, &p->bound_tile, NULL, p->bound_tile.padded_columns, false, name);
 }
 
 /* Where the operands begin: a constant, unless statements share the function that begin elsewhere. */

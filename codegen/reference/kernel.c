@@ -79,17 +79,6 @@ static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
     return fault;
 }
 
-static kernel_step describe_step(const plan_statement *s)
-{
-    enum { VECTORS_A_CLOCK = 2, TILE_REGISTERS_GAIN = 8 };
-    kernel_step step = {.clocks = 1, .shared = plan_is_shared(s)};
-    for (int g = 0; g < PLAN_GROUP_COUNT; g++)
-        step.clocks *= (double)s->digits[g].combinations;
-    if (step.shared)
-        step.clocks /= (double)(s->tile.lanes * s->tile.per) * VECTORS_A_CLOCK * (plan_in_tile_registers(&s->tile) ? TILE_REGISTERS_GAIN : 1);
-    return step;
-}
-
 static char *describe_tensors(const reference_plan *p, reference_kernel *k)
 {
     k->tensor_count = p->e->tensor_count;
@@ -101,7 +90,7 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
     if (!k->tensors || !k->steps)
         return fault_text("out of memory");
     for (uint32_t i = 0; i < k->step_count; i++)
-        k->steps[i] = describe_step(&p->statements[i]);
+        k->steps[i] = (kernel_step){.clocks = plan_clocks(&p->statements[i]), .shared = plan_is_shared(&p->statements[i])};
     for (uint32_t i = 0; i < k->tensor_count; i++)
         k->tensors[i] = (kernel_tensor){.bytes = walk_bytes(p->e, i),
                                         .elements = walk_elements(p->e, i),

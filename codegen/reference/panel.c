@@ -162,8 +162,7 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
 
 /* ---- vectors ---- */
 
-/* `count` codes side by side, of which `live` exist; the others are 0. Few at the end of a line pass through the stack: no vector is
- * read beyond them. (A vector put together from shorter loads sends LLVM 19's combiner round in circles.) */
+/* `count` codes side by side, of which `live` exist; the others are 0. */
 static LLVMValueRef load_codes(const panel *p, LLVMValueRef at, int64_t count, int64_t live)
 {
     emitter *e = p->e;
@@ -171,17 +170,7 @@ static LLVMValueRef load_codes(const panel *p, LLVMValueRef at, int64_t count, i
     LLVMValueRef from = emit_item(e, code, p->side->source, at);
     if (live == 0)
         return LLVMConstNull(type);
-    if (live < count) {
-        enum { ALIGNMENT = 64 };
-        int64_t code_bytes = dtype_row_of(p->dtype)->bits / 8;
-        LLVMValueRef buffer = emit_stack(e, count * code_bytes, ALIGNMENT);
-        LLVMBuildStore(e->b, LLVMConstNull(type), buffer);
-        LLVMBuildMemCpy(e->b, buffer, ALIGNMENT, from, 1, emit_i64(e, live * code_bytes));
-        from = buffer;
-    }
-    LLVMValueRef load = LLVMBuildLoad2(e->b, type, from, "");
-    LLVMSetAlignment(load, 1);
-    return load;
+    return emit_part_load(e, type, from, 1, live);
 }
 
 static void store_units(const panel *p, LLVMValueRef units, LLVMValueRef at)

@@ -30,6 +30,51 @@ static bool is_spread(int64_t line)
     return line * 4 % (SET_PERIOD / TOO_FEW_PLACES) != 0;
 }
 
+/* Does the product take elements of the type as they lie, or widened to vectors of as many units? */
+static bool takes_type(plan_product product, dtype t)
+{
+    return is_item_type(product, t) || (product == PRODUCT_F32 && t == DTYPE_BF16) || ((product == PRODUCT_I8_DOT || product == PRODUCT_I16_PAIRS) && t == DTYPE_I8) ||
+           (product == PRODUCT_I32 && dtype_row_of(t)->bits >= 8);
+}
+
+/* Elements between the lines of a group, of which each is side by side in depth; -1: they are not. */
+static int64_t line_along_depth(const einsum *e, const plan_statement *p, plan_group group)
+{
+    const plan_group own[] = {PLAN_BATCH, group, PLAN_DEPTH};
+    uint32_t tensor = group == PLAN_ROW ? p->row_source : p->column_source;
+    einsum_side side = group == PLAN_ROW ? p->row_side : p->column_side;
+    const plan_digits *lines = &p->digits[group], *depth = &p->digits[PLAN_DEPTH];
+    if (lines->count > 1 || depth->count != 1 || walk_run(e, tensor, side, depth) != INT64_MAX || !takes_type(p->tile.product, e->tensors[tensor].dtype) ||
+        walk_is_guarded(e, p, tensor, side, own, 3))
+        return -1;
+    uint64_t stride = lines->count ? walk_stride(e, tensor, side, &lines->items[0]) : 0;
+    return stride < (uint64_t)MAX_SCRATCH_BYTES ? (int64_t)stride : -1;
+}
+
+bool place_along_depth(const reference_plan *plan, const plan_statement *p)
+{
+    enum { MOST_ROWS = 4, FEWEST_VECTORS = 2 };
+    const plan_tile *t = &p->tile;
+    return p->digits[PLAN_ROW].combinations <= MOST_ROWS && p->digits[PLAN_DEPTH].combinations >= FEWEST_VECTORS * t->lanes * t->per &&
+           line_along_depth(plan->e, p, PLAN_ROW) >= 0 && line_along_depth(plan->e, p, PLAN_COLUMN) >= 0;
+}
+
+static void shape_along_depth(const reference_plan *plan, const plan_statement *p, plan_tile *t)
+{
+    enum { MOST_GROUP = 8, SUMS_PART = 2 };
+    t->along_depth = t->rows_in_place = t->columns_in_place = t->one_pass = true;
+    t->depth_block = t->units;
+    t->rows = t->padded_rows = p->digits[PLAN_ROW].combinations;
+    t->vectors = 1;
+    t->columns = t->live_columns = t->lanes;
+    t->padded_columns = round_up(p->digits[PLAN_COLUMN].combinations, t->columns);
+    t->column_group = 1;
+    while (t->column_group < MOST_GROUP && 2 * t->column_group * t->rows <= plan->machine.registers / SUMS_PART)
+        t->column_group *= 2;
+    t->row_line = line_along_depth(plan->e, p, PLAN_ROW);
+    t->column_line = line_along_depth(plan->e, p, PLAN_COLUMN);
+}
+
 /* Are whole steps of the kernel side by side in the row source, and the rows equally far apart? */
 static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
 {
@@ -58,24 +103,38 @@ static bool columns_lie_ready(const reference_plan *plan, const plan_statement *
     bool few = t->padded_rows <= t->rows && t->rows <= TILE_FEW_ROWS;
     bool ready = type == DTYPE_F32 && (t->padded_rows <= FEW_TILES * t->rows || t->units * t->padded_columns * 4 <= plan->machine.l1_bytes / SMALL);
     if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units || !tile_columns_run(plan->e, p) ||
-        p->digits[PLAN_COLUMN].combinations < t->columns)
+        (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
         return false;
     uint64_t stride = depth->count ? walk_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
     *line = (int64_t)stride;
     return stride < (uint64_t)MAX_SCRATCH_BYTES;
 }
 
-/* Are the destination's elements 32-bit sums, and columns of them side by side? Sums that are taken up again must be spread. */
-static bool sums_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
+/* Are the destination's elements 32-bit sums, and columns of them side by side? Sums that are taken up again must be spread.
+ * `parts`: a part of a tile's columns is enough. */
+static bool sums_lie_ready(const einsum *e, const plan_statement *p, bool parts, int64_t *line)
 {
     const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
     dtype t = e->tensors[p->of->dst].dtype;
-    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || columns->combinations < p->tile.columns ||
+    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || (columns->combinations < p->tile.columns && !parts) ||
         walk_run(e, p->of->dst, EINSUM_DST, columns) != INT64_MAX)
         return false;
     uint64_t stride = rows->count ? walk_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;
     *line = (int64_t)stride;
     return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES && (p->tile.one_pass || is_spread(*line));
+}
+
+/* With masks, the last columns need no copy: a tile of their own reads and writes what there is. */
+static void shape_rest(const reference_plan *plan, plan_statement *p)
+{
+    const plan_tile *t = &p->block_tile;
+    int64_t live = p->digits[PLAN_COLUMN].combinations % t->columns;
+    if (!t->columns_in_place || !(plan->machine.masks || t->along_depth) || live == 0)
+        return;
+    p->rest_tile = *t;
+    p->rest_tile.live_columns = live;
+    p->rest_tile.columns = round_up(live, t->lanes);
+    p->rest_tile.vectors = p->rest_tile.columns / t->lanes;
 }
 
 void place_operands(const reference_plan *plan, plan_statement *p)
@@ -84,10 +143,17 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     const einsum *e = plan->e;
     plan_tile *t = &p->block_tile;
     *t = p->tile;
+    t->row_type = e->tensors[p->row_source].dtype;
+    t->column_type = e->tensors[p->column_source].dtype;
+    if (place_along_depth(plan, p)) {
+        shape_along_depth(plan, p, t);
+        p->sums_in_place = sums_lie_ready(e, p, true, &p->block_line);
+        shape_rest(plan, p);
+        return;
+    }
     t->rows_in_place = rows_lie_ready(e, p, &t->row_line);
     if (!t->rows_in_place)
         t->row_line = t->unit_block;
-    t->column_type = e->tensors[p->column_source].dtype;
     t->columns_in_place = columns_lie_ready(plan, p, &t->column_line);
     if (!t->columns_in_place)
         t->column_line = t->columns;
@@ -96,7 +162,10 @@ void place_operands(const reference_plan *plan, plan_statement *p)
         t->depth_block = least_of(t->depth_block, FEW_LINES / t->unit_block * t->unit_block);
         t->one_pass = t->units <= t->depth_block;
     }
-    p->sums_in_place = sums_lie_ready(e, p, &p->block_line);
+    p->sums_in_place = sums_lie_ready(e, p, t->columns_in_place && plan->machine.masks, &p->block_line);
+    if (!p->sums_in_place && t->one_pass) /* sums that pass through the scratch storage once stay in the nearest cache */
+        t->column_block_tiles = most_of(least_of(t->column_block_tiles, plan->machine.l1_bytes / 2 / (t->rows * t->columns * 4)), 1);
+    shape_rest(plan, p);
 }
 
 /* ---- scratch storage ---- */

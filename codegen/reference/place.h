@@ -7,6 +7,8 @@
 
 #include "codegen/reference/plan.h"
 
+/* Few rows, and depth side by side in both sources: sums are taken along depth, and nothing is packed. */
+bool place_along_depth(const reference_plan *plan, const plan_statement *p);
 /* Of a form that stores blocks. */
 void place_operands(const reference_plan *plan, plan_statement *p);
 /* NULL, or why there is no such storage. */

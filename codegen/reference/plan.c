@@ -123,9 +123,20 @@ static void group_digits(const reference_plan *plan, plan_statement *p)
 
 /* ---- what is asked of a statement ---- */
 
+double plan_clocks(const plan_statement *s)
+{
+    enum { VECTORS_A_CLOCK = 2, TILE_REGISTERS_GAIN = 8 };
+    double clocks = 1;
+    for (int g = 0; g < PLAN_GROUP_COUNT; g++)
+        clocks *= (double)s->digits[g].combinations;
+    if (s->of->op == EINSUM_CONTRACT && s->stores_blocks)
+        clocks /= (double)(s->tile.lanes * s->tile.per) * VECTORS_A_CLOCK * (plan_in_tile_registers(&s->tile) ? TILE_REGISTERS_GAIN : 1);
+    return clocks;
+}
+
 bool plan_is_shared(const plan_statement *s)
 {
-    return s->of->op == EINSUM_CONTRACT && s->stores_blocks && (s->covers || !s->first);
+    return s->of->op == EINSUM_CONTRACT && s->stores_blocks && (s->covers || !s->first) && plan_clocks(s) >= 2 * PLAN_WORTH_A_THREAD;
 }
 
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor)
@@ -161,11 +172,12 @@ static bool covers_destination(const einsum *e, const einsum_statement *s)
 }
 
 /* Whole vectors of the result can be narrowed and stored. */
-static bool result_is_plain(const einsum *e, const plan_statement *s)
+static bool result_is_plain(const reference_plan *plan, const plan_statement *s)
 {
+    const einsum *e = plan->e;
     static const plan_group kept[] = {PLAN_BATCH, PLAN_ROW, PLAN_COLUMN};
     int64_t run = walk_run(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN]);
-    return dtype_row_of(e->tensors[s->of->dst].dtype)->bits >= 8 && s->digits[PLAN_COLUMN].count > 0 &&
+    return dtype_row_of(e->tensors[s->of->dst].dtype)->bits >= 8 && (s->digits[PLAN_COLUMN].count > 0 || place_along_depth(plan, s)) &&
            (run == INT64_MAX || (run > 0 && run % s->tile.lanes == 0)) &&
            !walk_is_guarded(e, s, s->of->dst, EINSUM_DST, kept, 3);
 }
@@ -217,7 +229,7 @@ static char *plan_one(reference_plan *p, uint32_t number)
             e->tensors[s->of->a].dtype != DTYPE_F32 && e->tensors[s->of->b].dtype != DTYPE_F32;
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
         tile_choose(p, s);
-        s->stores_blocks = result_is_plain(e, s);
+        s->stores_blocks = result_is_plain(p, s);
         if (s->stores_blocks)
             place_operands(p, s);
         fault = place_scratch(s, number);

@@ -44,6 +44,7 @@ typedef struct plan_tile {
     int64_t per;                           /* items of depth in a unit */
     int64_t rows, columns;                 /* of one register tile; columns = vectors * lanes */
     int64_t lanes, vectors;
+    int64_t live_columns;                  /* of them; fewer than there are: the last vector is read and written in part */
     int64_t padded_rows, padded_columns;   /* whole tiles */
     int64_t units, unit_block;             /* a step of the kernel takes unit_block units; units is whole steps */
     bool rows_by_line;
@@ -52,6 +53,10 @@ typedef struct plan_tile {
     bool columns_in_place; /* the source's own elements are read, whole tiles of them, and widened; units are one element */
     int64_t column_line;   /* elements between units of columns */
     dtype column_type;     /* of what is read in place */
+    bool along_depth; /* lanes are neighbours in depth, in both sources' own lines; row_line and column_line are elements between these */
+    int64_t column_group;                  /* along depth: columns that are summed at once */
+    int64_t depth_items;
+    dtype row_type;
     int64_t lane_count;                    /* of PRODUCT_TREE: live lanes of a packet, side by side in depth; a step takes them all */
     unsigned char lane[PLAN_MAX_LANES];    /* where each stands */
     bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
@@ -63,6 +68,12 @@ typedef struct plan_tile {
 static inline bool plan_in_tile_registers(const plan_tile *t)
 {
     return t->product == PRODUCT_I8_TILES || t->product == PRODUCT_BF16_TILES;
+}
+
+/* Elements between columns that are read in place. */
+static inline int64_t plan_column_step(const plan_tile *t)
+{
+    return t->along_depth ? t->column_line : 1;
 }
 
 /* Units between the row tiles of a product. */
@@ -96,6 +107,7 @@ typedef struct plan_statement {
     bool flushes; /* its products may turn sums below the f32 normals into zero */
     plan_tile tile, bound_tile; /* of the values, and of what bounds are made from */
     plan_tile block_tile;       /* of the values, where blocks are stored */
+    plan_tile rest_tile;        /* of the last columns, where they are read in place and are not a whole tile; live_columns is 0: none */
     plan_scratch scratch;
 } plan_statement;
 
@@ -103,6 +115,7 @@ typedef struct plan_statement {
 typedef struct plan_machine {
     int64_t lanes, registers;
     int64_t l1_bytes, l2_bytes;
+    bool masks; /* vectors of any element are loaded and stored in part, without touching the rest */
     bool fused, i16_pairs, i8_dot, bf16_dot, i8_tiles, bf16_tiles;
 } plan_machine;
 
@@ -122,7 +135,11 @@ typedef struct reference_plan {
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
-/* Can parts of it be computed at once? */
+/* About how many clocks its products take. */
+double plan_clocks(const plan_statement *s);
+/* Clocks that repay waking a thread, which costs some ten thousand. */
+#define PLAN_WORTH_A_THREAD 1e5
+/* Are parts of it computed at once? Not of little work. */
 bool plan_is_shared(const plan_statement *s);
 /* A port that is read or written: a parameter of the C function. */
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor);

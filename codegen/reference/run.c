@@ -5,6 +5,7 @@
 
 #include "codegen/reference/fault.h"
 #include "codegen/reference/kernel.h"
+#include "codegen/reference/plan.h"
 
 /* ---- storage ---- */
 
@@ -13,15 +14,21 @@ static int64_t scratch_of_part(int64_t bytes)
     return (bytes + 127) / 64 * 64;
 }
 
-enum { FEW_TENSORS = 8 };
+enum { FEW_TENSORS = 8, NEAR_BYTES = 1 << 14 };
 
 /* Storage of one run: the caller's where there is some, and our own for the rest. */
 typedef struct run_storage {
     unsigned char **tensors, **own_tensors;
     double **bounds, **own_bounds;
-    run_scratch *scratch;
-    void *few[4 * FEW_TENSORS]; /* the pointers above point here: a small product takes less time than malloc */
+    run_scratch *spare; /* NULL: `near` is enough */
+    unsigned char *scratch;
 } run_storage;
+
+/* What a small run needs, which takes less time than malloc or an atomic exchange. */
+typedef struct run_near {
+    void *pointers[4 * FEW_TENSORS];
+    _Alignas(64) unsigned char scratch[NEAR_BYTES];
+} run_near;
 
 static run_scratch *take_scratch(reference_kernel *k, int64_t bytes)
 {
@@ -41,10 +48,10 @@ static void run_storage_free(reference_kernel *k, run_storage *r)
         free(r->own_tensors[i]);
         free(r->own_bounds[i]);
     }
-    if ((void **)r->tensors != r->few)
+    if (k->tensor_count > FEW_TENSORS)
         free(r->tensors);
-    if (r->scratch)
-        free(atomic_exchange(&k->spare, r->scratch));
+    if (r->spare)
+        free(atomic_exchange(&k->spare, r->spare));
 }
 
 static bool run_tensor(const reference_kernel *k, run_storage *r, uint32_t i, unsigned char *given)
@@ -67,11 +74,13 @@ static bool run_bound(const reference_kernel *k, run_storage *r, uint32_t i, dou
 }
 
 static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
-                              int64_t scratch_bytes, run_storage *r)
+                              int64_t scratch_bytes, run_near *near, run_storage *r)
 {
     size_t count = k->tensor_count;
-    void **pointers = count <= FEW_TENSORS ? r->few : calloc(4 * count, sizeof *pointers);
-    r->scratch = take_scratch(k, scratch_bytes);
+    void **pointers = count <= FEW_TENSORS ? memset(near->pointers, 0, 4 * count * sizeof *pointers) : calloc(4 * count, sizeof *pointers);
+    if (scratch_bytes > NEAR_BYTES)
+        r->spare = take_scratch(k, scratch_bytes);
+    r->scratch = scratch_bytes <= NEAR_BYTES ? near->scratch : r->spare ? r->spare->data : NULL;
     r->tensors = (unsigned char **)pointers;
     if (!pointers || !r->scratch)
         return fault_text("out of memory");
@@ -102,14 +111,13 @@ typedef struct run_step {
 static void run_part(void *argument, unsigned part)
 {
     const run_step *r = argument;
-    r->kernel->step(r->storage->tensors, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
+    r->kernel->step(r->storage->tensors, r->storage->scratch + part * r->scratch_each, r->step, part, r->parts);
 }
 
 static unsigned parts_of(const kernel_step *s, unsigned threads)
 {
-    static const double worth_a_thread = 1e5; /* clocks; waking one costs some ten thousand */
     unsigned most = threads < MOST_PARTS ? threads : MOST_PARTS;
-    return !s->shared || s->clocks < worth_a_thread * most ? 1 : most;
+    return !s->shared || s->clocks < PLAN_WORTH_A_THREAD * most ? 1 : most;
 }
 
 /* Of several runs at once, one has help; another one computes its parts alone, which gives the same. */
@@ -137,12 +145,13 @@ static void run_steps(reference_kernel *k, const run_storage *r, unsigned most_t
 char *kernel_run(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
 {
     run_storage r = {0};
+    run_near near;
     if (bounds ? !k->bounded : !k->step)
         return fault_text("the kernel was built without this form");
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
-    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
+    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &near, &r);
     if (!fault && bounds)
-        k->bounded(r.tensors, r.bounds, r.scratch->data);
+        k->bounded(r.tensors, r.bounds, r.scratch);
     if (!fault && !bounds)
         run_steps(k, &r, threads, scratch_each);
     run_storage_free(k, &r);

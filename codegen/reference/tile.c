@@ -131,7 +131,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
         shape_tree(t, m, rows, &p->digits[PLAN_DEPTH]);
     else
         shape_vectors(t, m, rows, columns, p->digits[PLAN_DEPTH].combinations);
-    t->columns = t->lanes * t->vectors;
+    t->columns = t->live_columns = t->lanes * t->vectors;
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);
     t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
@@ -142,6 +142,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     int64_t side = 32;
     while (side < MOST_SIDE && 2 * side * (3 * t->depth_block + 4 * side) * 4 <= m->l2_bytes)
         side *= 2;
+    t->depth_items = p->digits[PLAN_DEPTH].combinations;
     t->row_line = t->unit_block;
     t->column_line = t->columns;
     t->one_pass = t->units <= t->depth_block;
