@@ -2,24 +2,18 @@
 
 #include <string.h>
 
+#include "codegen/hazard.h"
+
 _Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT_PACKET &&
                    (int)ELEMENT == (int)COMPONENT_ELEMENT && (int)TIME == (int)COMPONENT_TIME,
                "the components of tensors and ports have one order");
 
-/* Bytes that a unit of work reads or writes, for the waits between contexts. */
-typedef struct access {
-    int memory; /* tensor_kind: TENSOR_HBM, TENSOR_DM, TENSOR_TRF */
-    int64_t begin, end;
-    bool write;
-} access;
-
 enum { WORK_ACCESSES = 4 };
 
-/* A chain or a copy that has been emitted. */
+/* A chain or a copy. */
 typedef struct work {
     context context;
-    size_t done; /* commands of its context when it is complete */
-    access accesses[WORK_ACCESSES];
+    hazard_access accesses[WORK_ACCESSES];
     size_t access_count;
 } work;
 
@@ -36,8 +30,7 @@ typedef struct emission {
     arena *scratch; /* of the kernel at hand */
     const kernel *kernel;
     stream streams[3];
-    work *works;
-    size_t work_count, work_capacity;
+    hazard_log *done; /* work so far */
     const axis **axes;
     size_t axis_count, axis_capacity;
 } emission;
@@ -93,38 +86,25 @@ static void push(emission *m, command k)
     ARENA_PUSH(m->scratch, s->items, s->count, s->capacity, k);
 }
 
-static bool accesses_conflict(const work *a, const work *b)
-{
-    for (size_t i = 0; i < a->access_count; i++)
-        for (size_t j = 0; j < b->access_count; j++) {
-            const access *x = &a->accesses[i], *y = &b->accesses[j];
-            if ((x->write || y->write) && x->memory == y->memory && x->begin < y->end && y->begin < x->end)
-                return true;
-        }
-    return false;
-}
-
 /* Waits for what other contexts must have completed before `w` may start. */
 static void push_waits(emission *m, const work *w, const op *at)
 {
-    size_t needed[3] = {0};
-    for (size_t i = 0; i < m->work_count; i++)
-        if (m->works[i].context != w->context && accesses_conflict(&m->works[i], w) && m->works[i].done > needed[m->works[i].context])
-            needed[m->works[i].context] = m->works[i].done;
-    for (int c = 0; c < 3; c++)
-        if (needed[c] > m->streams[w->context].waited[c]) {
-            command k = new_command(m, OP_WAIT, at, w->context);
-            command_set(&k, WAIT_CONTEXT, c);
-            command_set(&k, WAIT_COUNT, (int64_t)needed[c]);
-            push(m, k);
-            m->streams[w->context].waited[c] = needed[c];
-        }
+    for (context c = 0; c < 3; c++) {
+        size_t needed = c == w->context ? 0 : hazard_log_before(m->done, c, w->accesses, w->access_count);
+        if (needed <= m->streams[w->context].waited[c])
+            continue;
+        command k = new_command(m, OP_WAIT, at, w->context);
+        command_set(&k, WAIT_CONTEXT, c);
+        command_set(&k, WAIT_COUNT, (int64_t)needed);
+        push(m, k);
+        m->streams[w->context].waited[c] = needed;
+    }
 }
 
-static void finish_work(emission *m, work *w)
+static void finish_work(emission *m, const work *w)
 {
-    w->done = m->streams[w->context].count;
-    ARENA_PUSH(m->scratch, m->works, m->work_count, m->work_capacity, *w);
+    for (size_t i = 0; i < w->access_count; i++)
+        hazard_log_add(m->done, w->context, &w->accesses[i], m->streams[w->context].count);
 }
 
 /* One past the last position that holds an element: a tile does not own what is behind it. */
@@ -142,7 +122,7 @@ static void add_access(const emission *m, work *w, const op *o, bool write)
 {
     const tensor *t = &o->out;
     bool tile = o->kind == IR_VIEW || (o->into && o->into->kind == IR_VIEW);
-    access a = {.memory = t->kind, .begin = t->address, .write = write};
+    hazard_access a = {.memory = t->kind, .begin = t->address, .write = write};
     if (t->kind == TENSOR_TRF) {
         int64_t half = m->e->target->trf_bytes / 2;
         a.begin = t->trf_address == TRF_SECOND_HALF ? half : 0;
@@ -522,7 +502,7 @@ static void emit_einsum(emission *m, einsum *out)
 
 static void emit_kernel(const emit_context *e, arena *scratch, const kernel *k, binary_kernel *out)
 {
-    emission m = {.e = e, .scratch = scratch, .kernel = k};
+    emission m = {.e = e, .scratch = scratch, .kernel = k, .done = hazard_log_new(scratch)};
     mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
     for (size_t i = 0; i < k->op_count; i++) {
