@@ -58,6 +58,14 @@ const op *op_root(const op *o)
     return o;
 }
 
+const op *op_accumulation(const kernel *k, const op *contract)
+{
+    for (size_t i = contract->index + 1; i < k->op_count; i++) /* as a rule the next one */
+        if (k->ops[i]->kind == IR_ACCUMULATE && k->ops[i]->input == contract)
+            return k->ops[i];
+    return NULL;
+}
+
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
 {
     op *o = ARENA_NEW(a, op);

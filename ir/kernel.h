@@ -235,6 +235,8 @@ typedef struct module {
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 /* The operation that made the memory which `o` is, or is a view of. */
 const op *op_root(const op *o);
+/* The accumulation behind a contraction; NULL: what leaves the Reducer goes to a port. */
+const op *op_accumulation(const kernel *k, const op *contract);
 static inline bool op_is_write(const op *o)
 {
     return o->kind == IR_TO_DM || o->kind == IR_TO_HBM || o->kind == IR_COMMIT;

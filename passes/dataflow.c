@@ -1,14 +1,5 @@
 #include "passes/dataflow.h"
 
-/* The accumulation behind a contraction; NULL: what leaves the Reducer goes to a port. */
-static const op *accumulation_of(const kernel *k, const op *contract)
-{
-    for (size_t i = 0; i < k->op_count; i++)
-        if (k->ops[i]->kind == IR_ACCUMULATE && k->ops[i]->input == contract)
-            return k->ops[i];
-    return NULL;
-}
-
 /* Steps of Time whose results are summed, and the tiling steps whose results are kept: each meets other weights with the same packet. */
 static void count_loops(const accumulate_config *a, int64_t tiling, int64_t *summed, int64_t *kept_tiling)
 {
@@ -80,7 +71,7 @@ static void add_interface(dataflow_model *m, dataflow_kind kind, const op *o, co
 
 static dataflow_model *model_of(const kernel *k, const op *contract, arena *a, int64_t steps)
 {
-    const op *align = contract->input, *accumulate = accumulation_of(k, contract);
+    const op *align = contract->input, *accumulate = op_accumulation(k, contract);
     const align_config *c = align->align;
     int64_t cii, groups, columns = contract->contract->columns, lanes = align->out.part[PACKET]->size / columns;
     count_loops(accumulate ? accumulate->accumulate : NULL, c->tiling->size, &cii, &groups);

@@ -301,7 +301,6 @@ static void visit_reshape(einsum_builder *b, op *o)
 
 static void visit(einsum_builder *b, op *o)
 {
-    const op *accumulate = NULL;
     switch (o->kind) {
     case IR_PORT_IN:
         visit_memory(b, o, o->port);
@@ -318,10 +317,7 @@ static void visit(einsum_builder *b, op *o)
         visit_reshape(b, o);
         break;
     case IR_CONTRACT:
-        for (size_t i = o->index + 1; i < b->kernel->op_count && !accumulate; i++)
-            if (b->kernel->ops[i]->kind == IR_ACCUMULATE && b->kernel->ops[i]->input == o)
-                accumulate = b->kernel->ops[i];
-        visit_contract(b, o, accumulate);
+        visit_contract(b, o, op_accumulation(b->kernel, o));
         break;
     case IR_PORT_OUT:
         visit_output(b, o, o->port, o->input->kind == IR_ALIGN ? o->input->input : o->input);

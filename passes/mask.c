@@ -163,10 +163,7 @@ static bool mask_group(masking *m, size_t first)
 
 static void mask_one(pass_context *p, kernel *k, op *o)
 {
-    masking m = {.context = p, .align = o->input, .contract = o};
-    for (size_t i = 0; i < k->op_count; i++)
-        if (k->ops[i]->kind == IR_ACCUMULATE && k->ops[i]->input == o)
-            m.accumulate = k->ops[i];
+    masking m = {.context = p, .align = o->input, .contract = o, .accumulate = op_accumulation(k, o)};
     if (o->input->kind != IR_ALIGN || (m.accumulate && m.accumulate->bad))
         return;
     const tensor *t = &o->input->out;
