@@ -708,7 +708,7 @@ static int64_t check_inputs(const program *p, const storage *given)
         for (uint32_t i = 0; i < p->e.tensor_count; i++) {
             if (!assigned(p, i))
                 continue;
-            compare_bits(p, i, &bounded, &plain, "with bounds");
+            compare_bounds(p, i, &bounded, &plain); /* the two forms may add in other orders, too */
             if (o == FORWARD && p->same_order && !adds_floats(p))
                 compare_bits(p, i, &plain, &want, "value");
             differing += compare_bounds(p, i, &bounded, &want);
@@ -869,7 +869,8 @@ START_TEST(matmul_of_every_type)
 {
     /* tile edges: one row, one column, a vector and one, several tiles, more than one depth and row block */
     static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},  {7, 10, 33},   {3, 17, 16},
-                                        {29, 1, 64}, {40, 3, 20}, {13, 70, 401}, {251, 33, 20}};
+                                        {29, 1, 64}, {40, 3, 20}, {13, 70, 401}, {251, 33, 20},
+                                        {1, 1, 301}, {2, 37, 203}};
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
         for (size_t s = t % SLOWER; s < sizeof shapes / sizeof *shapes; s += SLOWER) {
             program p;

@@ -100,16 +100,24 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, const plan_tile *rest
     gemm g = {.e = e, .tile = tile, .line = line, .start = !fresh ? START_C : tile->one_pass ? START_ZERO : START_ZERO_FIRST};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
     f.function = e->function;
-    LLVMValueRef shape;
-    if (plan_in_tile_registers(tile)) {
-        shape = register_shape(e);
-        emit_plain_intrinsic(e, "llvm.x86.ldtilecfg", &shape, 1);
-    }
     emit_blocks(&g, rest, f.function);
-    if (plan_in_tile_registers(tile))
-        emit_plain_intrinsic(e, "llvm.x86.tilerelease", NULL, 0);
     emit_function_end(e);
     return f;
+}
+
+void emit_gemm_begin(emitter *e, const plan_tile *tile)
+{
+    LLVMValueRef shape;
+    if (!plan_in_tile_registers(tile))
+        return;
+    shape = register_shape(e);
+    emit_plain_intrinsic(e, "llvm.x86.ldtilecfg", &shape, 1);
+}
+
+void emit_gemm_end(emitter *e, const plan_tile *tile)
+{
+    if (plan_in_tile_registers(tile))
+        emit_plain_intrinsic(e, "llvm.x86.tilerelease", NULL, 0);
 }
 
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, const gemm_tiles *tiles, LLVMValueRef column_line)

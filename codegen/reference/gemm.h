@@ -20,6 +20,10 @@ typedef struct gemm_function {
  * of which there may be none then, where the argument is 1. The column line is the tile's, or its columns for a copy of the last ones. */
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, bool fresh, const char *name);
 
+/* Around all calls and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside other work. */
+void emit_gemm_begin(emitter *e, const plan_tile *tile);
+void emit_gemm_end(emitter *e, const plan_tile *tile);
+
 typedef struct gemm_tiles {
     LLVMValueRef rows, columns, rest; /* rest may be NULL: 0 */
 } gemm_tiles;

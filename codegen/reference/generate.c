@@ -183,6 +183,7 @@ static void emit_results(const statement *s)
 static void emit_contract(const statement *s)
 {
     bool blocks = !s->bounded && s->plan->stores_blocks;
+    emit_gemm_begin(s->e, &s->plan->tile);
     emit_digits_open(s->e, &s->plan->digits[PLAN_BATCH]);
     if (blocks) {
         block_form form = {s->e, s->plan, &s->product, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
@@ -193,6 +194,7 @@ static void emit_contract(const statement *s)
         emit_results(s);
     }
     emit_digits_close(s->e, &s->plan->digits[PLAN_BATCH]);
+    emit_gemm_end(s->e, &s->plan->tile);
 }
 
 /* ---- copy ---- */
@@ -269,6 +271,10 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
         *params[i] = LLVMGetParam(function, i);
     for (int side = 0; side < EINSUM_SIDES; side++)
         e->base[side] = base_of(s, side, LLVMGetParam(function, (unsigned)(STATEMENT_PARAMS - EINSUM_SIDES + side)));
+    if (!plan_is_shared(s->plan)) {
+        s->part = emit_i64(e, 0);
+        s->parts = emit_i64(e, 1);
+    }
     if (s->plan->of->op == EINSUM_COPY)
         emit_copy(s);
     else

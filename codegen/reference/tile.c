@@ -30,6 +30,7 @@ static int64_t items_per_unit(plan_product product)
 static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
 {
     enum { FEWEST_LINES = 8 }; /* a tile register has 16, of 16 units */
+    enum { FEWEST_I8 = 20000 }; /* products that vectors make while tile registers are shaped */
     dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
     int64_t depth = s->digits[PLAN_DEPTH].combinations;
     bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
@@ -39,6 +40,7 @@ static plan_product choose_product(const einsum *e, const plan_statement *s, con
     if (s->integer) {
         if (dtype_row_of(a)->bits > 8 || dtype_row_of(b)->bits > 8)
             return PRODUCT_I32;
+        square &= (double)s->digits[PLAN_ROW].combinations * (double)s->digits[PLAN_COLUMN].combinations * (double)depth >= FEWEST_I8;
         return m->i8_tiles && square ? PRODUCT_I8_TILES : m->i8_dot ? PRODUCT_I8_DOT : m->i16_pairs ? PRODUCT_I16_PAIRS : PRODUCT_I32;
     }
     /* A single product is exact, which a flushed one is not. */
