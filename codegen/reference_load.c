@@ -44,24 +44,6 @@ reference_kernel *reference_compile(const reference_api *api, const einsum *e, c
     return take_fault(api, api->build(e, name, forms, cpu && *cpu ? cpu : NULL, &k), diags) ? k : NULL;
 }
 
-/* Products. At this many of f32 the reference of a check takes 111 ms of CPU time with unoptimised code and 121 ms with optimised code
- * (AVX-512); below, the difference is larger. */
-#define SMALL_WORK (INT64_C(1) << 29)
-
-bool reference_is_small(const einsum *e)
-{
-    int64_t work = 0;
-    for (uint32_t i = 0; i < e->statement_count; i++) {
-        int64_t points = 1;
-        for (uint32_t k = 0; k < e->statements[i].digit_count && points < SMALL_WORK; k++)
-            points *= e->statements[i].digits[k].size < SMALL_WORK ? e->statements[i].digits[k].size : SMALL_WORK;
-        work += points;
-        if (work >= SMALL_WORK)
-            return false;
-    }
-    return true;
-}
-
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags)
 {

@@ -15,8 +15,6 @@ const reference_api *reference_load(diag_list *diags);
  * `forms` REFERENCE_VALUES, REFERENCE_BOUNDS, with REFERENCE_QUICK and REFERENCE_MACHINE_ORDER. */
 reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
                                     diag_list *diags);
-/* Is the einsum's work so little that compiling it well costs more than it saves? */
-bool reference_is_small(const einsum *e);
 /* See reference_api.run; on all CPUs. */
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, diag_list *diags);

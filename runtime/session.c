@@ -496,7 +496,7 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
         return false;
     }
     const reference_api *api = reference_load(diags);
-    unsigned forms = (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | (reference_is_small(&s->kernel->einsum) ? REFERENCE_QUICK : 0);
+    unsigned forms = (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | REFERENCE_QUICK;
     reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, forms, diags) : NULL;
     if (!k)
         return false;

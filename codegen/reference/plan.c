@@ -123,15 +123,25 @@ static void group_digits(const reference_plan *plan, plan_statement *p)
 
 /* ---- what is asked of a statement ---- */
 
-double plan_clocks(const plan_statement *s)
+static double tile_clocks(const plan_statement *s, const plan_tile *t)
 {
     enum { VECTORS_A_CLOCK = 2, TILE_REGISTERS_GAIN = 8 };
     double clocks = 1;
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         clocks *= (double)s->digits[g].combinations;
-    if (s->of->op == EINSUM_CONTRACT && s->stores_blocks)
-        clocks /= (double)(s->tile.lanes * s->tile.per) * VECTORS_A_CLOCK * (plan_in_tile_registers(&s->tile) ? TILE_REGISTERS_GAIN : 1);
+    if (s->of->op == EINSUM_CONTRACT)
+        clocks /= (double)(t->lanes * t->per) * VECTORS_A_CLOCK * (plan_in_tile_registers(t) ? TILE_REGISTERS_GAIN : 1);
     return clocks;
+}
+
+double plan_clocks(const plan_statement *s)
+{
+    return tile_clocks(s, &s->tile);
+}
+
+double plan_bound_clocks(const reference_plan *p, const plan_statement *s)
+{
+    return p->exact[s->of->dst] || s->of->op == EINSUM_COPY ? 0 : tile_clocks(s, &s->bound_tile);
 }
 
 bool plan_is_shared(const plan_statement *s)

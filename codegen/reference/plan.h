@@ -135,8 +135,9 @@ typedef struct reference_plan {
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
-/* About how many clocks its products take. */
+/* About how many clocks its products take; those that its bound needs beside them. */
 double plan_clocks(const plan_statement *s);
+double plan_bound_clocks(const reference_plan *p, const plan_statement *s);
 /* Clocks that repay waking a thread, which costs some ten thousand. */
 #define PLAN_WORTH_A_THREAD 1e5
 /* Are parts of it computed at once? Not of little work. */

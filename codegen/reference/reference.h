@@ -26,8 +26,8 @@ typedef enum reference_output {
     REFERENCE_HEADER, /* C declaration for REFERENCE_OBJECT */
 } reference_output;
 
-/* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel of little work, of which
- * compiling is the larger part; the same values, from code that is not optimised. MACHINE_ORDER, beside VALUES: floats are added in
+/* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel that runs
+ * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, beside VALUES: floats are added in
  * the machine's order (codegen/einsum.h), which gives its bits. */
 enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8 };
 
