@@ -74,33 +74,41 @@ static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
         v->sums[t->rows * t->vectors + i] = product_add(v->e, v->tile, v->sums[t->rows * t->vectors + i], offset, column[i]);
 }
 
-/* A node of the tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; NULL where
- * there are none. */
-static LLVMValueRef tree_node(vector_tile *v, LLVMValueRef unit, int64_t row, int64_t vector, int64_t first, int64_t end, int64_t half)
+enum { MOST_TREES = 8 };
+
+/* A node of every row's tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; false
+ * where there are none. The rows' trees grow together, so that a column is loaded once and a few nodes of each are alive. */
+static bool tree_nodes(vector_tile *v, LLVMValueRef unit, int64_t vector, int64_t first, int64_t end, int64_t half, LLVMValueRef *nodes)
 {
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     if (first == end)
-        return NULL;
+        return false;
     if (end - first == 1) {
         LLVMValueRef column = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), first * t->columns + vector * t->lanes));
-        LLVMValueRef x = load_row(v, unit, first, row);
-        return LLVMBuildFMul(e->b, product_items(v->e, v->tile, x), product_items(v->e, v->tile, column), "");
+        for (int64_t r = 0; r < t->rows; r++)
+            nodes[r] = LLVMBuildFMul(e->b, product_items(e, t, load_row(v, unit, first, r)), product_items(e, t, column), "");
+        return true;
     }
     int64_t middle = first;
     while (middle < end && !(t->lane[middle] & half))
         middle++;
-    LLVMValueRef low = tree_node(v, unit, row, vector, first, middle, half / 2), high = tree_node(v, unit, row, vector, middle, end, half / 2);
-    return low && high ? LLVMBuildFAdd(e->b, low, high, "") : low ? low : high;
+    LLVMValueRef high[MOST_TREES];
+    bool has_low = tree_nodes(v, unit, vector, first, middle, half / 2, nodes), has_high = tree_nodes(v, unit, vector, middle, end, half / 2, has_low ? high : nodes);
+    for (int64_t r = 0; has_low && has_high && r < t->rows; r++)
+        nodes[r] = LLVMBuildFAdd(e->b, nodes[r], high[r], "");
+    return true;
 }
 
 /* A step in time of every sum. */
 static void emit_trees(vector_tile *v, LLVMValueRef unit)
 {
     const plan_tile *t = v->tile;
-    for (int64_t i = 0; i < t->rows * t->vectors; i++) {
-        LLVMValueRef tree = tree_node(v, unit, i / t->vectors, i % t->vectors, 0, t->lane_count, PLAN_MAX_LANES / 2);
-        v->sums[i] = LLVMBuildFAdd(v->e->b, v->sums[i], tree, "");
+    for (int64_t i = 0; i < t->vectors; i++) {
+        LLVMValueRef trees[MOST_TREES];
+        tree_nodes(v, unit, i, 0, t->lane_count, PLAN_MAX_LANES / 2, trees);
+        for (int64_t r = 0; r < t->rows; r++)
+            v->sums[r * t->vectors + i] = LLVMBuildFAdd(v->e->b, v->sums[r * t->vectors + i], trees[r], "");
     }
 }
 

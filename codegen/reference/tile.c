@@ -114,11 +114,14 @@ static void find_lanes(plan_tile *t, const plan_digits *depth)
 /* A few sums; the nodes of a tree need registers as well. */
 static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const plan_digits *depth)
 {
-    enum { FEW_LANES = 16 };
+    enum { MOST_ROWS = 6, SPARE = 2 };
     find_lanes(t, depth);
     t->lanes = m->lanes;
     t->vectors = 1;
-    t->rows = least_of(rows, t->lane_count <= FEW_LANES ? 4 : 2);
+    int64_t alive = 2; /* of a row: the sum, a product, and a node on each level */
+    while ((int64_t)1 << (alive - 2) < t->lane_count)
+        alive++;
+    t->rows = least_of(rows, most_of(least_of((m->registers - SPARE) / alive, MOST_ROWS), 1));
     t->unit_block = t->lane_count;
 }
 
