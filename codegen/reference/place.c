@@ -164,7 +164,7 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     }
     p->sums_in_place = sums_lie_ready(e, p, t->columns_in_place && plan->machine.masks, &p->block_line);
     if (!p->sums_in_place && t->one_pass) /* sums that pass through the scratch storage once stay in the nearest cache */
-        t->column_block_tiles = most_of(least_of(t->column_block_tiles, plan->machine.l1_bytes / 2 / (t->rows * t->columns * 4)), 1);
+        t->column_block_tiles = most_of(least_of(t->column_block_tiles, plan->machine.l1_bytes * 2 / 3 / (t->rows * t->columns * 4)), 1);
     shape_rest(plan, p);
 }
 
