@@ -44,8 +44,8 @@ static bool walk_fits(step_graph *g, const step_graph_node *n, int64_t tiles)
     }
     if (first >= 0 && last < tiles)
         return true;
-    return shape_refuse(g, n, E_STEP_NUMBER, "sizes and strides are counted in tiles, outermost first", "the walk reads tiles %" PRId64 " to %" PRId64 " of `%s`, which has %" PRId64, (int64_t)first, (int64_t)last,
-                  n->spec.tensor ? n->spec.tensor->name : "the buffer", tiles);
+    return shape_refuse(g, n, E_STEP_NUMBER, "sizes and strides are counted in tiles, outermost first", "the walk reads tiles %" PRId64 " to %" PRId64 " of %s, which has %" PRId64, (int64_t)first, (int64_t)last,
+                  n->spec.tensor ? arena_printf(g->arena, "`%s`", n->spec.tensor->name) : "a buffer", tiles);
 }
 
 static int64_t stored_tiles(const step_graph_tensor *t)

@@ -27,7 +27,7 @@ bool shape_infer_partition(step_graph *g, step_graph_node *n)
     if (!shape_is_kind(g, n, 1, STEP_SELECTOR, "selectors") || !shape_rank_at_least(g, n, 0, b, "b"))
         return false;
     if (selector->data->width != n->spec.output_count)
-        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each output with one bit", "selectors of %" PRId64 " for %" PRIu32 " outputs", selector->data->width, n->spec.output_count);
+        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each output with one bit", "selectors of %" PRId64 " for %" PRIu32 " output%s", selector->data->width, n->spec.output_count, n->spec.output_count == 1 ? "" : "s");
     if (selector->rank != data->rank - b)
         return shape_refuse(g, n, E_STEP_SHAPE, "one selector routes one chunk", "the selector has rank %" PRIu32 "; data of rank %" PRIu32 " in chunks of b = %" PRIu32 " wants %" PRIu32,
                       selector->rank, data->rank, b, data->rank - b);
@@ -211,7 +211,7 @@ bool shape_infer_reassemble(step_graph *g, step_graph_node *n)
     if (!shape_is_kind(g, n, count, STEP_SELECTOR, "selectors") || !may_become_one(g, n, count, b) || !shape_rank_fits(g, n, (int64_t)selector->rank + b + 1))
         return false;
     if (selector->data->width != count)
-        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each input with one bit", "selectors of %" PRId64 " for %" PRIu32 " inputs", selector->data->width, count);
+        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each input with one bit", "selectors of %" PRId64 " for %" PRIu32 " input%s", selector->data->width, count, count == 1 ? "" : "s");
     shape_outputs(g, n, 1);
     step_stream *out = shape_output(g, n, 0, selector->rank + b + 1, NULL);
     memcpy(out->dims, selector->dims, (selector->rank + 1) * sizeof *out->dims);

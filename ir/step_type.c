@@ -243,6 +243,13 @@ static const step_data *type_of_tiles(const typing *t)
     }
 }
 
+/* "1 value", "2 values", "1 to 3 values"; of a fold beside the accumulator. */
+static const char *arity_text(step_graph *g, const step_fn_row *row, bool folds)
+{
+    int least = row->least_arity - folds, most = row->most_arity - folds;
+    return least == most ? arena_printf(g->arena, "%d value%s", least, least == 1 ? "" : "s") : arena_printf(g->arena, "%d to %d values", least, most);
+}
+
 const step_data *step_function_type(step_graph *g, const step_spec *s, const step_expr *folded, const char **why)
 {
     typing t = {.g = g, .s = s, .in = operands_of(s), .folded = folded, .why = why};
@@ -253,7 +260,7 @@ const step_data *step_function_type(step_graph *g, const step_spec *s, const ste
     if (!(row->use & use))
         return wrong(&t, arena_printf(g->arena, "`%s` is no function for %s", row->name, step_op_row_of(s->op)->name));
     if (taken < row->least_arity || taken > row->most_arity)
-        return wrong(&t, arena_printf(g->arena, "`%s` takes %d values, not %d", row->name, row->least_arity - (use == STEP_USE_UPDATE),
+        return wrong(&t, arena_printf(g->arena, "`%s` takes %s, not %d", row->name, arity_text(g, row, use == STEP_USE_UPDATE),
                                       taken - (use == STEP_USE_UPDATE)));
     switch (s->fn) {
     case STEP_FN_IDENTITY: return t.in.of[0];

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "frontend/step/signature.h"
 #include "ir/step_total.h"
 
 /* ---- arguments ---- */
@@ -36,7 +37,9 @@ static arguments arguments_of(step_evaluation *e, const ast *call, const char *n
 static bool count_is(arguments *a, size_t least, size_t most)
 {
     if (!a->bad && (a->count < least || a->count > most)) {
-        step_refuse(a->e, a->call->range, "`%s` takes %zu argument%s, not %zu", a->name, least, least == 1 ? "" : "s", a->count);
+        const char *takes = least == most ? arena_printf(a->e->arena, "%zu argument%s", least, least == 1 ? "" : "s")
+                                          : arena_printf(a->e->arena, "%zu to %zu arguments", least, most);
+        step_refuse_with(a->e, a->call->range, step_signature(a->name), "`%s` takes %s, not %zu", a->name, takes, a->count);
         a->bad = true;
     }
     return !a->bad;
@@ -395,7 +398,8 @@ static step_term call_stream(arguments *a)
     if (strcmp(m, "repeat") == 0) return call_repeat(a);
     if (strcmp(m, "assume") == 0) return assume(a);
     if (is_setting(m)) return set_node(a, m);
-    return step_refuse(a->e, a->call->name_range, "a stream has no operator `%s`", m);
+    const char *near = step_nearest_operator(m);
+    return step_refuse_with(a->e, a->call->name_range, near ? step_signature(near) : "docs/step.md has a table of the operators", "a stream has no operator `%s`", m);
 }
 
 /* Like a stream, but for what asks after the node behind it. */
@@ -468,7 +472,7 @@ static step_term call_store(arguments *a, step_op op)
     for (size_t i = 0; i < streams; i++)
         add_input(a, &b, &a->items[i]);
     if (a->count > streams)
-        b.spec.param[STEP_BASE] = number(a, 1);
+        b.spec.param[STEP_BASE] = number(a, streams);
     read_result_dtype(a, &b);
     return finish(a, &b);
 }
@@ -488,14 +492,15 @@ static step_term call_list(arguments *a)
 {
     if (strcmp(a->name, "len") == 0)
         return (step_term){.kind = TERM_INT, .number = (int64_t)a->receiver.count};
-    if (strcmp(a->name, "rev") == 0 && count_is(a, 0, 0)) {
+    if (strcmp(a->name, "rev") == 0) {
         step_term list = a->receiver;
         list.items = ARENA_ARRAY(a->e->arena, step_term, list.count + 1);
         for (size_t i = 0; i < list.count; i++)
             list.items[i] = a->receiver.items[list.count - 1 - i];
         return list;
     }
-    return step_refuse(a->e, a->call->name_range, "a list has no `%s`; it has push and len", a->name);
+    const char *help = step_signature(a->name) ? "an operator with several outputs gives a list: `[i]`, or `.0` and `.1`, is one of them" : "a list has push, len and rev";
+    return step_refuse_with(a->e, a->call->name_range, help, "a list has no `%s`", a->name);
 }
 
 /* list.push(x): the list is a `let mut`. */
@@ -567,6 +572,13 @@ static step_term kernel_named(step_evaluation *e, const ast *path)
     return step_refuse(e, path->range, "there is no kernel `%s` in this file", name);
 }
 
+static step_term refuse_name(step_evaluation *e, src_range range, const char *name)
+{
+    const char *near = step_nearest_function(name, e->arena);
+    const char *help = near ? arena_printf(e->arena, "is it the function `%s`?", near) : "docs/step.md has a table of the functions";
+    return step_refuse_with(e, range, help, "`%s` is neither a name nor a function of this program", name);
+}
+
 step_term step_function_named(step_evaluation *e, const ast *path)
 {
     const ast *segment = path->kids[path->kid_count - 1];
@@ -576,7 +588,7 @@ step_term step_function_named(step_evaluation *e, const ast *path)
     if (!row && step_is_lost(e, segment->text))
         return step_term_error;
     if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
-        return step_refuse(e, path->range, "`%s` is neither a name nor a function of this program", segment->text);
+        return refuse_name(e, path->range, segment->text);
     step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
     const ast *generics = ast_kid(segment, 0);
     if (ast_is(generics, AST_GENERIC_ARGS))
@@ -694,5 +706,6 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     const ast *fn = program_function(e->file, name);
     if (!fn && step_is_lost(e, name))
         return step_term_error;
-    return fn ? call_program(e, n, fn, &a) : step_refuse(e, path->range, "there is no #[stream] function `%s`", name);
+    const char *help = step_nearest_operator(name) ? "operators are methods: `x.map(f)`; functions of values stand without their arguments" : NULL;
+    return fn ? call_program(e, n, fn, &a) : step_refuse_with(e, path->range, help, "there is no #[stream] function `%s`", name);
 }

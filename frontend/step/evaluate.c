@@ -11,16 +11,32 @@ enum { STEPS_MAX = 1 << 20 };
 
 const step_term step_term_error = {.kind = TERM_ERROR};
 
+static step_term refuse(step_evaluation *e, src_range range, const char *help, const char *text)
+{
+    /* What is missing has no place of its own: the program's name has. */
+    diag *d = diag_add(e->diags, E_STEP_PROGRAM, range.file < 0 ? e->graph->range : range, "%s", text);
+    if (help)
+        diag_help(e->diags, d, "%s", help);
+    e->graph->bad = true;
+    return step_term_error;
+}
+
 step_term step_refuse(step_evaluation *e, src_range range, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     const char *text = arena_vprintf(e->arena, format, args);
     va_end(args);
-    /* What is missing has no place of its own: the program's name has. */
-    diag_add(e->diags, E_STEP_PROGRAM, range.file < 0 ? e->graph->range : range, "%s", text);
-    e->graph->bad = true;
-    return step_term_error;
+    return refuse(e, range, NULL, text);
+}
+
+step_term step_refuse_with(step_evaluation *e, src_range range, const char *help, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(e->arena, format, args);
+    va_end(args);
+    return refuse(e, range, help, text);
 }
 
 const char *step_term_text(const step_term *t)

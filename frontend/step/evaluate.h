@@ -54,6 +54,8 @@ extern const step_term step_term_error;
 step_term step_evaluate(step_evaluation *e, const ast *n);
 /* Adds an error of id E_STEP_PROGRAM and returns an error value. */
 step_term step_refuse(step_evaluation *e, src_range range, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with the next step; NULL: none is known. */
+step_term step_refuse_with(step_evaluation *e, src_range range, const char *help, const char *format, ...) __attribute__((format(printf, 4, 5)));
 const char *step_term_text(const step_term *t);
 
 /* A name is visible until step_leave. */
