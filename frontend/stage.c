@@ -270,7 +270,7 @@ static value build_contract(const stage_call *call)
     op *o = stage_add_op(call, IR_CONTRACT, call->receiver.op->context, &out);
     bool ok = stage_take_part(call, o, 0, PACKET);
     stage_adopt(o, call->expected);
-    return stage_finish(call, o, ok && stage_require_parts(call, o, "p"));
+    return stage_finish(call, o, ok); /* what it keeps follows from what is written: passes/infer.c */
 }
 
 static value build_accumulate(const stage_call *call)
@@ -283,7 +283,7 @@ static value build_accumulate(const stage_call *call)
     bool ok = stage_take_part(call, o, 0, TIME);
     ok = stage_take_part(call, o, 1, PACKET) && ok;
     stage_adopt(o, call->expected);
-    return stage_finish(call, o, ok && stage_require_parts(call, o, "t"));
+    return stage_finish(call, o, ok);
 }
 
 static value build_cast(const stage_call *call)

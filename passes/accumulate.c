@@ -26,21 +26,28 @@ static diag *refuse_out_packet(pass_context *p, kernel *k, op *o, const mapping 
     return d;
 }
 
+void accumulate_inner(pass_context *p, const op *o, const mapping **inner, const mapping **out_packet)
+{
+    const tensor *in = &o->input->out;
+    int64_t lanes = p->target->output_lanes;
+    const mapping *packet = mapping_strip_padding(p->mappings, in->part[PACKET]), *row = in->part[ROW];
+    if (o->accumulation == INTERLEAVED) {
+        *out_packet = pass_pad(p, row, lanes);
+        *inner = packet;
+        return;
+    }
+    const mapping *padded = pass_pad(p, packet, (packet->size + lanes - 1) / lanes * lanes);
+    *out_packet = pass_inner(p, padded, lanes);
+    *inner = pass_pair(p, row, pass_outer(p, padded, lanes));
+}
+
 /* Time' from OutTime, or NULL after a refusal. */
 static const mapping *kept_time(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
     tensor *out = &o->out;
     int64_t lanes = p->target->output_lanes;
-    const mapping *packet = mapping_strip_padding(p->mappings, in->part[PACKET]), *row = in->part[ROW], *inner, *out_packet;
-    if (o->accumulation == INTERLEAVED) {
-        out_packet = pass_pad(p, row, lanes);
-        inner = packet;
-    } else {
-        const mapping *padded = pass_pad(p, packet, (packet->size + lanes - 1) / lanes * lanes);
-        out_packet = pass_inner(p, padded, lanes);
-        inner = pass_pair(p, row, pass_outer(p, padded, lanes));
-    }
+    const mapping *inner, *out_packet;
+    accumulate_inner(p, o, &inner, &out_packet);
     if (!out->part[PACKET])
         out->part[PACKET] = out_packet;
     if (out->part[PACKET]->size != lanes) {

@@ -1,7 +1,12 @@
 /* Rule ("TRF Sequencer", to_trf): the collected stream, Time and Packet, is Row and Element one behind the other, so each of the two
- * follows from the other. What is stored decides the Row of what is aligned with it and contracted. */
+ * follows from the other. What is stored decides the Row of what is aligned with it and contracted.
+ *
+ * Rule ("Reducer"): contract and accumulate sum what does not leave them. So where the Element that commit writes is known, OutPacket of contract is
+ * the digits of Packet that Element holds, and OutTime of accumulate those of Time, in their order, with what the kind of accumulation puts inside.
+ * A written OutTime of accumulate says of contract the same. */
 #include "passes/infer.h"
 
+#include "passes/accumulate.h"
 #include "passes/collect.h"
 
 /* Row and Element of the stream, where `rows` Rows are its outermost part; false: they are not. */
@@ -48,11 +53,122 @@ static void infer_align(pass_context *p, kernel *k, op *o)
         o->out.part[ROW] = o->weights->out.part[ROW];
 }
 
+/* ---- what is summed ---- */
+
+/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate behind it, or Element of the commit; NULL: not known. */
+static const mapping *destination(pass_context *p, const kernel *k, const op *o)
+{
+    for (size_t i = o->index + 1; i < k->op_count; i++) {
+        const op *next = k->ops[i];
+        if (next->input != o)
+            continue;
+        const mapping *time = next->out.part[TIME], *packet = next->out.part[PACKET];
+        if (next->kind == IR_COMMIT)
+            return next->out.part[ELEMENT];
+        if (next->kind == IR_ACCUMULATE && time && (packet || next->accumulation == INTERLEAVED))
+            return packet ? pass_pair(p, time, packet) : time;
+        return next->kind == IR_ACCUMULATE || next->kind == IR_CAST ? destination(p, k, next) : NULL;
+    }
+    return NULL;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The part of a digit of `m` that the destination holds, the identity when it holds none of it; NULL: it is in several pieces, or no axis'. `digit`: the
+ * digit alone, `f` its factor. */
+static const mapping *held_part(pass_context *p, const mapping *held, const mapping *digit, const factor *f)
+{
+    int64_t low = 0, high = 0, values = 1, end = f->weight * f->live; /* coordinates low * i below high */
+    for (uint32_t i = 0; i < held->count; i++) {
+        const factor *g = &held->factors[i];
+        int64_t from = larger(f->weight, g->weight), to = smaller(end, g->weight * g->live);
+        if (g->kind != FACTOR_AXIS || g->axis != f->axis || from >= to)
+            continue;
+        low = low ? smaller(low, from) : from;
+        high = larger(high, to);
+        values *= to / from;
+    }
+    if (!low)
+        return mapping_identity(p->mappings);
+    if (values * low != high || low % f->weight)
+        return NULL;
+    const mapping *outer = pass_outer(p, digit, low / f->weight);
+    return outer && high < end ? pass_inner(p, outer, values) : outer;
+}
+
+/* The digits of `m` that the destination holds; NULL: it does not say of each whether it is kept. */
+static const mapping *kept_digits(pass_context *p, const mapping *m, const mapping *held)
+{
+    const mapping *kept = mapping_identity(p->mappings);
+    int64_t position = m->size;
+    for (uint32_t i = 0; i < m->count && kept; i++) {
+        const factor *f = &m->factors[i];
+        position /= f->extent;
+        const mapping *outer = pass_outer(p, m, position), *digit = outer ? pass_inner(p, outer, f->extent) : NULL;
+        if (f->kind != FACTOR_AXIS || f->axis->term_count > 0 || !digit)
+            return NULL;
+        const mapping *part = held_part(p, held, digit, f);
+        kept = part ? pass_pair(p, kept, part) : NULL;
+    }
+    return kept;
+}
+
+/* No windows and groups: what a mapping holds is seen from its digits. */
+static bool is_plain(const mapping *m)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        if (m->factors[i].kind == FACTOR_COMPOSITE || (m->factors[i].kind == FACTOR_AXIS && m->factors[i].axis->term_count > 0))
+            return false;
+    return true;
+}
+
+static void refuse_unknown(pass_context *p, kernel *k, op *o, component missing)
+{
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s", component_parameter(missing), op_kind_name(o->kind),
+                          tensor_text(&o->out, p->arena));
+    diag_help(p->diags, d, "annotate the variable with its type, or write %s::<..>()", op_kind_name(o->kind));
+}
+
+/* The digits of the input's part that leave; NULL after a refusal. */
+static const mapping *infer_kept(pass_context *p, kernel *k, op *o, component c)
+{
+    const mapping *held = destination(p, k, o), *kept = held && is_plain(held) ? kept_digits(p, o->input->out.part[c], held) : NULL;
+    if (!kept)
+        refuse_unknown(p, k, o, c);
+    return kept;
+}
+
 static void infer_contract(pass_context *p, kernel *k, op *o)
 {
-    (void)p, (void)k;
     if (!o->out.part[ROW])
         o->out.part[ROW] = o->input->out.part[ROW];
+    const mapping *kept;
+    if (o->out.part[PACKET] || !(kept = infer_kept(p, k, o, PACKET)))
+        return;
+    int64_t columns = 1; /* a power of two; more padding than that leaves no column */
+    kept = mapping_strip_padding(p->mappings, kept);
+    while (columns < kept->size)
+        columns *= 2;
+    o->out.part[PACKET] = pass_pad(p, kept, columns);
+}
+
+static void infer_accumulate(pass_context *p, kernel *k, op *o)
+{
+    const mapping *inner, *out_packet, *kept;
+    if (o->out.part[TIME] || !(kept = infer_kept(p, k, o, TIME)))
+        return;
+    accumulate_inner(p, o, &inner, &out_packet);
+    o->out.part[TIME] = pass_pair(p, kept, inner);
+    if (!o->out.part[TIME])
+        refuse_unknown(p, k, o, TIME);
 }
 
 void pass_infer(pass_context *p, kernel *k)
@@ -60,4 +176,5 @@ void pass_infer(pass_context *p, kernel *k)
     pass_each(p, k, IR_TO_TRF, infer_store);
     pass_each(p, k, IR_ALIGN, infer_align);
     pass_each(p, k, IR_CONTRACT, infer_contract);
+    pass_each(p, k, IR_ACCUMULATE, infer_accumulate);
 }

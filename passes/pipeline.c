@@ -21,7 +21,7 @@
 #include "passes/verify.h"
 
 const pass pipeline[] = {
-    {"infer", "Row or Element of to_trf, each from the other", pass_infer},
+    {"infer", "Row or Element of to_trf, each from the other; what contract and accumulate keep, from what is written", pass_infer},
     {"allocate", "addresses of ports; capacities; overlap of live DM tensors; TRF halves", pass_allocate},
     {"verify", "sizes that must match the machine; operand types; what flows through unchanged", pass_verify},
     {"reshape", "digits that get other names in the same places", pass_reshape},
