@@ -78,14 +78,15 @@ static bool is_block_statement(const parse_state *p, uint32_t index)
 }
 
 /* Index of the last token of an item that is kept but not read: behind its { } or `;`. Braces between < > are
- * const arguments, not the body. */
+ * const arguments, not the body; where a < is never closed, the first of them is the body. */
 static uint32_t ignored_item_end(const parse_state *p, uint32_t index, bool body_ends)
 {
+    uint32_t braces = 0;
     int angles = 0;
     for (uint32_t i = index;; i++) {
         const token *t = token_at(p, i);
         if (t->kind == 0 || (t->match != TOKEN_NONE && t->match < i))
-            return i - 1; /* the end of what is around it */
+            return braces ? braces : i - 1; /* the end of what is around it */
         if (t->kind == ';')
             return i;
         if (t->kind == '<' || t->kind == T_LT_LT)
@@ -96,6 +97,8 @@ static uint32_t ignored_item_end(const parse_state *p, uint32_t index, bool body
             i = t->match;
             if (t->kind == '{' && angles == 0 && body_ends)
                 return i;
+            if (t->kind == '{' && body_ends && !braces)
+                braces = i;
         }
     }
 }

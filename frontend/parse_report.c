@@ -299,11 +299,17 @@ static const char *syntax_help(const parse_state *p)
     return NULL;
 }
 
-/* An `if`, `for`, .. whose block is missed: it may have begun some lines above. */
+/* An `if`, `for`, .. whose block is missed: it may have begun some lines above, in front of blocks that were taken for others. */
 static void note_head(parse_state *p, diag *d)
 {
-    for (uint32_t i = p->current; i-- > 0 && token_at(p, i)->begin >= p->statement_begin;) {
+    const token *found = token_at(p, p->current);
+    uint32_t around = found->match != TOKEN_NONE && found->match < p->current ? found->match : found->parent;
+    for (uint32_t i = p->current; i-- > 0 && i != around;) {
         const token *t = token_at(p, i);
+        if (t->parent != around)
+            continue;
+        if (t->kind == ';')
+            return;
         bool head = t->kind == T_IF || t->kind == T_FOR || t->kind == T_WHILE || t->kind == T_MATCH;
         if (head && t->match == TOKEN_NONE) {
             diag_note(p->diags, d, (src_range){p->file, t->begin, t->end}, "this `%.*s` has no block", (int)(t->end - t->begin), p->source + t->begin);

@@ -274,6 +274,34 @@ static bool is_library(const char *crate)
     return false;
 }
 
+/* Does the tree's path go through a module whose text was not understood? */
+static bool passes_lost(scope *s, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    scope *in = s;
+    for (uint32_t i = 0; ast_is(path, AST_PATH) && i < path->kid_count; i++) {
+        scope *next = enter_module(in, path->kids[i]->text, i == 0);
+        if (!next)
+            return i == 0 ? scope_is_lost(in, path->kids[i]->text) : has_lost(in, path->kids[i]->text);
+        in = next;
+    }
+    return false;
+}
+
+/* Whatever the tree would have imported is lost as well. */
+static void lose_tree(scope *s, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    if (ast_is(tree, AST_USE_GLOB))
+        scope_add_lost(s, "");
+    else if (ast_is(tree, AST_USE_RENAME))
+        scope_add_lost(s, tree->text);
+    else if (ast_is(tree, AST_USE_NAME) && ast_is(path, AST_PATH) && path->kid_count > 0)
+        scope_add_lost(s, path->kids[path->kid_count - 1]->text);
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
+        lose_tree(s, tree->kids[i]);
+}
+
 /* The names that a tree begins with: is there one that nothing is known of? */
 static bool is_dead(scope *s, const ast *tree)
 {
@@ -283,7 +311,14 @@ static bool is_dead(scope *s, const ast *tree)
         scope *in = s;
         for (uint32_t i = 0; in && i + (names_last ? 1 : 0) < path->kid_count; i++)
             in = enter_module(in, path->kids[i]->text, i == 0);
-        return !in && !is_library(path->kids[0]->text);
+        if (!in)
+            return !is_library(path->kids[0]->text);
+        const char *last = path->kids[path->kid_count - 1]->text;
+        bool found = !names_last || path->kid_count == 1 || strcmp(last, "self") == 0 || strcmp(last, "super") == 0;
+        for (name_space space = TYPE_NAMES; space <= MODULE_NAMES && !found; space++)
+            found = find_in(in, space, last);
+        if (!found)
+            return true;
     }
     for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
         if (is_dead(s, tree->kids[i]))
@@ -293,7 +328,9 @@ static bool is_dead(scope *s, const ast *tree)
 
 void scope_check_use(scope *s, const ast *use)
 {
-    if (!s->dead_use && is_dead(s, ast_kid(use, 1)))
+    if (passes_lost(s, ast_kid(use, 1)))
+        lose_tree(s, ast_kid(use, 1));
+    else if (!s->dead_use && is_dead(s, ast_kid(use, 1)))
         s->dead_use = use;
 }
 
@@ -302,7 +339,7 @@ static void note_dead_use(scope *s, diag *d)
 {
     for (; s; s = s->parent)
         if (s->dead_use) {
-            diag_note(s->context->diags, d, s->dead_use->range, "nothing is imported here: there is no module of that name");
+            diag_note(s->context->diags, d, s->dead_use->range, "nothing is imported here: there is nothing of that name");
             return;
         }
 }

@@ -143,7 +143,14 @@ static void collect_own_type(analysis *s, scope *names, const ast *n)
         return;
     text += strlen(n->text);
     text += strspn(text, " \t\r\n");
-    scope_add(names, SYMBOL_OWN_TYPE, arena_printf(s->context.arena, "%.*s", (int)strspn(text, letters), text), n->name_range);
+    const char *name = arena_printf(s->context.arena, "%.*s", (int)strspn(text, letters), text);
+    if (name[0] != '\0' && strcmp(name, n->text) != 0) {
+        scope_add(names, SYMBOL_OWN_TYPE, name, n->name_range);
+        return;
+    }
+    diag *d = diag_add(s->context.diags, E_PARSE, n->name_range, "expected a name behind `%s`", n->text);
+    diag_help(s->context.diags, d, "host code is not compiled, but what it calls its types is no tensor");
+    scope_add_lost(names, ""); /* any name may be meant */
 }
 
 /* `Name = m![..];`: a type alias without its `type`. */
