@@ -2,10 +2,17 @@
 
 #include <string.h>
 
+#include "runtime/parallel.h"
 #include "runtime/proof.h"
 #include "runtime/walk.h"
 
-enum { SPACE_HBM = 0, SPACE_DM = 1, STACK_PACKET_BYTES = 4096 };
+enum {
+    SPACE_HBM = 0,
+    SPACE_DM = 1,
+    STACK_PACKET_BYTES = 4096,
+    THREAD_BYTES = 1 << 20, /* less is not worth a thread */
+    MOST_WORKERS = 64,
+};
 
 /* One side of the transfer. */
 typedef struct side {
@@ -185,34 +192,105 @@ static proof_range side_range(const side *s, int64_t packet_bytes, bool writes)
     return (proof_range){PROOF_DM, simple ? low : 0, simple ? high + packet_bytes : window, writes};
 }
 
+/* A transfer whose walks are joined: `packets` in runs of `run`. */
+typedef struct transfer {
+    machine *machine;
+    side from, to;
+    int64_t packets, run, packet_bytes;
+    unsigned workers;
+    _Atomic bool no_memory;
+} transfer;
+
+/* Calls for every run; false at the first that fails. */
+static bool each_run(const transfer *x, bool (*call)(const transfer *x, place from, place to, void *of), void *of, fault *f)
+{
+    int64_t bytes = x->run * x->packet_bytes;
+    walk_cursor from, to;
+    walk_start(&x->from.walk, &from);
+    walk_start(&x->to.walk, &to);
+    for (int64_t packet = 0; packet < x->packets; packet += x->run) {
+        int64_t a = walk_step(&x->from.walk, &from), b = walk_step(&x->to.walk, &to);
+        place p, q;
+        if (!place_at(&x->from, a, bytes, &p))
+            return run_outside(&x->from, a, packet, x->packet_bytes, f);
+        if (!place_at(&x->to, b, bytes, &q))
+            return run_outside(&x->to, b, packet, x->packet_bytes, f);
+        if (!call(x, p, q, of))
+            return fault_memory(f, x->from.command, "HBM and DM");
+    }
+    return true;
+}
+
+static bool copy_one(const transfer *x, place from, place to, void *of)
+{
+    (void)of;
+    proof_read(x->machine, from.memory, from.address, x->run * x->packet_bytes);
+    if (!copy_run(to, from, x->run, x->packet_bytes))
+        return false;
+    proof_write(x->machine, to.memory, to.address, x->run * x->packet_bytes);
+    return true;
+}
+
+/* --- from HBM into many slices, on threads: a worker writes the slices that are its own ------------------- */
+
+/* Afterwards nothing that the workers read has to be made. */
+static bool touch_source(const transfer *x, place from, place to, void *of)
+{
+    (void)to, (void)of;
+    for (int64_t at = from.address, end = at + x->run * x->packet_bytes, part; at < end; at += part) {
+        part = from.memory->block_bytes - at % from.memory->block_bytes;
+        part = part < end - at ? part : end - at;
+        if (!memory_span(from.memory, at, part))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_own(const transfer *x, place from, place to, void *of)
+{
+    const size_t *share = of;
+    size_t unit = (size_t)((const char *)to.memory - (const char *)x->machine->units) / sizeof *x->machine->units;
+    return unit % x->workers != *share || copy_one(x, from, to, NULL);
+}
+
+static void copy_job(void *of, unsigned worker, size_t index)
+{
+    transfer *x = of;
+    fault f = {0};
+    (void)worker;
+    if (!each_run(x, copy_own, &index, &f))
+        atomic_store(&x->no_memory, true); /* what else there is was found before */
+}
+
+static bool copy_on_threads(transfer *x, fault *f)
+{
+    if (!each_run(x, touch_source, NULL, f))
+        return false;
+    parallel_for(x->workers, x->workers, copy_job, x);
+    return !x->no_memory || fault_memory(f, x->from.command, "HBM and DM");
+}
+
+static unsigned worker_count(const transfer *x)
+{
+    bool worth = x->from.space == SPACE_HBM && x->to.space == SPACE_DM && x->packets >= THREAD_BYTES / x->packet_bytes;
+    unsigned workers = x->machine->options.threads ? x->machine->options.threads : parallel_processors();
+    return !worth ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
+}
+
 bool dma_run(machine *m, const command *c, int number, fault *f)
 {
-    side source, destination;
-    side_read(&source, m, c, DMA_SOURCE, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, "reads");
-    side_read(&destination, m, c, DMA_DESTINATION, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE,
-              "writes");
-    int64_t packet_bytes = command_get(c, DMA_PACKET_BYTES), packets;
-    if (!dma_legal(&source, &destination, packet_bytes, &packets, f))
+    transfer x = {.machine = m, .packet_bytes = command_get(c, DMA_PACKET_BYTES)};
+    side_read(&x.from, m, c, DMA_SOURCE, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, "reads");
+    side_read(&x.to, m, c, DMA_DESTINATION, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, "writes");
+    if (!dma_legal(&x.from, &x.to, x.packet_bytes, &x.packets, f))
         return false;
-    int64_t run = join(&source.walk, &destination.walk, packet_bytes);
-    walk_cursor from, to;
-    walk_start(&source.walk, &from);
-    walk_start(&destination.walk, &to);
-    for (int64_t packet = 0; packet < packets; packet += run) {
-        int64_t a = walk_step(&source.walk, &from), b = walk_step(&destination.walk, &to);
-        place p, q;
-        if (!place_at(&source, a, run * packet_bytes, &p))
-            return run_outside(&source, a, packet, packet_bytes, f);
-        if (!place_at(&destination, b, run * packet_bytes, &q))
-            return run_outside(&destination, b, packet, packet_bytes, f);
-        proof_read(m, p.memory, p.address, run * packet_bytes);
-        if (!copy_run(q, p, run, packet_bytes))
-            return fault_memory(f, c, "HBM and DM");
-        proof_write(m, q.memory, q.address, run * packet_bytes);
-    }
+    x.run = join(&x.from.walk, &x.to.walk, x.packet_bytes);
+    x.workers = worker_count(&x);
+    if (!(x.workers > 1 ? copy_on_threads(&x, f) : each_run(&x, copy_one, NULL, f)))
+        return false;
     if (proof_is_open(m)) {
-        proof_range from_range = side_range(&source, packet_bytes, false), to_range = side_range(&destination, packet_bytes, true);
-        proof_dma(m, number, &from_range, &to_range, m->done[number] + 1);
+        proof_range from = side_range(&x.from, x.packet_bytes, false), to = side_range(&x.to, x.packet_bytes, true);
+        proof_dma(m, number, &from, &to, m->done[number] + 1);
     }
     return true;
 }

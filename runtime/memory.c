@@ -146,6 +146,11 @@ static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
     return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
 }
 
+static inline bool is_inside(int64_t word, int64_t begin, int64_t end)
+{
+    return word * WORD_UNITS >= begin && (word + 1) * WORD_UNITS <= end;
+}
+
 void memory_mark_written(memory *m, int64_t address, int64_t size)
 {
     for (int64_t part; size > 0; address += part, size -= part) {
@@ -155,7 +160,7 @@ void memory_mark_written(memory *m, int64_t address, int64_t size)
         if (b && !b->written)
             b->written = calloc((size_t)(m->block_bytes / (UNIT_BYTES * WORD_UNITS) + 1), sizeof *b->written);
         for (int64_t w = begin / WORD_UNITS; b && b->written && w * WORD_UNITS < end; w++)
-            b->written[w] |= word_bits(w, begin, end);
+            b->written[w] |= is_inside(w, begin, end) ? ~UINT64_C(0) : word_bits(w, begin, end);
     }
 }
 
@@ -168,8 +173,8 @@ bool memory_is_written(const memory *m, int64_t address, int64_t size)
         if (!b || !b->written)
             return false;
         for (int64_t w = begin / WORD_UNITS; w * WORD_UNITS < end; w++) {
-            uint64_t bits = word_bits(w, begin, end);
-            if ((b->written[w] & bits) != bits)
+            uint64_t bits = is_inside(w, begin, end) ? ~UINT64_C(0) : word_bits(w, begin, end);
+            if (~b->written[w] & bits)
                 return false;
         }
     }
