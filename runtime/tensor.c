@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/convert.h"
 #include "runtime/numeric.h"
 #include "support/strbuf.h"
 
@@ -184,11 +185,21 @@ static uint64_t next_random(uint64_t *state)
 
 void tensor_fill_random(tensor *t, uint64_t seed)
 {
+    enum { PIECE = 1024 };
     int64_t elements = t->bytes ? tensor_elements(&t->type) : 0;
     bool is_float = dtype_row_of(t->type.dtype)->kind == DTYPE_KIND_FLOAT;
-    for (int64_t i = 0; i < elements; i++) {
-        uint64_t r = next_random(&seed);
-        double value = is_float ? (double)(r >> 40) * 0x1p-23 - 1 : (double)(int32_t)(r >> 32);
-        numeric_from_double(t->type.dtype, t->bytes, i, value);
+    convert_run *narrow = convert_cast(is_float ? DTYPE_F32 : DTYPE_I32, t->type.dtype);
+    for (int64_t done = 0, n; done < elements; done += n) {
+        uint32_t words[PIECE];
+        n = elements - done < PIECE ? elements - done : PIECE;
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t r = next_random(&seed);
+            words[i] = is_float ? numeric_f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
+        }
+        unsigned char *to = t->bytes + tensor_bytes(t->type.dtype, done);
+        if (narrow)
+            narrow(to, (const unsigned char *)words, n);
+        else
+            memcpy(to, words, (size_t)n * sizeof *words);
     }
 }
