@@ -419,11 +419,25 @@ static void write_node(writing *w, const node *n, context where, arena *scratch)
         write_node(w, &n->body[i], where, scratch);
 }
 
+/* What repeats itself has its lines again: where those of the units of work only ascend, nothing does. */
+static bool has_repetition(const command *commands, size_t count)
+{
+    const command *before = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!ends_work(&commands[i]))
+            continue;
+        if (before && commands[i].line <= before->line)
+            return true;
+        before = &commands[i];
+    }
+    return false;
+}
+
 void command_reroll(const command *commands, size_t count, size_t *left, arena *a, const command **out, size_t *out_count)
 {
     *out = commands;
     *out_count = count;
-    if (count > *left)
+    if (count > *left || !has_repetition(commands, count))
         return;
     arena *scratch = arena_new_inside(a);
     roller r = {.arena = scratch};

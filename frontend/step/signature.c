@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "frontend/scope.h"
+#include "support/choice.h"
 #include "target/step.h"
 
 typedef struct signature {
@@ -65,7 +65,7 @@ const char *step_nearest_operator(const char *name)
     const char *names[sizeof signatures / sizeof *signatures];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         names[i] = signatures[i].name;
-    return suggest(name, names);
+    return choice_near(name, names);
 }
 
 const char *step_nearest_function(const char *name, arena *a)
@@ -75,5 +75,5 @@ const char *step_nearest_function(const char *name, arena *a)
     for (uint64_t code = 1; code < STEP_FN_KERNEL; code++)
         if (step_fn_row_of(code))
             names[count++] = step_fn_row_of(code)->name;
-    return suggest(name, names);
+    return choice_near(name, names);
 }
