@@ -46,6 +46,7 @@ typedef struct block_run {
     block_word *cells;       /* [vector][column][vector's words] */
     const block_word *start; /* [column][vector's words]: where sums begin */
     bool fresh;              /* the cells hold nothing yet */
+    bool near;               /* the packets were read just before */
 } block_run;
 
 typedef void block_kernel(const block_run *r);

@@ -83,7 +83,8 @@ INLINE void ahead(const block_word *data, int64_t packet_bytes)
 
 /* The next tile of packets for sum t. */
 #define SUM_ADD(t, data_tile)                                                                                \
-    ahead(data + (t) % wide * r->data_stride, r->packet_bytes);                                              \
+    if (!r->near)                                                                                            \
+        ahead(data + (t) % wide * r->data_stride, r->packet_bytes);                                          \
     _tile_loadd(data_tile, data + (t) % wide * r->data_stride, r->packet_bytes);                             \
     _tile_dpbssd(t, data_tile, 4)
 

@@ -449,7 +449,8 @@ static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t 
                    .column_words = f->column_words,
                    .cells = cells,
                    .start = start_of(p, r, s),
-                   .fresh = r->fresh};
+                   .fresh = r->fresh,
+                   .near = s->tile > 0};
     (count > 2 ? f->set->many : count == 2 ? f->set->two : f->set->one)[p->rows_log2](&k);
 }
 
