@@ -7,23 +7,27 @@
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
-enum { PACKETS = 1 << 18, WORDS = 16, ROWS = 8, LANES_BF16 = 32, LANES_I8 = 64, RING = 64 /* packets */ };
+enum { PACKETS = 1 << 18, WORDS = 16, ROWS = 8, LANES_BF16 = 32, LANES_I8 = 64, RING = 64 /* packets */, SUMS = 16 };
 
 static volatile float sink;
 
-/* 64 lanes of unsigned data against signed weights of two groups of eight Rows. */
+/* 64 lanes of unsigned data against signed weights of two groups of eight Rows; with fewer sums under way the loop would wait for them. */
 AVX512 static double loop_i8(void)
 {
     static uint32_t data[RING][WORDS];
     static __m512i weights[WORDS];
     memset(data, 3, sizeof data);
     memset(weights, 5, sizeof weights);
-    __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-    for (int p = 0; p < PACKETS; p += 4)
+    __m512i sum[SUMS];
+    for (int u = 0; u < SUMS; u++)
+        sum[u] = _mm512_setzero_si512();
+    for (int p = 0; p < PACKETS; p += SUMS)
         for (int w = 0; w < WORDS; w++)
-            for (int u = 0; u < 4; u++)
+#pragma GCC unroll 16
+            for (int u = 0; u < SUMS; u++)
                 sum[u] = _mm512_dpbusd_epi32(sum[u], _mm512_set1_epi32((int)data[(p + u) % RING][w]), weights[w]);
-    sum[0] = _mm512_add_epi32(_mm512_add_epi32(sum[0], sum[1]), _mm512_add_epi32(sum[2], sum[3]));
+    for (int u = 1; u < SUMS; u++)
+        sum[0] = _mm512_add_epi32(sum[0], sum[u]);
     sink = (float)_mm512_reduce_add_epi32(sum[0]);
     return (double)PACKETS * LANES_I8 * 2 * ROWS;
 }
