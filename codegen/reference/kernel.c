@@ -91,6 +91,9 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
         return fault_text("out of memory");
     for (uint32_t i = 0; i < k->step_count; i++)
         k->steps[i] = (kernel_step){.clocks = plan_clocks(&p->statements[i]), .shared = plan_is_shared(&p->statements[i])};
+    k->alone = true;
+    for (uint32_t i = 0; i < k->step_count; i++)
+        k->alone &= !k->steps[i].shared;
     for (uint32_t i = 0; i < k->tensor_count; i++)
         k->tensors[i] = (kernel_tensor){.bytes = walk_bytes(p->e, i),
                                         .elements = walk_elements(p->e, i),

@@ -41,6 +41,7 @@ struct reference_kernel {
     uint32_t tensor_count;
     kernel_step *steps;
     uint32_t step_count;
+    bool alone; /* no step is worth a second thread */
     int64_t scratch_bytes, plain_scratch_bytes;
     uint64_t jit_nanoseconds;
     _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */

@@ -93,15 +93,14 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     return *line > 0 && is_spread(*line);
 }
 
-/* Can the columns be read where they are, and is packing them too dear: because of few tiles that read them, or because they are few? */
+/* Can the columns be read where they are, and is packing them too dear? */
 static bool columns_lie_ready(const reference_plan *plan, const plan_statement *p, int64_t *line)
 {
-    enum { FEW_TILES = 2, SMALL = 2 };
     const plan_tile *t = &p->tile;
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
     dtype type = plan->e->tensors[p->column_source].dtype;
     bool few = t->padded_rows <= t->rows && t->rows <= TILE_FEW_ROWS;
-    bool ready = type == DTYPE_F32 && (t->padded_rows <= FEW_TILES * t->rows || t->units * t->padded_columns * 4 <= plan->machine.l1_bytes / SMALL);
+    bool ready = type == DTYPE_F32 && tile_spares_packing(&plan->machine, t, p->digits[PLAN_ROW].combinations, p->digits[PLAN_COLUMN].combinations, depth->combinations);
     if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units || !tile_columns_run(plan->e, p) ||
         (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
         return false;

@@ -20,15 +20,9 @@ enum { FEW_TENSORS = 8, NEAR_BYTES = 1 << 14 };
 typedef struct run_storage {
     unsigned char **tensors, **own_tensors;
     double **bounds, **own_bounds;
-    run_scratch *spare; /* NULL: `near` is enough */
-    unsigned char *scratch;
+    run_scratch *scratch;
+    void *few[4 * FEW_TENSORS]; /* the pointers above point here */
 } run_storage;
-
-/* What a small run needs, which takes less time than malloc or an atomic exchange. */
-typedef struct run_near {
-    void *pointers[4 * FEW_TENSORS];
-    _Alignas(64) unsigned char scratch[NEAR_BYTES];
-} run_near;
 
 static run_scratch *take_scratch(reference_kernel *k, int64_t bytes)
 {
@@ -48,10 +42,10 @@ static void run_storage_free(reference_kernel *k, run_storage *r)
         free(r->own_tensors[i]);
         free(r->own_bounds[i]);
     }
-    if (k->tensor_count > FEW_TENSORS)
+    if ((void **)r->tensors != r->few)
         free(r->tensors);
-    if (r->spare)
-        free(atomic_exchange(&k->spare, r->spare));
+    if (r->scratch)
+        free(atomic_exchange(&k->spare, r->scratch));
 }
 
 static bool run_tensor(const reference_kernel *k, run_storage *r, uint32_t i, unsigned char *given)
@@ -74,13 +68,11 @@ static bool run_bound(const reference_kernel *k, run_storage *r, uint32_t i, dou
 }
 
 static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
-                              int64_t scratch_bytes, run_near *near, run_storage *r)
+                              int64_t scratch_bytes, run_storage *r)
 {
     size_t count = k->tensor_count;
-    void **pointers = count <= FEW_TENSORS ? memset(near->pointers, 0, 4 * count * sizeof *pointers) : calloc(4 * count, sizeof *pointers);
-    if (scratch_bytes > NEAR_BYTES)
-        r->spare = take_scratch(k, scratch_bytes);
-    r->scratch = scratch_bytes <= NEAR_BYTES ? near->scratch : r->spare ? r->spare->data : NULL;
+    void **pointers = count <= FEW_TENSORS ? r->few : calloc(4 * count, sizeof *pointers);
+    r->scratch = take_scratch(k, scratch_bytes);
     r->tensors = (unsigned char **)pointers;
     if (!pointers || !r->scratch)
         return fault_text("out of memory");
@@ -111,7 +103,7 @@ typedef struct run_step {
 static void run_part(void *argument, unsigned part)
 {
     const run_step *r = argument;
-    r->kernel->step(r->storage->tensors, r->storage->scratch + part * r->scratch_each, r->step, part, r->parts);
+    r->kernel->step(r->storage->tensors, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
 }
 
 static unsigned parts_of(const kernel_step *s, unsigned threads)
@@ -142,16 +134,35 @@ static void run_steps(reference_kernel *k, const run_storage *r, unsigned most_t
         pthread_mutex_unlock(&k->helping);
 }
 
+/* Needs a run no storage but what lies near? Then it takes less time than to ask for some. */
+static bool is_near(const reference_kernel *k, unsigned char *const *tensors)
+{
+    bool given = k->alone && k->plain_scratch_bytes <= NEAR_BYTES;
+    for (uint32_t i = 0; given && i < k->tensor_count; i++)
+        given = tensors[i] || (!k->tensors[i].assigned && !k->tensors[i].used);
+    return given;
+}
+
+static void run_near_by(const reference_kernel *k, unsigned char *const *tensors)
+{
+    _Alignas(64) unsigned char scratch[NEAR_BYTES];
+    for (uint32_t i = 0; i < k->step_count; i++)
+        k->step(tensors, scratch, i, 0, 1);
+}
+
 char *kernel_run(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
 {
     run_storage r = {0};
-    run_near near;
     if (bounds ? !k->bounded : !k->step)
         return fault_text("the kernel was built without this form");
+    if (!bounds && is_near(k, tensors)) {
+        run_near_by(k, tensors);
+        return NULL;
+    }
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
-    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &near, &r);
+    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
     if (!fault && bounds)
-        k->bounded(r.tensors, r.bounds, r.scratch);
+        k->bounded(r.tensors, r.bounds, r.scratch->data);
     if (!fault && !bounds)
         run_steps(k, &r, threads, scratch_each);
     run_storage_free(k, &r);

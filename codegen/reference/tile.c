@@ -78,7 +78,13 @@ static void shape_tile_registers(plan_tile *t, int64_t rows, int64_t columns)
     t->unit_block = LINES;
 }
 
-static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth)
+bool tile_spares_packing(const plan_machine *m, const plan_tile *t, int64_t rows, int64_t columns, int64_t depth)
+{
+    enum { FEW_TILES = 2, SMALL = 2 };
+    return rows <= FEW_TILES * t->rows || depth * round_up(columns, t->lanes * t->vectors) * 4 <= m->l1_bytes / SMALL;
+}
+
+static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, bool columns_run)
 {
     enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8 };
     /* two columns and a row value, the product where it is not fused, the correction */
@@ -92,9 +98,10 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
         t->vectors *= 2;
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
-    /* A power of two, so that whole steps make a vector. */
+    /* A power of two, so that whole steps make a vector; and of columns that are read in place, no more than there are. */
+    bool whole = rows <= TILE_FEW_ROWS || (columns_run && t->product == PRODUCT_F32 && tile_spares_packing(m, t, rows, columns, depth));
     t->unit_block = 1;
-    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth && (rows > TILE_FEW_ROWS || depth % (2 * t->unit_block * t->per) == 0))
+    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth && (!whole || depth % (2 * t->unit_block * t->per) == 0))
         t->unit_block *= 2;
 }
 
@@ -135,7 +142,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     else if (t->product == PRODUCT_TREE)
         shape_tree(t, m, rows, &p->digits[PLAN_DEPTH]);
     else
-        shape_vectors(t, m, rows, columns, p->digits[PLAN_DEPTH].combinations);
+        shape_vectors(t, m, rows, columns, p->digits[PLAN_DEPTH].combinations, e->tensors[p->column_source].dtype == DTYPE_F32 && tile_columns_run(e, p));
     t->columns = t->live_columns = t->lanes * t->vectors;
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);

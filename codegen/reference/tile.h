@@ -25,6 +25,8 @@ static inline int64_t round_up(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
+/* Are columns that could be read in place too dear to pack, because few tiles read them, or because they are few? */
+bool tile_spares_packing(const plan_machine *m, const plan_tile *t, int64_t rows, int64_t columns, int64_t depth);
 /* Of the values, and of what bounds are made from. */
 void tile_choose(const reference_plan *plan, plan_statement *p);
 /* Are the columns of each unit side by side in their source, and the units equally far apart? */
