@@ -150,8 +150,8 @@ static int64_t any_value(const command_field_row *row)
 {
     if (row->form == LOG2)
         return row->minimum;
-    int64_t span = row->maximum - row->minimum, few = span < 3 || span < 0 ? 0 : 3;
-    return row->minimum + (next_random() % 4 ? 0 : below(few + 1));
+    uint64_t span = (uint64_t)row->maximum - (uint64_t)row->minimum;
+    return row->minimum + (next_random() % 4 || span < 3 ? 0 : below(4));
 }
 
 static void add_any(list *l, context where)
