@@ -83,8 +83,9 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
         return;
     }
     if (value->kind != TERM_LIST) {
+        const ast *body = fn->kids[4];
         if (value->kind != TERM_ERROR && value->kind != TERM_UNIT)
-            step_refuse(e, fn->name_range, "a stream program returns streams, not %s", step_term_text(value));
+            step_refuse(e, body->kid_count ? body->kids[body->kid_count - 1]->range : fn->name_range, "a stream program returns streams, not %s", step_term_text(value));
         return;
     }
     for (size_t i = 0; i < value->count; i++)
