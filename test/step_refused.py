@@ -39,6 +39,10 @@ RUN = [
     ("E-STEP-TOKENS", "x", {"x": ["S0"]}),
     ("E-STEP-TOKENS", "x", {"x": [[[1, 2]], "S1"]}),
     ("E-STEP-TOKENS", "x", {"x": "no list"}),
+    ("E-STEP-TOKENS", "x", {"x": [{"at": -1, "token": 1}, "S1"]}),
+    ("E-STEP-TOKENS", "x", {"x": [{"at": 2 ** 51, "token": 1}, "S1"]}),
+    ("E-STEP-TOKENS", "x", {"x": [{"at": 3, "tile": 1}, "S1"]}),
+    ("E-STEP-TOKENS", "x", {"x": [{"at": 3, "token": {"at": 4, "token": 1}}, "S1"]}),
     ("E-STEP-TOKENS", "x.partition(0, &s)[0]", {"s": [[2], "S1"]}),
     ("E-STEP-RUN", "x.map(add, y)", {"y": [3, "S1", 4, "S1"]}),
     ("E-STEP-RUN", "x.reshape(0, 3).0", {}),
@@ -68,7 +72,7 @@ def hostile(d, count):
     """Token files with bytes changed: read or refused."""
     rng, bad = random.Random(3), 0
     compile_(d, "x.map(add, y).partition(0, &s)[0]")
-    text = json.dumps(GOOD["x"] + [{"tile": [[5]], "valid": 0}, "S1"])
+    text = json.dumps(GOOD["x"] + [{"tile": [[5]], "valid": 0}, {"at": 30, "token": "S1"}])
     for _ in range(count):
         changed = list(text)
         for _ in range(rng.randint(1, 4)):

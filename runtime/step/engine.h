@@ -115,6 +115,7 @@ typedef struct step_store {
 /* A stream at the edge of the graph: what a source sends, or where a sink's tokens go. */
 typedef struct step_feed {
     const step_token *tokens; /* of a source: without the end; may be NULL for a sink */
+    const int64_t *not_before; /* of each token the cycle before which it is not sent; NULL: none names one */
     size_t count;
     step_value *taken; /* of a sink: a buffer that collects its tokens; NULL: they are dropped */
 } step_feed;

@@ -19,6 +19,8 @@ static void source_fire(step_actor *n)
         actor_finish(n);
         return;
     }
+    if (f->not_before && f->not_before[*at] > n->now)
+        n->now = f->not_before[*at];
     step_token t = f->tokens[(*at)++];
     actor_send(n, 0, kept(t));
     actor_wait(n, t.kind == STEP_VALUE);

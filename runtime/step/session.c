@@ -162,10 +162,10 @@ static bool input_stream(step_session *s, const step_node *n, const char *file, 
     if (!text)
         return false;
     step_feed *feed = &s->run.feeds[n - s->program->nodes];
-    feed->tokens = step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes, arena_printf(s->arena, "%s (%s)", file, n->name), s->run.pool, s->arena,
-                                    diags, &feed->count);
+    bool good = step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes, arena_printf(s->arena, "%s (%s)", file, n->name), s->run.pool,
+                                 s->arena, diags, feed);
     free(text);
-    return feed->tokens != NULL;
+    return good;
 }
 
 bool step_session_input(step_session *s, const char *spec, diag_list *diags)

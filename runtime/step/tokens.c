@@ -7,6 +7,8 @@
 
 #include "support/strbuf.h"
 
+#define LATEST_CYCLE (INT64_C(1) << 50) /* sums of it with what a run can last are no overflow */
+
 typedef struct token_reader {
     const step_program *program;
     step_pool *pool;
@@ -119,34 +121,55 @@ static bool read_token(token_reader *r, const step_output *s, const json_t *j, s
     return out->value != NULL;
 }
 
-static const step_token *read_all(token_reader *r, const step_output *s, const json_t *list, size_t *count)
+/* {"at": n, "token": t}; NULL with a diagnostic. */
+static const json_t *read_time(token_reader *r, const json_t *j, int64_t *cycle)
 {
-    *count = json_array_size(list);
-    step_token *tokens = ARENA_ARRAY(r->arena, step_token, *count + 1);
-    if (!json_is_array(list))
-        return (const step_token *)wrong(r, "a stream is a JSON array of tokens");
-    for (r->at = 0; r->at < *count; r->at++)
-        if (!read_token(r, s, json_array_get(list, r->at), &tokens[r->at]))
-            return NULL;
-    const step_token *last = *count > 0 ? &tokens[*count - 1] : NULL;
-    if (last && s->rank > 0 && (last->kind != STEP_STOP || last->level != s->rank))
-        return (const step_token *)wrong(r, "a stream of rank %" PRIu32 " ends with the stop S%" PRIu32, s->rank, s->rank);
-    return tokens;
+    const json_t *at = json_object_get(j, "at"), *token = json_object_get(j, "token");
+    *cycle = json_is_integer(at) ? json_integer_value(at) : -1;
+    if (*cycle >= 0 && *cycle <= LATEST_CYCLE && token)
+        return token;
+    wrong(r, "a token that waits is {\"at\": cycle, \"token\": token}, its cycle at most %" PRId64, LATEST_CYCLE);
+    return NULL;
 }
 
-const step_token *step_tokens_read(const step_program *p, const step_output *stream, const char *text, size_t bytes, const char *what, step_pool *pool,
-                                   arena *a, diag_list *diags, size_t *count)
+static bool read_all(token_reader *r, const step_output *s, const json_t *list, step_feed *feed)
+{
+    size_t count = json_array_size(list);
+    step_token *tokens = ARENA_ARRAY(r->arena, step_token, count + 1);
+    int64_t *cycles = NULL;
+    if (!json_is_array(list))
+        return wrong(r, "a stream is a JSON array of tokens") != NULL;
+    for (r->at = 0; r->at < count; r->at++) {
+        const json_t *j = json_array_get(list, r->at);
+        if (json_object_get(j, "at")) {
+            cycles = cycles ? cycles : ARENA_ARRAY(r->arena, int64_t, count);
+            j = read_time(r, j, &cycles[r->at]);
+        }
+        if (!j || !read_token(r, s, j, &tokens[r->at]))
+            return false;
+    }
+    const step_token *last = count > 0 ? &tokens[count - 1] : NULL;
+    if (last && s->rank > 0 && (last->kind != STEP_STOP || last->level != s->rank))
+        return wrong(r, "a stream of rank %" PRIu32 " ends with the stop S%" PRIu32, s->rank, s->rank) != NULL;
+    feed->tokens = tokens;
+    feed->not_before = cycles;
+    feed->count = count;
+    return true;
+}
+
+bool step_tokens_read(const step_program *p, const step_output *stream, const char *text, size_t bytes, const char *what, step_pool *pool, arena *a,
+                      diag_list *diags, step_feed *feed)
 {
     token_reader r = {p, pool, a, diags, what, 0};
     json_error_t error;
     json_t *list = json_loadb(text, bytes, JSON_DECODE_ANY, &error);
     if (!list) {
         diag_add(diags, E_STEP_TOKENS, SRC_NOWHERE, "%s: line %d: %s", what, error.line, error.text);
-        return NULL;
+        return false;
     }
-    const step_token *tokens = read_all(&r, stream, list, count);
+    bool good = read_all(&r, stream, list, feed);
     json_decref(list);
-    return tokens;
+    return good;
 }
 
 /* ---- text ---- */
