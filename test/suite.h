@@ -5,6 +5,14 @@
 #include <check.h>
 #include <stdlib.h>
 
+/* A case whose time limit, in seconds, is against hanging only: a busy machine, and one with sanitizers, is given its time. */
+static inline TCase *suite_case(const char *name)
+{
+    TCase *t = tcase_create(name);
+    tcase_set_timeout(t, 1800);
+    return t;
+}
+
 /* Runs the suite, as loudly as CK_VERBOSITY says, and frees it; the exit status. */
 static inline int suite_status(Suite *s)
 {

@@ -111,7 +111,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("arena");
-    TCase *cases = tcase_create("arena");
+    TCase *cases = suite_case("arena");
     tcase_add_test(cases, memory_is_zero_and_apart);
     tcase_add_test(cases, arenas_inside_give_back);
     tcase_add_test(cases, exhaustion_reaches_the_guard);

@@ -257,8 +257,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("blocks");
-    TCase *t = tcase_create("levels");
-    tcase_set_timeout(t, 600);
+    TCase *t = suite_case("levels");
     tcase_add_loop_test(t, levels_agree, 0, 6);
     tcase_add_test(t, levels_have_names);
     suite_add_tcase(s, t);

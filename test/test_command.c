@@ -507,9 +507,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("command");
-    TCase *t = tcase_create("command");
+    TCase *t = suite_case("command");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
     tcase_add_test(t, test_rows_are_sound);
     tcase_add_test(t, test_get_and_set);
     tcase_add_test(t, test_known_words);

@@ -190,7 +190,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("compare");
-    TCase *t = tcase_create("outputs");
+    TCase *t = suite_case("outputs");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, values);
     tcase_add_loop_test(t, every_type_finds_one_change, 0, DTYPE_COUNT);

@@ -742,10 +742,9 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("container");
-    TCase *good = tcase_create("files"), *bad = tcase_create("damage");
+    TCase *good = suite_case("files"), *bad = suite_case("damage");
     tcase_add_checked_fixture(good, setup, teardown);
     tcase_add_checked_fixture(bad, setup, teardown);
-    tcase_set_timeout(bad, 120);
     tcase_add_test(good, test_write_then_read);
     tcase_add_test(good, test_read_then_write_is_identical);
     tcase_add_test(good, test_read_keeps_nothing_of_the_bytes);

@@ -179,8 +179,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("convert");
-    TCase *t = tcase_create("runs");
-    tcase_set_timeout(t, 300);
+    TCase *t = suite_case("runs");
     tcase_add_test(t, every_fetch_conversion);
     tcase_add_test(t, every_cast);
     tcase_add_test(t, every_operand);

@@ -152,7 +152,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("deriver");
-    TCase *cases = tcase_create("pairs");
+    TCase *cases = suite_case("pairs");
     tcase_add_loop_test(cases, refusals_are_explained, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(cases, what_they_advise_is_accepted);
     tcase_add_test(cases, mappings_are_read);

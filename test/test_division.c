@@ -142,8 +142,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("division");
-    TCase *t = tcase_create("laws");
-    tcase_set_timeout(t, 300);
+    TCase *t = suite_case("laws");
     tcase_add_test(t, division_law);
     tcase_add_test(t, refinement_law);
     tcase_add_test(t, published_divisions);

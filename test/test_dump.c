@@ -265,14 +265,13 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("dump");
-    TCase *dump = tcase_create("dump"), *tool = tcase_create("tool");
+    TCase *dump = suite_case("dump"), *tool = suite_case("tool");
     tcase_add_checked_fixture(dump, setup, teardown);
     tcase_add_test(dump, test_text);
     tcase_add_test(dump, test_loops);
     tcase_add_test(dump, test_json);
     tcase_add_test(dump, test_nothing_to_say);
     tcase_add_checked_fixture(tool, make_folder, remove_folder);
-    tcase_set_timeout(tool, 60);
     tcase_add_test(tool, test_tool_prints_the_dump);
     tcase_add_test(tool, test_tool_takes_several_files);
     tcase_add_test(tool, test_tool_refuses);

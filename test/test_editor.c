@@ -161,7 +161,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("editor");
-    TCase *cases = tcase_create("editor");
+    TCase *cases = suite_case("editor");
     tcase_add_loop_test(cases, positions_and_offsets_are_inverse, 0, 300);
     tcase_add_loop_test(cases, messages_come_in_pieces_of_any_size, 0, 40);
     tcase_add_loop_test(cases, a_length_that_nobody_sends_is_a_fault, 0, 6);

@@ -552,9 +552,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("einsum");
-    TCase *t = tcase_create("einsum");
+    TCase *t = suite_case("einsum");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
     tcase_add_test(t, test_round_trip);
     tcase_add_test(t, test_scalar);
     tcase_add_test(t, test_encoder_refuses_texts);

@@ -362,9 +362,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("layout");
-    TCase *t = tcase_create("layout");
+    TCase *t = suite_case("layout");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
     tcase_add_test(t, test_constructors);
     tcase_add_test(t, test_positions_outside);
     tcase_add_test(t, test_coordinates_accumulate);

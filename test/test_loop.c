@@ -443,11 +443,9 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("loop");
-    TCase *back = tcase_create("there and back"), *hostile = tcase_create("hostile");
+    TCase *back = suite_case("there and back"), *hostile = suite_case("hostile");
     tcase_add_checked_fixture(back, setup, teardown);
     tcase_add_checked_fixture(hostile, setup, teardown);
-    tcase_set_timeout(back, 300);
-    tcase_set_timeout(hostile, 300);
     tcase_add_test(back, test_nests_stay_nests);
     tcase_add_test(back, test_random_nests);
     tcase_add_test(back, test_random_streams);

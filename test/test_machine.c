@@ -1476,8 +1476,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("machine");
-    TCase *t = tcase_create("engines");
-    tcase_set_timeout(t, 120);
+    TCase *t = suite_case("engines");
     tcase_add_test(t, memory_is_poison_until_written);
     tcase_add_test(t, memory_copies_across_blocks);
     tcase_add_test(t, walks_agree_with_nested_loops);
@@ -1510,7 +1509,7 @@ int main(void)
     tcase_add_test(t, threads_do_not_matter);
     tcase_add_test(t, dma_threads_do_not_matter);
     suite_add_tcase(s, t);
-    TCase *f = tcase_create("faults");
+    TCase *f = suite_case("faults");
     tcase_add_test(f, dma_faults);
     tcase_add_test(f, deadlock_names_both);
     tcase_add_test(f, ports_refuse);

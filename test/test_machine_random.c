@@ -529,8 +529,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("machine, random");
-    TCase *t = tcase_create("definitions");
-    tcase_set_timeout(t, 600);
+    TCase *t = suite_case("definitions");
     tcase_add_loop_test(t, contractions_follow_the_definition, 0, 4);
     tcase_add_test(t, operand_conversions_agree);
     tcase_add_test(t, tree_kernels_agree);

@@ -841,8 +841,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("mapping");
-    TCase *t = tcase_create("laws");
-    tcase_set_timeout(t, 600);
+    TCase *t = suite_case("laws");
     tcase_add_test(t, means_and_prints);
     tcase_add_test(t, equal_functions_are_one_object);
     tcase_add_test(t, stretches_repeat);

@@ -242,8 +242,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("numeric");
-    TCase *t = tcase_create("formats");
-    tcase_set_timeout(t, 300);
+    TCase *t = suite_case("formats");
     tcase_add_loop_test(t, every_code_widens, 0, FORMATS);
     tcase_add_loop_test(t, every_value_comes_back, 0, FORMATS);
     tcase_add_loop_test(t, boundaries_narrow, 0, FORMATS);

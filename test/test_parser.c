@@ -958,7 +958,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("parser");
-    TCase *accept = tcase_create("accept");
+    TCase *accept = suite_case("accept");
     tcase_add_loop_test(accept, accepts_constructs, 0, sizeof constructs / sizeof *constructs);
     tcase_add_test(accept, accepts_kernels);
     tcase_add_test(accept, accepts_seed_listings);
@@ -967,13 +967,12 @@ int main(void)
     tcase_add_test(accept, ranges);
     tcase_add_test(accept, places);
     suite_add_tcase(suite, accept);
-    TCase *refuse = tcase_create("refuse");
+    TCase *refuse = suite_case("refuse");
     tcase_add_loop_test(refuse, single_fault, 0, sizeof single_faults / sizeof *single_faults);
     tcase_add_test(refuse, independent_faults);
     tcase_add_test(refuse, many_faults);
     suite_add_tcase(suite, refuse);
-    TCase *hostile = tcase_create("hostile");
-    tcase_set_timeout(hostile, 120);
+    TCase *hostile = suite_case("hostile");
     tcase_add_loop_test(hostile, nesting_is_bounded, 0, sizeof nestings / sizeof *nestings);
     tcase_add_test(hostile, unfinished_input);
     tcase_add_loop_test(hostile, mutants_of_constructs, 0, sizeof constructs / sizeof *constructs);

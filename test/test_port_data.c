@@ -412,9 +412,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("port_data");
-    TCase *t = tcase_create("packing");
+    TCase *t = suite_case("packing");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 300);
     tcase_add_test(t, random_ports);
     tcase_add_test(t, axes_are_named_in_order);
     tcase_add_test(t, overshoot_is_dead);

@@ -216,7 +216,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("render");
-    TCase *text = tcase_create("text");
+    TCase *text = suite_case("text");
     tcase_add_test(text, range_is_underlined);
     tcase_add_test(text, notes_and_help);
     tcase_add_test(text, no_place);
@@ -227,7 +227,7 @@ int main(void)
     tcase_add_test(text, long_lines_are_shown_in_part);
     tcase_add_test(text, colours);
     suite_add_tcase(suite, text);
-    TCase *machine = tcase_create("json");
+    TCase *machine = suite_case("json");
     tcase_add_test(machine, json);
     tcase_add_test(machine, empty_list);
     suite_add_tcase(suite, machine);

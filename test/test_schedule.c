@@ -625,7 +625,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("schedule");
-    TCase *cases = tcase_create("schedule");
+    TCase *cases = suite_case("schedule");
     tcase_add_test(cases, formulas_of_chains);
     tcase_add_test(cases, formulas_of_dma);
     tcase_add_test(cases, worked_copies);
@@ -636,7 +636,6 @@ int main(void)
     tcase_add_test(cases, an_empty_kernel);
     tcase_add_test(cases, random_command_streams);
     tcase_add_test(cases, double_buffering);
-    tcase_set_timeout(cases, 300);
     suite_add_tcase(suite, cases);
     return suite_status(suite);
 }

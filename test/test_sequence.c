@@ -649,8 +649,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("sequencer");
-    TCase *t = tcase_create("oracle");
-    tcase_set_timeout(t, 1200);
+    TCase *t = suite_case("oracle");
     tcase_add_test(t, reads_are_exact);
     tcase_add_test(t, writes_cover);
     tcase_add_test(t, windows_are_read);

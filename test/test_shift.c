@@ -222,7 +222,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("shift");
-    TCase *t = tcase_create("shift");
+    TCase *t = suite_case("shift");
     tcase_add_test(t, packets_are_offsets);
     tcase_add_test(t, worked_example);
     tcase_add_test(t, limits_hold);

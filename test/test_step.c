@@ -271,8 +271,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("step");
-    TCase *t = tcase_create("step");
-    tcase_set_timeout(t, 600);
+    TCase *t = suite_case("step");
     tcase_add_test(t, a_queue_has_room_one_cycle_behind_a_taking);
     tcase_add_test(t, a_queue_without_limit_keeps_the_order);
     tcase_add_test(t, one_reader_needs_n_plus_18_cycles);

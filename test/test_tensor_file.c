@@ -862,9 +862,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("tensor_file");
-    TCase *t = tcase_create("files");
+    TCase *t = suite_case("files");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
     tcase_add_test(t, npy_versions);
     tcase_add_test(t, npy_spellings);
     tcase_add_test(t, npy_fortran_order);

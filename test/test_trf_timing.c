@@ -414,7 +414,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("trf_timing");
-    TCase *figures = tcase_create("figures"), *random = tcase_create("random"), *large = tcase_create("large");
+    TCase *figures = suite_case("figures"), *random = suite_case("random"), *large = suite_case("large");
     tcase_add_test(figures, reference_table);
     tcase_add_test(figures, conformance_file);
     tcase_add_test(figures, entries_follow_the_bit_fields);
@@ -426,8 +426,6 @@ int main(void)
     tcase_add_test(large, billions_of_reads);
     tcase_add_test(large, counting_equals_stepping);
     tcase_add_test(large, work_is_bounded);
-    tcase_set_timeout(random, 600);
-    tcase_set_timeout(large, 600);
     suite_add_tcase(suite, figures);
     suite_add_tcase(suite, random);
     suite_add_tcase(suite, large);
