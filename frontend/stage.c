@@ -321,17 +321,26 @@ static value build_commit(const stage_call *call)
     return stage_finish(call, o, ok && stage_require_parts(call, o, "e"));
 }
 
+/* What is written nowhere is as it was: a copy may go to other units, so what is expected comes first. */
+static void keep_part(const stage_call *call, op *o, component c)
+{
+    if (!o->out.part[c])
+        o->out.part[c] = call->receiver.op->out.part[c];
+}
+
 static value build_to_dm(const stage_call *call)
 {
     tensor out = call->receiver.op->out;
     out.kind = TENSOR_DM;
-    out.part[ELEMENT] = NULL;
+    out.part[CLUSTER] = out.part[SLICE] = out.part[ELEMENT] = NULL;
     op *o = stage_add_op(call, IR_TO_DM, CONTEXT_DMA, &out);
     bool ok = take_address(call, o, &call->args[1]);
     ok = stage_take_part(call, o, 0, CLUSTER) && ok;
     ok = stage_take_part(call, o, 1, SLICE) && ok;
     ok = stage_take_part(call, o, 2, ELEMENT) && ok;
     stage_adopt(o, call->expected);
+    keep_part(call, o, CLUSTER);
+    keep_part(call, o, SLICE);
     return stage_finish(call, o, ok && stage_require_parts(call, o, "lse"));
 }
 
@@ -342,12 +351,15 @@ static value build_to_hbm(const stage_call *call)
     out.part[CLUSTER] = out.part[SLICE] = out.part[ELEMENT] = NULL;
     op *o = stage_add_op(call, IR_TO_HBM, CONTEXT_DMA, &out);
     const ast *args = ast_kid(call->node, 1);
-    bool two = ast_is(args, AST_GENERIC_ARGS) && args->kid_count == 2;
+    bool written = ast_is(args, AST_GENERIC_ARGS), two = written && args->kid_count == 2;
     bool ok = take_address(call, o, &call->args[1]);
+    if (two || !written)
+        o->out.part[CHIP] = NULL;
     if (two)
         ok = stage_take_part(call, o, 0, CHIP) && ok;
     ok = stage_take_part(call, o, two ? 1 : 0, ELEMENT) && ok;
     stage_adopt(o, call->expected);
+    keep_part(call, o, CHIP);
     return stage_finish(call, o, ok && stage_require_parts(call, o, "e"));
 }
 
