@@ -285,28 +285,31 @@ static int64_t unrolled(const copy *c)
 
 /* ---- the whole copy ---- */
 
-/* Does the destination have another window over some axis of this one: a tile of it? */
-static bool has_tile_of(const axis *window, const sequence_space *to, size_t to_count)
+/* Does the destination have what the window is read by, instead of the window: digits of its terms, or another window over them, a tile? */
+static bool has_terms_of(const axis *window, const sequence_space *to, size_t to_count)
 {
     bool found = false;
-    for (size_t i = 0; i < to_count; i++)
+    for (size_t i = 0; i < to_count; i++) {
+        if (mapping_mentions(to[i].mapping, window))
+            return false;
+        for (uint32_t t = 0; t < window->term_count; t++)
+            found = found || mapping_mentions(to[i].mapping, window->terms[t].of);
         for (size_t k = 0; k < to[i].mapping->count; k++) {
             const axis *a = to[i].mapping->factors[k].axis;
-            if (a == window)
-                return false;
             for (uint32_t t = 0; a && t < a->term_count; t++)
                 found = found || a->terms[t].of == window->terms[0].of;
         }
+    }
     return found;
 }
 
-/* A window of which the destination has tiles is covered when all digits of its terms are there: every place is some sum of them. */
+/* A window that the destination has by its terms, or in tiles, is covered when all digits of its terms are there: every place is some sum of them. */
 static const mapping *open_windows(pass_context *p, const mapping *m, const sequence_space *to, size_t to_count)
 {
     const mapping *out = mapping_identity(p->mappings);
     for (size_t i = 0; i < m->count && out; i++) {
         const axis *a = m->factors[i].axis;
-        bool open = a && a->term_count > 0 && !a->bordered && m->factors[i].live == a->size && has_tile_of(a, to, to_count);
+        bool open = a && a->term_count > 0 && !a->bordered && m->factors[i].live == a->size && has_terms_of(a, to, to_count);
         if (!open)
             out = pass_pair(p, out, mapping_of_factor(p->mappings, &m->factors[i]));
         for (uint32_t k = 0; open && k < a->term_count && out; k++) {
@@ -353,6 +356,8 @@ static void refuse_loops(pass_context *p, kernel *k, op *o, const sequence *seq,
         diag_help(p->diags, d, "take the copy from a source that holds the whole axis `%s`", seq->axis->name);
     else if (seq->failure == SEQUENCE_TWICE && seq->axis)
         diag_help(p->diags, d, "let each digit of `%s` occur once in the destination", seq->axis->name);
+    else if (sequence_id(seq) == E_SEQ_WINDOW)
+        diag_help(p->diags, d, "%s", sequence_advice(p, seq));
     else
         diag_help(p->diags, d, "cut the axes at common divisors on both sides");
 }

@@ -37,7 +37,7 @@ static reference whole(uint32_t value)
     return (reference){.value = value};
 }
 
-static bool value_has(const einsum_value *v, const axis *a)
+bool einsum_value_has(const einsum_value *v, const axis *a)
 {
     for (uint32_t i = 0; i < v->rank; i++)
         if (v->axes[i] == a)
@@ -55,7 +55,7 @@ static void check_borders(einsum_builder *b, op *o, const op *stream)
         const axis *axes[EINSUM_MAX_AXES];
         uint32_t count = stream->out.part[c] ? mapping_axes(stream->out.part[c], axes, EINSUM_MAX_AXES) : 0;
         for (uint32_t i = 0; i < count && !o->bad; i++) {
-            if (!axes[i]->bordered || value_has(v, axes[i]))
+            if (!axes[i]->bordered || einsum_value_has(v, axes[i]))
                 continue;
             diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the window `%s` is zero outside the places it holds, and what it holds are copies of one element",
                                   axes[i]->name);
@@ -283,7 +283,7 @@ static void visit_reshape(einsum_builder *b, op *o)
         if (d->size == 1)
             continue;
         bool renamed = d->from != d->to || d->from_weight != d->to_weight;
-        renamed = renamed && value_has(&b->e->values[step->a], d->from);
+        renamed = renamed && einsum_value_has(&b->e->values[step->a], d->from);
         if (renamed && !add_relabel(b, o, d->from))
             return;
         step->digits[step->count++] = (einsum_part){.axis = d->to, .kept = true, .weight = d->to_weight, .size = d->size, .renames = renamed};
@@ -342,7 +342,7 @@ static void drop_offsets(const kernel_einsum *e, einsum_step *s)
     const uint32_t values[] = {s->dst, s->a, s->b};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->offset_count; i++)
-        if (value_has(&e->values[values[s->offsets[i].side]], s->offsets[i].axis))
+        if (einsum_value_has(&e->values[values[s->offsets[i].side]], s->offsets[i].axis))
             s->offsets[kept++] = s->offsets[i];
     s->offset_count = kept;
 }
@@ -363,9 +363,9 @@ static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relab
         einsum_part *d = &s->digits[i];
         if (!is_term(r, d->axis))
             continue;
-        d->a_repeats = d->a_repeats || (!d->renames && value_has(&e->values[s->a], r->axis));
-        d->b_repeats = d->b_repeats || (s->contract && value_has(&e->values[s->b], r->axis));
-        if (!value_has(&e->values[s->dst], r->axis) || b->kernel->bad)
+        d->a_repeats = d->a_repeats || (!d->renames && einsum_value_has(&e->values[s->a], r->axis));
+        d->b_repeats = d->b_repeats || (s->contract && einsum_value_has(&e->values[s->b], r->axis));
+        if (!einsum_value_has(&e->values[s->dst], r->axis) || b->kernel->bad)
             continue;
         op *o = b->kernel->ops[b->kernel->op_count - 1];
         for (size_t k = 0; k < b->kernel->op_count; k++)

@@ -19,6 +19,9 @@ typedef struct einsum_builder {
     uint32_t *uses; /* by operation: how often the memory or stream is used */
 } einsum_builder;
 
+/* Is the axis one by which the value is indexed? */
+bool einsum_value_has(const einsum_value *v, const axis *a);
+
 /* The digits of a copy whose destination is `t`. */
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);
 /* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel ends behind contract. */

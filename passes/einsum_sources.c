@@ -26,11 +26,23 @@ static bool repeats(const einsum_part *d, int side)
     return (side == SIDE_A && d->a_repeats) || (side == SIDE_B && d->b_repeats);
 }
 
+static bool windows_meet(const axis *a, const axis *b)
+{
+    for (uint32_t i = 0; i < a->term_count; i++)
+        for (uint32_t k = 0; k < b->term_count; k++)
+            if (window_term_meets(&a->terms[i], b->terms[k].of, b->terms[k].weight, b->terms[k].extent))
+                return true;
+    return false;
+}
+
 /* What is wrong with reading (or writing) the value's window by the step's digits; NULL: nothing. A window is indexed by its own
- * digits or by those of its terms; a result only by its own. */
-static const char *window_fault(einsum_builder *b, const einsum_step *step, const axis *window, int side)
+ * digits or by those of its terms; a result only by its own. A tile of it has places of its own, which are no digits of either. */
+static const char *window_fault(einsum_builder *b, const einsum_step *step, const einsum_value *v, const axis *window, int side)
 {
     bool own = side == SIDE_DST;
+    for (uint32_t i = 0; i < step->count; i++)
+        if (!einsum_value_has(v, step->digits[i].axis) && windows_meet(window, step->digits[i].axis))
+            return arena_printf(b->context->arena, "a result is made of `%s`, a tile of the window `%s`", step->digits[i].axis->name, window->name);
     for (uint32_t i = 0; i < step->count; i++)
         own = own || (step->digits[i].axis == window && !repeats(&step->digits[i], side));
     for (uint32_t i = 0; i < step->count; i++)
@@ -51,7 +63,7 @@ static void check_windows(einsum_builder *b, op *o, const einsum_step *step)
     for (int i = 0; i < (step->contract ? 3 : 2) && !o->bad; i++) {
         const einsum_value *v = &b->e->values[values[i]];
         for (uint32_t k = 0; k < v->rank && !o->bad; k++) {
-            const char *fault = v->axes[k]->term_count ? window_fault(b, step, v->axes[k], i) : NULL;
+            const char *fault = v->axes[k]->term_count ? window_fault(b, step, v, v->axes[k], i) : NULL;
             if (!fault)
                 continue;
             diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "%s", fault);

@@ -198,8 +198,7 @@ static void explain_merging(pass_context *p, diag *d, const sequence *seq)
     }
 }
 
-/* What to do, in words. */
-static const char *sequence_advice(pass_context *p, const sequence *seq)
+const char *sequence_advice(pass_context *p, const sequence *seq)
 {
     const char *name = seq->axis ? seq->axis->name : "";
     switch (seq->failure) {

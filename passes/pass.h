@@ -65,6 +65,8 @@ void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mappi
 diag_id sequence_id(const sequence *seq);
 /* One sentence for the failure: "the buffer stores no digit A / 4". */
 const char *sequence_reason(pass_context *p, const sequence *seq);
+/* What to do, in words. */
+const char *sequence_advice(pass_context *p, const sequence *seq);
 /* The loops, as "term size : stride" in a line. */
 const char *sequence_table(pass_context *p, const sequence *seq);
 /* Copies the parts of a fitted sequence into a table; strides are multiplied by `scale`. */
