@@ -55,6 +55,12 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     const ast *pattern = ast_kid(param, 1);
     declared d = scope_type(names, ast_kid(param, 2));
     const char *name = ast_is(pattern, AST_PAT_NAME) ? pattern->text : "_";
+    const symbol *twin = scope_find_here(names, VALUE_NAMES, name);
+    if (twin && twin->kind == SYMBOL_VARIABLE) {
+        diag *e = diag_add(s->context.diags, E_DUPLICATE, pattern->range, "there are two parameters `%s`", name);
+        diag_note(s->context.diags, e, twin->range, "first defined here");
+        diag_help(s->context.diags, e, "a port has its parameter's name: give each its own");
+    }
     symbol *y = scope_add(names, SYMBOL_VARIABLE, name, pattern->range);
     if (d.kind == DECLARED_CONTEXT) {
         y->value = (value){.kind = VALUE_CONTEXT};

@@ -363,7 +363,6 @@ const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
 void scope_add_axes(scope *s, const ast *axes)
 {
     diag_list *diags = s->context->diags;
-    size_t first = s->count;
     for (uint32_t i = 1; i < axes->kid_count; i++) {
         const ast *a = axes->kids[i], *size = ast_kid(a, 0);
         if (ast_is(a, AST_ERROR))
@@ -372,11 +371,8 @@ void scope_add_axes(scope *s, const ast *axes)
             scope_add_lost(s, a->text);
         if (!ast_is(a, AST_AXIS) || !ast_is(size, AST_INT))
             continue;
-        const symbol *twin = NULL;
-        for (size_t j = first; j < s->count; j++)
-            if (strcmp(s->symbols[j]->name, a->text) == 0)
-                twin = s->symbols[j];
-        if (twin) {
+        const symbol *twin = scope_find_here(s, TYPE_NAMES, a->text);
+        if (twin && twin->scope == s) {
             diag *d = diag_add(diags, E_AXIS_DUP, a->name_range, "axis %s is declared multiple times", a->text);
             diag_note(diags, d, twin->range, "first declared here");
             diag_help(diags, d, "give the second axis a name of its own");
@@ -388,7 +384,7 @@ void scope_add_axes(scope *s, const ast *axes)
             diag_help(diags, d, "axis names are an upper-case letter followed by letters, digits and _");
         } else if (size->value < 1 || size->value > MAPPING_MAX_SIZE) {
             diag *d = diag_add(diags, E_AXIS_SIZE, size->range, "axis %s has %lld elements; an axis has 1 to 2^62", a->text, (long long)size->value);
-            diag_help(diags, d, "an axis of size 1 behaves like `1`");
+            diag_help(diags, d, size->value < 1 ? "an axis of size 1 behaves like `1`" : "no memory holds so much: make the axis smaller");
         } else {
             y->axis = mapping_axis(s->context->mappings, a->text, size->value);
         }

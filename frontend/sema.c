@@ -23,17 +23,19 @@ static void read_device(analysis *s, const ast *fn)
         s->kernel->is_device = true;
         for (uint32_t j = 1; j < a->kid_count; j++) {
             const ast *arg = a->kids[j];
-            if (strcmp(arg->text, "chip") == 0 && ast_is(ast_kid(arg, 0), AST_INT))
-                s->kernel->chips = ast_kid(arg, 0)->value;
-            else
+            bool is_number = strcmp(arg->text, "chip") == 0 && ast_is(ast_kid(arg, 0), AST_INT);
+            s->kernel->chips = is_number ? ast_kid(arg, 0)->value : 0;
+            if (is_number && s->kernel->chips < 1)
+                refuse(s, E_CHIPS, arg->range, "without the attribute's `chip` it is one", "a kernel runs on at least 1 chip, got 0");
+            else if (!is_number)
                 refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n`", strcmp(arg->text, "chip") == 0 ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);
         }
     }
 }
 
-static bool kernel_named(analysis *s, const char *name)
+static const symbol *kernel_named(analysis *s, const char *name)
 {
-    return scope_find_here(s->kernel_names, VALUE_NAMES, name) != NULL;
+    return scope_find_here(s->kernel_names, VALUE_NAMES, name);
 }
 
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
@@ -45,9 +47,12 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
         self->busy = true;
     if (kernel_named(s, k->name)) /* of another module: its path tells them apart */
         k->name = arena_printf(s->context.arena, "%s%s", s->module_path ? s->module_path : "", fn->text);
-    if (kernel_named(s, k->name)) {
-        s->kernel = k;
-        refuse(s, E_DUPLICATE, fn->name_range, "kernel names are the names of the binary's sections", "kernel `%s` is defined twice", fn->text);
+    const symbol *twin = kernel_named(s, k->name);
+    if (twin) {
+        diag *d = diag_add(s->context.diags, E_DUPLICATE, fn->name_range, "kernel `%s` is defined twice", fn->text);
+        diag_note(s->context.diags, d, twin->range, "first defined here");
+        diag_help(s->context.diags, d, "kernel names are the names of the binary's sections");
+        k->bad = true;
     }
     s->kernel = k;
     s->steps = 0;

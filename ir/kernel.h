@@ -213,7 +213,7 @@ typedef struct kernel {
     const char *name;
     src_range range; /* the function's name */
     bool is_device;  /* #[device]: whole-machine sizes are checked */
-    int64_t chips;
+    int64_t chips; /* 0: refused */
     op **ops;
     size_t op_count, op_capacity;
     kernel_port *ports;

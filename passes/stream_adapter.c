@@ -40,7 +40,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
     diag *d = pass_refuse(p, k, o, TIME, id, "%s: Time left for OutTime is %s, OutTime is %s", rule, pass_text(p, time), pass_text(p, out));
     const mapping *good = time;
     for (size_t i = 0; i < out->count && good; i++)
-        if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis))
+        if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis) && mapping_mentions(o->weights->out.part[ELEMENT], out->factors[i].axis))
             good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
     diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor behind it", pass_text(p, good));
     return d;

@@ -10,7 +10,7 @@ static void verify_units(pass_context *p, kernel *k, op *o)
     int64_t sizes[] = {k->chips, p->target->clusters_per_chip, p->target->slices_per_cluster};
     for (component c = CHIP; c <= SLICE && k->is_device; c++) {
         const mapping *m = o->out.part[c];
-        if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT)
+        if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT || sizes[c] == 0)
             continue;
         /* What flows through was said where it began. */
         if (o->input && o->input->out.part[c] == m)
@@ -130,6 +130,12 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
 
 void pass_verify(pass_context *p, kernel *k)
 {
+    if (k->chips > p->target->chips) {
+        diag *d = diag_add(p->diags, E_CHIPS, k->range, "the kernel runs on %lld chips, the machine has %lld", (long long)k->chips, (long long)p->target->chips);
+        diag_help(p->diags, d, "write #[device(chip = %lld)] or less", (long long)p->target->chips);
+        k->bad = true;
+        return;
+    }
     for (op_kind kind = 0; kind < IR_OP_COUNT; kind++) {
         pass_each(p, k, kind, verify_context);
         pass_each(p, k, kind, verify_units);

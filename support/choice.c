@@ -29,7 +29,7 @@ static unsigned distance(const char *a, const char *b)
 
 bool choice_is_nearer(const char *name, const char *candidate, unsigned *best)
 {
-    unsigned d = distance(name, candidate), allowed = 2 * (1 + (unsigned)strlen(name) / 3);
+    unsigned d = distance(name, candidate), allowed = 2 * (((unsigned)strlen(name) + 2) / 3);
     if (d > allowed || d >= *best || (strlen(name) == 1 && d > 1))
         return false;
     *best = d;
