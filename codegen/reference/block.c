@@ -212,14 +212,16 @@ static void emit_one_block(block *k)
 {
     const block_form *f = k->f;
     emitter *e = f->e;
+    const plan_tile *rest_tile = f->of->rest_tile.live_columns ? &f->of->rest_tile : NULL;
     gemm_tiles tiles = {.rows = minus(e, k->rows.end, k->rows.first), .columns = minus(e, k->columns.end, k->columns.first)};
-    if (f->of->rest_tile.live_columns) {
+    if (rest_tile) {
         LLVMValueRef whole = emit_i64(e, whole_column_tiles(f->of));
         tiles.columns = minus(e, emit_least(e, k->columns.end, whole), k->columns.first);
-        tiles.rest = LLVMBuildZExt(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, k->columns.end, whole, ""), e->i64, "");
+        tiles.rest = LLVMBuildICmp(e->b, LLVMIntSGT, k->columns.end, whole, "");
     }
     k->sums = sums_at(k);
-    emit_gemm_call(e, f->product, k->sums, rows_at(k), columns_at(k), &tiles, column_line(k));
+    gemm_operands at = {.c = k->sums, .r = rows_at(k), .s = columns_at(k), .column_line = column_line(k), .tiles = tiles};
+    emit_gemm_here(e, &f->of->block_tile, rest_tile, f->of->block_line, &at);
     LLVMValueRef rest = either_rest(k);
     if (f->of->sums_in_place && !rest)
         return;
@@ -250,10 +252,10 @@ static void emit_all_blocks(const block_form *f, tile_range rows, tile_range col
     block k = {.f = f, .base = emit_tensor_offset(e, f->of->of->dst, EINSUM_DST)};
     LLVMBasicBlockRef no_rows = emit_if_some(e, rows.first, rows.end), no_columns = emit_if_some(e, columns.first, columns.end);
     emitter_loop column, row;
-    emit_loop_open(e, &column, columns.first, columns.end, t->column_block_tiles);
+    emit_loop_open(e, &column, columns.first, columns.end, splits_columns(f->of) ? 0 : t->column_block_tiles);
     LLVMValueRef end = split_end(e, splits_columns(f->of), column.counter, columns.end, whole_column_tiles(f->of), &k.rest_columns);
     k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, end)};
-    emit_loop_open(e, &row, rows.first, rows.end, t->row_block_tiles);
+    emit_loop_open(e, &row, rows.first, rows.end, splits_rows(f->of) ? 0 : t->row_block_tiles);
     end = split_end(e, splits_rows(f->of), row.counter, rows.end, whole_row_tiles(f->of), &k.rest_rows);
     k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, end)};
     emit_one_block(&k);

@@ -12,7 +12,6 @@
 typedef struct block_form {
     emitter *e;
     const plan_statement *of;
-    const gemm_function *product; /* its line is of->block_line */
     panel_side rows, columns;
     LLVMValueRef dst, sums; /* the destination; storage for a block */
     LLVMValueRef part, parts;

@@ -157,9 +157,10 @@ LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment)
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step)
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+    *l = (emitter_loop){.counter = first, .end = end, .step = step};
+    if (step > 0 && LLVMIsAConstantInt(first) && LLVMIsAConstantInt(end) && LLVMConstIntGetSExtValue(end) - LLVMConstIntGetSExtValue(first) <= step)
+        return;
     l->body = LLVMAppendBasicBlockInContext(e->context, e->function, "loop");
-    l->end = end;
-    l->step = step;
     LLVMBuildBr(e->b, l->body);
     LLVMPositionBuilderAtEnd(e->b, l->body);
     l->counter = LLVMBuildPhi(e->b, e->i64, "i");
@@ -168,11 +169,13 @@ void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRe
 
 void emit_loop_close(emitter *e, emitter_loop *l)
 {
-    emit_loop_close_at(e, l, LLVMBuildNSWAdd(e->b, l->counter, emit_i64(e, l->step), ""));
+    emit_loop_close_at(e, l, l->body ? LLVMBuildNSWAdd(e->b, l->counter, emit_i64(e, l->step), "") : NULL);
 }
 
 void emit_loop_close_at(emitter *e, emitter_loop *l, LLVMValueRef next)
 {
+    if (!l->body)
+        return;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
     LLVMAddIncoming(l->counter, &next, &latch, 1);
     LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "done");
@@ -182,11 +185,15 @@ void emit_loop_close_at(emitter *e, emitter_loop *l, LLVMValueRef next)
 
 LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition)
 {
-    if (!condition)
+    bool known = condition && LLVMIsAConstantInt(condition);
+    if (!condition || (known && LLVMConstIntGetZExtValue(condition)))
         return NULL;
     LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(e->context, e->function, "then");
     LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "after");
-    LLVMBuildCondBr(e->b, condition, then, after);
+    if (known) /* what is skipped always has no way to it, and LLVM leaves it out */
+        LLVMBuildBr(e->b, after);
+    else
+        LLVMBuildCondBr(e->b, condition, then, after);
     LLVMPositionBuilderAtEnd(e->b, then);
     return after;
 }

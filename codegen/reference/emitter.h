@@ -12,7 +12,7 @@
 
 /* A counted loop that runs at least once. */
 typedef struct emitter_loop {
-    LLVMBasicBlockRef body;
+    LLVMBasicBlockRef body; /* NULL: it is known to run once, and there is no loop */
     LLVMValueRef counter, end;
     int64_t step;
 } emitter_loop;
@@ -68,13 +68,13 @@ void emit_function_end(emitter *e);
 /* Storage that lasts as long as the function runs; the same in every round of a loop. */
 LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment);
 
-/* for (counter = first; counter < end; counter += step); first < end always. */
+/* for (counter = first; counter < end; counter += step); first < end always. Step 0: where it goes on is said at its end. */
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step);
 void emit_loop_close(emitter *e, emitter_loop *l);
-/* With another number to go on at than counter + step. */
+/* With the number to go on at. */
 void emit_loop_close_at(emitter *e, emitter_loop *l, LLVMValueRef next);
 
-/* Skips to the matching end unless the condition holds; a NULL condition always holds. */
+/* Skips to the matching end unless the condition holds; a NULL condition always holds. NULL: nothing is skipped. */
 LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition);
 void emit_if_end(emitter *e, LLVMBasicBlockRef after);
 

@@ -59,50 +59,63 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
 }
 
 /* The units of depth from `first` to `end` of a column tile; the panels are those of `whole` tiles, of which it may be the rest. */
-static void emit_column_tile(gemm *g, LLVMValueRef function, const plan_tile *whole, LLVMValueRef column, LLVMValueRef first, LLVMValueRef end)
+static void emit_column_tile(gemm *g, const gemm_operands *at, const plan_tile *whole, LLVMValueRef column, LLVMValueRef first, LLVMValueRef end)
 {
     emitter *e = g->e;
-    LLVMValueRef c = LLVMGetParam(function, 0), columns = LLVMGetParam(function, 2);
-    g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), columns, emit_scaled(e, column, whole->columns * plan_column_step(whole)))
-                                              : emit_item(e, e->i32, columns, emit_scaled(e, column, whole->columns * whole->units));
-    LLVMValueRef c_column = emit_item(e, sum_type(g), c, emit_scaled(e, column, whole->columns));
-    emit_row_tiles(g, c_column, LLVMGetParam(function, 1), LLVMGetParam(function, 3), first, end);
+    g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), at->s, emit_scaled(e, column, whole->columns * plan_column_step(whole)))
+                                              : emit_item(e, e->i32, at->s, emit_scaled(e, column, whole->columns * whole->units));
+    LLVMValueRef c_column = emit_item(e, sum_type(g), at->c, emit_scaled(e, column, whole->columns));
+    emit_row_tiles(g, c_column, at->r, at->tiles.rows, first, end);
 }
 
-static void emit_blocks(gemm *g, const plan_tile *rest, LLVMValueRef function)
+static void emit_blocks(gemm *g, const plan_tile *rest, const gemm_operands *at)
 {
     emitter *e = g->e;
     const plan_tile *t = g->tile;
     emitter_loop block, column;
-    LLVMValueRef none = emit_i64(e, 0), columns = LLVMGetParam(function, 4), has_rest = LLVMGetParam(function, 5);
-    g->column_line = LLVMGetParam(function, 6);
+    LLVMValueRef none = emit_i64(e, 0), columns = at->tiles.columns;
+    g->column_line = at->column_line;
     emit_loop_open(e, &block, none, emit_i64(e, t->units), t->depth_block);
     LLVMValueRef end = emit_least(e, emit_plus(e, block.counter, t->depth_block), emit_i64(e, t->units));
     LLVMBasicBlockRef after = rest ? emit_if_some(e, none, columns) : NULL;
     emit_loop_open(e, &column, none, columns, 1);
-    emit_column_tile(g, function, t, column.counter, block.counter, end);
+    emit_column_tile(g, at, t, column.counter, block.counter, end);
     emit_loop_close(e, &column);
     emit_if_end(e, after);
     if (rest) {
         gemm last = *g;
         last.tile = rest;
-        after = emit_if_some(e, none, has_rest);
-        emit_column_tile(&last, function, t, columns, block.counter, end);
+        after = emit_if(e, at->tiles.rest);
+        emit_column_tile(&last, at, t, columns, block.counter, end);
         emit_if_end(e, after);
     }
     emit_loop_close(e, &block);
 }
 
-gemm_function emit_gemm(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, bool fresh, const char *name)
+void emit_gemm_here(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, const gemm_operands *operands)
 {
-    enum { POINTERS = 3, INTEGERS = 4 };
-    gemm_function f = {.tile = tile, .line = line};
-    gemm g = {.e = e, .tile = tile, .line = line, .start = !fresh ? START_C : tile->one_pass ? START_ZERO : START_ZERO_FIRST};
-    emit_function(e, name, POINTERS, INTEGERS, &f.type);
+    gemm g = {.e = e, .tile = tile, .line = line, .start = tile->one_pass ? START_ZERO : START_ZERO_FIRST};
+    emit_blocks(&g, rest, operands);
+}
+
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name)
+{
+    enum { POINTERS = 3 };
+    gemm_function f = {.tile = tile};
+    gemm g = {.e = e, .tile = tile, .line = tile->padded_columns, .start = START_C};
+    emit_function(e, name, POINTERS, 0, &f.type);
     f.function = e->function;
-    emit_blocks(&g, rest, f.function);
+    gemm_operands at = {.c = LLVMGetParam(f.function, 0), .r = LLVMGetParam(f.function, 1), .s = LLVMGetParam(f.function, 2), .column_line = emit_i64(e, tile->column_line)};
+    at.tiles = (gemm_tiles){.rows = emit_i64(e, tile->padded_rows / tile->rows), .columns = emit_i64(e, tile->padded_columns / tile->columns)};
+    emit_blocks(&g, NULL, &at);
     emit_function_end(e);
     return f;
+}
+
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s)
+{
+    LLVMValueRef args[] = {c, r, s};
+    LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 
 void emit_gemm_begin(emitter *e, const plan_tile *tile)
@@ -118,12 +131,6 @@ void emit_gemm_end(emitter *e, const plan_tile *tile)
 {
     if (plan_in_tile_registers(tile))
         emit_plain_intrinsic(e, "llvm.x86.tilerelease", NULL, 0);
-}
-
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, const gemm_tiles *tiles, LLVMValueRef column_line)
-{
-    LLVMValueRef args[] = {c, r, s, tiles->rows, tiles->columns, tiles->rest ? tiles->rest : emit_i64(e, 0), column_line};
-    LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 
 /* ---- tile registers ---- */

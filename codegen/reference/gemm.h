@@ -1,4 +1,4 @@
-/* The tiled matrix product, as one IR function per shape and product.
+/* The tiled matrix product: where it is used once, in place, and else as an IR function of its own.
  *
  * The one idea: a tile of C stays in registers while depth advances by units; each step takes the column vectors of a unit and one
  * broadcast row value per tile row, or the whole tile goes through the CPU's tile registers. The code is tiled and unrolled as it
@@ -8,27 +8,34 @@
 
 #include "codegen/reference/emitter.h"
 
+typedef struct gemm_tiles {
+    LLVMValueRef rows, columns, rest; /* rest: i1, where there is one */
+} gemm_tiles;
+
+/* C[rows][line] and panels of R and S (plan_tile) that follow each other. At least one tile of rows and of columns; the column line is the
+ * tile's, or its columns for a copy of the last ones. */
+typedef struct gemm_operands {
+    LLVMValueRef c, r, s, column_line;
+    gemm_tiles tiles;
+} gemm_operands;
+
+/* C = R * S, here. `rest`, NULL or a tile of fewer columns: they come behind the column tiles, of which there may be none then, where
+ * tiles.rest holds. */
+void emit_gemm_here(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, const gemm_operands *operands);
+
 typedef struct gemm_function {
     LLVMValueRef function;
     LLVMTypeRef type;
     const plan_tile *tile;
-    int64_t line; /* values of C between its rows */
 } gemm_function;
 
-/* void f(C, R, S, row tiles, column tiles, rest, column line): C[rows][line] += R * S, or = for a `fresh` product; for panels (plan_tile)
- * that follow each other in R and S. At least one tile of each. `rest`, NULL or a tile of fewer columns: they come behind the column tiles,
- * of which there may be none then, where the argument is 1. The column line is the tile's, or its columns for a copy of the last ones. */
-gemm_function emit_gemm(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, bool fresh, const char *name);
+/* void f(C, R, S), all tiles: C += R * S. */
+gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name);
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s);
 
 /* Around all calls and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside other work. */
 void emit_gemm_begin(emitter *e, const plan_tile *tile);
 void emit_gemm_end(emitter *e, const plan_tile *tile);
-
-typedef struct gemm_tiles {
-    LLVMValueRef rows, columns, rest; /* rest may be NULL: 0 */
-} gemm_tiles;
-
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, const gemm_tiles *tiles, LLVMValueRef column_line);
 
 /* Bytes of a sum in C. */
 int64_t gemm_sum_bytes(plan_product product);

@@ -114,13 +114,13 @@ static void emit_group(depth_tile *d)
         LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
         emitter_loop k;
         emit_loop_open(e, &k, emit_i64(e, 0), emit_i64(e, looped), step);
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t i = 0; k.body && i < count; i++) {
             d->sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(zero), "sum");
             LLVMAddIncoming(phi[i], &zero, &before, 1);
         }
         for (int64_t i = 0; i < d->chains; i++)
             add_vector(d, emit_plus(e, k.counter, i * items), items, i);
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; k.body && i < count; i++)
             LLVMAddIncoming(phi[i], &d->sums[i], &k.body, 1);
         emit_loop_close(e, &k);
     }

@@ -175,7 +175,9 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     emitter_loop unit;
     emit_loop_open(e, &unit, first, end, g->tile->unit_block);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++)
+        v.sums[i] = start[i];
+    for (int64_t i = 0; unit.body && i < count; i++) {
         v.sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "sum");
         LLVMAddIncoming(phi[i], &start[i], &before, 1);
     }
@@ -183,7 +185,7 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
         emit_trees(&v, unit.counter);
     for (int64_t step = 0; g->tile->product != PRODUCT_TREE && step < g->tile->unit_block; step++)
         emit_unit(&v, unit.counter, step);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; unit.body && i < count; i++)
         LLVMAddIncoming(phi[i], &v.sums[i], &unit.body, 1);
     emit_loop_close(e, &unit);
     store_sums(&v);

@@ -82,9 +82,7 @@ static void emit_clear_sums(const statement *s, const plan_tile *t, int64_t sums
 
 static void emit_product(const statement *s, const gemm_function *f, int64_t sums)
 {
-    gemm_tiles tiles = {emit_i64(s->e, tiles_of(f->tile, PLAN_ROW)), emit_i64(s->e, tiles_of(f->tile, PLAN_COLUMN)), NULL};
-    emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack),
-                   &tiles, emit_i64(s->e, f->tile->column_line));
+    emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack));
 }
 
 static void emit_packed_product(const statement *s, const gemm_function *f, panel_kind rows, panel_kind columns, int64_t sums)
@@ -102,6 +100,11 @@ static bool sources_are_exact(const statement *s)
 static bool needs_bound(const statement *s)
 {
     return s->bounded && !tensor_is_exact(s, s->plan->of->dst);
+}
+
+static bool has_blocks(const statement *s)
+{
+    return !s->bounded && s->plan->stores_blocks;
 }
 
 /* |r| * es + er * (|s| + es); the magnitudes of the rows are packed. */
@@ -182,11 +185,11 @@ static void emit_results(const statement *s)
 
 static void emit_contract(const statement *s)
 {
-    bool blocks = !s->bounded && s->plan->stores_blocks;
+    bool blocks = has_blocks(s);
     emit_gemm_begin(s->e, &s->plan->tile);
     emit_digits_open(s->e, &s->plan->digits[PLAN_BATCH]);
     if (blocks) {
-        block_form form = {s->e, s->plan, &s->product, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
+        block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
                            s->dst, scratch_at(s, s->plan->scratch.value), s->part, s->parts};
         emit_block_form(&form);
     } else {
@@ -231,19 +234,17 @@ static void emit_copy(const statement *s)
 
 /* ---- statement functions ---- */
 
-/* The products that the form needs. */
+/* The products that the form needs several times or beside others; a form that stores blocks has its product where it is used. */
 static void emit_gemms(statement *s, unsigned number)
 {
     char name[48];
     const plan_statement *p = s->plan;
-    bool blocks = !s->bounded && p->stores_blocks;
     snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
-    const plan_tile *rest = blocks && p->rest_tile.live_columns ? &p->rest_tile : NULL;
-    s->product = emit_gemm(s->e, blocks ? &p->block_tile : &p->tile, rest, blocks ? p->block_line : p->tile.padded_columns, blocks, name);
+    s->product = emit_gemm(s->e, &p->tile, name);
     if (!needs_bound(s))
         return;
     snprintf(name, sizeof name, "bound_product%u", number);
-    s->bound_product = emit_gemm(s->e, &p->bound_tile, NULL, p->bound_tile.padded_columns, false, name);
+    s->bound_product = emit_gemm(s->e, &p->bound_tile, name);
 }
 
 /* Where the operands begin: a constant, unless statements share the function that begin elsewhere. */
@@ -260,7 +261,7 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     snprintf(name, sizeof name, bounded ? "statement%u_bounded" : "statement%u", number);
     s->bounded = bounded;
     e->statement = s->plan;
-    if (s->plan->of->op == EINSUM_CONTRACT)
+    if (s->plan->of->op == EINSUM_CONTRACT && !has_blocks(s))
         emit_gemms(s, number);
     emit_function(e, name, STATEMENT_POINTERS, STATEMENT_INTEGERS, &s->type);
     LLVMValueRef function = e->function;
@@ -377,7 +378,7 @@ static void emit_step_entry(emitter *e, const char *name, const statement_forms 
     at.part = LLVMGetParam(e->function, 3);
     at.parts = LLVMGetParam(e->function, 4);
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
-        LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
+        LLVMBasicBlockRef after = emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
         emit_if_end(e, after);
     }
