@@ -1538,6 +1538,31 @@ static void check_machine_order(const program *p, filling f)
     storage_free(&want);
 }
 
+/* Steps whose lanes are no power of two, so that the last vector of depth is not whole steps; columns along depth and across it. */
+START_TEST(steps_of_any_lanes_in_machine_order)
+{
+    for (int64_t lanes = 3; lanes < 40; lanes += 7)
+        for (int64_t steps = 1; steps < 6; steps++)
+            for (int across = 0; across < 2; across++) {
+                program p;
+                quick = steps % 2;
+                program_init(&p);
+                size_of(&p, 'M', 3);
+                size_of(&p, 'N', 37);
+                size_of(&p, 'T', steps);
+                size_of(&p, 'L', lanes);
+                tensor(&p, DTYPE_BF16, "MTL");
+                tensor(&p, DTYPE_BF16, across ? "TLN" : "NTL");
+                tensor(&p, DTYPE_F32, lanes % 2 ? "MN" : "NM");
+                statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+                whole(&p, true, "MN");
+                whole(&p, false, "TL");
+                p.digits[0][3].lane = 1;
+                check_machine_order(&p, MODERATE);
+            }
+}
+END_TEST
+
 START_TEST(random_einsums_in_machine_order)
 {
     for (int round = 0; round < rounds(60, 10000); round++) {
@@ -1943,6 +1968,7 @@ int main(void)
     tcase_add_loop_test(t, any_bits_stay_within_bounds, 0, 2);
     tcase_add_test(t, random_einsums);
     tcase_add_test(t, random_products);
+    tcase_add_test(t, steps_of_any_lanes_in_machine_order);
     tcase_add_test(t, random_einsums_in_machine_order);
     tcase_add_test(t, random_convolutions);
     tcase_add_test(t, convolution_by_hand);

@@ -318,11 +318,11 @@ static void copy_chunk(const panel *p, const line_group *g, LLVMValueRef *lines,
 static void transpose_chunk(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef unit, int64_t live)
 {
     emitter *e = p->e;
-    int64_t lanes = p->tile->lanes, units = (live + p->tile->per - 1) / p->tile->per;
+    int64_t lanes = p->tile->lanes, items = lanes * p->tile->per;
     LLVMValueRef v[MOST_LINES], k = emit_scaled(e, unit, p->tile->per);
     load_lines(p, g, lines, k, lanes, live, v);
     transpose(e, v, (int)lanes);
-    int64_t most = live < lanes * p->tile->per ? (units + p->tile->unit_block - 1) / p->tile->unit_block * p->tile->unit_block : lanes;
+    int64_t most = live < items ? p->tile->units - p->depth->combinations / items * lanes : lanes; /* a short chunk is the last one */
     for (int64_t j = 0; j < most; j++)
         store_units(p, v[j], emit_plus(e, sum_of(e, g->tile, emit_scaled(e, emit_plus(e, unit, j), p->width)), g->first));
 }
