@@ -88,8 +88,8 @@ static void find_path(const schedule *s, arena *a, item_place *places)
         latest l = {s, NO_PREDECESSOR};
         each_need(&order, i, keep_latest, &l);
         places[i].predecessor = l.item;
-        late_end[i] = s->cycles;
-        if (s->items[i].end == s->cycles && last == NO_PREDECESSOR)
+        late_end[i] = s->cycles - s->end_sync_cycles;
+        if (s->items[i].end == late_end[i] && last == NO_PREDECESSOR)
             last = (int64_t)i;
     }
     /* What needs an item begins at its end or later, so by descending start all that need it are done. */

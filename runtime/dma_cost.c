@@ -103,12 +103,22 @@ static void read_walk(const command *c, command_field base, command_column strid
     }
 }
 
-static bool replicates(const walk *from, const walk *to)
+/* Which loops repeat the source in other slices of a cluster, and which spread it over them. */
+static void count_copies(const target *t, const walk *from, const walk *to, dma_cost *out)
 {
-    for (unsigned i = 0; i < from->count; i++)
-        if (from->size[i] > 1 && from->stride[i] == 0 && to->stride[i] != 0)
-            return true;
-    return false;
+    int64_t repeats = 0, spreads = 0; /* longest steps, in slices */
+    out->copies = 1;
+    for (unsigned i = 0; i < from->count; i++) {
+        int64_t slices = (to->stride[i] < 0 ? -to->stride[i] : to->stride[i]) / t->dm_slice_stride_bytes;
+        if (from->size[i] <= 1 || slices == 0 || slices >= t->slices_per_cluster)
+            continue;
+        int64_t *longest = from->stride[i] == 0 ? &repeats : &spreads;
+        if (from->stride[i] == 0)
+            out->copies *= from->size[i]; /* no more than steps */
+        *longest = slices > *longest ? slices : *longest;
+    }
+    out->spreads = spreads > 0;
+    out->copies_inside = repeats < spreads;
 }
 
 /* A walk that leaves every memory is not followed: the run says what is wrong with it. */
@@ -127,7 +137,7 @@ static void walk_steps(const command *c, dma_cost *out, tally *t)
     int64_t bytes = command_get(c, DMA_PACKET_BYTES);
     read_walk(c, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, &walks[0]);
     read_walk(c, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, &walks[1]);
-    out->replicates = replicates(&walks[0], &walks[1]);
+    count_copies(t->target, &walks[0], &walks[1], out);
     out->to_dm = !sides[1].hbm;
     if (!inside(&walks[0]) || !inside(&walks[1]))
         out->walked = 0;

@@ -16,7 +16,9 @@ typedef struct dma_cost {
     int64_t pieces;
     int64_t unaligned_pieces; /* of those walked: that do not begin at a block of 256 bytes */
     int64_t partial_writes;   /* blocks of HBM that are written in part */
-    bool replicates;          /* one source place goes to several destinations */
+    int64_t copies;           /* slices of a cluster that get the same bytes */
+    bool copies_inside;       /* they are nearer to each other than those that get others */
+    bool spreads;             /* not all slices get the same bytes */
     bool to_dm;
     int64_t clusters;         /* whose DM is touched */
     int64_t walked;           /* steps whose addresses were looked at; fewer than steps: the rest is in proportion */

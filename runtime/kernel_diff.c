@@ -189,6 +189,9 @@ static void diff_cycles(strbuf *s, const report *a, const report *b)
         if (before[i] || after[i])
             strbuf_printf(s, "    %-9s %9lld -> %9lld  %+lld\n", duration_bound_name((duration_bound)i), (number)before[i], (number)after[i],
                           (number)(after[i] - before[i]));
+    int64_t x = a->schedule.end_sync_cycles, y = b->schedule.end_sync_cycles;
+    if (x || y)
+        strbuf_printf(s, "    end sync  %9lld -> %9lld  %+lld\n", (number)x, (number)y, (number)(y - x));
     strbuf_printf(s, "    all       %9lld -> %9lld  %+lld\n", (number)a->schedule.cycles, (number)b->schedule.cycles,
                   (number)(b->schedule.cycles - a->schedule.cycles));
 }

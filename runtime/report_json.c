@@ -106,14 +106,14 @@ const char *report_json(const report *r, arena *a)
     json_t *items = json_array();
     for (size_t i = 0; i < s->count; i++)
         json_array_append_new(items, item_json(r, i, a));
-    json_t *root = json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:{s:I, s:I, s:I, s:I}, s:o, s:o}", "format",
+    json_t *root = json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:{s:I, s:I, s:I, s:I}, s:o, s:o, s:I}", "format",
                              REPORT_FORMAT_VERSION, "kernel", s->kernel->name, "timing", timing_preset_name(s->preset), "cycles",
                              (json_int_t)s->cycles, "serial_cycles", (json_int_t)s->serial_cycles, "saved_cycles",
                              (json_int_t)(s->serial_cycles - s->cycles), "busy", "main", (json_int_t)s->busy[CONTEXT_MAIN], "sub",
                              (json_int_t)s->busy[CONTEXT_SUB], "dma", (json_int_t)s->busy[CONTEXT_DMA], "engines", busy_json(x->engine_busy),
                              "use", use_json(x), "lower_bound", "cycles", (json_int_t)x->lower_bound, "multiplications",
                              (json_int_t)x->mac_bound, "bytes", (json_int_t)x->byte_bound, "port_bytes", (json_int_t)x->port_bytes, "lints",
-                             lints_json(r), "items", items);
+                             lints_json(r), "items", items, "end_sync_cycles", (json_int_t)s->end_sync_cycles);
     char *dumped = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     const char *text = dumped ? arena_printf(a, "%s\n", dumped) : NULL;

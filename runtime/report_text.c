@@ -87,6 +87,9 @@ const char *report_text(const report *r, arena *a)
     strbuf_puts(&s, "    start       end    cycles  context line  commands            formula; what binds; slack and what it began after\n");
     for (size_t i = 0; i < x->count; i++)
         item_lines(r, i, &s);
+    if (x->end_sync_cycles)
+        strbuf_printf(&s, "%9lld %9lld %9lld  synchronisation behind the last store\n", (number)(x->cycles - x->end_sync_cycles), (number)x->cycles,
+                      (number)x->end_sync_cycles);
     engine_lines(r, &s);
     use_lines(r, &s);
     lint_lines(r, &s);

@@ -25,6 +25,8 @@ typedef struct scheduler {
     size_t capacity;
     int64_t now;
     lane lanes[CONTEXTS];
+    int64_t last_copy; /* item, or NO_ITEM */
+    bool stores;       /* some copy leaves DM */
     unit_mask main_units, sub_units; /* of the running chains */
     trf_timing *trf;
     fault fault;
@@ -121,13 +123,22 @@ static void count_traffic(schedule_item *item, const chain *c)
     item->rows = k->rows;
 }
 
-/* Published schedules begin late, and let a store wait for more than the pass before it. */
-static int64_t queue_cycles(const scheduler *s, bool waits_for_pass)
+/* Published schedules begin late. */
+static int64_t queue_cycles(const scheduler *s)
 {
-    if (s->out->preset != TIMING_SCHEDULE)
+    return s->out->preset == TIMING_SCHEDULE && s->out->count == 0 ? target_static_costs()->first_command_cycles : 0;
+}
+
+/* In published schedules a load waits beside a Sub pass that begins when the load before it ends, unless that one gave all slices the same bytes. */
+static int64_t queue_cycles_of_load(scheduler *s)
+{
+    const schedule_item *sub = running(s, CONTEXT_SUB);
+    if (s->out->preset != TIMING_SCHEDULE || s->last_copy == NO_ITEM || !sub || sub->start != s->now)
         return 0;
-    const static_costs *k = target_static_costs();
-    return s->out->count == 0 ? k->first_command_cycles : waits_for_pass ? k->store_sync_cycles : 0;
+    const schedule_item *before = &s->out->items[s->last_copy];
+    if (before->end != s->now)
+        return 0;
+    return before->alone.dma.to_dm && before->alone.dma.spreads ? target_static_costs()->load_beside_sub_cycles : 0;
 }
 
 /* The published kind knows no cache and no banks. */
@@ -168,7 +179,7 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
     if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
         !duration_of_chain(&k, s->out->preset, &time, &s->fault))
         return false;
-    int64_t queued = queue_cycles(s, false), streak = bank_streak(s->machine->target, &k);
+    int64_t queued = queue_cycles(s), streak = bank_streak(s->machine->target, &k);
     bool starves = streak >= s->machine->target->dm_starving_accesses;
     if ((*waits = held(s, false, starves)))
         return true;
@@ -195,8 +206,9 @@ static bool begin_dma(scheduler *s, int number, const command *c)
     duration time;
     if (!duration_of_dma(s->machine->target, c, s->out->preset, s->arena, &time, &s->fault))
         return false;
-    bool store = command_get(c, DMA_SOURCE) == 1 && command_get(c, DMA_DESTINATION) == 0;
-    int64_t queued = queue_cycles(s, store && s->lanes[CONTEXT_MAIN].done > 0);
+    int64_t queued = queue_cycles(s) + (time.dma.to_dm ? queue_cycles_of_load(s) : 0);
+    s->last_copy = (int64_t)s->out->count;
+    s->stores |= !time.dma.to_dm;
     schedule_item *item = add_item(s, number, c, 1);
     item->alone = time;
     item->start += queued;
@@ -334,7 +346,7 @@ bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "target %s has a larger TRF cache than can be followed", t->name);
         return false;
     }
-    scheduler s = {.machine = machine_new(t, k, a, NULL), .out = out, .arena = a, .trf = ARENA_NEW(a, trf_timing)};
+    scheduler s = {.machine = machine_new(t, k, a, NULL), .out = out, .arena = a, .last_copy = NO_ITEM, .trf = ARENA_NEW(a, trf_timing)};
     for (int i = 0; i < CONTEXTS; i++)
         s.lanes[i].item = NO_ITEM;
     trf_timing_init(s.trf, t);
@@ -347,7 +359,10 @@ bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset
         diag_add(diags, E_RUN_DEADLOCK, SRC_NOWHERE, "kernel %s: from cycle %lld on every context waits for another one",
                  k->name, (long long)s.now);
     }
-    out->cycles = s.now;
+    if (preset == TIMING_SCHEDULE && s.stores)
+        out->end_sync_cycles = target_static_costs()->end_sync_cycles;
+    out->serial_cycles += out->end_sync_cycles;
+    out->cycles = s.now + out->end_sync_cycles;
     if (out->count > 0)
         qsort(out->items, out->count, sizeof *out->items, by_start);
     return ok;

@@ -36,7 +36,8 @@ typedef struct schedule {
     timing_preset preset;
     schedule_item *items; /* by start, then context */
     size_t count;
-    int64_t cycles;        /* the last end */
+    int64_t cycles;        /* the last end, and what the published kind does behind it */
+    int64_t end_sync_cycles;
     int64_t serial_cycles; /* of all items, one after the other */
     int64_t busy[3];       /* per context */
     bool starves;          /* some item holds the DMA */

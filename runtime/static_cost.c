@@ -24,38 +24,71 @@ void static_cost_of_chain(const chain *c, duration *d)
 }
 
 /* Points of a kind around a piece; both are the nearest one outside the range of the points. */
-static void points_around(static_point_kind kind, int64_t bytes, const static_point **low, const static_point **high)
+static void points_around(static_point_kind kind, double bytes, const static_point **low, const static_point **high)
 {
     *low = *high = NULL;
     const static_point *p;
     for (size_t i = 0; (p = target_static_point_at(i)); i++) {
         if (p->kind != kind)
             continue;
-        if (p->piece_bytes <= bytes || !*low)
+        if ((double)p->piece_bytes <= bytes || !*low)
             *low = p;
-        if (p->piece_bytes >= bytes && !*high)
+        if ((double)p->piece_bytes >= bytes && !*high)
             *high = p;
     }
     if (!*high)
         *high = *low;
 }
 
-/* Cycles above `base` of `pieces` like those of p. */
-static double above(const static_point *p, int64_t base, int64_t pieces)
+/* Cycles above `base` of `pieces` like those of p; the smallest transfer has one piece and takes the base. */
+static double above(const static_point *p, int64_t base, double pieces)
 {
-    return (double)(p->cycles - base) * (double)pieces / (double)p->pieces;
+    return (double)(p->cycles - base) * (pieces - 1) / (double)(p->pieces - 1);
 }
 
-/* Between two points in proportion; whole blocks beyond the last one go by bytes. */
-static int64_t interpolated(static_point_kind kind, int64_t base, int64_t bytes, int64_t pieces)
+/* Between two points in proportion; a piece longer than the longest one counts as several of it. */
+static double interpolated(static_point_kind kind, int64_t base, double bytes, double pieces)
 {
     const static_point *low, *high;
     points_around(kind, bytes, &low, &high);
+    if (bytes > (double)high->piece_bytes) {
+        pieces *= bytes / (double)high->piece_bytes;
+        bytes = (double)high->piece_bytes;
+    }
     double a = above(low, base, pieces), b = above(high, base, pieces);
-    if (low == high)
-        return base + (int64_t)(a * (bytes > low->piece_bytes || kind == STATIC_POINT_LOAD ? (double)bytes / (double)low->piece_bytes : 1) + 0.5);
-    double part = (double)(bytes - low->piece_bytes) / (double)(high->piece_bytes - low->piece_bytes);
-    return base + (int64_t)(a + (b - a) * part + 0.5);
+    double part = low == high ? 0 : (bytes - (double)low->piece_bytes) / (double)(high->piece_bytes - low->piece_bytes);
+    return (double)base + a + (b - a) * part;
+}
+
+static int64_t whole(double cycles)
+{
+    return (int64_t)(cycles + 0.5);
+}
+
+/* Bytes that go to several slices: to all of a cluster by the formula, to some of them between that, the point and a load of as many bytes. */
+static void copied(const target *t, const dma_cost *dma, int64_t bytes, double alone, arena *a, duration *d)
+{
+    const static_costs *k = target_static_costs();
+    const static_point *p = NULL, *unused;
+    int64_t clusters = larger(dma->clusters, 1), each = bytes / clusters, copies = dma->copies; /* clusters in parallel */
+    int64_t full = k->copy_base_cycles + (int64_t)((__int128)k->copy_unit_cycles * each / k->copy_unit_bytes);
+    d->fill = k->copy_base_cycles;
+    d->total = full;
+    d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)d->fill, (long long)k->copy_unit_cycles, (long long)each,
+                           (long long)k->copy_unit_bytes);
+    if (copies >= t->slices_per_cluster)
+        return;
+    points_around(dma->copies_inside ? STATIC_POINT_COPIES_INSIDE : STATIC_POINT_COPIES_OUTSIDE, 0, &p, &unused);
+    double some = (double)d->fill + (double)(p->cycles - d->fill) * (double)each / (double)(p->piece_bytes * p->pieces), low = some, high = (double)full;
+    int64_t from = p->copies, to = t->slices_per_cluster;
+    if (copies < p->copies) {
+        low = alone < some ? alone : some;
+        high = some;
+        from = 1;
+        to = p->copies;
+    }
+    d->total = whole(low + (high - low) * (double)(copies - from) / (double)(to - from));
+    d->text = arena_printf(a, "replicated load: %lld + %lld (%lld copies)", (long long)d->fill, (long long)(d->total - d->fill), (long long)copies);
 }
 
 void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d)
@@ -63,30 +96,25 @@ void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d
     const static_costs *k = target_static_costs();
     d->bound = BOUND_DMA;
     int64_t packet = command_get(c, DMA_PACKET_BYTES), bytes = d->dma.steps * packet;
-    if (d->dma.replicates && d->dma.to_dm) {
-        int64_t each = bytes / larger(d->dma.clusters, 1); /* clusters in parallel */
-        d->fill = k->copy_base_cycles;
-        d->total = d->fill + (int64_t)((__int128)k->copy_unit_cycles * each / k->copy_unit_bytes);
-        d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)d->fill, (long long)k->copy_unit_cycles, (long long)each,
-                               (long long)k->copy_unit_bytes);
-        return;
-    }
     static_point_kind kind = d->dma.to_dm ? STATIC_POINT_LOAD : STATIC_POINT_STORE;
     d->fill = d->dma.to_dm ? k->load_base_cycles : k->store_base_cycles;
     int64_t piece = larger(d->dma.piece_bytes, packet), pieces = larger(bytes / piece, 1);
-    bool blocks = piece % t->dma_request_bytes == 0;
-    if (!d->dma.to_dm && blocks) { /* whole blocks go by bytes, at the rate of the last point */
-        pieces = bytes / larger(t->dma_request_bytes, 1);
+    if (!d->dma.to_dm && piece % t->dma_request_bytes == 0) { /* whole blocks go by bytes, at the rate of the last point */
+        const static_point *last, *unused;
+        points_around(kind, (double)INT64_MAX, &last, &unused);
+        double blocks = (double)(last->piece_bytes * last->pieces / t->dma_request_bytes);
+        pieces = larger(bytes / t->dma_request_bytes, 1);
         piece = t->dma_request_bytes;
-        int64_t last = 0;
-        const static_point *p;
-        for (size_t i = 0; (p = target_static_point_at(i)); i++)
-            if (p->kind == kind && p->piece_bytes % piece == 0)
-                last = (int64_t)((double)(p->cycles - d->fill) * (double)bytes / (double)(p->piece_bytes * p->pieces) + 0.5);
-        d->total = d->fill + last;
+        d->total = whole((double)d->fill + (double)(last->cycles - d->fill) * (double)(pieces - 1) / (blocks - 1));
     } else {
-        d->total = interpolated(kind, d->fill, piece, pieces);
+        d->total = whole(interpolated(kind, d->fill, (double)piece, (double)pieces));
     }
-    d->text = arena_printf(a, "%s: %lld + %lld x %.2f (%lld bytes each)", d->dma.to_dm ? "load" : "store", (long long)d->fill, (long long)pieces,
-                           (double)(d->total - d->fill) / (double)pieces, (long long)piece);
+    if (d->dma.to_dm && d->dma.copies > 1) {
+        copied(t, &d->dma, bytes, (double)d->total, a, d);
+        return;
+    }
+    const char *name = d->dma.to_dm ? "load" : "store";
+    d->text = pieces == 1 ? arena_printf(a, "smallest %s", name)
+                          : arena_printf(a, "%s: %lld + %lld x %.2f (%lld bytes each)", name, (long long)d->fill, (long long)pieces - 1,
+                                         (double)(d->total - d->fill) / (double)(pieces - 1), (long long)piece);
 }

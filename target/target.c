@@ -31,7 +31,7 @@ static const static_costs costs = {
 };
 
 static const static_point points[] = {
-#define STATIC_POINT(kind, bytes, pieces, cycles, source) {STATIC_POINT_##kind, bytes, pieces, cycles},
+#define STATIC_POINT(kind, bytes, pieces, copies, cycles, source) {STATIC_POINT_##kind, bytes, pieces, copies, cycles},
 #include "target/static_point.def"
 #undef STATIC_POINT
 };

@@ -65,11 +65,11 @@ typedef struct static_costs {
 } static_costs;
 const static_costs *target_static_costs(void);
 
-typedef enum static_point_kind { STATIC_POINT_LOAD, STATIC_POINT_STORE } static_point_kind;
+typedef enum static_point_kind { STATIC_POINT_LOAD, STATIC_POINT_COPIES_INSIDE, STATIC_POINT_COPIES_OUTSIDE, STATIC_POINT_STORE } static_point_kind;
 /* A published transfer of whole pieces (static_point.def). */
 typedef struct static_point {
     static_point_kind kind;
-    int64_t piece_bytes, pieces, cycles;
+    int64_t piece_bytes, pieces, copies, cycles;
 } static_point;
 /* Ascending in piece_bytes within a kind; NULL past the end. */
 const static_point *target_static_point_at(size_t index);
