@@ -86,7 +86,7 @@ static int write_beside(const char *path, const void *bytes, size_t size, arena 
     char *beside = arena_printf(a, "%s.XXXXXX", path);
     int descriptor = mkstemp(beside), error = errno;
     if (descriptor < 0)
-        return error;
+        return access(path, W_OK) == 0 || error == ENAMETOOLONG ? write_in_place(path, bytes, size) : error;
     mode_t mask = umask(0);
     umask(mask);
     fchmod(descriptor, 0666 & ~mask);
@@ -99,6 +99,12 @@ static int write_beside(const char *path, const void *bytes, size_t size, arena 
     if (error)
         unlink(beside);
     return error;
+}
+
+bool file_is_same(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 bool file_write_all(const char *path, const void *bytes, size_t size, diag_list *diags)

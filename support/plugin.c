@@ -6,21 +6,29 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 #if defined(__APPLE__)
 #define ENDING ".dylib"
 #else
 #define ENDING ".so"
 #endif
 
-/* The directory of the running executable, or NULL. */
+/* The directory of the running executable, or NULL. Where /proc is not mounted, by the name under which it was started. */
 static const char *executable_directory(arena *a)
 {
     char path[PATH_MAX];
     ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (bytes <= 0)
-        return NULL;
-    path[bytes] = '\0';
-    char *slash = strrchr(path, '/');
+    if (bytes > 0)
+        path[bytes] = '\0';
+#if defined(__linux__)
+    const char *started = (const char *)getauxval(AT_EXECFN);
+    if (bytes <= 0 && started && realpath(started, path))
+        bytes = (ssize_t)strlen(path);
+#endif
+    char *slash = bytes > 0 ? strrchr(path, '/') : NULL;
     return slash ? arena_strndup(a, path, (size_t)(slash - path)) : NULL;
 }
 

@@ -110,6 +110,13 @@ check "--format stands alone" says "--help" 2 visac --format --check "$matmul"
 sed 's/let a/let let a/' "$matmul" >wrong.vm
 refuses_layout() { status 1 visac --format wrong.vm -o refused.vm && [[ ! -e refused.vm && -s said.log ]]; }
 check "a source that cannot be read is not formatted" refuses_layout
+cp "$matmul" source.bin && ln source.bin link.vm
+for command in "visac source.bin" "visac source.bin -o link.vm" "visac source.bin --trace=link.vm" "visac source.bin --sweep=M=8,16 -o source.bin" "visa-objdump source.bin -o link.vm"; do
+    check "$command: what is read is not written over" says "replace the input" 2 $command
+done
+check "and is as it was" cmp "$matmul" source.bin
+check "a check writes nothing" status 0 visac source.bin --check
+check "--format may" status 0 visac --format source.bin -o source.bin
 check "a tensor file that is missing" says "absent.npy" 1 visa-run first.bin --input a=absent.npy --output refused.npy
 check "leaves no output" test ! -e refused.npy
 

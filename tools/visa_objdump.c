@@ -58,9 +58,12 @@ static int parse(int argc, char **argv, options *o)
     }
     o->files = argv + optind;
     o->file_count = argc - optind;
-    if (o->file_count)
-        return -1;
-    return tool_usage_error("visa-objdump", "no input file");
+    if (o->file_count == 0)
+        return tool_usage_error("visa-objdump", "no input file");
+    for (int i = 0; i < o->file_count && o->output; i++)
+        if (file_is_same(o->output, o->files[i]))
+            return tool_usage_error("visa-objdump", "the output would replace the input, %s", o->files[i]);
+    return -1;
 }
 
 /* The dump of one file, or NULL after printing why not. */

@@ -360,6 +360,18 @@ static const char *default_output(const arguments *a, arena *memory)
     return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : a->emit == EMIT_BITCODE ? "bc" : "bin");
 }
 
+/* What is read is not written over; only --format does that, when it is told to. */
+static int refuse_replacing(const arguments *a, arena *memory)
+{
+    bool nothing = a->format_source || a->format_check || ((a->sweep || a->other || (a->check && !a->emit_given)) && !a->output);
+    const char *written[] = {nothing ? NULL : default_output(a, memory), a->report.trace}, *read[] = {a->input, a->other};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++)
+            if (written[i] && read[k] && file_is_same(written[i], read[k]))
+                return usage_error("the output would replace the input, %s", read[k]);
+    return -1;
+}
+
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
 static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {
@@ -536,6 +548,8 @@ int main(int argc, char **argv)
     }
     arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
     int status = parse_arguments(argc, argv, memory, &a);
+    if (status < 0)
+        status = refuse_replacing(&a, memory);
     if (status >= 0) {
         arena_free(memory);
         return tool_printed("visac", status);
