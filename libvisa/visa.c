@@ -205,7 +205,9 @@ static void check_parameters(visa_compilation *c)
         const char *name = c->bindings[i].name;
         if (c->is_set[i] || is_size(c, name))
             continue;
-        diag *d = diag_add(&c->diags, E_NAME, SRC_NOWHERE, "there is no constant and no axis `%s` to set", name);
+        bool several = c->bindings[i].count > 1;
+        diag *d = diag_add(&c->diags, E_NAME, SRC_NOWHERE, several ? "there is no ragged dimension `%s` to set; a constant or an axis has one value"
+                                                                   : "there is no constant and no axis `%s` to set", name);
         if (c->programs->count > 0)
             diag_help(&c->diags, d, "--emit=step-report lists the sizes of stream programs");
     }

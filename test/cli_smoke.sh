@@ -97,6 +97,11 @@ check "a syntax error is refused" refused_without_output wrong.vm
 check "an empty file is refused" refused_without_output /dev/null
 check "a missing source is the input's fault" says "absent.vm" 1 visac absent.vm -o refused.bin
 check "an unknown option is the command line's" says "--help" 2 visac --no-such "$matmul"
+check "an unknown transformation too" says "it is one of dynamic-tiling" 2 visac --pass=no-such "$matmul"
+check "a value of an option too" says "did you mean --color=always" 2 visac --color=alway "$matmul"
+check "numbers do not wrap" says "takes a number, not \`-1\`" 2 visac --seed=-1 "$matmul"
+check "nor are they cut" says "takes a number" 2 visa-run --seed=18446744073709551616 first.bin
+check "an axis takes one value" says "has one value" 1 visac -D M=1,2 "$matmul"
 check "no file is the command line's" says "--help" 2 visa-run
 head -c 700 first.bin >short.bin
 for program in visa-run visa-objdump; do

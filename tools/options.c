@@ -54,8 +54,9 @@ int tool_unknown_value(const char *tool, const char *option, const char *given, 
 bool tool_number(const char *text, uint64_t *out)
 {
     char *end;
+    errno = 0;
     *out = strtoull(text, &end, 0);
-    return *end == '\0' && end != text;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
 bool tool_reference_order(const char *text, bool *hardware)

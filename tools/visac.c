@@ -33,7 +33,7 @@ typedef struct arguments {
     emit_kind emit;
     const char *mcpu;
     bool machine_order; /* of the reference's sums */
-    bool check, emit_given, format_source, format_check;
+    bool check, emit_given, search_given, format_source, format_check;
     bool explores;
     ranks ranks; /* of --explore */
     const char *explore_form; /* of --emit, behind --explore */
@@ -65,8 +65,8 @@ static const char usage[] =
     "  --mcpu=NAME             CPU of llvm, bc, asm and obj (default x86-64, any; native is this one)\n"
     "  --reference-order=ORDER how the reference of --check, llvm, bc, asm and obj adds floats: free (default, compared\n"
     "                          within a bound) or hardware (the machine's order, compared bit for bit)\n"
-    "  -D NAME=VALUE           give a constant of the file another value, or a size of a stream program its number;\n"
-    "                          NAME=2,0,5 the sizes of a ragged dimension\n"
+    "  -D NAME=VALUE           give a constant or an axis of the file another value, or a size of a stream program its\n"
+    "                          number; NAME=2,0,5 the sizes of a ragged dimension\n"
     "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
     "  --sizes=FILE            numbers for the sizes of stream programs from a run (visa-run --sizes)\n"
     "  --draw=[KERNEL:]OP      picture (SVG) of the order and count of accesses of an operation's sequencer over its\n"
@@ -86,7 +86,6 @@ static const char usage[] =
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
-    "  -D NAME=VALUE           another integer for a constant (or the size of an axis) of the file\n"
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
     "  --time-report           microseconds of each stage, on standard error\n"
@@ -142,18 +141,13 @@ static bool parse_error_limit(const char *text, size_t *limit)
     return end > text + sizeof name - 1;
 }
 
-static bool read_format(const char *name, visa_diagnostics_format *format)
+/* EXIT_DONE with the number of `given` in a NULL-ended list, or the status of a usage error that was printed. */
+static int choose(const char *option, const char *given, const char *const *known, int *number)
 {
-    static const struct {
-        const char *name;
-        visa_diagnostics_format format;
-    } formats[] = {{"text", VISA_DIAGNOSTICS_TEXT}, {"json", VISA_DIAGNOSTICS_JSON}, {"sarif", VISA_DIAGNOSTICS_SARIF}};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i].name, name) == 0) {
-            *format = formats[i].format;
-            return true;
-        }
-    return false;
+    for (*number = 0; known[*number]; ++*number)
+        if (strcmp(known[*number], given) == 0)
+            return EXIT_DONE;
+    return tool_unknown_value("visac", option, given, known);
 }
 
 /* Do --explore and what it takes fit the rest of the command line? */
@@ -163,7 +157,7 @@ static int check_explore(const arguments *a)
         return usage_error("--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form)
         return usage_error("--emit=%s is a form of --explore", a->explore_form);
-    if (!a->explores && (a->explore.target_cycles || a->explore.folding || tool_explore_limited(&a->explore)))
+    if (!a->explores && (a->explore.target_cycles || a->search_given || tool_explore_limited(&a->explore)))
         return usage_error("--limit, --target-cycles and --search belong to --explore");
     if (a->explore.folding && !a->explore.target_cycles)
         return usage_error("--search=folding needs --target-cycles=N");
@@ -226,7 +220,11 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {0},
     };
     *a = (arguments){.memory = memory, .seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    static const char *const formats[] = {"text", "json", "sarif", NULL}, *const colours[] = {"auto", "always", "never", NULL};
+    static const visa_diagnostics_format format_values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
+    enum { COLOUR_AUTO, COLOUR_ALWAYS };
     bool colour = isatty(2);
+    int number;
     opterr = 0;
     for (int o; (o = getopt_long(argc, argv, ":o:D:W:f:h", options, NULL)) != -1;)
         switch (o) {
@@ -277,6 +275,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case SEARCH:
             if (tool_explore_search("visac", &a->explore, optarg) != EXIT_DONE)
                 return EXIT_USAGE;
+            a->search_given = true;
             break;
         case DRAW: a->draw = optarg; break;
         case FORMAT_SOURCE: a->format_source = a->options.parse_only = true; break;
@@ -306,13 +305,14 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case PRINT_AFTER_ALL: a->options.print_after = "all"; break;
         case TIME_REPORT: a->options.time_report = true; break;
         case FORMAT:
-            if (!read_format(optarg, &a->format))
-                return usage_error("unknown --diagnostics-format=%s", optarg);
+            if (choose("--diagnostics-format=", optarg, formats, &number) != EXIT_DONE)
+                return EXIT_USAGE;
+            a->format = format_values[number];
             break;
         case COLOR:
-            if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "always") != 0 && strcmp(optarg, "never") != 0)
-                return usage_error("unknown --color=%s", optarg);
-            colour = optarg[1] == 'l' || (optarg[1] == 'u' && isatty(2));
+            if (choose("--color=", optarg, colours, &number) != EXIT_DONE)
+                return EXIT_USAGE;
+            colour = number == COLOUR_ALWAYS || (number == COLOUR_AUTO && isatty(2));
             break;
         case FROM_MARKDOWN: a->options.book = true; break;
         case EXPLAIN: return explain(optarg);
@@ -491,6 +491,14 @@ static int refused_options(const visa_options *o)
         known = strcmp(visa_target_name(i), o->target) == 0;
     if (!known)
         return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
+    for (size_t i = 0; i < o->step_pass_count; i++) {
+        const char *names[64] = {NULL}, *given = o->step_passes[i], *summary, *parameters;
+        size_t bytes = strcspn(given, ":"), count = 0;
+        for (known = false; count + 1 < sizeof names / sizeof *names && (names[count] = visa_step_pass_name(count, &summary, &parameters)); count++)
+            known = known || (strncmp(names[count], given, bytes) == 0 && names[count][bytes] == '\0');
+        if (!known)
+            return tool_unknown_value("visac", "--pass=", given, names);
+    }
     known = !o->print_after || strcmp(o->print_after, "all") == 0;
     for (size_t i = 0; visa_pass_name(i, NULL) && !known; i++)
         known = strcmp(visa_pass_name(i, NULL), o->print_after) == 0;
