@@ -508,12 +508,47 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     return ok;
 }
 
+/* The port that is written, NULL when there is none; from[i]: the port's axis that is axis i of the file, where the axes are named. */
+static session_port *output_port(session *s, const binding *b, int **from, diag_list *diags)
+{
+    session_port *p = find_port(s, b->name, b->name_bytes, PORT_OUT, diags);
+    if (!p || !b->axes)
+        return p;
+    int *order = ARENA_ARRAY(s->arena, int, (size_t)p->type.rank + 1);
+    *from = ARENA_ARRAY(s->arena, int, (size_t)p->type.rank + 1);
+    if (!parse_order(s, p, b, order, diags))
+        return NULL;
+    for (int i = 0; i < p->type.rank; i++)
+        (*from)[order[i]] = i;
+    return p;
+}
+
+bool session_has_output(session *s, const char *spec, diag_list *diags)
+{
+    binding b = parse_binding(spec);
+    int *from;
+    return output_port(s, &b, &from, diags) != NULL;
+}
+
+static bool write_ordered(session *s, const session_port *p, const int *from, const char *file, diag_list *diags)
+{
+    tensor stored;
+    if (!tensor_permute(&p->logical, from, s->arena, &stored))
+        return no_memory(diags, p->port);
+    bool ok = tensor_file_write(file, &stored, s->arena, diags);
+    tensor_free(&stored);
+    return ok;
+}
+
 bool session_output(session *s, const char *spec, diag_list *diags)
 {
     binding b = parse_binding(spec);
-    session_port *p = find_port(s, b.name, b.name_bytes, PORT_OUT, diags);
+    int *from;
+    session_port *p = output_port(s, &b, &from, diags);
     if (!p)
         return false;
+    if (b.axes)
+        return write_ordered(s, p, from, b.file, diags);
     if (!b.buffer)
         return tensor_file_write(b.file, &p->logical, s->arena, diags);
     int64_t shape[1] = {p->physical_bytes};

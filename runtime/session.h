@@ -47,7 +47,9 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
 /* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED)? */
 bool session_found_mismatch(const diag_list *diags);
 
-/* Writes "NAME=FILE", "NAME:buffer=FILE", or "FILE" with a single output. */
+/* Can session_output write this? Asked before a run, which may be long. */
+bool session_has_output(session *s, const char *spec, diag_list *diags);
+/* Writes "NAME=FILE", "NAME[AXES]=FILE", "NAME:buffer=FILE", or "FILE" with a single output. */
 bool session_output(session *s, const char *spec, diag_list *diags);
 
 /* "in a: bf16 [M=32, K=32]" per line. */

@@ -107,9 +107,9 @@ bool tensor_source_check_shape(tensor_source *s, const tensor_type *found)
 
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted)
 {
-    diag *d =
-        diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: the file's element type is %s, the port's is %s",
-                 s->name, found, dtype_row_of(s->want->dtype)->name);
+    bool is_buffer = s->want->dtype == DTYPE_F8E4M3 && !s->want->names; /* a port's axes have names, and its bytes are read as this */
+    diag *d = diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: the file's element type is %s, %s", s->name, found,
+                       is_buffer ? "a buffer's are bytes" : arena_printf(s->arena, "the port's is %s", dtype_row_of(s->want->dtype)->name));
     diag_help(s->diags, d, "store it as %s", accepted);
     return false;
 }

@@ -122,6 +122,14 @@ done
 check "and is as it was" cmp "$matmul" source.bin
 check "a check writes nothing" status 0 visac source.bin --check
 check "--format may" status 0 visac --format source.bin -o source.bin
+transposed() {
+    visa-run first.bin --output c.raw --output 'out[N,M]=t.npy' && tail -c 512 t.npy >t.raw || return 1
+    for m in 0 7 31; do
+        cmp <(od -An -v -tx2 -w2 -j $((2 * 8 * m)) -N 16 c.raw) <(for n in 0 1 2 3 4 5 6 7; do od -An -v -tx2 -j $((2 * (32 * n + m))) -N 2 t.raw; done) || return 1
+    done
+}
+check "an output's axes are in the order that is asked for" transposed
+check "what is for stream programs is refused for kernels" says "stream programs" 2 visa-run first.bin --sizes=sizes.json
 check "a tensor file that is missing" says "absent.npy" 1 visa-run first.bin --input a=absent.npy --output refused.npy
 check "leaves no output" test ! -e refused.npy
 

@@ -140,6 +140,8 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
     bool ok = true;
     for (size_t i = 0; i < a->input_count; i++)
         ok = session_input(s, a->inputs[i], diags) && ok;
+    for (size_t i = 0; i < a->output_count; i++)
+        ok = session_has_output(s, a->outputs[i], diags) && ok;
     ok = ok && session_fill(s, a->seed, diags) && session_run(s, a->check, diags);
     progress_end(&line);
     if (!ok)
@@ -195,6 +197,8 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
         step_session_close(s);
         return status;
     }
+    if (ok && (a->timing_only || a->unbounded || a->sizes))
+        return tool_usage_error("visa-run", "--timing-only, --unbounded and --sizes are for stream programs, %s holds kernels", a->file);
     session *s = ok ? session_open(&b, a->kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, memory, diags) : EXIT_INPUT;
     session_close(s);
