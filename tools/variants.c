@@ -14,11 +14,16 @@
 static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags, bool *any_legal)
 {
     visa_options options = v->options;
-    options.parameters = p;
-    options.parameter_count = 1;
+    visa_parameter *all = ARENA_ARRAY(out->arena, visa_parameter, options.parameter_count + 1); /* the last of a name counts */
+    for (size_t i = 0; i < options.parameter_count; i++)
+        all[i] = options.parameters[i];
+    all[options.parameter_count++] = *p;
+    options.parameters = all;
     visa_compilation *c = visa_compile(v->before, text, bytes, &options);
-    if (!c)
+    if (!c) {
+        fprintf(stderr, "%s: error: out of memory\n", v->tool);
         return false;
+    }
     const unsigned char *data;
     size_t size;
     binary b;
@@ -87,7 +92,9 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
         ok = c && visa_emit(c, VISA_EMIT_BINARY, &data, &data_size) && binary_read(data, data_size, memory, diags, out);
         if (ok && out->program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &data_size))
             *costs = arena_strndup(memory, (const char *)data, data_size);
-        if (c && visa_error_count(c) > 0)
+        if (!c)
+            fprintf(stderr, "%s: error: out of memory\n", v->tool);
+        else if (visa_error_count(c) > 0)
             fputs(visa_diagnostics(c, v->format), stderr);
         visa_free(c);
     }

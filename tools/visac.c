@@ -183,6 +183,34 @@ static bool parse_parameter(arguments *a, const char *text)
     return true;
 }
 
+static bool is_one_of(const char *const *known, const char *given, size_t bytes)
+{
+    while (*known && (strncmp(*known, given, bytes) != 0 || (*known)[bytes] != '\0'))
+        known++;
+    return *known != NULL;
+}
+
+/* Is there what the options name? */
+static int check_options(const visa_options *o)
+{
+    const char *transformations[64] = {NULL}, *passes[64] = {NULL}, *targets[64] = {NULL}, *summary, *parameters;
+    for (size_t i = 0; i < 63 && (transformations[i] = visa_step_pass_name(i, &summary, &parameters)); i++)
+        ;
+    for (size_t i = 0; i < 63 && (passes[i] = visa_pass_name(i, NULL)); i++)
+        ;
+    for (size_t i = 0; i < 63 && (targets[i] = visa_target_name(i)); i++)
+        ;
+    if (o->target && !is_one_of(targets, o->target, strlen(o->target)))
+        return usage_error("unknown machine --target=%s; there is %s", o->target, targets[0]);
+    for (size_t i = 0; i < o->step_pass_count; i++)
+        if (!is_one_of(transformations, o->step_passes[i], strcspn(o->step_passes[i], ":")))
+            return tool_unknown_value("visac", "--pass=", o->step_passes[i], transformations);
+    const char *after = o->print_after;
+    if (after && strcmp(after, "all") != 0 && !is_one_of(passes, after, strlen(after)) && !is_one_of(transformations, after, strlen(after)))
+        return usage_error("unknown pass --print-after=%s; visac --help lists the passes", after);
+    return EXIT_DONE;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
@@ -345,8 +373,10 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
     a->options.modules = strcmp(argv[optind], "-") != 0;
     if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
+    if ((a->sweep || diff) && (a->emit_given || a->check || a->draw || reports))
+        return usage_error("%s is an output of its own: no --emit, --check, --draw or --report beside it", diff ? "diff" : "--sweep");
     a->input = argv[optind];
-    return -1;
+    return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;
 }
 
 static const char *default_output(const arguments *a, arena *memory)
@@ -483,31 +513,6 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
-/* Why there is no compilation. */
-static int refused_options(const visa_options *o)
-{
-    bool known = !o->target;
-    for (size_t i = 0; visa_target_name(i) && !known; i++)
-        known = strcmp(visa_target_name(i), o->target) == 0;
-    if (!known)
-        return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
-    for (size_t i = 0; i < o->step_pass_count; i++) {
-        const char *names[64] = {NULL}, *given = o->step_passes[i], *summary, *parameters;
-        size_t bytes = strcspn(given, ":"), count = 0;
-        for (known = false; count + 1 < sizeof names / sizeof *names && (names[count] = visa_step_pass_name(count, &summary, &parameters)); count++)
-            known = known || (strncmp(names[count], given, bytes) == 0 && names[count][bytes] == '\0');
-        if (!known)
-            return tool_unknown_value("visac", "--pass=", given, names);
-    }
-    known = !o->print_after || strcmp(o->print_after, "all") == 0;
-    for (size_t i = 0; visa_pass_name(i, NULL) && !known; i++)
-        known = strcmp(visa_pass_name(i, NULL), o->print_after) == 0;
-    if (!known)
-        return usage_error("unknown pass --print-after=%s; visac --help lists the passes", o->print_after);
-    fputs("visac: error: out of memory\n", stderr);
-    return EXIT_INPUT;
-}
-
 /* --format and --format-check. */
 static int format(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
 {
@@ -533,7 +538,8 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
     if (!c) {
         free(text);
-        return refused_options(&a->options);
+        fputs("visac: error: out of memory\n", stderr);
+        return EXIT_INPUT;
     }
     int status = a->options.parse_only ? format(a, c, text, size, memory, diags) : produce(a, c, source, memory, diags);
     free(text);
