@@ -59,6 +59,13 @@ static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *
     return false;
 }
 
+/* How often OutTime repeats each packet of `time`, innermost; 0: it is not `time` with tiling axes behind it. */
+static int64_t tiling_of(pass_context *p, const mapping *out, const mapping *time)
+{
+    int64_t tiling = out->size % time->size ? 0 : out->size / time->size;
+    return tiling > 0 && mapping_equal(p->mappings, pass_outer(p, out, tiling), time) ? tiling : 0;
+}
+
 /* Splits Time into what the packet takes and what stays: *packed is the flit digit (size 1 or 2). */
 static const mapping *collected_time(pass_context *p, kernel *k, op *o, const mapping **packed)
 {
@@ -77,6 +84,9 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
         return NULL;
     }
     *packed = mapping_strip_padding(p->mappings, outer);
+    bool second_is_padding = outer->size > 1 && (*packed)->size == 1 && time->size % outer->size == 0 && mapping_equal(p->mappings, pass_inner(p, time, outer->size), outer);
+    if (second_is_padding && !tiling_of(p, o->out.part[TIME], time)) /* it comes, and OutTime does not count it */
+        *packed = outer;
     const mapping *flits = time->size % (*packed)->size == 0 ? pass_inner(p, time, (*packed)->size) : NULL;
     if (!flits || !mapping_equal(p->mappings, flits, *packed)) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
@@ -140,8 +150,8 @@ static bool collect_plain(pass_context *p, kernel *k, op *o, align_config *a)
     const mapping *packed, *time = collected_time(p, k, o, &packed), *out = o->out.part[TIME];
     if (!time)
         return false;
-    int64_t tiling = out->size % time->size ? 0 : out->size / time->size;
-    if (tiling == 0 || !mapping_equal(p->mappings, pass_outer(p, out, tiling), time)) {
+    int64_t tiling = tiling_of(p, out, time);
+    if (tiling == 0) {
         refuse_time(p, k, o, time);
         return false;
     }
