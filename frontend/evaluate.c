@@ -162,6 +162,8 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
         scope_refuse_const_param(names, path, y);
         return error_value;
     }
+    if (y && y->kind == SYMBOL_FUNCTION)
+        return refuse(s, E_NAME, path->range, arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name), "`%s` is a function and no value", name);
     const char *near = variant_named(s, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);

@@ -266,9 +266,24 @@ static bool is_word(const token *t, const char *word)
 
 static const char mapping_help[] = "a mapping is written m![..]";
 
+/* The method or function in front of a `<` that was meant to open its type arguments; NULL: there is none. Types are upper-case. */
+static const token *compared_by_mistake(const parse_state *p)
+{
+    uint32_t parent = token_at(p, p->current)->parent;
+    for (uint32_t i = p->current; i-- > 1 && i != parent;) {
+        const token *t = token_at(p, i), *name = token_at(p, i - 1);
+        if (t->parent == parent && (t->kind == ';' || t->kind == '='))
+            return NULL;
+        if (t->parent == parent && t->kind == '<')
+            return name->kind == T_IDENT && name->text[0] >= 'a' && name->text[0] <= 'z' ? name : NULL;
+    }
+    return NULL;
+}
+
 /* The next step, where one is likely. */
 static const char *syntax_help(const parse_state *p)
 {
+    const token *compared;
     switch (token_at(p, p->current)->kind) {
     case T_DOT3:
         return "`...` stands for something that was left out: write it";
@@ -284,6 +299,11 @@ static const char *syntax_help(const parse_state *p)
     case '.':
         if (p->current > 0 && token_at(p, p->current - 1)->kind == ';')
             return "the `;` in front of it ends the chain: remove it";
+        break;
+    case ',':
+        compared = compared_by_mistake(p);
+        if (compared)
+            return arena_printf(p->arena, "type arguments are written with `::`: %s::<..>(..)", compared->text);
         break;
     case '[':
         if (p->current > 0 && is_word(token_at(p, p->current - 1), "m"))

@@ -470,6 +470,15 @@ static const struct {
                      {"fetch_cast", "fetch::<D2, Time, Packet>"}, {"commit_trim", "commit::<Element>"},
                      {"commit_cast", "cast::<Dtype, Packet> in front of commit"}};
 
+/* What a method of the newer release is called in April; NULL: it is none. */
+static const char *april_form(const char *name)
+{
+    for (size_t i = 0; i < sizeof newer_methods / sizeof *newer_methods; i++)
+        if (strcmp(newer_methods[i].newer, name) == 0)
+            return newer_methods[i].april;
+    return NULL;
+}
+
 /* A misspelt name, or a mapping that is none, is an error of its own even where what it is called on is not known. */
 static void check_alone(const stage_call *call)
 {
@@ -489,7 +498,7 @@ static void check_alone(const stage_call *call)
     for (const char *const *later = later_methods; *later; later++)
         if (strcmp(*later, name) == 0)
             near = NULL;
-    if (!near)
+    if (!near || april_form(name)) /* of a chain of the newer dialect the first is named */
         return;
     diag *d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "there is no method `%s`", name);
     diag_help(stage_diags(call), d, "did you mean `%s`?", near);
@@ -510,11 +519,10 @@ static void unknown_method(const stage_call *call, bool known)
         }
     diag *d = diag_add(diags, E_METHOD, call->node->name_range, known ? "`%s` is not offered by %s" : "there is no method `%s` on %s", name,
                        value_kind_name(&call->receiver));
-    for (size_t i = 0; i < sizeof newer_methods / sizeof *newer_methods; i++)
-        if (strcmp(newer_methods[i].newer, name) == 0) {
-            diag_help(diags, d, "`%s` is the newer dialect; the April form is %s", name, newer_methods[i].april);
-            return;
-        }
+    if (april_form(name)) {
+        diag_help(diags, d, "`%s` is the newer dialect; the April form is %s", name, april_form(name));
+        return;
+    }
     const char *near = known ? NULL : choice_near(name, names);
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
