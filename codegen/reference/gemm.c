@@ -14,7 +14,7 @@ static LLVMTypeRef sum_type(const gemm *g)
 
 /* ---- the tile registers' shape ---- */
 
-enum { TILE_LINES = 16, TILE_LINE_BYTES = 64, TILE_REGISTERS = 8 };
+enum { TILE_LINES = 16, TILE_LINE_BYTES = 64, TILE_REGISTERS = 8, TILE_SHAPE_BYTES = 64 };
 
 /* All eight registers hold 16 lines of 64 bytes. */
 static LLVMValueRef register_shape(emitter *e)
@@ -23,18 +23,18 @@ static LLVMValueRef register_shape(emitter *e)
     LLVMValueRef shape = LLVMGetNamedGlobal(e->module, name);
     if (shape)
         return shape;
-    enum { PALETTE = 0, LINE_BYTES = 16, LINES = 48, BYTES = 64 };
-    char bytes[BYTES] = {[PALETTE] = 1};
+    enum { PALETTE = 0, LINE_BYTES = 16, LINES = 48 };
+    char bytes[TILE_SHAPE_BYTES] = {[PALETTE] = 1};
     for (int i = 0; i < TILE_REGISTERS; i++) {
         bytes[LINE_BYTES + 2 * i] = TILE_LINE_BYTES;
         bytes[LINES + i] = TILE_LINES;
     }
-    LLVMValueRef text = LLVMConstStringInContext(e->context, bytes, BYTES, true);
+    LLVMValueRef text = LLVMConstStringInContext(e->context, bytes, TILE_SHAPE_BYTES, true);
     shape = LLVMAddGlobal(e->module, LLVMTypeOf(text), name);
     LLVMSetInitializer(shape, text);
     LLVMSetGlobalConstant(shape, true);
     LLVMSetLinkage(shape, LLVMPrivateLinkage);
-    LLVMSetAlignment(shape, BYTES);
+    LLVMSetAlignment(shape, TILE_SHAPE_BYTES);
     return shape;
 }
 
@@ -118,18 +118,39 @@ void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValu
     LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 
+/* A short product leaves the registers shaped: reading the shape takes a ninth of the time of setting it, and the next call finds it. Between
+ * long ones they are released, because a switch of threads saves what they hold. */
+static bool stays_shaped(const emitter *e)
+{
+    enum { SHORT_CLOCKS = 10000 };
+    return plan_clocks(e->statement) < SHORT_CLOCKS;
+}
+
+/* i1: have the registers another shape? */
+static LLVMValueRef has_other_shape(emitter *e, LLVMValueRef shape)
+{
+    enum { WORDS = TILE_SHAPE_BYTES / 8 };
+    LLVMTypeRef words = emit_vector_type(e->i64, WORDS);
+    LLVMValueRef now = emit_stack(e, TILE_SHAPE_BYTES, TILE_SHAPE_BYTES);
+    emit_plain_intrinsic(e, "llvm.x86.sttilecfg", &now, 1);
+    LLVMValueRef differs = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildLoad2(e->b, words, now, ""), LLVMBuildLoad2(e->b, words, shape, ""), "");
+    LLVMTypeRef mask = LLVMIntTypeInContext(e->context, WORDS);
+    return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, differs, mask, ""), LLVMConstInt(mask, 0, false), "");
+}
+
 void emit_gemm_begin(emitter *e, const plan_tile *tile)
 {
-    LLVMValueRef shape;
     if (!plan_in_tile_registers(tile))
         return;
-    shape = register_shape(e);
+    LLVMValueRef shape = register_shape(e);
+    LLVMBasicBlockRef after = emit_if(e, stays_shaped(e) ? has_other_shape(e, shape) : NULL);
     emit_plain_intrinsic(e, "llvm.x86.ldtilecfg", &shape, 1);
+    emit_if_end(e, after);
 }
 
 void emit_gemm_end(emitter *e, const plan_tile *tile)
 {
-    if (plan_in_tile_registers(tile))
+    if (plan_in_tile_registers(tile) && !stays_shaped(e))
         emit_plain_intrinsic(e, "llvm.x86.tilerelease", NULL, 0);
 }
 

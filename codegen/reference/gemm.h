@@ -33,7 +33,8 @@ typedef struct gemm_function {
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name);
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s);
 
-/* Around all calls and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside other work. */
+/* Around all products of a statement and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside
+ * other work. */
 void emit_gemm_begin(emitter *e, const plan_tile *tile);
 void emit_gemm_end(emitter *e, const plan_tile *tile);
 
