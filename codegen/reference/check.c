@@ -132,7 +132,7 @@ static char *check_order(const einsum *e, uint32_t number, const einsum_statemen
 {
     int64_t room = 0;
     if (s->op == EINSUM_CONTRACT && s->unordered && dtype_is_float(e->tensors[s->dst].dtype))
-        return fault_text("statement %u sums over a group of axes whose order in the machine the einsum does not say", number);
+        return fault_text("statement %u sums over a group of axes that stands in several places, and the einsum does not say in which order the machine adds", number);
     for (uint32_t i = 0; i < s->digit_count; i++) {
         const einsum_digit *d = &s->digits[i];
         if (d->lane ? d->kept || d->size > (room ? room : PLAN_MAX_LANES) / d->lane : room && !d->kept)
