@@ -404,6 +404,11 @@ void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned a
     LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, over, 2), LLVMGetIntrinsicDeclaration(e->module, id, over, 2), args, 4, "");
 }
 
+LLVMValueRef emit_opaque(emitter *e, LLVMValueRef pointer)
+{
+    return LLVMBuildFreeze(e->b, pointer, "");
+}
+
 LLVMValueRef emit_item(emitter *e, LLVMTypeRef type, LLVMValueRef array, LLVMValueRef index)
 {
     return LLVMBuildGEP2(e->b, type, array, &index, 1, "");

@@ -10,13 +10,15 @@ typedef struct vector_tile {
     emitter *e;
     const plan_tile *tile;
     LLVMTypeRef sum;              /* scalar */
+    LLVMValueRef row_at, column_at; /* of the panels, where a step begins: what it reads is a constant further */
     LLVMValueRef sums[MOST_SUMS]; /* [row][vector], and then a correction for each vector */
 } vector_tile;
 
-/* An address that is known to be aligned to 4 bytes only. */
-static LLVMValueRef load_units(vector_tile *v, LLVMValueRef array, LLVMValueRef at)
+/* Columns of a step; their address is known to be aligned to 4 bytes only. */
+static LLVMValueRef load_units(vector_tile *v, int64_t step, int64_t vector)
 {
-    LLVMValueRef load = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i32, v->tile->lanes), emit_item(v->e, v->e->i32, array, at), "");
+    LLVMValueRef from = emit_item(v->e, v->e->i32, v->column_at, emit_i64(v->e, step * v->tile->columns + vector * v->tile->lanes));
+    LLVMValueRef load = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i32, v->tile->lanes), from, "");
     LLVMSetAlignment(load, 4);
     return load;
 }
@@ -29,43 +31,35 @@ static int64_t live_lanes(const vector_tile *v, int64_t vector)
 }
 
 /* A vector of the source's elements, widened. */
-static LLVMValueRef load_in_place(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t vector)
+static LLVMValueRef load_in_place(vector_tile *v, int64_t step, int64_t vector)
 {
     emitter *e = v->e;
     LLVMTypeRef code = emit_code_type(e, v->tile->column_type);
-    LLVMValueRef at = LLVMBuildMul(e->b, emit_plus(e, unit, step), v->g->column_line, "");
-    LLVMValueRef from = emit_item(e, code, v->g->column_panel, emit_plus(e, at, vector * v->tile->lanes));
+    LLVMValueRef further = emit_plus(e, step ? emit_scaled(e, v->g->column_line, step) : emit_i64(e, 0), vector * v->tile->lanes);
+    LLVMValueRef from = emit_item(e, code, v->column_at, further);
     LLVMTypeRef type = emit_vector_type(code, v->tile->lanes);
     LLVMValueRef codes = emit_part_load(e, type, from, 1, live_lanes(v, vector));
     return LLVMBuildBitCast(e->b, emit_widen_factor(e, v->tile->column_type, codes), emit_vector_type(e->i32, v->tile->lanes), "");
 }
 
-/* `step`: which unit of the block that begins at `unit`. */
-static LLVMValueRef row_index(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t row)
+/* A source's own rows begin at any item. */
+static LLVMValueRef load_row(vector_tile *v, int64_t step, int64_t row)
 {
     const plan_tile *t = v->tile;
-    int64_t in_block = t->rows_by_line ? row * t->row_line + step : step * t->rows + row;
-    return emit_plus(v->e, emit_scaled(v->e, unit, t->rows_in_place ? 1 : t->rows), in_block);
-}
-
-/* A source's own rows begin at any item. */
-static LLVMValueRef load_row(vector_tile *v, LLVMValueRef unit, int64_t step, int64_t row)
-{
-    LLVMValueRef load = emit_load(v->e, v->e->i32, v->g->row_panel, row_index(v, unit, step, row));
+    LLVMValueRef load = emit_load(v->e, v->e->i32, v->row_at, emit_i64(v->e, t->rows_by_line ? row * t->row_line + step : step * t->rows + row));
     LLVMSetAlignment(load, (unsigned)(4 / v->tile->per));
     return emit_splat(v->e, load, v->tile->lanes);
 }
 
-static void emit_unit(vector_tile *v, LLVMValueRef unit, int64_t step)
+static void emit_unit(vector_tile *v, int64_t step)
 {
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     LLVMValueRef column[MOST_VECTORS];
     for (int64_t i = 0; i < t->vectors; i++)
-        column[i] = t->columns_in_place ? load_in_place(v, unit, step, i)
-                                        : load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), step * t->columns + i * t->lanes));
+        column[i] = t->columns_in_place ? load_in_place(v, step, i) : load_units(v, step, i);
     for (int64_t r = 0; r < t->rows; r++) {
-        LLVMValueRef row = load_row(v, unit, step, r);
+        LLVMValueRef row = load_row(v, step, r);
         for (int64_t i = 0; i < t->vectors; i++)
             v->sums[r * t->vectors + i] = product_add(v->e, v->tile, v->sums[r * t->vectors + i], row, column[i]);
     }
@@ -78,35 +72,35 @@ enum { MOST_TREES = 8 };
 
 /* A node of every row's tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; false
  * where there are none. The rows' trees grow together, so that a column is loaded once and a few nodes of each are alive. */
-static bool tree_nodes(vector_tile *v, LLVMValueRef unit, int64_t vector, int64_t first, int64_t end, int64_t half, LLVMValueRef *nodes)
+static bool tree_nodes(vector_tile *v, int64_t vector, int64_t first, int64_t end, int64_t half, LLVMValueRef *nodes)
 {
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     if (first == end)
         return false;
     if (end - first == 1) {
-        LLVMValueRef column = load_units(v, v->g->column_panel, emit_plus(e, emit_scaled(e, unit, t->columns), first * t->columns + vector * t->lanes));
+        LLVMValueRef column = load_units(v, first, vector);
         for (int64_t r = 0; r < t->rows; r++)
-            nodes[r] = LLVMBuildFMul(e->b, product_items(e, t, load_row(v, unit, first, r)), product_items(e, t, column), "");
+            nodes[r] = LLVMBuildFMul(e->b, product_items(e, t, load_row(v, first, r)), product_items(e, t, column), "");
         return true;
     }
     int64_t middle = first;
     while (middle < end && !(t->lane[middle] & half))
         middle++;
     LLVMValueRef high[MOST_TREES];
-    bool has_low = tree_nodes(v, unit, vector, first, middle, half / 2, nodes), has_high = tree_nodes(v, unit, vector, middle, end, half / 2, has_low ? high : nodes);
+    bool has_low = tree_nodes(v, vector, first, middle, half / 2, nodes), has_high = tree_nodes(v, vector, middle, end, half / 2, has_low ? high : nodes);
     for (int64_t r = 0; has_low && has_high && r < t->rows; r++)
         nodes[r] = LLVMBuildFAdd(e->b, nodes[r], high[r], "");
     return true;
 }
 
 /* A step in time of every sum. */
-static void emit_trees(vector_tile *v, LLVMValueRef unit)
+static void emit_trees(vector_tile *v)
 {
     const plan_tile *t = v->tile;
     for (int64_t i = 0; i < t->vectors; i++) {
         LLVMValueRef trees[MOST_TREES];
-        tree_nodes(v, unit, i, 0, t->lane_count, PLAN_MAX_LANES / 2, trees);
+        tree_nodes(v, i, 0, t->lane_count, PLAN_MAX_LANES / 2, trees);
         for (int64_t r = 0; r < t->rows; r++)
             v->sums[r * t->vectors + i] = LLVMBuildFAdd(v->e->b, v->sums[r * t->vectors + i], trees[r], "");
     }
@@ -162,6 +156,16 @@ static void store_sums(vector_tile *v)
     }
 }
 
+static void begin_step(vector_tile *v, LLVMValueRef unit)
+{
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    v->row_at = emit_opaque(e, emit_item(e, e->i32, v->g->row_panel, emit_scaled(e, unit, t->rows_in_place ? 1 : t->rows)));
+    LLVMTypeRef column = t->columns_in_place ? emit_code_type(e, t->column_type) : e->i32;
+    LLVMValueRef further = t->columns_in_place ? LLVMBuildMul(e->b, unit, v->g->column_line, "") : emit_scaled(e, unit, t->columns);
+    v->column_at = emit_opaque(e, emit_item(e, column, v->g->column_panel, further));
+}
+
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
 {
     vector_tile v = {.g = g, .e = g->e, .tile = g->tile};
@@ -181,10 +185,11 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
         v.sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "sum");
         LLVMAddIncoming(phi[i], &start[i], &before, 1);
     }
+    begin_step(&v, unit.counter);
     if (g->tile->product == PRODUCT_TREE)
-        emit_trees(&v, unit.counter);
+        emit_trees(&v);
     for (int64_t step = 0; g->tile->product != PRODUCT_TREE && step < g->tile->unit_block; step++)
-        emit_unit(&v, unit.counter, step);
+        emit_unit(&v, step);
     for (int64_t i = 0; unit.body && i < count; i++)
         LLVMAddIncoming(phi[i], &v.sums[i], &unit.body, 1);
     emit_loop_close(e, &unit);
