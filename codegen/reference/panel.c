@@ -33,6 +33,8 @@ static LLVMValueRef value_item(const panel *p, LLVMValueRef code)
     emitter *e = p->e;
     LLVMTypeRef item = emit_type_like(e, code, p->item);
     LLVMValueRef bits;
+    if (p->dtype == DTYPE_F32)
+        return code;
     switch (p->tile->product) {
     case PRODUCT_BF16_DOT:
     case PRODUCT_BF16_TILES:
@@ -162,20 +164,27 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
 
 /* ---- vectors ---- */
 
-/* `count` codes side by side, of which `live` exist; the others are 0. */
-static LLVMValueRef load_codes(const panel *p, LLVMValueRef at, int64_t count, int64_t live)
+/* An element of the source, and a unit of the panel; what is read or written beside it lies a constant further. */
+static LLVMValueRef source_place(const panel *p, LLVMValueRef at)
 {
-    emitter *e = p->e;
-    LLVMTypeRef code = emit_code_type(e, p->dtype), type = emit_vector_type(code, count);
-    LLVMValueRef from = emit_item(e, code, p->side->source, at);
-    if (live == 0)
-        return LLVMConstNull(type);
-    return emit_part_load(e, type, from, 1, live);
+    return emit_opaque(p->e, emit_item(p->e, emit_code_type(p->e, p->dtype), p->side->source, at));
 }
 
-static void store_units(const panel *p, LLVMValueRef units, LLVMValueRef at)
+static LLVMValueRef panel_place(const panel *p, LLVMValueRef at)
 {
-    LLVMSetAlignment(LLVMBuildStore(p->e->b, units, emit_item(p->e, p->e->i32, p->side->panel, at)), 4);
+    return emit_opaque(p->e, emit_item(p->e, p->e->i32, p->side->panel, at));
+}
+
+/* `count` codes side by side, of which `live` exist; the others are 0. */
+static LLVMValueRef load_codes(const panel *p, LLVMValueRef from, int64_t count, int64_t live)
+{
+    LLVMTypeRef type = emit_vector_type(emit_code_type(p->e, p->dtype), count);
+    return live == 0 ? LLVMConstNull(type) : emit_part_load(p->e, type, from, 1, live);
+}
+
+static void store_units(const panel *p, LLVMValueRef units, LLVMValueRef place, int64_t further)
+{
+    LLVMSetAlignment(LLVMBuildStore(p->e->b, units, emit_item(p->e, p->e->i32, place, emit_i64(p->e, further))), 4);
 }
 
 /* Where the lanes of a pair of lines go at a step of the transposition: lanes of the second line count on from the first's. */
@@ -247,10 +256,21 @@ static LLVMValueRef line_offset(const panel *p, LLVMValueRef line)
     return sum_of(p->e, p->base, emit_group_offset(p->e, p->side->tensor, p->side->side, p->lines, line));
 }
 
-/* Units of `items` items that lie side by side from k on, of which `live` exist. */
-static LLVMValueRef units_along_depth(const panel *p, LLVMValueRef line, LLVMValueRef k, int64_t units, int64_t live)
+/* The place `number` counts of the digits behind another one: a constant further where they are one digit; NULL: they are several. */
+static LLVMValueRef neighbour(const panel *p, const plan_digits *digits, LLVMValueRef place, int64_t number)
 {
-    LLVMValueRef codes = load_codes(p, sum_of(p->e, line, depth_offset(p, k)), units * p->tile->per, live);
+    if (number == 0)
+        return place;
+    if (digits->count != 1)
+        return NULL;
+    int64_t stride = (int64_t)walk_stride(p->e->plan->e, p->side->tensor, p->side->side, &digits->items[0]);
+    return emit_item(p->e, emit_code_type(p->e, p->dtype), place, emit_i64(p->e, number * stride));
+}
+
+/* Units of items that lie side by side, of which `live` exist. */
+static LLVMValueRef units_along_depth(const panel *p, LLVMValueRef from, int64_t units, int64_t live)
+{
+    LLVMValueRef codes = load_codes(p, from, units * p->tile->per, live);
     return LLVMBuildBitCast(p->e->b, item_of(p, codes), emit_vector_type(p->e->i32, units), "");
 }
 
@@ -265,15 +285,30 @@ static LLVMValueRef interleave(emitter *e, LLVMValueRef a, LLVMValueRef b)
     return emit_shuffle(e, a, b, places, 2 * (unsigned)count);
 }
 
-/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth from k on. */
-static LLVMValueRef unit_along_lines(const panel *p, LLVMValueRef line, LLVMValueRef k, int64_t lanes, int64_t live, int64_t items)
+/* Neighbouring lines at an index of depth. */
+typedef struct depth_place {
+    LLVMValueRef line, k, at;
+} depth_place;
+
+static depth_place place_of_depth(const panel *p, LLVMValueRef line, LLVMValueRef k)
+{
+    return (depth_place){line, k, source_place(p, sum_of(p->e, line, depth_offset(p, k)))};
+}
+
+static LLVMValueRef behind_depth(const panel *p, const depth_place *d, int64_t items)
+{
+    LLVMValueRef near = neighbour(p, p->depth, d->at, items);
+    return near ? near : source_place(p, sum_of(p->e, d->line, depth_offset(p, emit_plus(p->e, d->k, items))));
+}
+
+/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth, from `first` behind the place on. */
+static LLVMValueRef unit_along_lines(const panel *p, const depth_place *d, int64_t first, int64_t lanes, int64_t live, int64_t items)
 {
     emitter *e = p->e;
     int64_t per = p->tile->per;
     LLVMValueRef v[4];
     for (int64_t i = 0; i < per; i++)
-        v[i] = i < items ? item_of(p, load_codes(p, sum_of(e, line, depth_offset(p, emit_plus(e, k, i))), lanes, live))
-                         : LLVMConstNull(emit_vector_type(p->item, lanes));
+        v[i] = i < items ? item_of(p, load_codes(p, behind_depth(p, d, first + i), lanes, live)) : LLVMConstNull(emit_vector_type(p->item, lanes));
     for (int64_t half = per / 2; half > 0; half /= 2)
         for (int64_t i = 0; i < half; i++)
             v[i] = interleave(e, v[i], v[i + half]);
@@ -287,17 +322,23 @@ typedef struct line_group {
     int64_t first, lanes, live;
 } line_group;
 
+/* Those that are not found behind the first one. */
 static void group_lines(const panel *p, const line_group *g, LLVMValueRef *lines)
 {
-    for (int64_t i = 0; i < g->live; i++)
+    for (int64_t i = 0; i < (p->lines->count == 1 ? 1 : g->live); i++)
         lines[i] = line_offset(p, emit_plus(p->e, g->line, i));
 }
 
 /* Units of every line from k on. Lines that do not exist repeat the last one: their sums are not used. */
 static void load_lines(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef k, int64_t units, int64_t live, LLVMValueRef *v)
 {
-    for (int64_t i = 0; i < g->lanes; i++)
-        v[i] = i < g->live ? units_along_depth(p, lines[i], k, units, live) : v[g->live - 1];
+    LLVMValueRef depth = depth_offset(p, k), first = source_place(p, sum_of(p->e, lines[0], depth));
+    for (int64_t i = 0; i < g->live; i++) {
+        LLVMValueRef near = neighbour(p, p->lines, first, i);
+        v[i] = units_along_depth(p, near ? near : source_place(p, sum_of(p->e, lines[i], depth)), units, live);
+    }
+    for (int64_t i = g->live; i < g->lanes; i++)
+        v[i] = v[g->live - 1];
 }
 
 /* ---- along depth, panel by line: copies ---- */
@@ -306,11 +347,11 @@ static void copy_chunk(const panel *p, const line_group *g, LLVMValueRef *lines,
 {
     emitter *e = p->e;
     int64_t block = p->tile->unit_block;
-    LLVMValueRef to = sum_of(e, g->tile, emit_scaled(e, unit, p->width)), k = emit_scaled(e, unit, p->tile->per);
+    LLVMValueRef to = panel_place(p, sum_of(e, g->tile, emit_scaled(e, unit, p->width))), k = emit_scaled(e, unit, p->tile->per);
     LLVMValueRef v[MOST_LINES];
     load_lines(p, g, lines, k, block, live, v);
     for (int64_t i = 0; i < g->lanes; i++)
-        store_units(p, v[i], emit_plus(e, to, (g->first + i) * block));
+        store_units(p, v[i], to, (g->first + i) * block);
 }
 
 /* ---- along depth, panel by unit: transposed ---- */
@@ -323,8 +364,9 @@ static void transpose_chunk(const panel *p, const line_group *g, LLVMValueRef *l
     load_lines(p, g, lines, k, lanes, live, v);
     transpose(e, v, (int)lanes);
     int64_t most = live < items ? p->tile->units - p->depth->combinations / items * lanes : lanes; /* a short chunk is the last one */
+    LLVMValueRef to = panel_place(p, sum_of(e, g->tile, emit_scaled(e, unit, p->width)));
     for (int64_t j = 0; j < most; j++)
-        store_units(p, v[j], emit_plus(e, sum_of(e, g->tile, emit_scaled(e, emit_plus(e, unit, j), p->width)), g->first));
+        store_units(p, v[j], to, j * p->width + g->first);
 }
 
 typedef void chunk_function(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef unit, int64_t live);
@@ -350,8 +392,9 @@ static void emit_chunks(const panel *p, const line_group *g, int64_t units, chun
 
 static void unit_chunk(const panel *p, const line_group *g, LLVMValueRef line, LLVMValueRef unit, int64_t items)
 {
-    LLVMValueRef v = unit_along_lines(p, line, emit_scaled(p->e, unit, p->tile->per), g->lanes, g->live, items);
-    store_units(p, v, emit_plus(p->e, sum_of(p->e, g->tile, emit_scaled(p->e, unit, p->width)), g->first));
+    depth_place from = items > 0 ? place_of_depth(p, line, emit_scaled(p->e, unit, p->tile->per)) : (depth_place){0};
+    LLVMValueRef v = unit_along_lines(p, &from, 0, g->lanes, g->live, items);
+    store_units(p, v, panel_place(p, sum_of(p->e, g->tile, emit_scaled(p->e, unit, p->width))), g->first);
 }
 
 /* The whole units from `first` to `end`, which is not beyond them, and behind the last of them those that are not whole. */
@@ -381,14 +424,15 @@ static void line_block(const panel *p, const line_group *g, LLVMValueRef line, L
     emitter *e = p->e;
     int64_t block = p->tile->unit_block, per = p->tile->per;
     LLVMValueRef v[MOST_LINES];
+    depth_place from = place_of_depth(p, line, emit_scaled(e, unit, per));
     for (int64_t u = 0; u < block; u++) {
         int64_t live = items - u * per < per ? items - u * per : per;
-        v[u] = unit_along_lines(p, line, emit_scaled(e, emit_plus(e, unit, u), per), g->lanes, g->live, live > 0 ? live : 0);
+        v[u] = unit_along_lines(p, &from, u * per, g->lanes, g->live, live > 0 ? live : 0);
     }
     transpose(e, v, (int)block);
-    LLVMValueRef to = sum_of(e, g->tile, emit_scaled(e, unit, p->width));
+    LLVMValueRef to = panel_place(p, sum_of(e, g->tile, emit_scaled(e, unit, p->width)));
     for (int64_t i = 0; i < block; i++)
-        store_units(p, v[i], emit_plus(e, to, (g->first + i) * block));
+        store_units(p, v[i], to, (g->first + i) * block);
 }
 
 static void emit_line_blocks(const panel *p, const line_group *g)
