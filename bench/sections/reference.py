@@ -8,9 +8,9 @@ from report import table
 TITLE = "the reference kernel beside libraries and compiled loop nests"
 
 
-def measure(bench, threads, *options):
+def measure(bench, threads, *options, program="bench_reference"):
     """bench_reference's rows: each is ours and a peer's, in turns."""
-    command = [bench.program("bench_reference"), "--json", f"--threads={threads}", *options]
+    command = [bench.program(program), "--json", f"--threads={threads}", *options]
     text = bench.run(command, env={**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)})
     return json.loads(text)["rows"]
 
@@ -39,5 +39,5 @@ def run(bench, section):
     section["tables"].append(table("odd shapes, one thread, 1e9 operations a second", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], odd))
     order = [product_row(row) for kind in ("f32", "bf16") for row in measure(bench, 1, "--order", f"--kind={kind}", f"--seconds={bench.count(1, 0.2, 0.001)}", f"--largest={bench.count(1024, 256, 32)}")]
     section["tables"].append(table("the machine's order of sums (ours) beside a free one (theirs)", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], order))
-    builds = [build_row(row) for row in measure(bench, 1, "--builds", f"--largest={bench.count(512, 512, 32)}")]
+    builds = [build_row(row) for row in measure(bench, 1, "--builds", f"--largest={bench.count(512, 512, 32)}", program="bench_reference_build")]
     section["tables"].append(table("generating and compiling, whole processes, ms of processor time", ["shape", "type", "beside", "ours", "theirs", "ours / theirs"], builds))
