@@ -63,17 +63,19 @@ static LLVMValueRef plus(const depth_tile *d, LLVMValueRef x, LLVMValueRef y)
     return floats ? LLVMBuildFAdd(d->e->b, x, y, "") : LLVMBuildAdd(d->e->b, x, y, "");
 }
 
-/* The lanes of a vector as one sum, halves upon halves. */
+/* The lanes of a vector as one sum, halves upon halves; of little depth, some have none. */
 static LLVMValueRef sum_of_lanes(const depth_tile *d, LLVMValueRef v)
 {
     emitter *e = d->e;
+    int64_t live = (d->tile->depth_items + d->tile->per - 1) / d->tile->per;
     for (int64_t half = d->tile->lanes / 2; half > 0; half /= 2) {
         int low[WIDEST], high[WIDEST];
         for (int i = 0; i < half; i++) {
             low[i] = i;
             high[i] = (int)half + i;
         }
-        v = plus(d, emit_shuffle(e, v, v, low, (unsigned)half), emit_shuffle(e, v, v, high, (unsigned)half));
+        LLVMValueRef sum = emit_shuffle(e, v, v, low, (unsigned)half);
+        v = live > half ? plus(d, sum, emit_shuffle(e, v, v, high, (unsigned)half)) : sum;
     }
     return LLVMBuildExtractElement(e->b, v, emit_i32(e, 0), "");
 }

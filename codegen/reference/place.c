@@ -44,7 +44,7 @@ static int64_t line_along_depth(const einsum *e, const plan_statement *p, plan_g
     uint32_t tensor = group == PLAN_ROW ? p->row_source : p->column_source;
     einsum_side side = group == PLAN_ROW ? p->row_side : p->column_side;
     const plan_digits *lines = &p->digits[group], *depth = &p->digits[PLAN_DEPTH];
-    if (lines->count > 1 || depth->count != 1 || walk_run(e, tensor, side, depth) != INT64_MAX || !takes_type(p->tile.product, e->tensors[tensor].dtype) ||
+    if (lines->count > 1 || depth->count > 1 || walk_run(e, tensor, side, depth) != INT64_MAX || !takes_type(p->tile.product, e->tensors[tensor].dtype) ||
         walk_is_guarded(e, p, tensor, side, own, 3))
         return -1;
     uint64_t stride = lines->count ? walk_stride(e, tensor, side, &lines->items[0]) : 0;
@@ -55,7 +55,8 @@ bool place_along_depth(const reference_plan *plan, const plan_statement *p)
 {
     enum { MOST_ROWS = 4, FEWEST_VECTORS = 2 };
     const plan_tile *t = &p->tile;
-    return p->digits[PLAN_ROW].combinations <= MOST_ROWS && p->digits[PLAN_DEPTH].combinations >= FEWEST_VECTORS * t->lanes * t->per &&
+    bool lone = p->digits[PLAN_ROW].combinations * p->digits[PLAN_COLUMN].combinations == 1; /* no other side to put into lanes */
+    return p->digits[PLAN_ROW].combinations <= MOST_ROWS && (lone || p->digits[PLAN_DEPTH].combinations >= FEWEST_VECTORS * t->lanes * t->per) &&
            line_along_depth(plan->e, p, PLAN_ROW) >= 0 && line_along_depth(plan->e, p, PLAN_COLUMN) >= 0;
 }
 
