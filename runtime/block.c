@@ -118,14 +118,16 @@ block_range block_exponents_range(const block_exponents *seen)
     }
     if (most == 0)
         return (block_range){255, 0};
-    return (block_range){(unsigned)(uint16_t)(below + BLOCK_EXPONENT_ONE) >> EXPONENT_SHIFT, (unsigned)most >> EXPONENT_SHIFT};
+    return (block_range){(unsigned)(uint16_t)(below + 1) >> EXPONENT_SHIFT, (unsigned)most >> EXPONENT_SHIFT};
 }
 
 bool block_range_fits(const block_range *a, const block_range *b)
 {
     /* |a| < 2^(most - 126) and a is a multiple of 2^(least - 134): a sum of two products is below 2^(sum - 251)
      * and a multiple of 2^(sum - 268). */
-    enum { LARGEST = 128 + 251, SMALLEST = 268 - 126, NOT_FINITE = 255 };
+    enum { LARGEST = 128 + 251, SMALLEST = 268 - 126, NOT_FINITE = 255, SUBNORMAL = 0 };
+    if (a->least == SUBNORMAL || b->least == SUBNORMAL) /* it counts as zero (docs/numerics.md), which no kernel of bf16 words makes of it */
+        return false;
     if (a->least > a->most || b->least > b->most)
         return a->most < NOT_FINITE && b->most < NOT_FINITE;
     return a->most < NOT_FINITE && b->most < NOT_FINITE && a->most + b->most <= LARGEST && a->least + b->least >= SMALLEST;

@@ -51,9 +51,9 @@ typedef struct block_run {
 
 typedef void block_kernel(const block_run *r);
 
-/* Exponent fields of bf16 values, as many largest and least ones as the widest vector has lanes; the least less one, so that zero is
+/* Magnitudes of bf16 values, as many largest and least ones as the widest vector has lanes; the least less one, so that zero is
  * the largest. */
-enum { BLOCK_EXPONENTS = 32, BLOCK_EXPONENT_ONE = 0x80, BLOCK_EXPONENT_MASK = 0x7f80 };
+enum { BLOCK_EXPONENTS = 32, BLOCK_MAGNITUDE_MASK = 0x7fff };
 typedef struct block_exponents {
     uint16_t most[BLOCK_EXPONENTS], below[BLOCK_EXPONENTS];
 } block_exponents;
@@ -104,7 +104,7 @@ block_expand *block_expand_of(block_format f, dtype operand);
 
 /* Exponents of bf16 values: what decides whether their products are exact and normal. */
 typedef struct block_range {
-    unsigned least, most; /* biased exponent fields of the values that are not zero; least > most: there is none */
+    unsigned least, most; /* biased exponent fields of the values that are not zero, 0 of a subnormal; least > most: there is none */
 } block_range;
 
 void block_exponents_none(block_exponents *seen);

@@ -65,15 +65,15 @@ INLINE block_word word_at(const unsigned char *packet, int64_t i)
 /* The exponents of 32 values. */
 INLINE void exponents_add(const unsigned char *packet, int64_t i, __m512i *most, __m512i *below)
 {
-    __m512i exponent = _mm512_and_si512(_mm512_loadu_si512(packet + 2 * i), _mm512_set1_epi16(BLOCK_EXPONENT_MASK));
-    *most = _mm512_max_epu16(*most, exponent);
-    *below = _mm512_min_epu16(*below, _mm512_sub_epi16(exponent, _mm512_set1_epi16(BLOCK_EXPONENT_ONE)));
+    __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(packet + 2 * i), _mm512_set1_epi16(BLOCK_MAGNITUDE_MASK));
+    *most = _mm512_max_epu16(*most, magnitude);
+    *below = _mm512_min_epu16(*below, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
 }
 
 INLINE void exponent_add(const unsigned char *packet, int64_t i, block_exponents *seen)
 {
-    uint16_t exponent = (uint16_t)(word_at(packet, i) >> 16 & BLOCK_EXPONENT_MASK), below = (uint16_t)(exponent - BLOCK_EXPONENT_ONE);
-    seen->most[0] = exponent > seen->most[0] ? exponent : seen->most[0];
+    uint16_t magnitude = (uint16_t)(word_at(packet, i) >> 16 & BLOCK_MAGNITUDE_MASK), below = (uint16_t)(magnitude - 1);
+    seen->most[0] = magnitude > seen->most[0] ? magnitude : seen->most[0];
     seen->below[0] = below < seen->below[0] ? below : seen->below[0];
 }
 
