@@ -7,28 +7,28 @@
 
 static const block_set *const sets[] = {
 #if defined(__x86_64__)
-    &block_tiles_int, &block_dot_int, &block_fused_float, &block_avx512_float, &block_avx512_int, &block_avx2_float, &block_avx2_int,
+    &block_tiles_int, &block_dot_int, &block_pairs_float, &block_fused_float, &block_avx512_float, &block_avx512_int, &block_avx2_float, &block_avx2_int,
 #endif
     &block_plain_float, &block_plain_int,
 };
 
-static const block_set *find(cpu_level most, bool is_float, bool safe)
+static const block_set *find(cpu_level most, bool is_float, bool safe, bool whole)
 {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (sets[i]->level <= most && sets[i]->is_float == is_float && cpu_has(sets[i]->level, is_float) &&
-            (!safe || sets[i]->format != BLOCK_BF16))
+            (!safe || !block_in_range(sets[i]->format)) && (whole || !sets[i]->whole))
             return sets[i];
     return NULL;
 }
 
 const block_set *block_set_safe(cpu_level most, bool is_float)
 {
-    return find(most, is_float, true);
+    return find(most, is_float, true, false);
 }
 
-const block_set *block_set_fast(cpu_level most, bool is_float)
+const block_set *block_set_fast(cpu_level most, bool is_float, bool whole)
 {
-    return find(most, is_float, false);
+    return find(most, is_float, false, whole);
 }
 
 /* --- operands as words ----------------------------------------------------------------------------------- */
@@ -92,6 +92,7 @@ block_expand *block_expand_of(block_format f, dtype operand)
                        [DTYPE_F8E5M2] = f8e5m2_f32,
                        [DTYPE_BF16] = bf16_f32},
         [BLOCK_BF16] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
+        [BLOCK_BF16_ROWS] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
         [BLOCK_I16X2] = {[DTYPE_I4] = i4_i16, [DTYPE_I8] = i8_i16},
         [BLOCK_I8X4] = {[DTYPE_I4] = i4_i8},
         [BLOCK_I8_ROWS] = {[DTYPE_I4] = i4_i8},

@@ -215,10 +215,20 @@ INLINE void repeat(const unsigned char *const *rows, int64_t words, block_word *
 
 /* --- the tree: a leaf is two lanes ------------------------------------------------------------------------ */
 
+/* Words from one word of a packet to its next, and of the weights. */
+#ifdef BLOCK_IN_ROWS
+#define BLOCK_DATA_STEP(group) 1
+#define BLOCK_WEIGHTS_STEP(group) (BLOCK_VECTOR / (group))
+#else
+#define BLOCK_DATA_STEP(group) (group)
+#define BLOCK_WEIGHTS_STEP(group) BLOCK_VECTOR
+#endif
+
 /* Where the leaves of a column begin. */
 typedef struct leaves {
     const block_word *data[BLOCK_MOST_WIDE]; /* of each vector of packets */
     const block_word *weights, *keep;
+    int64_t packet_bytes; /* BLOCK_IN_ROWS: from one packet of a vector to the next */
 } leaves;
 
 #ifdef BLOCK_LEAF_WORDS
@@ -280,14 +290,31 @@ INLINE vector_w step_add(vector_w sum, vector_f partial, bool is_float)
     return sum + (vector_w)__builtin_convertvector(partial, vector_i);
 }
 
+#ifdef BLOCK_IN_ROWS
+/* A vector's packets lie far from each other, which is more streams than a processor follows by itself. */
+INLINE void ahead(const leaves *l, int group, int wide)
+{
+    enum { DISTANCE = 512 /* bytes */ };
+    for (int u = 0; u < wide; u++)
+        for (int g = 0; g < group; g++)
+            __builtin_prefetch((const char *)l->data[u] + g * l->packet_bytes + DISTANCE);
+}
+#endif
+
 INLINE void column(const block_run *r, int64_t number, int64_t count, int group, int wide, bool is_float, vector_w *sum)
 {
     int64_t first = number * r->column_words;
     for (int64_t i = 0; i < r->step_count; i++) {
         const block_step *s = &r->steps[i];
-        leaves l = {.weights = r->weights + s->weights + first * BLOCK_VECTOR, .keep = s->keep ? s->keep + first : NULL};
+        leaves l = {.weights = r->weights + s->weights + first * BLOCK_WEIGHTS_STEP(group),
+                    .keep = s->keep ? s->keep + first : NULL,
+                    .packet_bytes = r->packet_bytes};
         for (int u = 0; u < wide; u++)
-            l.data[u] = r->data + s->data + first * group + u * r->data_stride;
+            l.data[u] = r->data + s->data + first * BLOCK_DATA_STEP(group) + u * r->data_stride;
+#ifdef BLOCK_IN_ROWS
+        if (!r->near)
+            ahead(&l, group, wide);
+#endif
         vector_f partial[BLOCK_MOST_WIDE];
         if (__builtin_expect(s->keep != NULL, 0))
             masked_deep(&l, count, group, wide, partial);
@@ -360,7 +387,8 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
 #endif
 
 /* All kernels of a kind, and its set, by the Rows' log2: the group is the vector divided by the Rows. */
-#if BLOCK_VECTOR == 16
+#if defined(BLOCK_IN_ROWS) /* the file makes its own */
+#elif BLOCK_VECTOR == 16
 #define BLOCK_SET(name, kind, column_sums, level_, is_float_, format_)                                       \
     BLOCK_GROUP(kind, column_sums, 2, is_float_)                                                             \
     BLOCK_GROUP(kind, column_sums, 4, is_float_)                                                             \
@@ -374,7 +402,7 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
         {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2},                               \
         {interleave_16, interleave_8, interleave_4, interleave_2},                                           \
         {repeat_16, repeat_8, repeat_4, repeat_2},                                                           \
-        0, NULL, NULL,                                                                                       \
+        0, false, false, NULL, NULL, NULL,                                                                   \
     };
 BLOCK_INTERLEAVE(2)
 BLOCK_INTERLEAVE(4)
@@ -394,7 +422,7 @@ BLOCK_INTERLEAVE(16)
         {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                \
         {interleave_8, interleave_4, interleave_2, interleave_1},                                            \
         {repeat_8, repeat_4, repeat_2, repeat_1},                                                            \
-        0, NULL, NULL,                                                                                       \
+        0, false, false, NULL, NULL, NULL,                                                                   \
     };
 BLOCK_INTERLEAVE(1)
 BLOCK_INTERLEAVE(2)

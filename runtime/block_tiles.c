@@ -222,6 +222,7 @@ const block_set block_tiles_int = {
     .format = BLOCK_I8_ROWS,
     .vector = PACKETS * MOST_ROWS,
     .packets = PACKETS,
+    .in_rows = true,
     .wide = WIDE,
     .one = {tiles_1, tiles_1, tiles_1, tiles_1},
     .two = {tiles_2, tiles_2, tiles_2, tiles_2},

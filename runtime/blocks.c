@@ -24,7 +24,7 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
                        .word_bytes = block_word_bytes(set->format),
                        .group = set->packets ? set->packets : set->vector / k->rows};
     f->outputs = f->group * k->rows;
-    f->weight_words = set->packets ? k->rows : set->vector;
+    f->weight_words = set->in_rows ? k->rows : set->vector;
     f->cell_row = set->packets ? 1 : f->group;
     f->cell_packet = set->packets ? k->rows : 1;
     int64_t bytes;
@@ -36,7 +36,10 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
 static bool forms_plan(blocks *p, cpu_level most)
 {
     const contraction *k = p->contraction;
-    const block_set *fast = block_set_fast(most, p->is_float), *safe = block_set_safe(most, p->is_float);
+    bool whole = k->rows == 8 && k->tree.depth >= 2 && k->masks.count == 0;
+    for (unsigned i = 0; i < p->nest.count; i++) /* packets that meet several groups of Rows are better widened once */
+        whole &= p->nest.loops[i].reduced || p->nest.loops[i].packets > 0 || p->nest.loops[i].size == 1;
+    const block_set *fast = block_set_fast(most, p->is_float, whole), *safe = block_set_safe(most, p->is_float);
     if (!fast || !safe || k->rows > 8)
         return false;
     if (fast->vector != safe->vector) /* both work on the same sums */

@@ -84,6 +84,7 @@ typedef struct blocks_run {
     const unsigned char *first;   /* the first packet's words of a form, */
     int64_t words_apart;          /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
+    block_word *before; /* the cells of a box, to go back to (block_set.look) */
     const block_word *data;     /* of the region, packed or, in place, where it lies: */
     bool in_place;
     int64_t data_pair, data_vector; /* words from pair to pair (packed), from vector to vector */
@@ -91,7 +92,7 @@ typedef struct blocks_run {
     uint64_t *seen; /* per vector and packet of its group: columns that have a value */
     block_word *weights[BLOCKS_FORMS];
     bool ready[BLOCKS_FORMS]; /* weights hold this slice's */
-    block_range weight_range, data_range; /* BLOCK_BF16 only */
+    block_range weight_range, data_range; /* block_in_range only */
     const unsigned char *file;
     block_step *steps;
     block_word *keep, *start;

@@ -43,12 +43,13 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
     r->expanded = words_new(expanded);
     r->packed = words_new(packed);
     r->cells = words_new(sums * k->tree.columns * outputs);
+    r->before = words_new(p->forms[BLOCKS_FAST].set->look ? p->box_vectors * k->tree.columns * outputs : 1);
     r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
     r->steps = calloc((size_t)g->reduced.count, sizeof *r->steps);
     r->keep = words_new(k->masks.count ? g->reduced.count * MOST_WORDS : 1);
     r->start = words_new(places * k->tree.columns * outputs);
     r->start_version = calloc((size_t)places, sizeof *r->start_version);
-    return done && r->expanded && r->packed && r->cells && r->seen && r->steps && r->keep && r->start && r->start_version;
+    return done && r->expanded && r->packed && r->cells && r->before && r->seen && r->steps && r->keep && r->start && r->start_version;
 }
 
 void blocks_run_free(blocks_run *r)
@@ -58,6 +59,7 @@ void blocks_run_free(blocks_run *r)
     free(r->expanded);
     free(r->packed);
     free(r->cells);
+    free(r->before);
     free(r->seen);
     free(r->steps);
     free(r->keep);
@@ -114,7 +116,7 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
         f->set->repeat[p->rows_log2](words, n * f->words, r->weights[form] + i * f->words * f->weight_words, &seen);
     }
     r->ready[form] = true;
-    if (f->set->format == BLOCK_BF16)
+    if (block_in_range(f->set->format))
         r->weight_range = block_exponents_range(&seen);
 }
 
@@ -274,9 +276,22 @@ static void packets_place(blocks_run *r, const blocks_form *f)
             }
 }
 
+/* The exponents of the region's packets, where they lie. */
+static void packets_look(blocks_run *r, const blocks_form *f)
+{
+    block_exponents seen;
+    block_exponents_none(&seen);
+    bool gapless = r->words_apart == f->words * f->word_bytes;
+    int64_t at_once = gapless ? r->region->packets : 1;
+    for (int64_t i = 0; i < r->region->packets; i += at_once)
+        f->set->look(r->words_apart ? r->first + i * r->words_apart : r->places[i], at_once * f->words, &seen);
+    r->data_range = block_exponents_range(&seen);
+}
+
 static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
 {
     const blocks_region *g = r->region;
+    r->in_place = false;
     r->data = r->packed;
     r->data_vector = g->distinct_count * f->words * f->group;
     r->data_pair = r->data_vector * blocks_shared_vectors(g, f);
@@ -318,7 +333,7 @@ static int64_t step_data(const blocks_run *r, const blocks_form *f, const blocks
 {
     if (r->in_place)
         return o->packet * r->words_apart / (int64_t)sizeof(block_word);
-    return o->distinct * f->words * (f->set->packets ? 1 : f->group);
+    return o->distinct * f->words * (f->set->in_rows ? 1 : f->group);
 }
 
 /* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
@@ -550,35 +565,66 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     }
 }
 
-/* Packs the region's packets; the form for their values. */
-static int choose_form(const blocks *p, blocks_run *r)
+static int64_t box_words(const blocks *p)
 {
-    for (int form = BLOCKS_FAST;; form = BLOCKS_SAFE) {
-        const blocks_form *f = &p->forms[form];
-        if (!r->ready[form])
-            weights_pack(p, r, form);
-        packets_expand(p, r, f);
-        if (f->set->packets)
-            packets_place(r, f);
-        else
-            packets_pack(p, r, f);
-        if (f->set->format != BLOCK_BF16 || block_range_fits(&r->data_range, &r->weight_range))
-            return form;
-    }
+    return p->box_vectors * p->contraction->tree.columns * p->forms[BLOCKS_FAST].outputs;
+}
+
+static void region_sums(const blocks *p, blocks_run *r, int form)
+{
+    for (int64_t pair = 0; pair < r->region->pairs.count; pair++)
+        sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
+}
+
+/* Sums first and looks at the packets then, when they are in the caches. False: the sums are as they were. */
+static bool sum_and_look(const blocks *p, blocks_run *r, int form)
+{
+    const block_range none = {255, 0};
+    if (!block_range_fits(&none, &r->weight_range))
+        return false;
+    size_t bytes = (size_t)box_words(p) * sizeof(block_word);
+    block_word *cells = r->cells + r->box * box_words(p);
+    if (!r->fresh)
+        memcpy(r->before, cells, bytes);
+    region_sums(p, r, form);
+    packets_look(r, &p->forms[form]);
+    if (block_range_fits(&r->data_range, &r->weight_range))
+        return true;
+    if (!r->fresh)
+        memcpy(cells, r->before, bytes);
+    return false;
+}
+
+/* Packs the region's packets and sums them. False: their values are not for this form. */
+static bool sum_form(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    if (!r->ready[form])
+        weights_pack(p, r, form);
+    packets_expand(p, r, f);
+    if (f->set->in_rows)
+        packets_place(r, f);
+    else
+        packets_pack(p, r, f);
+    if (f->set->look)
+        return sum_and_look(p, r, form);
+    if (block_in_range(f->set->format) && !block_range_fits(&r->data_range, &r->weight_range))
+        return false;
+    region_sums(p, r, form);
+    return true;
 }
 
 int64_t blocks_sum(const blocks *p, blocks_run *r)
 {
-    int form = choose_form(p, r);
-    for (int64_t pair = 0; pair < r->region->pairs.count; pair++)
-        sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
+    if (!sum_form(p, r, BLOCKS_FAST))
+        sum_form(p, r, BLOCKS_SAFE);
     return r->complete ? r->region->emit_count : 0;
 }
 
 /* The box's first words. */
 static const block_word *box_cells(const blocks *p, const blocks_run *r)
 {
-    return r->cells + r->box * p->box_vectors * p->contraction->tree.columns * p->forms[BLOCKS_FAST].outputs;
+    return r->cells + r->box * box_words(p);
 }
 
 int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, const stream_word **words)

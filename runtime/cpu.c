@@ -55,9 +55,9 @@ bool cpu_has(cpu_level level, bool is_float)
     case CPU_AVX512:
         return has_avx512();
     case CPU_DOT:
-        return has_avx512() && (is_float || is_active(x86_cpu_AVX512_VNNI));
+        return has_avx512() && is_active(is_float ? x86_cpu_AVX512_BF16 : x86_cpu_AVX512_VNNI);
     case CPU_TILES:
-        return cpu_has(CPU_DOT, is_float) && (is_float || has_tiles());
+        return !is_float && cpu_has(CPU_DOT, false) && has_tiles();
     default:
         return true;
     }

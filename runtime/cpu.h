@@ -13,7 +13,7 @@ typedef enum cpu_level {
     CPU_PLAIN,  /* blocks in C for any processor */
     CPU_AVX2,   /* x86-64 with AVX2 */
     CPU_AVX512, /* F, BW, DQ and VL */
-    CPU_DOT,    /* AVX-512 with dot products, VNNI, for integers */
+    CPU_DOT,    /* AVX-512 with dot products: VNNI for integers, BF16 for floats */
     CPU_TILES,  /* and tiles, AMX-INT8, for integers */
     CPU_LEVELS,
 } cpu_level;
