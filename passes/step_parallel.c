@@ -9,6 +9,7 @@
 
 typedef struct parallel {
     step_regions *regions;
+    bool row;                   /* everything that is dealt out is one row of chunks, flattened for that alone: selectors come as one row too */
     const step_stream *order;   /* selectors, one for each chunk; NULL: not made yet */
     step_stream reports;        /* stands for the merged reports until they are there */
     step_graph_node *kept;      /* takes them */
@@ -39,14 +40,14 @@ static const step_stream *flat(step_rewrite *r, const step_graph_node *like, con
     return s ? steering(step_rewrite_add(r, like, suffix, (step_spec){.op = STEP_FLATTEN, .param = {0, 1}, .inputs = in, .input_count = 1})) : NULL;
 }
 
-/* `count` selectors of `width`: the first `each` name output 0, the next output 1, and so on. */
-static const step_stream *counted(step_rewrite *r, const step_graph_node *like, int64_t count, int64_t each, int64_t width)
+/* `count` selectors of `width`, as one row or in line: the first `each` name output 0, the next output 1, and so on. */
+static const step_stream *counted(step_rewrite *r, const step_graph_node *like, int64_t count, int64_t each, int64_t width, bool row)
 {
     const step_stream *in[] = {steering(step_rewrite_add(r, like, "_once", (step_spec){.op = STEP_ONCE}))};
     if (!in[0])
         return NULL;
-    in[0] = flat(r, like, "_numbers", steering(step_rewrite_add(r, like, "_count", (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_ADDRESSES, .param = {1, count},
-                                                                                              .inputs = in, .input_count = 1})));
+    in[0] = steering(step_rewrite_add(r, like, "_numbers", (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_ADDRESSES, .param = {row, count},
+                                                                      .inputs = in, .input_count = 1}));
     if (!in[0])
         return NULL;
     return steering(step_rewrite_add(r, like, "_select", (step_spec){.op = STEP_MAP, .fn = STEP_FN_SELECT, .param = {0, each}, .inputs = in, .input_count = 1,
@@ -76,8 +77,8 @@ static bool make_order(step_rewrite *r, const step_graph_node *like)
 {
     parallel *p = r->user;
     int64_t regions = p->regions->count, chunks = p->regions->chunks, more = chunks - regions;
-    const step_stream *reports[] = {placeholder(r, like), counted(r, like, chunks, more, 2)};
-    const step_stream *parts[] = {counted(r, like, regions, 1, regions), NULL, counted(r, like, chunks, regions, 2)};
+    const step_stream *reports[] = {placeholder(r, like), counted(r, like, chunks, more, 2, false)};
+    const step_stream *parts[] = {counted(r, like, regions, 1, regions, false), NULL, counted(r, like, chunks, regions, 2, p->row)};
     p->kept = reports[1] ? step_rewrite_add(r, like, "_kept", (step_spec){.op = STEP_PARTITION, .inputs = reports, .input_count = 2, .output_count = 2}) : NULL;
     parts[1] = steering(p->kept);
     if (!parts[0] || !parts[1] || !parts[2])
@@ -92,12 +93,38 @@ static bool make_order(step_rewrite *r, const step_graph_node *like)
 
 /* ---- the graph ---- */
 
-/* The chunks in one dimension: what parallelize deals out in turn. */
+/* Does the node flatten one row of chunks, for those alone who deal them out? */
+static bool flattens_row(step_rewrite *r, const step_graph_node *n)
+{
+    const parallel *p = r->user;
+    const step_stream *in = n->spec.op == STEP_FLATTEN ? n->spec.inputs[0] : NULL;
+    int64_t rows, b = n->spec.param[STEP_B];
+    if (!in || in->rank != b + 1 || !step_expr_is_number(in->dims[0], &rows) || rows != 1)
+        return false;
+    size_t count;
+    step_consumer *to = step_rewrite_consumers(r, &n->outputs[0], &count);
+    for (size_t i = 0; i < count; i++)
+        if (!step_regions_deals(p->regions, to[i].node) || to[i].node->spec.param[STEP_B] != b)
+            return false;
+    return count > 0;
+}
+
+static bool all_rows(step_rewrite *r)
+{
+    const parallel *p = r->user;
+    for (size_t i = 0; i < r->from->node_count; i++)
+        if (step_regions_deals(p->regions, r->from->nodes[i]) && !flattens_row(r, r->from->nodes[i]->spec.inputs[0]->node))
+            return false;
+    return true;
+}
+
+/* The chunks as the selectors come: what parallelize deals out in turn. */
 static const step_stream *in_line(step_rewrite *r, const step_graph_node *n)
 {
+    const parallel *p = r->user;
     const step_stream *in[] = {step_rewrite_stream(r, n->spec.inputs[0])};
     int64_t b = n->spec.param[STEP_B];
-    if (in[0]->rank == b)
+    if (in[0]->rank == b || p->row)
         return in[0];
     step_graph_node *one = step_rewrite_add(r, n, "_chunks", (step_spec){.op = STEP_FLATTEN, .param = {b, in[0]->rank}, .inputs = in, .input_count = 1});
     if (!one)
@@ -146,6 +173,10 @@ static bool visit(step_rewrite *r, const step_graph_node *n)
     const parallel *p = r->user;
     if (step_regions_deals(p->regions, n))
         return deal(r, n);
+    if (p->row && flattens_row(r, n)) {
+        step_rewrite_become(r, &n->outputs[0], step_rewrite_stream(r, n->spec.inputs[0]));
+        return true;
+    }
     step_graph_node *copy = step_rewrite_copy(r, n);
     int64_t region = p->regions->of[n->index];
     if (!copy || region <= 0)
@@ -183,6 +214,7 @@ void step_pass_dynamic_parallel(step_rewrite *r)
     p->signals = ARENA_ARRAY(r->to->arena, const step_stream *, (size_t)regions->count);
     p->shares = ARENA_ARRAY(r->to->arena, const step_expr *, (size_t)regions->count);
     r->user = p;
+    p->row = all_rows(r);
     step_rewrite_all(r, visit);
     close_cycle(r);
 }

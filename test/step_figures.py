@@ -65,7 +65,7 @@ def attention(i):
     regions = i["regions"] if kind != "static-coarse" else min(i["regions"], (len(tiles) + 15) // 16)
     d = {"B": len(tiles), "R": regions, "N": i["tile_n"], "H": i["head_dim"], "Q": i["q_heads_per_kv"], "MAX": max(tiles), "META": i["metadata_fifo_depth"],
          "BLOCK": 16 if kind == "static-coarse" else 1}
-    passes = ["dynamic-parallel:done=all_keys"] if kind == "dynamic" else []
+    passes = ["dynamic-parallel:done=keys_read"] if kind == "dynamic" else []
     return run(f"{EXAMPLES}/attention.vm", d, routing.attention_tokens(tiles, regions, kind), passes=passes)
 
 
@@ -91,10 +91,10 @@ def chain(i):
 WORKLOADS = {"hbm-micro": memory, "fifo-micro": chain, "gqa-decode": attention, "swiglu-validation": swiglu, "moe": moe}
 
 
-# Beyond the file's own tolerance: what this graph of attention, written from the reference's words, is off by in the worst case, by placement and
-# depth of the queues of counts. The published figures have depth 1; which queues a depth of 16 stands in, the reference does not say.
-SLACK = {("static-coarse", 1): 0.0004, ("dynamic", 1): 0.0005, ("static-interleave", 1): 0.0033,
-         ("static-coarse", 16): 0.0007, ("dynamic", 16): 0.018, ("static-interleave", 16): 0.026}
+# Beyond the file's own tolerance: what this graph of attention is off by in the worst case, by placement and depth of the queues of counts. In the
+# coarse one the counts of all regions come in one stream, one in each cycle, and the published runs have a stream for each region; in the dynamic
+# one nearly equal arrivals decide who comes next.
+SLACK = {("static-coarse", 1): 0.0005, ("static-coarse", 16): 0.0001, ("dynamic", 1): 0.0005, ("dynamic", 16): 0.0015}
 
 
 def verdict(case, report):

@@ -48,7 +48,8 @@ def attention_tokens(tiles, regions, kind, block=16, tokens_per_tile=32):
     assert n >= regions
     place = [r // block % regions if kind == "static-coarse" else r % regions for r in range(n)]
     order = list(range(n)) if kind != "static-coarse" else sorted(range(n), key=lambda r: (sum(p == place[r] for p in place[:r]), place[r]))
-    return {"index": order, "count": [tiles[r] for r in order], "valid": [tokens_per_tile - 1] * n, "place": [[place[r]] for r in order]}
+    rows = {"index": order, "count": [tiles[r] for r in order], "valid": [tokens_per_tile - 1] * n, "place": [[place[r]] for r in order]}
+    return {name: row + ["S1"] for name, row in rows.items()}
 
 
 def write(folder, streams):

@@ -361,7 +361,7 @@ static int64_t number_of(const step_call *c, const step_value *v)
 static step_value *address(const step_call *c, const step_value *v, const step_value *count, int64_t i, step_cost *cost)
 {
     int64_t base = number_of(c, v), n = count ? number_of(c, count) : c->n, first;
-    cost->cycles = i == 0;
+    cost->cycles = 0;
     if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first) || __builtin_add_overflow(first, c->first, &first))
         return step_fail(c->fault, "address %" PRId64 " x %" PRId64 " is past 2^63", base, c->n);
     return i < n && !c->fault->set ? step_address_new(c->pool, first) : NULL;
@@ -372,7 +372,7 @@ static step_value *last(const step_call *c, const step_value *v, int64_t i, step
 {
     int64_t n = number_of(c, v);
     uint32_t pick = i == n - 1;
-    cost->cycles = i == 0;
+    cost->cycles = 0;
     return i < n && !c->fault->set ? step_selector_new(c->pool, &pick, 1) : NULL;
 }
 

@@ -268,8 +268,9 @@ static void merge_token(step_actor *n, merge *m)
     uint32_t rank = actor_input_rank(n, m->port);
     if (!m->inside)
         actor_send(n, 1, step_token_of(step_selector_new(actor_pool(n), &m->port, 1)));
-    actor_send(n, 0, kept(t));
+    t = kept(t);
     actor_take(n, m->port);
+    actor_send(n, 0, t);
     m->inside = !(rank == 0 || (t.kind == STEP_STOP && t.level == rank));
     if (m->inside)
         actor_need_port(n, m->port);

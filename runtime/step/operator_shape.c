@@ -11,9 +11,11 @@ static void flatten_fire(step_actor *n)
     int64_t min = n->node->param[STEP_B], max = n->node->param[STEP_N];
     if (t.kind == STEP_STOP && t.level > min)
         t.level = (uint8_t)(t.level > max ? t.level - (max - min) : min);
-    if (t.kind != STEP_STOP || t.level > 0)
-        actor_send(n, 0, kept(t));
+    bool some = t.kind != STEP_STOP || t.level > 0;
+    t = some ? kept(t) : t;
     actor_take(n, 0);
+    if (some)
+        actor_send(n, 0, t);
     if (t.kind == STEP_DONE)
         actor_finish(n);
 }
@@ -59,32 +61,36 @@ static void send_both(step_actor *n, unsigned level)
     actor_send_all(n, step_stop_of(level));
 }
 
-/* False: the token is to be looked at again. */
-static bool reshape_values(step_actor *n, step_token t)
+/* Takes the token, unless its chunk has to be filled first: then it is looked at again. */
+static void reshape_values(step_actor *n, step_token t)
 {
     chunks *c = n->state;
     if (t.kind == STEP_VALUE) {
+        t = kept(t);
+        actor_take(n, 0);
         if (c->closing.owed)
             send_both(n, 1);
         c->closing.owed = false;
-        actor_send(n, 0, kept(t));
+        actor_send(n, 0, t);
         actor_send(n, 1, step_token_of(step_bool_new(actor_pool(n), false)));
         if (++c->filled < n->node->param[STEP_N])
-            return true;
+            return;
         c->filled = 0;
         c->closing.owed = true; /* in rank 0 as well: the published runs deadlock where a chunk waits for the token behind it */
-        return true;
+        return;
     }
     if (!complete_chunk(n, c))
-        return false;
+        return;
+    actor_take(n, 0);
     if (t.kind == STEP_STOP)
         send_both(n, t.level + 1u);
     else if (c->closing.owed)
         send_both(n, 1);
     c->closing.owed = false;
-    if (t.kind == STEP_DONE)
+    if (t.kind == STEP_DONE) {
         actor_send_all(n, t);
-    return true;
+        actor_finish(n);
+    }
 }
 
 /* b > 0: every chunk-th end of dimension b - 1 also ends a chunk. */
@@ -92,12 +98,15 @@ static void reshape_dimension(step_actor *n, step_token t)
 {
     chunks *c = n->state;
     int64_t b = n->node->param[STEP_B], size = n->node->param[STEP_N];
+    actor_take(n, 0);
+    if (t.kind == STEP_DONE)
+        actor_finish(n);
     if (t.kind != STEP_STOP || t.level < b) {
         if (t.kind == STEP_VALUE)
             actor_send(n, 1, step_token_of(step_bool_new(actor_pool(n), false)));
         else
             actor_send(n, 1, t);
-        actor_send(n, 0, kept(t));
+        actor_send(n, 0, t);
         return;
     }
     bool whole = ++c->filled == size;
@@ -113,12 +122,9 @@ static void reshape_fire(step_actor *n)
 {
     step_token t = *actor_head(n, 0);
     if (n->node->param[STEP_B] > 0)
-        reshape_dimension(n, t);
-    else if (!reshape_values(n, t))
-        return;
-    actor_take(n, 0);
-    if (t.kind == STEP_DONE)
-        actor_finish(n);
+        reshape_dimension(n, t.kind == STEP_VALUE ? kept(t) : t);
+    else
+        reshape_values(n, t);
 }
 
 const step_rule rule_reshape = {.state_bytes = sizeof(chunks), .fire = reshape_fire};
@@ -135,6 +141,8 @@ static void promote_fire(step_actor *n)
     step_token t = *actor_head(n, 0);
     outermost *o = n->state;
     unsigned rank = actor_input_rank(n, 0);
+    t = kept(t);
+    actor_take(n, 0);
     if (t.kind == STEP_DONE) {
         if (o->some)
             actor_send(n, 0, step_stop_of(rank + 1));
@@ -146,9 +154,8 @@ static void promote_fire(step_actor *n)
         o->held = t.kind == STEP_STOP && t.level == rank;
         o->some = true;
         if (!o->held)
-            actor_send(n, 0, kept(t));
+            actor_send(n, 0, t);
     }
-    actor_take(n, 0);
 }
 
 const step_rule rule_promote = {.state_bytes = sizeof(outermost), .fire = promote_fire};
@@ -202,8 +209,9 @@ static void expand_fire(step_actor *n)
     } else if (reference.kind != data.kind) {
         actor_fault(n, "the data and the reference do not have the same groups");
     } else {
-        actor_send(n, 0, kept(data));
+        data = kept(data);
         actor_take(n, REFERENCE);
+        actor_send(n, 0, data);
         if (data.kind == STEP_DONE) {
             actor_take(n, DATA);
             actor_finish(n);

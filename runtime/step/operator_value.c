@@ -255,46 +255,64 @@ const step_rule rule_scan = {.state_bytes = sizeof(fold), .fire = scan_fire};
 
 typedef struct flattening {
     closing closing;
-    int64_t sent; /* of the head's stream */
+    step_value *in[STEP_LOCKSTEP_MAX]; /* the values whose stream is sent, which were taken; NULL: none */
+    int64_t sent;                      /* of that stream */
 } flattening;
 
-/* The next value of the head's stream. False at its end, or with a fault. */
-static bool flat_value(step_actor *n, flattening *f)
+/* Takes the heads, to send their stream. */
+static void flat_start(step_actor *n, flattening *f)
 {
-    step_value *in[STEP_LOCKSTEP_MAX];
+    uint32_t count = heads(n, f->in);
+    for (uint32_t i = 0; i < count; i++)
+        step_value_keep(f->in[i]);
+    closing_settle(n, &f->closing, (unsigned)n->node->param[STEP_B]);
+    f->sent = 0;
+    n->need = STEP_NEED_NOTHING;
+}
+
+static void flat_end(step_actor *n, flattening *f)
+{
+    for (uint32_t i = 0; i < n->node->input_count; i++)
+        step_value_drop(actor_pool(n), f->in[i]);
+    f->in[0] = NULL;
+    n->need = STEP_NEED_ALL;
+    closing_owe(n, &f->closing, (unsigned)n->node->param[STEP_B], actor_input_rank(n, 0));
+}
+
+/* The next value of the stream. */
+static void flat_value(step_actor *n, flattening *f)
+{
     step_fault fault = {0};
     step_call c = call_of(n, &fault);
-    uint32_t count = heads(n, in);
     step_cost cost;
-    step_value *v = step_flat(&c, in, count, f->sent, &cost);
-    if (f->sent == 0)
+    step_value *v = step_flat(&c, f->in, n->node->input_count, f->sent, &cost);
+    if (f->sent++ == 0) {
         actor_wait(n, largest(read_cycles(n), compute_cycles(n, cost), 0));
+        actor_take_all(n); /* before there is room for all of it behind */
+    }
     if (v)
         actor_send(n, 0, step_token_of(v));
+    else
+        flat_end(n, f);
     if (fault.set)
         actor_fault(n, "%s", fault.text);
-    f->sent++;
-    return v != NULL;
 }
 
 static void flat_map_fire(step_actor *n)
 {
-    if (!actor_in_step(n))
-        return;
     flattening *f = n->state;
-    step_token t = *actor_head(n, 0);
-    unsigned b = (unsigned)n->node->param[STEP_B];
-    if (t.kind == STEP_VALUE) {
-        if (f->sent == 0)
-            closing_settle(n, &f->closing, b);
-        if (flat_value(n, f))
+    if (!f->in[0]) {
+        if (!actor_in_step(n))
             return;
-        f->sent = 0;
-        closing_owe(n, &f->closing, b, actor_input_rank(n, 0));
-    } else {
-        closing_end(n, &f->closing, b, t);
+        step_token t = *actor_head(n, 0);
+        if (t.kind != STEP_VALUE) {
+            closing_end(n, &f->closing, (unsigned)n->node->param[STEP_B], t);
+            actor_take_all(n);
+            return;
+        }
+        flat_start(n, f);
     }
-    actor_take_all(n);
+    flat_value(n, f);
 }
 
 const step_rule rule_flat_map = {.state_bytes = sizeof(flattening), .fire = flat_map_fire};
