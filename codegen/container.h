@@ -80,7 +80,7 @@ typedef struct binary {
     size_t symbol_count;
 } binary;
 
-enum { BINARY_FORMAT_VERSION = 4 };
+enum { BINARY_FORMAT_VERSION = 5 };
 
 /* The file's bytes, in the arena; the same input gives the same bytes. False with diagnostics when a value
  * does not fit its field, or when binary_read would refuse the file. */

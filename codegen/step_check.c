@@ -44,6 +44,14 @@ static bool same_type(const checked *c, uint32_t input, uint32_t output)
     return source(c, input)->type == c->node->outputs[output].type || fault(c, "an output's data type is not that of the input");
 }
 
+/* An input that becomes the output together with others: where selectors of one name one output and those of another two, the output's say nothing. */
+static bool joins_type(const checked *c, uint32_t input)
+{
+    const step_type *in = type_in(c, input), *out = type_out(c, 0);
+    bool less_known = in->kind == STEP_SELECTOR && out->kind == STEP_SELECTOR && in->width == out->width && out->hot == 0;
+    return less_known || same_type(c, input, 0);
+}
+
 static bool rank_is(const checked *c, uint32_t output, int64_t rank)
 {
     return (int64_t)c->node->outputs[output].rank == rank || fault(c, "an output's rank does not follow from the inputs");
@@ -84,9 +92,9 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
     case STEP_FN_IDENTITY: return same_type(c, 0, 0);
     case STEP_FN_SIGNAL: return makes(c, 0, STEP_ADDRESS);
     case STEP_FN_ADDRESSES: return (is_number(in[0]) && is_number(in[count - 1]) && makes(c, 0, STEP_ADDRESS)) || fault(c, "its function takes numbers");
-    case STEP_FN_LAST: return (is_number(in[0]) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->width == 2) || fault(c, "its function makes selectors of 2 from numbers");
+    case STEP_FN_LAST: return (is_number(in[0]) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->width == 2 && type_out(c, 0)->hot == 1) || fault(c, "its function makes selectors of 1 of 2 from numbers");
     case STEP_FN_SET_VALID_ROWS: return (in[0]->kind == STEP_TILE && in[1]->kind == STEP_ADDRESS && makes(c, 0, STEP_TILE)) || fault(c, "its function takes a tile and a number");
-    case STEP_FN_SELECT: return (in[0]->kind == STEP_ADDRESS && makes(c, 0, STEP_SELECTOR)) || fault(c, "its function makes selectors of addresses");
+    case STEP_FN_SELECT: return (in[0]->kind == STEP_ADDRESS && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->hot == 1) || fault(c, "its function makes selectors of one output of addresses");
     case STEP_FN_KERNEL: return (c->node->flops_per_cycle == 0 && all_tiles(c, in, count)) || fault(c, "a kernel takes its own cycles");
     case STEP_FN_FIRST: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
     case STEP_FN_SECOND: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->second) || fault(c, "its function takes a pair");
@@ -149,7 +157,7 @@ static bool check_reassemble(const checked *c)
     if (type_in(c, last)->width != last)
         return fault(c, "the selector's width is not the number of inputs");
     for (uint32_t i = 0; i < last; i++)
-        if (!same_type(c, i, 0) || (int64_t)source(c, i)->rank != b)
+        if (!joins_type(c, i) || (int64_t)source(c, i)->rank != b)
             return fault(c, "an input has another rank or data type");
     return rank_is(c, 0, (int64_t)source(c, last)->rank + b + 1);
 }
@@ -157,10 +165,10 @@ static bool check_reassemble(const checked *c)
 static bool check_eager_merge(const checked *c)
 {
     for (uint32_t i = 0; i < c->node->input_count; i++)
-        if (!same_type(c, i, 0) || source(c, i)->rank != source(c, 0)->rank)
+        if (!joins_type(c, i) || source(c, i)->rank != source(c, 0)->rank)
             return fault(c, "an input has another rank or data type");
-    if (!makes(c, 1, STEP_SELECTOR) || type_out(c, 1)->width != c->node->input_count)
-        return fault(c, "the selector's width is not the number of inputs");
+    if (!makes(c, 1, STEP_SELECTOR) || type_out(c, 1)->width != c->node->input_count || type_out(c, 1)->hot != 1)
+        return fault(c, "its selectors do not name one of its inputs");
     return rank_is(c, 0, source(c, 0)->rank) && rank_is(c, 1, 0);
 }
 

@@ -12,7 +12,7 @@ typedef struct emission {
 
 static bool same_type(const step_type *a, const step_type *b)
 {
-    return a->kind == b->kind && a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns && a->width == b->width && a->first == b->first &&
+    return a->kind == b->kind && a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns && a->width == b->width && a->hot == b->hot && a->first == b->first &&
            a->second == b->second && a->rank == b->rank;
 }
 
@@ -31,8 +31,10 @@ static uint32_t type_of(emission *m, const step_data *d)
         t.rows = size_of(d->rows);
         t.columns = size_of(d->columns);
     }
-    if (d->kind == STEP_SELECTOR)
+    if (d->kind == STEP_SELECTOR) {
         t.width = d->width;
+        t.hot = d->hot;
+    }
     if (d->kind == STEP_BUFFER || d->kind == STEP_PAIR)
         t.first = type_of(m, d->first);
     if (d->kind == STEP_PAIR)

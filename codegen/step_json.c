@@ -40,8 +40,10 @@ static json_t *type_json(dump *d, const step_type *t)
         set(d, out, "rows", t->rows < 0 ? json_null() : json_integer(t->rows));
         set(d, out, "columns", t->columns < 0 ? json_null() : json_integer(t->columns));
     }
-    if (t->kind == STEP_SELECTOR)
+    if (t->kind == STEP_SELECTOR) {
         set(d, out, "width", json_integer(t->width));
+        set(d, out, "names", t->hot > 0 ? json_integer(t->hot) : json_null());
+    }
     if (t->kind == STEP_BUFFER || t->kind == STEP_PAIR)
         set(d, out, "first", json_integer(t->first));
     if (t->kind == STEP_PAIR)

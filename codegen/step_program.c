@@ -31,7 +31,7 @@ static void put_machine(word_writer *w, const step_machine *m)
 
 static void put_type(word_writer *w, const step_type *t)
 {
-    word_writer_put(w, (uint64_t)t->kind | (uint64_t)t->dtype << 8 | (uint64_t)t->rank << 16);
+    word_writer_put(w, (uint64_t)t->kind | (uint64_t)t->dtype << 8 | (uint64_t)t->rank << 16 | (uint64_t)t->hot << 32);
     word_writer_put(w, (uint64_t)t->rows);
     word_writer_put(w, (uint64_t)t->columns);
     word_writer_put(w, (uint64_t)t->width);
@@ -141,13 +141,15 @@ static bool read_type(reader *r, uint32_t index)
 {
     step_type *t = &r->types[index];
     uint64_t head = word_reader_next(&r->in);
-    if (head >> 24 || (head & 0xff) >= STEP_KINDS || (head >> 8 & 0xff) >= DTYPE_COUNT || (head >> 16 & 0xff) > STEP_RANK_MAX)
+    if ((head >> 24 & 0xff) || (head & 0xff) >= STEP_KINDS || (head >> 8 & 0xff) >= DTYPE_COUNT || (head >> 16 & 0xff) > STEP_RANK_MAX)
         return fault(r, "no data type has the head 0x%" PRIx64, head);
-    *t = (step_type){.kind = (step_kind)(head & 0xff), .dtype = (dtype)(head >> 8 & 0xff), .rank = (uint32_t)(head >> 16 & 0xff)};
+    *t = (step_type){.kind = (step_kind)(head & 0xff), .dtype = (dtype)(head >> 8 & 0xff), .rank = (uint32_t)(head >> 16 & 0xff), .hot = (int64_t)(head >> 32)};
     bool is_tile = t->kind == STEP_TILE;
     t->rows = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "rows");
     t->columns = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "columns");
     t->width = number(r, t->kind == STEP_SELECTOR, t->kind == STEP_SELECTOR ? STEP_NODES_MAX : 0, "the width of a selector");
+    if (t->hot > t->width)
+        return fault(r, "a selector of %" PRId64 " outputs that names %" PRId64 " each time", t->width, t->hot);
     uint64_t parts = word_reader_next(&r->in);
     t->first = (uint32_t)parts;
     t->second = (uint32_t)(parts >> 32);

@@ -20,6 +20,7 @@ typedef struct step_type {
     dtype dtype;            /* tile: type of an element on the stream */
     int64_t rows, columns;  /* tile, in elements; -1: known only when it runs */
     int64_t width;          /* selector: outputs that it can name */
+    int64_t hot;            /* selector: how many it names each time; 0: any number */
     uint32_t first, second; /* buffer: what it holds; pair: its parts */
     uint32_t rank;          /* buffer: its dimensions */
 } step_type;

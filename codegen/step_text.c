@@ -16,7 +16,7 @@ static const char *part_text(const step_program *p, uint32_t type, unsigned dept
         return arena_printf(a, "type %" PRIu32, type);
     switch (t->kind) {
     case STEP_TILE: return arena_printf(a, "%s tiles %s x %s", dtype_row_of(t->dtype)->name, extent_text(t->rows, a), extent_text(t->columns, a));
-    case STEP_SELECTOR: return arena_printf(a, "selectors of %" PRId64, t->width);
+    case STEP_SELECTOR: return t->hot > 0 ? arena_printf(a, "selectors of %" PRId64 " of %" PRId64, t->hot, t->width) : arena_printf(a, "selectors of %" PRId64, t->width);
     case STEP_BUFFER: return arena_printf(a, "buffers of %" PRIu32 " dimension%s of %s", t->rank, t->rank == 1 ? "" : "s", part_text(p, t->first, depth + 1, a));
     case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", part_text(p, t->first, depth + 1, a), part_text(p, t->second, depth + 1, a));
     case STEP_BOOL: return "bools";

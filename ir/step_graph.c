@@ -175,7 +175,7 @@ const char *step_data_text(const step_data *d, arena *a)
     strbuf text;
     switch (d->kind) {
     case STEP_TILE: return arena_printf(a, "%s tiles %s x %s", dtype_row_of(d->dtype)->name, step_expr_text(d->rows, a), step_expr_text(d->columns, a));
-    case STEP_SELECTOR: return arena_printf(a, "selectors of %" PRId64, d->width);
+    case STEP_SELECTOR: return d->hot > 0 ? arena_printf(a, "selectors of %" PRId64 " of %" PRId64, d->hot, d->width) : arena_printf(a, "selectors of %" PRId64, d->width);
     case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", step_data_text(d->first, a), step_data_text(d->second, a));
     case STEP_BOOL: return "bools";
     case STEP_ADDRESS: return "addresses";

@@ -121,15 +121,24 @@ static bool may_join(const step_expr *a, const step_expr *b)
     return a == b || (!step_expr_is_number(a, &number) && !step_expr_is_number(b, &number));
 }
 
+static bool data_may_join(const step_data *a, const step_data *b);
+
+/* A pair keeps what its selectors name. */
+static bool part_may_join(const step_data *a, const step_data *b)
+{
+    return a->kind == STEP_SELECTOR ? step_data_equal(a, b) : data_may_join(a, b);
+}
+
+/* Tiles of other unknown sizes, selectors of other numbers of outputs: what is joined says less of them. */
 static bool data_may_join(const step_data *a, const step_data *b)
 {
-    if (step_data_equal(a, b))
+    if (step_data_equal(a, b) || (a->kind == STEP_SELECTOR && b->kind == STEP_SELECTOR && a->width == b->width))
         return true;
     if (a->kind != b->kind)
         return false;
     if (a->kind == STEP_TILE)
         return a->dtype == b->dtype && may_join(a->rows, b->rows) && may_join(a->columns, b->columns);
-    return a->kind == STEP_PAIR && data_may_join(a->first, b->first) && data_may_join(a->second, b->second);
+    return a->kind == STEP_PAIR && part_may_join(a->first, b->first) && part_may_join(a->second, b->second);
 }
 
 /* Of the inputs' types, which may join; `part`: the inputs' types, or parts of them. */
@@ -145,6 +154,8 @@ static const step_data *join_data(const joining *j, const step_data *const *part
                 inner[i] = second ? part[i]->second : part[i]->first;
             *(second ? &d->second : &d->first) = join_data(j, inner);
         }
+    for (uint32_t i = 1; d->kind == STEP_SELECTOR && i < j->count; i++)
+        d->hot = part[i]->hot == d->hot ? d->hot : 0;
     if (d->kind != STEP_TILE)
         return d;
     for (int columns = 0; columns < 2; columns++) {

@@ -10,7 +10,7 @@ bool step_data_equal(const step_data *a, const step_data *b)
         return false;
     switch (a->kind) {
     case STEP_TILE: return a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns;
-    case STEP_SELECTOR: return a->width == b->width;
+    case STEP_SELECTOR: return a->width == b->width && a->hot == b->hot;
     case STEP_PAIR: return step_data_equal(a->first, b->first) && step_data_equal(a->second, b->second);
     case STEP_BUFFER:
         if (a->dim_count != b->dim_count || !step_data_equal(a->first, b->first))

@@ -513,7 +513,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 4, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 5, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -637,7 +637,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 4, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 5, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 
@@ -677,13 +677,16 @@ def signed(word):
 
 def step_type(words, isa):
     head, rows, columns, width, parts = (words.next() for _ in range(5))
-    need(bits(head, 24, 63) == 0 and bits(head, 0, 7) < len(KINDS), "a type")
+    need(bits(head, 24, 31) == 0 and bits(head, 0, 7) < len(KINDS), "a type")
     kind = KINDS[bits(head, 0, 7)]
     out = {"kind": kind}
     if kind == "tile":
         out.update(dtype=isa.dtypes[bits(head, 8, 15)], rows=None if signed(rows) < 0 else rows, columns=None if signed(columns) < 0 else columns)
     if kind == "selector":
-        out["width"] = width
+        out["width"], out["names"] = width, bits(head, 32, 63) or None
+        need(bits(head, 32, 63) <= width, "a selector")
+    else:
+        need(bits(head, 32, 63) == 0, "a type")
     if kind in ("buffer", "pair"):
         out["first"] = bits(parts, 0, 31)
     if kind == "pair":

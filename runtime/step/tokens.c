@@ -79,6 +79,8 @@ static step_value *read_selector(token_reader *r, const step_type *t, const json
             return wrong(r, "a selector names outputs 0 to %" PRId64 " in ascending order", t->width - 1);
         picks[i] = (uint32_t)pick;
     }
+    if (t->hot > 0 && (int64_t)count != t->hot)
+        return wrong(r, "a selector of %zu output%s where the stream has selectors of %" PRId64 " of %" PRId64, count, count == 1 ? "" : "s", t->hot, t->width);
     return step_selector_new(r->pool, picks, (uint32_t)count);
 }
 
