@@ -1,8 +1,11 @@
 #include "ir/step_bind.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/step_total.h"
+
+enum { STEP_NAME_BYTES = 512 };
 
 static const step_binding *binding_of(const step_bindings *b, const char *name)
 {
@@ -86,6 +89,24 @@ static bool largest_part(const step_bindings *b, const step_total_part *parts, u
     return true;
 }
 
+/* Is a size asked for that has no place? */
+typedef struct nowhere {
+    const step_bindings *bindings;
+    bool found;
+} nowhere;
+
+static void look_for_places(void *user, const char *symbol, bool ragged)
+{
+    nowhere *x = user;
+    char sum[STEP_NAME_BYTES];
+    const step_expr *of, *places;
+    const char *missing;
+    int64_t count;
+    if (ragged && snprintf(sum, sizeof sum, "sum(~%s)", symbol) < (int)sizeof sum && step_total_source(x->bindings->graph, sum, &of, &places) && places &&
+        step_bind_evaluate(x->bindings, places, &count, &missing))
+        x->found = x->found || count == 0;
+}
+
 static bool look_up(void *user, const char *symbol, int64_t *value)
 {
     const step_bindings *b = user;
@@ -102,15 +123,37 @@ static bool look_up(void *user, const char *symbol, int64_t *value)
         return true;
     if (found || !step_total_source(b->graph, symbol, &of, &places))
         return false;
-    int64_t expected = -1;
-    if (places && step_bind_evaluate(b, places, &expected, &missing) && expected == 0) {
+    int64_t expected;
+    nowhere none = {.bindings = b};
+    if (!places)
+        step_expr_symbols(of, look_for_places, &none);
+    if (none.found) {
         *value = 0;
         return true;
     }
-    return fold_places(b, of, !places, expected, value);
+    bool is_known = places && step_bind_evaluate(b, places, &expected, &missing);
+    if (is_known && expected == 0) {
+        *value = 0;
+        return true;
+    }
+    return of && fold_places(b, of, !places, is_known ? expected : -1, value);
 }
 
 bool step_bind_evaluate(const step_bindings *b, const step_expr *e, int64_t *value, const char **missing)
 {
     return step_expr_evaluate(e, look_up, (void *)b, value, missing);
+}
+
+bool step_bind_fits(const step_bindings *b, const step_binding *sizes, int64_t *places)
+{
+    char sum[STEP_NAME_BYTES];
+    const step_expr *of, *expected;
+    const char *missing;
+    int64_t total;
+    *places = -1;
+    if (sizes->count < 2 || !step_expr_knows(b->graph->exprs, sizes->name))
+        return true;
+    if (snprintf(sum, sizeof sum, "sum(~%s)", sizes->name) >= (int)sizeof sum || !step_total_source(b->graph, sum, &of, &expected))
+        return step_expr_is_ragged_name(b->graph->exprs, sizes->name);
+    return !expected || !step_bind_evaluate(b, expected, places, &missing) || look_up((void *)b, sum, &total);
 }

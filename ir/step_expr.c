@@ -137,6 +137,45 @@ static bool too_large(int64_t value)
     return value > STEP_EXPR_MAX;
 }
 
+/* The product without one of its atoms, once. */
+static const step_expr *without(step_exprs *c, const product *p, uint32_t left_out)
+{
+    const atom **atoms = ARENA_ARRAY(c->arena, const atom *, p->atom_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->atom_count; i++)
+        if (i != left_out)
+            atoms[count++] = p->atoms[i];
+    return intern(c, &(product){.coefficient = 1, .atom_count = count, .atoms = atoms}, 1);
+}
+
+/* Of a sum with m present(x) at `i` and m absent(x) at `k`: m, and what is left of both. */
+static const step_expr *one_of_both(step_exprs *c, product *sum, uint32_t count, uint32_t i, uint32_t k, const step_expr *m)
+{
+    int64_t times = sum[i].coefficient < sum[k].coefficient ? sum[i].coefficient : sum[k].coefficient;
+    uint32_t kept = 0;
+    sum[i].coefficient -= times;
+    sum[k].coefficient -= times;
+    for (uint32_t j = 0; j < count; j++)
+        if (sum[j].coefficient > 0)
+            sum[kept++] = sum[j];
+    return step_expr_add(c, intern(c, sum, kept), step_expr_multiply(c, m, step_expr_number(c, times)));
+}
+
+/* m present(x) + m absent(x) = m. */
+static const step_expr *join_alternatives(step_exprs *c, product *sum, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t a = 0; a < sum[i].atom_count; a++) {
+            if (sum[i].atoms[a]->kind != ATOM_ABSENT)
+                continue;
+            const step_expr *m = without(c, &sum[i], a), *other = step_expr_multiply(c, m, sum[i].atoms[a]->of);
+            for (uint32_t k = 0; other && other->count == 1 && k < count; k++)
+                if (k != i && compare_products(&sum[k], &other->products[0]) == 0)
+                    return one_of_both(c, sum, count, i, k, m);
+        }
+    return intern(c, sum, count);
+}
+
 const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_expr *b)
 {
     if (!a || !b)
@@ -153,7 +192,7 @@ const step_expr *step_expr_add(step_exprs *c, const step_expr *a, const step_exp
         i += order <= 0;
         k += order >= 0;
     }
-    return intern(c, sum, count);
+    return join_alternatives(c, sum, count);
 }
 
 /* The x of ceil(x/n) when it is one atom; NULL when it is more. */

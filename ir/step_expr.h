@@ -46,6 +46,7 @@ const char *step_expr_name(const step_expr *symbol);
 bool step_expr_is_flag(const step_expr *e);
 /* Was a symbol of that name made? */
 bool step_expr_knows(const step_exprs *c, const char *symbol);
+bool step_expr_is_ragged_name(const step_exprs *c, const char *symbol);
 
 /* The number that it always is; false when it has a symbol. */
 bool step_expr_is_number(const step_expr *e, int64_t *value);

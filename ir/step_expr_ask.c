@@ -37,6 +37,14 @@ bool step_expr_knows(const step_exprs *c, const char *symbol)
     return false;
 }
 
+bool step_expr_is_ragged_name(const step_exprs *c, const char *symbol)
+{
+    for (size_t i = 0; i < c->atom_count; i++)
+        if (c->atoms[i]->kind == ATOM_SYMBOL && c->atoms[i]->ragged && strcmp(c->atoms[i]->name, symbol) == 0)
+            return true;
+    return false;
+}
+
 bool step_expr_is_number(const step_expr *e, int64_t *value)
 {
     if (e->count > 1 || (e->count == 1 && e->products[0].atom_count > 0))
@@ -131,19 +139,34 @@ static bool evaluate_atom(evaluation *v, const atom *t, int64_t *value)
     return true;
 }
 
+/* A factor of 0 makes 0 of a product whatever else is not known: where there is no place, nothing says what stands there. */
+static bool evaluate_product(evaluation *v, const product *p, int64_t *value)
+{
+    bool known = true, zero = false;
+    const char *missing = NULL;
+    *value = p->coefficient;
+    for (uint32_t k = 0; k < p->atom_count; k++) {
+        int64_t factor;
+        if (!evaluate_atom(v, p->atoms[k], &factor)) {
+            missing = known ? v->missing : missing;
+            known = false;
+            continue;
+        }
+        v->missing = NULL;
+        zero = zero || factor == 0;
+        known = known && !__builtin_mul_overflow(*value, factor, value) && *value <= STEP_EXPR_MAX;
+    }
+    *value = zero ? 0 : *value;
+    v->missing = zero ? NULL : missing;
+    return known || zero;
+}
+
 static bool evaluate(evaluation *v, const step_expr *e, int64_t *value)
 {
     *value = 0;
     for (uint32_t i = 0; i < e->count; i++) {
-        int64_t factor, term = e->products[i].coefficient;
-        for (uint32_t k = 0; k < e->products[i].atom_count; k++) {
-            if (!evaluate_atom(v, e->products[i].atoms[k], &factor))
-                return false;
-            v->missing = NULL;
-            if (__builtin_mul_overflow(term, factor, &term) || term > STEP_EXPR_MAX)
-                return false;
-        }
-        if (__builtin_add_overflow(*value, term, value) || *value > STEP_EXPR_MAX)
+        int64_t term;
+        if (!evaluate_product(v, &e->products[i], &term) || __builtin_add_overflow(*value, term, value) || *value > STEP_EXPR_MAX)
             return false;
     }
     return true;

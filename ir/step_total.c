@@ -36,7 +36,7 @@ static const step_total *known_sum(step_graph *g, const step_expr *places, const
         if (t->value && !t->largest && t->of == of && t->places == places)
             return t;
     for (const step_total *t = g->totals; t && !found; t = t->next) {
-        const step_expr *quotient = t->value && !t->largest && t->of == of ? step_expr_divide(g->exprs, places, t->places) : NULL;
+        const step_expr *quotient = t->value && !t->largest && !t->elsewhere && t->of == of ? step_expr_divide(g->exprs, places, t->places) : NULL;
         found = quotient ? t : NULL;
         *times = quotient ? quotient : *times;
     }
@@ -330,8 +330,8 @@ const step_total_part *step_total_largest_parts(const step_graph *g, const char 
 bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places)
 {
     for (const step_total *t = g->totals; t; t = t->next)
-        if (t->name && !t->elsewhere && strcmp(t->name, symbol) == 0) {
-            *of = t->of;
+        if (t->name && strcmp(t->name, symbol) == 0) {
+            *of = t->elsewhere ? NULL : t->of;
             *places = t->largest ? NULL : t->places;
             return true;
         }

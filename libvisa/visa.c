@@ -1,6 +1,7 @@
 /* include/visa.h: the stages of a compilation, one after the other. */
 #include "include/visa.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -195,6 +196,23 @@ static bool is_size(const visa_compilation *c, const char *name)
     return false;
 }
 
+/* As many sizes as there are places. */
+static void check_sizes(visa_compilation *c, const step_binding *given)
+{
+    for (size_t i = 0; i < c->programs->count; i++) {
+        step_bindings all = {c->programs->graphs[i], c->bindings, c->binding_count};
+        int64_t places;
+        if (c->programs->graphs[i]->bad || step_bind_fits(&all, given, &places))
+            continue;
+        diag *d = places < 0 ? diag_add(&c->diags, E_STEP_NUMBER, c->programs->graphs[i]->range, "%zu sizes for `%s` of `%s`, which is one size", given->count, given->name,
+                                        c->programs->graphs[i]->name)
+                             : diag_add(&c->diags, E_STEP_NUMBER, c->programs->graphs[i]->range, "%zu sizes for `~%s` of `%s`, which has %" PRId64 " place%s", given->count, given->name,
+                                        c->programs->graphs[i]->name, places, places == 1 ? "" : "s");
+        diag_help(&c->diags, d, places < 0 ? "a size that differs from place to place is a `const %s: Ragged`" : "give one for each place in the order of the stream, or their sum: -D 'sum(~%s)=..'", given->name);
+        return;
+    }
+}
+
 /* What is no constant and no axis gives its number to a size of a stream program. */
 static void check_parameters(visa_compilation *c)
 {
@@ -203,6 +221,8 @@ static void check_parameters(visa_compilation *c)
             step_measure(c->programs->graphs[i]); /* makes the sums that may be given */
     for (size_t i = 0; i < c->binding_count; i++) {
         const char *name = c->bindings[i].name;
+        if (!c->is_set[i] && is_size(c, name))
+            check_sizes(c, &c->bindings[i]);
         if (c->is_set[i] || is_size(c, name))
             continue;
         bool several = c->bindings[i].count > 1;

@@ -77,6 +77,20 @@ static const step_expr *operand_bytes(step_graph *g, const step_graph_node *n)
     return sum(g, rows, value_bytes(g, b));
 }
 
+/* What no value ever comes to takes no memory. */
+static const step_expr *where_used(step_graph *g, const step_stream *s, const step_expr *bytes)
+{
+    return product(g, step_expr_present(g->exprs, step_cardinality(g, s)), bytes);
+}
+
+/* A tile whose size is not in its type is none where there are no tiles. */
+static const step_expr *made_bytes(step_graph *g, const step_stream *s)
+{
+    const step_expr *bytes = value_bytes(g, s->data);
+    int64_t known;
+    return !bytes || step_expr_is_number(bytes, &known) ? bytes : where_used(g, s, bytes);
+}
+
 static const step_expr *by_paper(step_graph *g, const step_graph_node *n)
 {
     const step_expr *operands = is_matmul(n->spec.fn) ? operand_bytes(g, n) : number(g, 0);
@@ -88,17 +102,11 @@ static const step_expr *by_paper(step_graph *g, const step_graph_node *n)
     case STEP_BUFFERIZE: return buffer_bytes(g, n);
     case STEP_SCAN:
     case STEP_EXPAND:
-    case STEP_REPEAT: return value_bytes(g, n->outputs[0].data);
-    case STEP_ACCUM: return sum(g, operands, value_bytes(g, n->outputs[0].data));
+    case STEP_REPEAT: return made_bytes(g, &n->outputs[0]);
+    case STEP_ACCUM: return sum(g, operands, made_bytes(g, &n->outputs[0]));
     case STEP_MAP: return operands;
     default: return number(g, 0);
     }
-}
-
-/* What no value ever comes to takes no memory. */
-static const step_expr *where_used(step_graph *g, const step_stream *s, const step_expr *bytes)
-{
-    return product(g, step_expr_present(g->exprs, step_cardinality(g, s)), bytes);
 }
 
 static const step_expr *by_artifact(step_graph *g, const step_graph_node *n)

@@ -319,12 +319,22 @@ step_value *step_update(const step_call *c, step_value *accumulator, step_value 
     return next;
 }
 
+/* What a fold begins with, and an empty group gives: the value that changes nothing. */
+static step_value *neutral(const step_call *c)
+{
+    step_value *v = step_tile_new(c->pool, c->type->rows < 0 ? 0 : c->type->rows, c->type->columns < 0 ? 0 : c->type->columns);
+    float x = c->fn == STEP_FN_MUL ? 1.0f : c->fn == STEP_FN_MAX ? -INFINITY : 0.0f;
+    for (int64_t i = 0; v->tile.elements && x != 0.0f && i < v->tile.rows * v->tile.columns; i++)
+        v->tile.elements[i] = step_round(c->type->dtype, x);
+    return v;
+}
+
 step_value *step_shown(const step_call *c, const step_value *accumulator)
 {
     if (c->type->kind == STEP_ADDRESS)
         return step_address_new(c->pool, accumulator ? accumulator->address : 0);
     if (!accumulator)
-        return step_tile_new(c->pool, c->type->rows < 0 ? 0 : c->type->rows, c->type->columns < 0 ? 0 : c->type->columns);
+        return neutral(c);
     step_call copy = *c;
     copy.fn = STEP_FN_IDENTITY;
     return rounded(c, map_1(&copy, accumulator, &(step_cost){0}));

@@ -41,8 +41,8 @@ step_value *step_map(const step_call *c, step_value *const *in, uint32_t count, 
 
 /* accumulator (NULL: nothing was taken yet) and values to the next accumulator; takes the accumulator's reference over. It is not rounded. */
 step_value *step_update(const step_call *c, step_value *accumulator, step_value *const *in, uint32_t count, step_cost *cost);
-/* What an accumulator shows: rounded; for NULL the initial value, a tile of zeros (without rows where they are only known when it
- * runs). Takes no reference over. */
+/* What an accumulator shows: rounded; for NULL the initial value, a tile that changes nothing: of zeros, of ones for `mul`, of -inf for `max`
+ * (without rows where they are only known when it runs). Takes no reference over. */
 step_value *step_shown(const step_call *c, const step_value *accumulator);
 
 /* The i-th value of the stream that a value becomes, or NULL at its end (or with a fault). */
