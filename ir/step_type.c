@@ -104,23 +104,30 @@ static const step_expr *joined(const typing *t, const step_expr *a, const step_e
     return a == b || b == one(t) ? a : a == one(t) ? b : NULL;
 }
 
-static const step_data *two_sizes(const typing *t)
+/* Sizes that would have to be equal, of the first tile and of the second; `instead` fits, or is "". */
+static const step_data *two_sizes(const typing *t, const step_expr *a, const char *of_a, const step_expr *b, const char *of_b, const char *instead)
 {
-    return wrong(t, arena_printf(t->g->arena, "`%s` of %s and %s: the sizes do not fit", step_fn_row_of(t->s->fn)->name, data_text(t, 0), data_text(t, 1)));
+    arena *m = t->g->arena;
+    return wrong(t, arena_printf(m, "`%s` of %s and %s: %s %s of the first and %s %s of the second%s", step_fn_row_of(t->s->fn)->name, data_text(t, 0), data_text(t, 1),
+                                 step_expr_text(a, m), of_a, step_expr_text(b, m), of_b, instead));
 }
 
 static const step_data *element_wise(const typing *t)
 {
     const step_data *a = t->in.of[0], *b = t->in.of[t->in.count - 1];
     const step_expr *rows = joined(t, a->rows, b->rows), *columns = joined(t, a->columns, b->columns);
-    return rows && columns ? tile(t, rows, columns) : two_sizes(t);
+    if (!rows)
+        return two_sizes(t, a->rows, "rows", b->rows, "rows", "");
+    return columns ? tile(t, rows, columns) : two_sizes(t, a->columns, "columns", b->columns, "columns", "");
 }
 
 static const step_data *product(const typing *t, bool transposed)
 {
     const step_data *a = t->in.of[0], *b = t->in.of[1];
-    if (a->columns != (transposed ? b->columns : b->rows))
-        return two_sizes(t);
+    const step_expr *inner = transposed ? b->columns : b->rows, *other = transposed ? b->rows : b->columns;
+    if (a->columns != inner)
+        return two_sizes(t, a->columns, "columns", inner, transposed ? "columns" : "rows",
+                         a->columns != other ? "" : transposed ? "; `matmul` multiplies by it as it is" : "; `matmul_t` multiplies by it transposed");
     return tile(t, a->rows, transposed ? b->rows : b->columns);
 }
 
@@ -156,7 +163,9 @@ static const step_data *one_of_two(const typing *t)
 static const step_data *with_row(const typing *t)
 {
     const step_data *a = t->in.of[0], *row = t->in.of[1];
-    return row->rows == one(t) && row->columns == a->columns ? a : two_sizes(t);
+    if (row->rows != one(t))
+        return wrong(t, arena_printf(t->g->arena, "`append_row` appends one row, not %s", data_text(t, 1)));
+    return row->columns == a->columns ? a : two_sizes(t, a->columns, "columns", row->columns, "columns", "");
 }
 
 static const step_data *first_tile_and_number(const typing *t)
