@@ -27,13 +27,18 @@ static step_total *add(step_graph *g, step_total wanted)
     return t;
 }
 
-/* The sum over the same places, or over places that these are a multiple of (*times). */
+/* The sum over the same places, or over places that these are a multiple of (*times). Of a size that has one place or none, the sum over one place is
+ * asked where that one is there. */
 static const step_total *known_sum(step_graph *g, const step_expr *places, const step_expr *of, const step_expr **times)
 {
     const step_total *found = NULL;
-    *times = step_expr_number(g->exprs, 1);
+    const step_expr *one = step_expr_number(g->exprs, 1);
+    *times = one;
     for (const step_total *t = g->totals; t; t = t->next)
         if (t->value && !t->largest && t->of == of && t->places == places)
+            return t;
+    for (const step_total *t = g->totals; t && places == one; t = t->next)
+        if (t->value && !t->largest && t->of == of && step_expr_is_flag(t->places))
             return t;
     for (const step_total *t = g->totals; t && !found; t = t->next) {
         const step_expr *quotient = t->value && !t->largest && !t->elsewhere && t->of == of ? step_expr_divide(g->exprs, places, t->places) : NULL;
