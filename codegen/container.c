@@ -108,15 +108,18 @@ static bool kernel_name_is_legal(const char *name)
 
 /* Writer */
 
-typedef struct writer {
-    const binary *binary;
-    arena *arena;
+typedef binary_writer writer;
+
+struct binary_writer {
+    const target *target;
+    arena *arena;   /* of the file */
+    arena *scratch; /* of the kernel or program at hand */
     diag_list *diags;
     elf_section *sections; /* sections[i] is section i + 1 of the file */
     size_t count, capacity;
     word_writer symbols;
     size_t loops_left; /* commands that loops may still expand to */
-} writer;
+};
 
 static bool refuse(writer *w, const char *kernel, const char *text)
 {
@@ -153,13 +156,13 @@ static void add_symbol(writer *w, const char *name, unsigned type, uint64_t sect
 
 static void add_note(writer *w)
 {
-    size_t name_bytes = strlen(w->binary->target->name) / 8 * 8 + 8, bytes = 24 + name_bytes;
+    size_t name_bytes = strlen(w->target->name) / 8 * 8 + 8, bytes = 24 + name_bytes;
     unsigned char *note = arena_alloc(w->arena, bytes);
     const uint64_t head[3] = {sizeof "visa" | (4 + name_bytes) << 32, NOTE_VERSION_TYPE, 0};
     words_to_bytes(head, 3, note);
     memcpy(note + 12, note_owner, sizeof note_owner);
     note[20] = BINARY_FORMAT_VERSION;
-    memcpy(note + 24, w->binary->target->name, strlen(w->binary->target->name));
+    memcpy(note + 24, w->target->name, strlen(w->target->name));
     elf_section s = {.name = note_section, .type = SHT_NOTE, .align = 4, .bytes = note, .size = bytes};
     ARENA_PUSH(w->arena, w->sections, w->count, w->capacity, s);
 }
@@ -191,11 +194,11 @@ static bool encode_stream(writer *w, const binary_kernel *k, unsigned where, wor
         if (c->op == OP_LOOP || c->op == OP_ADVANCE)
             return refuse(w, k->name, "a loop is no command that runs");
     }
-    command_reroll(k->streams[where].commands, k->streams[where].count, &w->loops_left, w->arena, &stored, &commands);
+    command_reroll(k->streams[where].commands, k->streams[where].count, &w->loops_left, w->scratch, &stored, &commands);
     for (size_t i = 0; i < commands; i++) {
         const command *c = &stored[i];
         size_t offset = *count * 8;
-        if (!command_encode(c, w->arena, words, count, &capacity, w->diags, SRC_NOWHERE))
+        if (!command_encode(c, w->scratch, words, count, &capacity, w->diags, SRC_NOWHERE))
             return false;
         if (!c->line)
             continue;
@@ -211,7 +214,7 @@ static bool put_mappings(writer *w, const binary_kernel *k, const port *p, word_
         const layout *l = &p->mapping[c];
         if (port_space_has(p->space, (port_component)c) != (l->count > 0))
             return refuse(w, k->name,
-                          arena_printf(w->arena, "port %s has %s %s mapping", p->name,
+                          arena_printf(w->scratch, "port %s has %s %s mapping", p->name,
                                        l->count > 0 ? "a" : "no", port_component_name((port_component)c)));
         if (l->count > 0)
             word_writer_put(out, l->count);
@@ -225,7 +228,7 @@ static bool put_port(writer *w, const binary_kernel *k, const port *p, word_writ
 {
     if ((unsigned)p->direction > PORT_OUT || (unsigned)p->space > PORT_STREAM ||
         (unsigned)p->dtype >= DTYPE_COUNT || (unsigned)p->trf_address > TRF_SECOND_HALF)
-        return refuse(w, k->name, arena_printf(w->arena, "port %s has an unknown code", p->name));
+        return refuse(w, k->name, arena_printf(w->scratch, "port %s has an unknown code", p->name));
     uint64_t name = word_writer_string(out, p->name);
     word_writer_put(out, name | (uint64_t)p->direction << 32 | (uint64_t)p->space << 40 |
                              (uint64_t)p->dtype << 48 | (uint64_t)p->trf_address << 56);
@@ -236,7 +239,7 @@ static bool put_port(writer *w, const binary_kernel *k, const port *p, word_writ
 /* `begins` gets the first word of every port, and the end of the last. */
 static bool encode_ports(writer *w, const binary_kernel *k, word_writer *out, size_t *begins)
 {
-    word_writer_init(out, w->arena);
+    word_writer_init(out, w->scratch);
     word_writer_put(out, k->axis_count | (uint64_t)k->port_count << 32);
     word_writer_put(out, 0);
     for (uint32_t i = 0; i < k->axis_count; i++) {
@@ -260,7 +263,7 @@ static bool write_einsum(writer *w, const binary_kernel *k)
     size_t count = 0;
     if (!k->einsum.tensor_count)
         return true;
-    if (!einsum_encode(&k->einsum, w->arena, &words, &count))
+    if (!einsum_encode(&k->einsum, w->scratch, &words, &count))
         return refuse(w, k->name, "a text, a rank or a port number of the einsum does not fit its field");
     add_kernel_section(w, k, SECTION_EINSUM, words, count);
     return true;
@@ -269,10 +272,10 @@ static bool write_einsum(writer *w, const binary_kernel *k)
 static bool write_kernel(writer *w, const binary_kernel *k)
 {
     uint64_t *words[3] = {0}, first = 0, ports;
-    size_t counts[3] = {0}, *begins = ARENA_ARRAY(w->arena, size_t, (size_t)k->port_count + 1),
+    size_t counts[3] = {0}, *begins = ARENA_ARRAY(w->scratch, size_t, (size_t)k->port_count + 1),
            kernel_bytes = 0;
     word_writer lines, out;
-    word_writer_init(&lines, w->arena);
+    word_writer_init(&lines, w->scratch);
     if (!k->name || !kernel_name_is_legal(k->name))
         return refuse(w, k->name ? k->name : "", "a kernel's name has 1 to 255 letters, digits, `_` and `:`");
     for (unsigned where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++) {
@@ -295,7 +298,7 @@ static bool write_kernel(writer *w, const binary_kernel *k)
         add_kernel_section(w, k, SECTION_LINES, lines.words, lines.count);
     add_symbol(w, k->name, STT_FUNC, first ? first : ports, 0, first ? kernel_bytes : out.count * 8);
     for (uint32_t i = 0; i < k->port_count; i++)
-        add_symbol(w, arena_printf(w->arena, "%s.%s", k->name, k->ports[i].name), STT_OBJECT, ports,
+        add_symbol(w, arena_printf(w->scratch, "%s.%s", k->name, k->ports[i].name), STT_OBJECT, ports,
                    begins[i] * 8, (begins[i + 1] - begins[i]) * 8);
     return true;
 }
@@ -306,7 +309,7 @@ static bool write_program(writer *w, const step_program *p)
     size_t count;
     if (!kernel_name_is_legal(p->name))
         return refuse(w, p->name, "a program's name has 1 to 255 letters, digits, `_` and `:`");
-    if (!step_program_encode(p, w->arena, &words, &count))
+    if (!step_program_encode(p, w->scratch, &words, &count))
         return refuse(w, p->name, "a name or a number of the stream program does not fit its field");
     uint64_t section = add_section(w, arena_printf(w->arena, "%s%s", step_prefix, p->name), SHT_PROGBITS, words, count);
     add_symbol(w, p->name, STT_FUNC, section, 0, count * 8);
@@ -329,24 +332,50 @@ static void write_symbols(writer *w)
 
 static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags);
 
+binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags)
+{
+    writer *w = ARENA_NEW(a, writer);
+    *w = (writer){.target = t, .arena = a, .diags = diags, .loops_left = COMMAND_LOOP_MAX_COMMANDS};
+    word_writer_init(&w->symbols, a);
+    ARENA_PUSH(a, w->symbols.strings, w->symbols.string_bytes, w->symbols.string_capacity, '\0');
+    for (unsigned i = 0; i < SYMBOL_WORDS; i++)
+        word_writer_put(&w->symbols, 0);
+    add_note(w);
+    return w;
+}
+
+bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch)
+{
+    w->scratch = scratch;
+    return write_kernel(w, k);
+}
+
+bool binary_writer_program(binary_writer *w, const step_program *p, arena *scratch)
+{
+    w->scratch = scratch;
+    return write_program(w, p);
+}
+
+bool binary_writer_finish(binary_writer *w, const unsigned char **bytes, size_t *size)
+{
+    write_symbols(w);
+    return elf_file_write(w->sections, w->count, w->arena, w->diags, bytes, size) && is_readable(*bytes, *size, w->arena, w->diags);
+}
+
 bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
 {
-    writer w = {.binary = b, .arena = a, .diags = diags, .loops_left = COMMAND_LOOP_MAX_COMMANDS};
-    if (!b->target)
-        return refuse(&w, "", "the binary has no target");
-    word_writer_init(&w.symbols, a);
-    ARENA_PUSH(a, w.symbols.strings, w.symbols.string_bytes, w.symbols.string_capacity, '\0');
-    for (unsigned i = 0; i < SYMBOL_WORDS; i++)
-        word_writer_put(&w.symbols, 0);
-    add_note(&w);
+    if (!b->target) {
+        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "kernel : the binary has no target");
+        return false;
+    }
+    writer *w = binary_writer_new(b->target, a, diags);
     for (size_t i = 0; i < b->kernel_count; i++)
-        if (!write_kernel(&w, &b->kernels[i]))
+        if (!binary_writer_kernel(w, &b->kernels[i], a))
             return false;
     for (size_t i = 0; i < b->program_count; i++)
-        if (!write_program(&w, &b->programs[i]))
+        if (!binary_writer_program(w, &b->programs[i], a))
             return false;
-    write_symbols(&w);
-    return elf_file_write(w.sections, w.count, a, diags, bytes, size) && is_readable(*bytes, *size, a, diags);
+    return binary_writer_finish(w, bytes, size);
 }
 
 /* Reader */

@@ -82,7 +82,16 @@ typedef struct binary {
 
 enum { BINARY_FORMAT_VERSION = 5 };
 
-/* The file's bytes, in the arena; the same input gives the same bytes. False with diagnostics when a value
+/* Writes a file kernel by kernel, in the order in which they are added, and what it keeps of a kernel are the bytes of its sections: the rest
+ * may be forgotten, `scratch` too. The file is in `a`. Each of these gives false with diagnostics as binary_write does, and is the last call then. */
+typedef struct binary_writer binary_writer;
+binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags);
+bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch);
+/* Behind the kernels. */
+bool binary_writer_program(binary_writer *w, const step_program *p, arena *scratch);
+bool binary_writer_finish(binary_writer *w, const unsigned char **bytes, size_t *size);
+
+/* All of it at once. The file's bytes, in the arena; the same input gives the same bytes. False with diagnostics when a value
  * does not fit its field, or when binary_read would refuse the file. */
 bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size);
 

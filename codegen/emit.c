@@ -500,8 +500,9 @@ static void emit_einsum(emission *m, einsum *out)
                     .statement_count = (uint32_t)from->step_count, .text = from->text};
 }
 
-static void emit_kernel(const emit_context *e, arena *scratch, const kernel *k, binary_kernel *out)
+void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
 {
+    arena *scratch = arena_new_inside(e->arena);
     emission m = {.e = e, .scratch = scratch, .kernel = k, .done = hazard_log_new(scratch)};
     mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
@@ -522,17 +523,5 @@ static void emit_kernel(const emit_context *e, arena *scratch, const kernel *k, 
         out->streams[c].commands = arena_grow(e->arena, m.streams[c].items, m.streams[c].count, m.streams[c].count, sizeof(command));
         out->streams[c].count = m.streams[c].count;
     }
-}
-
-void emit_binary(const emit_context *e, const module *m, binary *out)
-{
-    binary_kernel *kernels = ARENA_ARRAY(e->arena, binary_kernel, m->count);
-    arena *scratch = arena_new_inside(e->arena);
-    for (size_t i = 0; i < m->count; i++) {
-        arena_mark empty = arena_mark_here(scratch);
-        emit_kernel(e, scratch, m->kernels[i], &kernels[i]);
-        arena_rewind(scratch, empty);
-    }
     arena_free(scratch);
-    *out = (binary){.target = e->target, .kernels = kernels, .kernel_count = m->count};
 }

@@ -15,7 +15,7 @@ typedef struct emit_context {
     void *user;
 } emit_context;
 
-/* Everything of a module without errors; the parts live in the arena. */
-void emit_binary(const emit_context *e, const module *m, binary *out);
+/* Of a module without errors; the parts live in the arena. */
+void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out);
 
 #endif

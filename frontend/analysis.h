@@ -18,7 +18,8 @@ typedef struct pending_item {
 } pending_item;
 
 typedef struct analysis {
-    scope_context context;
+    scope_context context; /* its arena: of the analysis, within a kernel that of the kernel */
+    arena *arena;          /* of what outlives a kernel */
     const sema_options *options;
     const char *only; /* the kernel to compile; NULL: all */
     bool lists;       /* kernels are not compiled but named: `only` is none of them */

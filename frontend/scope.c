@@ -7,6 +7,7 @@
 
 struct scope {
     scope_context *context;
+    arena *arena; /* the context's when it was made: within a kernel, the kernel's; what is added to it later lives as long */
     scope *parent;
     symbol **symbols; /* in order of declaration */
     size_t count, capacity;
@@ -34,12 +35,18 @@ static void bucket_push(scope *s, symbol *y)
     *bucket = y;
 }
 
-scope *scope_new(scope_context *c, scope *parent)
+static scope *new_scope(scope_context *c, arena *a, scope *parent)
 {
-    scope *s = ARENA_NEW(c->arena, scope);
+    scope *s = ARENA_NEW(a, scope);
     s->context = c;
+    s->arena = a;
     s->parent = parent;
     return s;
+}
+
+scope *scope_new(scope_context *c, scope *parent)
+{
+    return new_scope(c, c->arena, parent);
 }
 
 scope_context *scope_context_of(scope *s)
@@ -49,15 +56,15 @@ scope_context *scope_context_of(scope *s)
 
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range)
 {
-    symbol *y = ARENA_NEW(s->context->arena, symbol);
+    symbol *y = ARENA_NEW(s->arena, symbol);
     *y = (symbol){.kind = kind, .name = name, .range = range, .scope = s};
     size_t capacity = s->capacity;
-    ARENA_PUSH(s->context->arena, s->symbols, s->count, s->capacity, y); /* powers of two */
+    ARENA_PUSH(s->arena, s->symbols, s->count, s->capacity, y); /* powers of two */
     if (s->capacity == capacity) {
         bucket_push(s, y);
         return y;
     }
-    s->buckets = ARENA_ARRAY(s->context->arena, symbol *, s->capacity);
+    s->buckets = ARENA_ARRAY(s->arena, symbol *, s->capacity);
     for (size_t i = 0; i < s->count; i++)
         bucket_push(s, s->symbols[i]);
     return y;
@@ -106,7 +113,7 @@ symbol *scope_find(scope *s, name_space space, const char *name)
 void scope_add_lost(scope *s, const char *name)
 {
     if (!s->lost)
-        s->lost = scope_new(s->context, NULL);
+        s->lost = new_scope(s->context, s->arena, NULL);
     if (!scope_find_here(s->lost, VALUE_NAMES, name))
         scope_add(s->lost, SYMBOL_LOST, name, SRC_NOWHERE);
 }
@@ -228,7 +235,7 @@ static bool import_glob(scope *s, scope *from)
             return false;
     if (from == s)
         return false;
-    ARENA_PUSH(s->context->arena, s->globs, s->glob_count, s->glob_capacity, from);
+    ARENA_PUSH(s->arena, s->globs, s->glob_count, s->glob_capacity, from);
     return true;
 }
 

@@ -40,13 +40,14 @@ static const symbol *kernel_named(analysis *s, const char *name)
 
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
-    kernel *k = ARENA_NEW(s->context.arena, kernel);
+    arena *outer_arena = s->context.arena;
+    kernel *k = ARENA_NEW(s->arena, kernel);
     *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .chips = 1};
     symbol *self = scope_find_here(outer, VALUE_NAMES, fn->text);
     if (self && self->kind == SYMBOL_FUNCTION)
         self->busy = true;
     if (kernel_named(s, k->name)) /* of another module: its path tells them apart */
-        k->name = arena_printf(s->context.arena, "%s%s", s->module_path ? s->module_path : "", fn->text);
+        k->name = arena_printf(s->arena, "%s%s", s->module_path ? s->module_path : "", fn->text);
     const symbol *twin = kernel_named(s, k->name);
     if (twin) {
         diag *d = diag_add(s->context.diags, E_DUPLICATE, fn->name_range, "kernel `%s` is defined twice", fn->text);
@@ -59,8 +60,10 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     s->stopped = false;
     s->broken = parse_was_broken(s->context.diags, fn->range);
     size_t errors_before = s->context.diags->error_count;
-    ARENA_PUSH(s->context.arena, s->module->kernels, s->module->count, s->module->capacity, k);
+    ARENA_PUSH(s->arena, s->module->kernels, s->module->count, s->module->capacity, k);
     scope_add(s->kernel_names, SYMBOL_FUNCTION, k->name, k->range);
+    if (s->options->kernels)
+        s->context.arena = s->options->kernels;
     scope *names = scope_new(&s->context, outer);
     index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
@@ -84,7 +87,11 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     if (self)
         self->busy = false;
     s->kernel = NULL;
+    s->context.arena = outer_arena;
+    if (s->options->done)
+        s->options->done(s->options->user, k);
 }
+
 /* ---- items ---- */
 
 static symbol *collect_item(analysis *s, scope *names, const ast *n, symbol_kind kind)
@@ -102,7 +109,7 @@ static symbol *collect_item(analysis *s, scope *names, const ast *n, symbol_kind
     y->node = kind == SYMBOL_FUNCTION ? n : ast_kid(n, 2);
     y->type = ast_kid(n, 1);
     if (kind == SYMBOL_ALIAS && ast_is(y->node, AST_MAP) && !s->kernel)
-        ARENA_PUSH(s->context.arena, s->aliases, s->alias_count, s->alias_capacity, y);
+        ARENA_PUSH(s->arena, s->aliases, s->alias_count, s->alias_capacity, y);
     return y;
 }
 
@@ -117,8 +124,8 @@ static const ast *module_body(analysis *s, const ast *n)
             return s->loaded[i].body;
     loaded_module m = {n, s->options->load(s->options->user, n)};
     if (!m.body)
-        m.body = ast_new(s->context.arena, AST_BLOCK, n->range);
-    ARENA_PUSH(s->context.arena, s->loaded, s->loaded_count, s->loaded_capacity, m);
+        m.body = ast_new(s->arena, AST_BLOCK, n->range);
+    ARENA_PUSH(s->arena, s->loaded, s->loaded_count, s->loaded_capacity, m);
     return m.body;
 }
 
@@ -176,7 +183,7 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             collect_item(s, names, n, ast_is(n, AST_CONST) ? SYMBOL_CONST : SYMBOL_ALIAS);
             if (!s->kernel && dataflow_is_item(n)) {
                 pending_item d = {names, n};
-                ARENA_PUSH(s->context.arena, s->dataflows, s->dataflow_count, s->dataflow_capacity, d);
+                ARENA_PUSH(s->arena, s->dataflows, s->dataflow_count, s->dataflow_capacity, d);
             }
         } else if (ast_is(n, AST_FN)) {
             collect_item(s, names, n, SYMBOL_FUNCTION);
@@ -193,7 +200,7 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             collect_own_type(s, names, n);
         } else if (ast_is(n, AST_USE)) {
             pending_item u = {names, n};
-            ARENA_PUSH(s->context.arena, s->uses, s->use_count, s->use_capacity, u);
+            ARENA_PUSH(s->arena, s->uses, s->use_count, s->use_capacity, u);
         }
     }
 }
@@ -220,7 +227,7 @@ static void collect_calls(analysis *s, const ast *n, const char *caller)
     const ast *callee = ast_is(n, AST_CALL) ? ast_kid(n, 0) : NULL;
     if (callee && ast_is(callee, AST_PATH) && callee->kid_count > 0 && strcmp(callee->kids[callee->kid_count - 1]->text, caller) != 0) {
         const char *name = callee->kids[callee->kid_count - 1]->text;
-        ARENA_PUSH(s->context.arena, s->called, s->called_count, s->called_capacity, name);
+        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, name);
     }
     for (uint32_t i = 0; i < n->kid_count; i++)
         collect_calls(s, n->kids[i], ast_is(n, AST_FN) ? n->text : caller);
@@ -258,7 +265,7 @@ static bool is_kernel(analysis *s, scope *names, const ast *fn)
 static void leave_out(analysis *s, const char *name)
 {
     const char *path = s->module_path ? arena_printf(s->context.arena, "%s%s", s->module_path, name) : name;
-    ARENA_PUSH(s->context.arena, s->module->left_out, s->module->left_out_count, s->module->left_out_capacity, path);
+    ARENA_PUSH(s->arena, s->module->left_out, s->module->left_out_count, s->module->left_out_capacity, path);
 }
 
 /* Functions after all items of their names are known; host functions and modules are only searched for kernels. */
@@ -299,7 +306,7 @@ static void read_dataflows(analysis *s)
             continue;
         dataflow_model *m = dataflow_read(s->dataflows[i].scope, n);
         if (m)
-            ARENA_PUSH(s->context.arena, s->module->dataflows, s->module->dataflow_count, s->module->dataflow_capacity, m);
+            ARENA_PUSH(s->arena, s->module->dataflows, s->module->dataflow_count, s->module->dataflow_capacity, m);
     }
 }
 
@@ -307,6 +314,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
 {
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
+    s->arena = a;
     s->context = (scope_context){mappings, a, diags, options ? options->index : NULL};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;

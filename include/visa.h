@@ -50,6 +50,7 @@ typedef struct visa_options {
     void *user;                 /* of open_text */
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
+    bool binary_only;           /* nothing but VISA_EMIT_BINARY will be asked for: a kernel is written and forgotten before the next one is read */
     bool book;                  /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
@@ -128,7 +129,7 @@ VISA_API bool visa_pictures(visa_compilation *c, const char *kernel, const unsig
 /* Of a book: a line for each block and a summary. "" when nothing was asked for; owned by the compilation, like the next two. */
 VISA_API const char *visa_verdicts(const visa_compilation *c);
 VISA_API const char *visa_pass_dumps(const visa_compilation *c);
-VISA_API const char *visa_time_report(const visa_compilation *c);
+VISA_API const char *visa_time_report(visa_compilation *c);
 
 /* ---- Pairs of mappings, without a program ----
  *

@@ -66,6 +66,11 @@ const op *op_accumulation(const kernel *k, const op *contract)
     return NULL;
 }
 
+void kernel_forget(kernel *k)
+{
+    *k = (kernel){.name = k->name, .range = k->range, .is_device = k->is_device, .chips = k->chips, .bad = k->bad};
+}
+
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
 {
     op *o = ARENA_NEW(a, op);

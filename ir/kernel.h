@@ -232,6 +232,8 @@ typedef struct module {
     size_t left_out_count, left_out_capacity;
 } module;
 
+/* Leaves the name and what is known without operations and ports, whose memory goes. */
+void kernel_forget(kernel *k);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 /* The operation that made the memory which `o` is, or is a view of. */
 const op *op_root(const op *o);

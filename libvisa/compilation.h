@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "codegen/container.h"
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
@@ -21,12 +22,24 @@ struct visa_compilation {
     const ast *file;
     module *module;
     step_module *programs;
+    bool has_programs;        /* stream programs, which may run kernels */
+    step_kernels kernels;     /* those, then */
+    arena *kernel_arena;      /* with binary_only of the kernel at hand, else of everything */
+    binary_writer *writer;    /* of the file under way; NULL: none is */
+    diag_list write_diags;    /* what is said if nothing else is wrong */
+    bool write_failed;
+    const unsigned char *image; /* the file; NULL: not written yet */
+    size_t image_bytes;
+    arena_mark no_kernel;       /* of kernel_arena */
     bool *is_set; /* by parameter: a constant or an axis had its name */
     step_binding *bindings; /* by parameter */
     size_t binding_count;
     const visa_options *options;
     size_t error_limit;
-    strbuf dumps, times;
+    strbuf *pass_dumps; /* by row of the pipeline: kernels behind each other */
+    strbuf dumps;
+    struct timed_step *times; /* in the order of their first ends */
+    size_t time_count, time_capacity;
     strbuf verdicts; /* of a book's blocks */
     struct timespec clock;
     size_t syntax_errors;
@@ -35,7 +48,7 @@ struct visa_compilation {
     size_t completion_count;
     struct visa_outline *outline; /* NULL: not asked for yet */
     size_t outline_count, outline_capacity;
-    bool exhausted, is_book;
+    bool exhausted, is_book, binary_only;
 };
 
 /* The line of a range, 0 for none: for emit_context. */

@@ -60,12 +60,7 @@ static step_kernel function_of(const kernel *k, arena *a)
     return f;
 }
 
-step_kernels *step_kernels_of(const module *m, arena *a)
+void step_kernels_add(step_kernels *all, const kernel *k, arena *a)
 {
-    step_kernels *all = ARENA_NEW(a, step_kernels);
-    step_kernel *items = ARENA_ARRAY(a, step_kernel, m->count + 1);
-    for (size_t i = 0; i < m->count; i++)
-        items[i] = function_of(m->kernels[i], a);
-    *all = (step_kernels){items, m->count};
-    return all;
+    ARENA_PUSH(a, all->items, all->count, all->capacity, function_of(k, a));
 }

@@ -8,7 +8,7 @@
 #include "frontend/step/program.h"
 #include "ir/kernel.h"
 
-/* After the passes. */
-step_kernels *step_kernels_of(const module *m, arena *a);
+/* Adds a kernel, after the passes; `all` lives in `a` and refers to nothing of the kernel but its name. */
+void step_kernels_add(step_kernels *all, const kernel *k, arena *a);
 
 #endif

@@ -36,24 +36,67 @@ static void start_clock(visa_compilation *c)
     clock_gettime(CLOCK_MONOTONIC, &c->clock);
 }
 
+/* A step of the compilation, of all kernels together. */
+struct timed_step {
+    const char *what;
+    double us;
+};
+
+static double *time_of(visa_compilation *c, const char *what)
+{
+    for (size_t i = 0; i < c->time_count; i++)
+        if (c->times[i].what == what)
+            return &c->times[i].us;
+    struct timed_step s = {.what = what};
+    ARENA_PUSH(c->arena, c->times, c->time_count, c->time_capacity, s);
+    return &c->times[c->time_count - 1].us;
+}
+
 static void stop_clock(visa_compilation *c, const char *what)
 {
+    if (!c->options->time_report)
+        return;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double us = (double)(now.tv_sec - c->clock.tv_sec) * 1e6 + (double)(now.tv_nsec - c->clock.tv_nsec) / 1e3;
-    if (c->options->time_report)
-        strbuf_printf(&c->times, "%10.1f us  %s\n", us, what);
+    *time_of(c, what) += (double)(now.tv_sec - c->clock.tv_sec) * 1e6 + (double)(now.tv_nsec - c->clock.tv_nsec) / 1e3;
     c->clock = now;
 }
 
-static void after_pass(void *user, const pass *done, const module *m)
+static bool is_printed(const visa_compilation *c, const char *pass_name)
+{
+    const char *wanted = c->options->print_after;
+    return wanted && (strcmp(wanted, "all") == 0 || strcmp(wanted, pass_name) == 0);
+}
+
+static void after_pass(void *user, const pass *done, const kernel *k)
 {
     visa_compilation *c = user;
     stop_clock(c, done->name);
-    if (!c->options->print_after || (strcmp(c->options->print_after, "all") != 0 && strcmp(c->options->print_after, done->name) != 0))
-        return;
-    strbuf_printf(&c->dumps, "// after %s: %s\n", done->name, done->summary);
-    module_print(m, &c->dumps);
+    if (is_printed(c, done->name))
+        kernel_print(k, &c->pass_dumps[done - pipeline]);
+}
+
+static size_t pass_count(void)
+{
+    size_t count = 0;
+    while (pipeline[count].name)
+        count++;
+    return count;
+}
+
+static void begin_dumps(visa_compilation *c)
+{
+    c->pass_dumps = ARENA_ARRAY(c->arena, strbuf, pass_count());
+    for (size_t i = 0; i < pass_count(); i++)
+        if (is_printed(c, pipeline[i].name))
+            strbuf_init(&c->pass_dumps[i], c->arena);
+}
+
+static void end_dumps(visa_compilation *c)
+{
+    for (size_t i = 0; i < pass_count(); i++)
+        if (is_printed(c, pipeline[i].name))
+            strbuf_printf(&c->dumps, "// after %s: %s\n%s", pipeline[i].name, pipeline[i].summary, c->pass_dumps[i].text);
 }
 
 static bool knows_pass(const char *name)
@@ -182,7 +225,7 @@ static void run_step_pass(visa_compilation *c, const char *text)
             c->programs->graphs[i] = made ? made : c->programs->graphs[i];
         }
     stop_clock(c, call.pass->name);
-    if (c->diags.error_count > 0 || !c->options->print_after || (strcmp(c->options->print_after, "all") != 0 && strcmp(c->options->print_after, call.pass->name) != 0))
+    if (c->diags.error_count > 0 || !is_printed(c, call.pass->name))
         return;
     strbuf_printf(&c->dumps, "// after %s: %s\n", call.pass->name, call.pass->summary);
     print_programs(&(emit_context){.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c}, c, &c->dumps);
@@ -260,6 +303,37 @@ static void read_sizes(visa_compilation *c)
     c->binding_count += list.count;
 }
 
+static void begin_file(visa_compilation *c)
+{
+    diag_list_init(&c->write_diags, c->arena);
+    c->writer = binary_writer_new(c->target, c->arena, &c->write_diags);
+}
+
+static void write_kernel(visa_compilation *c, const kernel *k, arena *scratch)
+{
+    emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
+    binary_kernel b;
+    emit_kernel(&e, k, &b);
+    c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, &b, scratch);
+}
+
+static void finish_kernel(void *user, kernel *k)
+{
+    visa_compilation *c = user;
+    stop_clock(c, "sema");
+    pass_context p = {.mappings = c->mappings, .arena = c->kernel_arena, .target = c->target, .diags = &c->diags};
+    pipeline_run(&p, k, after_pass, c);
+    if (c->has_programs)
+        step_kernels_add(&c->kernels, k, c->arena);
+    if (!c->binary_only)
+        return;
+    if (c->diags.error_count == 0 && !c->write_failed) /* else there will be no file */
+        write_kernel(c, k, c->kernel_arena);
+    kernel_forget(k);
+    arena_rewind(c->kernel_arena, c->no_kernel);
+    stop_clock(c, "write");
+}
+
 /* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
 void compilation_run_file(visa_compilation *c, int file)
 {
@@ -275,12 +349,21 @@ void compilation_run_file(visa_compilation *c, int file)
     bool is_program = false;
     for (size_t i = 0; only && programs[i]; i++)
         is_program = is_program || strcmp(programs[i], only) == 0;
-    sema_options options = {.only = is_program ? NULL : only, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index};
+    c->has_programs = programs[0] != NULL;
+    c->kernels = (step_kernels){0};
+    c->kernel_arena = c->binary_only ? arena_new_inside(c->arena) : c->arena;
+    c->no_kernel = arena_mark_here(c->kernel_arena);
+    sema_options options = {.only = is_program ? NULL : only, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index,
+                            .done = finish_kernel, .kernels = c->kernel_arena};
+    begin_dumps(c);
+    if (c->binary_only)
+        begin_file(c);
     c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
+    end_dumps(c);
+    if (c->binary_only)
+        arena_free(c->kernel_arena);
     stop_clock(c, "sema");
-    pass_context p = {.mappings = c->mappings, .arena = c->arena, .target = c->target, .diags = &c->diags};
-    pipeline_run(&p, c->module, after_pass, c);
-    c->programs = step_module_of(c->file, only, step_kernels_of(c->module, c->arena), c->arena, &c->diags);
+    c->programs = step_module_of(c->file, only, &c->kernels, c->arena, &c->diags);
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
@@ -340,7 +423,6 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
     c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
-    strbuf_init(&c->times, c->arena);
     strbuf_init(&c->verdicts, c->arena);
     run(c, name, text, bytes);
 }
@@ -362,7 +444,7 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
         arena_free(a);
         return NULL;
     }
-    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit, .is_book = chosen->book};
+    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit, .is_book = chosen->book, .binary_only = chosen->binary_only};
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;
@@ -429,13 +511,34 @@ static bool emit_text(const char *text, const unsigned char **data, size_t *size
     return text != NULL;
 }
 
-static void emit_programs(const emit_context *e, const visa_compilation *c, binary *b)
+/* Of kernels that are there still, and what stands behind kernels. */
+static bool write_rest(visa_compilation *c)
 {
-    step_program *programs = ARENA_ARRAY(e->arena, step_program, c->programs->count + 1);
-    for (size_t i = 0; i < c->programs->count; i++)
-        programs[i] = *step_emit(e, c->programs->graphs[i]);
-    b->programs = programs;
-    b->program_count = c->programs->count;
+    arena *scratch = arena_new_inside(c->arena);
+    emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
+    arena_mark empty = arena_mark_here(scratch);
+    if (!c->binary_only)
+        begin_file(c);
+    for (size_t i = 0; i < c->module->count && !c->binary_only && !c->write_failed; i++) {
+        write_kernel(c, c->module->kernels[i], scratch);
+        arena_rewind(scratch, empty);
+    }
+    for (size_t i = 0; i < c->programs->count && !c->write_failed; i++)
+        c->write_failed = !binary_writer_program(c->writer, step_emit(&e, c->programs->graphs[i]), scratch);
+    arena_free(scratch);
+    return !c->write_failed;
+}
+
+/* The same bytes however often they are asked for. */
+static bool write_file(visa_compilation *c, const unsigned char **data, size_t *size)
+{
+    if (!c->image && (!write_rest(c) || !binary_writer_finish(c->writer, &c->image, &c->image_bytes))) {
+        diag_list_append(&c->diags, &c->write_diags);
+        return false;
+    }
+    *data = c->image;
+    *size = c->image_bytes;
+    return true;
 }
 
 static void print_programs(const emit_context *e, const visa_compilation *c, strbuf *out)
@@ -454,12 +557,11 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         return false;
     if (kind == VISA_EMIT_AST)
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
-    if (c->diags.error_count > 0 || !c->module)
+    if (c->diags.error_count > 0 || !c->module || (c->binary_only && kind != VISA_EMIT_BINARY))
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     step_cost_report report = {c->programs->graphs, c->programs->count, c->bindings, c->binding_count};
     strbuf text;
-    binary b;
     switch (kind) {
     case VISA_EMIT_TABLES:
         strbuf_init(&text, c->arena);
@@ -480,9 +582,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     case VISA_EMIT_STEP_JSON:
         return emit_text(step_cost_json(&e, &report), data, size);
     default:
-        emit_binary(&e, c->module, &b);
-        emit_programs(&e, c, &b);
-        return binary_write(&b, c->arena, &c->diags, data, size);
+        return write_file(c, data, size);
     }
 }
 
@@ -500,7 +600,7 @@ bool visa_format(visa_compilation *c, const char **data, size_t *size)
 
 bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
@@ -508,7 +608,7 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || !c->module)
+    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
@@ -527,9 +627,15 @@ const char *visa_pass_dumps(const visa_compilation *c)
     return c->exhausted ? "" : c->dumps.text;
 }
 
-const char *visa_time_report(const visa_compilation *c)
+const char *visa_time_report(visa_compilation *c)
 {
-    return c->exhausted ? "" : c->times.text;
+    if (c->exhausted || setjmp(*arena_guard(c->arena)))
+        return "";
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    for (size_t i = 0; i < c->time_count; i++)
+        strbuf_printf(&text, "%10.1f us  %s\n", c->times[i].us, c->times[i].what);
+    return text.text;
 }
 
 const char *visa_explain(const char *id, const char **title)

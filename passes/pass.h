@@ -25,8 +25,8 @@ typedef struct pass {
 /* The passes in order, ended by a row without a name (passes/pipeline.c). */
 extern const pass pipeline[];
 
-/* Runs them all over every kernel. `after` (may be NULL) is called behind each pass. */
-void pipeline_run(pass_context *p, module *m, void (*after)(void *user, const pass *done, const module *m), void *user);
+/* Runs them all over a kernel. `after` (may be NULL) is called behind each pass. */
+void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pass *done, const kernel *k), void *user);
 
 /* Calls `visit` for every operation of that kind that is still good. */
 void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *));

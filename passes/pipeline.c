@@ -42,12 +42,11 @@ const pass pipeline[] = {
     {0},
 };
 
-void pipeline_run(pass_context *p, module *m, void (*after)(void *user, const pass *done, const module *m), void *user)
+void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pass *done, const kernel *k), void *user)
 {
     for (const pass *step = pipeline; step->name; step++) {
-        for (size_t i = 0; i < m->count; i++)
-            step->run(p, m->kernels[i]);
+        step->run(p, k);
         if (after)
-            after(user, step, m);
+            after(user, step, k);
     }
 }

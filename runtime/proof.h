@@ -21,7 +21,7 @@ typedef enum proof_space { PROOF_HBM, PROOF_DM, PROOF_TRF } proof_space;
 
 typedef struct proof_range {
     proof_space space;
-    walk_address begin, end;
+    int64_t begin, end; /* what ran was in memory, so it fits */
     bool writes;
 } proof_range;
 

@@ -13,7 +13,7 @@ struct block {
     struct block *next;
     size_t used, bytes;
     size_t clean; /* from here on the data are known to be zero */
-    alignas(max_align_t) unsigned char data[];
+    alignas(ARENA_ALIGNMENT) unsigned char data[];
 };
 
 struct arena {
@@ -26,21 +26,36 @@ struct arena {
     jmp_buf guard; /* last: an arena inside has none */
 };
 
+/* Of a block that is mapped; a system that places huge pages by the length of what is asked for has nothing left over. */
+static size_t mapped_bytes(size_t total)
+{
+    return (total + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+}
+
 /* Where memory comes from. Of the largest blocks many follow: each in huge pages where the system has them, since a page fault for every
- * 4 KiB is a fifth of a large compilation's time. Blocks in between come zeroed from the system, page by page as they are used. A small one is the
- * heap's, where zeroing it at once would touch pages that a short compilation never needs. */
+ * 4 KiB is a fifth of a large compilation's time. These and blocks in between come zeroed from the system, page by page as they are used. A small one is
+ * the heap's, where zeroing it at once would touch pages that a short compilation never needs. */
 static struct block *block_memory(size_t total, bool *zeroed)
 {
-    *zeroed = total > FIRST_BLOCK_BYTES && total < LARGEST_BLOCK_BYTES;
-    if (total <= FIRST_BLOCK_BYTES)
+    *zeroed = total > FIRST_BLOCK_BYTES;
+    if (!*zeroed)
         return malloc(total);
-    if (*zeroed)
+    if (total < LARGEST_BLOCK_BYTES)
         return calloc(1, total);
-    size_t rounded = (total + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    struct block *b = aligned_alloc(HUGE_PAGE_BYTES, rounded);
-    if (b)
-        madvise(b, rounded, MADV_HUGEPAGE); /* what comes of it does not matter */
+    struct block *b = mmap(NULL, mapped_bytes(total), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (b == MAP_FAILED)
+        return NULL;
+    madvise(b, mapped_bytes(total), MADV_HUGEPAGE); /* what comes of it does not matter */
     return b;
+}
+
+static void block_free(struct block *b)
+{
+    size_t total = b->bytes + sizeof *b;
+    if (total < LARGEST_BLOCK_BYTES)
+        free(b);
+    else
+        munmap(b, mapped_bytes(total));
 }
 
 /* `total`: the block's own fields and its data. */
@@ -81,7 +96,7 @@ static void blocks_free(struct block *b)
 {
     for (struct block *next; b; b = next) {
         next = b->next;
-        free(b);
+        block_free(b);
     }
 }
 
@@ -166,7 +181,7 @@ static struct block *block_for(arena *a, size_t bytes)
 
 static size_t round_up(arena *a, size_t bytes)
 {
-    const size_t unit = alignof(max_align_t);
+    const size_t unit = ARENA_ALIGNMENT;
     if (bytes > SIZE_MAX / 2)
         arena_exhausted(a);
     return (bytes + unit - 1) / unit * unit;
@@ -277,3 +292,5 @@ void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size
         memcpy(grown, array, old);
     return grown;
 }
+
+size_t arena_total(arena *a); size_t arena_total(arena *a) { size_t n=0; for (struct block *b=a->head;b;b=b->next) n+=b->used; return n; }

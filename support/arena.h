@@ -39,7 +39,10 @@ void arena_rewind(arena *a, arena_mark mark);
 /* Bytes that were allocated behind a mark. */
 size_t arena_used_since(const arena *a, arena_mark mark);
 
-/* Zeroed storage of `bytes` bytes, aligned for any object. */
+/* What is handed out is aligned for pointers and 64-bit numbers, no further: most of it is small, and a tree node of 56 bytes would take 64. */
+enum { ARENA_ALIGNMENT = 8 };
+#define ARENA_ALIGNED(type) ((void)sizeof(struct { _Static_assert(_Alignof(type) <= ARENA_ALIGNMENT, "the arena aligns less"); int unused; }))
+/* Zeroed storage of `bytes` bytes. */
 void *arena_alloc(arena *a, size_t bytes);
 /* Zeroed array; a size product that overflows counts as out of memory. */
 void *arena_array(arena *a, size_t count, size_t bytes_each);
@@ -50,12 +53,13 @@ char *arena_vprintf(arena *a, const char *format, va_list args) __attribute__((f
 /* Storage for `new_count` elements, the first `old_count` of them copied from the array, the others zero. */
 void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each);
 
-#define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
-#define ARENA_ARRAY(a, type, count) ((type *)arena_array((a), (count), sizeof(type)))
+#define ARENA_NEW(a, type) (ARENA_ALIGNED(type), (type *)arena_alloc((a), sizeof(type)))
+#define ARENA_ARRAY(a, type, count) (ARENA_ALIGNED(type), (type *)arena_array((a), (count), sizeof(type)))
 
 /* Appends to a growing array that lives in an arena: `items`, `count` and `capacity` are lvalues. */
 #define ARENA_PUSH(a, items, count, capacity, value)                                                         \
     do {                                                                                                     \
+        ARENA_ALIGNED(__typeof__(*(items)));                                                                 \
         if ((count) == (capacity)) {                                                                         \
             size_t arena_push_cap = (capacity) ? 2 * (size_t)(capacity) : sizeof *(items) > 256 ? 1 : 8;    \
             (items) = arena_grow((a), (items), (count), arena_push_cap, sizeof *(items));                    \

@@ -88,6 +88,13 @@ void diag_help(diag_list *list, diag *d, const char *format, ...)
     va_end(args);
 }
 
+void diag_list_append(diag_list *list, const diag_list *more)
+{
+    for (size_t i = 0; i < more->count; i++)
+        ARENA_PUSH(list->arena, list->items, list->count, list->capacity, more->items[i]);
+    list->error_count += more->error_count;
+}
+
 static int diag_order(const diag *a, const diag *b)
 {
     if (a->range.file != b->range.file)

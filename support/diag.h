@@ -90,6 +90,9 @@ void diag_note(diag_list *list, diag *d, src_range range, const char *format, ..
     __attribute__((format(printf, 4, 5)));
 void diag_help(diag_list *list, diag *d, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Adds what another list of the same arena holds. */
+void diag_list_append(diag_list *list, const diag_list *more);
+
 /* Orders by file and position (stable, so that equal places keep the order of discovery) and drops exact
  * repetitions: same id, range and message. */
 void diag_list_sort(diag_list *list);

@@ -14,7 +14,7 @@ static const size_t sizes[KINDS] = {1, 24, 700, 5000, 70000, 900000, 5000000}; /
 static unsigned char *taken(arena *a, size_t bytes, int mark)
 {
     unsigned char *p = arena_alloc(a, bytes);
-    ck_assert_uint_eq((size_t)p % 16, 0);
+    ck_assert_uint_eq((size_t)p % ARENA_ALIGNMENT, 0);
     for (size_t i = 0; i < bytes; i++)
         if (p[i])
             ck_abort_msg("byte %zu of %zu is %d", i, bytes, p[i]);

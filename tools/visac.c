@@ -440,7 +440,7 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
 }
 
 /* Of one kernel, or in text and CSV of each: from the commands alone. */
-static int write_report(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
+static int write_report(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
 {
     const unsigned char *data, *tables, *pictures;
     size_t size;
@@ -450,17 +450,17 @@ static int write_report(const arguments *a, visa_compilation *c, const char *sou
     tool_report r = a->report;
     if ((b.kernel_count == 0 || r.trace || r.options.format > REPORT_CSV) && !binary_choose_kernel(&b, a->kernel, diags))
         return EXIT_INPUT;
-    const char *text = "";
+    const char *report = "";
     for (size_t i = 0; i < b.kernel_count; i++) {
         if (r.options.format == REPORT_HTML && visa_emit(c, VISA_EMIT_TABLES, &tables, &size) && visa_pictures(c, b.kernels[i].name, &pictures, &size)) {
-            r.options.source = source;
+            r.options.source = arena_strndup(memory, (const char *)text, bytes);
             r.options.tables = (const char *)tables;
             r.options.pictures = (const char *)pictures;
         }
-        if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &text))
+        if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
             return EXIT_INPUT;
     }
-    return !r.wanted || file_write_all(default_output(a, memory), text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
+    return !r.wanted || file_write_all(default_output(a, memory), report, strlen(report), diags) ? EXIT_DONE : EXIT_INPUT;
 }
 
 static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
@@ -479,7 +479,14 @@ static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_
     return ok && (a->ranks.rank > 0 || file_write_all(default_output(a, memory), data, size, diags)) ? EXIT_DONE : EXIT_INPUT;
 }
 
-static int produce(const arguments *a, visa_compilation *c, const char *source, arena *memory, diag_list *diags)
+/* Is the binary all that is asked of the compilation? */
+static bool takes_binary_only(const arguments *a)
+{
+    bool from_binary = a->emit == EMIT_BINARY || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER);
+    return from_binary && !a->options.book && !a->options.parse_only && !a->explores && !a->draw && !a->report.wanted && !a->report.trace;
+}
+
+static int produce(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
 {
     static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST,
                                            [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT, [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
@@ -496,7 +503,7 @@ static int produce(const arguments *a, visa_compilation *c, const char *source, 
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
-        return write_report(a, c, source, memory, diags);
+        return write_report(a, c, text, bytes, memory, diags);
     if (dataflow && !a->check)
         return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
@@ -534,14 +541,15 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
     unsigned char *text = ranks_read(&a->ranks, a->input, &size, diags);
     if (!text)
         return EXIT_INPUT;
-    const char *source = arena_strndup(memory, (const char *)text, size);
-    visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &a->options);
+    visa_options options = a->options;
+    options.binary_only = takes_binary_only(a);
+    visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &options);
     if (!c) {
         free(text);
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    int status = a->options.parse_only ? format(a, c, text, size, memory, diags) : produce(a, c, source, memory, diags);
+    int status = a->options.parse_only ? format(a, c, text, size, memory, diags) : produce(a, c, text, size, memory, diags);
     free(text);
     if (visa_error_count(c) > 0)
         status = EXIT_INPUT;

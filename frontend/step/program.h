@@ -16,8 +16,8 @@ typedef struct step_module {
 
 /* The vISA kernels of the file. */
 typedef struct step_kernels {
-    const step_kernel *items;
-    size_t count;
+    step_kernel *items;
+    size_t count, capacity;
 } step_kernels;
 
 /* Is the function marked #[stream]? */
