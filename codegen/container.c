@@ -858,14 +858,12 @@ static bool read_programs(reader *r, binary *out)
     return true;
 }
 
+/* `bytes` are aligned, and names in *out point into them. */
 static bool read_file(reader *r, const unsigned char *bytes, size_t size, binary *out)
 {
-    unsigned char *copy = arena_alloc(r->arena, size); /* aligned, and ours: names in *out point into it */
     *out = (binary){0};
     r->loops_left = COMMAND_LOOP_MAX_COMMANDS;
-    if (size)
-        memcpy(copy, bytes, size);
-    if (!elf_file_read(copy, size, r->arena, r->diags, &r->sections, &r->section_count) || !read_note(r))
+    if (!elf_file_read(bytes, size, r->arena, r->diags, &r->sections, &r->section_count) || !read_note(r))
         return false;
     out->target = r->target;
     return read_kernels(r, out) && read_programs(r, out) && read_symbols(r, out);
@@ -873,10 +871,14 @@ static bool read_file(reader *r, const unsigned char *bytes, size_t size, binary
 
 bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, binary *out)
 {
-    return read_file(&(reader){.arena = a, .diags = diags}, bytes, size, out);
+    unsigned char *copy = arena_alloc(a, size);
+    if (size)
+        memcpy(copy, bytes, size);
+    return read_file(&(reader){.arena = a, .diags = diags}, copy, size, out);
 }
 
-/* The reader has all the checks; a file that it would refuse is not written. A file of ten thousand kernels is not held twice for it. */
+/* The reader has all the checks; a file that it would refuse is not written. A file of ten thousand kernels is not held twice for it. `bytes` are in an
+ * arena. */
 static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags)
 {
     binary again;

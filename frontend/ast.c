@@ -37,17 +37,47 @@ ast *ast_new(arena *a, ast_kind kind, src_range range)
     return node;
 }
 
-void ast_push(arena *a, ast *node, ast *kid)
+/* Of a list of so many kids: the next power of two. Most nodes have one or two. */
+static size_t kid_capacity(size_t count)
 {
-    /* The capacity is the next power of two, at least 2: most nodes have one or two kids. */
-    uint32_t count = node->kid_count;
-    if (count == 0)
-        node->kids = ARENA_ARRAY(a, ast *, 2);
-    else if (count >= 2 && (count & (count - 1)) == 0)
-        node->kids = arena_grow(a, node->kids, count, 2 * (size_t)count, sizeof *node->kids);
+    size_t capacity = count ? 1 : 0;
+    while (capacity < count)
+        capacity *= 2;
+    return capacity;
+}
+
+static void make_room(arena *a, ast *node, size_t more)
+{
+    size_t capacity = kid_capacity(node->kid_count + more);
+    if (capacity > kid_capacity(node->kid_count))
+        node->kids = arena_grow(a, node->kids, node->kid_count, capacity, sizeof *node->kids);
+}
+
+static void adopt(ast *node, ast *kid)
+{
     node->kids[node->kid_count++] = kid;
     if (kid->depth >= node->depth)
         node->depth = kid->depth + 1;
+}
+
+void ast_push_all(arena *a, ast *node, va_list kids)
+{
+    size_t count = 0;
+    va_list counted;
+    va_copy(counted, kids);
+    while (va_arg(counted, ast *))
+        count++;
+    va_end(counted);
+    make_room(a, node, count);
+    for (ast *kid; (kid = va_arg(kids, ast *));)
+        adopt(node, kid);
+}
+
+void ast_push(arena *a, ast *node, ast *kid)
+{
+    if ((node->kid_count & (node->kid_count - 1)) == 0)
+        make_room(a, node, 1);
+    adopt(node, kid);
 }
 
 bool ast_equal(const ast *a, const ast *b)

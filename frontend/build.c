@@ -26,9 +26,7 @@ static ast *within_depth(parse_state *p, ast *node)
 
 static ast *build_from(parse_state *p, ast *node, va_list kids)
 {
-    ast *kid;
-    while ((kid = va_arg(kids, ast *)) != NULL)
-        ast_push(p->arena, node, kid);
+    ast_push_all(p->arena, node, kids);
     return within_depth(p, node);
 }
 
@@ -72,7 +70,7 @@ ast *build_skipped(parse_state *p, uint32_t end)
         if (names && t->begin < end && kind_at(p, i, 1) != T_IDENT)
             ast_push(p->arena, node, lost_name(p, t, ""));
         else if (t->kind == T_IDENT && t->begin < end)
-            ast_push(p->arena, node, build_value(lost_name(p, t, t->text), is_bound(p, i)));
+            ast_push(p->arena, node, build_value(lost_name(p, t, token_text(p->source, t, p->arena)), is_bound(p, i)));
     }
     return node;
 }
@@ -136,7 +134,7 @@ ast *build_text(ast *node, const char *text)
 
 ast *build_named(parse_state *p, ast *node, const token *name)
 {
-    return build_operator(node, token_range(p, name), name->text);
+    return build_operator(node, token_range(p, name), token_text(p->source, name, p->arena));
 }
 
 ast *build_operator(ast *node, src_range name_range, const char *text)
@@ -237,14 +235,6 @@ ast *build_attribute(parse_state *p, const token *first, src_range range, bool i
     return node;
 }
 
-const token *build_qualifier(parse_state *p, const token *word, int64_t flags)
-{
-    token *marked = ARENA_NEW(p->arena, token);
-    *marked = *word;
-    marked->value |= flags;
-    return marked;
-}
-
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,
               ast *result, ast *body)
 {
@@ -301,7 +291,7 @@ ast *build_integer(parse_state *p, const token *t)
 {
     if (t->flags & TOKEN_POISON)
         return ast_new(p->arena, AST_ERROR, token_range(p, t));
-    return build_value(build_named(p, ast_new(p->arena, AST_INT, token_range(p, t)), t), t->value);
+    return build_value(build_named(p, ast_new(p->arena, AST_INT, token_range(p, t)), t), token_integer(p->source, t));
 }
 
 ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text,
@@ -329,7 +319,7 @@ ast *build_method(parse_state *p, src_range range, ast *receiver, const token *n
 ast *build_tuple_index(parse_state *p, src_range range, ast *operand, const token *index)
 {
     src_range name = {p->file, index->begin + 1, index->end};
-    return build_operator(build(p, AST_FIELD, range, operand, NULL), name, index->text + 1);
+    return build_operator(build(p, AST_FIELD, range, operand, NULL), name, token_text(p->source, index, p->arena) + 1);
 }
 
 ast *build_macro(parse_state *p, src_range range, const token *name)
@@ -366,11 +356,11 @@ ast *build_map_number(ast *integer)
 }
 
 /* `#{!}` as the scanner saw it, blanks and all. */
-static const char *pad_kind_text(const token *pad_kind)
+static const char *pad_kind_text(const parse_state *p, const token *pad_kind)
 {
     static const char *const kinds[] = {"!", "0", "*"};
     for (size_t i = 0; pad_kind != NULL && i < sizeof kinds / sizeof *kinds; i++)
-        if (strchr(pad_kind->text, kinds[i][0]) != NULL)
+        if (memchr(p->source + pad_kind->begin, kinds[i][0], pad_kind->end - pad_kind->begin) != NULL)
             return kinds[i];
     return "";
 }
@@ -383,5 +373,5 @@ ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *ope
     if (number->kind == AST_ERROR)
         return ast_new(p->arena, AST_ERROR, range);
     ast *node = build(p, kind, range, operand, escape ? number->kids[0] : build_none(p, number->range), NULL);
-    return build_value(build_operator(node, name_range, pad_kind_text(pad_kind)), escape ? 0 : number->value);
+    return build_value(build_operator(node, name_range, pad_kind_text(p, pad_kind)), escape ? 0 : number->value);
 }

@@ -36,7 +36,6 @@ ast *build_group(ast *list, src_range range);
 ast *build_item(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
 ast *build_with_attributes(ast *item, ast *attributes, src_range range);
 ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner);
-const token *build_qualifier(parse_state *p, const token *word, int64_t flags);
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,
               ast *result, ast *body);
 ast *build_ignored_item(parse_state *p, src_range range, const token *first);

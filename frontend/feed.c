@@ -140,7 +140,7 @@ static folded fold_name(const parse_state *p, uint32_t index)
             open->kind == '{' && parse_begins_statement(p, index) && after != '.' && after != '?';
         return (folded){statement ? T_S_MACRO : T_MACRO_CALL, open->match};
     }
-    if (open->kind == T_IDENT && strcmp(t->text, "macro_rules") == 0)
+    if (open->kind == T_IDENT && token_is_word(p->source, t, "macro_rules"))
         return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, true)};
     return (folded){T_IDENT, index};
 }

@@ -93,7 +93,7 @@ void format_tokens_read(format_tokens *t, const source_map *sources, const ast *
 {
     diag_list known; /* the parser read the same text without a fault */
     diag_list_init(&known, a);
-    token_list list = token_scan(sources, file->range.file, a, a, &known);
+    token_list list = token_scan(sources, file->range.file, a, &known);
     *t = (format_tokens){.arena = a, .items = list.items, .count = (uint32_t)list.count, .source = source_text(sources, file->range.file)};
     t->marks = ARENA_ARRAY(a, uint8_t, t->count);
     t->partners = ARENA_ARRAY(a, uint32_t, t->count);

@@ -32,7 +32,7 @@ ast *parse_mapping(mapping_parser *m, const char *text, size_t bytes, arena *a, 
     memset(p, 0, offsetof(parse_state, blocks));
     p->arena = a, p->diags = diags, p->source = copy;
     p->resync = T_LONE_MAPPING;
-    p->tokens = token_scan_text(m->scanner, copy, bytes, 0, true, a, a, diags);
+    p->tokens = token_scan_text(m->scanner, copy, bytes, 0, true, a, diags);
     if (!p->tokens.too_deep)
         visa_parse_parse(p);
     return diags->count == before ? p->root : NULL;
@@ -47,7 +47,7 @@ ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags)
     *p = (parse_state){.arena = a, .diags = diags, .file = file, .source = source_text(sources, file)};
     ast *root = p->root = ast_new(a, AST_FILE, whole);
     p->resync_to = TOKEN_NONE;
-    p->tokens = token_scan(sources, file, a, scratch, diags);
+    p->tokens = token_scan(sources, file, scratch, diags);
     if (!p->tokens.too_deep)
         visa_parse_parse(p);
     arena_free(scratch);

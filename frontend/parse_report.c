@@ -259,11 +259,6 @@ static diag *report_map_habit(parse_state *p, src_range at)
     return NULL;
 }
 
-static bool is_word(const token *t, const char *word)
-{
-    return t->kind == T_IDENT && strcmp(t->text, word) == 0;
-}
-
 static const char mapping_help[] = "a mapping is written m![..]";
 
 /* The method or function in front of a `<` that was meant to open its type arguments; NULL: there is none. Types are upper-case. */
@@ -306,11 +301,11 @@ static const char *syntax_help(const parse_state *p)
             return arena_printf(p->arena, "type arguments are written with `::`: %s::<..>(..)", compared->text);
         break;
     case '[':
-        if (p->current > 0 && is_word(token_at(p, p->current - 1), "m"))
+        if (p->current > 0 && token_is_word(p->source, token_at(p, p->current - 1), "m"))
             return mapping_help;
         break;
     case T_IDENT:
-        if (is_word(token_at(p, p->current), "M") && kind_at(p, p->current, 1) == '!')
+        if (token_is_word(p->source, token_at(p, p->current), "M") && kind_at(p, p->current, 1) == '!')
             return mapping_help;
         break;
     default:

@@ -19,6 +19,7 @@ struct parse_state;
 
 %union {
     const token *token;
+    int64_t flags; /* ast_fn_flag */
     ast *node;
 }
 
@@ -82,7 +83,8 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %left '*' '/' '%'
 %precedence AS
 
-%type <token> segment_name quals qual lt gt crate_name
+%type <token> segment_name lt gt crate_name
+%type <flags> quals qual
 %type <node> attrs item bare_item visible_item use_tree use_trees use_path use_group as_name mod_body
 %type <node> axes axis_list axis resync_axis
 %type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
@@ -203,16 +205,16 @@ resync_comma: RESYNC_COMMA      { yyerrok; }
 fn: FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt
                                 { $$ = build_fn(p, @$, 0, $2, $3, $5, $7, $9); }
     | quals FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt
-                                { $$ = build_fn(p, @$, $1->value, $3, $4, $6, $8, $10); }
+                                { $$ = build_fn(p, @$, $1, $3, $4, $6, $8, $10); }
     ;
 
 quals: qual
-    | quals qual                { $$ = build_qualifier(p, $2, $1->value); }
+    | quals qual                { $$ = $1 | $2; }
     ;
 
-qual: ASYNC                     { $$ = build_qualifier(p, $1, AST_FN_ASYNC); }
-    | UNSAFE                    { $$ = build_qualifier(p, $1, AST_FN_UNSAFE); }
-    | CONST                     { $$ = build_qualifier(p, $1, AST_FN_CONST); }
+qual: ASYNC                     { $$ = AST_FN_ASYNC; }
+    | UNSAFE                    { $$ = AST_FN_UNSAFE; }
+    | CONST                     { $$ = AST_FN_CONST; }
     ;
 
 generics_opt: %empty            { $$ = NONE(@$); }
@@ -495,7 +497,7 @@ closure_param: pattern
 
 assign: range
     | range '=' expr            { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, "="); }
-    | range OP_ASSIGN expr      { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, $2->text); }
+    | range OP_ASSIGN expr      { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, token_text(p->source, $2, p->arena)); }
     ;
 
 range: bin

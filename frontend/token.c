@@ -35,7 +35,7 @@ char token_closer(const token *t)
         return '}';
     case T_MAP_OPEN:
     case T_AXES_OPEN:
-        return (char)t->value;
+        return t->closer;
     default:
         return 0;
     }
@@ -88,9 +88,9 @@ static void look_at_list(token_bracket *open, int kind)
         open->angles--;
 }
 
-token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const char *text)
+token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end)
 {
-    token t = {.kind = kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
+    token t = {.kind = (uint16_t)kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
     if (!s->outermost)
         look_at_indent(s, begin);
     if (s->open_count > 0)
@@ -101,9 +101,7 @@ token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const
         s->fn_head = false;
     if (s->open_count > 0)
         look_at_list(&s->open[s->open_count - 1], kind);
-    if (text != NULL)
-        t.text = arena_strndup(s->arena, text, strnlen(text, end - begin));
-    ARENA_PUSH(s->scratch, s->list->items, s->list->count, s->list->capacity, t);
+    ARENA_PUSH(s->arena, s->list->items, s->list->count, s->list->capacity, t);
     return &s->list->items[s->list->count - 1];
 }
 
@@ -111,7 +109,7 @@ token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const
 static void remember_fault(token_scanner *s, uint32_t offset)
 {
     token_list *l = s->list;
-    ARENA_PUSH(s->scratch, l->faults, l->fault_count, l->fault_capacity, offset);
+    ARENA_PUSH(s->arena, l->faults, l->fault_count, l->fault_capacity, offset);
 }
 
 static diag *add_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, const char *message)
@@ -147,8 +145,8 @@ bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char c
     }
     bool map = kind == T_MAP_OPEN || (token_in_map(s) && closer != '}');
     bool head = kind == '(' && opens_parameters(s);
-    token *t = token_add(s, kind, begin, end, NULL);
-    t->value = closer;
+    token *t = token_add(s, kind, begin, end);
+    t->closer = closer;
     s->open[s->open_count++] = (token_bracket){.index = (uint32_t)s->list->count - 1, .indent = s->indent, .closer = closer, .map = map, .head = head};
     s->fn_head = false;
     return true;
@@ -160,7 +158,7 @@ static token *add_closer(token_scanner *s, uint32_t begin, uint32_t end)
     token_bracket open = s->open[--s->open_count];
     int opener = s->list->items[open.index].kind;
     token *t = token_add(s, opener == T_MAP_OPEN || opener == T_AXES_OPEN ? T_MACRO_CLOSE : open.closer,
-                         begin, end, NULL);
+                         begin, end);
     t->match = open.index;
     if (open.map)
         t->flags |= TOKEN_IN_MAP;
@@ -319,11 +317,11 @@ void token_semicolon(token_scanner *s, uint32_t begin, uint32_t end, const char 
         diag *d = token_fault(s, open->map ? E_MAP_SYNTAX : E_PARSE, begin, end, arena_printf(s->arena, "expected `,` or `%c`, found `;`", open->closer));
         if (d != NULL)
             diag_help(s->diags, d, "entries are separated by commas");
-        token_add(s, ',', begin, end, NULL);
+        token_add(s, ',', begin, end);
         return;
     }
     token_close_before(s, false, begin, end);
-    token_add(s, ';', begin, end, NULL);
+    token_add(s, ';', begin, end);
 }
 
 void token_close_head(token_scanner *s, uint32_t begin, uint32_t end)
@@ -371,7 +369,7 @@ void token_word(token_scanner *s, uint32_t begin, uint32_t end)
     s->fn_head = s->fn_head || kind == T_FN;
     if (kind == T_TYPE || kind == T_MOD)
         token_close_before_line(s, begin, end);
-    token_add(s, kind, begin, end, s->source + begin);
+    token_add(s, kind, begin, end);
 }
 
 void token_odd_bytes(token_scanner *s, uint32_t begin, uint32_t end)
@@ -384,7 +382,7 @@ void token_odd_bytes(token_scanner *s, uint32_t begin, uint32_t end)
     if (d != NULL && memcmp(s->source + begin, "\xc2\xa0", end - begin < 2 ? end - begin : 2) == 0)
         diag_help(s->diags, d, "this is a non-breaking space: write a blank");
     /* A name stays a name, so that the declaration around it can be read. */
-    token_add(s, name ? T_IDENT : T_BAD_TOKEN, begin, end, s->source + begin);
+    token_add(s, name ? T_IDENT : T_BAD_TOKEN, begin, end);
 }
 
 /* Reads the digits of one base; returns how many bytes belong to them, or 0 when the value does not fit. */
@@ -457,9 +455,27 @@ void token_number(token_scanner *s, uint32_t begin, uint32_t end)
         if (d != NULL)
             diag_help(s->diags, d, "write %lld", (long long)n.value);
     }
-    token *t = token_add(s, T_INT, begin, end, text);
-    t->value = poison ? 0 : n.value;
+    token *t = token_add(s, T_INT, begin, end);
     t->flags |= poison ? TOKEN_POISON : 0;
+}
+
+int64_t token_integer(const char *source, const token *t)
+{
+    return read_number(source + t->begin, t->end - t->begin).value;
+}
+
+const char *token_text(const char *source, const token *t, arena *a)
+{
+    if (t->kind == T_STRING && (t->flags & TOKEN_POISON))
+        return "\"\"";
+    /* NULs are no tokens; those in comments end the text. */
+    return arena_strndup(a, source + t->begin, strnlen(source + t->begin, t->end - t->begin));
+}
+
+bool token_is_word(const char *source, const token *t, const char *word)
+{
+    size_t bytes = strlen(word);
+    return t->kind == T_IDENT && t->end - t->begin == bytes && memcmp(source + t->begin, word, bytes) == 0;
 }
 
 /* ---- The whole file ---- */
@@ -578,14 +594,14 @@ static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
         }
 }
 
-token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, arena *scratch, diag_list *diags)
+token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
 {
     token_list list = {.capacity = bytes / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
-    list.items = ARENA_ARRAY(scratch, token, list.capacity);
+    list.items = ARENA_ARRAY(a, token, list.capacity);
     arena *home = s->home;
     void *lexer = s->lexer;
     memset(s, 0, offsetof(token_scanner, open));
-    s->home = home, s->lexer = lexer, s->arena = a, s->scratch = scratch, s->diags = diags, s->file = file, s->list = &list, s->source = text;
+    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text;
     /* A byte order mark says nothing here. */
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s->offset = 3;
@@ -594,7 +610,7 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;
     token_run_lexer(s, text + s->offset, bytes - s->offset);
-    token_add(s, T_END, last_end(s), last_end(s), NULL); /* behind the last token: what is missing is missing there */
+    token_add(s, T_END, last_end(s), last_end(s)); /* behind the last token: what is missing is missing there */
     if (!list.too_deep && s->block_heads)
         link_blocks(&list);
     if (list.fault_count > 1)
@@ -602,11 +618,13 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
     return list;
 }
 
-token_list token_scan(const source_map *sources, int file, arena *a, arena *scratch, diag_list *diags)
+token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags)
 {
     size_t bytes = source_bytes(sources, file);
+    arena *scratch = arena_new_inside(a);
     char *text = arena_alloc(scratch, bytes + 2);
     memcpy(text, source_text(sources, file), bytes);
-    token_scanner *s = token_scanner_new(scratch);
-    return token_scan_text(s, text, bytes, file, false, a, scratch, diags);
+    token_list list = token_scan_text(token_scanner_new(scratch), text, bytes, file, false, a, diags);
+    arena_free(scratch);
+    return list;
 }

@@ -25,18 +25,18 @@
 enum token_flag {
     TOKEN_SUPPLIED = 1,   /* a closing bracket that the text has not */
     TOKEN_COND_BLOCK = 2, /* the { behind the condition of an if, the iterator of a for .. */
-    TOKEN_POISON = 4,     /* a number that was diagnosed: its value must not be used */
+    TOKEN_POISON = 4,     /* a number or a string that was diagnosed: its value must not be used */
     TOKEN_IN_MAP = 8,     /* stands directly inside the brackets of m![..] */
 };
 
+/* Small, since all tokens of a file are there at once: how one is spelt, and the value of a number, is in the source. */
 typedef struct token {
-    int kind; /* a character or an enumerator of the generated parser.tab.h */
+    uint16_t kind; /* a character or an enumerator of the generated parser.tab.h */
     uint8_t flags;
+    char closer;         /* of m![ and axes![ */
     uint32_t begin, end; /* bytes of the source */
     uint32_t parent;     /* index of the bracket around it, or TOKEN_NONE */
-    uint32_t match;   /* bracket: its partner; if, for, while, match: the { of their block; or TOKEN_NONE */
-    const char *text; /* spelling of names and literals, else NULL */
-    int64_t value;    /* of an integer */
+    uint32_t match;      /* bracket: its partner; if, for, while, match: the { of their block; or TOKEN_NONE */
 } token;
 
 typedef struct token_list {
@@ -49,16 +49,21 @@ typedef struct token_list {
 
 /* The bracket that closes an opening token, or 0. */
 char token_closer(const token *t);
+/* The spelling of a name or literal; "" of one that is supplied. */
+const char *token_text(const char *source, const token *t, arena *a);
+bool token_is_word(const char *source, const token *t, const char *word);
+/* Of an integer, which is not poisoned. */
+int64_t token_integer(const char *source, const token *t);
 
-/* The list in `scratch`, what the tokens are spelt like in `a`. */
-token_list token_scan(const source_map *sources, int file, arena *a, arena *scratch, diag_list *diags);
+/* The list in `a`. */
+token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags);
 
 /* A scanner for many texts; what it needs itself lives in `home`. */
 typedef struct token_scanner token_scanner;
 token_scanner *token_scanner_new(arena *home);
-/* Scans text[0 .. bytes), behind which stand two NULs, in place: it is changed and must stay as long as the tokens. With
+/* Scans text[0 .. bytes), behind which stand two NULs, in place: on the way it is changed, and is as it was afterwards. With
  * `lone_mapping` the text is what stands between `m![` and `]`, and both tokens are there, empty. */
-token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, arena *scratch, diag_list *diags);
+token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags);
 
 /* ---- Between token.c and lexer.l ---- */
 
@@ -76,7 +81,7 @@ typedef struct token_bracket {
 struct token_scanner {
     arena *home;
     void *lexer; /* flex's state */
-    arena *arena, *scratch;
+    arena *arena;
     diag_list *diags;
     int file;
     const char *source;
@@ -104,7 +109,7 @@ struct token_scanner {
 void token_run_lexer(token_scanner *s, char *text, size_t bytes);
 
 bool token_in_map(const token_scanner *s);
-token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end, const char *text);
+token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end);
 /* Adds a diagnostic of the scanner and remembers its place; NULL when there were too many. */
 diag *token_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, const char *message);
 /* Returns false when the nesting limit is reached. */

@@ -42,7 +42,7 @@ static const char *missing_closers(const char *text, size_t bytes, arena *a)
     diag_list_init(&told, a);
     char *copy = arena_alloc(a, bytes + 2);
     memcpy(copy, text, bytes);
-    token_list tokens = token_scan_text(token_scanner_new(a), copy, bytes, 0, false, a, a, &told);
+    token_list tokens = token_scan_text(token_scanner_new(a), copy, bytes, 0, false, a, &told);
     strbuf out;
     strbuf_init(&out, a);
     for (size_t i = tokens.count; i-- > 0;) {
@@ -128,7 +128,7 @@ static void add_methods(list *l, const value *receiver)
 }
 
 /* Is the token in the body of a `#[stream]` function? */
-static bool in_stream_program(const token_list *tokens, uint32_t i)
+static bool in_stream_program(const visa_compilation *c, const token_list *tokens, uint32_t i)
 {
     const token *t = tokens->items;
     while (t[i].parent != TOKEN_NONE)
@@ -139,7 +139,7 @@ static bool in_stream_program(const token_list *tokens, uint32_t i)
         i--;
     for (; i > 0 && t[i - 1].kind == ']' && t[i - 1].match != TOKEN_NONE && t[i - 1].match > 0 && t[t[i - 1].match - 1].kind == '#'; i = t[i - 1].match - 1) {
         const token *word = &t[t[i - 1].match + 1];
-        if (word->kind == T_IDENT && strcmp(word->text, "stream") == 0)
+        if (token_is_word(source_text(c->sources, 0), word, "stream"))
             return true;
     }
     return false;
@@ -234,13 +234,13 @@ static void complete(visa_compilation *c, uint32_t offset)
     if (i == TOKEN_NONE || !s || tokens.items[i].kind != T_IDENT)
         return; /* in a comment or a string */
     int before = i > 0 ? tokens.items[i - 1].kind : 0;
-    if (before == '.' && in_stream_program(&tokens, i)) {
+    if (before == '.' && in_stream_program(c, &tokens, i)) {
         add_operators(&l);
     } else if (before == '.') {
         add_methods(&l, index_find_value(c->index, 0, offset));
     } else if (before == T_COLON2) {
         if (i > 1 && tokens.items[i - 2].kind == T_IDENT)
-            add_members(&l, s, tokens.items[i - 2].text);
+            add_members(&l, s, token_text(source_text(c->sources, 0), &tokens.items[i - 2], c->arena));
     } else if (tokens.items[i].flags & TOKEN_IN_MAP) {
         l.values = false;
         l.escaped = true;

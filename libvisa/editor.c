@@ -67,7 +67,7 @@ token_list editor_tokens(visa_compilation *c)
 {
     diag_list told;
     diag_list_init(&told, c->arena);
-    return token_scan(c->sources, 0, c->arena, c->arena, &told);
+    return token_scan(c->sources, 0, c->arena, &told);
 }
 
 uint32_t editor_token_at(const token_list *tokens, uint32_t offset)
@@ -240,7 +240,7 @@ static symbol *symbol_at(visa_compilation *c, const token_list *tokens, uint32_t
         return found;
     const token *t = &tokens->items[i];
     *range = (src_range){0, t->begin, t->end};
-    name_search n = {.offset = offset, .name = t->text};
+    name_search n = {.offset = offset, .name = token_text(source_text(c->sources, 0), t, c->arena)};
     scope *s = index_find_scope(c->index, 0, offset);
     if (s)
         scope_visit(s, match_name, &n);
@@ -338,12 +338,12 @@ static void hover_mapping(hover *h, const token_list *tokens, uint32_t i, uint32
         strbuf_puts(&h->text, ", some of them padding");
 }
 
-static void hover_method(hover *h, const token *t, uint32_t offset)
+static void hover_method(hover *h, const char *name, uint32_t offset)
 {
     const value *receiver = index_find_value(h->c->index, 0, offset);
     stage_description d;
     for (size_t i = 0; stage_describe(i, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL, h->c->arena, &d); i++)
-        if (strcmp(d.name, t->text) == 0) {
+        if (strcmp(d.name, name) == 0) {
             begin_part(h);
             put_code(h, d.signature);
             strbuf_printf(&h->text, "\n\n%s", d.summary);
@@ -368,22 +368,22 @@ static void hover_tables(hover *h, uint32_t offset)
         }
 }
 
-static void hover_type(hover *h, const token *t)
+static void hover_type(hover *h, const char *name)
 {
     dtype type;
     for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++) {
-        if (strcmp(t->text, tensor_kind_name(kind)) != 0)
+        if (strcmp(name, tensor_kind_name(kind)) != 0)
             continue;
         strbuf s;
         strbuf_init(&s, h->c->arena);
-        strbuf_printf(&s, "%s<Dtype", t->text);
+        strbuf_printf(&s, "%s<Dtype", name);
         for (const char *p = tensor_kind_components(kind); *p; p++)
             strbuf_printf(&s, ", %s", component_parameter(component_of_letter(*p)));
         strbuf_puts(&s, ">");
         begin_part(h);
         put_code(h, s.text);
     }
-    if (!dtype_by_name(t->text, &type))
+    if (!dtype_by_name(name, &type))
         return;
     const dtype_row *row = dtype_row_of(type);
     begin_part(h);
@@ -421,12 +421,12 @@ bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const c
         h.range = name;
         hover_symbol(&h, y);
     } else if (i != TOKEN_NONE && tokens.items[i].kind == T_IDENT && i > 0 && tokens.items[i - 1].kind == '.') {
-        hover_method(&h, &tokens.items[i], offset);
+        hover_method(&h, token_text(source_text(c->sources, 0), &tokens.items[i], c->arena), offset);
         hover_tables(&h, offset);
     } else if (editor_map_around(&tokens, i) != TOKEN_NONE) {
         hover_mapping(&h, &tokens, i, offset);
     } else if (i != TOKEN_NONE && tokens.items[i].kind == T_IDENT) {
-        hover_type(&h, &tokens.items[i]);
+        hover_type(&h, token_text(source_text(c->sources, 0), &tokens.items[i], c->arena));
     }
     hover_diagnostics(&h, offset);
     *place = editor_place(h.range);

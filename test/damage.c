@@ -107,7 +107,7 @@ static void damage_file(const char *path, const char *name, size_t every, counts
     }
     const char *text = (const char *)file;
     source_map *sources = source_map_new(a);
-    token_list tokens = token_scan(sources, source_map_add(sources, name, text, bytes), a, a, &diags);
+    token_list tokens = token_scan(sources, source_map_add(sources, name, text, bytes), a, &diags);
     counts *c = is_clean(name, text, bytes) ? judged : others;
     char *changed = malloc(bytes * 2 + 2);
     for (size_t i = 0; i + 1 < tokens.count && changed; i += every) {
