@@ -29,6 +29,8 @@ if(VISA_STATIC)
     set_target_properties(PkgConfig::LIBELF PROPERTIES INTERFACE_LINK_LIBRARIES "${VISA_ELF_ARCHIVE};${VISA_Z_ARCHIVE}")
     set_target_properties(PkgConfig::JANSSON PROPERTIES INTERFACE_LINK_LIBRARIES "${VISA_JANSSON_ARCHIVE}")
     add_link_options(-Wl,-z,now)
+    # A program at a fixed place: nothing in its tables is relocated, so their pages are not written when it starts.
+    string(APPEND CMAKE_EXE_LINKER_FLAGS " -no-pie")
   else()
     message(STATUS "libelf, libz or jansson is not there as an archive: the shared ones are linked")
   endif()

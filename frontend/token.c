@@ -346,9 +346,20 @@ void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end)
 
 /* ---- Words and numbers ---- */
 
-static int compare_keyword(const void *name, const void *row)
+/* By halves; most words differ in their first letter. NULL: none. */
+static const struct keyword *keyword_named(const char *word)
 {
-    return strcmp(name, ((const struct keyword *)row)->name);
+    size_t low = 0, high = sizeof keywords / sizeof *keywords;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = word[0] - keywords[middle].name[0];
+        if (order == 0)
+            order = strcmp(word, keywords[middle].name);
+        if (order == 0)
+            return &keywords[middle];
+        *(order < 0 ? &high : &low) = order < 0 ? middle : middle + 1;
+    }
+    return NULL;
 }
 
 void token_word(token_scanner *s, uint32_t begin, uint32_t end)
@@ -360,7 +371,7 @@ void token_word(token_scanner *s, uint32_t begin, uint32_t end)
     if (!upper && end - begin < sizeof word) {
         memcpy(word, s->source + begin, end - begin);
         word[end - begin] = '\0';
-        row = bsearch(word, keywords, sizeof keywords / sizeof *keywords, sizeof *keywords, compare_keyword);
+        row = keyword_named(word);
     }
     int kind = row != NULL ? row->kind : T_IDENT;
     s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;

@@ -261,14 +261,21 @@ char *arena_strdup(arena *a, const char *text)
     return arena_strndup(a, text, strlen(text));
 }
 
+/* Written where it will be, if it fits there, and read for its length only where it does not. */
 char *arena_vprintf(arena *a, const char *format, va_list args)
 {
+    struct block *b = a->head;
+    size_t room = b ? b->bytes - b->used : 0;
     va_list again;
     va_copy(again, args);
-    int bytes = vsnprintf(NULL, 0, format, args);
-    char *text = arena_alloc(a, bytes < 0 ? 1 : (size_t)bytes + 1);
-    if (bytes >= 0)
-        vsnprintf(text, (size_t)bytes + 1, format, again);
+    int length = vsnprintf(room ? (char *)b->data + b->used : NULL, room, format, args);
+    size_t bytes = length < 0 ? 1 : (size_t)length + 1;
+    bool fits = round_up(a, bytes) <= room;
+    if (room && (!fits || length < 0))
+        b->clean = b->bytes; /* what was begun there is not zero */
+    char *text = (char *)allocate(a, bytes, length < 0 ? 0 : bytes);
+    if (!fits && length >= 0)
+        vsnprintf(text, bytes, format, again);
     va_end(again);
     return text;
 }

@@ -1,6 +1,7 @@
 /* support/arena.h: what is handed out is zero and nobody else's, wherever the memory was before. */
 #include <check.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,10 +109,30 @@ START_TEST(grown_arrays_are_copies)
 }
 END_TEST
 
+/* Texts of all lengths, over the ends of blocks: each is right, and what is behind it is zero still. */
+START_TEST(texts_are_printed_in_place)
+{
+    arena *a = arena_new();
+    arena_mark mark = arena_mark_here(a);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3000; i++) {
+            char wanted[512];
+            int length = 1 + i * 7 % 400;
+            snprintf(wanted, sizeof wanted, "%0*d", length, i);
+            ck_assert_str_eq(arena_printf(a, "%0*d", length, i), wanted);
+            taken(a, 24, 0xee);
+        }
+        arena_rewind(a, mark);
+    }
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arena");
     TCase *cases = suite_case("arena");
+    tcase_add_test(cases, texts_are_printed_in_place);
     tcase_add_test(cases, memory_is_zero_and_apart);
     tcase_add_test(cases, arenas_inside_give_back);
     tcase_add_test(cases, exhaustion_reaches_the_guard);
