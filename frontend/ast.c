@@ -49,7 +49,9 @@ static size_t kid_capacity(size_t count)
 static void make_room(arena *a, ast *node, size_t more)
 {
     size_t capacity = kid_capacity(node->kid_count + more);
-    if (capacity > kid_capacity(node->kid_count))
+    if (node->kid_count == 0)
+        node->kids = arena_alloc(a, capacity * sizeof *node->kids);
+    else if (capacity > kid_capacity(node->kid_count))
         node->kids = arena_grow(a, node->kids, node->kid_count, capacity, sizeof *node->kids);
 }
 
@@ -60,17 +62,12 @@ static void adopt(ast *node, ast *kid)
         node->depth = kid->depth + 1;
 }
 
-void ast_push_all(arena *a, ast *node, va_list kids)
+void ast_push_all(arena *a, ast *node, ast *const *kids, size_t count)
 {
-    size_t count = 0;
-    va_list counted;
-    va_copy(counted, kids);
-    while (va_arg(counted, ast *))
-        count++;
-    va_end(counted);
-    make_room(a, node, count);
-    for (ast *kid; (kid = va_arg(kids, ast *));)
-        adopt(node, kid);
+    if (count > 0)
+        make_room(a, node, count);
+    for (size_t i = 0; i < count; i++)
+        adopt(node, kids[i]);
 }
 
 void ast_push(arena *a, ast *node, ast *kid)

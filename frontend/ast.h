@@ -67,7 +67,6 @@ const char *ast_dump(const ast *node, arena *a);
 ast *ast_new(arena *a, ast_kind kind, src_range range);
 /* Appends a kid; the caller keeps `depth` of the result within AST_DEPTH_MAX. */
 void ast_push(arena *a, ast *node, ast *kid);
-/* Kids (ast *), ended by NULL. */
-void ast_push_all(arena *a, ast *node, va_list kids);
+void ast_push_all(arena *a, ast *node, ast *const *kids, size_t count);
 
 #endif

@@ -1,7 +1,6 @@
 #include "frontend/build.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <string.h>
 
 static src_range token_range(const parse_state *p, const token *t)
@@ -24,19 +23,11 @@ static ast *within_depth(parse_state *p, ast *node)
     return ast_new(p->arena, AST_ERROR, node->range);
 }
 
-static ast *build_from(parse_state *p, ast *node, va_list kids)
+ast *build_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count)
 {
-    ast_push_all(p->arena, node, kids);
+    ast *node = ast_new(p->arena, kind, range);
+    ast_push_all(p->arena, node, kids, count);
     return within_depth(p, node);
-}
-
-ast *build(parse_state *p, ast_kind kind, src_range range, ...)
-{
-    va_list kids;
-    va_start(kids, range);
-    ast *node = build_from(p, ast_new(p->arena, kind, range), kids);
-    va_end(kids);
-    return node;
 }
 
 ast *build_none(parse_state *p, src_range at)
@@ -161,15 +152,12 @@ ast *build_group(ast *list, src_range range)
 
 /* ---- Items ---- */
 
-ast *build_item(parse_state *p, ast_kind kind, src_range range, ...)
+ast *build_item_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count)
 {
     ast *node = ast_new(p->arena, kind, range);
     ast_push(p->arena, node, build_none(p, (src_range){range.file, range.begin, range.begin}));
-    va_list kids;
-    va_start(kids, range);
-    node = build_from(p, node, kids);
-    va_end(kids);
-    return node;
+    ast_push_all(p->arena, node, kids, count);
+    return within_depth(p, node);
 }
 
 ast *build_with_attributes(ast *item, ast *attributes, src_range range)

@@ -8,7 +8,10 @@
 #include "frontend/parse_state.h"
 
 /* A node with the given kids, ended by NULL. */
-ast *build(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
+#define build(p, kind, range, ...) build_node((p), (kind), (range), BUILD_KIDS(__VA_ARGS__))
+ast *build_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count);
+/* An array and its length, without the NULL. */
+#define BUILD_KIDS(...) (ast *[]){__VA_ARGS__}, sizeof((ast *[]){__VA_ARGS__}) / sizeof(ast *) - 1
 ast *build_none(parse_state *p, src_range at);
 /* What lies between the last complete statement and `end`, where the parser goes on: an AST_ERROR with the names in it; value 1: a
  * `let` binds it. */
@@ -33,7 +36,8 @@ ast *build_put_first(parse_state *p, ast *node, ast *kid, src_range range);
 ast *build_group(ast *list, src_range range);
 
 /* Items; the kids after attributes, ended by NULL. */
-ast *build_item(parse_state *p, ast_kind kind, src_range range, ...) __attribute__((sentinel));
+#define build_item(p, kind, range, ...) build_item_node((p), (kind), (range), BUILD_KIDS(__VA_ARGS__))
+ast *build_item_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count);
 ast *build_with_attributes(ast *item, ast *attributes, src_range range);
 ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner);
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,

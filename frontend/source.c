@@ -76,12 +76,13 @@ size_t source_bytes(const source_map *sources, int file)
 static void build_line_table(const source_map *sources, source_file *f)
 {
     uint32_t lines = 1;
-    for (uint32_t i = 0; i < f->bytes; i++)
-        lines += f->text[i] == '\n';
+    const char *end = f->text + f->bytes;
+    for (const char *at = f->text; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        lines++;
     f->line_begins = ARENA_ARRAY(sources->arena, uint32_t, lines);
-    for (uint32_t i = 0, line = 1; i < f->bytes; i++)
-        if (f->text[i] == '\n')
-            f->line_begins[line++] = i + 1;
+    uint32_t line = 1;
+    for (const char *at = f->text; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        f->line_begins[line++] = (uint32_t)(at - f->text) + 1;
     f->line_count = lines;
 }
 

@@ -219,7 +219,7 @@ typedef struct kernel {
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;
-    bool bad; /* any diagnostic of severity error */
+    bool bad; /* any diagnostic of severity error; an operation is bad only where its kernel is */
     bool repeating; /* while it is built: what is added now is `repeated` */
 } kernel;
 

@@ -2,15 +2,21 @@
 
 #include <stdarg.h>
 
+static bool uses_bad(const op *o)
+{
+    return (o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad);
+}
+
 void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad))
+        if (k->bad && uses_bad(o)) /* a kernel that is not bad has no bad operation */
             o->bad = true;
+        if (o->kind != kind || o->bad)
+            continue;
         p->diags->repeating = o->repeated;
-        if (o->kind == kind && !o->bad)
-            visit(p, k, o);
+        visit(p, k, o);
     }
     p->diags->repeating = 0;
 }
