@@ -37,6 +37,14 @@ diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id,
     return diag_add(p->diags, id, op_part_range(o, part), "%s", text);
 }
 
+const char *pass_row_counts(const pass_context *p)
+{
+    const char *text = "1";
+    for (int64_t rows = 2; rows <= p->target->rows; rows *= 2)
+        text = arena_printf(p->arena, "%s,%s %lld", text, rows == p->target->rows ? " or" : "", (long long)rows);
+    return text;
+}
+
 const char *pass_text(pass_context *p, const mapping *m)
 {
     return m ? arena_printf(p->arena, "m![%s]", mapping_text(m, p->arena)) : "a mapping of more than 2^62 positions";

@@ -65,6 +65,8 @@ void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mappi
 diag_id sequence_id(const sequence *seq);
 /* One sentence for the failure: "the buffer stores no digit A / 4". */
 const char *sequence_reason(pass_context *p, const sequence *seq);
+/* "1, 2, 4, or 8": how many Rows the machine's TRF may be read in. */
+const char *pass_row_counts(const pass_context *p);
 /* What to do, in words. */
 const char *sequence_advice(pass_context *p, const sequence *seq);
 /* The loops, as "term size : stride" in a line. */

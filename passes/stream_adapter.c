@@ -215,9 +215,9 @@ static void align_one(pass_context *p, kernel *k, op *o)
         return;
     }
     if (rows < 1 || rows > p->target->rows || (rows & (rows - 1))) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE should be 1, 2, 4, or 8, got %lld from %s", (long long)rows,
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE should be %s, got %lld from %s", pass_row_counts(p), (long long)rows,
                               pass_text(p, trf->part[ROW]));
-        diag_help(p->diags, d, "store at most 8 Rows and the rest in Element");
+        diag_help(p->diags, d, "store at most %lld Rows and the rest in Element", (long long)p->target->rows);
         return;
     }
     if (bytes != p->target->mac_width_bytes) {

@@ -31,12 +31,15 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         return d;
     }
     if (!is_row_count(p->target, row->size)) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE must be 1, 2, 4, or 8, got %lld from %s",
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE must be %s, got %lld from %s", pass_row_counts(p),
                               (long long)row->size, pass_text(p, row));
-        if (row->size < 8)
-            diag_help(p->diags, d, "let Row be %s, and collect with it outermost in Time", pass_text(p, pass_pad(p, row, row->size == 3 ? 4 : 8)));
+        int64_t next = 1;
+        while (next < row->size && next < p->target->rows)
+            next *= 2;
+        if (row->size < next)
+            diag_help(p->diags, d, "let Row be %s, and collect with it outermost in Time", pass_text(p, pass_pad(p, row, next)));
         else
-            diag_help(p->diags, d, "let 8 of it be Row and the rest Element or time");
+            diag_help(p->diags, d, "let %lld of it be Row and the rest Element or time", (long long)p->target->rows);
         return d;
     }
     int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
