@@ -101,12 +101,12 @@ static void swap_sides(plan_statement *p)
 
 /* Does a swap of rows and columns, of which there are too few for a vector, cost more than the lanes that they leave empty? The result's elements would be
  * stored one by one, and where depth lies side by side in the rows, these would be transposed instead of read where they lie: measured, that
- * pays for less than half a vector. */
-static bool swap_is_dear(const einsum *e, const plan_statement *p, int64_t lanes)
+ * pays for less than half a vector, and where vectors are not stored in part. */
+static bool swap_is_dear(const einsum *e, const plan_statement *p, const plan_machine *m)
 {
     enum { FEW_TERMS = 8 };
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
-    bool half = 2 * p->digits[PLAN_COLUMN].combinations >= lanes && walk_run(e, p->row_source, p->row_side, depth) > 1;
+    bool half = m->masks && 2 * p->digits[PLAN_COLUMN].combinations >= m->lanes && walk_run(e, p->row_source, p->row_side, depth) > 1;
     return is_innermost(e, p, PLAN_COLUMN) && (half || depth->combinations < FEW_TERMS);
 }
 
@@ -128,7 +128,7 @@ static void group_digits(const reference_plan *plan, plan_statement *p)
     p->column_side = s->op == EINSUM_COPY ? EINSUM_A : EINSUM_B;
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     bool fills = rows >= lanes && is_innermost(e, p, PLAN_ROW) && !is_innermost(e, p, PLAN_COLUMN);
-    if (fills || (columns < lanes && rows > columns && !swap_is_dear(e, p, lanes)))
+    if (fills || (columns < lanes && rows > columns && !swap_is_dear(e, p, &plan->machine)))
         swap_sides(p);
 }
 
