@@ -270,7 +270,7 @@ static const token *compared_by_mistake(const parse_state *p)
         if (t->parent == parent && (t->kind == ';' || t->kind == '='))
             return NULL;
         if (t->parent == parent && t->kind == '<')
-            return name->kind == T_IDENT && name->text[0] >= 'a' && name->text[0] <= 'z' ? name : NULL;
+            return name->kind == T_IDENT && p->source[name->begin] >= 'a' && p->source[name->begin] <= 'z' ? name : NULL;
     }
     return NULL;
 }
@@ -298,7 +298,7 @@ static const char *syntax_help(const parse_state *p)
     case ',':
         compared = compared_by_mistake(p);
         if (compared)
-            return arena_printf(p->arena, "type arguments are written with `::`: %s::<..>(..)", compared->text);
+            return arena_printf(p->arena, "type arguments are written with `::`: %s::<..>(..)", token_text(p->source, compared, p->arena));
         break;
     case '[':
         if (p->current > 0 && token_is_word(p->source, token_at(p, p->current - 1), "m"))
