@@ -1,7 +1,8 @@
 /* Rule ("DMA Engine"): a copy is the identity on the tensor, so every live source element has a place in the destination; what only the
  * destination has is a broadcast. The loops follow the destination's digits, cut where the source's are cut; each loop has a stride on
- * both sides. The packet is the longest run that is contiguous on both. A digit whose live values are no whole number of loops (15 rows
- * over 4 engines) takes several commands: one per digit of its count, as a number in the loops' radices. */
+ * both sides. The packet is the longest run that is contiguous on both, or a divisor of it; a run that nothing large divides takes two
+ * commands. A digit whose live values are no whole number of loops (15 rows over 4 engines) takes several: one per digit of its count, as
+ * a number in the loops' radices. */
 #include "passes/dma.h"
 
 #include <stdlib.h>
@@ -162,14 +163,50 @@ static int64_t largest_divisor(int64_t n, int64_t limit)
     return d;
 }
 
-/* Cuts the run into packets of at most 4096 bytes: multiples of 256 where possible, else of what a DM destination needs. */
+/* Of which a run of that many bytes is cut into packets: of requests where possible, else of what a DM destination needs. */
+static int64_t packet_unit(const pass_context *p, const op *o, int64_t bytes)
+{
+    int64_t unit = o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
+    return bytes % p->target->dma_request_bytes == 0 ? p->target->dma_request_bytes : bytes % unit == 0 ? unit : 1;
+}
+
+/* The largest packet of at most 4096 bytes that a run is a whole number of. */
+static int64_t packet_of_run(const pass_context *p, const op *o, int64_t bytes)
+{
+    int64_t unit = packet_unit(p, o, bytes), limit = p->target->dma_packet_max_bytes;
+    return bytes <= limit ? bytes : unit * largest_divisor(bytes / unit, limit / unit);
+}
+
+static int64_t requests_of(const pass_context *p, int64_t bytes, int64_t packet)
+{
+    return bytes / packet * ((packet - 1) / p->target->dma_request_bytes + 1);
+}
+
+/* "DMA Engine", Packet size: a run without a large divisor degrades to small packets (4099 bytes: to single ones) and takes two commands instead, of
+ * the largest packets and of what is left (4096 + 3), where the requests that this saves are more than the start-up of another command. */
+static bool cut_run(const pass_context *p, const op *o, copy *c, copy *rest)
+{
+    int64_t bytes = c->run_bits / 8, most = p->target->dma_packet_max_bytes, head = bytes - bytes % most, runs = 1;
+    int64_t unit = o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
+    if (bytes <= most || head == bytes || bytes % unit)
+        return false;
+    for (size_t i = 0; i < c->count && runs <= p->target->dma_startup_cycles; i++)
+        runs *= c->loops[i].size;
+    int64_t saved = requests_of(p, bytes, packet_of_run(p, o, bytes)) - requests_of(p, head, most) - requests_of(p, bytes - head, bytes - head);
+    if (saved <= 0 || saved <= p->target->dma_startup_cycles / runs)
+        return false;
+    *rest = *c;
+    rest->source += head * 8;
+    rest->destination += head * 8;
+    rest->run_bits = (bytes - head) * 8;
+    c->run_bits = head * 8;
+    return true;
+}
+
+/* The run as a loop over packets. */
 static int64_t copy_packet_bytes(const pass_context *p, const op *o, copy *c)
 {
-    enum { REQUEST_BYTES = 256 };
-    int64_t bytes = c->run_bits / 8, limit = p->target->dma_packet_max_bytes;
-    int64_t unit = o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
-    unit = bytes % REQUEST_BYTES == 0 ? REQUEST_BYTES : bytes % unit == 0 ? unit : 1;
-    int64_t packet = bytes <= limit ? bytes : unit * largest_divisor(bytes / unit, limit / unit);
+    int64_t bytes = c->run_bits / 8, packet = packet_of_run(p, o, bytes);
     if (bytes > packet && c->count < COPY_MAX_LOOPS) {
         for (size_t i = c->count++; i > 0; i--)
             c->loops[i] = c->loops[i - 1];
@@ -413,14 +450,42 @@ static bool takes_padding(const pass_context *p, const op *o)
     return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
 }
 
+/* What a copy's commands are appended to. */
+typedef struct copy_output {
+    dma_config **end;
+    int64_t commands;
+    bool warned;
+} copy_output;
+
+/* The commands of loops whose run is cut into packets of one size; false with a diagnostic. */
+static bool copy_packets(pass_context *p, kernel *k, op *o, copy *c, copy_output *out)
+{
+    bool granular;
+    int64_t packet = copy_packet_bytes(p, o, c);
+    if (!copy_aligned(p, k, o, c, packet, &granular, &out->warned))
+        return false;
+    const copy_loop *large = copy_split_large(p, c);
+    if (large) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it",
+                    mapping_text(large->term, p->arena), (long long)large->size, (long long)p->target->sequencer_entry_size);
+        diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)p->target->sequencer_entry_size);
+        return false;
+    }
+    out->commands += unrolled(c);
+    if (out->commands > COPY_MAX_COMMANDS)
+        return true;
+    dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8, .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
+                       .packet_bytes = packet, .granular = granular};
+    out->end = copy_commands(p, c, c->count, like, out->end);
+    return true;
+}
+
 /* The commands of all copies. */
 static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
 {
-    dma_config **end = &o->dma;
-    int64_t commands = 0;
-    bool warned = false, granular;
+    copy_output out = {.end = &o->dma};
     for (size_t i = 0; i < all.count && !all.too_many; i++) {
-        copy *c = &all.items[i];
+        copy *c = &all.items[i], rest;
         copy_merge(p, c, dtype_row_of(o->out.dtype)->bits);
         if (!whole_bytes(c)) {
             diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "the copy would have to cut bytes: %s elements have %u bits",
@@ -428,22 +493,10 @@ static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
             diag_help(p->diags, d, "keep the innermost axis, with an even number of elements, the same on both sides");
             return;
         }
-        int64_t packet = copy_packet_bytes(p, o, c);
-        if (!copy_aligned(p, k, o, c, packet, &granular, &warned))
+        bool cut = cut_run(p, o, c, &rest);
+        if (!copy_packets(p, k, o, c, &out) || (cut && !copy_packets(p, k, o, &rest, &out)))
             return;
-        const copy_loop *large = copy_split_large(p, c);
-        if (large) {
-            diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it",
-                        mapping_text(large->term, p->arena), (long long)large->size, (long long)p->target->sequencer_entry_size);
-            diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)p->target->sequencer_entry_size);
-            return;
-        }
-        commands += unrolled(c);
-        all.too_many = commands > COPY_MAX_COMMANDS;
-        dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8, .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
-                           .packet_bytes = packet, .granular = granular};
-        if (!all.too_many)
-            end = copy_commands(p, c, c->count, like, end);
+        all.too_many = out.commands > COPY_MAX_COMMANDS;
     }
     if (all.too_many) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "the copy would take more than %d DMA commands of %lld entries", COPY_MAX_COMMANDS,

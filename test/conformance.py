@@ -28,6 +28,7 @@ KNOWN = {
     "fetch-batch-1": "the corrected packet has 4 bytes, which breaks the 8-byte rule (the vector says so itself)",
     "window-dilation2": "the formula of the window gives 31 places, the source prints 32 (contraction reference, C16)",
     "transpose-example-computation": "a packet of two flits is no transposed flit (contraction reference, C15)",
+    "hbm-to-dm-identity": "eight chips where a machine has four, and 4 bytes in each slice's DM where a write takes 8 (the vector says that itself)",
     "cast-pair-f32-f16": "f16 is refused (contraction reference, C23)",
 }
 
@@ -312,18 +313,25 @@ def kernel_capacity(v):
 
 def kernel_dma(v):
     fixed = v.get("corrected", {})
-    source, target = fixed.get("in", v["in"]), fixed.get("out", v["out"])
-    if (source["media"], target["media"]) != ("HBM", "DM"):
-        raise NotExpressible("the language copies between HBM and DM only")
-    if "derived" in source or source.get("chip", "1") != "1":
-        raise NotExpressible("several chips")
+    source, target = (dict(v[side], **fixed.get(side, {})) for side in ("in", "out"))
+    if "derived" in source: # a name for an axis with its padding
+        name, meaning = source.pop("derived").split(" = ")
+        source = {key: text.replace(name, f"[{meaning}]") for key, text in source.items()}
+    if source["media"] == "HBM" and "slice" in source:
+        raise NotExpressible("a stream per engine is derived, not written")
+    chips = oracle.size(source.get("chip", "1"), v["axes"])
 
-    def filled(mapping, total):
-        return mapping if oracle.size(mapping, v["axes"]) == total else f"[{mapping}] # {total}"
-    units = f"m![1], {m(filled(target.get('cluster', '1'), 2))}, {m(filled(target.get('slice', '1'), 256))}"
-    return axes_line(v["axes"]) + "#[device(chip = 1)]\n" + function(
-        [("ctx", "&mut Context"), ("a", f"&HbmTensor<{v['dtype']}, m![1], {m(source['element'])}>")],
-        stream("DmTensor", v["dtype"], target["element"], units=units), "a.to_dm(&mut ctx.tdma, 0)")
+    def held(side):
+        def filled(mapping, total):
+            return mapping if oracle.size(mapping, v["axes"]) == total else f"[{mapping}] # {total}"
+        units = [m(side.get("chip", "1"))]
+        if side["media"] == "DM":
+            units += [m(filled(side.get("cluster", "1"), 2)), m(filled(side.get("slice", "1"), 256))]
+        return stream({"HBM": "HbmTensor", "DM": "DmTensor"}[side["media"]], v.get("dtype", "i8"), side["element"], units=", ".join(units))
+    method = {"HBM": "to_hbm", "DM": "to_dm"}[target["media"]]
+    base = v["expect"].get("write_base", 0)
+    return axes_line(v["axes"]) + f"#[device(chip = {chips})]\n" + function(
+        [("ctx", "&mut Context"), ("a", "&" + held(source))], held(target), f"a.{method}(&mut ctx.tdma, {base})")
 
 
 # ---- what is compared ----
@@ -334,6 +342,10 @@ def op(tables, name):
             if one["op"] == name:
                 return one
     raise Disagreement(f"no {name} in the tables")
+
+
+def has_op(tables, name):
+    return any(one["op"] == name for kernel in tables["kernels"] for one in kernel["ops"])
 
 
 def same(what, ours, theirs):
@@ -455,22 +467,38 @@ def copied(entries_of_two_strides, packet, unit):
 
 
 def check_dma(tables, x):
-    """Loop orders may differ: the pairs of addresses are compared."""
+    """Loop orders may differ: the pairs of addresses are compared, from the lowest of each side on."""
     slice_bytes = 4 << 20
-    symbols = {"slice_stride": slice_bytes, "DMN_stride": 32 * slice_bytes}
-    if not x.get("read_entries"):
+    symbols = {"slice_stride": slice_bytes, "32*slice_stride": 32 * slice_bytes, "DMN_stride": 32 * slice_bytes}
+    loops = x.get("paired") or [(r[0], r[1], w[1]) for r, w in zip(x.get("read_entries", []), x.get("write_entries", []))]
+    if not loops:
         return
-    theirs = [(r[0], r[1], symbols.get(w[1], w[1])) for r, w in zip(x["read_entries"][:-1], x["write_entries"][:-1])]
+    packet = x.get("packet_size", loops[-1][0])
+    wanted = copied([(size, symbols.get(a, a), symbols.get(b, b)) for size, a, b in loops[:-1]], packet, packet)
     ours = set()
-    packet = x["packet_size"]
-    for command in op(tables, "to_dm")["dma"]:
+    for command in (op(tables, "to_dm") if has_op(tables, "to_dm") else op(tables, "to_hbm"))["dma"]:
         loops = [(e["size"], e["source_stride"], e["destination_stride"]) for e in command["entries"]]
         base = (command["source_base"], command["destination_base"])
         ours |= {(a + base[0], b + base[1]) for a, b in copied(loops, command["packet_bytes"], packet)}
-    first = min(a for a, _ in ours)
-    wanted = copied(theirs, packet, packet)
-    if not {(a + first, b) for a, b in wanted} <= ours:
+    first = [min(pair[side] for pair in ours) for side in (0, 1)]
+    if not wanted <= {(a - first[0], b - first[1]) for a, b in ours}:
         raise Disagreement("the copied addresses differ")
+    for side, key in enumerate(("read_base", "write_base")):
+        if side == 1 and isinstance(x.get(key), int):
+            same(key, first[side], x[key])
+
+
+def kernel_dma_requests(v):
+    return axes_line({"A": v["in"]["packet"]}) + "#[device(chip = 1)]\n" + function(
+        [("ctx", "&mut Context"), ("a", "&HbmTensor<i8, m![1], m![A]>")], "HbmTensor<i8, m![1], m![A]>", "a.to_hbm(&mut ctx.tdma, 0x8000)")
+
+
+def check_dma_requests(tables, x):
+    packets = [d["packet_bytes"] for d in op(tables, "to_hbm")["dma"] for _ in range(math.prod(e["size"] for e in d["entries"]))]
+    if "split" in x:
+        same("packets of two commands", packets, x["split"])
+    else:
+        same("requests", [sum((n + 255) // 256 for n in packets), len(packets)], [x["requests"], 1])
 
 
 def check_mapping(tables, v):
@@ -653,7 +681,7 @@ OPS = {
     "fetch_commit": (kernel_fetch_commit, check_fetch_commit), "fetch_cast": (kernel_fetch_cast, None),
     "check": (kernel_check, None), "equiv": (kernel_equiv, None), "map": (kernel_mapping, "mapping"),
     "roundtrip": (kernel_mapping, "mapping"), "parse": (kernel_mapping, "mapping"), "axes": (kernel_axes, None),
-    "capacity": (kernel_capacity, None), "dma": (kernel_dma, check_dma),
+    "capacity": (kernel_capacity, None), "dma": (kernel_dma, check_dma), "dma_requests": (kernel_dma_requests, check_dma_requests),
 }
 
 
