@@ -131,7 +131,12 @@ static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
             diag_help(p->diags, d, "keep them in Time's order; commit may reorder: write OutTime %s, without the digits that are summed", whole);
             return false;
         }
-        if (part->stride == 0 || end > low || low % end || cuts_padding(time, end) || !same_digit(p, time, part)) {
+        if (part->stride == 0) { /* its one live value is no loop of Time */
+            diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING, "Padding mismatch: OutTime keeps `%s`, padding that no axis has", mapping_text(part->term, p->arena));
+            diag_help(p->diags, d, "leave it out of OutTime; commit may put it back");
+            return false;
+        }
+        if (end > low || low % end || cuts_padding(time, end) || !same_digit(p, time, part)) {
             diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING, "Padding mismatch: the kept axes lose or gain padding: OutTime keeps %s, Time is %s",
                                   pass_text(p, a->kept), pass_text(p, time));
             diag_help(p->diags, d, "keep each axis with the padding that it has in Time: write OutTime %s, without the digits that are summed", whole);
