@@ -239,10 +239,6 @@ op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 const op *op_root(const op *o);
 /* The accumulation behind a contraction; NULL: what leaves the Reducer goes to a port. */
 const op *op_accumulation(const kernel *k, const op *contract);
-static inline bool op_is_write(const op *o)
-{
-    return o->kind == IR_TO_DM || o->kind == IR_TO_HBM || o->kind == IR_COMMIT;
-}
 /* The whole mapping of a tensor: the pair of its components, outermost first. MAPPING_TOO_LARGE when it overflows. */
 mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping **out);
 /* The axis behind the others unless it is one of them; returns the new count. */

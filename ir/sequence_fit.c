@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/sequence.h"
+#include "support/integer.h"
 
 static bool fail(sequence *seq, sequence_failure failure, const mapping *term)
 {
@@ -42,15 +43,6 @@ void sequence_merge(mapping_context *c, sequence *seq, bool across_packet)
         if (first[k + 1] - first[k] > 1)
             seq->parts[k].term = join_terms(c, &terms[first[k]], first[k + 1] - first[k]);
     seq->count = kept;
-}
-
-/* The largest divisor of n that is at most `limit`; 1 when n has none (a prime). */
-static int64_t largest_divisor(int64_t n, int64_t limit)
-{
-    for (int64_t d = limit; d > 1; d--)
-        if (n % d == 0)
-            return d;
-    return 1;
 }
 
 /* The smallest divisor of n from `least` to `limit`; 1 when there is none. */

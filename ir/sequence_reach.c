@@ -11,13 +11,9 @@
  * highest is the best, and the sums worth keeping are those of the bound and of the free: the cost is in the number of loops, whatever
  * their sizes. */
 #include "ir/derivation.h"
+#include "support/integer.h"
 
 enum { FREE, BOUND }; /* may the digits inside be anything, or at most those of the last value? */
-
-static int64_t smaller(int64_t x, int64_t y)
-{
-    return x < y ? x : y;
-}
 
 /* sum + digit * gain, which no limit distinguishes beyond MAPPING_MAX_SIZE. */
 static int64_t plus(int64_t sum, int64_t digit, int64_t gain)

@@ -29,20 +29,22 @@ bool step_expr_is_flag(const step_expr *e)
     return true;
 }
 
-bool step_expr_knows(const step_exprs *c, const char *symbol)
+static bool has_symbol(const step_exprs *c, const char *symbol, bool only_ragged)
 {
     for (size_t i = 0; i < c->atom_count; i++)
-        if (c->atoms[i]->kind == ATOM_SYMBOL && strcmp(c->atoms[i]->name, symbol) == 0)
+        if (c->atoms[i]->kind == ATOM_SYMBOL && (c->atoms[i]->ragged || !only_ragged) && strcmp(c->atoms[i]->name, symbol) == 0)
             return true;
     return false;
 }
 
+bool step_expr_knows(const step_exprs *c, const char *symbol)
+{
+    return has_symbol(c, symbol, false);
+}
+
 bool step_expr_is_ragged_name(const step_exprs *c, const char *symbol)
 {
-    for (size_t i = 0; i < c->atom_count; i++)
-        if (c->atoms[i]->kind == ATOM_SYMBOL && c->atoms[i]->ragged && strcmp(c->atoms[i]->name, symbol) == 0)
-            return true;
-    return false;
+    return has_symbol(c, symbol, true);
 }
 
 bool step_expr_is_number(const step_expr *e, int64_t *value)

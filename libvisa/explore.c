@@ -149,7 +149,7 @@ static const dataflow_model *model_named(visa_compilation *c, const char *name)
     return NULL;
 }
 
-static int64_t smaller(int64_t limit, int64_t other)
+static int64_t tighter(int64_t limit, int64_t other)
 {
     return limit == 0 || other < limit ? other : limit;
 }
@@ -159,8 +159,8 @@ static void limit_to_target(explore_limits *l, const target *t, int64_t batch)
 {
     int64_t bits;
     if (!__builtin_mul_overflow(t->mac_width_bytes * 8, batch, &bits))
-        l->input_bits = smaller(l->input_bits, bits);
-    l->rows = smaller(l->rows, t->rows);
+        l->input_bits = tighter(l->input_bits, bits);
+    l->rows = tighter(l->rows, t->rows);
 }
 
 /* What the other processes found, in the one that writes. */

@@ -155,18 +155,16 @@ static void copy_merge(pass_context *p, copy *c, int64_t element_bits)
     c->count = kept;
 }
 
-static int64_t largest_divisor(int64_t n, int64_t limit)
+/* Bytes of which the destination takes a whole number. */
+static int64_t written_unit(const pass_context *p, const op *o)
 {
-    int64_t d = n < limit ? n : limit;
-    while (n % d)
-        d--;
-    return d;
+    return o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
 }
 
-/* Of which a run of that many bytes is cut into packets: of requests where possible, else of what a DM destination needs. */
+/* Of which a run of that many bytes is cut into packets: of requests where possible, else of what the destination takes. */
 static int64_t packet_unit(const pass_context *p, const op *o, int64_t bytes)
 {
-    int64_t unit = o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
+    int64_t unit = written_unit(p, o);
     return bytes % p->target->dma_request_bytes == 0 ? p->target->dma_request_bytes : bytes % unit == 0 ? unit : 1;
 }
 
@@ -187,13 +185,12 @@ static int64_t requests_of(const pass_context *p, int64_t bytes, int64_t packet)
 static bool cut_run(const pass_context *p, const op *o, copy *c, copy *rest)
 {
     int64_t bytes = c->run_bits / 8, most = p->target->dma_packet_max_bytes, head = bytes - bytes % most, runs = 1;
-    int64_t unit = o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
-    if (bytes <= most || head == bytes || bytes % unit)
+    if (bytes <= most || head == bytes || bytes % written_unit(p, o))
         return false;
     for (size_t i = 0; i < c->count && runs <= p->target->dma_startup_cycles; i++)
         runs *= c->loops[i].size;
     int64_t saved = requests_of(p, bytes, packet_of_run(p, o, bytes)) - requests_of(p, head, most) - requests_of(p, bytes - head, bytes - head);
-    if (saved <= 0 || saved <= p->target->dma_startup_cycles / runs)
+    if (saved <= p->target->dma_startup_cycles / runs)
         return false;
     *rest = *c;
     rest->source += head * 8;

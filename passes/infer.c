@@ -72,16 +72,6 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
     return NULL;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The part of a digit of `m` that the destination holds, the identity when it holds none of it; NULL: it is in several pieces, or no axis'. `digit`: the
  * digit alone, `f` its factor. */
 static const mapping *held_part(pass_context *p, const mapping *held, const mapping *digit, const factor *f)

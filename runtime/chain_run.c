@@ -6,6 +6,7 @@
 #include "runtime/parallel.h"
 #include "runtime/port.h"
 #include "runtime/proof.h"
+#include "support/integer.h"
 
 enum {
     BLOCK_FLITS = 252,        /* pulled or pushed at once; a multiple of 1, 2 and 3 collect_flits */
@@ -13,11 +14,6 @@ enum {
     MOST_COLUMNS = 64,
     MOST_ROWS = 8,
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* One slice's run of a chain; a worker uses the same buffers slice after slice. */
 typedef struct slice_run {
@@ -174,7 +170,7 @@ static bool run_flits(slice_run *r)
 {
     const chain *c = r->chain;
     for (int64_t left = c->collect.shape.packets, n; left > 0; left -= n) {
-        n = least(left, BLOCK_FLITS);
+        n = smaller(left, BLOCK_FLITS);
         collect_read(&c->collect, &r->collect, &c->source, &r->source, r->in, n);
         push_flits(r, r->in, n);
     }
@@ -236,7 +232,7 @@ static bool run_contraction(slice_run *r)
     const contraction *k = &c->contraction;
     int64_t packet_bytes = k->collect_flits * c->collect.flit_bytes;
     for (int64_t left = k->packets, n; left > 0; left -= n) {
-        n = least(left, BLOCK_FLITS / k->collect_flits);
+        n = smaller(left, BLOCK_FLITS / k->collect_flits);
         collect_read(&c->collect, &r->collect, &c->source, &r->source, r->in, n * k->collect_flits);
         for (int64_t i = 0; i < n; i++)
             if (!run_pop(r, r->in + i * packet_bytes, k->packets - left + i))
@@ -270,7 +266,7 @@ static int64_t push_outputs(slice_run *r, int64_t number)
     int64_t n = k->rows == k->lanes && !k->sequential ? blocks_beats(r->blocks, &r->block, number, &beats) : 0;
     if (n > 0) {
         flush_beats(r);
-        n = least(n, BLOCK_FLITS);
+        n = smaller(n, BLOCK_FLITS);
         push_flits(r, (const unsigned char *)beats, n);
         return n;
     }

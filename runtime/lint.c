@@ -166,14 +166,6 @@ static kept_axes kept_axes_of(linter *l, size_t wanted, bool of_weights)
     return k;
 }
 
-static int64_t largest_divisor(int64_t n, int64_t most)
-{
-    for (int64_t d = n < most ? n : most; d > 1; d--)
-        if (n % d == 0)
-            return d;
-    return 1;
-}
-
 /* Slice with as many positions as parts of whole axes give it: the largest axis first, then what of the others still fits. */
 static const char *filled_slices(linter *l, const kept_axes *k, int64_t all, int64_t *slices)
 {

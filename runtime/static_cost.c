@@ -1,9 +1,6 @@
 #include "runtime/static_cost.h"
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+#include "support/integer.h"
 
 /* "contraction: 265 + 4096/32" where what comes in binds, else cycles. */
 void static_cost_of_chain(const chain *c, duration *d)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/trf.h"
+#include "support/integer.h"
 
 void trf_timing_init(trf_timing *s, const target *t)
 {
@@ -233,11 +234,6 @@ static int64_t periods_in_bank(const trf_timing *s, unsigned loop, const trf_sna
                      : (s->address + low - begin) / -moved;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void skip(trf_timing *s, unsigned loop, const trf_snapshot *p, int64_t moved, int64_t periods)
 {
     int64_t flits = s->flit - p->flit;
@@ -269,11 +265,11 @@ static int64_t repetitions(const trf_timing *s, unsigned loop, const trf_snapsho
         !tags_match(s, p, moved))
         return 0;
     int64_t periods = (s->reads.table.size[loop] - 1 - s->counter[loop]) / p->age;
-    periods = least(periods, cycles_left / (s->cycle - p->cycle));
-    periods = least(periods, periods_in_bank(s, loop, p, moved));
+    periods = smaller(periods, cycles_left / (s->cycle - p->cycle));
+    periods = smaller(periods, periods_in_bank(s, loop, p, moved));
     int64_t flits = s->flit - p->flit;
     if (s->writing && flits > 0)
-        periods = least(periods, (segment_end(s, s->flit) - 1 - s->flit) / flits);
+        periods = smaller(periods, (segment_end(s, s->flit) - 1 - s->flit) / flits);
     return periods;
 }
 
@@ -304,7 +300,7 @@ static void write_alone(trf_timing *s, int64_t end)
 {
     const trf_writes *w = &s->writes;
     int64_t flits = s->cycle + s->countdown < end ? (end - 1 - s->cycle - s->countdown) / w->cycles_per_flit + 1 : 0;
-    flits = least(flits, w->flits - s->flit);
+    flits = smaller(flits, w->flits - s->flit);
     if (flits == 0) {
         s->countdown -= end - s->cycle;
         s->cycle = end;

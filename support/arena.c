@@ -299,5 +299,3 @@ void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size
         memcpy(grown, array, old);
     return grown;
 }
-
-size_t arena_total(arena *a); size_t arena_total(arena *a) { size_t n=0; for (struct block *b=a->head;b;b=b->next) n+=b->used; return n; }

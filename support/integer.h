@@ -15,6 +15,25 @@ static inline int64_t round_up(int64_t n, int64_t unit)
     return ceil_div(n, unit) * unit;
 }
 
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The largest divisor of n that is at most `limit`; 1 when n has no other (a prime). */
+static inline int64_t largest_divisor(int64_t n, int64_t limit)
+{
+    int64_t d = smaller(n, limit);
+    while (d > 1 && n % d != 0)
+        d--;
+    return larger(d, 1);
+}
+
 /* The greatest common divisor; of 0 and b: b. */
 static inline int64_t gcd(int64_t a, int64_t b)
 {

@@ -37,14 +37,6 @@ const step_op_row *step_op_row_of(uint64_t code)
     return NULL;
 }
 
-const step_op_row *step_op_row_by_name(const char *name)
-{
-    for (size_t i = 0; i < OP_COUNT; i++)
-        if (strcmp(ops[i].name, name) == 0)
-            return &ops[i];
-    return NULL;
-}
-
 const step_fn_row *step_fn_row_at(size_t index)
 {
     return index < FN_COUNT ? &functions[index] : NULL;

@@ -47,7 +47,6 @@ typedef struct step_param_row {
 /* NULL past the end, for an unknown code or an unknown name. */
 const step_op_row *step_op_row_at(size_t index);
 const step_op_row *step_op_row_of(uint64_t code);
-const step_op_row *step_op_row_by_name(const char *name);
 const step_fn_row *step_fn_row_at(size_t index);
 const step_fn_row *step_fn_row_of(uint64_t code);
 const step_fn_row *step_fn_row_by_name(const char *name);

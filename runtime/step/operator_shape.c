@@ -12,7 +12,7 @@ static void flatten_fire(step_actor *n)
     if (t.kind == STEP_STOP && t.level > min)
         t.level = (uint8_t)(t.level > max ? t.level - (max - min) : min);
     bool some = t.kind != STEP_STOP || t.level > 0;
-    t = some ? kept(t) : t;
+    t = kept(t);
     actor_take(n, 0);
     if (some)
         actor_send(n, 0, t);
@@ -122,7 +122,7 @@ static void reshape_fire(step_actor *n)
 {
     step_token t = *actor_head(n, 0);
     if (n->node->param[STEP_B] > 0)
-        reshape_dimension(n, t.kind == STEP_VALUE ? kept(t) : t);
+        reshape_dimension(n, kept(t));
     else
         reshape_values(n, t);
 }

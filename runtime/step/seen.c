@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "support/integer.h"
 #include "support/strbuf.h"
 
 typedef struct numbers {
@@ -48,11 +49,6 @@ static void count_token(step_seen_sizes *s, const step_type *type, const step_ou
         if (i + 1 <= o->rank)
             s->open[i + 1]++;
     }
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 void step_seen_token(step_seen *s, const step_program *p, const step_output *o, step_token t)
