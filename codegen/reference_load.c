@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/plugin.h"
 
@@ -65,10 +64,9 @@ reference_kernel *reference_compile(const reference_api *api, const einsum *e, c
 }
 
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
-                   double *const *bounds, diag_list *diags)
+                   double *const *bounds, unsigned threads, diag_list *diags)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    return take_fault(api, api->run(k, tensors, bounds, cpus > 0 ? (unsigned)cpus : 1), diags);
+    return take_fault(api, api->run(k, tensors, bounds, threads), diags);
 }
 
 bool reference_emit(const reference_api *api, const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind,

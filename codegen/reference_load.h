@@ -15,9 +15,9 @@ const reference_api *reference_load(diag_list *diags);
  * `forms` REFERENCE_VALUES, REFERENCE_BOUNDS, with REFERENCE_QUICK and REFERENCE_MACHINE_ORDER. */
 reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
                                     diag_list *diags);
-/* See reference_api.run; on all CPUs. */
+/* See reference_api.run. */
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
-                   double *const *bounds, diag_list *diags);
+                   double *const *bounds, unsigned threads, diag_list *diags);
 /* The bytes of a file, in the arena, with a NUL behind them. */
 bool reference_emit(const reference_api *api, const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind,
                     arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags);

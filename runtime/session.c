@@ -8,6 +8,7 @@
 #include "runtime/compare.h"
 #include "runtime/machine.h"
 #include "runtime/mismatch.h"
+#include "runtime/parallel.h"
 #include "runtime/port_data.h"
 #include "runtime/tensor_file.h"
 
@@ -500,8 +501,10 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, forms, diags) : NULL;
     if (!k)
         return false;
+    unsigned threads = s->options.threads ? s->options.threads : parallel_processors();
     expected x = {0};
-    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, diags) && compare_outputs(s, &x, agrees, report, diags);
+    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, threads, diags) &&
+              compare_outputs(s, &x, agrees, report, diags);
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, (double)api->jit_nanoseconds(k) / 1e6);
     expected_free(s, &x);
     api->release(k);

@@ -29,6 +29,8 @@ enum { SLOWER = 5 };
 enum { SLOWER = 1 };
 #endif
 
+enum { THREADS = 2 };
+
 /* ck_assert_msg for what is asked of every element: libcheck writes a message to a file for each of its own. */
 #define MUST(condition, ...) ((condition) ? (void)0 : ck_abort_msg(__VA_ARGS__))
 
@@ -698,8 +700,8 @@ static int64_t check_inputs(const program *p, const storage *given)
 {
     storage plain = storage_copy(p, given), bounded = storage_copy(p, given), want = storage_copy(p, given);
     reference_kernel *k = compile(p);
-    ck_assert(reference_run(api, k, plain.tensors, NULL, &diags));
-    ck_assert(reference_run(api, k, bounded.tensors, bounded.bounds, &diags));
+    ck_assert(reference_run(api, k, plain.tensors, NULL, THREADS, &diags));
+    ck_assert(reference_run(api, k, bounded.tensors, bounded.bounds, THREADS, &diags));
     ck_assert_uint_gt(api->jit_nanoseconds(k), 0);
     api->release(k);
     int64_t differing = 0;
@@ -751,7 +753,7 @@ static void convert_all(dtype from, dtype to, const uint32_t *codes, int64_t cou
         store_code(from, got.tensors[0], i, codes[i]);
     storage want = storage_copy(&p, &got);
     reference_kernel *k = compile(&p);
-    ck_assert(reference_run(api, k, got.tensors, NULL, &diags));
+    ck_assert(reference_run(api, k, got.tensors, NULL, THREADS, &diags));
     judge(&p, want.tensors, FORWARD);
     for (int64_t i = 0; i < count; i++)
         MUST(load_code(to, got.tensors[1], i) == load_code(to, want.tensors[1], i),
@@ -828,7 +830,7 @@ START_TEST(published_conversions)
         unsigned char from[4], to[4] = {0}, *tensors[] = {from, to};
         store_code(DTYPE_F32, from, 0, float_bits(spots[i].value));
         reference_kernel *k = compile(&p);
-        ck_assert(reference_run(api, k, tensors, NULL, &diags));
+        ck_assert(reference_run(api, k, tensors, NULL, THREADS, &diags));
         ck_assert_msg(load_code(spots[i].t, to, 0) == spots[i].code, "%s of %a is %x, published is %x",
                       dtype_row_of(spots[i].t)->name, (double)spots[i].value, load_code(spots[i].t, to, 0),
                       spots[i].code);
@@ -950,6 +952,50 @@ START_TEST(threads_change_nothing)
             memset(several.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&p.e, 2));
             ck_assert_ptr_null(api->run(k, several.tensors, NULL, threads));
             compare_bits(&p, 2, &several, &one, "in threads");
+        }
+        api->release(k);
+        storage_free(&one);
+        storage_free(&several);
+    }
+}
+END_TEST
+
+/* No vector of the result lies side by side: no form stores blocks. */
+static void interleaved_program(program *p, typing t, int64_t m, int64_t n, int64_t k)
+{
+    program_init(p);
+    size_of(p, 'M', m);
+    size_of(p, 'N', n);
+    size_of(p, 'K', k);
+    size_of(p, 'B', 3);
+    tensor(p, t.operand, "MKB");
+    tensor(p, t.operand, "NKB");
+    tensor(p, t.result, "MNB");
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, true, "MNB");
+    whole(p, false, "K");
+}
+
+/* Shared by rows and by columns. */
+START_TEST(threads_change_no_bound)
+{
+    static const int64_t shapes[][3] = {{515, 190, 600}, {190, 515, 600}, {150, 200, 1200}};
+    static const typing each[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * sizeof each / sizeof *each; i++) {
+        const int64_t *shape = shapes[i % 3];
+        program p;
+        (i % 3 == 2 ? interleaved_program : matmul_program)(&p, each[i / 3], shape[0], shape[1], shape[2]);
+        size_t bounds_bytes = (size_t)einsum_tensor_elements(&p.e, 2) * sizeof(double);
+        storage one = storage_new(&p, MODERATE), several = storage_copy(&p, &one);
+        reference_kernel *k = reference_compile(api, &p.e, "threads", REFERENCE_BOUNDS, &diags);
+        ck_assert_ptr_nonnull(k);
+        ck_assert_ptr_null(api->run(k, one.tensors, one.bounds, 1));
+        for (unsigned threads = 2; threads < 6; threads++) {
+            memset(several.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&p.e, 2));
+            memset(several.bounds[2], 0xa5, bounds_bytes);
+            ck_assert_ptr_null(api->run(k, several.tensors, several.bounds, threads));
+            compare_bits(&p, 2, &several, &one, "in threads");
+            ck_assert_mem_eq(several.bounds[2], one.bounds[2], bounds_bytes);
         }
         api->release(k);
         storage_free(&one);
@@ -1144,7 +1190,7 @@ START_TEST(missing_terms_add_nothing)
     store_code(DTYPE_BF16, b, 1, 0x3f80);
     store_code(DTYPE_BF16, b, 2, 0x7fc0);
     reference_kernel *k = compile(&p);
-    ck_assert(reference_run(api, k, tensors, bounds, &diags));
+    ck_assert(reference_run(api, k, tensors, bounds, THREADS, &diags));
     api->release(k);
     ck_assert(isinf(decode(DTYPE_F32, load_code(DTYPE_F32, c, 0))) && bound[0] == 0);
     ck_assert(decode(DTYPE_F32, load_code(DTYPE_F32, c, 1)) == 14 && bound[1] > 0 && bound[1] < 1e-4);
@@ -1508,7 +1554,7 @@ START_TEST(random_products)
         unsigned forms = REFERENCE_VALUES | (round / CPUS % 4 != 3 ? REFERENCE_QUICK : 0);
         reference_kernel *k = reference_compile(api, &x.p.e, "test kernel", forms, &diags);
         ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
-        ck_assert(reference_run(api, k, x.tensors, NULL, &diags));
+        ck_assert(reference_run(api, k, x.tensors, NULL, THREADS, &diags));
         api->release(k);
         judge_product(&x);
         for (uint32_t i = 0; i < 3; i++) {
@@ -1528,7 +1574,7 @@ static void check_machine_order(const program *p, filling f)
     choose_cpu();
     reference_kernel *k = reference_compile(api, &p->e, "test kernel", REFERENCE_VALUES | REFERENCE_MACHINE_ORDER | (quick ? REFERENCE_QUICK : 0), &diags);
     ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
-    ck_assert(reference_run(api, k, got.tensors, NULL, &diags));
+    ck_assert(reference_run(api, k, got.tensors, NULL, THREADS, &diags));
     api->release(k);
     judge(p, want.tensors, MACHINE);
     for (uint32_t i = 0; i < p->e.tensor_count; i++)
@@ -1662,7 +1708,7 @@ START_TEST(convolution_by_hand)
         whole(&p, false, "FGC");
         storage s = storage_new(&p, MODERATE);
         reference_kernel *k = compile(&p);
-        ck_assert(reference_run(api, k, s.tensors, NULL, &diags));
+        ck_assert(reference_run(api, k, s.tensors, NULL, THREADS, &diags));
         api->release(k);
         const int8_t *x = (const int8_t *)s.tensors[0], *w = (const int8_t *)s.tensors[1];
         const unsigned char *y = s.tensors[2];
@@ -1720,7 +1766,7 @@ START_TEST(bounds_are_tight)
         matmul_program(&p, tight[t], 8, 40, 512);
         storage s = storage_new(&p, POSITIVE);
         reference_kernel *k = compile(&p);
-        ck_assert(reference_run(api, k, s.tensors, s.bounds, &diags));
+        ck_assert(reference_run(api, k, s.tensors, s.bounds, THREADS, &diags));
         for (int64_t i = 0; i < 8 * 40; i++) {
             double value = decode(DTYPE_F32, load_code(DTYPE_F32, s.tensors[2], i));
             ck_assert_double_gt(s.bounds[2][i], value * 1e-6);
@@ -1741,7 +1787,7 @@ START_TEST(bounds_of_long_sums)
     ck_assert_int_gt(check_program(&p, POSITIVE), 0);
     storage s = storage_new(&p, POSITIVE);
     reference_kernel *k = compile(&p);
-    ck_assert(reference_run(api, k, s.tensors, s.bounds, &diags));
+    ck_assert(reference_run(api, k, s.tensors, s.bounds, THREADS, &diags));
     for (int64_t i = 0; i < 6; i++)
         ck_assert_double_lt(s.bounds[2][i], decode(DTYPE_F32, load_code(DTYPE_F32, s.tensors[2], i)) * 0.03);
     api->release(k);
@@ -1761,7 +1807,7 @@ START_TEST(integer_sums_wrap)
         store_code(DTYPE_I32, b, i, right[i]);
     }
     reference_kernel *k = compile(&p);
-    ck_assert(reference_run(api, k, tensors, bounds, &diags));
+    ck_assert(reference_run(api, k, tensors, bounds, THREADS, &diags));
     ck_assert_uint_eq(load_code(DTYPE_I32, c, 0), 0x80000004u);
     ck_assert(bound == 0);
     api->release(k);
@@ -1893,7 +1939,7 @@ START_TEST(missing_inputs_are_refused)
     matmul_program(&p, (typing){DTYPE_I8, DTYPE_I32}, 2, 2, 2);
     unsigned char a[4] = {1, 2, 3, 4}, *tensors[] = {a, NULL, NULL};
     reference_kernel *k = compile(&p);
-    ck_assert(!reference_run(api, k, tensors, NULL, &diags));
+    ck_assert(!reference_run(api, k, tensors, NULL, THREADS, &diags));
     ck_assert_msg(strstr(diags.items[diags.count - 1]->message, "tensor 1") != NULL, "names the tensor");
     api->release(k);
 }
@@ -1954,6 +2000,7 @@ int main(void)
     tcase_add_test(t, published_conversions);
     tcase_add_test(t, matmul_of_every_type);
     tcase_add_test(t, threads_change_nothing);
+    tcase_add_test(t, threads_change_no_bound);
     tcase_add_test(t, tiles_share_code);
     tcase_add_test(t, runs_at_once_are_apart);
     tcase_add_test(t, digit_kept_inside_a_sum);

@@ -2,22 +2,11 @@
 
 #include "codegen/reference/convert.h"
 
-typedef struct tile_range {
-    LLVMValueRef first, end;
-} tile_range;
-
-static LLVMValueRef share(const block_form *f, int64_t tiles, LLVMValueRef part)
-{
-    return LLVMBuildUDiv(f->e->b, emit_scaled(f->e, part, tiles), f->parts, "");
-}
-
 /* All tiles, or this part's. */
 static tile_range range_of(const block_form *f, int64_t tiles, bool shared)
 {
     emitter *e = f->e;
-    if (!shared)
-        return (tile_range){emit_i64(e, 0), emit_i64(e, tiles)};
-    return (tile_range){share(f, tiles, f->part), share(f, tiles, emit_plus(e, f->part, 1))};
+    return shared ? emit_part_tiles(e, tiles, f->part, f->parts) : (tile_range){emit_i64(e, 0), emit_i64(e, tiles)};
 }
 
 /* ---- storing a block ---- */

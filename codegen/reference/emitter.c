@@ -231,6 +231,12 @@ LLVMBasicBlockRef emit_if_some(emitter *e, LLVMValueRef first, LLVMValueRef end)
     return emit_if(e, LLVMBuildICmp(e->b, LLVMIntSLT, first, end, ""));
 }
 
+tile_range emit_part_tiles(emitter *e, int64_t tiles, LLVMValueRef part, LLVMValueRef parts)
+{
+    LLVMValueRef first = emit_scaled(e, part, tiles), end = emit_scaled(e, emit_plus(e, part, 1), tiles);
+    return (tile_range){LLVMBuildUDiv(e->b, first, parts, ""), LLVMBuildUDiv(e->b, end, parts, "")};
+}
+
 /* ---- digits ---- */
 
 void emit_digits_open(emitter *e, const plan_digits *digits)

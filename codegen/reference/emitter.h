@@ -85,6 +85,14 @@ LLVMValueRef emit_plus(emitter *e, LLVMValueRef x, int64_t number);
 /* first < end, where a loop from first to end must run once at least */
 LLVMBasicBlockRef emit_if_some(emitter *e, LLVMValueRef first, LLVMValueRef end);
 
+/* Tiles from `first` to `end`. */
+typedef struct tile_range {
+    LLVMValueRef first, end;
+} tile_range;
+
+/* Those of one of `parts` parts that together have all `tiles`. */
+tile_range emit_part_tiles(emitter *e, int64_t tiles, LLVMValueRef part, LLVMValueRef parts);
+
 void emit_digits_open(emitter *e, const plan_digits *digits);
 void emit_digits_close(emitter *e, const plan_digits *digits);
 /* The open digits from number `first` on as one row-major index. */

@@ -100,21 +100,27 @@ void emit_gemm_here(emitter *e, const plan_tile *tile, const plan_tile *rest, in
 
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name)
 {
-    enum { POINTERS = 3 };
+    enum { POINTERS = 3, INTEGERS = 2 };
     gemm_function f = {.tile = tile};
     gemm g = {.e = e, .tile = tile, .line = tile->padded_columns, .start = START_C};
-    emit_function(e, name, POINTERS, 0, &f.type);
+    emit_function(e, name, POINTERS, INTEGERS, &f.type);
     f.function = e->function;
     gemm_operands at = {.c = LLVMGetParam(f.function, 0), .r = LLVMGetParam(f.function, 1), .s = LLVMGetParam(f.function, 2), .column_line = emit_i64(e, tile->column_line)};
-    at.tiles = (gemm_tiles){.rows = emit_i64(e, tile->padded_rows / tile->rows), .columns = emit_i64(e, tile->padded_columns / tile->columns)};
+    at.tiles = (gemm_tiles){.rows = LLVMGetParam(f.function, POINTERS), .columns = LLVMGetParam(f.function, POINTERS + 1)};
     emit_blocks(&g, NULL, &at);
     emit_function_end(e);
     return f;
 }
 
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s)
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, tile_range rows, tile_range columns)
 {
-    LLVMValueRef args[] = {c, r, s};
+    const plan_tile *t = f->tile;
+    LLVMValueRef sums = LLVMBuildAdd(e->b, emit_scaled(e, rows.first, t->rows * t->padded_columns), emit_scaled(e, columns.first, t->columns), "");
+    LLVMValueRef args[] = {emit_item(e, e->i8, c, emit_scaled(e, sums, gemm_sum_bytes(t->product))),
+                           emit_item(e, e->i32, r, emit_scaled(e, rows.first, plan_row_tile_units(t))),
+                           emit_item(e, e->i32, s, emit_scaled(e, columns.first, t->columns * t->units)),
+                           LLVMBuildSub(e->b, rows.end, rows.first, ""),
+                           LLVMBuildSub(e->b, columns.end, columns.first, "")};
     LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 

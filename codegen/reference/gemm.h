@@ -29,9 +29,10 @@ typedef struct gemm_function {
     const plan_tile *tile;
 } gemm_function;
 
-/* void f(C, R, S), all tiles: C += R * S. */
+/* void f(C, R, S, row tiles, column tiles): C += R * S. */
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name);
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s);
+/* These tiles of it, at least one of rows and of columns; c, r and s are where the first ones of all are. */
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, tile_range rows, tile_range columns);
 
 /* Around all products of a statement and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside
  * other work. */

@@ -18,6 +18,8 @@ typedef struct statement {
     LLVMTypeRef type;
     gemm_function product, bound_product;
     LLVMValueRef part, parts; /* which share of the tiles to compute */
+    plan_group longer;        /* the side that is shared, */
+    tile_range lines;         /* and what of it this part computes */
     /* parameters; the columns of a copy are unused */
     LLVMValueRef dst, row_source, column_source;
     LLVMValueRef dst_bound, row_bound, column_bound;
@@ -36,9 +38,9 @@ static dtype tensor_dtype(const statement *s, uint32_t tensor)
     return s->e->plan->e->tensors[tensor].dtype;
 }
 
-static void emit_clear(emitter *e, LLVMValueRef at, int64_t bytes)
+static void emit_clear(emitter *e, LLVMValueRef at, LLVMValueRef bytes)
 {
-    LLVMBuildMemSet(e->b, at, LLVMConstInt(e->i8, 0, false), emit_i64(e, bytes), 1);
+    LLVMBuildMemSet(e->b, at, LLVMConstInt(e->i8, 0, false), bytes, 1);
 }
 
 static LLVMValueRef scratch_at(const statement *s, int64_t offset)
@@ -62,27 +64,68 @@ static panel_side side_of(const statement *s, plan_group group, const plan_tile 
                         .panel = scratch_at(s, rows ? p->scratch.row_pack : p->scratch.column_pack)};
 }
 
-static int64_t tiles_of(const plan_tile *t, plan_group group)
+/* ---- parts ---- */
+
+static int64_t tile_lines(const plan_tile *t, plan_group group)
 {
-    return group == PLAN_ROW ? t->padded_rows / t->rows : t->padded_columns / t->columns;
+    return group == PLAN_ROW ? t->rows : t->columns;
 }
 
-static void emit_pack(const statement *s, plan_group group, const plan_tile *tile, panel_kind kind)
+/* Whole tiles of the values; those of what bounds are made from may begin and end elsewhere, and parts then compute one twice. */
+static void find_lines(statement *s)
 {
-    panel_side side = side_of(s, group, tile);
-    emit_panels(s->e, &side, kind, emit_i64(s->e, 0), emit_i64(s->e, tiles_of(tile, group)));
+    emitter *e = s->e;
+    const plan_tile *t = &s->plan->tile;
+    s->longer = t->padded_rows > t->padded_columns ? PLAN_ROW : PLAN_COLUMN;
+    int64_t lines = tile_lines(t, s->longer), padded = s->longer == PLAN_ROW ? t->padded_rows : t->padded_columns;
+    tile_range tiles = emit_part_tiles(e, padded / lines, s->part, s->parts);
+    LLVMValueRef all = emit_i64(e, s->plan->digits[s->longer].combinations);
+    s->lines = (tile_range){emit_scaled(e, tiles.first, lines), emit_least(e, emit_scaled(e, tiles.end, lines), all)};
+}
+
+/* The tiles that hold this part's lines; of the other side, all. */
+static tile_range part_tiles(const statement *s, const plan_tile *t, plan_group group)
+{
+    emitter *e = s->e;
+    int64_t lines = tile_lines(t, group);
+    if (group != s->longer)
+        return (tile_range){emit_i64(e, 0), emit_i64(e, (group == PLAN_ROW ? t->padded_rows : t->padded_columns) / lines)};
+    LLVMValueRef each = emit_i64(e, lines);
+    return (tile_range){LLVMBuildUDiv(e->b, s->lines.first, each, ""), LLVMBuildUDiv(e->b, emit_plus(e, s->lines.end, lines - 1), each, "")};
+}
+
+/* Is it one of this part's? NULL: every line is. */
+static LLVMValueRef is_own_line(const statement *s, plan_group group, LLVMValueRef line)
+{
+    LLVMBuilderRef b = s->e->b;
+    if (group != s->longer || LLVMIsConstant(s->part))
+        return NULL;
+    return LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, line, s->lines.first, ""), LLVMBuildICmp(b, LLVMIntSLT, line, s->lines.end, ""), "");
 }
 
 /* ---- contraction as a whole ---- */
 
+static void emit_pack(const statement *s, plan_group group, const plan_tile *tile, panel_kind kind)
+{
+    panel_side side = side_of(s, group, tile);
+    tile_range tiles = part_tiles(s, tile, group);
+    emit_panels(s->e, &side, kind, tiles.first, tiles.end);
+}
+
+/* The sums of this part's rows. */
 static void emit_clear_sums(const statement *s, const plan_tile *t, int64_t sums)
 {
-    emit_clear(s->e, scratch_at(s, sums), t->padded_rows * t->padded_columns * gemm_sum_bytes(t->product));
+    emitter *e = s->e;
+    int64_t bytes = t->rows * t->padded_columns * gemm_sum_bytes(t->product);
+    tile_range rows = part_tiles(s, t, PLAN_ROW);
+    LLVMValueRef at = emit_item(e, e->i8, scratch_at(s, sums), emit_scaled(e, rows.first, bytes));
+    emit_clear(e, at, emit_scaled(e, LLVMBuildSub(e->b, rows.end, rows.first, ""), bytes));
 }
 
 static void emit_product(const statement *s, const gemm_function *f, int64_t sums)
 {
-    emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack));
+    emit_gemm_call(s->e, f, scratch_at(s, sums), scratch_at(s, s->plan->scratch.row_pack), scratch_at(s, s->plan->scratch.column_pack),
+                   part_tiles(s, f->tile, PLAN_ROW), part_tiles(s, f->tile, PLAN_COLUMN));
 }
 
 static void emit_packed_product(const statement *s, const gemm_function *f, panel_kind rows, panel_kind columns, int64_t sums)
@@ -172,18 +215,32 @@ static void emit_results(const statement *s)
     unsigned first_row = e->open_count;
     emit_digits_open(e, rows);
     LLVMValueRef row = emit_digits_index(e, first_row);
+    LLVMBasicBlockRef no_row = emit_if(e, is_own_line(s, PLAN_ROW, row));
     unsigned first_column = e->open_count;
     emit_digits_open(e, columns);
-    LLVMBasicBlockRef after = emit_if(e, emit_guard(e));
-    emit_result(s, row, emit_digits_index(e, first_column));
+    LLVMValueRef column = emit_digits_index(e, first_column);
+    LLVMBasicBlockRef no_column = emit_if(e, is_own_line(s, PLAN_COLUMN, column)), after = emit_if(e, emit_guard(e));
+    emit_result(s, row, column);
     emit_if_end(e, after);
+    emit_if_end(e, no_column);
     emit_digits_close(e, columns);
+    emit_if_end(e, no_row);
     emit_digits_close(e, rows);
 }
 
 /* ---- contraction ---- */
 
-static void emit_contract(const statement *s)
+static void emit_whole_form(statement *s)
+{
+    emitter *e = s->e;
+    find_lines(s);
+    LLVMBasicBlockRef nothing = LLVMIsConstant(s->part) ? NULL : emit_if_some(e, s->lines.first, s->lines.end);
+    emit_products(s);
+    emit_results(s);
+    emit_if_end(e, nothing);
+}
+
+static void emit_contract(statement *s)
 {
     bool blocks = has_blocks(s);
     emit_gemm_begin(s->e, &s->plan->tile);
@@ -193,8 +250,7 @@ static void emit_contract(const statement *s)
                            s->dst, scratch_at(s, s->plan->scratch.value), s->part, s->parts};
         emit_block_form(&form);
     } else {
-        emit_products(s);
-        emit_results(s);
+        emit_whole_form(s);
     }
     emit_digits_close(s->e, &s->plan->digits[PLAN_BATCH]);
     emit_gemm_end(s->e, &s->plan->tile);
@@ -272,7 +328,7 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
         *params[i] = LLVMGetParam(function, i);
     for (int side = 0; side < EINSUM_SIDES; side++)
         e->base[side] = base_of(s, side, LLVMGetParam(function, (unsigned)(STATEMENT_PARAMS - EINSUM_SIDES + side)));
-    if (!plan_is_shared(s->plan)) {
+    if (!s->plan->parted) {
         s->part = emit_i64(e, 0);
         s->parts = emit_i64(e, 1);
     }
@@ -326,15 +382,15 @@ static void emit_first_clear(emitter *e, const plan_statement *p, const tensor_p
 {
     uint32_t dst = p->of->dst;
     if (p->first && !p->covers)
-        emit_clear(e, tensor_place(e, at, dst), walk_bytes(e->plan->e, dst));
-    if (p->first && at->bounds && !e->plan->exact[dst])
-        emit_clear(e, bound_place(e, at, dst), walk_elements(e->plan->e, dst) * (int64_t)sizeof(double));
+        emit_clear(e, tensor_place(e, at, dst), emit_i64(e, walk_bytes(e->plan->e, dst)));
+    if (p->first && !p->covers && at->bounds && !e->plan->exact[dst])
+        emit_clear(e, bound_place(e, at, dst), emit_i64(e, walk_elements(e->plan->e, dst) * (int64_t)sizeof(double)));
 }
 
 /* One part does all of a statement that is not shared. */
 static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f, const tensor_places *at)
 {
-    bool copy = p->of->op == EINSUM_COPY, shared = plan_is_shared(p);
+    bool copy = p->of->op == EINSUM_COPY, shared = plan_is_shared(e->plan, p);
     bool all_at_once = shared || LLVMIsConstant(at->part);
     LLVMBasicBlockRef after = emit_if(e, all_at_once ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, at->part, emit_i64(e, 0), ""));
     emit_first_clear(e, p, at);
@@ -354,29 +410,18 @@ static void emit_statement_call(emitter *e, const plan_statement *p, const state
     emit_if_end(e, after);
 }
 
-static void emit_bounded_entry(emitter *e, const char *name, const statement_forms *forms)
-{
-    LLVMTypeRef type;
-    emit_function(e, name, 3, 0, &type);
-    LLVMSetLinkage(e->function, LLVMExternalLinkage);
-    tensor_places at = {.tensors = LLVMGetParam(e->function, 0), .bounds = LLVMGetParam(e->function, 1), .scratch = LLVMGetParam(e->function, 2)};
-    at.part = emit_i64(e, 0);
-    at.parts = emit_i64(e, 1);
-    for (uint32_t i = 0; i < e->plan->e->statement_count; i++)
-        emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
-    emit_function_end(e);
-}
-
 /* A statement at a time, because its parts must all be done before the next one begins. */
-static void emit_step_entry(emitter *e, const char *name, const statement_forms *forms)
+static void emit_step_entry(emitter *e, const char *name, const statement_forms *forms, bool bounded)
 {
+    enum { TENSORS, BOUNDS, SCRATCH, POINTERS, STATEMENT = POINTERS, PART, PARTS, INTEGERS = 3 };
     LLVMTypeRef type;
-    emit_function(e, name, 2, 3, &type);
+    emit_function(e, name, POINTERS, INTEGERS, &type);
     LLVMSetLinkage(e->function, LLVMExternalLinkage);
-    LLVMValueRef step = LLVMGetParam(e->function, 2);
-    tensor_places at = {.tensors = LLVMGetParam(e->function, 0), .scratch = LLVMGetParam(e->function, 1)};
-    at.part = LLVMGetParam(e->function, 3);
-    at.parts = LLVMGetParam(e->function, 4);
+    LLVMValueRef step = LLVMGetParam(e->function, STATEMENT);
+    tensor_places at = {.tensors = LLVMGetParam(e->function, TENSORS), .scratch = LLVMGetParam(e->function, SCRATCH)};
+    at.bounds = bounded ? LLVMGetParam(e->function, BOUNDS) : NULL;
+    at.part = LLVMGetParam(e->function, PART);
+    at.parts = LLVMGetParam(e->function, PARTS);
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
         LLVMBasicBlockRef after = emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
@@ -468,11 +513,11 @@ static void emit_module(emitter *e, const char *symbol, unsigned forms, statemen
         emit_c_entry(e, symbol, f, each);
     if (forms & GENERATE_STEPS) {
         snprintf(name, name_bytes, "%s" GENERATE_STEPS_SUFFIX, symbol);
-        emit_step_entry(e, name, f);
+        emit_step_entry(e, name, f, false);
     }
     if (forms & GENERATE_BOUNDED) {
         snprintf(name, name_bytes, "%s" GENERATE_BOUNDED_SUFFIX, symbol);
-        emit_bounded_entry(e, name, f);
+        emit_step_entry(e, name, f, true);
     }
 }
 

@@ -5,10 +5,11 @@
  * of an unrolled loop) share a function. The exported functions call them in order:
  *
  *   void NAME(sources..., destinations...), a C function for others, with storage of its own
- *   void NAME_step(unsigned char *const *tensors, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts)
- *   void NAME_bounded(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch)
+ *   void NAME_step(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts)
+ *   void NAME_bounded, of the same arguments
  *
- * Parts of a statement may run at once, each with scratch storage of its own; bounds are for every tensor that is not exact. */
+ * The first of these reads no bounds. Parts of a statement may run at once, each with scratch storage of its own; bounds are for every tensor
+ * that is not exact. */
 #ifndef VISA_CODEGEN_REFERENCE_GENERATE_H
 #define VISA_CODEGEN_REFERENCE_GENERATE_H
 

@@ -75,7 +75,7 @@ static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
     if (!fault && forms & REFERENCE_BOUNDS)
         fault = look_up_one(c, k, GENERATE_BOUNDED_SUFFIX, &bounded);
     k->step = (step_function *)step;
-    k->bounded = (bounded_function *)bounded;
+    k->bounded = (step_function *)bounded;
     return fault;
 }
 
@@ -90,7 +90,7 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
     if (!k->tensors || !k->steps)
         return fault_text("out of memory");
     for (uint32_t i = 0; i < k->step_count; i++)
-        k->steps[i] = (kernel_step){.clocks = plan_clocks(&p->statements[i]), .shared = plan_is_shared(&p->statements[i])};
+        k->steps[i] = (kernel_step){.clocks = plan_clocks(&p->statements[i]), .shared = plan_is_shared(p, &p->statements[i])};
     k->alone = true;
     for (uint32_t i = 0; i < k->step_count; i++)
         k->alone &= !k->steps[i].shared;

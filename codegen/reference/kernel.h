@@ -13,8 +13,7 @@
 #include "codegen/reference/reference.h"
 #include "codegen/reference/team.h"
 
-typedef void step_function(unsigned char *const *tensors, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts);
-typedef void bounded_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch);
+typedef void step_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts);
 
 typedef struct kernel_tensor {
     int64_t bytes, elements;
@@ -35,8 +34,7 @@ typedef struct run_scratch {
 
 struct reference_kernel {
     LLVMOrcLLJITRef jit;
-    step_function *step;
-    bounded_function *bounded;
+    step_function *step, *bounded;
     kernel_tensor *tensors;
     uint32_t tensor_count;
     kernel_step *steps;

@@ -155,9 +155,10 @@ double plan_bound_clocks(const reference_plan *p, const plan_statement *s)
     return p->exact[s->of->dst] || s->of->op == EINSUM_COPY ? 0 : tile_clocks(s, &s->bound_tile);
 }
 
-bool plan_is_shared(const plan_statement *s)
+bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
-    return s->of->op == EINSUM_CONTRACT && s->stores_blocks && (s->covers || !s->first) && plan_clocks(s) >= 2 * PLAN_WORTH_A_THREAD;
+    bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
+    return s->of->op == EINSUM_CONTRACT && apart && (s->covers || !s->first) && plan_clocks(s) >= 2 * PLAN_WORTH_A_THREAD;
 }
 
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor)

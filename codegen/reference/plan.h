@@ -96,6 +96,7 @@ typedef struct plan_statement {
     int64_t base[EINSUM_SIDES]; /* elements from the beginning of each operand, from the shifts */
     uint32_t code; /* the first statement that differs from this one only in where its operands begin: they share a function */
     bool base_varies[EINSUM_SIDES]; /* among them; of the first one */
+    bool parted; /* one of them is computed in parts; of the first one */
     bool first; /* nothing was assigned to its destination before */
     bool integer;
     bool exact_products; /* f32 holds every product of the operand types */
@@ -141,7 +142,7 @@ double plan_bound_clocks(const reference_plan *p, const plan_statement *s);
 /* Clocks that repay waking a thread, which costs some ten thousand. */
 #define PLAN_WORTH_A_THREAD 1e5
 /* Are parts of it computed at once? Not of little work. */
-bool plan_is_shared(const plan_statement *s);
+bool plan_is_shared(const reference_plan *p, const plan_statement *s);
 /* A port that is read or written: a parameter of the C function. */
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor);
 

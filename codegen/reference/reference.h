@@ -44,7 +44,7 @@ typedef struct reference_api {
      * others are written, or left away with NULL. bounds: NULL, or per tensor NULL or one double per element:
      * how far (absolute) any other legal summation order can be from the value written. 0: equal, or both
      * NaN. Infinity: anything, because a partial sum may overflow. Elements that no digit reaches are 0 with
-     * bound 0. threads: how many may share the work of a run without bounds; the result does not depend on it. */
+     * bound 0. threads: how many may share the work; the result does not depend on it. */
     char *(*run)(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads);
 
     uint64_t (*jit_nanoseconds)(const reference_kernel *k);

@@ -95,7 +95,7 @@ static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors
 enum { MOST_PARTS = 64 };
 
 typedef struct run_step {
-    const reference_kernel *kernel;
+    step_function *function;
     const run_storage *storage;
     int64_t step, parts, scratch_each;
 } run_step;
@@ -103,7 +103,7 @@ typedef struct run_step {
 static void run_part(void *argument, unsigned part)
 {
     const run_step *r = argument;
-    r->kernel->step(r->storage->tensors, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
+    r->function(r->storage->tensors, r->storage->bounds, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
 }
 
 static unsigned parts_of(const kernel_step *s, unsigned threads)
@@ -113,7 +113,7 @@ static unsigned parts_of(const kernel_step *s, unsigned threads)
 }
 
 /* Of several runs at once, one has help; another one computes its parts alone, which gives the same. */
-static void run_steps(reference_kernel *k, const run_storage *r, unsigned most_threads, int64_t scratch_each)
+static void run_steps(reference_kernel *k, step_function *function, const run_storage *r, unsigned most_threads, int64_t scratch_each)
 {
     unsigned most = 1;
     for (uint32_t i = 0; i < k->step_count; i++) {
@@ -127,7 +127,7 @@ static void run_steps(reference_kernel *k, const run_storage *r, unsigned most_t
     }
     for (uint32_t i = 0; i < k->step_count; i++) {
         unsigned parts = parts_of(&k->steps[i], most_threads);
-        run_step step = {k, r, i, parts, scratch_each};
+        run_step step = {function, r, i, parts, scratch_each};
         team_run(helped ? k->helpers : NULL, parts, run_part, &step);
     }
     if (helped)
@@ -147,7 +147,7 @@ static void run_near_by(const reference_kernel *k, unsigned char *const *tensors
 {
     _Alignas(64) unsigned char scratch[NEAR_BYTES];
     for (uint32_t i = 0; i < k->step_count; i++)
-        k->step(tensors, scratch, i, 0, 1);
+        k->step(tensors, NULL, scratch, i, 0, 1);
 }
 
 /* Apart from the run near by: clearing what it keeps takes longer than a small run. */
@@ -156,10 +156,8 @@ static __attribute__((noinline)) char *run_with_storage(reference_kernel *k, uns
     run_storage r = {0};
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
     char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
-    if (!fault && bounds)
-        k->bounded(r.tensors, r.bounds, r.scratch->data);
-    if (!fault && !bounds)
-        run_steps(k, &r, threads, scratch_each);
+    if (!fault)
+        run_steps(k, bounds ? k->bounded : k->step, &r, threads, scratch_each);
     run_storage_free(k, &r);
     return fault;
 }

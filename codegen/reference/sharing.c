@@ -48,6 +48,7 @@ void sharing_find(reference_plan *p, uint32_t number)
     while (s->code < number && (p->statements[s->code].code != s->code || !statements_share_code(p, &p->statements[s->code], s)))
         s->code++;
     plan_statement *first = &p->statements[s->code];
+    first->parted |= plan_is_shared(p, s);
     for (int side = 0; side < EINSUM_SIDES; side++)
         first->base_varies[side] |= s->base[side] != first->base[side];
 }
