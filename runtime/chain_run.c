@@ -418,7 +418,7 @@ static unsigned worker_count(const chain *c, size_t units)
     int64_t packets = c->form == CHAIN_CONTRACTION ? c->contraction.steps : c->shape.packets;
     if (packets < THREAD_PACKETS / (int64_t)(units ? units : 1))
         return 1;
-    unsigned workers = c->machine->options.threads ? c->machine->options.threads : parallel_processors();
+    unsigned workers = parallel_workers(c->machine->options.threads);
     return workers < units ? workers : (unsigned)(units ? units : 1);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/numeric.h"
+#include "runtime/parallel.h"
 #include "support/strbuf.h"
 
 /* A bound that is not a number allows nothing. */
@@ -38,26 +39,60 @@ static void note_mismatch(int64_t element, double machine, double reference, dou
     out->allowed = allowed;
 }
 
-void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine,
-                      const double *allowed, const unsigned char *covered, compare_result *out)
+typedef struct comparison {
+    const tensor_type *type;
+    const unsigned char *reference, *machine, *covered;
+    const double *allowed;
+    compare_result parts[PARALLEL_PARTS];
+} comparison;
+
+static void compare_part(void *of, unsigned part, int64_t first, int64_t end)
 {
-    int64_t elements = tensor_elements(type);
-    *out = (compare_result){.first_mismatch = -1};
-    for (int64_t i = 0; i < elements; i++) {
-        if (covered && !covered[i]) {
-            out->uncovered++;
+    comparison *c = of;
+    compare_result out = {.first_mismatch = -1};
+    for (int64_t i = first; i < end; i++) {
+        if (c->covered && !c->covered[i]) {
+            out.uncovered++;
             continue;
         }
-        double m = numeric_to_double(type->dtype, machine, i),
-               r = numeric_to_double(type->dtype, reference, i);
-        double a = allowance(allowed, i);
-        out->compared++;
-        out->has_allowance = out->has_allowance || a > 0;
+        double m = numeric_to_double(c->type->dtype, c->machine, i), r = numeric_to_double(c->type->dtype, c->reference, i);
+        double a = allowance(c->allowed, i);
+        out.compared++;
+        out.has_allowance = out.has_allowance || a > 0;
         if (!compare_agrees(m, r, a))
-            note_mismatch(i, m, r, a, out);
+            note_mismatch(i, m, r, a, &out);
         else if (a > 0)
-            note_agreement(m, r, a, out);
+            note_agreement(m, r, a, &out);
     }
+    c->parts[part] = out;
+}
+
+/* What the elements behind those of `out` gave. */
+static void result_add(compare_result *out, const compare_result *behind)
+{
+    if (out->mismatches == 0 && behind->mismatches > 0) {
+        out->first_mismatch = behind->first_mismatch;
+        out->machine = behind->machine;
+        out->reference = behind->reference;
+        out->allowed = behind->allowed;
+    }
+    out->compared += behind->compared;
+    out->mismatches += behind->mismatches;
+    out->uncovered += behind->uncovered;
+    out->has_allowance = out->has_allowance || behind->has_allowance;
+    if (behind->worst_fraction > out->worst_fraction)
+        out->worst_fraction = behind->worst_fraction;
+}
+
+void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine,
+                      const double *allowed, const unsigned char *covered, unsigned threads, compare_result *out)
+{
+    enum { LEAST = 1 << 17 /* elements that repay a thread */ };
+    comparison c = {type, reference, machine, covered, allowed, {{0}}};
+    unsigned parts = parallel_parts(tensor_elements(type), LEAST, threads, compare_part, &c);
+    *out = c.parts[0];
+    for (unsigned i = 1; i < parts; i++)
+        result_add(out, &c.parts[i]);
 }
 
 const char *compare_place_text(const tensor_type *type, int64_t element, arena *a)

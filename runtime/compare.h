@@ -23,9 +23,10 @@ bool compare_agrees(double machine, double reference, double allowed);
 
 /* `reference` and `machine` are elements of `type`. allowed: absolute, one per element; NULL: exact
  * everywhere. 0: equal values (0 and -0 are); infinity: anything. NaN agrees with NaN, an infinity with the
- * same infinity. covered: one byte per element, 0: do not compare; NULL: all. */
+ * same infinity. covered: one byte per element, 0: do not compare; NULL: all. threads: how many may share
+ * the work; the result does not depend on it. */
 void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine,
-                      const double *allowed, const unsigned char *covered, compare_result *out);
+                      const double *allowed, const unsigned char *covered, unsigned threads, compare_result *out);
 
 /* "M=3, N=5": coordinates of an element. */
 const char *compare_place_text(const tensor_type *type, int64_t element, arena *a);

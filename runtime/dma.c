@@ -273,7 +273,7 @@ static bool copy_on_threads(transfer *x, fault *f)
 static unsigned worker_count(const transfer *x)
 {
     bool worth = x->from.space == SPACE_HBM && x->to.space == SPACE_DM && x->packets >= THREAD_BYTES / x->packet_bytes;
-    unsigned workers = x->machine->options.threads ? x->machine->options.threads : parallel_processors();
+    unsigned workers = parallel_workers(x->machine->options.threads);
     return !worth ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 

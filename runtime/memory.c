@@ -146,11 +146,6 @@ static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
     return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
 }
 
-static inline bool is_inside(int64_t word, int64_t begin, int64_t end)
-{
-    return word * WORD_UNITS >= begin && (word + 1) * WORD_UNITS <= end;
-}
-
 void memory_mark_written(memory *m, int64_t address, int64_t size)
 {
     for (int64_t part; size > 0; address += part, size -= part) {
@@ -159,8 +154,13 @@ void memory_mark_written(memory *m, int64_t address, int64_t size)
         memory_block *b = block_at(m, address / m->block_bytes);
         if (b && !b->written)
             b->written = calloc((size_t)(m->block_bytes / (UNIT_BYTES * WORD_UNITS) + 1), sizeof *b->written);
-        for (int64_t w = begin / WORD_UNITS; b && b->written && w * WORD_UNITS < end; w++)
-            b->written[w] |= is_inside(w, begin, end) ? ~UINT64_C(0) : word_bits(w, begin, end);
+        if (!b || !b->written || begin >= end)
+            continue;
+        int64_t first = begin / WORD_UNITS, last = (end - 1) / WORD_UNITS;
+        b->written[first] |= word_bits(first, begin, end);
+        b->written[last] |= word_bits(last, begin, end);
+        if (last > first + 1) /* whole words */
+            memset(&b->written[first + 1], 0xff, (size_t)(last - first - 1) * sizeof *b->written);
     }
 }
 
@@ -172,11 +172,12 @@ bool memory_is_written(const memory *m, int64_t address, int64_t size)
         const memory_block *b = m->blocks ? m->blocks[address / m->block_bytes] : NULL;
         if (!b || !b->written)
             return false;
-        for (int64_t w = begin / WORD_UNITS; w * WORD_UNITS < end; w++) {
-            uint64_t bits = is_inside(w, begin, end) ? ~UINT64_C(0) : word_bits(w, begin, end);
-            if (~b->written[w] & bits)
-                return false;
-        }
+        int64_t first = begin / WORD_UNITS, last = (end - 1) / WORD_UNITS;
+        uint64_t missing = (~b->written[first] & word_bits(first, begin, end)) | (~b->written[last] & word_bits(last, begin, end));
+        for (int64_t w = first + 1; w < last; w++) /* whole words */
+            missing |= ~b->written[w];
+        if (missing)
+            return false;
     }
     return true;
 }

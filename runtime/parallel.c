@@ -49,7 +49,32 @@ void parallel_for(size_t count, unsigned workers, void (*job)(void *context, uns
             pthread_join(all[i].thread, NULL);
 }
 
-unsigned parallel_processors(void)
+typedef struct parts {
+    void (*job)(void *context, unsigned part, int64_t first, int64_t end);
+    void *context;
+    int64_t count;
+    unsigned parts;
+} parts;
+
+static void run_part(void *of, unsigned number, size_t index)
+{
+    const parts *p = of;
+    int64_t each = p->count / p->parts, more = p->count % p->parts, part = (int64_t)index;
+    int64_t first = part * each + (part < more ? part : more);
+    (void)number;
+    p->job(p->context, (unsigned)index, first, first + each + (part < more));
+}
+
+unsigned parallel_parts(int64_t count, int64_t least, unsigned workers, void (*job)(void *context, unsigned part, int64_t first, int64_t end),
+                        void *context)
+{
+    int64_t most = count / least < workers ? count / least : workers;
+    parts p = {job, context, count, (unsigned)(most < 1 ? 1 : most < PARALLEL_PARTS ? most : PARALLEL_PARTS)};
+    parallel_for(p.parts, p.parts, run_part, &p);
+    return p.parts;
+}
+
+static unsigned processors(void)
 {
 #ifdef __linux__
     cpu_set_t set;
@@ -58,4 +83,9 @@ unsigned parallel_processors(void)
 #endif
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (unsigned)online : 1;
+}
+
+unsigned parallel_workers(unsigned asked)
+{
+    return asked ? asked : processors();
 }

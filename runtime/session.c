@@ -236,7 +236,7 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
             continue;
         if (!tensor_new(&p->type, s->arena, &p->logical))
             return no_memory(diags, p->port);
-        tensor_fill_random(&p->logical, seed + i);
+        tensor_fill_random(&p->logical, seed + i, parallel_workers(s->options.threads));
         p->bound = true;
     }
     return true;
@@ -358,7 +358,7 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
         if (p->port->direction != PORT_OUT || memcmp(before[i].bytes, p->logical.bytes, p->logical.size) == 0)
             continue;
         compare_result r;
-        compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, &r);
+        compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, parallel_workers(s->options.threads), &r);
         diag *d = diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` depends on memory that was never written, first at %s", p->port->name,
                            compare_place_text(&p->type, r.first_mismatch < 0 ? 0 : r.first_mismatch, s->arena));
         diag_note(diags, d, SRC_NOWHERE, "two runs with different bytes in unwritten memory gave %g and %g", r.reference, r.machine);
@@ -472,7 +472,7 @@ static bool compare_outputs(session *s, const expected *x, bool *agrees, const c
         if (p->port->direction == PORT_IN)
             continue;
         compare_result r;
-        compare_elements(&p->type, x->tensors[t], p->logical.bytes, x->bounds[t], p->covered, &r);
+        compare_elements(&p->type, x->tensors[t], p->logical.bytes, x->bounds[t], p->covered, parallel_workers(s->options.threads), &r);
         const char *line = compare_text(p->port->name, &p->type, &r, s->arena);
         *report = arena_printf(s->arena, "%s%s: %s\n", *report, s->kernel->name, line);
         if (r.mismatches > 0) {
@@ -501,9 +501,8 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, forms, diags) : NULL;
     if (!k)
         return false;
-    unsigned threads = s->options.threads ? s->options.threads : parallel_processors();
     expected x = {0};
-    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, threads, diags) &&
+    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, parallel_workers(s->options.threads), diags) &&
               compare_outputs(s, &x, agrees, report, diags);
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, (double)api->jit_nanoseconds(k) / 1e6);
     expected_free(s, &x);

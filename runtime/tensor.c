@@ -6,6 +6,7 @@
 
 #include "runtime/convert.h"
 #include "runtime/numeric.h"
+#include "runtime/parallel.h"
 #include "support/strbuf.h"
 
 #define ELEMENT_LIMIT (INT64_C(1) << 60)
@@ -174,32 +175,49 @@ bool tensor_permute(const tensor *from, const int *order, arena *a, tensor *out)
     return true;
 }
 
-/* SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). */
-static uint64_t next_random(uint64_t *state)
+/* Number `number` from 0 on of the sequence that `seed` begins: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+ * 2014), whose state only counts. */
+static uint64_t random_number(uint64_t seed, int64_t number)
 {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = seed + ((uint64_t)number + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
 }
 
-void tensor_fill_random(tensor *t, uint64_t seed)
+enum { PIECE = 1024 /* elements, whole bytes of every type */ };
+
+typedef struct filling {
+    tensor *tensor;
+    int64_t elements;
+    uint64_t seed;
+} filling;
+
+static void fill_pieces(void *of, unsigned part, int64_t first, int64_t end)
 {
-    enum { PIECE = 1024 };
-    int64_t elements = t->bytes ? tensor_elements(&t->type) : 0;
-    bool is_float = dtype_row_of(t->type.dtype)->kind == DTYPE_KIND_FLOAT;
-    convert_run *narrow = convert_cast(is_float ? DTYPE_F32 : DTYPE_I32, t->type.dtype);
-    for (int64_t done = 0, n; done < elements; done += n) {
+    const filling *f = of;
+    dtype t = f->tensor->type.dtype;
+    bool is_float = dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
+    convert_run *narrow = convert_cast(is_float ? DTYPE_F32 : DTYPE_I32, t);
+    (void)part;
+    for (int64_t at = first * PIECE, n; at < end * PIECE && at < f->elements; at += n) {
         uint32_t words[PIECE];
-        n = elements - done < PIECE ? elements - done : PIECE;
+        n = f->elements - at < PIECE ? f->elements - at : PIECE;
         for (int64_t i = 0; i < n; i++) {
-            uint64_t r = next_random(&seed);
+            uint64_t r = random_number(f->seed, at + i);
             words[i] = is_float ? numeric_f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
         }
-        unsigned char *to = t->bytes + tensor_bytes(t->type.dtype, done);
+        unsigned char *to = f->tensor->bytes + tensor_bytes(t, at);
         if (narrow)
             narrow(to, (const unsigned char *)words, n);
         else
             memcpy(to, words, (size_t)n * sizeof *words);
     }
+}
+
+void tensor_fill_random(tensor *t, uint64_t seed, unsigned threads)
+{
+    enum { LEAST = 128 /* pieces that repay a thread */ };
+    filling f = {t, t->bytes ? tensor_elements(&t->type) : 0, seed};
+    parallel_parts((f.elements + PIECE - 1) / PIECE, LEAST, threads, fill_pieces, &f);
 }

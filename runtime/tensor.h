@@ -40,7 +40,7 @@ const char *tensor_shape_text(const tensor_type *type, arena *a);
 bool tensor_permute(const tensor *from, const int *order, arena *a, tensor *out);
 
 /* The same numbers for the same seed everywhere. Integers cover their whole range, floats are in [-1, 1)
- * before they are rounded to the type. */
-void tensor_fill_random(tensor *t, uint64_t seed);
+ * before they are rounded to the type. On so many threads, if it is worth it; the numbers do not depend on them. */
+void tensor_fill_random(tensor *t, uint64_t seed, unsigned threads);
 
 #endif

@@ -36,7 +36,7 @@ static bool agrees(double machine, double reference, double allowed)
     compare_result result;
     numeric_from_double(DTYPE_F32, m, 0, machine);
     numeric_from_double(DTYPE_F32, r, 0, reference);
-    compare_elements(&type, r, m, &allowed, NULL, &result);
+    compare_elements(&type, r, m, &allowed, NULL, 1, &result);
     ck_assert_int_eq(result.compared, 1);
     ck_assert_int_eq(result.first_mismatch, result.mismatches ? 0 : -1);
     return result.mismatches == 0;
@@ -79,11 +79,11 @@ START_TEST(every_type_finds_one_change)
     for (int64_t changed = 0; changed < 24; changed++) {
         memcpy(m.bytes, r.bytes, r.size);
         compare_result result;
-        compare_elements(&type, r.bytes, m.bytes, NULL, NULL, &result);
+        compare_elements(&type, r.bytes, m.bytes, NULL, NULL, 1, &result);
         ck_assert_int_eq(result.mismatches, 0);
         ck_assert_int_eq(result.compared, 24);
         numeric_from_double(t, m.bytes, changed, -1);
-        compare_elements(&type, r.bytes, m.bytes, NULL, NULL, &result);
+        compare_elements(&type, r.bytes, m.bytes, NULL, NULL, 1, &result);
         ck_assert_int_eq(result.mismatches, 1);
         ck_assert_int_eq(result.first_mismatch, changed);
         ck_assert_double_eq(result.machine, -1);
@@ -105,15 +105,48 @@ START_TEST(worst_fraction_of_agreeing_elements)
         numeric_from_double(DTYPE_F32, m, i, i == 5 ? 98 : i == 3 ? 1000 : i == 7 ? 120 : i == 9 ? 101 : 100);
     }
     compare_result result;
-    compare_elements(&type, r, m, allowed, NULL, &result);
+    compare_elements(&type, r, m, allowed, NULL, 1, &result);
     ck_assert_int_eq(result.mismatches, 1);
     ck_assert_double_eq(result.worst_fraction, 0.25);
     ck_assert_str_eq(compare_text("out", &type, &result, memory),
                      "out: 1 of 24 values differ, first at M=1, N=1: machine 120, reference 100, allowed 8");
     numeric_from_double(DTYPE_F32, m, 7, 100);
-    compare_elements(&type, r, m, allowed, NULL, &result);
+    compare_elements(&type, r, m, allowed, NULL, 1, &result);
     ck_assert_str_eq(compare_text("out", &type, &result, memory),
                      "out: 24 values agree, worst error 0.25 of its bound");
+}
+END_TEST
+
+/* Parts are put together as if there were one. */
+START_TEST(threads_compare_the_same)
+{
+    enum { MANY = 700001 };
+    const int64_t shape[] = {MANY};
+    tensor_type type = {DTYPE_I8, 1, shape, NULL};
+    unsigned char *r = calloc(MANY, 1), *m = calloc(MANY, 1), *covered = malloc(MANY);
+    double *allowed = calloc(MANY, sizeof *allowed);
+    memset(covered, 1, MANY);
+    covered[MANY / 2] = 0;
+    m[MANY - 1] = 4, allowed[MANY - 1] = 8;
+    for (int differs = -1; differs < 4; differs++) {
+        for (int at = 0; at <= differs; at++)
+            m[MANY / 5 * (4 - at)] = (unsigned char)(10 + at);
+        compare_result one, several;
+        compare_elements(&type, r, m, allowed, covered, 1, &one);
+        compare_elements(&type, r, m, allowed, covered, 3, &several);
+        ck_assert_int_eq(several.mismatches, differs + 1);
+        ck_assert_int_eq(several.compared, MANY - 1);
+        ck_assert_int_eq(several.uncovered, 1);
+        ck_assert_double_eq(several.worst_fraction, 0.5);
+        ck_assert_int_eq(several.first_mismatch, one.first_mismatch);
+        ck_assert_double_eq(several.machine, one.machine);
+        ck_assert_double_eq(several.allowed, one.allowed);
+        ck_assert(several.has_allowance);
+    }
+    free(r);
+    free(m);
+    free(covered);
+    free(allowed);
 }
 END_TEST
 
@@ -125,12 +158,12 @@ START_TEST(uncovered_elements_do_not_count)
     m[5] = 1;
     covered[5] = 0;
     compare_result result;
-    compare_elements(&type, r, m, NULL, covered, &result);
+    compare_elements(&type, r, m, NULL, covered, 1, &result);
     ck_assert_int_eq(result.mismatches, 0);
     ck_assert_str_eq(compare_text("c", &type, &result, memory),
                      "c: 23 values agree (1 not held by the output)");
     memset(covered, 0, sizeof covered);
-    compare_elements(&type, r, m, NULL, covered, &result);
+    compare_elements(&type, r, m, NULL, covered, 1, &result);
     ck_assert_str_eq(compare_text("c", &type, &result, memory),
                      "c: no values to compare (24 not held by the output)");
 }
@@ -180,7 +213,7 @@ START_TEST(places)
                      "1, 0, 999999999999, 2");
     ck_assert_str_eq(compare_place_text(&scalar, 0, memory), "its only element");
     compare_result result;
-    compare_elements(&scalar, (const unsigned char *)"\1", (const unsigned char *)"\2", NULL, NULL, &result);
+    compare_elements(&scalar, (const unsigned char *)"\1", (const unsigned char *)"\2", NULL, NULL, 1, &result);
     ck_assert_str_eq(
         compare_text("s", &scalar, &result, memory),
         "s: 1 of 1 values differ, first at its only element: machine 2, reference 1, must be equal");
@@ -195,6 +228,7 @@ int main(void)
     tcase_add_test(t, values);
     tcase_add_loop_test(t, every_type_finds_one_change, 0, DTYPE_COUNT);
     tcase_add_test(t, worst_fraction_of_agreeing_elements);
+    tcase_add_test(t, threads_compare_the_same);
     tcase_add_test(t, uncovered_elements_do_not_count);
     tcase_add_test(t, texts);
     tcase_add_test(t, places);

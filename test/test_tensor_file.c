@@ -582,7 +582,7 @@ START_TEST(round_trips)
                 tensor_type type = {(dtype)d, rank, shape, NULL};
                 tensor in, out;
                 ck_assert(tensor_new(&type, memory, &in));
-                tensor_fill_random(&in, 99);
+                tensor_fill_random(&in, 99, 1);
                 ck_assert(tensor_file_write(path_of(specs[f]), &in, memory, &diags));
                 ck_assert_msg(tensor_file_read(path_of(specs[f]), &type, memory, &diags, &out), "%s",
                               diags.count ? diags.items[0]->message : "");
@@ -811,7 +811,7 @@ START_TEST(permutes)
     for (int d = 0; d < DTYPE_COUNT; d++) {
         tensor in, out;
         ck_assert(tensor_new(&(tensor_type){(dtype)d, 4, shape, names}, memory, &in));
-        tensor_fill_random(&in, (uint64_t)d);
+        tensor_fill_random(&in, (uint64_t)d, 1);
         ck_assert(tensor_permute(&in, order, memory, &out));
         ck_assert_str_eq(tensor_shape_text(&out.type, memory), "[C=5, A=2, D=4, B=3]");
         for (int a = 0; a < 2; a++)
@@ -827,6 +827,22 @@ START_TEST(permutes)
 }
 END_TEST
 
+START_TEST(threads_fill_the_same)
+{
+    const int64_t shape[] = {1000003};
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        tensor one, several;
+        ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &one));
+        ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &several));
+        tensor_fill_random(&one, 5, 1);
+        tensor_fill_random(&several, 5, 3);
+        ck_assert_mem_eq(one.bytes, several.bytes, one.size);
+        tensor_free(&one);
+        tensor_free(&several);
+    }
+}
+END_TEST
+
 START_TEST(random_fill)
 {
     const int64_t shape[] = {20000};
@@ -834,10 +850,10 @@ START_TEST(random_fill)
         tensor a, b;
         ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &a));
         ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &b));
-        tensor_fill_random(&a, 5);
-        tensor_fill_random(&b, 5);
+        tensor_fill_random(&a, 5, 1);
+        tensor_fill_random(&b, 5, 1);
         ck_assert_mem_eq(a.bytes, b.bytes, a.size);
-        tensor_fill_random(&b, 6);
+        tensor_fill_random(&b, 6, 1);
         ck_assert_int_ne(memcmp(a.bytes, b.bytes, a.size), 0);
         double low = INFINITY, high = -INFINITY, sum = 0;
         for (int i = 0; i < 20000; i++) {
@@ -891,6 +907,7 @@ int main(void)
     tcase_add_test(t, mnist);
     tcase_add_test(t, sizes_are_checked);
     tcase_add_test(t, permutes);
+    tcase_add_test(t, threads_fill_the_same);
     tcase_add_test(t, random_fill);
     suite_add_tcase(s, t);
     return suite_status(s);

@@ -12,7 +12,7 @@ static LLVMValueRef fabs_of(emitter *e, LLVMValueRef x)
 
 static LLVMValueRef times(emitter *e, LLVMValueRef x, double factor)
 {
-    return LLVMBuildFMul(e->b, x, emit_f64(e, factor), "");
+    return LLVMBuildFMul(e->b, x, emit_f64_like(e, x, factor), "");
 }
 
 static LLVMValueRef below(emitter *e, LLVMValueRef x, LLVMValueRef limit)
@@ -22,7 +22,7 @@ static LLVMValueRef below(emitter *e, LLVMValueRef x, LLVMValueRef limit)
 
 static LLVMValueRef extended(emitter *e, LLVMValueRef x)
 {
-    return LLVMBuildFPExt(e->b, x, e->f64, "");
+    return LLVMBuildFPExt(e->b, x, emit_type_like(e, x, e->f64), "");
 }
 
 LLVMValueRef emit_magnitude(emitter *e, LLVMValueRef value)
@@ -53,13 +53,13 @@ LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, L
     LLVMValueRef largest = LLVMBuildFAdd(e->b, magnitude, error, "");
     LLVMValueRef twice = LLVMBuildFAdd(e->b, largest, magnitude, "");
     LLVMValueRef bound = LLVMBuildFAdd(e->b, error, times(e, twice, roundings * u), "");
-    bound = LLVMBuildFAdd(e->b, times(e, bound, inflate), emit_f64(e, underflow), "");
+    bound = LLVMBuildFAdd(e->b, times(e, bound, inflate), emit_f64_like(e, bound, underflow), "");
 
-    LLVMValueRef infinity = emit_f64(e, INFINITY);
-    LLVMValueRef fits = below(e, times(e, largest, inflate + 2 * depth * u), emit_f64(e, FLT_MAX));
-    LLVMValueRef finite = below(e, fabs_of(e, value), emit_f32(e, INFINITY));
+    LLVMValueRef infinity = emit_f64_like(e, bound, INFINITY);
+    LLVMValueRef fits = below(e, times(e, largest, inflate + 2 * depth * u), emit_f64_like(e, bound, FLT_MAX));
+    LLVMValueRef finite = below(e, fabs_of(e, value), emit_f32_like(e, value, INFINITY));
     /* Nothing overflows: an infinity or NaN came in with the sources and comes out in every order. */
-    LLVMValueRef special = inexact ? infinity : emit_f64(e, 0);
+    LLVMValueRef special = inexact ? infinity : emit_f64_like(e, bound, 0);
     bound = LLVMBuildSelect(e->b, finite, bound, special, "");
     return LLVMBuildSelect(e->b, fits, bound, infinity, "");
 }
@@ -71,7 +71,7 @@ static LLVMValueRef code_distance(emitter *e, dtype t, LLVMValueRef code, LLVMVa
     LLVMValueRef near = extended(e, emit_widen(e, t, code)), far = extended(e, emit_widen(e, t, other_code));
     LLVMValueRef distance = fabs_of(e, LLVMBuildFSub(e->b, far, near, ""));
     LLVMValueRef same = LLVMBuildICmp(e->b, LLVMIntEQ, code, other_code, "");
-    return LLVMBuildSelect(e->b, same, emit_f64(e, 0), distance, "");
+    return LLVMBuildSelect(e->b, same, emit_f64_like(e, distance, 0), distance, "");
 }
 
 /* value + error, not nearer to the value than the true sum in spite of the rounding to f32 */
@@ -79,16 +79,16 @@ static LLVMValueRef interval_end(emitter *e, LLVMValueRef value, LLVMValueRef er
 {
     LLVMValueRef end = LLVMBuildFAdd(e->b, extended(e, value), error, "");
     LLVMValueRef slack = times(e, fabs_of(e, end), 0x1p-23);
-    slack = LLVMBuildFAdd(e->b, slack, emit_f64(e, 0x1p-149), "");
+    slack = LLVMBuildFAdd(e->b, slack, emit_f64_like(e, slack, 0x1p-149), "");
     slack = emit_intrinsic(e, "llvm.copysign", (LLVMValueRef[]){slack, error}, 2);
-    return LLVMBuildFPTrunc(e->b, LLVMBuildFAdd(e->b, end, slack, ""), e->f32, "");
+    return LLVMBuildFPTrunc(e->b, LLVMBuildFAdd(e->b, end, slack, ""), emit_type_like(e, end, e->f32), "");
 }
 
 LLVMValueRef emit_cast_bound(emitter *e, dtype t, LLVMValueRef value, LLVMValueRef code, LLVMValueRef error)
 {
     if (t == DTYPE_F32)
         return error;
-    LLVMValueRef infinity = emit_f64(e, INFINITY);
+    LLVMValueRef infinity = emit_f64_like(e, error, INFINITY);
     LLVMValueRef up = code_distance(e, t, code, interval_end(e, value, error));
     LLVMValueRef negated = LLVMBuildFNeg(e->b, error, "");
     LLVMValueRef down = code_distance(e, t, code, interval_end(e, value, negated));
@@ -97,6 +97,6 @@ LLVMValueRef emit_cast_bound(emitter *e, dtype t, LLVMValueRef value, LLVMValueR
     LLVMValueRef both = LLVMBuildFCmp(e->b, LLVMRealORD, up, down, "");
     LLVMValueRef known = LLVMBuildAnd(e->b, both, below(e, error, infinity), "");
     bound = LLVMBuildSelect(e->b, known, bound, infinity, "");
-    LLVMValueRef none = LLVMBuildFCmp(e->b, LLVMRealOEQ, error, emit_f64(e, 0), "");
-    return LLVMBuildSelect(e->b, none, emit_f64(e, 0), bound, "");
+    LLVMValueRef none = LLVMBuildFCmp(e->b, LLVMRealOEQ, error, emit_f64_like(e, error, 0), "");
+    return LLVMBuildSelect(e->b, none, emit_f64_like(e, error, 0), bound, "");
 }

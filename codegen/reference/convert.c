@@ -104,7 +104,7 @@ void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor
         store_nibble(e, code, tensor, element);
         return;
     }
-    LLVMValueRef store = LLVMBuildStore(e->b, code, emit_item(e, LLVMTypeOf(code), tensor, element));
+    LLVMValueRef store = LLVMBuildStore(e->b, code, emit_item(e, emit_code_type(e, t), tensor, element));
     LLVMSetAlignment(store, 1);
 }
 

@@ -80,6 +80,11 @@ LLVMValueRef emit_f32_like(emitter *e, LLVMValueRef x, double value)
     return constant_like(x, emit_f32(e, value));
 }
 
+LLVMValueRef emit_f64_like(emitter *e, LLVMValueRef x, double value)
+{
+    return constant_like(x, emit_f64(e, value));
+}
+
 LLVMValueRef emit_splat(emitter *e, LLVMValueRef scalar, int64_t lanes)
 {
     LLVMValueRef poison = LLVMGetPoison(emit_vector_type(LLVMTypeOf(scalar), lanes));

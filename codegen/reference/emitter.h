@@ -48,6 +48,7 @@ LLVMValueRef emit_f64(emitter *e, double value);
 /* The same number in every lane of something like x. */
 LLVMValueRef emit_i32_like(emitter *e, LLVMValueRef x, int64_t value);
 LLVMValueRef emit_f32_like(emitter *e, LLVMValueRef x, double value);
+LLVMValueRef emit_f64_like(emitter *e, LLVMValueRef x, double value);
 /* The scalar type, or a vector of it with as many lanes as x has. */
 LLVMTypeRef emit_type_like(emitter *e, LLVMValueRef x, LLVMTypeRef scalar);
 LLVMTypeRef emit_vector_type(LLVMTypeRef scalar, int64_t lanes);

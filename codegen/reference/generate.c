@@ -180,50 +180,100 @@ static LLVMValueRef sum_index(const statement *s, const plan_tile *t, LLVMValueR
     return LLVMBuildAdd(s->e->b, emit_scaled(s->e, row, t->padded_columns), column, "");
 }
 
-static LLVMValueRef load_bound_sum(const statement *s, int64_t sums, LLVMValueRef at)
+/* `lanes` neighbours; one is a scalar. */
+static LLVMValueRef load_sums(const statement *s, LLVMTypeRef type, int64_t sums, LLVMValueRef at, int64_t lanes)
+{
+    emitter *e = s->e;
+    LLVMValueRef from = emit_item(e, type, scratch_at(s, sums), at);
+    LLVMValueRef load = LLVMBuildLoad2(e->b, lanes > 1 ? emit_vector_type(type, lanes) : type, from, "");
+    LLVMSetAlignment(load, 4);
+    return load;
+}
+
+static LLVMValueRef load_bound_sums(const statement *s, int64_t sums, LLVMValueRef at, int64_t lanes)
 {
     emitter *e = s->e;
     bool wide = s->plan->bound_tile.product == PRODUCT_F64;
-    LLVMValueRef sum = emit_load(e, wide ? e->f64 : e->f32, scratch_at(s, sums), at);
-    return wide ? sum : LLVMBuildFPExt(e->b, sum, e->f64, "");
+    LLVMValueRef sum = load_sums(s, wide ? e->f64 : e->f32, sums, at, lanes);
+    return wide ? sum : LLVMBuildFPExt(e->b, sum, emit_type_like(e, sum, e->f64), "");
 }
 
-static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef column)
+/* The sums of a row from a column on become so many elements of the destination, from `to` on. */
+static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef column, int64_t lanes, LLVMValueRef to)
 {
     emitter *e = s->e;
     const plan_scratch *scratch = &s->plan->scratch;
-    uint32_t dst = s->plan->of->dst;
-    dtype t = tensor_dtype(s, dst);
+    dtype t = tensor_dtype(s, s->plan->of->dst);
     LLVMTypeRef sum = s->plan->integer ? e->i32 : e->f32;
-    LLVMValueRef value = emit_load(e, sum, scratch_at(s, scratch->value), sum_index(s, &s->plan->tile, row, column));
-    LLVMValueRef code = emit_narrow(e, t, value), to = emit_tensor_offset(e, dst, EINSUM_DST);
+    LLVMValueRef value = load_sums(s, sum, scratch->value, sum_index(s, &s->plan->tile, row, column), lanes);
+    LLVMValueRef code = emit_narrow(e, t, value);
     emit_code_store(e, t, code, s->dst, to);
     if (!needs_bound(s))
         return;
     bool inexact = !sources_are_exact(s);
     LLVMValueRef at = sum_index(s, &s->plan->bound_tile, row, column);
-    LLVMValueRef magnitude = load_bound_sum(s, scratch->magnitude, at);
-    LLVMValueRef error = inexact ? load_bound_sum(s, scratch->error, at) : emit_f64(e, 0);
-    LLVMValueRef bound = emit_sum_bound(e, s->plan, inexact, value, magnitude, error);
-    emit_store(e, emit_cast_bound(e, t, value, code, bound), s->dst_bound, to);
+    LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, at, lanes);
+    LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, at, lanes) : emit_f64_like(e, magnitude, 0);
+    LLVMValueRef bound = emit_cast_bound(e, t, value, code, emit_sum_bound(e, s->plan, inexact, value, magnitude, error));
+    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->dst_bound, to)), sizeof(double));
+}
+
+/* Vectors of columns lie side by side and all exist, and there are so many results that they repay compiling that code. */
+static bool has_result_vectors(const statement *s)
+{
+    enum { MANY_RESULTS = 1 << 14 };
+    const plan_digits *digits = s->plan->digits;
+    return s->plan->stores_blocks && digits[PLAN_ROW].combinations * digits[PLAN_COLUMN].combinations >= MANY_RESULTS;
+}
+
+/* The last columns one by one. */
+static void emit_columns_in_vectors(const statement *s, LLVMValueRef row)
+{
+    emitter *e = s->e;
+    const plan_digits *columns = &s->plan->digits[PLAN_COLUMN];
+    uint32_t dst = s->plan->of->dst;
+    int64_t lanes = s->plan->tile.lanes, whole = columns->combinations / lanes * lanes;
+    bool shared = s->longer == PLAN_COLUMN;
+    LLVMValueRef first = shared ? s->lines.first : emit_i64(e, 0), end = shared ? s->lines.end : emit_i64(e, columns->combinations);
+    LLVMValueRef line = emit_tensor_offset(e, dst, EINSUM_DST), ends[] = {emit_least(e, end, emit_i64(e, whole)), end};
+    for (int i = 0; i < 2; i++) {
+        LLVMBasicBlockRef after = emit_if_some(e, first, ends[i]);
+        emitter_loop column;
+        emit_loop_open(e, &column, first, ends[i], i == 0 ? lanes : 1);
+        LLVMValueRef offset = emit_group_offset(e, dst, EINSUM_DST, columns, column.counter);
+        emit_result(s, row, column.counter, i == 0 ? lanes : 1, LLVMBuildAdd(e->b, line, offset, ""));
+        emit_loop_close(e, &column);
+        emit_if_end(e, after);
+        first = emit_most(e, first, emit_i64(e, whole));
+    }
+}
+
+static void emit_columns(const statement *s, LLVMValueRef row)
+{
+    emitter *e = s->e;
+    const plan_digits *columns = &s->plan->digits[PLAN_COLUMN];
+    unsigned first = e->open_count;
+    emit_digits_open(e, columns);
+    LLVMValueRef column = emit_digits_index(e, first);
+    LLVMBasicBlockRef no_column = emit_if(e, is_own_line(s, PLAN_COLUMN, column)), after = emit_if(e, emit_guard(e));
+    emit_result(s, row, column, 1, emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST));
+    emit_if_end(e, after);
+    emit_if_end(e, no_column);
+    emit_digits_close(e, columns);
 }
 
 static void emit_results(const statement *s)
 {
     emitter *e = s->e;
-    const plan_digits *rows = &s->plan->digits[PLAN_ROW], *columns = &s->plan->digits[PLAN_COLUMN];
-    unsigned first_row = e->open_count;
+    const plan_digits *rows = &s->plan->digits[PLAN_ROW];
+    unsigned first = e->open_count;
     emit_digits_open(e, rows);
-    LLVMValueRef row = emit_digits_index(e, first_row);
+    LLVMValueRef row = emit_digits_index(e, first);
     LLVMBasicBlockRef no_row = emit_if(e, is_own_line(s, PLAN_ROW, row));
-    unsigned first_column = e->open_count;
-    emit_digits_open(e, columns);
-    LLVMValueRef column = emit_digits_index(e, first_column);
-    LLVMBasicBlockRef no_column = emit_if(e, is_own_line(s, PLAN_COLUMN, column)), after = emit_if(e, emit_guard(e));
-    emit_result(s, row, column);
-    emit_if_end(e, after);
-    emit_if_end(e, no_column);
-    emit_digits_close(e, columns);
+    if (has_result_vectors(s))
+        emit_columns_in_vectors(s, row);
+    else
+        emit_columns(s, row);
     emit_if_end(e, no_row);
     emit_digits_close(e, rows);
 }

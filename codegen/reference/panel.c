@@ -27,6 +27,16 @@ static bool is_exact(const panel *p)
 
 /* ---- an element becomes an item ---- */
 
+/* The upper half of an f32, where the product takes no more. */
+static LLVMValueRef item_of_f32(const panel *p, LLVMValueRef value)
+{
+    emitter *e = p->e;
+    LLVMValueRef bits = LLVMBuildBitCast(e->b, value, emit_type_like(e, value, e->i32), "");
+    if (p->tile->per == 1)
+        return bits;
+    return LLVMBuildTrunc(e->b, LLVMBuildLShr(e->b, bits, emit_i32_like(e, bits, 16), ""), emit_type_like(e, bits, p->item), "");
+}
+
 /* Codes, one or a vector, as the bits that the product wants. */
 static LLVMValueRef value_item(const panel *p, LLVMValueRef code)
 {
@@ -40,8 +50,7 @@ static LLVMValueRef value_item(const panel *p, LLVMValueRef code)
     case PRODUCT_BF16_TILES:
         if (p->dtype == DTYPE_BF16)
             return code;
-        bits = LLVMBuildBitCast(e->b, emit_widen(e, p->dtype, code), emit_type_like(e, code, e->i32), "");
-        return LLVMBuildTrunc(e->b, LLVMBuildLShr(e->b, bits, emit_i32_like(e, bits, 16), ""), item, "");
+        return item_of_f32(p, emit_widen(e, p->dtype, code));
     case PRODUCT_I8_DOT:
     case PRODUCT_I8_TILES:
     case PRODUCT_I16_PAIRS:
@@ -56,11 +65,7 @@ static LLVMValueRef value_item(const panel *p, LLVMValueRef code)
 
 static LLVMValueRef item_of(const panel *p, LLVMValueRef code)
 {
-    emitter *e = p->e;
-    if (p->kind == PANEL_VALUE)
-        return value_item(p, code);
-    LLVMValueRef size = emit_magnitude(e, emit_widen(e, p->dtype, code));
-    return LLVMBuildBitCast(e->b, size, emit_type_like(e, size, e->i32), "");
+    return p->kind == PANEL_VALUE ? value_item(p, code) : item_of_f32(p, emit_magnitude(p->e, emit_widen(p->e, p->dtype, code)));
 }
 
 /* ---- one element at a time ---- */

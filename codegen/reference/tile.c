@@ -168,12 +168,22 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     }
 }
 
+/* Magnitudes of what comes from outside are as narrow as the values, and then the values' product makes the bound as well; bounds of what was
+ * computed before are f32. */
+static plan_product choose_bound_product(const reference_plan *plan, const plan_statement *p)
+{
+    bool narrow = p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES;
+    if (p->wide_bound)
+        return PRODUCT_F64;
+    return narrow && !plan->assigned[p->of->a] && !plan->assigned[p->of->b] ? p->tile.product : PRODUCT_F32;
+}
+
 void tile_choose(const reference_plan *plan, plan_statement *p)
 {
     const einsum *e = plan->e;
     const plan_machine *m = &plan->machine;
     p->tile.product = plan->machine_order && !p->integer ? PRODUCT_TREE : choose_product(e, p, m);
-    p->bound_tile.product = p->wide_bound ? PRODUCT_F64 : PRODUCT_F32;
+    p->bound_tile.product = choose_bound_product(plan, p);
     p->flushes = (p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES) &&
                  (e->tensors[p->of->a].dtype == DTYPE_BF16 || e->tensors[p->of->b].dtype == DTYPE_BF16);
     choose_tile(e, p, &p->tile, m);

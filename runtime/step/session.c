@@ -133,7 +133,7 @@ static bool fill_tensor(step_session *s, uint32_t index, diag_list *diags)
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "no memory for `%s`", s->program->tensors[index].name);
         return false;
     }
-    tensor_fill_random(&t, s->options.seed + index);
+    tensor_fill_random(&t, s->options.seed + index, 1);
     bool good = take_elements(s, index, &t, diags);
     tensor_free(&t);
     return good;
