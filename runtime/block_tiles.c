@@ -74,26 +74,37 @@ INLINE const block_word *weights_at(const block_run *r, const block_step *s, int
         _tile_loadd(t, cells + (t) * cell_stride, r->rows * 4)
 #define SUM_STORE(t) _tile_stored(t, wide == WIDE ? cells + (t) * cell_stride : parts[t], r->rows * 4)
 /* A tile's packets lie far from each other, which is more streams than a processor follows by itself. */
-INLINE void ahead(const block_word *data, int64_t packet_bytes)
+INLINE void fetch_ahead(const block_word *data, int64_t packet_bytes)
 {
-    enum { DISTANCE = 512 /* bytes */ };
     for (int64_t i = 0; i < PACKETS; i++)
-        __builtin_prefetch((const char *)data + i * packet_bytes + DISTANCE);
+        __builtin_prefetch((const char *)data + i * packet_bytes);
 }
 
 /* The next tile of packets for sum t. */
 #define SUM_ADD(t, data_tile)                                                                                \
     if (!r->near)                                                                                            \
-        ahead(data + (t) % wide * r->data_stride, r->packet_bytes);                                          \
+        fetch_ahead(place.ahead + (t) % wide * r->data_stride, r->packet_bytes);                             \
     _tile_loadd(data_tile, data + (t) % wide * r->data_stride, r->packet_bytes);                             \
     _tile_dpbssd(t, data_tile, 4)
 
 /* A column's words of a step, a tile of them at a time. */
 typedef struct tile_place {
     const block_run *run;
-    int64_t column, words, step, word;
+    int64_t column, words, step, word, wide;
     block_word *masked;
+    const block_word *ahead; /* the packets that are multiplied some steps later: of these vectors, or of those behind them */
 } tile_place;
+
+INLINE const block_word *ahead_of(const tile_place *p)
+{
+    enum { STEPS = 8 };
+    const block_run *r = p->run;
+    int64_t step = p->step + STEPS, last = r->step_count - 1;
+    if (step <= last)
+        return r->data + r->steps[step].data;
+    step -= r->step_count;
+    return r->data + p->wide * r->data_stride + r->steps[step < last ? step : last].data;
+}
 
 /* Loads the weights of the place and goes on to the next. Returns its packets; NULL: all is done. */
 INLINE const block_word *next_words(tile_place *p)
@@ -103,6 +114,7 @@ INLINE const block_word *next_words(tile_place *p)
         return NULL;
     const block_step *s = &r->steps[p->step];
     int64_t first = p->column * r->column_words + p->word;
+    p->ahead = ahead_of(p) + first;
     _tile_loadd(4, weights_at(r, s, first, p->words, p->masked), r->rows * 4);
     p->word += p->words;
     if (p->word == r->column_words) {
@@ -134,7 +146,7 @@ INLINE void tiles(const block_run *r, int wide)
         if (!r->fresh) {
             EACH(SUM_LOAD)
         }
-        tile_place place = {.run = r, .column = c, .words = words_at_once(r->column_words), .masked = masked};
+        tile_place place = {.run = r, .column = c, .words = words_at_once(r->column_words), .wide = wide, .masked = masked};
         for (const block_word *data; (data = next_words(&place));) {
             SUM_ADD(0, 5);
             if (wide > 1) {

@@ -627,7 +627,7 @@ static const block_word *box_cells(const blocks *p, const blocks_run *r)
     return r->cells + r->box * box_words(p);
 }
 
-int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, const stream_word **words)
+int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, int64_t most, const stream_word **words)
 {
     const contraction *k = p->contraction;
     const blocks_form *f = &p->forms[BLOCKS_FAST];
@@ -635,7 +635,7 @@ int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, const
         return 0;
     const blocks_region *g = r->region;
     int64_t n = 1, first = g->cells[number];
-    while (number + n < g->emit_count && g->cells[number + n] == first + n * f->cell_packet)
+    while (n < most && number + n < g->emit_count && g->cells[number + n] == first + n * f->cell_packet)
         n++;
     *words = box_cells(p, r) + first;
     return n;

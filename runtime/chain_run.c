@@ -263,10 +263,9 @@ static int64_t push_outputs(slice_run *r, int64_t number)
     const accumulate *k = &r->chain->accumulate;
     stream_word words[MOST_COLUMNS * MOST_ROWS];
     const stream_word *beats;
-    int64_t n = k->rows == k->lanes && !k->sequential ? blocks_beats(r->blocks, &r->block, number, &beats) : 0;
+    int64_t n = k->rows == k->lanes && !k->sequential ? blocks_beats(r->blocks, &r->block, number, BLOCK_FLITS, &beats) : 0;
     if (n > 0) {
         flush_beats(r);
-        n = smaller(n, BLOCK_FLITS);
         push_flits(r, (const unsigned char *)beats, n);
         return n;
     }

@@ -62,6 +62,39 @@ bool commit_open(const commit *k, machine *m, int64_t unit_index, commit_run *r,
     return r->memory || fault_memory(f, k->command, "a slice's DM");
 }
 
+/* `count` runs of one size, which is a constant where it is inlined. */
+static inline __attribute__((always_inline)) void copy_runs(unsigned char *to, int64_t stride, const unsigned char *from, int64_t bytes, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++, to += stride, from += bytes)
+        memcpy(to, from, (size_t)bytes);
+}
+
+/* Whole runs of the loop around them, which lie behind each other in `from`. Returns the bytes taken. */
+static int64_t push_runs(const walk *w, walk_cursor *c, unsigned char *dm, const unsigned char *from, int64_t bytes)
+{
+    unsigned loop = w->count - 2;
+    int64_t run = w->size[w->count - 1], left = w->size[loop] - c->counter[loop], stride = w->stride[loop];
+    int64_t count = bytes / run < left ? bytes / run : left;
+    unsigned char *to = dm + c->run_address;
+    switch (run) {
+    case 8:
+        copy_runs(to, stride, from, 8, count);
+        break;
+    case 16:
+        copy_runs(to, stride, from, 16, count);
+        break;
+    case 32:
+        copy_runs(to, stride, from, 32, count);
+        break;
+    default:
+        copy_runs(to, stride, from, run, count);
+    }
+    c->counter[loop] += count - 1;
+    c->run_address += (count - 1) * stride;
+    walk_next_run(w, c);
+    return count * run;
+}
+
 void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t count)
 {
     const walk *w = &k->bytes;
@@ -73,6 +106,10 @@ void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int
     }
     for (; count > 0; count--, flits += k->flit_bytes)
         for (int64_t done = 0; done < bytes;) {
+            if (c->run_position == 0 && bytes - done >= run_bytes && w->count > 1) {
+                done += push_runs(w, c, r->memory, flits + done, bytes - done);
+                continue;
+            }
             int64_t left = run_bytes - c->run_position;
             int64_t part = bytes - done < left ? bytes - done : left;
             memcpy(r->memory + c->run_address + c->run_position, flits + done, (size_t)part);

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64 };
+#include "support/integer.h"
+
+enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, LINE_BYTES = 64 };
 
 struct memory_block {
     uint64_t touched;  /* bit g: granule g holds defined or poison bytes */
     uint64_t *written; /* a bit for each unit; NULL: none was written */
-    unsigned char bytes[];
+    _Alignas(LINE_BYTES) unsigned char bytes[]; /* so that a packet lies in as few lines of the host's caches as it can */
 };
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
@@ -56,7 +58,7 @@ static memory_block *block_at(memory *m, int64_t index)
     if (!m->blocks)
         return NULL;
     if (!m->blocks[index]) {
-        memory_block *b = malloc(sizeof *b + (size_t)m->block_bytes);
+        memory_block *b = aligned_alloc(LINE_BYTES, sizeof *b + (size_t)round_up(m->block_bytes, LINE_BYTES));
         if (!b)
             return NULL;
         b->touched = 0;
