@@ -32,6 +32,18 @@ static bool vector_add(index_vector *v, const axis *a, int64_t weight)
     return true;
 }
 
+bool index_vector_equal(const index_vector *x, const index_vector *y)
+{
+    bool equal = x->count == y->count;
+    for (unsigned i = 0; i < x->count && equal; i++) {
+        bool found = false;
+        for (unsigned k = 0; k < y->count && !found; k++)
+            found = x->at[i].axis == y->at[k].axis && x->at[i].weight == y->at[k].weight;
+        equal = found;
+    }
+    return equal;
+}
+
 bool group_step_of(const group_digits *g, int64_t weight, group_step *out)
 {
     *out = (group_step){.repeats = INT64_MAX, .live = INT64_MAX};

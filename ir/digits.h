@@ -20,6 +20,8 @@ typedef struct index_vector {
     } at[VECTOR_AXES];
 } index_vector;
 
+bool index_vector_equal(const index_vector *x, const index_vector *y);
+
 /* A digit of the buffer: coordinates weight*d of `axis`, d < live, at positions stride*d; positions d < extent exist. */
 typedef struct piece {
     const axis *axis;             /* NULL: `diagonal`, `atom` or a hole */

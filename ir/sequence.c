@@ -1,5 +1,6 @@
 /* The whole of a derivation: the stream's factors one after the other, then what only all of them show. */
 #include "ir/derivation.h"
+#include "support/integer.h"
 
 bool derivation_fail(derivation *d, sequence_failure failure, const mapping *term, const axis *a)
 {
@@ -159,6 +160,38 @@ static const landing *landing_reach(const derivation *d, const piece *p, int64_t
     return any;
 }
 
+/* Does this part of the group begin at the position behind the front, beside it? Nothing else of the stream may step through it. */
+static bool is_next_part(const derivation *d, const piece *p, const piece *front, const index_vector *behind)
+{
+    group_digits g;
+    group_step s;
+    if (!p->atom || p->taken || p->live == 1 || p->stride != front->live * front->stride || !group_digits_of(p->atom, &g) ||
+        !group_step_of(&g, p->weight, &s) || !index_vector_equal(&s.vector, behind))
+        return false;
+    for (size_t i = 0; i < d->landing_count; i++)
+        if (d->landings[i].piece >= p - p->parts && d->landings[i].piece < p)
+            return false;
+    return true;
+}
+
+/* How many positions of the group are there in one line: those of its front, and where the next part of the group stands behind it, as many
+ * of that as do not carry into the position at which it begins. Of `[B, C] / 4, [B, C] % 4` with 3 elements of C that is 6: position 4 is
+ * B:1, C:1, and the second position behind it would be C:3. */
+static int64_t front_end(const derivation *d, const piece *front)
+{
+    group_digits g;
+    group_step s;
+    if (!group_digits_of(front->atom, &g) || !group_step_of(&g, front->live, &s))
+        return front->live;
+    int64_t end = front->live, unit = 1;
+    for (size_t k = front->atom->count - 1; k > 0 && end == front->live; k--)
+        end = round_up(end, unit *= front->atom->factors[k].extent);
+    for (size_t i = 0; i < d->buffer.count; i++)
+        if (is_next_part(d, &d->buffer.items[i], front, &s.vector))
+            return end;
+    return front->live;
+}
+
 /* Of a group that the buffer has only the front of, the last position that the stream reaches must be there. */
 static bool check_front(derivation *d, const piece *atom)
 {
@@ -166,7 +199,7 @@ static bool check_front(derivation *d, const piece *atom)
     for (size_t i = 0; i < d->landing_count; i++)
         if (d->landings[i].piece >= atom - atom->parts && d->landings[i].piece < atom)
             any = &d->landings[i];
-    return !any || derivation_group_reach(d, atom) < atom->live * atom->stride ||
+    return !any || derivation_group_reach(d, atom) < front_end(d, atom) * atom->stride ||
            derivation_fail(d, SEQUENCE_INSUFFICIENT, derivation_term(d, any->of), any->of->axis);
 }
 

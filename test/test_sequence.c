@@ -646,6 +646,31 @@ START_TEST(fronts_are_read_to_their_last_position)
 }
 END_TEST
 
+/* Behind a front of a group the next part goes on, as far as nothing carries: 6 of `[B, C] / 4, [B, C] % 4` with 3 of C, 16 of tenths with 8. */
+START_TEST(fronts_go_on_in_the_next_part)
+{
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    const mapping *X = mapping_symbol(c, mapping_axis(c, "X", 2)), *C = mapping_symbol(c, mapping_axis(c, "C", 3)), *front;
+    const mapping *BC = pair(c, mapping_symbol(c, mapping_axis(c, "B", 4)), C), *low = digit_of(c, BC, 1, 4), *high = digit_of(c, BC, 4, 0);
+    ck_assert_int_eq(mapping_resize(c, BC, 6, &front), MAPPING_OK);
+    ck_assert_str_eq(loops_of(c, pair(c, high, low), front, SEQUENCE_READ), "6:1");
+    ck_assert_str_eq(loops_of(c, list(c, (const mapping *[]){high, low, X}, 3), front, SEQUENCE_READ), "6:2");
+    ck_assert_int_eq(failure(c, list(c, (const mapping *[]){high, X, low}, 3), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(c, pair(c, low, high), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(c, low, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(mapping_resize(c, BC, 9, &front), MAPPING_OK);
+    ck_assert_int_eq(failure(c, pair(c, high, low), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    const mapping *BE = pair(c, mapping_symbol(c, mapping_axis(c, "B", 5)), mapping_symbol(c, mapping_axis(c, "E", 8)));
+    const mapping *tenths = pair(c, digit_of(c, BE, 10, 0), digit_of(c, BE, 1, 10));
+    ck_assert_int_eq(mapping_resize(c, BE, 16, &front), MAPPING_OK);
+    ck_assert_str_eq(loops_of(c, tenths, pair(c, X, front), SEQUENCE_READ), "2:0 16:1");
+    ck_assert_int_eq(mapping_resize(c, BE, 24, &front), MAPPING_OK);
+    ck_assert_int_eq(failure(c, tenths, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sequencer");
@@ -661,6 +686,7 @@ int main(void)
     tcase_add_test(t, limits_are_met_where_they_can_be);
     tcase_add_test(t, reach_is_the_largest_sum);
     tcase_add_test(t, fronts_are_read_to_their_last_position);
+    tcase_add_test(t, fronts_go_on_in_the_next_part);
     suite_add_tcase(s, t);
     return suite_status(s);
 }
