@@ -15,6 +15,7 @@ typedef struct landing {
     unsigned digit;   /* number of that */
     int64_t digits;   /* of the piece, per iteration */
     int64_t weight, live, extent; /* of the loop */
+    bool whole; /* the term takes the piece, a group, for itself: counts for what is around the group only */
     /* Digits of a group that are one run; else NULL. A loop along it notes positions per iteration, which land on none of the pieces alone
      * (`digits` is 0); each piece is noted once more as a whole, with 0 here. */
     const group_digit *run;
@@ -51,6 +52,8 @@ const mapping *derivation_piece_term(derivation *d, const piece *p, int64_t exte
 /* A loop of the stream digit at hand; `step`: positions of the digit between two iterations. */
 void derivation_emit(derivation *d, const mapping *term, int64_t size, int64_t live, int64_t stride, int64_t step);
 void derivation_land(derivation *d, landing l);
+/* The term takes the group for itself: nothing else may land there. */
+void derivation_take(derivation *d, piece *atom, landing l);
 
 bool derivation_mentions(const derivation *d, const axis *a);
 /* May the digit, of which the buffer has nothing, be repeated at one place? Axis NULL: it stands for no coordinate at all. */

@@ -54,6 +54,15 @@ void derivation_land(derivation *d, landing l)
     ARENA_PUSH(d->scratch, d->landings, d->landing_count, d->landing_capacity, l);
 }
 
+void derivation_take(derivation *d, piece *atom, landing l)
+{
+    for (piece *p = atom - atom->parts; p <= atom; p++)
+        p->taken = true;
+    l.piece = atom;
+    l.whole = true;
+    derivation_land(d, l);
+}
+
 /* ---- one stream digit ---- */
 
 /* A gap in the stream: dead iterations. A read re-reads anything; a write needs the same gap in the buffer. */
@@ -152,7 +161,7 @@ static const landing *landing_reach(const derivation *d, const piece *p, int64_t
     const landing *any = NULL;
     *live = *position = 0;
     for (size_t i = 0; i < d->landing_count; i++)
-        if (d->landings[i].piece == p) {
+        if (d->landings[i].piece == p && !d->landings[i].whole) {
             any = &d->landings[i];
             *live += (any->live - 1) * any->digits;
             *position += (any->extent - 1) * any->digits;

@@ -27,8 +27,7 @@ static bool take_composite(derivation *d, const factor *f, bool front)
     piece *atom = find_composite(d, f, front, &step);
     if (!atom)
         return false;
-    for (piece *p = atom - atom->parts; p <= atom; p++)
-        p->taken = true;
+    derivation_take(d, atom, (landing){.of = f, .digit = d->digit, .digits = step, .weight = f->weight, .live = f->live, .extent = f->extent});
     derivation_emit(d, derivation_term(d, f), d->access == SEQUENCE_COPY ? f->live : f->extent, f->live, atom->stride * step, 1);
     return true;
 }
@@ -226,8 +225,7 @@ static bool by_parts(derivation *d, const factor *f)
     for (size_t i = first; i < MAX_LOOPS; i++) {
         bool outer = i == first;
         factor part = {.kind = FACTOR_COMPOSITE, .inner = parts[i]->atom, .weight = parts[i]->weight, .live = parts[i]->live, .extent = outer ? extent / inside : parts[i]->live};
-        for (piece *p = parts[i] - parts[i]->parts; p <= parts[i]; p++)
-            p->taken = true;
+        derivation_take(d, parts[i], (landing){.of = f, .digit = d->digit, .digits = 1, .weight = part.weight, .live = part.live, .extent = part.extent});
         derivation_emit(d, derivation_term(d, &part), part.extent, f->live, parts[i]->stride, outer ? inside : (inside /= parts[i]->live));
     }
     return true;
@@ -241,9 +239,10 @@ size_t derivation_carve_neighbours(derivation *d, const factor *f, size_t count)
         if (!p->front || p->taken || p->atom->count > count)
             continue;
         const mapping *group = mapping_of_factors(d->context, f, p->atom->count);
-        factor whole = {.kind = FACTOR_COMPOSITE, .inner = group, .weight = 1, .live = group->size, .extent = group->size};
+        factor *whole = ARENA_NEW(d->scratch, factor); /* what lands notes it */
+        *whole = (factor){.kind = FACTOR_COMPOSITE, .inner = group, .weight = 1, .live = group->size, .extent = group->size};
         d->position = position / (group->size / f->extent);
-        if (group->count == p->atom->count && mapping_is_front(p->atom, group) && by_parts(d, &whole))
+        if (group->count == p->atom->count && mapping_is_front(p->atom, group) && by_parts(d, whole))
             return p->atom->count;
     }
     d->position = position;

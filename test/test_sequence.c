@@ -671,6 +671,22 @@ START_TEST(fronts_go_on_in_the_next_part)
 }
 END_TEST
 
+/* A group that is taken whole counts for the group around it: cell 48 is the last of A:1. */
+START_TEST(fronts_end_inside_a_whole_group)
+{
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 2)), *inner = pair(c, mapping_symbol(c, mapping_axis(c, "B", 2)), mapping_symbol(c, mapping_axis(c, "C", 8)));
+    ck_assert_int_eq(mapping_pad(c, inner, 33, PAD_TOP, &inner), MAPPING_OK);
+    const mapping *stream = pair(c, A, inner), *buffer;
+    ck_assert_int_eq(mapping_resize(c, stream, 49, &buffer), MAPPING_OK);
+    ck_assert_str_eq(loops_of(c, buffer, stream, SEQUENCE_READ), "66:1");
+    ck_assert_int_eq(mapping_resize(c, stream, 48, &buffer), MAPPING_OK);
+    ck_assert_int_eq(failure(c, buffer, stream, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sequencer");
@@ -687,6 +703,7 @@ int main(void)
     tcase_add_test(t, reach_is_the_largest_sum);
     tcase_add_test(t, fronts_are_read_to_their_last_position);
     tcase_add_test(t, fronts_go_on_in_the_next_part);
+    tcase_add_test(t, fronts_end_inside_a_whole_group);
     suite_add_tcase(s, t);
     return suite_status(s);
 }
