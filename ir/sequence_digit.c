@@ -86,6 +86,12 @@ static bool shares_padding(const derivation *d, const factor *term)
     return p && p->weight == term->weight && p->live >= term->live && p->extent >= term->extent;
 }
 
+/* Write: where the live values end inside a turn of the inner loops, what is dead of that turn goes where the digit's next values are. */
+static bool ends_inside_turn(const derivation *d, const factor *f, const loop_list *l)
+{
+    return d->access == SEQUENCE_WRITE && f->live % inner_size(l) && f->live < ceil_div(f->axis->size, f->weight);
+}
+
 bool derivation_carve_axis(derivation *d, const factor *f)
 {
     bool padded = d->padded == f && shares_padding(d, f);
@@ -96,6 +102,8 @@ bool derivation_carve_axis(derivation *d, const factor *f)
     l.live = f->live;
     if (!axis_loops(d, f, &l) || !loop_list_spread(d, f, extent, &l))
         return false;
+    if (ends_inside_turn(d, f, &l))
+        return derivation_fail(d, SEQUENCE_OUTSIDE, derivation_term(d, f), f->axis);
     loop_list_emit(d, f, padded ? extent : f->live, &l);
     return true;
 }

@@ -3,6 +3,15 @@
 #include "ir/derivation.h"
 #include "support/integer.h"
 
+/* Is neither the group nor a group inside it somebody's already? */
+static bool is_free(const piece *atom)
+{
+    for (const piece *p = atom - atom->parts; p <= atom; p++)
+        if (p->taken)
+            return false;
+    return true;
+}
+
 /* The same composite in the buffer, as a whole; with `front` also one that it is a front of, and of which a read takes every `step`th value:
  * `[A, B] / 4` is every second value of `[A, B] / 2`. NULL: none that is free. */
 static piece *find_composite(const derivation *d, const factor *f, bool front, int64_t *step)
@@ -10,7 +19,7 @@ static piece *find_composite(const derivation *d, const factor *f, bool front, i
     for (size_t i = 0; i < d->buffer.count; i++) {
         piece *p = &d->buffer.items[i];
         bool same = p->atom && (p->atom == f->inner || (front && mapping_is_front(f->inner, p->atom)));
-        if (!same || p->taken || f->weight % p->weight)
+        if (!same || !is_free(p) || f->weight % p->weight)
             continue;
         *step = f->weight / p->weight;
         bool held = (f->live - 1) <= (p->live - 1) / *step;
@@ -178,7 +187,7 @@ static piece *find_part(const derivation *d, const factor *f, int64_t weight, in
 {
     for (size_t i = 0; i < d->buffer.count; i++) {
         piece *p = &d->buffer.items[i];
-        if (p->atom && !p->taken && p->weight == weight && p->live <= live && (mapping_is_front(p->atom, f->inner) || mapping_is_front(f->inner, p->atom)))
+        if (p->atom && is_free(p) && p->weight == weight && p->live <= live && (mapping_is_front(p->atom, f->inner) || mapping_is_front(f->inner, p->atom)))
             return p;
     }
     return NULL;

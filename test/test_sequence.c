@@ -683,6 +683,28 @@ START_TEST(fronts_end_inside_a_whole_group)
     ck_assert_str_eq(loops_of(c, buffer, stream, SEQUENCE_READ), "66:1");
     ck_assert_int_eq(mapping_resize(c, stream, 48, &buffer), MAPPING_OK);
     ck_assert_int_eq(failure(c, buffer, stream, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    /* Where one term has the inner group, none has the outer one. */
+    const mapping *fourths = digit_of(c, buffer, 12, 0), *front;
+    ck_assert_str_eq(loops_of(c, buffer, fourths, SEQUENCE_READ), "4:12");
+    ck_assert_int_eq(mapping_resize(c, inner, 12, &front), MAPPING_OK);
+    ck_assert_int_ne(failure(c, buffer, pair(c, front, fourths), SEQUENCE_READ), SEQUENCE_OK);
+    arena_free(a);
+}
+END_TEST
+
+/* The fourth step of `A % 3 # 4` is dead, and A:3 has a cell. */
+START_TEST(dead_steps_are_not_written_to_live_cells)
+{
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 6)), *B = mapping_symbol(c, mapping_axis(c, "B", 2)), *three, *four;
+    ck_assert_int_eq(mapping_resize(c, A, 3, &three), MAPPING_OK);
+    ck_assert_int_eq(mapping_pad(c, three, 4, PAD_TOP, &three), MAPPING_OK);
+    ck_assert_int_eq(mapping_resize(c, A, 4, &four), MAPPING_OK);
+    const mapping *turned = list(c, (const mapping *[]){digit_of(c, four, 1, 2), B, digit_of(c, four, 2, 0)}, 3);
+    ck_assert_int_eq(failure(c, turned, pair(c, three, B), SEQUENCE_WRITE), SEQUENCE_OUTSIDE);
+    ck_assert_str_eq(loops_of(c, turned, pair(c, three, B), SEQUENCE_READ), "2:1 4:2");
+    ck_assert_str_eq(loops_of(c, turned, pair(c, four, B), SEQUENCE_WRITE), "2:1 4:2");
     arena_free(a);
 }
 END_TEST
@@ -704,6 +726,7 @@ int main(void)
     tcase_add_test(t, fronts_are_read_to_their_last_position);
     tcase_add_test(t, fronts_go_on_in_the_next_part);
     tcase_add_test(t, fronts_end_inside_a_whole_group);
+    tcase_add_test(t, dead_steps_are_not_written_to_live_cells);
     suite_add_tcase(s, t);
     return suite_status(s);
 }
