@@ -1,4 +1,6 @@
 /* The statements of an einsum: what each operation makes of its values. */
+#include <string.h>
+
 #include "passes/einsum_build.h"
 
 static uint32_t add_value(einsum_builder *b, dtype type, int64_t port)
@@ -434,21 +436,64 @@ static void print_axes(strbuf *s, const einsum_value *v, bool dense)
         strbuf_printf(s, "%s%s", i && !dense ? " " : "", v->axes[i]->name);
 }
 
+static const char *step_text(const einsum_builder *b, const einsum_step *step, bool dense)
+{
+    strbuf s;
+    strbuf_init(&s, b->context->arena);
+    print_axes(&s, &b->e->values[step->a], dense);
+    if (step->contract) {
+        strbuf_puts(&s, dense ? "," : ", ");
+        print_axes(&s, &b->e->values[step->b], dense);
+    }
+    strbuf_puts(&s, dense ? "->" : " -> ");
+    print_axes(&s, &b->e->values[step->dst], dense);
+    return s.text;
+}
+
+enum { PERIOD_MAX = 16, OFTEN = 3 }; /* statements of a loop's body that is seen to repeat; twice are two */
+
+/* How often the `period` texts at the beginning stand there, one behind the other. */
+static size_t repeats(const char *const *texts, size_t count, size_t period)
+{
+    size_t n = period;
+    while (n < count && texts[n] == texts[n - period])
+        n++;
+    return n / period;
+}
+
+/* The shortest beginning that stands there often. 0: none does. */
+static size_t repeated_period(const char *const *texts, size_t count)
+{
+    for (size_t period = 1; period <= PERIOD_MAX && OFTEN * period <= count; period++)
+        if (repeats(texts, count, period) >= OFTEN)
+            return period;
+    return 0;
+}
+
 static const char *einsum_text(einsum_builder *b)
 {
     strbuf s;
     strbuf_init(&s, b->context->arena);
     bool dense = single_letters(b->e);
-    for (size_t i = 0; i < b->e->step_count; i++) {
-        const einsum_step *step = &b->e->steps[i];
+    size_t count = b->e->step_count;
+    const char **texts = ARENA_ARRAY(b->context->arena, const char *, count + 1); /* equal ones of neighbours are one */
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = step_text(b, &b->e->steps[i], dense);
+        for (size_t k = i; k-- > 0 && i - k <= PERIOD_MAX;)
+            if (strcmp(texts[k], texts[i]) == 0) {
+                texts[i] = texts[k];
+                break;
+            }
+    }
+    for (size_t i = 0; i < count;) {
+        size_t period = repeated_period(texts + i, count - i), times = period ? repeats(texts + i, count - i, period) : 1;
         strbuf_puts(&s, i ? "; " : "");
-        print_axes(&s, &b->e->values[step->a], dense);
-        if (step->contract) {
-            strbuf_puts(&s, dense ? "," : ", ");
-            print_axes(&s, &b->e->values[step->b], dense);
-        }
-        strbuf_puts(&s, dense ? "->" : " -> ");
-        print_axes(&s, &b->e->values[step->dst], dense);
+        if (times > 1)
+            strbuf_printf(&s, "%zu x %s", times, period > 1 ? "(" : "");
+        for (size_t k = 0; k < (period ? period : 1); k++)
+            strbuf_printf(&s, "%s%s", k ? "; " : "", texts[i + k]);
+        strbuf_puts(&s, period > 1 ? ")" : "");
+        i += times * (period ? period : 1);
     }
     return s.text;
 }
