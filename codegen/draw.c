@@ -23,6 +23,7 @@ typedef struct walk {
     int64_t bits_per_stride, element_bits; /* a stride of 1, an element */
     int64_t first;                         /* bits in front of the walk's first access */
     int64_t run;                           /* elements that one step accesses, one behind the other */
+    size_t others;                         /* operations that walk alike and have no picture of their own */
 } walk;
 
 static void walk_loops(walk *w, const sequencer_config *s, bool destination)
@@ -675,8 +676,9 @@ static void draw_all(picture *p)
     int64_t panel_width = grid_width(&p->g) > 260 ? grid_width(&p->g) : 260, second = LEFT + panel_width + BETWEEN;
     int64_t legend = TOP + grid_height(&p->g) + 20, table = legend + 60;
     int64_t width = second + panel_width + 24, height = table + 16 * w->count + BELOW - 60;
-    const char *title = arena_printf(p->e->arena, "%s, operation %zu: %s %s the %s, m![%s]", w->kernel->name, (size_t)w->op->index, op_kind_name(w->op->kind),
-                                     w->verb, w->memory, mapping_text(w->cells, p->e->arena));
+    const char *like = w->others ? arena_printf(p->e->arena, " and %zu like it", w->others) : "";
+    const char *title = arena_printf(p->e->arena, "%s, operation %zu%s: %s %s the %s, m![%s]", w->kernel->name, (size_t)w->op->index, like,
+                                     op_kind_name(w->op->kind), w->verb, w->memory, mapping_text(w->cells, p->e->arena));
     const tensor *t = &w->op->out;
     const char *stream = "";
     if (t->part[TIME])
@@ -729,19 +731,40 @@ static const char *draw_walk(const emit_context *e, const walk *w, diag_list *di
     return p.out.text;
 }
 
+/* Copies of one stage that a loop of the source made: they walk the same way, from other addresses. */
+static bool walks_alike(const walk *a, const walk *b)
+{
+    const src_range *x = &a->op->range, *y = &b->op->range;
+    bool alike = x->file == y->file && x->begin == y->begin && a->op->kind == b->op->kind && a->cells == b->cells && a->count == b->count && a->run == b->run;
+    for (uint32_t i = 0; alike && i < a->count; i++)
+        alike = a->size[i] == b->size[i] && a->stride[i] == b->stride[i];
+    return alike;
+}
+
 const char *draw_kernel(const emit_context *e, const kernel *k)
 {
     strbuf s;
     diag_list too_large; /* such a walk has no picture here */
     strbuf_init(&s, e->arena);
     diag_list_init(&too_large, e->arena);
+    walk *drawn = ARENA_ARRAY(e->arena, walk, DRAW_PAGE_PICTURES);
+    size_t count = 0;
     for (size_t i = 0; i < k->op_count; i++) {
         walk w;
         if (!walk_of(&w, k->ops[i]) || w.cells->size > DRAW_PAGE_CELLS)
             continue;
         w.kernel = k;
         w.op = k->ops[i];
-        const char *svg = draw_walk(e, &w, &too_large);
+        size_t like = 0;
+        while (like < count && !walks_alike(&drawn[like], &w))
+            like++;
+        if (like < count)
+            drawn[like].others++;
+        else if (count < DRAW_PAGE_PICTURES)
+            drawn[count++] = w;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *svg = draw_walk(e, &drawn[i], &too_large);
         strbuf_puts(&s, svg ? svg : "");
     }
     return s.text;

@@ -123,7 +123,7 @@ VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *opti
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
 VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);
 
-/* All pictures of a kernel, one SVG behind the other. */
+/* The pictures of a kernel, one SVG behind the other: one of the copies of a stage in a loop that walk alike. */
 VISA_API bool visa_pictures(visa_compilation *c, const char *kernel, const unsigned char **data, size_t *size);
 
 /* Of a book: a line for each block and a summary. "" when nothing was asked for; owned by the compilation, like the next two. */

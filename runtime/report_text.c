@@ -77,6 +77,21 @@ static void lint_lines(const report *r, strbuf *s)
     }
 }
 
+static void figures(const report *r, strbuf *s)
+{
+    engine_lines(r, s);
+    use_lines(r, s);
+    lint_lines(r, s);
+}
+
+const char *report_text_figures(const report *r, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    figures(r, &s);
+    return s.text;
+}
+
 const char *report_text(const report *r, arena *a)
 {
     const schedule *x = &r->schedule;
@@ -90,9 +105,7 @@ const char *report_text(const report *r, arena *a)
     if (x->end_sync_cycles)
         strbuf_printf(&s, "%9lld %9lld %9lld  synchronisation behind the last store\n", (number)(x->cycles - x->end_sync_cycles), (number)x->cycles,
                       (number)x->end_sync_cycles);
-    engine_lines(r, &s);
-    use_lines(r, &s);
-    lint_lines(r, &s);
+    figures(r, &s);
     return s.text;
 }
 

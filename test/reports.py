@@ -109,6 +109,33 @@ def page_lays_out(check, path, folder, picture):
     check.that(f"{told['cycles']} cycles" in dom and dom.count("<rect") >= len(told["items"]), "Chromium does not see the timeline")
 
 
+LONG = """axes![M = 4096, K = 64];
+const ROWS: usize = 2;
+#[device(chip = 1)]
+fn long(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>, c: &mut HbmTensor<i8, m![1], m![M, K]>) {
+    for i in 0..M::SIZE / ROWS {
+        let t: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![M = { ROWS }, K]> = a.view().tile::<m![M], ROWS, _>(ROWS * i).to_dm(&mut ctx.tdma, 0);
+        t.view().to_hbm_view(&mut ctx.tdma, c.view_mut().tile::<m![M], ROWS, _>(ROWS * i));
+    }
+}
+"""
+
+
+def long_page_is_short(check, folder):
+    """Copies of a stage share a picture, commands in the middle are counted, bars that cover each other are one."""
+    path, page = os.path.join(folder, "long.vm"), os.path.join(folder, "long.html")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(LONG)
+    check.that(run("visac", path, "--report=html", "-o", page).status == 0, "no page of a long kernel")
+    text = open(page, encoding="utf-8").read()
+    items = json.loads(run("visac", path, "--report=json").out)["items"]
+    check.that(len(items) == 4096 and f"{len(items) - 1000} more, which --report=csv lists" in text, "the table is not shortened")
+    check.that(text.count("<svg") == 3 and text.count("and 2047 like it") == 2, "a picture for each copy of a stage")
+    check.that("more lines, which --emit=tables prints" in text and "2048 x MK-&gt;MK" in text, "the tables are not shortened")
+    check.that(len(text) < 1 << 20, f"the page of a long kernel has {len(text)} bytes")
+    check.that(str(items[0]["formula"]["text"]) in text and str(items[-1]["end"]) in text, "the ends are missing")
+
+
 def diff_and_sweep(check, path, folder):
     same = run("visac", "diff", path, path)
     check.that(same.status == 0 and b"the same commands" in same.out, "a file differs from itself")
@@ -144,6 +171,7 @@ def main():
         forms_agree(check, matmul)
         trace_is_valid(check, matmul, folder)
         page_lays_out(check, matmul, folder, picture)
+        long_page_is_short(check, folder)
         diff_and_sweep(check, matmul, folder)
     print(f"{check.passed} passed, {check.failed} failed")
     return 1 if check.failed or not check.passed else 0
