@@ -84,8 +84,24 @@ static void copied(const target *t, const dma_cost *dma, int64_t bytes, double a
         from = 1;
         to = p->copies;
     }
-    d->total = whole(low + (high - low) * (double)(copies - from) / (double)(to - from));
-    d->text = arena_printf(a, "replicated load: %lld + %lld (%lld copies)", (long long)d->fill, (long long)(d->total - d->fill), (long long)copies);
+    d->fill = whole(low);
+    int64_t rise = whole(high) - d->fill;
+    d->total = d->fill + whole((double)rise * (double)(copies - from) / (double)(to - from));
+    d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld (%lld copies)", (long long)d->fill, (long long)rise, (long long)(copies - from),
+                           (long long)(to - from), (long long)copies);
+}
+
+/* As many decimals as it takes for the formula to give the cycles. */
+static const char *cycles_of_a_piece(const duration *d, int64_t pieces, arena *a)
+{
+    enum { LEAST = 2, MOST = 9 };
+    double each = (double)(d->total - d->fill) / (double)pieces, unit = 1;
+    int decimals = 0;
+    do {
+        decimals++;
+        unit /= 10;
+    } while (decimals < LEAST || (decimals < MOST && whole((double)d->fill + (double)pieces * unit * (double)whole(each / unit)) != d->total));
+    return arena_printf(a, "%.*f", decimals, each);
 }
 
 void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d)
@@ -112,6 +128,6 @@ void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d
     }
     const char *name = d->dma.to_dm ? "load" : "store";
     d->text = pieces == 1 ? arena_printf(a, "smallest %s", name)
-                          : arena_printf(a, "%s: %lld + %lld x %.2f (%lld bytes each)", name, (long long)d->fill, (long long)pieces - 1,
-                                         (double)(d->total - d->fill) / (double)(pieces - 1), (long long)piece);
+                          : arena_printf(a, "%s: %lld + %lld x %s (%lld bytes each)", name, (long long)d->fill, (long long)pieces - 1,
+                                         cycles_of_a_piece(d, pieces - 1, a), (long long)piece);
 }

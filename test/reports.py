@@ -70,6 +70,17 @@ def adds_up(check, report, name):
     check.that(report["cycles"] >= report["lower_bound"]["cycles"], f"{name}: below the lower bound")
 
 
+def formulas_add_up(check, path, kernel, timing):
+    """The numbers of a formula give its result: "load: 499 + 255 x 6.973 (4096 bytes each) = 2277"."""
+    told = json.loads(run("visac", path, f"--kernel={kernel}", f"--timing={timing}", "--report=json").out)
+    for item in told["items"]:
+        terms, result = item["formula"]["text"].rsplit(" = ", 1)
+        terms = re.sub(r"^[a-zA-Z ]+:|\(\d+ (bytes each|copies)\)|channel|dmn|stalled", "", terms).replace(" x ", " * ")
+        if not terms.startswith("smallest"):
+            value = eval(terms, {"__builtins__": {}, "max": max})  # numbers of our own report
+            check.that(int(value + 0.5) == int(result) and not re.search(r"[-+*] *-", terms), f"{path} {kernel} {timing}: {item['formula']['text']}")
+
+
 def forms_agree(check, path):
     told = json.loads(run("visac", path, "--report=json").out)
     table = list(csv.DictReader(io.StringIO(run("visac", path, "--report=csv").out.decode())))
@@ -109,6 +120,15 @@ def page_lays_out(check, path, folder, picture):
     check.that(f"{told['cycles']} cycles" in dom and dom.count("<rect") >= len(told["items"]), "Chromium does not see the timeline")
 
 
+# One load into several slices, small beside what they cost together, and a store of many pieces.
+COPIES = """axes![S = SLICES, K = 512, M = 512];
+#[device(chip = 1)]
+fn copies(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![K]>, b: &HbmTensor<i8, m![1], m![M, K]>) -> (DmTensor<i8, m![1], m![1 # 2], m![S # 256], m![K]>, HbmTensor<i8, m![1], m![M, K]>) {
+    let a: DmTensor<i8, m![1], m![1 # 2], m![S # 256], m![K]> = a.to_dm(&mut ctx.tdma, 0);
+    let b: DmTensor<i8, m![1], m![M / 256], m![M % 256], m![K]> = b.to_dm(&mut ctx.tdma, 4096);
+    (a, b.to_hbm(&mut ctx.tdma, 1 << 24))
+}
+"""
 LONG = """axes![M = 4096, K = 64];
 const ROWS: usize = 2;
 #[device(chip = 1)]
@@ -168,6 +188,14 @@ def main():
             found = None if os.path.basename(path) in LARGE else kernels_of(path, folder)
             for kernel in found[1] if found else ():
                 same_figures(check, path, found[0], kernel)
+            for kernel in found[1] if found and "examples" in path else ():
+                formulas_add_up(check, path, kernel, "documented")
+                formulas_add_up(check, path, kernel, "schedule")
+        copies = os.path.join(folder, "copies.vm")
+        for slices in (2, 4, 16, 32, 128, 256):
+            with open(copies, "w", encoding="utf-8") as out:
+                out.write(COPIES.replace("SLICES", str(slices)))
+            formulas_add_up(check, copies, "copies", "schedule")
         forms_agree(check, matmul)
         trace_is_valid(check, matmul, folder)
         page_lays_out(check, matmul, folder, picture)
