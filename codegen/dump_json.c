@@ -94,6 +94,20 @@ static json_t *broadcast_json(json_dump *j, const einsum_digit *d)
     return out;
 }
 
+static json_t *pieces_json(json_dump *j, const einsum_statement *s)
+{
+    json_t *out = json_array();
+    for (uint32_t i = 0; i < s->piece_count; i++) {
+        json_t *piece = json_object();
+        set_number(j, piece, "group", s->pieces[i].group);
+        set_number(j, piece, "weight", s->pieces[i].weight);
+        set_number(j, piece, "size", s->pieces[i].size);
+        set_number(j, piece, "lane", s->pieces[i].lane);
+        push(j, out, piece);
+    }
+    return out;
+}
+
 static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statement *s)
 {
     json_t *out = json_object(), *sources = json_array(), *digits = json_array();
@@ -112,10 +126,12 @@ static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statem
         set(j, digit, "kept", json_boolean(s->digits[i].kept));
         set(j, digit, "broadcast", broadcast_json(j, &s->digits[i]));
         set_number(j, digit, "lane", s->digits[i].lane);
+        set_number(j, digit, "group", s->digits[i].group);
+        set_number(j, digit, "stride", s->digits[i].stride);
         push(j, digits, digit);
     }
     set(j, out, "digits", digits);
-    set(j, out, "unordered", json_boolean(s->unordered));
+    set(j, out, "pieces", pieces_json(j, s));
     json_t *shifts = json_array();
     for (uint32_t i = 0; i < s->shift_count; i++) {
         static const char *const sides[] = {"destination", "a", "b"};

@@ -49,8 +49,6 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
         strbuf_printf(s, "contract %s, %s", e->tensors[st->a].name, e->tensors[st->b].name);
     strbuf_printf(s, " in %s as %s\n", dtype_row_of(st->accumulator)->name,
                   dtype_row_of(e->tensors[st->dst].dtype)->name);
-    if (st->unordered)
-        strbuf_puts(s, "      in an order that the digits do not say\n");
     for (uint32_t i = 0; i < st->digit_count; i++) {
         const einsum_digit *d = &st->digits[i];
         strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name, d->size,
@@ -61,6 +59,15 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
             strbuf_printf(s, ", repeats %s", e->tensors[st->b].name);
         if (d->lane)
             strbuf_printf(s, ", %u lanes apart", d->lane);
+        if (d->group)
+            strbuf_printf(s, ", %" PRId64 " positions of group %u apart", d->stride, d->group);
+        strbuf_puts(s, "\n");
+    }
+    for (uint32_t i = 0; i < st->piece_count; i++) {
+        const einsum_piece *p = &st->pieces[i];
+        strbuf_printf(s, "      order group %u: position / %" PRId64 " %% %" PRId64, p->group, p->weight, p->size);
+        if (p->lane)
+            strbuf_printf(s, ", %u lanes apart", p->lane);
         strbuf_puts(s, "\n");
     }
     for (uint32_t i = 0; i < st->shift_count; i++) {

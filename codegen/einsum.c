@@ -6,8 +6,8 @@
 
 #define COUNT_LIMIT (INT64_C(1) << 62)
 
-enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 3, DIGIT_WORDS = 3, SHIFT_WORDS = 2, TERM_WORDS = 4 };
-enum { MAX_RANK = 0xffff, MAX_TENSORS = 0xffff, MAX_WINDOWS = 0xffff, MAX_TERMS = 8, MAX_SHIFTS = 255 };
+enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 3, DIGIT_WORDS = 3, PIECE_WORDS = 3, SHIFT_WORDS = 2, TERM_WORDS = 4 };
+enum { MAX_RANK = 0xffff, MAX_TENSORS = 0xffff, MAX_WINDOWS = 0xffff, MAX_TERMS = 8, MAX_SHIFTS = 255, MAX_PIECES = 255 };
 
 /* Encoder: docs/format.md, "Einsum section". */
 
@@ -36,12 +36,19 @@ static void put_statement(word_writer *w, const einsum_statement *s)
 {
     word_writer_put(w, (uint64_t)s->op | (uint64_t)s->accumulator << 8 | (uint64_t)s->shift_count << 16 | (uint64_t)s->digit_count << 32);
     word_writer_put(w, s->dst | (uint64_t)s->a << 32);
-    word_writer_put(w, (s->op == EINSUM_COPY ? 0 : s->b) | (uint64_t)s->unordered << 32);
+    word_writer_put(w, (s->op == EINSUM_COPY ? 0 : s->b) | (uint64_t)s->piece_count << 32);
     for (uint32_t i = 0; i < s->digit_count; i++) {
         word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32 | (uint64_t)(s->digits[i].broadcast >> EINSUM_A) << 33 |
-                               (uint64_t)s->digits[i].lane << 35);
+                               (uint64_t)s->digits[i].lane << 35 | (uint64_t)s->digits[i].group << 43);
         word_writer_put(w, (uint64_t)s->digits[i].weight);
         word_writer_put(w, (uint64_t)s->digits[i].size);
+        if (s->digits[i].group)
+            word_writer_put(w, (uint64_t)s->digits[i].stride);
+    }
+    for (uint32_t i = 0; i < s->piece_count; i++) {
+        word_writer_put(w, s->pieces[i].group | (uint64_t)s->pieces[i].lane << 8);
+        word_writer_put(w, (uint64_t)s->pieces[i].weight);
+        word_writer_put(w, (uint64_t)s->pieces[i].size);
     }
     for (uint32_t i = 0; i < s->shift_count; i++) {
         word_writer_put(w, s->shifts[i].axis | (uint64_t)s->shifts[i].side << 32);
@@ -66,7 +73,7 @@ bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count)
         put_tensor(&w, &e->tensors[i]);
     }
     for (uint32_t i = 0; i < e->statement_count; i++) {
-        if (e->statements[i].shift_count > MAX_SHIFTS)
+        if (e->statements[i].shift_count > MAX_SHIFTS || e->statements[i].piece_count > MAX_PIECES)
             return false;
         put_statement(&w, &e->statements[i]);
     }
@@ -91,6 +98,7 @@ typedef struct einsum_reader {
     einsum_tensor *tensors;
     bool *assigned, *used; /* by tensor */
     bool *begun;           /* by tensor: its first elements were assigned */
+    size_t digit_at;       /* word of the digit being read */
     uint32_t *axis_mark;   /* by axis: number of the tensor or side that named it last */
     bool *port_taken;      /* by port */
 } einsum_reader;
@@ -236,12 +244,14 @@ static bool read_tensor(einsum_reader *r, uint32_t number)
 
 static bool read_digit(einsum_reader *r, einsum_digit *d)
 {
+    r->digit_at = r->in.at;
     uint64_t word = word_reader_next(&r->in);
     d->axis = (uint32_t)word_bits(word, 0, 32);
     d->kept = word_bits(word, 32, 1);
     d->broadcast = (unsigned char)(word_bits(word, 33, 2) << EINSUM_A);
     d->lane = (unsigned char)word_bits(word, 35, 8);
-    if (word_bits(word, 43, 21))
+    d->group = (unsigned char)word_bits(word, 43, 8);
+    if (word_bits(word, 51, 13))
         return fault_here(r, "reserved bits are not zero");
     if (d->axis >= r->axis_count)
         return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", d->axis, r->axis_count);
@@ -259,6 +269,11 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
                                  size, axis->name, axis->size, weight, most);
     d->weight = (int64_t)weight;
     d->size = (int64_t)size;
+    uint64_t stride = d->group ? word_reader_next(&r->in) : 0;
+    if (d->group && (stride < 1 || stride >= (uint64_t)COUNT_LIMIT))
+        return word_reader_fault(&r->in, r->in.at - 1, "a digit of axis %s is %" PRIu64 " positions of its group apart, allowed are 1 to 2^62 - 1",
+                                 axis->name, stride);
+    d->stride = (int64_t)stride;
     return true;
 }
 
@@ -283,7 +298,7 @@ static bool check_digit(einsum_reader *r, const einsum_statement *s, const einsu
                         uint32_t number)
 {
     const einsum_digit *d = &digits[number];
-    size_t at = r->in.at - DIGIT_WORDS;
+    size_t at = r->digit_at;
     const char *axis = r->axes[d->axis].name;
     if (d->kept && d->size > 1 && !tensor_has_axis(&r->tensors[s->dst], d->axis))
         return word_reader_fault(&r->in, at, "a digit of axis %s is kept, but tensor %s has no such axis",
@@ -306,9 +321,132 @@ static bool check_lane(einsum_reader *r, const einsum_statement *s, const einsum
     const einsum_digit *d = &digits[number], *before = number > 0 ? &digits[number - 1] : NULL;
     int64_t room = before && before->lane ? before->lane : LANES;
     bool fits = d->lane ? !d->kept && d->size <= room / d->lane : !before || !before->lane;
-    if (fits && !(s->unordered && d->lane))
+    if (fits && !(s->piece_count && d->lane))
         return true;
-    return word_reader_fault(&r->in, r->in.at - DIGIT_WORDS, "a digit of axis %s has no lanes inside the digit before it", r->axes[d->axis].name);
+    return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s has no lanes inside the digit before it", r->axes[d->axis].name);
+}
+
+/* ---- groups and their pieces ---- */
+
+/* Where there are pieces, each summed digit is of a group, and those of one stand side by side. */
+static bool check_group(einsum_reader *r, const einsum_statement *s, const einsum_digit *digits, uint32_t number)
+{
+    const einsum_digit *d = &digits[number];
+    unsigned before = number > 0 ? digits[number - 1].group : 0;
+    if (s->piece_count && !d->kept ? d->group > 0 && (d->group == before || d->group == before + 1) : !d->group)
+        return true;
+    return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is of group %u behind group %u, %s", r->axes[d->axis].name, d->group, before,
+                             d->kept ? "and is kept" : s->piece_count ? "allowed are that one and the next" : "in a statement without pieces");
+}
+
+/* Digits of one axis that count on from each other, as one: it ends with the axis. */
+typedef struct digit_run {
+    const einsum_digit *outer;
+    int64_t weight, stride, size;
+} digit_run;
+
+static bool run_goes_on(const digit_run *run, const einsum_digit *d)
+{
+    int64_t weight, stride;
+    return run->outer && d->axis == run->outer->axis && !__builtin_mul_overflow(run->outer->weight, run->outer->size, &weight) && d->weight == weight &&
+           !__builtin_mul_overflow(run->outer->stride, run->outer->size, &stride) && d->stride == stride;
+}
+
+static int64_t run_size(const einsum_reader *r, const digit_run *run, const einsum_digit *d)
+{
+    int64_t most = (r->axes[d->axis].size - 1) / run->weight + 1, size;
+    return __builtin_mul_overflow(run->size, d->size, &size) || size > most ? most : size;
+}
+
+/* Positions of the group, of which no two combinations that exist are the same one: a digit begins where those inside it end. 0: a fault. */
+static int64_t group_positions(einsum_reader *r, const einsum_statement *s, unsigned group)
+{
+    digit_run run = {.size = 1};
+    int64_t positions = 1;
+    for (uint32_t i = s->digit_count; i-- > 0;) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->group != group || d->size == 1)
+            continue;
+        if (!run_goes_on(&run, d)) {
+            if (d->stride < positions) {
+                fault_here(r, arena_printf(r->arena, "a digit of axis %s is %" PRId64 " positions of group %u apart, and those inside it take %" PRId64,
+                                           r->axes[d->axis].name, d->stride, group, positions));
+                return 0;
+            }
+            run = (digit_run){.weight = d->weight, .stride = d->stride, .size = 1};
+        }
+        run.size = run_size(r, &run, d);
+        run.outer = d;
+        if (__builtin_mul_overflow(run.size, run.stride, &positions) || positions >= COUNT_LIMIT) {
+            fault_here(r, "a group has 2^62 positions or more");
+            return 0;
+        }
+    }
+    return positions;
+}
+
+/* The pieces of a group count all its positions, each once. */
+static bool check_pieces_of(einsum_reader *r, const einsum_statement *s, unsigned group)
+{
+    int64_t positions = group_positions(r, s, group), next = 1;
+    uint32_t mine = 0, used = 0;
+    if (positions == 0)
+        return false;
+    for (uint32_t i = 0; i < s->piece_count; i++)
+        mine += s->pieces[i].group == group;
+    for (bool found = true; found;) {
+        found = false;
+        for (uint32_t i = 0; i < s->piece_count && !found; i++)
+            if (s->pieces[i].group == group && s->pieces[i].weight == next) {
+                next *= s->pieces[i].size;
+                used++;
+                found = true;
+            }
+    }
+    if (used == mine && next >= positions)
+        return true;
+    return word_reader_fault(&r->in, r->in.at - 1, "%u of the %u pieces of group %u count on from each other, to position %" PRId64 " of %" PRId64, used,
+                             mine, group, next, positions);
+}
+
+static bool read_piece(einsum_reader *r, const einsum_statement *s, einsum_piece *p, const einsum_piece *before)
+{
+    enum { LANES = 256 };
+    uint64_t word = word_reader_next(&r->in), groups = s->digit_count ? s->digits[s->digit_count - 1].group : 0;
+    p->group = (unsigned char)word_bits(word, 0, 8);
+    p->lane = (unsigned char)word_bits(word, 8, 8);
+    if (word_bits(word, 16, 48))
+        return fault_here(r, "reserved bits are not zero");
+    if (p->group < 1 || p->group > groups)
+        return word_reader_fault(&r->in, r->in.at - 1, "a piece of group %u of %" PRIu64, p->group, groups);
+    uint64_t weight = word_reader_next(&r->in), size = word_reader_next(&r->in);
+    if (weight < 1 || size < 2 || weight >= (uint64_t)COUNT_LIMIT || size > (uint64_t)COUNT_LIMIT / weight)
+        return word_reader_fault(&r->in, r->in.at - 2, "weight %" PRIu64 " and size %" PRIu64 " of a piece of group %u", weight, size, p->group);
+    p->weight = (int64_t)weight;
+    p->size = (int64_t)size;
+    int64_t room = before && before->lane ? before->lane : LANES;
+    if (p->lane ? p->size <= room / p->lane : !before || !before->lane)
+        return true;
+    return word_reader_fault(&r->in, r->in.at - PIECE_WORDS, "a piece of group %u has no lanes inside the piece before it", p->group);
+}
+
+static bool read_pieces(einsum_reader *r, einsum_statement *s)
+{
+    if (!word_reader_has(&r->in, s->piece_count, PIECE_WORDS, "pieces"))
+        return false;
+    einsum_piece *pieces = ARENA_ARRAY(r->arena, einsum_piece, s->piece_count);
+    int64_t places = 1;
+    for (uint32_t i = 0; i < s->piece_count; i++) {
+        if (!read_piece(r, s, &pieces[i], i > 0 ? &pieces[i - 1] : NULL))
+            return false;
+        if (__builtin_mul_overflow(places, pieces[i].size, &places) || places >= COUNT_LIMIT)
+            return fault_here(r, "the pieces of a statement have 2^62 combinations or more");
+    }
+    s->pieces = pieces;
+    for (unsigned group = 1; s->piece_count && group <= s->digits[s->digit_count - 1].group; group++)
+        if (!check_pieces_of(r, s, group))
+            return false;
+    return true;
 }
 
 /* Is the digit's counter outside the term: does it leave (coordinate / weight % extent) as it is? */
@@ -386,7 +524,7 @@ static bool check_broadcast(einsum_reader *r, const einsum_statement *s, const e
             continue;
         bool is_source = side == EINSUM_A || s->op == EINSUM_CONTRACT;
         if (!is_source || !digit_moves(r, side == EINSUM_A ? s->a : s->b, d))
-            return word_reader_fault(&r->in, r->in.at - DIGIT_WORDS, "a digit of axis %s is broadcast over source %c, which it does not index",
+            return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is broadcast over source %c, which it does not index",
                                      r->axes[d->axis].name, side == EINSUM_A ? 'a' : 'b');
     }
     return true;
@@ -404,7 +542,8 @@ static bool read_digits(einsum_reader *r, einsum_statement *s)
     einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);
     int64_t points = 1;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]) || !check_lane(r, s, digits, i))
+        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]) || !check_lane(r, s, digits, i) ||
+            !check_group(r, s, digits, i))
             return false;
         if (__builtin_mul_overflow(points, digits[i].size, &points) || points >= COUNT_LIMIT)
             return fault_here(r, "the digits of a statement have 2^62 combinations or more");
@@ -503,11 +642,11 @@ static bool read_statement(einsum_reader *r, einsum_statement *s)
     s->b = (uint32_t)word_bits(second, 0, 32);
     if (r->in.failed)
         return false;
-    s->unordered = word_bits(second, 32, 1);
-    if (word_bits(second, 33, 31) || (s->op == EINSUM_COPY && (s->b || s->unordered)))
+    s->piece_count = (uint32_t)word_bits(second, 32, 8);
+    if (word_bits(second, 40, 24) || (s->op == EINSUM_COPY && (s->b || s->piece_count)))
         return fault_here(r, "reserved bits are not zero");
     return check_source(r, s->a, at) && (s->op == EINSUM_COPY || check_source(r, s->b, at + 1)) &&
-           check_destination(r, s, at) && read_digits(r, s) && check_windows(r, s) && read_shifts(r, s);
+           check_destination(r, s, at) && read_digits(r, s) && check_windows(r, s) && read_pieces(r, s) && read_shifts(r, s);
 }
 
 static bool read_head(einsum_reader *r, einsum *out)

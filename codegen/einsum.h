@@ -25,8 +25,17 @@ typedef struct einsum_digit {
     bool kept; /* false: summed over */
     int64_t weight, size;
     unsigned char broadcast; /* 1 << side for each source that is read as if the counter were 0 */
-    unsigned char lane;      /* summed inside a packet: lanes between neighbouring values; 0: over time, or kept */
+    unsigned char lane;      /* summed inside a packet: lanes between neighbouring values; 0: over time, kept, or of a group */
+    unsigned char group;     /* summed, in a statement with pieces: number, from 1 on, of the group whose positions it counts; else 0 */
+    int64_t stride;          /* positions of the group between neighbouring values; 0 without a group */
 } einsum_digit;
+
+/* A piece of a group: a position p, the sum of counter * stride over the group's digits, is met at value p / weight % size of it. */
+typedef struct einsum_piece {
+    unsigned char group;
+    unsigned char lane; /* lanes of a packet between neighbouring values; 0: over time */
+    int64_t weight, size;
+} einsum_piece;
 
 /* A sliding window: an axis of which a place is the sum, over its terms, of stride * (coordinate / weight % extent) of the term's
  * axis. Its size is 1 + the sum of (extent - 1) * stride. Terms are no windows. One that is bordered holds only a part of its places,
@@ -72,7 +81,8 @@ typedef enum einsum_op {
  * own is indexed by its terms: each digit of more than one value then lies inside a term or outside all of them.
  *
  * Of a contraction, the order in which the machine adds: over time, the summed digits without `lane`, outermost first; inside each
- * step a tree over neighbouring lanes, of which the others' counters times `lane` say where a term stands. */
+ * step a tree over neighbouring lanes, of which the others' counters times `lane` say where a term stands. Where a group of digits is
+ * cut at positions that are no digits, time and lanes are those of the statement's pieces, in the same way, and not the digits'. */
 typedef struct einsum_statement {
     einsum_op op;
     uint32_t dst, a, b; /* tensor numbers; b is unused by a copy */
@@ -81,7 +91,8 @@ typedef struct einsum_statement {
     const einsum_digit *digits; /* loop order: kept outermost first, then summed */
     uint32_t shift_count;
     const einsum_shift *shifts;
-    bool unordered; /* the summed digits do not say in which order the machine adds */
+    uint32_t piece_count; /* 0: the summed digits themselves are in the machine's order */
+    const einsum_piece *pieces;
 } einsum_statement;
 
 typedef struct einsum {

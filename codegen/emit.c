@@ -468,7 +468,23 @@ static void emit_windows(emission *m, einsum *out)
 static einsum_digit emit_digit(emission *m, const einsum_step *s, const einsum_part *d)
 {
     unsigned broadcast = (unsigned)d->a_repeats << EINSUM_A | (unsigned)d->b_repeats << EINSUM_B;
-    return (einsum_digit){axis_number(m, d->axis), d->kept, d->weight, d->size, (unsigned char)broadcast, (unsigned char)(s->unordered ? 0 : d->lane)};
+    bool grouped = s->place_count > 0 && !d->kept;
+    return (einsum_digit){.axis = axis_number(m, d->axis),
+                          .kept = d->kept,
+                          .weight = d->weight,
+                          .size = d->size,
+                          .broadcast = (unsigned char)broadcast,
+                          .lane = (unsigned char)(grouped ? 0 : d->lane),
+                          .group = (unsigned char)(grouped ? d->group : 0),
+                          .stride = grouped ? d->stride : 0};
+}
+
+static einsum_piece *emit_pieces(emission *m, const einsum_step *s)
+{
+    einsum_piece *pieces = ARENA_ARRAY(m->e->arena, einsum_piece, s->place_count);
+    for (uint32_t i = 0; i < s->place_count; i++)
+        pieces[i] = (einsum_piece){(unsigned char)s->places[i].group, (unsigned char)s->places[i].lane, s->places[i].weight, s->places[i].size};
+    return pieces;
 }
 
 static void emit_einsum(emission *m, einsum *out)
@@ -493,7 +509,8 @@ static void emit_einsum(emission *m, einsum *out)
         for (uint32_t k = 0; k < s->offset_count; k++)
             shifts[k] = (einsum_shift){(einsum_side)s->offsets[k].side, axis_number(m, s->offsets[k].axis), s->offsets[k].offset};
         statements[i] = (einsum_statement){s->contract ? EINSUM_CONTRACT : EINSUM_COPY, s->dst, s->a, s->b,
-                                           s->contract ? s->accumulator : from->values[s->a].dtype, s->count, digits, s->offset_count, shifts, s->unordered};
+                                           s->contract ? s->accumulator : from->values[s->a].dtype, s->count, digits, s->offset_count, shifts,
+                                           s->place_count, emit_pieces(m, s)};
     }
     emit_windows(m, out);
     *out = (einsum){.windows = out->windows, .window_count = out->window_count, .tensors = tensors, .tensor_count = (uint32_t)from->value_count, .statements = statements,

@@ -35,22 +35,12 @@ static bool take_fault(const reference_api *api, char *fault, diag_list *diags)
     return false;
 }
 
-static bool order_is_unknown(const einsum *e)
-{
-    for (uint32_t i = 0; i < e->statement_count; i++)
-        if (e->statements[i].unordered)
-            return true;
-    return false;
-}
-
 /* The same, of building a kernel. */
-static bool take_build_fault(const reference_api *api, char *fault, const einsum *e, const char *name, unsigned forms, diag_list *diags)
+static bool take_build_fault(const reference_api *api, char *fault, const char *name, diag_list *diags)
 {
     if (!fault)
         return true;
-    diag *d = diag_add(diags, E_REFERENCE, SRC_NOWHERE, "reference kernel of `%s`: %s", name, fault);
-    if (forms & REFERENCE_MACHINE_ORDER && order_is_unknown(e))
-        diag_help(diags, d, "leave out --reference-order=hardware, and floats are compared within a bound; or let one place hold the whole group, or pad its axes one by one so that it cuts");
+    diag_add(diags, E_REFERENCE, SRC_NOWHERE, "reference kernel of `%s`: %s", name, fault);
     api->release_bytes(fault);
     return false;
 }
@@ -60,7 +50,7 @@ reference_kernel *reference_compile(const reference_api *api, const einsum *e, c
 {
     reference_kernel *k = NULL;
     const char *cpu = getenv("VISA_MCPU");
-    return take_build_fault(api, api->build(e, name, forms, cpu && *cpu ? cpu : NULL, &k), e, name, forms, diags) ? k : NULL;
+    return take_build_fault(api, api->build(e, name, forms, cpu && *cpu ? cpu : NULL, &k), name, diags) ? k : NULL;
 }
 
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
@@ -74,7 +64,7 @@ bool reference_emit(const reference_api *api, const einsum *e, const char *name,
 {
     unsigned char *made = NULL;
     size_t count = 0;
-    if (!take_build_fault(api, api->emit(e, name, forms, cpu, kind, &made, &count), e, name, forms, diags))
+    if (!take_build_fault(api, api->emit(e, name, forms, cpu, kind, &made, &count), name, diags))
         return false;
     *bytes = arena_alloc(a, count + 1);
     memcpy(*bytes, made, count);

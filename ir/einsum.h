@@ -24,9 +24,18 @@ typedef struct einsum_part {
     bool kept;
     int64_t weight, size;
     bool a_repeats, b_repeats;
-    int64_t lane; /* summed by the tree: so many lanes are between its values; 0: over time, or kept */
+    int64_t lane; /* summed by the tree: so many lanes are between its values; 0: over time, kept, or of a group */
+    unsigned group; /* summed, in a step with pieces: of which group, from 1 on, it counts positions */
+    int64_t stride; /* positions of the group between its values */
     bool renames; /* source a is read under an axis's old name (einsum_relabel) */
 } einsum_part;
+
+/* A group of axes that is summed stands in several places: where its positions p are value p / weight % size of one. */
+typedef struct einsum_place {
+    unsigned group;
+    int64_t weight, size;
+    int64_t lane; /* as of a digit */
+} einsum_place;
 
 /* A tensor is accessed `offset` coordinates of the axis further: it is seen through a tile. */
 typedef struct einsum_offset {
@@ -42,7 +51,8 @@ typedef struct einsum_step {
     dtype accumulator;
     uint32_t offset_count;
     einsum_offset *offsets;
-    bool unordered; /* the summed digits do not say in which order the machine adds */
+    uint32_t place_count; /* 0: the summed digits are in the order in which the machine adds; else the places are, outermost first */
+    einsum_place *places;
     uint32_t count;
     einsum_part *digits; /* EINSUM_MAX_DIGITS while it is built */
 } einsum_step;

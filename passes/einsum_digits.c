@@ -1,7 +1,8 @@
 /* The digits that a statement walks: those of its mapping, cut where a component's positions change from kept to summed.
  *
  * A group, `[X, Y] # 32`, is no digit. Where its pieces together are the whole group, all kept or all summed, the digits of the
- * group's own mapping are walked instead, and its padding by nothing. */
+ * group's own mapping are walked instead, and its padding by nothing. Where these pieces are several, the group's digits count its
+ * positions, and the pieces say when the machine meets these. */
 #include "passes/einsum_build.h"
 
 typedef struct digit_sink {
@@ -14,7 +15,10 @@ typedef struct digit_sink {
     const axis *whole[EINSUM_MAX_AXES]; /* axes of groups that do not cut into digits */
     uint32_t whole_count;
     const mapping *walked[EINSUM_MAX_AXES]; /* groups whose own digits were pushed */
+    unsigned walked_group[EINSUM_MAX_AXES]; /* their numbers; 0: kept */
     uint32_t walked_count;
+    unsigned group_count, group; /* of what is summed; whose digits are pushed now, 0: none's */
+    bool has_pieces;
 } digit_sink;
 
 static bool is_whole(const digit_sink *s, const axis *a)
@@ -47,7 +51,14 @@ static void refuse_group(digit_sink *s, const factor *f)
                   mapping_text(f->inner, a));
 }
 
-static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t size, bool kept, int64_t lane)
+static void push_place(digit_sink *s, unsigned group, int64_t weight, int64_t size, int64_t lane)
+{
+    if (size > 1 && s->step->place_count < EINSUM_MAX_DIGITS)
+        s->step->places[s->step->place_count++] = (einsum_place){group, weight, size, lane};
+}
+
+/* `stride` positions of the group, or of a digit alone, are between its values. */
+static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t size, bool kept, int64_t lane, int64_t stride)
 {
     if (size == 1 || (kept && is_whole(s, a)))
         return;
@@ -57,7 +68,11 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
             diag_help(s->builder->context->diags, d, "cut the axes into fewer digits");
         return;
     }
-    s->step->digits[s->step->count++] = (einsum_part){.axis = a, .kept = kept, .weight = weight, .size = size, .lane = kept ? 0 : lane};
+    unsigned group = kept ? 0 : s->group ? s->group : ++s->group_count;
+    if (group && !s->group)
+        push_place(s, group, 1, size, lane);
+    s->step->digits[s->step->count++] =
+        (einsum_part){.axis = a, .kept = kept, .weight = weight, .size = size, .lane = kept ? 0 : lane, .group = group, .stride = s->group ? stride : 1};
 }
 
 /* A kept part of a group: its axes as wholes. That says more elements than the part holds, and the port's mapping says which of
@@ -77,14 +92,14 @@ static void push_group_axes(digit_sink *s, const factor *f)
                 s->step->digits[kept++] = s->step->digits[d];
         }
         s->step->count = kept;
-        push_digit(s, axes[i], 1, axes[i]->size, true, 0);
+        push_digit(s, axes[i], 1, axes[i]->size, true, 0, 0);
         s->whole[s->whole_count++] = axes[i];
     }
 }
 
-/* Cuts the live range of a factor at `cut` positions inside it; `lane` of the packet are between its positions. The outer piece may reach past a window's end only where
- * the axis ends as well. */
-static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, bool kept, int64_t lane)
+/* Cuts the live range of a factor at `cut` positions inside it; `lane` of the packet and `stride` of a group are between its positions. The
+ * outer piece may reach past a window's end only where the axis ends as well. */
+static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, bool kept, int64_t lane, int64_t stride)
 {
     int64_t live = (f->live + from - 1) / from, size = to / from < live ? to / from : live;
     if (f->live % from && f->live > from && f->live < (f->axis->size + f->weight - 1) / f->weight) {
@@ -92,7 +107,7 @@ static void push_cut(digit_sink *s, const factor *f, int64_t from, int64_t to, b
         if (d)
             diag_help(s->builder->context->diags, d, "let the sum take a divisor of its %lld elements", (long long)f->live);
     }
-    push_digit(s, f->axis, f->weight * from, size, kept, lane * from);
+    push_digit(s, f->axis, f->weight * from, size, kept, lane * from, stride * from);
 }
 
 /* ---- kept or summed ---- */
@@ -165,7 +180,7 @@ static void push_mapping(digit_sink *s, const mapping *m, bool kept, int64_t lan
         const factor *f = &m->factors[i];
         position /= f->extent;
         if (f->kind == FACTOR_AXIS)
-            push_cut(s, f, 1, f->extent, kept, lane * position);
+            push_cut(s, f, 1, f->extent, kept, lane * position, position);
         else if (f->kind == FACTOR_COMPOSITE && kept)
             push_group_axes(s, f);
         else if (f->kind == FACTOR_COMPOSITE)
@@ -176,13 +191,28 @@ static void push_mapping(digit_sink *s, const mapping *m, bool kept, int64_t lan
 static void push_group(digit_sink *s, component c, const factor *f, int64_t position, bool want)
 {
     int kept = factor_kept(s, c, f, position);
+    int64_t lane = c == PACKET ? position : 0;
     for (uint32_t i = 0; i < s->walked_count; i++)
-        if (s->walked[i] == f->inner)
+        if (s->walked[i] == f->inner) {
+            if (s->walked_group[i]) {
+                push_place(s, s->walked_group[i], f->weight, f->live, lane);
+                s->has_pieces = true;
+            }
             return;
+        }
     if (kept == want && s->walked_count < EINSUM_MAX_AXES && group_is_uniform(s, f->inner, kept)) {
+        uint32_t before = s->step->count;
+        s->group = want ? 0 : s->group_count + 1;
+        push_mapping(s, f->inner, want, lane);
+        if (s->step->count == before) /* of size 1 */
+            s->group = 0;
+        if (s->group) {
+            s->group_count++;
+            push_place(s, s->group, f->weight, f->live, lane);
+        }
+        s->walked_group[s->walked_count] = s->group;
         s->walked[s->walked_count++] = f->inner;
-        push_mapping(s, f->inner, want, c == PACKET ? position : 0);
-        s->step->unordered |= !want && f->extent < f->inner->size; /* its pieces stand in several places */
+        s->group = 0;
     } else if (kept != 1) {
         if (!want)
             refuse_group(s, f);
@@ -210,7 +240,7 @@ static void push_factor(digit_sink *s, component c, const factor *f, int64_t pos
     }
     while (count-- > 0)
         if (pieces[count].kept == want)
-            push_cut(s, f, pieces[count].from, pieces[count].to, want, c == PACKET ? position : 0);
+            push_cut(s, f, pieces[count].from, pieces[count].to, want, c == PACKET ? position : 0, 1);
 }
 
 static void push_component(digit_sink *s, component c, bool want)
@@ -231,9 +261,12 @@ static void push_all(digit_sink *s)
 {
     static const uint32_t room = EINSUM_MAX_DIGITS;
     s->step->digits = ARENA_ARRAY(s->builder->context->arena, einsum_part, room);
+    s->step->places = ARENA_ARRAY(s->builder->context->arena, einsum_place, room);
     for (int want = 1; want >= 0; want--)
         for (component c = 0; c < MAPPING_COMPONENTS; c++)
             push_component(s, c, want);
+    if (!s->has_pieces)
+        s->step->place_count = 0; /* the digits are in order themselves */
 }
 
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t)

@@ -183,6 +183,8 @@ static void cut_axis(cutter *c, const axis *a, int64_t at)
         for (uint32_t k = step->count++; k > i; k--)
             step->digits[k] = step->digits[k - 1];
         step->digits[i].weight = at;
+        step->digits[i].lane *= inner;
+        step->digits[i].stride *= inner;
         step->digits[i].size = (d->size + inner - 1) / inner;
         step->digits[i + 1].size = inner;
         return;

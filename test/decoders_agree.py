@@ -60,6 +60,17 @@ def loop_bytes(data):
                     yield from range(start, start + 8 * len(command["words"]))
 
 
+def piece_bytes(data):
+    """Where the einsums whose statements have pieces are in the file, but their strings."""
+    where = mutations.sections(data)
+    for kernel in dump(data)[0]["kernels"]:
+        if any(s["pieces"] for s in kernel["einsum"]["statements"]):
+            start = where[f".visa.einsum.{kernel['name']}"]
+            words = 2 + sum(2 + len(t["axes"]) for t in kernel["einsum"]["tensors"])
+            words += sum(3 + sum(4 if d["group"] else 3 for d in s["digits"]) + 3 * len(s["pieces"]) for s in kernel["einsum"]["statements"])
+            yield from range(start, start + 8 * words)
+
+
 def second(data, isa):
     try:
         return second_decoder.decode(data, isa), None
@@ -81,11 +92,12 @@ def main():
             failed += 1
             print(f"{name}: {wrong}")
     by_name = dict(found)
-    for name in ("matmul.vm", "conv2d.vm", "double_buffer.vm", "loop-command.vm"):
+    special = {"loop-command.vm": loop_bytes, "masks.vm": piece_bytes}
+    for name in ("matmul.vm", "conv2d.vm", "double_buffer.vm", *special):
         data = by_name[name]
         places = range(len(data))
         if not os.environ.get("VISA_LONG"):
-            places = chance.sample(range(len(data)), 40) + (chance.sample(list(loop_bytes(data)), 60) if name == "loop-command.vm" else [])
+            places = chance.sample(range(len(data)), 40) + (chance.sample(list(special[name](data)), 60) if name in special else [])
         for at in places:
             bad = bytearray(data)
             bad[at] ^= 1 << chance.randrange(8)

@@ -199,10 +199,10 @@ static const einsum_tensor sample_tensors[] = {
     {"out", DTYPE_BF16, 2, 2, sample_axes_mn},
 };
 static const einsum_digit sample_digits[] = {
-    {SAMPLE_M, true, 1, 32, 0, 0}, {SAMPLE_N, true, 1, 8, 0, 0}, {SAMPLE_K, false, 16, 2, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0}};
+    {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_N, true, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 16, 2, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}};
 static const einsum_statement sample_statements[] = {
-    {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, false},
-    {EINSUM_COPY, 3, 2, 0, DTYPE_BF16, 2, sample_digits, 0, NULL, false},
+    {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL},
+    {EINSUM_COPY, 3, 2, 0, DTYPE_BF16, 2, sample_digits, 0, NULL, 0, NULL},
 };
 
 static inline binary_kernel *sample_kernel(arena *a, const char *name)
@@ -243,9 +243,9 @@ static const port sample_copy_ports[] = {
 static const uint32_t sample_copy_rank[] = {0};
 static const einsum_tensor sample_copy_tensors[] = {{"x", DTYPE_I16, 0, 1, sample_copy_rank},
                                                     {"out", DTYPE_I16, 1, 1, sample_copy_rank}};
-static const einsum_digit sample_copy_digits[] = {{0, true, 1, 16, 0, 0}};
+static const einsum_digit sample_copy_digits[] = {{0, true, 1, 16, 0, 0, 0, 0}};
 static const einsum_statement sample_copy_statement = {EINSUM_COPY,       1, 0, 0, DTYPE_I16, 1,
-                                                       sample_copy_digits, 0, NULL, false};
+                                                       sample_copy_digits, 0, NULL, 0, NULL};
 
 static inline binary sample_copy_binary(arena *a)
 {

@@ -428,24 +428,56 @@ def statement(words, axes, tensors, isa):
     operation, accumulator = bits(head, 0, 7), bits(head, 8, 15)
     need(operation in (1, 2) and accumulator in isa.dtypes and not bits(head, 24, 31), "einsum: a statement's codes")
     need(operation == 1 or isa.dtypes[accumulator] in ("i32", "f32"), "einsum: the accumulator of a contraction")
-    need(bits(head, 32, 63) <= 256 and not bits(second, 33, 63), "einsum: a statement")
+    need(bits(head, 32, 63) <= 256 and not bits(second, 40, 63), "einsum: a statement")
     sources = [bits(first, 32, 63)] + ([bits(second, 0, 31)] if operation == 2 else [])
-    need(operation == 2 or bits(second, 0, 32) == 0, "einsum: a copy's second source")
+    need(operation == 2 or bits(second, 0, 39) == 0, "einsum: a copy's second source")
     need(all(n < len(tensors) for n in sources + [bits(first, 0, 31)]), "einsum: a tensor's number")
     digits = [digit(words, axes) for _ in range(bits(head, 32, 63))]
     need(sorted(digits, key=lambda d: not d["kept"]) == digits, "einsum: kept digits first")
-    check_lanes(digits, bits(second, 32, 32))
+    pieces = [piece(words) for _ in range(bits(second, 32, 39))]
+    summed = [d for d in digits if not d["kept"]]
+    need(not any(d["lane"] or d["group"] or d["stride"] for d in digits if d["kept"]), "einsum: a place of a kept digit")
+    check_lanes(pieces if pieces else summed)
+    need(not pieces or not any(d["lane"] for d in summed), "einsum: lanes of a digit beside pieces")
+    check_groups(summed, pieces, {a["name"]: a["size"] for a in axes})
     operands = [tensors[n] for n in [bits(first, 0, 31)] + sources]
     shifts = [shift(words, axes, operands) for _ in range(bits(head, 16, 23))]
     need(len({(s["operand"], s["axis"]) for s in shifts}) == len(shifts), "einsum: an axis shifted twice")
     return {"op": ("copy", "contract")[operation - 1], "destination": bits(first, 0, 31), "sources": sources,
-            "accumulator": isa.dtypes[accumulator], "digits": digits, "unordered": bool(bits(second, 32, 32)), "shifts": shifts}
+            "accumulator": isa.dtypes[accumulator], "digits": digits, "pieces": pieces, "shifts": shifts}
 
 
-def check_lanes(digits, unordered):
-    room = 0  # of lanes inside a step of the digit before; 0: no digit of the packet yet
-    for d in digits:
-        need(not d["lane"] or not (d["kept"] or unordered), "einsum: lanes of a digit that no tree sums")
+def check_groups(summed, pieces, axis_sizes):
+    numbers = [d["group"] for d in summed]
+    count = max(numbers, default=0)
+    need(not pieces or numbers == sorted(numbers) and set(numbers) == set(range(1, count + 1)), "einsum: the groups' numbers")
+    need(pieces or not any(numbers), "einsum: groups without pieces")
+    need(all(1 <= p["group"] <= count for p in pieces) and product(p["size"] for p in pieces) < LIMIT, "einsum: the pieces")
+    for group in range(1, count + 1):
+        taken, run = 1, []  # the digits of an axis that count on from each other, the innermost first
+        for d in reversed([d for d in summed if d["group"] == group and d["size"] > 1]):
+            on = run and d["axis"] == run[-1]["axis"] and all(d[k] == run[-1][k] * run[-1]["size"] for k in ("weight", "stride"))
+            need(on or d["stride"] >= taken, "einsum: two terms at a position")
+            run = run + [d] if on else [d]
+            values = min(product(x["size"] for x in run), (axis_sizes[d["axis"]] - 1) // run[0]["weight"] + 1)
+            taken = values * run[0]["stride"]
+            need(taken < LIMIT, "einsum: a group's positions")
+        end = 1
+        for p in sorted((p for p in pieces if p["group"] == group), key=lambda p: p["weight"]):
+            need(p["weight"] == end, "einsum: the pieces of a group")
+            end *= p["size"]
+        need(end >= taken, "einsum: positions that no piece counts")
+
+
+def piece(words):
+    head, weight, size = words.next(), words.next(), words.next()
+    need(not bits(head, 16, 63) and weight >= 1 and size >= 2 and weight * size <= LIMIT, "einsum: a piece")
+    return {"group": bits(head, 0, 7), "weight": weight, "size": size, "lane": bits(head, 8, 15)}
+
+
+def check_lanes(summed):
+    room = 0  # of lanes inside a step of the one before; 0: none of the packet yet
+    for d in summed:
         need(d["lane"] or not room, "einsum: a digit over time behind one of the packet")
         need(d["size"] * d["lane"] <= (room or 256), "einsum: a digit's lanes")
         room = d["lane"]
@@ -462,10 +494,13 @@ def shift(words, axes, operands):
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 43, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(not bits(head, 51, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    group = bits(head, 43, 50)
+    stride = words.next() if group else 0
+    need(not group or 1 <= stride < LIMIT, "einsum: a digit's stride")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
     return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
-            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 35, 42)}
+            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 35, 42), "group": group, "stride": stride}
 
 
 # ---------------------------------------------------------------- format.md: the file
@@ -513,7 +548,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 5, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 6, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -637,7 +672,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 5, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 6, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 

@@ -59,7 +59,7 @@ END_TEST
 START_TEST(test_scalar)
 {
     const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
-    const einsum_statement statement = {EINSUM_CONTRACT, 1, 0, 0, DTYPE_I32, 0, NULL, 0, NULL, false};
+    const einsum_statement statement = {EINSUM_CONTRACT, 1, 0, 0, DTYPE_I32, 0, NULL, 0, NULL, 0, NULL};
     const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
     uint64_t *words;
     size_t count;
@@ -156,15 +156,15 @@ typedef struct statement_case {
 START_TEST(test_statements_refused)
 {
     static const statement_case cases[] = {
-        {{0, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "operation code 0"},
-        {{3, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "operation code 3"},
-        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_BF16, 4, sample_digits, 0, NULL, false}, "accumulates in bf16"},
-        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_COUNT, 4, sample_digits, 0, NULL, false}, "accumulator dtype code 8"},
-        {{EINSUM_CONTRACT, 4, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "tensor number 4 of 4"},
-        {{EINSUM_CONTRACT, 2, 4, 1, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "tensor number 4 of 4"},
-        {{EINSUM_CONTRACT, 2, 0, 0xffffffff, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "tensor number 4294967295 of 4"},
-        {{EINSUM_CONTRACT, 2, 0, 2, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "tensor %0 is read before it is assigned"},
-        {{EINSUM_CONTRACT, 0, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, false}, "tensor a is assigned after it was read"},
+        {{0, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "operation code 0"},
+        {{3, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "operation code 3"},
+        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_BF16, 4, sample_digits, 0, NULL, 0, NULL}, "accumulates in bf16"},
+        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_COUNT, 4, sample_digits, 0, NULL, 0, NULL}, "accumulator dtype code 8"},
+        {{EINSUM_CONTRACT, 4, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4 of 4"},
+        {{EINSUM_CONTRACT, 2, 4, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4 of 4"},
+        {{EINSUM_CONTRACT, 2, 0, 0xffffffff, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4294967295 of 4"},
+        {{EINSUM_CONTRACT, 2, 0, 2, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor %0 is read before it is assigned"},
+        {{EINSUM_CONTRACT, 0, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor a is assigned after it was read"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
@@ -173,7 +173,7 @@ START_TEST(test_statements_refused)
         expect_refused(&e, cases[i].part);
     }
     const einsum_statement twice[2] = {sample_statements[0],
-                                       {EINSUM_COPY, 2, 0, 0, DTYPE_BF16, 1, sample_digits, 0, NULL, false}};
+                                       {EINSUM_COPY, 2, 0, 0, DTYPE_BF16, 1, sample_digits, 0, NULL, 0, NULL}};
     einsum e = sample;
     e.statements = twice;
     expect_refused(&e, "tensor %0 is assigned twice");
@@ -217,53 +217,54 @@ typedef struct digits_case {
 START_TEST(test_digits_refused)
 {
     static const digits_case cases[] = {
-        {EINSUM_CONTRACT, {{3, true, 1, 1, 0, 0}}, 1, "axis number 3 of 3"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0}}, 1, "weight 33"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0}}, 1, "weight 18446744073709551615"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0}}, 1, "size 0 of a digit"},
+        {EINSUM_CONTRACT, {{3, true, 1, 1, 0, 0, 0, 0}}, 1, "axis number 3 of 3"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_M, true, 1, 33, 0, 0}},
+         {{SAMPLE_M, true, 1, 33, 0, 0, 0, 0}},
          1,
          "size 33 of a digit of axis M (size 32) with weight 1"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0}}, 1, "allowed are 1 to 2"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0}}, 1, "size 9223372036854775807"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, true, 1, 32, 0, 0}},
+         {{SAMPLE_K, true, 1, 32, 0, 0, 0, 0}},
          1,
          "a digit of axis K is kept, but tensor %0 has no such axis"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, false, 1, 32, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0}},
+         {{SAMPLE_K, false, 1, 32, 0, 0, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}},
          2,
          "stands after a summed one"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, false, 8, 4, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0}},
+         {{SAMPLE_K, false, 8, 4, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0, 0, 0}},
          2,
          "digits 0 and 1 reach the same"},
         {EINSUM_CONTRACT,
-         {{SAMPLE_K, false, 1, 8, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0}},
+         {{SAMPLE_K, false, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0, 0, 0}},
          2,
          "digits 0 and 1 reach the same"},
         {EINSUM_COPY,
-         {{SAMPLE_M, true, 1, 32, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0}},
+         {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0, 0, 0}},
          2,
          "a copy sums over a digit of axis K"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0}}, 1, "a digit of axis M is broadcast over source a"},
-        {EINSUM_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0}}, 1, "a digit of axis M is broadcast over source b"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1}}, 1, "a digit of axis M has no lanes inside the digit before it"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9}}, 1, "a digit of axis K has no lanes"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1}, {SAMPLE_K, false, 1, 16, 0, 0}}, 2, "a digit of axis K has no lanes"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8}, {SAMPLE_K, false, 1, 16, 0, 1}}, 2, "a digit of axis K has no lanes"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
+        {EINSUM_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
+        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
+        {EINSUM_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9, 0, 0}}, 1, "a digit of axis K has no lanes"},
+        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}}, 2, "a digit of axis K has no lanes"},
+        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 1, 0, 0}}, 2, "a digit of axis K has no lanes"},
     };
-    static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1}};
-    einsum_statement unordered = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 1, lanes, 0, NULL, true};
+    static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1, 0, 0}};
+    static const einsum_piece piece = {1, 1, 1, 32};
+    einsum_statement both = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 1, lanes, 0, NULL, 1, &piece};
     einsum contradicts = sample;
-    contradicts.statements = &unordered;
+    contradicts.statements = &both;
     contradicts.statement_count = 1;
     expect_refused(&contradicts, "a digit of axis K has no lanes");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL, false};
+        einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL, 0, NULL};
         einsum e = sample;
         e.statements = &statement;
         e.statement_count = 1;
@@ -272,15 +273,71 @@ START_TEST(test_digits_refused)
 }
 END_TEST
 
+/* K in two digits of a group of 40 positions, in 4 steps of 16 lanes. */
+typedef struct order_case {
+    einsum_digit digits[2];
+    einsum_piece pieces[2];
+    uint32_t piece_count;
+    const char *part; /* NULL: accepted */
+} order_case;
+
+START_TEST(test_orders)
+{
+    static const order_case cases[] = {
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 2, 1, 16}}, 2, NULL},
+        {{{SAMPLE_K, false, 12, 3, 0, 0, 1, 12}, {SAMPLE_K, false, 1, 12, 0, 0, 1, 1}}, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, NULL}, /* ends with K */
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{2, 0, 1, 8}, {1, 1, 1, 4}}, 2, NULL},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 1, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 0, 0}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 0 behind group 1, allowed are that one and the next"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 2, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 2 behind group 0"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{0}}, 0, "of group 1 behind group 0, in a statement without pieces"},
+        {{{SAMPLE_M, true, 1, 32, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 32, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 1 behind group 0, and is kept"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 0}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "0 positions of its group apart, allowed are 1 to 2^62 - 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_MAX}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "positions of its group apart"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_C(1) << 61}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "2^62 positions or more"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 7}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "is 7 positions of group 1 apart, and those inside it take 8"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, "2 of the 2 pieces of group 1 count on from each other, to position 32 of 40"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 8, 8}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 1, 64}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {2, 1, 1, 16}}, 2, "a piece of group 2 of 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {0, 1, 1, 16}}, 2, "a piece of group 0 of 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 17, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 8, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 1, 16, 4}, {1, 0, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 1}, {1, 1, 1, 16}}, 2, "weight 16 and size 1 of a piece of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 0, 4}, {1, 1, 1, 16}}, 2, "weight 0 and size 4"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, INT64_MAX}, {1, 1, 1, 16}}, 2, "weight 16 and size 9223372036854775807"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}}, 2, "pieces of a statement have 2^62 combinations"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 2, cases[i].digits, 0, NULL, cases[i].piece_count, cases[i].pieces};
+        einsum e = sample, out;
+        uint64_t *words, *again;
+        size_t count, again_count;
+        e.statements = &statement;
+        e.statement_count = 1;
+        if (cases[i].part) {
+            expect_refused(&e, cases[i].part);
+            continue;
+        }
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+        ck_assert(einsum_encode(&out, memory, &again, &again_count));
+        ck_assert_uint_eq(count, again_count);
+        ck_assert_mem_eq(words, again, count * 8);
+    }
+}
+END_TEST
+
 /* Digits of an axis whose size they do not divide; a digit of one iteration never overlaps. */
 START_TEST(test_digits_accepted)
 {
-    static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3, 0, 0},
-                                        {SAMPLE_M, true, 1, 12, 1 << EINSUM_A, 0},
-                                        {SAMPLE_K, false, 1, 1, 0, 0},
-                                        {SAMPLE_K, false, 7, 5, 0, 16},
-                                        {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2}};
-    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL, false};
+    static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3, 0, 0, 0, 0},
+                                        {SAMPLE_M, true, 1, 12, 1 << EINSUM_A, 0, 0, 0},
+                                        {SAMPLE_K, false, 1, 1, 0, 0, 0, 0},
+                                        {SAMPLE_K, false, 7, 5, 0, 16, 0, 0},
+                                        {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2, 0, 0}};
+    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL, 0, NULL};
     einsum e = sample, out;
     uint64_t *words;
     size_t count;
@@ -304,8 +361,8 @@ static const uint32_t conv_input[] = {CONV_X, CONV_C}, conv_weights[] = {CONV_N,
 static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
                                              {"w", DTYPE_I8, 1, 3, conv_weights},
                                              {"y", DTYPE_I32, 2, 2, conv_output}};
-static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0}, {CONV_O, true, 1, 4, 0, 0}, {CONV_N, true, 1, 2, 0, 0}, {CONV_F, false, 1, 3, 0, 0}, {CONV_C, false, 1, 4, 0, 0}};
-static const einsum_statement conv_statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 5, conv_digits, 0, NULL, false};
+static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 4, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}, {CONV_C, false, 1, 4, 0, 0, 0, 0}};
+static const einsum_statement conv_statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 5, conv_digits, 0, NULL, 0, NULL};
 static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
 
 static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
@@ -427,11 +484,11 @@ START_TEST(test_windows_refused)
     conv_refused(&e, "is two windows");
     /* The statement: a digit across a term's end, a window and its term at once, a result through a window. */
     einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
-    static const einsum_digit across[] = {{CONV_O, true, 1, 8, 0, 0}, {CONV_N, true, 1, 2, 0, 0}, {CONV_F, false, 1, 3, 0, 0}};
-    static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0, 0}, {CONV_O, true, 1, 3, 0, 0}, {CONV_N, true, 1, 2, 0, 0}};
-    static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0, 0}, {CONV_X, false, 1, 21, 0, 0}};
+    static const einsum_digit across[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}};
+    static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 3, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}};
+    static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_X, false, 1, 21, 0, 0, 0, 0}};
     static const uint32_t window_output[] = {CONV_O, CONV_X};
-    einsum_statement s = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 3, across, 0, NULL, false};
+    einsum_statement s = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 3, across, 0, NULL, 0, NULL};
     e = conv;
     e.tensors = tensors;
     e.statements = &s;
@@ -564,6 +621,7 @@ int main(void)
     tcase_add_test(t, test_shifts);
     tcase_add_test(t, test_digits_refused);
     tcase_add_test(t, test_digits_accepted);
+    tcase_add_test(t, test_orders);
     tcase_add_test(t, test_windows);
     tcase_add_test(t, test_borders);
     tcase_add_test(t, test_windows_refused);

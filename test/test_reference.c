@@ -38,8 +38,19 @@ static const reference_api *api;
 static arena *memory;
 static diag_list diags;
 
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+
+/* VISA_SEED: other random programs than those of every run. */
+static void take_seed(void)
+{
+    const char *text = getenv("VISA_SEED");
+    if (text)
+        random_state ^= strtoull(text, NULL, 0) * 0xd1342543de82ef95u;
+}
+
 static void set_up(void)
 {
+    take_seed();
     memory = arena_new();
     diag_list_init(&diags, memory);
     api = reference_load(&diags);
@@ -50,8 +61,6 @@ static void tear_down(void)
 {
     arena_free(memory);
 }
-
-static uint64_t random_state = 0x9e3779b97f4a7c15u;
 
 static uint64_t random_bits(void)
 {
@@ -209,7 +218,7 @@ static void store_code(dtype t, unsigned char *tensor, int64_t i, uint32_t code)
 
 /* ---- einsums by hand ---- */
 
-enum { MAX_TENSORS = 8, MAX_STATEMENTS = 8, MAX_SHIFTS = 4, LETTERS = 26, MAX_DIGITS = 24, MAX_RANK = 8 };
+enum { MAX_TENSORS = 8, MAX_STATEMENTS = 8, MAX_SHIFTS = 4, LETTERS = 26, MAX_DIGITS = 24, MAX_PIECES = 40, MAX_RANK = 8 };
 
 typedef struct program {
     layout_axis axes[LETTERS];
@@ -218,6 +227,7 @@ typedef struct program {
     uint32_t tensor_axes[MAX_TENSORS][MAX_RANK];
     einsum_statement statements[MAX_STATEMENTS];
     einsum_digit digits[MAX_STATEMENTS][MAX_DIGITS];
+    einsum_piece pieces[MAX_STATEMENTS][MAX_PIECES];
     einsum_shift shifts[MAX_STATEMENTS][MAX_SHIFTS];
     einsum_window windows[2];
     einsum_term terms[2][2];
@@ -280,7 +290,7 @@ static void statement(program *p, einsum_op op, uint32_t dst, uint32_t a, uint32
 {
     uint32_t n = p->e.statement_count++;
     ck_assert_uint_lt(n, MAX_STATEMENTS);
-    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .a = a, .b = b, .digits = p->digits[n], .shifts = p->shifts[n]};
+    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .a = a, .b = b, .digits = p->digits[n], .shifts = p->shifts[n], .pieces = p->pieces[n]};
     p->statements[n].accumulator = is_float(p->tensors[dst].dtype) ? DTYPE_F32 : DTYPE_I32;
 }
 
@@ -289,7 +299,7 @@ static void digit(program *p, bool kept, char axis, int64_t weight, int64_t size
     einsum_statement *s = &p->statements[p->e.statement_count - 1];
     einsum_digit *digits = p->digits[p->e.statement_count - 1];
     ck_assert_uint_lt(s->digit_count, MAX_DIGITS);
-    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size, 0, 0};
+    digits[s->digit_count++] = (einsum_digit){(uint32_t)(axis - 'A'), kept, weight, size, 0, 0, 0, 0};
 }
 
 static void shift(program *p, einsum_side side, char axis, int64_t offset)
@@ -455,8 +465,8 @@ typedef struct packet {
     bool live[256];
 } packet;
 
-/* The sum of the live lanes in pairs of neighbours, in place; false when none is live. */
-static bool add_lanes(packet *x)
+/* The sum of the live lanes in pairs of neighbours, in place. */
+static void add_lanes(packet *x)
 {
     for (int n = 256; n > 1; n /= 2)
         for (int i = 0; i < n / 2; i++) {
@@ -464,32 +474,67 @@ static bool add_lanes(packet *x)
             x->value[i] = both ? x->value[2 * i] + x->value[2 * i + 1] : x->live[2 * i] ? x->value[2 * i] : x->value[2 * i + 1];
             x->live[i] = x->live[2 * i] || x->live[2 * i + 1];
         }
-    return x->live[0];
+}
+
+/* A term of a sum, and when and where the machine meets it. */
+typedef struct placed_term {
+    int64_t step;
+    int lane;
+    float value;
+} placed_term;
+
+static void meet(placed_term *t, int64_t counter, int64_t size, int64_t lane)
+{
+    t->step = lane ? t->step : t->step * size + counter;
+    t->lane += (int)(counter * lane);
+}
+
+static void place_term(const walk *w, placed_term *t)
+{
+    const einsum_statement *s = w->s;
+    for (uint32_t i = 0; !s->piece_count && i < s->digit_count; i++)
+        if (!s->digits[i].kept)
+            meet(t, w->counters[i], s->digits[i].size, s->digits[i].lane);
+    for (uint32_t k = 0; k < s->piece_count; k++) {
+        int64_t position = 0;
+        for (uint32_t i = 0; i < s->digit_count; i++)
+            if (s->digits[i].group == s->pieces[k].group)
+                position += w->counters[i] * s->digits[i].stride;
+        meet(t, position / s->pieces[k].weight % s->pieces[k].size, s->pieces[k].size, s->pieces[k].lane);
+    }
+}
+
+static int compare_steps(const void *x, const void *y)
+{
+    const placed_term *a = x, *b = y;
+    return a->step < b->step ? -1 : a->step > b->step;
 }
 
 /* Steps of time one after the other; the first is stored. */
 static float add_as_the_machine(walk *w)
 {
-    int64_t lanes = 1, depth = combinations(w->s, false);
-    for (uint32_t i = 0; i < w->s->digit_count; i++)
-        lanes *= w->s->digits[i].lane ? w->s->digits[i].size : 1;
-    volatile float sum = 0;
-    bool stored = false;
-    for (int64_t step = 0; step < depth / lanes; step++) {
-        packet x = {0};
-        for (int64_t k = 0; k < lanes; k++) {
-            int64_t lane = 0;
-            set_counters(w, false, step * lanes + k);
-            for (uint32_t i = 0; i < w->s->digit_count; i++)
-                lane += w->counters[i] * w->s->digits[i].lane;
-            if ((x.live[lane] = term_exists(w)))
-                x.value[lane] = (float)(source_value(w, EINSUM_A, w->s->a) * source_value(w, EINSUM_B, w->s->b));
-        }
-        if (!add_lanes(&x))
+    int64_t depth = combinations(w->s, false), count = 0;
+    placed_term *terms = calloc((size_t)depth, sizeof *terms);
+    for (int64_t k = 0; k < depth; k++) {
+        set_counters(w, false, k);
+        if (!term_exists(w))
             continue;
-        sum = stored ? sum + x.value[0] : x.value[0];
-        stored = true;
+        place_term(w, &terms[count]);
+        terms[count++].value = (float)(source_value(w, EINSUM_A, w->s->a) * source_value(w, EINSUM_B, w->s->b));
     }
+    qsort(terms, (size_t)count, sizeof *terms, compare_steps);
+    volatile float sum = 0;
+    for (int64_t i = 0, first = 0; i < count; first = i) {
+        packet x = {0};
+        for (; i < count && terms[i].step == terms[first].step; i++) {
+            MUST(!x.live[terms[i].lane], "two terms at step %lld, lane %d", (long long)terms[i].step, terms[i].lane);
+            x.live[terms[i].lane] = true;
+            x.value[terms[i].lane] = terms[i].value;
+        }
+        add_lanes(&x);
+        sum = first ? sum + x.value[0] : x.value[0];
+    }
+    free(terms);
     return sum;
 }
 
@@ -1198,6 +1243,41 @@ START_TEST(missing_terms_add_nothing)
 }
 END_TEST
 
+/* 15 cells X, Y at 3 steps of 8 lanes: the other nine places are no terms, and sums of -0 stay -0. */
+static void group_program(program *p)
+{
+    program_init(p);
+    size_of(p, 'X', 3);
+    size_of(p, 'Y', 5);
+    tensor(p, DTYPE_BF16, "XY");
+    tensor(p, DTYPE_BF16, "YX");
+    tensor(p, DTYPE_F32, "");
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, false, "XY");
+    p->digits[0][0].group = p->digits[0][1].group = 1;
+    p->digits[0][0].stride = 5;
+    p->digits[0][1].stride = 1;
+    p->pieces[0][0] = (einsum_piece){1, 0, 8, 3};
+    p->pieces[0][1] = (einsum_piece){1, 1, 1, 8};
+    p->statements[0].piece_count = 2;
+}
+
+START_TEST(absent_places_add_nothing)
+{
+    program p;
+    group_program(&p);
+    unsigned char a[15 * 2], b[15 * 2], c[4], *tensors[] = {a, b, c};
+    for (int i = 0; i < 15; i++) {
+        store_code(DTYPE_BF16, a, i, 0x8000);
+        store_code(DTYPE_BF16, b, i, 0x3f80);
+    }
+    reference_kernel *k = reference_compile(api, &p.e, "cells", REFERENCE_VALUES | REFERENCE_MACHINE_ORDER, &diags);
+    ck_assert(reference_run(api, k, tensors, NULL, THREADS, &diags));
+    api->release(k);
+    ck_assert_uint_eq(load_code(DTYPE_F32, c, 0), 0x80000000u);
+}
+END_TEST
+
 /* As above with K / 4 kept: the last of its digits has two terms, and the other two must not meet the
  * infinity. */
 START_TEST(kept_digits_decide_which_terms_exist)
@@ -1358,7 +1438,7 @@ static void random_digits(program *p, uint32_t dst, const char *letters, bool co
             int64_t most = (size + weight - 1) / weight,
                     n = most < 3 || !random_below(3) ? most : 2 + random_below(2);
             einsum_digit d = {(uint32_t)(*letters - 'A'),
-                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0, 0};
+                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0, 0, 0, 0};
             weight *= n;
             if (d.kept)
                 kept[kept_count++] = d;
@@ -1402,7 +1482,57 @@ static void random_lanes(program *p)
     }
 }
 
-static void random_program(program *p)
+/* Summed digits from `digits` back to outer ones: strides in their group, with padding between them or none. Digits that count on from each other may end
+ * with their axis. Returns the group's positions. */
+static int64_t random_strides(const program *p, einsum_digit *digits, int count, unsigned group)
+{
+    int64_t positions = 1, run_weight = 1, run_stride = 1;
+    for (int i = 0; i < count; i++) {
+        einsum_digit *d = &digits[-i], *inner = d + 1;
+        bool goes_on = i > 0 && d->axis == inner->axis && d->weight == inner->weight * inner->size && random_below(3);
+        int64_t begin = i > 0 ? inner->stride * inner->size : 0;
+        *d = (einsum_digit){d->axis, false, d->weight, d->size, d->broadcast, 0, (unsigned char)group, goes_on ? begin : positions + random_below(3) / 2};
+        run_weight = goes_on ? run_weight : d->weight;
+        run_stride = goes_on ? run_stride : d->stride;
+        int64_t values = d->weight * d->size / run_weight, exist = (p->axes[d->axis].size - 1) / run_weight + 1;
+        positions = run_stride * (values < exist ? values : exist);
+    }
+    return positions;
+}
+
+/* Groups of summed digits, cut into pieces anywhere, which are met in any order, some of the last ones in a packet. */
+static void random_pieces(program *p)
+{
+    einsum_statement *s = &p->statements[p->e.statement_count - 1];
+    einsum_digit *digits = p->digits[p->e.statement_count - 1];
+    einsum_piece *pieces = p->pieces[p->e.statement_count - 1];
+    uint32_t first = 0;
+    while (first < s->digit_count && digits[first].kept)
+        first++;
+    for (uint32_t end, group = 1; first < s->digit_count; first = end, group++) {
+        end = first + 1 + (uint32_t)random_below(4);
+        end = end < s->digit_count ? end : s->digit_count;
+        int64_t positions = random_strides(p, &digits[end - 1], (int)(end - first), group), weight = 1;
+        while (weight < positions) {
+            int64_t rest = (positions + weight - 1) / weight, size = rest < 2 || (random_below(3) && rest > 2) ? 2 + random_below(5) : rest + random_below(2);
+            pieces[s->piece_count++] = (einsum_piece){(unsigned char)group, 0, weight, size};
+            weight *= size;
+        }
+    }
+    for (uint32_t i = s->piece_count; i > 1; i--) {
+        uint32_t k = (uint32_t)random_below(i);
+        einsum_piece swap = pieces[i - 1];
+        pieces[i - 1] = pieces[k];
+        pieces[k] = swap;
+    }
+    for (int64_t i = s->piece_count, lane = 1 << random_below(2); i-- > 0 && random_below(4) && pieces[i].size * lane <= 128;) {
+        pieces[i].lane = (unsigned char)lane;
+        lane = pieces[i].size * lane + random_below(3);
+    }
+}
+
+/* A contraction, in the order that `order` gives it, and a copy of its result. */
+static void random_program_of(program *p, void pick_order(program *))
 {
     static const char letters[] = "ABCD";
     typing t = typings[random_below(sizeof typings / sizeof *typings)];
@@ -1416,10 +1546,15 @@ static void random_program(program *p)
     statement(p, EINSUM_CONTRACT, 2, 0, 1);
     random_digits(p, 2, letters, false);
     random_broadcasts(p);
-    random_lanes(p);
+    pick_order(p);
     statement(p, EINSUM_COPY, 3, 2, 0);
     random_digits(p, 3, letters, true);
     random_broadcasts(p);
+}
+
+static void random_program(program *p)
+{
+    random_program_of(p, random_lanes);
 }
 
 static int rounds(int few, int thorough)
@@ -1615,6 +1750,18 @@ START_TEST(random_einsums_in_machine_order)
         program p;
         quick = round % 4 != 3;
         random_program(&p);
+        check_machine_order(&p, MODERATE);
+    }
+}
+END_TEST
+
+START_TEST(random_groups_in_machine_order)
+{
+    for (int round = 0; round < rounds(100, 10000); round++) {
+        program p;
+        quick = round % 4 != 3;
+        random_program_of(&p, random_pieces);
+        p.e.statement_count = 1;
         check_machine_order(&p, MODERATE);
     }
 }
@@ -1816,17 +1963,22 @@ END_TEST
 
 /* ---- faults ---- */
 
-static void refuses(const program *p, const char *words)
+static void refuses_order(const program *p, unsigned forms, const char *words)
 {
     size_t before = diags.count;
-    ck_assert_ptr_null(reference_compile(api, &p->e, "bad", REFERENCE_VALUES, &diags));
+    ck_assert_ptr_null(reference_compile(api, &p->e, "bad", REFERENCE_VALUES | forms, &diags));
     ck_assert_uint_eq(diags.count, before + 1);
     ck_assert_int_eq(diags.items[before]->id, E_REFERENCE);
     ck_assert_msg(strstr(diags.items[before]->message, words) != NULL, "\"%s\" lacks \"%s\"",
                   diags.items[before]->message, words);
     unsigned char *bytes;
     size_t count;
-    ck_assert(!reference_emit(api, &p->e, "bad", 0, NULL, REFERENCE_OBJECT, memory, &bytes, &count, &diags));
+    ck_assert(!reference_emit(api, &p->e, "bad", forms, NULL, REFERENCE_OBJECT, memory, &bytes, &count, &diags));
+}
+
+static void refuses(const program *p, const char *words)
+{
+    refuses_order(p, 0, words);
 }
 
 /* Y[O] = sum over F of X[$(O, F)] * W[F] */
@@ -1843,6 +1995,43 @@ static void convolution_program(program *p)
     whole(p, true, "O");
     whole(p, false, "F");
 }
+
+START_TEST(hostile_orders_are_refused)
+{
+    static const struct {
+        einsum_piece pieces[2];
+        uint32_t count;
+        unsigned char lane, groups[2];
+        int64_t strides[2];
+        const char *words;
+    } rows[] = {{{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 1, {1, 1}, {5, 1}, "without a group"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 0, {1, 0}, {5, 1}, "without a group"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {5, 0}, "without a group"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {INT64_MAX, 1}, "without a group"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {4, 1}, "two terms at one position"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {INT64_C(1) << 50, 1}, "more than 2^50 positions"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 8}}, 2, 0, {1, 2}, {5, 1}, "not the whole of group"},
+                {{{1, 0, 8, 3}, {1, 1, 1, 4}}, 2, 0, {1, 1}, {5, 1}, "not the whole of group"},
+                {{{1, 0, 1, 3}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {5, 1}, "not the whole of group"},
+                {{{1, 0, 4, 3}, {1, 1, 1, 4}}, 2, 0, {1, 1}, {5, 1}, "not the whole of group"},
+                {{{1, 0, 8, 0}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {5, 1}, "no size"},
+                {{{1, 0, 8, INT64_MAX}, {1, 1, 1, 8}}, 2, 0, {1, 1}, {5, 1}, "no size"},
+                {{{1, 0, 8, 3}, {1, 40, 1, 8}}, 2, 0, {1, 1}, {5, 1}, "place in the packet"},
+                {{{1, 8, 8, 3}, {1, 0, 1, 8}}, 2, 0, {1, 1}, {5, 1}, "place in the packet"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        program p;
+        group_program(&p);
+        memcpy(p.pieces[0], rows[i].pieces, sizeof rows[i].pieces);
+        p.statements[0].piece_count = rows[i].count;
+        for (int d = 0; d < 2; d++) {
+            p.digits[0][d].group = rows[i].groups[d];
+            p.digits[0][d].stride = rows[i].strides[d];
+        }
+        p.digits[0][1].lane = rows[i].lane;
+        refuses_order(&p, REFERENCE_MACHINE_ORDER, rows[i].words);
+    }
+}
+END_TEST
 
 START_TEST(hostile_einsums_are_refused)
 {
@@ -1921,14 +2110,14 @@ START_TEST(hostile_einsums_are_refused)
     window(&p, 'X', p.terms[0][0], p.terms[0][1]);
     refuses(&p, "the same as another");
     convolution_program(&p);
-    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3, 0, 0};
+    p.digits[0][1] = (einsum_digit){'X' - 'A', false, 1, 3, 0, 0, 0, 0};
     refuses(&p, "by a window and by its terms");
     convolution_program(&p);
     p.terms[0][0] = term('O', 1, 4, 1);
     size_of(&p, 'X', 6);
     refuses(&p, "cuts");
-    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2, 0, 0};
-    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3, 0, 0};
+    p.digits[0][0] = (einsum_digit){'O' - 'A', true, 3, 2, 0, 0, 0, 0};
+    p.digits[0][1] = (einsum_digit){'O' - 'A', true, 1, 3, 0, 0, 0, 0};
     refuses(&p, "passes the end");
 }
 END_TEST
@@ -1990,6 +2179,17 @@ START_TEST(files_are_reproducible)
 }
 END_TEST
 
+/* Of long runs too, the time limit is against hanging only. */
+static TCase *random_case(const char *name)
+{
+    enum { LONG_SECONDS = 8 * 3600 };
+    TCase *t = suite_case(name);
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    if (getenv("VISA_LONG"))
+        tcase_set_timeout(t, LONG_SECONDS);
+    return t;
+}
+
 int main(void)
 {
     Suite *s = suite_create("reference");
@@ -2009,24 +2209,31 @@ int main(void)
     tcase_add_test(t, copies_move_and_cast);
     tcase_add_test(t, digits_that_overshoot);
     tcase_add_test(t, missing_terms_add_nothing);
+    tcase_add_test(t, absent_places_add_nothing);
     tcase_add_test(t, chains_carry_bounds);
     tcase_add_test(t, errors_multiply_through);
     tcase_add_test(t, kept_digits_decide_which_terms_exist);
     tcase_add_loop_test(t, any_bits_stay_within_bounds, 0, 2);
-    tcase_add_test(t, random_einsums);
-    tcase_add_test(t, random_products);
     tcase_add_test(t, steps_of_any_lanes_in_machine_order);
-    tcase_add_test(t, random_einsums_in_machine_order);
-    tcase_add_test(t, random_convolutions);
     tcase_add_test(t, convolution_by_hand);
     tcase_add_test(t, windows_over_digits);
     tcase_add_test(t, bounds_are_tight);
     tcase_add_test(t, bounds_of_long_sums);
     tcase_add_test(t, integer_sums_wrap);
     tcase_add_test(t, hostile_einsums_are_refused);
+    tcase_add_test(t, hostile_orders_are_refused);
     tcase_add_test(t, missing_inputs_are_refused);
     tcase_add_test(t, missing_library_is_a_diagnostic);
     tcase_add_test(t, files_are_reproducible);
+    suite_add_tcase(s, t);
+    t = random_case("random einsums");
+    tcase_add_test(t, random_einsums);
+    suite_add_tcase(s, t);
+    t = random_case("random products and orders");
+    tcase_add_test(t, random_products);
+    tcase_add_test(t, random_einsums_in_machine_order);
+    tcase_add_test(t, random_groups_in_machine_order);
+    tcase_add_test(t, random_convolutions);
     suite_add_tcase(s, t);
     return suite_status(s);
 }

@@ -127,12 +127,85 @@ static char *check_types(const einsum *e, uint32_t number, const einsum_statemen
     return NULL;
 }
 
+/* No two terms stand at one position: a digit's step is not shorter than what the digits inside it reach. Digits that count on from each other along
+ * an axis end with it, because what is behind its end does not exist. */
+static char *check_positions(const einsum *e, uint32_t number, const einsum_statement *s, unsigned group, int64_t *positions)
+{
+    const einsum_digit *inner = NULL; /* counts on from others: together they have `longest` values, that begin `begins` apart */
+    int64_t longest = 1, begins = 1, weight = 1;
+    *positions = 1;
+    for (uint32_t i = s->digit_count; i-- > 0;) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->kept || d->group != group || d->size == 1)
+            continue;
+        int64_t next;
+        bool goes_on = inner && inner->axis == d->axis && inner->weight * inner->size == d->weight &&
+                       !__builtin_mul_overflow(inner->stride, inner->size, &next) && next == d->stride;
+        if (!goes_on && d->stride < *positions)
+            return fault_text("statement %u has two terms at one position of group %u", number, group);
+        if (!goes_on) {
+            longest = 1;
+            begins = d->stride;
+            weight = d->weight;
+        }
+        int64_t exist = (e->axes[d->axis].size - 1) / weight + 1;
+        longest = longest > exist / d->size ? exist : longest * d->size;
+        if (__builtin_mul_overflow(longest, begins, positions) || *positions > MAX_COMBINATIONS)
+            return fault_text("statement %u has a group of more than 2^50 positions", number);
+        inner = d;
+    }
+    return NULL;
+}
+
+/* The group's pieces together count all its positions once. */
+static char *check_group(const einsum *e, uint32_t number, const einsum_statement *s, unsigned group)
+{
+    int64_t positions, counted = 1, product = 1;
+    char *fault = check_positions(e, number, s, group, &positions);
+    if (fault)
+        return fault;
+    for (uint32_t i = 0; i < s->piece_count; i++)
+        product *= s->pieces[i].group == group ? s->pieces[i].size : 1;
+    for (uint32_t i = 0; i < s->piece_count; i++)
+        for (uint32_t k = 0; k < s->piece_count; k++)
+            if (s->pieces[k].group == group && s->pieces[k].weight == counted)
+                counted *= s->pieces[k].size;
+    return counted == product && counted >= positions ? NULL : fault_text("statement %u has pieces that are not the whole of group %u", number, group);
+}
+
+/* The same rule for lanes as below, and every summed digit in a group. */
+static char *check_pieces(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    int64_t room = PLAN_MAX_LANES, places = 1;
+    for (uint32_t i = 0; i < s->piece_count; i++) {
+        const einsum_piece *p = &s->pieces[i];
+        if (p->size < 2 || p->weight < 1 || __builtin_mul_overflow(places, p->size, &places) || places > MAX_COMBINATIONS)
+            return fault_text("statement %u has pieces of no size, or of more than 2^50 places", number);
+        if (p->lane ? p->size > room / p->lane : room < PLAN_MAX_LANES)
+            return fault_text("statement %u has a piece without a place in the packet", number);
+        room = p->lane ? p->lane : room;
+    }
+    unsigned groups = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->kept)
+            continue;
+        if (d->lane || d->group < 1 || d->stride < 1 || d->stride > MAX_COMBINATIONS)
+            return fault_text("statement %u has a summed digit without a group", number);
+        groups = d->group > groups ? d->group : groups;
+    }
+    char *fault = NULL;
+    for (unsigned group = 1; group <= groups && !fault; group++)
+        fault = check_group(e, number, s, group);
+    return fault;
+}
+
 /* A digit with lanes lies inside a step of the one before it, so that the lanes of a packet are few and ascend. */
 static char *check_order(const einsum *e, uint32_t number, const einsum_statement *s)
 {
     int64_t room = 0;
-    if (s->op == EINSUM_CONTRACT && s->unordered && dtype_is_float(e->tensors[s->dst].dtype))
-        return fault_text("statement %u sums over a group of axes that stands in several places, and the einsum does not say in which order the machine adds", number);
+    if (s->piece_count)
+        return check_pieces(e, number, s);
     for (uint32_t i = 0; i < s->digit_count; i++) {
         const einsum_digit *d = &s->digits[i];
         if (d->lane ? d->kept || d->size > (room ? room : PLAN_MAX_LANES) / d->lane : room && !d->kept)

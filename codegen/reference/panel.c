@@ -128,6 +128,41 @@ static LLVMValueRef absent_item(const panel *p)
     return LLVMConstNull(p->item);
 }
 
+/* The pieces of groups say where terms stand, and these not one behind the other. */
+static bool has_places(const panel *p)
+{
+    return p->tile->product == PRODUCT_TREE && p->side->of->order_places;
+}
+
+/* In the machine's order, of the term at the open digits: its place in each piece of its groups, the outermost piece slowest. */
+static LLVMValueRef order_place(const panel *p, unsigned first_depth)
+{
+    emitter *e = p->e;
+    const einsum_statement *s = p->side->of->of;
+    LLVMValueRef place = emit_i64(e, 0);
+    for (uint32_t i = 0; i < s->piece_count; i++) {
+        const einsum_piece *piece = &s->pieces[i];
+        LLVMValueRef position = emit_i64(e, 0);
+        for (unsigned d = first_depth; d < e->open_count; d++)
+            if (e->open[d].digit.group == piece->group)
+                position = sum_of(e, position, emit_scaled(e, e->open[d].loop.counter, e->open[d].digit.stride));
+        position = remainder_of(e, quotient(e, position, piece->weight), piece->size);
+        place = sum_of(e, emit_scaled(e, place, piece->size), position);
+    }
+    return place;
+}
+
+/* What is at the places where no term stands. */
+static void fill_absent(const panel *p, LLVMValueRef first_item, LLVMValueRef items)
+{
+    emitter *e = p->e;
+    emitter_loop loop;
+    LLVMValueRef from = emit_item(e, p->item, p->side->panel, first_item);
+    emit_loop_open(e, &loop, emit_i64(e, 0), items, 1);
+    emit_store(e, absent_item(p), from, loop.counter);
+    emit_loop_close(e, &loop);
+}
+
 static void emit_element(const panel *p, LLVMValueRef to)
 {
     emitter *e = p->e;
@@ -151,7 +186,12 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
     int64_t tile_items = p->width * p->tile->units * p->tile->per, item_bytes = 4 / p->tile->per;
     LLVMValueRef bytes = emit_scaled(e, LLVMBuildSub(e->b, end, first, ""), tile_items * item_bytes);
     LLVMValueRef begin = emit_item(e, e->i8, p->side->panel, emit_scaled(e, first, tile_items * item_bytes));
-    LLVMBuildMemSet(e->b, begin, LLVMConstInt(e->i8, 0, false), bytes, 1);
+    LLVMBasicBlockRef some = has_places(p) ? emit_if_some(e, first, end) : NULL;
+    if (has_places(p))
+        fill_absent(p, emit_scaled(e, first, tile_items), emit_scaled(e, LLVMBuildSub(e->b, end, first, ""), tile_items));
+    else
+        LLVMBuildMemSet(e->b, begin, LLVMConstInt(e->i8, 0, false), bytes, 1);
+    emit_if_end(e, some);
     unsigned first_line = e->open_count;
     emit_digits_open(e, p->lines);
     LLVMValueRef line = emit_digits_index(e, first_line), tile = quotient(e, line, p->width);
@@ -161,7 +201,10 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
     base = sum_of(e, base, emit_scaled(e, tile, tile_items));
     unsigned first_depth = e->open_count;
     emit_digits_open(e, p->depth);
-    emit_element(p, sum_of(e, base, item_place(p, emit_digits_index(e, first_depth))));
+    LLVMBasicBlockRef absent = has_places(p) ? emit_if(e, emit_guard(e)) : NULL; /* what does not exist has no place */
+    LLVMValueRef k = has_places(p) ? order_place(p, first_depth) : emit_digits_index(e, first_depth);
+    emit_element(p, sum_of(e, base, item_place(p, k)));
+    emit_if_end(e, absent);
     emit_digits_close(e, p->depth);
     emit_if_end(e, after);
     emit_digits_close(e, p->lines);
@@ -474,6 +517,8 @@ static int64_t lines_at_once(const panel *p)
 static way way_of(const panel *p)
 {
     const plan_group own[] = {PLAN_BATCH, p->side->group, PLAN_DEPTH};
+    if (has_places(p))
+        return ELEMENTS;
     bool codes = p->kind == PANEL_VALUE || p->kind == PANEL_MAGNITUDE || (p->kind == PANEL_LARGEST && is_exact(p));
     if (!codes || dtype_row_of(p->dtype)->bits < 8 || walk_is_guarded(p->e->plan->e, p->side->of, p->side->tensor, p->side->side, own, 3))
         return ELEMENTS;

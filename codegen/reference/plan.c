@@ -50,7 +50,8 @@ static bool windows_separate(const einsum *e, const einsum_digit *outer, const e
 /* Are the two apart in the order of a sum? */
 static bool order_separates(const reference_plan *p, const einsum_digit *outer, const einsum_digit *inner)
 {
-    return p->machine_order && !inner->kept && outer->lane != inner->lane * inner->size;
+    return p->machine_order && !inner->kept &&
+           (outer->lane != inner->lane * inner->size || outer->group != inner->group || outer->stride != inner->stride * inner->size);
 }
 
 /* Digits that count on from each other are one longer digit. */
@@ -64,6 +65,7 @@ static void digits_append(const reference_plan *p, plan_digits *list, const eins
         outer->size *= d->size;
         outer->weight = d->weight;
         outer->lane = d->lane;
+        outer->stride = d->stride;
         return;
     }
     list->items[list->count++] = *d;
@@ -250,6 +252,11 @@ static char *plan_one(reference_plan *p, uint32_t number)
         s->exact_products =
             e->tensors[s->of->a].dtype != DTYPE_F32 && e->tensors[s->of->b].dtype != DTYPE_F32;
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
+        if (p->machine_order && !s->integer && s->of->piece_count) {
+            s->order_places = 1;
+            for (uint32_t i = 0; i < s->of->piece_count; i++)
+                s->order_places *= s->of->pieces[i].size;
+        }
         tile_choose(p, s);
         s->stores_blocks = result_is_plain(p, s);
         if (s->stores_blocks)

@@ -104,6 +104,7 @@ typedef struct plan_statement {
     bool sums_in_place; /* the destination's elements are the sums of a form that stores blocks, where they are whole tiles */
     int64_t block_line; /* values between the rows of a block of sums */
     bool covers;         /* every element of its destination */
+    int64_t order_places; /* of the machine's order, where pieces say it: terms stand at some of them; 0: depth itself is in order */
     bool stores_blocks; /* vectors of the result lie side by side and all exist: they are stored block by block */
     bool flushes; /* its products may turn sums below the f32 normals into zero */
     plan_tile tile, bound_tile; /* of the values, and of what bounds are made from */

@@ -14,7 +14,12 @@ static bool tensors_are_alike(const reference_plan *p, uint32_t x, uint32_t y)
 static bool digits_are_equal(const einsum_digit *a, const einsum_digit *b)
 {
     return a->axis == b->axis && a->kept == b->kept && a->weight == b->weight && a->size == b->size && a->broadcast == b->broadcast &&
-           a->lane == b->lane;
+           a->lane == b->lane && a->group == b->group && a->stride == b->stride;
+}
+
+static bool pieces_are_equal(const einsum_piece *a, const einsum_piece *b)
+{
+    return a->group == b->group && a->lane == b->lane && a->weight == b->weight && a->size == b->size;
 }
 
 /* Is an axis that combinations of the digits can leave shifted by another distance? */
@@ -34,10 +39,12 @@ static bool guards_differ(const einsum *e, const plan_statement *x, const plan_s
 static bool statements_share_code(const reference_plan *p, const plan_statement *x, const plan_statement *y)
 {
     const einsum_statement *a = x->of, *b = y->of;
-    bool same = a->op == b->op && a->digit_count == b->digit_count && tensors_are_alike(p, a->dst, b->dst) && tensors_are_alike(p, a->a, b->a) &&
+    bool same = a->op == b->op && a->digit_count == b->digit_count && a->piece_count == b->piece_count && tensors_are_alike(p, a->dst, b->dst) && tensors_are_alike(p, a->a, b->a) &&
                 (a->op == EINSUM_COPY || tensors_are_alike(p, a->b, b->b));
     for (uint32_t i = 0; same && i < a->digit_count; i++)
         same = digits_are_equal(&a->digits[i], &b->digits[i]);
+    for (uint32_t i = 0; same && i < a->piece_count; i++)
+        same = pieces_are_equal(&a->pieces[i], &b->pieces[i]);
     return same && !guards_differ(p->e, x, y);
 }
 

@@ -105,24 +105,33 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
         t->unit_block *= 2;
 }
 
-/* The lanes of the tree, in the order of depth: the innermost depth digits that have some. */
-static void find_lanes(plan_tile *t, const plan_digits *depth)
+/* Each lane so far becomes `size` of them, `apart` from each other. */
+static void multiply_lanes(plan_tile *t, int64_t size, int64_t apart)
 {
+    for (int64_t lane = t->lane_count * size; lane-- > 0;)
+        t->lane[lane] = (unsigned char)(t->lane[lane / size] + lane % size * apart);
+    t->lane_count *= size;
+}
+
+/* The lanes of the tree, in the order of depth: the innermost depth digits, or pieces of groups, that have some. */
+static void find_lanes(plan_tile *t, const plan_statement *p)
+{
+    const plan_digits *depth = &p->digits[PLAN_DEPTH];
     t->lane_count = 1;
     t->lane[0] = 0;
-    for (unsigned i = 0; i < depth->count; i++) {
-        const einsum_digit *d = &depth->items[i];
-        for (int64_t lane = d->lane ? t->lane_count * d->size : 0; lane-- > 0;)
-            t->lane[lane] = (unsigned char)(t->lane[lane / d->size] + lane % d->size * d->lane);
-        t->lane_count *= d->lane ? d->size : 1;
-    }
+    for (unsigned i = 0; i < depth->count; i++)
+        if (depth->items[i].lane)
+            multiply_lanes(t, depth->items[i].size, depth->items[i].lane);
+    for (uint32_t i = 0; i < p->of->piece_count; i++)
+        if (p->of->pieces[i].lane)
+            multiply_lanes(t, p->of->pieces[i].size, p->of->pieces[i].lane);
 }
 
 /* A few sums; the nodes of a tree need registers as well. */
-static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const plan_digits *depth)
+static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const plan_statement *p)
 {
     enum { MOST_ROWS = 6, SPARE = 2 };
-    find_lanes(t, depth);
+    find_lanes(t, p);
     t->lanes = m->lanes;
     t->vectors = 1;
     int64_t alive = 2; /* of a row: the sum, a product, and a node on each level */
@@ -136,17 +145,18 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
 {
     enum { MOST_SIDE = 128 };
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
+    int64_t depth = t->product == PRODUCT_TREE && p->order_places ? p->order_places : p->digits[PLAN_DEPTH].combinations;
     t->per = items_per_unit(t->product);
     if (plan_in_tile_registers(t))
         shape_tile_registers(t, rows, columns);
     else if (t->product == PRODUCT_TREE)
-        shape_tree(t, m, rows, &p->digits[PLAN_DEPTH]);
+        shape_tree(t, m, rows, p);
     else
-        shape_vectors(t, m, rows, columns, p->digits[PLAN_DEPTH].combinations, e->tensors[p->column_source].dtype == DTYPE_F32 && tile_columns_run(e, p));
+        shape_vectors(t, m, rows, columns, depth, e->tensors[p->column_source].dtype == DTYPE_F32 && tile_columns_run(e, p));
     t->columns = t->live_columns = t->lanes * t->vectors;
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);
-    t->units = round_up(round_up(p->digits[PLAN_DEPTH].combinations, t->per) / t->per, t->unit_block);
+    t->units = round_up(round_up(depth, t->per) / t->per, t->unit_block);
     t->rows_by_line = plan_in_tile_registers(t) || walk_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
     /* A column panel takes two thirds of the nearest cache; sums, rows and twice as many columns of a block share the next one. More
      * rows than MOST_SIDE gain nothing. */
@@ -154,7 +164,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     int64_t side = 32;
     while (side < MOST_SIDE && 2 * side * (3 * t->depth_block + 4 * side) * 4 <= m->l2_bytes)
         side *= 2;
-    t->depth_items = p->digits[PLAN_DEPTH].combinations;
+    t->depth_items = depth;
     t->row_line = t->unit_block;
     t->column_line = t->columns;
     t->one_pass = t->units <= t->depth_block;
