@@ -54,6 +54,8 @@ void derivation_emit(derivation *d, const mapping *term, int64_t size, int64_t l
 void derivation_land(derivation *d, landing l);
 /* The term takes the group for itself: nothing else may land there. */
 void derivation_take(derivation *d, piece *atom, landing l);
+/* Goes back to so many of both. */
+void derivation_retreat(derivation *d, size_t landings, size_t loops);
 
 bool derivation_mentions(const derivation *d, const axis *a);
 /* May the digit, of which the buffer has nothing, be repeated at one place? Axis NULL: it stands for no coordinate at all. */

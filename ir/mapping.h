@@ -151,7 +151,7 @@ mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, co
                              const mapping **inner);
 
 /* A composite factor as an outer and an inner mapping that together mean the same, where some of its steps end between two values of one of
- * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`. False: nowhere. */
+ * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`, and `[A, B] = 10` is `[A, B / 2] = 5` beside `B % 2`. False: nowhere. */
 bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **outer, const mapping **inner);
 
 /* A mapping that holds the same indices as the pair of all parts, in an order of its own: the parts of a group are one again, wherever they

@@ -12,17 +12,24 @@ mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, co
 }
 
 /* The same at one of the inner factors. n steps of the weight end between two values of it, so that what is outside counts in whole
- * runs of n, and no sum of the two parts carries. */
+ * runs of n, and no sum of the two parts carries. Of the factor itself as many values belong to the inner part as divide everything. */
 static bool divide_group_at(mapping_context *c, const factor *f, size_t at, const mapping **outer, const mapping **inner)
 {
     const factor *e = f->inner->factors, *digit = &e[at];
     size_t count = f->inner->count;
     int64_t inside = factors_size(e + at + 1, count - at - 1), n = inside / gcd(inside, f->weight), step;
-    if (n < 2 || n >= f->live || f->live % n || f->extent % n || __builtin_mul_overflow(n, f->weight, &step))
+    if (n >= f->live || f->live % n || f->extent % n || __builtin_mul_overflow(n, f->weight, &step))
         return false;
     int64_t q = step / inside; /* values of the factor in n steps */
     bool whole = digit->kind == FACTOR_AXIS && (at == 0 || (digit->extent % q == 0 && digit->live == digit->extent));
     if (!whole)
+        return false;
+    int64_t more = at == 0 ? 1 : gcd(gcd(f->live / n, f->extent / n), digit->extent / q);
+    if (n * more < f->live) {
+        n *= more;
+        q *= more;
+    }
+    if (n < 2)
         return false;
     factor high = *digit, low = *digit;
     high.weight *= q;

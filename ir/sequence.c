@@ -63,6 +63,18 @@ void derivation_take(derivation *d, piece *atom, landing l)
     derivation_land(d, l);
 }
 
+void derivation_retreat(derivation *d, size_t landings, size_t loops)
+{
+    for (; d->landing_count > landings; d->landing_count--) {
+        const landing *l = &d->landings[d->landing_count - 1];
+        for (size_t i = 0; l->whole && i < d->buffer.count; i++) {
+            piece *p = &d->buffer.items[i];
+            p->taken = p->taken && (p < l->piece - l->piece->parts || p > l->piece);
+        }
+    }
+    d->seq->count = loops;
+}
+
 /* ---- one stream digit ---- */
 
 /* A gap in the stream: dead iterations. A read re-reads anything; a write needs the same gap in the buffer. */
@@ -169,7 +181,13 @@ static const landing *landing_reach(const derivation *d, const piece *p, int64_t
     return any;
 }
 
-/* Does this part of the group begin at the position behind the front, beside it? Nothing else of the stream may step through it. */
+static bool is_part_of(const piece *p, const piece *atom)
+{
+    return p >= atom - atom->parts && p < atom;
+}
+
+/* Does this part of the group begin at the position behind the front, beside it? Nothing else of the stream may step through it, and no other
+ * front, which would not notice that it is reached, may end in it. */
 static bool is_next_part(const derivation *d, const piece *p, const piece *front, const index_vector *behind)
 {
     group_digits g;
@@ -178,8 +196,13 @@ static bool is_next_part(const derivation *d, const piece *p, const piece *front
         !group_step_of(&g, p->weight, &s) || !index_vector_equal(&s.vector, behind))
         return false;
     for (size_t i = 0; i < d->landing_count; i++)
-        if (d->landings[i].piece >= p - p->parts && d->landings[i].piece < p)
+        if (is_part_of(d->landings[i].piece, p))
             return false;
+    for (size_t i = 0; i < d->buffer.count; i++) {
+        const piece *around = &d->buffer.items[i];
+        if (around->front && is_part_of(p, around) && !is_part_of(front, around))
+            return false;
+    }
     return true;
 }
 
@@ -206,7 +229,7 @@ static bool check_front(derivation *d, const piece *atom)
 {
     const landing *any = NULL;
     for (size_t i = 0; i < d->landing_count; i++)
-        if (d->landings[i].piece >= atom - atom->parts && d->landings[i].piece < atom)
+        if (is_part_of(d->landings[i].piece, atom))
             any = &d->landings[i];
     return !any || derivation_group_reach(d, atom) < front_end(d, atom) * atom->stride ||
            derivation_fail(d, SEQUENCE_INSUFFICIENT, derivation_term(d, any->of), any->of->axis);

@@ -160,7 +160,7 @@ static bool composite_by(derivation *d, const factor *f, bool runs)
         loop_list_emit(d, f, f->live, &l);
         return true;
     }
-    d->landing_count = landings;
+    derivation_retreat(d, landings, d->seq->count);
     return false;
 }
 
@@ -174,8 +174,7 @@ static bool by_digits(derivation *d, const factor *f)
         return false;
     if (derivation_walk(d, outer, position * inner->size) && derivation_walk(d, inner, position))
         return true;
-    d->landing_count = landings;
-    d->seq->count = loops;
+    derivation_retreat(d, landings, loops);
     d->position = position;
     return false;
 }
@@ -266,7 +265,11 @@ bool derivation_carve_group(derivation *d, const factor *f)
         return true;
     if (d->access == SEQUENCE_COPY && f->weight == 1 && f->live == f->inner->size)
         return derivation_walk(d, f->inner, d->position); /* padded on the outside only: nothing there is copied */
-    if (composite_by(d, f, false) || composite_by(d, f, true))
+    bool copy = d->access == SEQUENCE_COPY; /* which takes another command where the last loop is cut short: whole loops first */
+    if (copy && by_digits(d, f))
+        return true;
+    d->seq->failure = SEQUENCE_OK;
+    if (composite_by(d, f, copy) || composite_by(d, f, !copy))
         return true;
     sequence first = *d->seq; /* why not, if nothing else helps */
     d->seq->failure = SEQUENCE_OK;

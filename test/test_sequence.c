@@ -659,6 +659,9 @@ START_TEST(fronts_go_on_in_the_next_part)
     ck_assert_int_eq(failure(c, list(c, (const mapping *[]){high, X, low}, 3), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     ck_assert_int_eq(failure(c, pair(c, low, high), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     ck_assert_int_eq(failure(c, low, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    const mapping *half = NULL; /* the next part, of D:1 only its first position */
+    ck_assert_int_eq(mapping_resize(c, pair(c, X, high), 4, &half), MAPPING_OK);
+    ck_assert_int_eq(failure(c, pair(c, half, low), pair(c, front, X), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     ck_assert_int_eq(mapping_resize(c, BC, 9, &front), MAPPING_OK);
     ck_assert_int_eq(failure(c, pair(c, high, low), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     const mapping *BE = pair(c, mapping_symbol(c, mapping_axis(c, "B", 5)), mapping_symbol(c, mapping_axis(c, "E", 8)));
@@ -688,6 +691,25 @@ START_TEST(fronts_end_inside_a_whole_group)
     ck_assert_str_eq(loops_of(c, buffer, fourths, SEQUENCE_READ), "4:12");
     ck_assert_int_eq(mapping_resize(c, inner, 12, &front), MAPPING_OK);
     ck_assert_int_ne(failure(c, buffer, pair(c, front, fourths), SEQUENCE_READ), SEQUENCE_OK);
+    arena_free(a);
+}
+END_TEST
+
+/* `[A, B] = 10` with 4 of B is `[A, B / 2] = 5` beside `B % 2`: the same in either form, and turned. */
+START_TEST(groups_are_cut_inside_a_digit)
+{
+    arena *a = arena_new();
+    mapping_context *c = mapping_context_new(a);
+    const mapping *B = mapping_symbol(c, mapping_axis(c, "B", 4)), *X = mapping_symbol(c, mapping_axis(c, "X", 3)), *ten;
+    ck_assert_int_eq(mapping_resize(c, pair(c, mapping_symbol(c, mapping_axis(c, "A", 3)), B), 10, &ten), MAPPING_OK);
+    const mapping *five = digit_of(c, ten, 2, 0), *low = digit_of(c, B, 1, 2), *turned = list(c, (const mapping *[]){low, X, five}, 3);
+    ck_assert_str_eq(loops_of(c, pair(c, five, low), ten, SEQUENCE_WRITE), "10:1");
+    ck_assert_str_eq(loops_of(c, ten, pair(c, low, five), SEQUENCE_WRITE), "2:1 5:2");
+    ck_assert_str_eq(loops_of(c, turned, pair(c, X, ten), SEQUENCE_READ), "15:1 2:15");
+    ck_assert_str_eq(loops_of(c, turned, pair(c, X, ten), SEQUENCE_WRITE), "15:1 2:15");
+    ck_assert_str_eq(loops_of(c, pair(c, X, ten), turned, SEQUENCE_WRITE), "2:1 15:2");
+    ck_assert_str_eq(loops_of(c, pair(c, X, ten), turned, SEQUENCE_COPY), "2:1 15:2");
+    ck_assert_int_ne(failure(c, turned, pair(c, X, five), SEQUENCE_WRITE), SEQUENCE_OK);
     arena_free(a);
 }
 END_TEST
@@ -726,6 +748,7 @@ int main(void)
     tcase_add_test(t, fronts_are_read_to_their_last_position);
     tcase_add_test(t, fronts_go_on_in_the_next_part);
     tcase_add_test(t, fronts_end_inside_a_whole_group);
+    tcase_add_test(t, groups_are_cut_inside_a_digit);
     tcase_add_test(t, dead_steps_are_not_written_to_live_cells);
     suite_add_tcase(s, t);
     return suite_status(s);
