@@ -96,6 +96,8 @@ static bool contraction_cycles(const chain *c, duration *out, fault *f)
     if (k->shift.command)
         out->fill += (k->shift.rows > 1 ? t->adapter_transpose_cycles : 0) + (k->shift.stride > 0 ? t->adapter_shift_cycles : 0);
     out->items = k->packets;
+    out->feed_cycles = each;
+    out->tiling = k->tiling;
     out->item_cycles = each > k->tiling ? each : k->tiling;
     if (k->tiling >= each)
         in = BOUND_MULTIPLY;

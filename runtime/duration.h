@@ -42,6 +42,7 @@ typedef struct duration {
     int64_t fill;        /* cycles until the first result leaves */
     int64_t items;       /* what goes in: packets, flits, DMA requests ... */
     int64_t item_cycles; /* ... each */
+    int64_t feed_cycles, tiling; /* of a contraction, whose item_cycles is the larger: for a packet's flits, and for its steps */
     int64_t beats;       /* flits that leave; 0: nothing is slower on that side than on the other */
     int64_t beat_cycles;
     bool drains; /* everything leaves at the end, because the outermost loop is summed over */

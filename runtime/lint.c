@@ -58,66 +58,85 @@ static const port *port_at(const binary_kernel *k, int64_t address)
     return found;
 }
 
-/* "m![M, N # 128]": the innermost parts that make up a piece, padded to whole blocks; NULL: no parts do. */
-static const char *padded_mapping(const linter *l, const port *p, int64_t piece_elements, int64_t padded)
+/* A part without the padding around it: only live cells are copied. */
+static layout live_part(layout l)
+{
+    while (l.count > 1 && (l.words[l.count - 1] & 0xff) == LAYOUT_PAD)
+        l.count--;
+    return l;
+}
+
+typedef struct longer_pieces {
+    int64_t bytes;
+    const char *mapping; /* what lies together, as a list */
+} longer_pieces;
+
+/* The innermost parts of the port's element that make up whole blocks; all of them where none do. */
+static longer_pieces longer_of(const linter *l, const port *p)
 {
     const layout_axis *axes = l->analysis->schedule->kernel->axes;
+    unsigned bits = dtype_row_of(p->dtype)->bits;
+    int64_t block = l->analysis->schedule->target->hbm_block_bytes * 8 / bits, size = 1, cut = 0;
     layout parts[MOST_PARTS];
     size_t count = list_parts(p->mapping[COMPONENT_ELEMENT], parts, 0), inner = 0;
-    int64_t size = 1;
-    while (inner < count && size < piece_elements)
-        size *= layout_size(parts[inner++], axes);
-    if (size != piece_elements || inner == 0)
-        return NULL;
+    for (; inner < count && size % block != 0; inner++) {
+        parts[inner] = live_part(parts[inner]);
+        int64_t all = layout_size(parts[inner], axes), wanted = block / gcd(block, size);
+        bool suffices = all % wanted == 0;
+        cut = suffices && wanted < all ? wanted : 0;
+        size *= suffices ? wanted : all;
+    }
     strbuf s;
     strbuf_init(&s, l->arena);
     strbuf_puts(&s, "m![");
-    for (size_t i = count; i-- > 0;) {
-        strbuf_puts(&s, inner > 1 && i == inner - 1 ? "[" : "");
+    for (size_t i = inner; i-- > 0;) {
         strbuf_puts(&s, layout_text(parts[i], axes, l->arena));
-        strbuf_puts(&s, i ? ", " : inner > 1 ? "]" : "");
+        if (i == inner - 1 && cut)
+            strbuf_printf(&s, " %% %lld", (long long)cut);
+        strbuf_puts(&s, i ? ", " : "]");
     }
-    strbuf_printf(&s, " # %lld]", (long long)padded);
-    return s.text;
+    return (longer_pieces){size * bits / 8, s.text};
 }
 
-static const char *nearest_pieces(const linter *l, const schedule_item *item, int64_t piece)
+/* What the same bytes take in pieces of so many, which begin at a block. */
+static int64_t copy_cycles(const target *t, const dma_cost *d, int64_t bytes, int64_t piece)
 {
-    const schedule *s = l->analysis->schedule;
-    int64_t block = s->target->hbm_block_bytes;
-    bool loads = command_get(item->commands, DMA_SOURCE) == 0;
-    int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) & ((INT64_C(1) << 36) - 1);
-    const port *p = port_at(s->kernel, base);
-    int64_t whole = ceil_div(piece, block) * block;
-    if (!p)
-        return arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)block);
-    if (piece % block == 0)
-        return arena_printf(l->arena, "`%s` at a multiple of %lld bytes: its pieces are whole blocks already", p->name, (long long)block);
-    unsigned bits = dtype_row_of(p->dtype)->bits;
-    const char *text = piece * 8 % bits == 0 ? padded_mapping(l, p, piece * 8 / bits, whole * 8 / bits) : NULL;
-    if (text)
-        return arena_printf(l->arena, "`%s` as %s, in HBM and DM: %lld bytes per piece", p->name, text, (long long)whole);
-    return arena_printf(l->arena, "an order of `%s` in which %lld elements or a multiple lie side by side on both sides", p->name,
-                        (long long)(block * 8 / bits));
+    int64_t pieces = ceil_div(bytes, piece), requests = pieces * ceil_div(smaller(piece, bytes), t->dma_request_bytes);
+    int64_t dmn = smaller(d->dmn_cycles, ceil_div(bytes, t->dmn_bytes_per_cycle)), hbm = 0;
+    if (!d->to_dm && piece % t->hbm_block_bytes != 0)
+        hbm = ceil_div(pieces, t->hbm_channels) * (t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000);
+    return t->dma_startup_cycles + larger(requests, larger(dmn, hbm));
 }
 
 static void check_pieces(linter *l, const schedule_item *item)
 {
-    const target *t = l->analysis->schedule->target;
+    const schedule *s = l->analysis->schedule;
+    const target *t = s->target;
     const dma_cost *d = &item->alone.dma;
-    if (d->piece_bytes == 0 || (d->piece_bytes % t->hbm_block_bytes == 0 && d->unaligned_pieces == 0))
+    bool whole = d->piece_bytes % t->hbm_block_bytes == 0;
+    if (d->piece_bytes == 0 || (whole && d->unaligned_pieces == 0))
         return;
-    int64_t bytes = d->steps * command_get(item->commands, DMA_PACKET_BYTES);
-    int64_t whole = ceil_div(bytes, t->dma_request_bytes), dm = d->dmn_cycles;
-    dm = dm < ceil_div(bytes, t->dmn_bytes_per_cycle) ? dm : ceil_div(bytes, t->dmn_bytes_per_cycle);
-    int64_t ideal = t->dma_startup_cycles + (whole > dm ? whole : dm);
+    bool loads = command_get(item->commands, DMA_SOURCE) == 0;
+    int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) & ((INT64_C(1) << 36) - 1);
+    int64_t bytes = d->steps * command_get(item->commands, DMA_PACKET_BYTES), piece = d->piece_bytes;
+    const port *p = port_at(s->kernel, base);
+    const char *nearest = arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)t->hbm_block_bytes);
+    if (p && whole) {
+        nearest = arena_printf(l->arena, "`%s` at a multiple of %lld bytes: its pieces are whole blocks already", p->name, (long long)t->hbm_block_bytes);
+    } else if (p) {
+        longer_pieces longer = longer_of(l, p);
+        if (longer.bytes <= piece)
+            return; /* the tensor has no more */
+        piece = longer.bytes;
+        nearest = arena_printf(l->arena, "%s of `%s` side by side in DM too: %lld bytes per piece", longer.mapping, p->name, (long long)piece);
+    }
     add(l, (lint){.rule = W_DMA_PIECES,
                   .line = item->commands->line,
-                  .cost = item->alone.total - ideal,
-                  .found = arena_printf(l->arena, "%s, %lld of them begin inside a block of %lld; %lld blocks written in part",
+                  .cost = item->alone.total - copy_cycles(t, d, bytes, piece),
+                  .found = arena_printf(l->arena, "%s, %lld of them begin inside a block of %lld; %lld block%s written in part",
                                         advice_pieces(l->arena, d->pieces, d->piece_bytes), (long long)d->unaligned_pieces, (long long)t->hbm_block_bytes,
-                                        (long long)d->partial_writes),
-                  .nearest = nearest_pieces(l, item, d->piece_bytes)});
+                                        (long long)d->partial_writes, d->partial_writes == 1 ? "" : "s"),
+                  .nearest = nearest});
 }
 
 /* ---- idle clusters and slices ---- */
@@ -147,22 +166,31 @@ static bool has_axis(const einsum_tensor *t, uint32_t axis)
     return false;
 }
 
-/* The axes that contraction number `wanted` keeps, `of_weights` or not; none when there are not as many statements as passes. */
-static kept_axes kept_axes_of(linter *l, size_t wanted, bool of_weights)
+static bool only_in(const einsum_tensor *t, const einsum_tensor *other, uint32_t axis)
+{
+    return has_axis(t, axis) && !has_axis(other, axis);
+}
+
+/* The statement of contraction number `wanted`; NULL when there are not as many statements as passes. */
+static const einsum_statement *statement_of(const linter *l, size_t wanted)
+{
+    const einsum *e = &l->analysis->schedule->kernel->einsum;
+    const einsum_statement *found = NULL;
+    size_t number = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        if (e->statements[i].op == EINSUM_CONTRACT && number++ == wanted)
+            found = &e->statements[i];
+    return number == l->passes ? found : NULL;
+}
+
+/* The axes that a contraction keeps: those that only its weights have, or the others. */
+static kept_axes kept_axes_of(linter *l, const einsum_statement *x, bool of_weights)
 {
     const einsum *e = &l->analysis->schedule->kernel->einsum;
     kept_axes k = {ARENA_ARRAY(l->arena, const layout_axis *, e->axis_count), 0};
-    size_t number = 0;
-    for (uint32_t i = 0; i < e->statement_count; i++) {
-        const einsum_statement *x = &e->statements[i];
-        if (x->op != EINSUM_CONTRACT || number++ != wanted)
-            continue;
-        for (uint32_t d = 0; d < x->digit_count; d++)
-            if (x->digits[d].kept && x->digits[d].size > 1 && has_axis(&e->tensors[x->b], x->digits[d].axis) == of_weights)
-                add_kept(&k, &e->axes[x->digits[d].axis]);
-    }
-    if (number != l->passes)
-        k.count = 0;
+    for (uint32_t d = 0; x && d < x->digit_count; d++)
+        if (x->digits[d].kept && x->digits[d].size > 1 && only_in(&e->tensors[x->b], &e->tensors[x->a], x->digits[d].axis) == of_weights)
+            add_kept(&k, &e->axes[x->digits[d].axis]);
     return k;
 }
 
@@ -206,7 +234,7 @@ static void check_slices(linter *l, const schedule_item *item, size_t number)
     int64_t slices = item->units, all = t->slices_per_cluster * t->clusters_per_chip;
     const char *text = NULL;
     for (int of_weights = 0; of_weights < 2 && slices <= item->units; of_weights++) {
-        kept_axes k = kept_axes_of(l, number, of_weights);
+        kept_axes k = kept_axes_of(l, statement_of(l, number), of_weights);
         if (k.count > 0)
             text = nearest_slices(l, &k, &slices);
     }
@@ -222,42 +250,85 @@ static void check_slices(linter *l, const schedule_item *item, size_t number)
 
 /* ---- idle lanes and Rows ---- */
 
+/* What a contraction takes with 1 / `packets_divisor` of the packets, each so many times as long to feed, and 1 / `tiling_divisor` of the steps for each. */
+static int64_t contraction_with(const duration *d, int64_t packets_divisor, int64_t tiling_divisor)
+{
+    int64_t packets = ceil_div(d->items, packets_divisor), steps = ceil_div(d->tiling, tiling_divisor);
+    int64_t in = packets * larger(d->feed_cycles * packets_divisor, steps), out = ceil_div(d->beats, tiling_divisor) * d->beat_cycles;
+    return d->fill + (d->drains ? in + out : larger(in, out));
+}
+
+/* The summed steps of a contraction that could stand beside each other in a packet. */
+static int64_t summed_steps(const schedule_item *item)
+{
+    int64_t n = 1;
+    for (size_t i = 0; i < item->count; i++) {
+        const command *c = &item->commands[i];
+        for (uint32_t e = 0; c->op == OP_ACCUMULATE && e < c->entry_count; e++)
+            if (command_entry(c, e, ACCUMULATE_LOOP_REDUCED))
+                n *= command_entry(c, e, ACCUMULATE_LOOP_SIZE);
+    }
+    return n;
+}
+
+/* How many times as much of the axes that only the weights have as this statement takes: the others are tiles of a loop. */
+static int64_t other_tiles(const linter *l, const einsum_statement *x, const layout_axis *axis)
+{
+    const einsum *e = &l->analysis->schedule->kernel->einsum;
+    int64_t taken = 1;
+    for (uint32_t d = 0; d < x->digit_count; d++)
+        taken *= &e->axes[x->digits[d].axis] == axis ? x->digits[d].size : 1;
+    return axis->size / taken;
+}
+
+/* Rows take over steps that repeat a packet for other weights, or what other statements do. A packet that takes as long to arrive is fed no faster. */
+static void check_rows(linter *l, const schedule_item *item, size_t number)
+{
+    const target *t = l->analysis->schedule->target;
+    const einsum_statement *x = statement_of(l, number);
+    kept_axes k = kept_axes_of(l, x, true);
+    int64_t tiles = 1, most = 1;
+    const layout_axis *fits = NULL;
+    for (size_t i = 0; i < k.count; i++)
+        tiles *= other_tiles(l, x, k.items[i]);
+    while (item->rows * most < t->rows && 2 * most <= item->alone.tiling * tiles)
+        most *= 2;
+    int64_t rows = item->rows * most, inside = smaller(most, item->alone.tiling);
+    int64_t total = contraction_with(&item->alone, 1, inside);
+    for (size_t i = 0; i < k.count; i++)
+        fits = !fits && k.items[i]->size % rows == 0 ? k.items[i] : fits;
+    const char *nearest = advice_more_rows(l->arena, rows);
+    if (fits)
+        nearest = arena_printf(l->arena, fits->size > rows ? "Row m![%s %% %lld]" : "Row m![%s]", fits->name, (long long)rows);
+    add(l, (lint){.rule = W_MAC_IDLE,
+                  .line = item->commands->line,
+                  .cost = item->alone.total - ceil_div(total * inside, most),
+                  .found = advice_rows(l->arena, item->rows, t->rows),
+                  .nearest = nearest});
+}
+
 static void check_lanes(linter *l, const schedule_item *item)
 {
     const target *t = l->analysis->schedule->target;
-    int64_t work = item->alone.total - item->alone.fill, used = t->mac_width_bytes - item->idle_lane_bytes;
-    if (item->idle_lane_bytes > 0)
-        add(l, (lint){.rule = W_MAC_IDLE,
-                      .line = item->commands->line,
-                      .cost = work - ceil_div(work * used, t->mac_width_bytes),
-                      .found = advice_lanes(l->arena, used, t->mac_width_bytes),
-                      .nearest = advice_more_lanes(l->arena, t->mac_width_bytes)});
-    if (item->rows < t->rows)
-        add(l, (lint){.rule = W_MAC_IDLE,
-                      .line = item->commands->line,
-                      .cost = work - ceil_div(work * item->rows, t->rows),
-                      .found = advice_rows(l->arena, item->rows, t->rows),
-                      .nearest = advice_more_rows(l->arena, t->rows)});
+    int64_t used = t->mac_width_bytes - item->idle_lane_bytes;
+    int64_t more = used > 0 ? largest_divisor(summed_steps(item), t->mac_width_bytes / used) : 1;
+    add(l, (lint){.rule = W_MAC_IDLE,
+                  .line = item->commands->line,
+                  .cost = item->alone.total - contraction_with(&item->alone, more, 1),
+                  .found = advice_lanes(l->arena, used, t->mac_width_bytes),
+                  .nearest = advice_more_lanes(l->arena, used * more)});
 }
 
 /* ---- one bank of DM ---- */
 
 static void check_banks(linter *l, const schedule_item *item)
 {
-    if (!item->holds_dma)
-        return;
-    int64_t overlap = 0;
-    for (size_t i = 0; i < l->analysis->schedule->count; i++) {
-        const schedule_item *copy = &l->analysis->schedule->items[i];
-        if (copy->commands->op == OP_DMA && (copy->start == item->end || copy->end == item->start))
-            overlap += copy->end - copy->start;
-    }
-    int64_t cycles = item->end - item->start;
-    add(l, (lint){.rule = W_DM_BANK,
-                  .line = item->commands->line,
-                  .cost = overlap < cycles ? overlap : cycles,
-                  .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it", (long long)item->bank_streak),
-                  .nearest = "an inner loop whose stride is no multiple of 128 bytes, and not 0"});
+    if (item->holds_dma)
+        add(l, (lint){.rule = W_DM_BANK,
+                      .line = item->commands->line,
+                      .cost = item->held_cycles,
+                      .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it", (long long)item->bank_streak),
+                      .nearest = "an inner loop whose stride is no multiple of 128 bytes, and not 0"});
 }
 
 static bool contracts(const schedule_item *item)
@@ -315,7 +386,12 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
             check_pieces(&l, item);
         check_banks(&l, item);
         if (contracts(item)) {
-            check_slices(&l, item, number++);
+            check_slices(&l, item, number);
+            if (item->alone.tiling == 0) { /* sums from a port: no adapter feeds them */
+                number++;
+                continue;
+            }
+            check_rows(&l, item, number++);
             check_lanes(&l, item);
         }
     }

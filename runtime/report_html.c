@@ -144,7 +144,7 @@ static void lints(strbuf *s, const report *r)
     strbuf_puts(s, "<h2>What would be faster</h2><ul>\n");
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
-        strbuf_printf(s, "<li>line %u, %s: about <b class=\"n\">%lld cycles</b>: ", l->line, diag_row_of(l->rule)->name, (number)l->cost);
+        strbuf_printf(s, "<li>line %u, %s: about <b class=\"n\">%lld cycle%s</b>: ", l->line, diag_row_of(l->rule)->name, (number)l->cost, l->cost == 1 ? "" : "s");
         strbuf_puts_xml(s, l->found);
         strbuf_puts(s, ". Nearest: <code>");
         strbuf_puts_xml(s, l->nearest);

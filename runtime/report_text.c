@@ -73,7 +73,7 @@ static void lint_lines(const report *r, strbuf *s)
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
         const char *times = l->times > 1 ? arena_printf(s->arena, " in %lld commands", (number)l->times) : "";
-        strbuf_printf(s, "line %u: warning[%s]: about %lld cycles%s: %s\nhelp: %s\n", l->line, diag_row_of(l->rule)->name, (number)l->cost, times, l->found, l->nearest);
+        strbuf_printf(s, "line %u: warning[%s]: about %lld cycle%s%s: %s\nhelp: %s\n", l->line, diag_row_of(l->rule)->name, (number)l->cost, l->cost == 1 ? "" : "s", times, l->found, l->nearest);
     }
 }
 

@@ -16,6 +16,8 @@ typedef struct lane {
     unit_mask units; /* as selected so far */
     int64_t item;    /* the one that runs, or NO_ITEM */
     bool is_open;    /* its end is not known yet: a store that reads may hold up */
+    int64_t held_since; /* cycle; NO_ITEM: nothing starves the DMA here */
+    int64_t holder;     /* the chain that a copy waits for */
 } lane;
 
 typedef struct scheduler {
@@ -172,6 +174,25 @@ static bool held(scheduler *s, bool is_copy, bool starves)
     return (main && main->holds_dma) || (sub && sub->holds_dma);
 }
 
+static void hold(scheduler *s, int number)
+{
+    lane *l = &s->lanes[number];
+    if (l->held_since != NO_ITEM)
+        return;
+    const schedule_item *main = running(s, CONTEXT_MAIN);
+    l->held_since = s->now;
+    l->holder = main && main->holds_dma ? s->lanes[CONTEXT_MAIN].item : s->lanes[CONTEXT_SUB].item;
+}
+
+/* Since hold(), for what begins now. */
+static int64_t held_cycles(scheduler *s, int number)
+{
+    lane *l = &s->lanes[number];
+    int64_t since = l->held_since;
+    l->held_since = NO_ITEM;
+    return since == NO_ITEM ? 0 : s->now - since;
+}
+
 static bool begin_chain(scheduler *s, int number, const command *c, size_t available, bool *waits)
 {
     chain k;
@@ -184,6 +205,7 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
     if ((*waits = held(s, false, starves)))
         return true;
     schedule_item *item = add_item(s, number, c, k.count);
+    item->held_cycles = held_cycles(s, number);
     item->bank_streak = streak;
     item->holds_dma = starves && s->out->preset == TIMING_DOCUMENTED;
     s->out->starves |= item->holds_dma;
@@ -207,6 +229,9 @@ static bool begin_dma(scheduler *s, int number, const command *c)
     if (!duration_of_dma(s->machine->target, c, s->out->preset, s->arena, &time, &s->fault))
         return false;
     int64_t queued = queue_cycles(s) + (time.dma.to_dm ? queue_cycles_of_load(s) : 0);
+    int64_t held_for = held_cycles(s, number);
+    if (held_for > 0)
+        s->out->items[s->lanes[number].holder].held_cycles += held_for;
     s->last_copy = (int64_t)s->out->count;
     s->stores |= !time.dma.to_dm;
     schedule_item *item = add_item(s, number, c, 1);
@@ -233,8 +258,10 @@ static bool context_begin(scheduler *s, int number, bool *moved)
             l->done++;
         else if (!waits && (c->op == OP_DMA ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done, &waits)))
             return false;
-        if (waits)
+        if (waits) {
+            hold(s, number);
             return true;
+        }
         *moved = true;
     }
     return true;
@@ -348,7 +375,7 @@ bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset
     }
     scheduler s = {.machine = machine_new(t, k, a, NULL), .out = out, .arena = a, .last_copy = NO_ITEM, .trf = ARENA_NEW(a, trf_timing)};
     for (int i = 0; i < CONTEXTS; i++)
-        s.lanes[i].item = NO_ITEM;
+        s.lanes[i].item = s.lanes[i].held_since = NO_ITEM;
     trf_timing_init(s.trf, t);
     bool ok = follow(&s);
     machine_free(s.machine);

@@ -23,6 +23,7 @@ typedef struct schedule_item {
     trf_write_counts writes;
     int64_t bank_streak; /* of a chain: accesses in a row to one bank of DM, fetch and commit together; up to the limit */
     bool holds_dma;      /* because that starves a DMA: neither runs beside the other */
+    int64_t held_cycles; /* that this chain and copies stood still for each other, and for nothing else */
     int64_t units;      /* slices that run a chain */
     int64_t queued;     /* cycles behind what it waited for before it began: the published kind only */
     /* what a chain moves: bytes of DM read and written, of the TRF stored and read, over all its slices; multiplications */

@@ -70,6 +70,76 @@ def adds_up(check, report, name):
     check.that(report["cycles"] >= report["lower_bound"]["cycles"], f"{name}: below the lower bound")
 
 
+# Kernels with a piece of advice each, and the advice taken: rule, kernel, what is replaced by what, the context of the commands that it is about.
+PIECES = """axes![M = 512, K = 64];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>) -> HbmTensor<i8, m![1], m![M, K]> {
+    let a: DmTensor<i8, m![1], m![M / 256], m![M % 256], m![K]> = a.to_dm(&mut ctx.tdma, 0);
+    a.to_hbm(&mut ctx.tdma, 1 << 20)
+}
+"""
+PRODUCT = """axes![M = 64, N = 64, K = 64];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>, b: &HbmTensor<i8, m![1], m![N, K]>) -> HbmTensor<i32, m![1], m![M, N]> {
+    let a: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 0);
+    let b: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![N, K]> = b.to_dm(&mut ctx.tdma, 1 << 16);
+    let w: TrfTensor<i8, m![1], m![1 # 2], m![1 # 256], m![N % 8], m![N / 8, K]> =
+        ctx.sub.begin(b.view()).fetch::<i8, m![N % 8, N / 8], m![K]>().collect().to_trf(TrfAddress::Full);
+    let c: DmTensor<i32, m![1], m![1 # 2], m![1 # 256], m![M, N]> = ctx.main.begin(a.view()).fetch::<i8, m![M], m![K]>().collect()
+        .align::<m![M, N / 8], m![K], _, _>(&w).contract::<m![1]>().accumulate::<m![M, N / 8], m![N % 8]>(AccumulationKind::Interleaved).commit(1 << 17);
+    c.to_hbm(&mut ctx.tdma, 1 << 20)
+}
+"""
+FOUR_ROWS = (PRODUCT.replace("N % 8", "N % 4").replace("N / 8", "N / 4").replace(", m![N % 4]>(Acc", ", m![N % 4 # 8]>(Acc")
+             .replace("m![M, N]> = ctx.main", "m![M, N / 4, N % 4 # 8]> = ctx.main"))
+HALF_PACKETS = PRODUCT.replace("align::<m![M, N / 8], m![K]", "align::<m![M, K / 32, N / 8], m![K % 32 # 64]")
+BANKS = """axes![A = 512, B = 8, K = 1024];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, x: &HbmTensor<i8, m![1], m![A, B]>, y: &HbmTensor<i8, m![1], m![A, K]>) -> (HbmTensor<i8, m![1], m![A, B]>, DmTensor<i8, m![1], m![A / 256], m![A % 256], m![K]>) {
+    let x: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![A, B # 128]> = x.to_dm(&mut ctx.tdma, 0);
+    let y: DmTensor<i8, m![1], m![A / 256], m![A % 256], m![K]> = y.to_dm(&mut ctx.tdma, 1 << 18);
+    let x: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![A, B]> = ctx.main.begin(x.view()).fetch::<_, m![A], m![B]>().collect().commit(1 << 17);
+    (x.to_hbm(&mut ctx.tdma, 1 << 20), y)
+}
+"""
+ADVICE = [
+    ("W-DMA-PIECES", PIECES, "m![M % 4, K] of `a`", {"m![M / 256], m![M % 256], m![K]": "m![1 # 2], m![M / 4 # 256], m![M % 4, K]"}),
+    ("W-DMA-PIECES", PIECES, "m![M % 4, K] of `out`", {"m![M / 256], m![M % 256], m![K]": "m![1 # 2], m![M / 4 # 256], m![M % 4, K]"}),
+    ("W-IDLE-SLICES", PRODUCT, "Slice m![M # 256]", {"m![1 # 256]": "m![M # 256]", "m![M, K]> = a": "m![K]> = a", "m![M, N]> = ctx": "m![N]> = ctx", "fetch::<i8, m![M]": "fetch::<i8, m![1]",
+                                                     "align::<m![M, N / 8]": "align::<m![N / 8]", "accumulate::<m![M, N / 8]": "accumulate::<m![N / 8]"}),
+    ("W-MAC-IDLE", FOUR_ROWS, "Row m![N % 8]", {"N % 4 # 8": "N % 8", "N % 4": "N % 8", "N / 4": "N / 8"}),
+    ("W-MAC-IDLE", HALF_PACKETS, "an align packet of 64 bytes", {"M, K / 32, N / 8": "M, N / 8", "K % 32 # 64": "K"}),
+    ("W-DM-BANK", BANKS, "an inner loop", {"B # 128": "B # 136"}),
+]
+
+
+def advice_holds(check, folder):
+    """What a report advises compiles, agrees, and saves what it said."""
+    def reported(text, name):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        checked = run("visac", path, "--check")
+        check.that(checked.status == 0, f"{name}: {checked.text()}")
+        return json.loads(run("visac", path, "--report=json").out)
+
+    for number, (rule, before, nearest, changes) in enumerate(ADVICE):
+        old = reported(before, f"before{number}.vm")
+        found = [x for x in old["lints"] if x["rule"] == rule and x["nearest"].startswith(nearest)]
+        check.that(len(found) == 1, f"advice {number}: {old['lints']}")
+        after = before
+        for what, by in changes.items():
+            check.that(what in after, f"advice {number}: no {what}")
+            after = after.replace(what, by)
+        new = reported(after, f"after{number}.vm")
+        check.that(not [x for x in new["lints"] if x in found], f"advice {number} is given again")
+        place = [i for i, x in enumerate(old["items"]) if x["commands"][0]["line"] == found[0]["line"]]
+        saved = sum(old["items"][i]["cycles"] - new["items"][i]["cycles"] for i in place)
+        if rule == "W-DM-BANK":
+            saved = old["cycles"] - new["cycles"]
+        check.that(abs(saved - found[0]["cost_cycles"]) <= found[0]["cost_cycles"] // 10, f"advice {number}: {found[0]['cost_cycles']} cycles said, {saved} saved")
+
+
 def formulas_add_up(check, path, kernel, timing):
     """The numbers of a formula give its result: "load: 499 + 255 x 6.973 (4096 bytes each) = 2277"."""
     told = json.loads(run("visac", path, f"--kernel={kernel}", f"--timing={timing}", "--report=json").out)
@@ -200,6 +270,7 @@ def main():
         trace_is_valid(check, matmul, folder)
         page_lays_out(check, matmul, folder, picture)
         long_page_is_short(check, folder)
+        advice_holds(check, folder)
         diff_and_sweep(check, matmul, folder)
     print(f"{check.passed} passed, {check.failed} failed")
     return 1 if check.failed or not check.passed else 0
