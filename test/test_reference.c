@@ -2182,7 +2182,7 @@ END_TEST
 /* Of long runs too, the time limit is against hanging only. */
 static TCase *random_case(const char *name)
 {
-    enum { LONG_SECONDS = 8 * 3600 };
+    enum { LONG_SECONDS = 7200 };
     TCase *t = suite_case(name);
     tcase_add_checked_fixture(t, set_up, tear_down);
     if (getenv("VISA_LONG"))
