@@ -84,6 +84,17 @@ bool tile_spares_packing(const plan_machine *m, const plan_tile *t, int64_t rows
     return rows <= FEW_TILES * t->rows || depth * round_up(columns, t->lanes * t->vectors) * 4 <= m->l1_bytes / SMALL;
 }
 
+enum { FOUR_VECTORS = 4 };
+
+/* Four vectors of six rows take 34 instructions for 24 products, two of 14 rows 44 for 28: a few % of time where a core's other half works for somebody
+ * else, and of what there is to compile. But not where they leave more columns empty, or many rows. */
+static bool takes_four_vectors(const plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns)
+{
+    enum { REGISTERS = 32, FEWEST_ROWS = 32 };
+    int64_t two = 2 * m->lanes;
+    return t->product == PRODUCT_F32 && m->fused && m->registers >= REGISTERS && t->vectors == 2 && rows >= FEWEST_ROWS && round_up(columns, 2 * two) == round_up(columns, two);
+}
+
 static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, bool columns_run)
 {
     enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8 };
@@ -96,6 +107,10 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
     while ((t->product == PRODUCT_F32 || t->product == PRODUCT_I32) && t->vectors < MOST_VECTORS && columns >= 2 * t->vectors * m->lanes &&
            (rows + 1) * 2 * t->vectors + 2 <= registers)
         t->vectors *= 2;
+    if (takes_four_vectors(t, m, rows, columns)) {
+        t->vectors = FOUR_VECTORS;
+        spare = FOUR_VECTORS + 1;
+    }
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
     /* A power of two, so that whole steps make a vector; and of columns that are read in place, no more than there are. */
