@@ -47,6 +47,7 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
     const plan_tile *t = g->tile;
     emitter_loop row;
     emit_loop_open(e, &row, emit_i64(e, 0), row_tiles, 1);
+    g->row_tile = row.counter;
     g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, row.counter, plan_row_tile_units(t)));
     g->c_tile = emit_item(e, sum_type(g), c, emit_scaled(e, row.counter, t->rows * g->line));
     if (plan_in_tile_registers(t))
@@ -62,6 +63,7 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
 static void emit_column_tile(gemm *g, const gemm_operands *at, const plan_tile *whole, LLVMValueRef column, LLVMValueRef first, LLVMValueRef end)
 {
     emitter *e = g->e;
+    g->column_tile = column;
     g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), at->s, emit_scaled(e, column, whole->columns * plan_column_step(whole)))
                                               : emit_item(e, e->i32, at->s, emit_scaled(e, column, whole->columns * whole->units));
     LLVMValueRef c_column = emit_item(e, sum_type(g), at->c, emit_scaled(e, column, whole->columns));

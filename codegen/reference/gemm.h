@@ -57,6 +57,7 @@ typedef struct gemm {
     gemm_start start;
     LLVMValueRef c_tile, row_panel, column_panel;
     LLVMValueRef column_line; /* of columns that are read in place */
+    LLVMValueRef row_tile, column_tile; /* numbers in the block */
 } gemm;
 
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end);

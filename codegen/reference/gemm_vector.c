@@ -166,6 +166,24 @@ static void begin_step(vector_tile *v, LLVMValueRef unit)
     v->column_at = emit_opaque(e, emit_item(e, column, v->g->column_panel, further));
 }
 
+/* What the next units of depth read of a panel, far ahead of its use: the third cache is late, and all at once it is narrow. Each of the `sharers` tiles
+ * that read the panel asks for other lines of it, a few in a step. */
+static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers, LLVMValueRef unit, LLVMValueRef first)
+{
+    enum { LINE_UNITS = 16, READ = 0, SECOND_CACHE = 2, DATA = 1 };
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    int64_t steps = t->depth_block / t->unit_block, lines = t->depth_block * width / LINE_UNITS, each = (lines + steps * sharers - 1) / (steps * sharers);
+    LLVMValueRef step = LLVMBuildUDiv(e->b, LLVMBuildSub(e->b, unit, first, ""), emit_i64(e, t->unit_block), "");
+    LLVMValueRef number = emit_scaled(e, LLVMBuildAdd(e->b, emit_scaled(e, sharer, steps), step, ""), each * LINE_UNITS);
+    LLVMValueRef from = emit_scaled(e, emit_plus(e, first, t->depth_block), width);
+    LLVMValueRef at = emit_opaque(e, emit_item(e, e->i32, panel, LLVMBuildAdd(e->b, from, number, "")));
+    for (int64_t i = 0; i < each; i++) {
+        LLVMValueRef args[] = {emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)), emit_i32(e, READ), emit_i32(e, SECOND_CACHE), emit_i32(e, DATA)};
+        emit_intrinsic(e, "llvm.prefetch", args, sizeof args / sizeof *args);
+    }
+}
+
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
 {
     vector_tile v = {.g = g, .e = g->e, .tile = g->tile};
@@ -186,6 +204,11 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
         LLVMAddIncoming(phi[i], &start[i], &before, 1);
     }
     begin_step(&v, unit.counter);
+    bool passes = !g->tile->one_pass && unit.body;
+    if (passes && !g->tile->columns_in_place)
+        prefetch_panel(&v, g->column_panel, g->tile->columns, g->row_tile, g->tile->row_block_tiles, unit.counter, first);
+    if (passes && !g->tile->rows_in_place)
+        prefetch_panel(&v, g->row_panel, g->tile->rows, g->column_tile, g->tile->column_block_tiles, unit.counter, first);
     if (g->tile->product == PRODUCT_TREE)
         emit_trees(&v);
     for (int64_t step = 0; g->tile->product != PRODUCT_TREE && step < g->tile->unit_block; step++)
