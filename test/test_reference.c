@@ -1049,6 +1049,64 @@ START_TEST(threads_change_no_bound)
 }
 END_TEST
 
+/* A product for each of `outer` times `inner` batches. */
+static void batched_program(program *p, typing t, int64_t outer, int64_t inner, const int64_t *shape)
+{
+    program_init(p);
+    size_of(p, 'B', outer);
+    size_of(p, 'C', inner);
+    size_of(p, 'M', shape[0]);
+    size_of(p, 'N', shape[1]);
+    size_of(p, 'K', shape[2]);
+    tensor(p, t.operand, "BMCK");
+    tensor(p, t.operand, "CBNK");
+    tensor(p, t.result, "BCMN");
+    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    whole(p, true, "BCMN");
+    whole(p, false, "K");
+}
+
+/* The rows of a batch, side by side. */
+static void gather_rows(unsigned char *to, const unsigned char *from, int64_t rows, int64_t apart, int64_t bytes)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + i * bytes, from + i * apart, (size_t)bytes);
+}
+
+/* Fewer batches than threads are divided along a side, others as they are: the bits of each are those of a product of its own. */
+START_TEST(batches_are_shared)
+{
+    static const int64_t counts[][2] = {{2, 1}, {3, 2}, {1, 7}}, shape[] = {131, 190, 140};
+    static const typing each[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts * (sizeof each / sizeof *each); i++) {
+        int64_t outer = counts[i % 3][0], inner = counts[i % 3][1], m = shape[0], n = shape[1], k = shape[2];
+        int64_t line = k * dtype_row_of(each[i / 3].operand)->bits / 8, result = m * n * dtype_row_of(each[i / 3].result)->bits / 8;
+        program all, one;
+        batched_program(&all, each[i / 3], outer, inner, shape);
+        matmul_program(&one, each[i / 3], m, n, k);
+        storage s = storage_new(&all, MODERATE), single = storage_new(&one, MODERATE);
+        reference_kernel *kernel = compile(&all);
+        next_cpu--; /* both for the same one */
+        reference_kernel *alone = compile(&one);
+        for (unsigned threads = 1; threads < 4; threads++) {
+            memset(s.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&all.e, 2));
+            ck_assert_ptr_null(api->run(kernel, s.tensors, NULL, threads));
+            for (int64_t b = 0; b < outer * inner; b++) {
+                int64_t at = b / inner, in = b % inner;
+                gather_rows(single.tensors[0], s.tensors[0] + (at * m * inner + in) * line, m, inner * line, line);
+                gather_rows(single.tensors[1], s.tensors[1] + (in * outer + at) * n * line, n, line, line);
+                ck_assert_ptr_null(api->run(alone, single.tensors, NULL, 1));
+                ck_assert_mem_eq(s.tensors[2] + b * result, single.tensors[2], (size_t)result);
+            }
+        }
+        api->release(kernel);
+        api->release(alone);
+        storage_free(&s);
+        storage_free(&single);
+    }
+}
+END_TEST
+
 /* Tiles of M by N: the last of M is short, and so is the last of N of the second result. */
 static void tiled_program(program *p, typing t)
 {
@@ -2200,6 +2258,7 @@ int main(void)
     tcase_add_test(t, published_conversions);
     tcase_add_test(t, matmul_of_every_type);
     tcase_add_test(t, threads_change_nothing);
+    tcase_add_test(t, batches_are_shared);
     tcase_add_test(t, threads_change_no_bound);
     tcase_add_test(t, tiles_share_code);
     tcase_add_test(t, runs_at_once_are_apart);

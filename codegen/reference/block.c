@@ -2,11 +2,9 @@
 
 #include "codegen/reference/convert.h"
 
-/* All tiles, or this part's. */
-static tile_range range_of(const block_form *f, int64_t tiles, bool shared)
+static tile_range range_of(const block_form *f, plan_range which)
 {
-    emitter *e = f->e;
-    return shared ? emit_part_tiles(e, tiles, f->part, f->parts) : (tile_range){emit_i64(e, 0), emit_i64(e, tiles)};
+    return (tile_range){f->first[which], f->end[which]};
 }
 
 /* ---- storing a block ---- */
@@ -297,16 +295,18 @@ void emit_block_form(const block_form *f)
 {
     emitter *e = f->e;
     const plan_tile *t = &f->of->block_tile;
-    int64_t row_tiles = all_row_tiles(f->of), column_tiles = all_column_tiles(f->of);
-    bool by_rows = t->padded_rows > t->padded_columns;
-    tile_range rows = range_of(f, row_tiles, by_rows), columns = range_of(f, column_tiles, !by_rows);
+    tile_range rows = range_of(f, PLAN_ROW_PANELS), columns = range_of(f, PLAN_COLUMN_PANELS);
+    LLVMBasicBlockRef after = emit_if_some(e, rows.first, rows.end);
     if (t->rows_in_place)
         copy_rest_rows(f, rows);
     else
         emit_panels(e, &f->rows, PANEL_VALUE, rows.first, rows.end);
+    emit_if_end(e, after);
+    after = emit_if_some(e, columns.first, columns.end);
     if (t->columns_in_place)
         copy_rest_columns(f, columns);
     else
         emit_panels(e, &f->columns, PANEL_VALUE, columns.first, columns.end);
-    emit_all_blocks(f, rows, columns);
+    emit_if_end(e, after);
+    emit_all_blocks(f, range_of(f, PLAN_ROW_TILES), range_of(f, PLAN_COLUMN_TILES));
 }

@@ -236,12 +236,6 @@ LLVMBasicBlockRef emit_if_some(emitter *e, LLVMValueRef first, LLVMValueRef end)
     return emit_if(e, LLVMBuildICmp(e->b, LLVMIntSLT, first, end, ""));
 }
 
-tile_range emit_part_tiles(emitter *e, int64_t tiles, LLVMValueRef part, LLVMValueRef parts)
-{
-    LLVMValueRef first = emit_scaled(e, part, tiles), end = emit_scaled(e, emit_plus(e, part, 1), tiles);
-    return (tile_range){LLVMBuildUDiv(e->b, first, parts, ""), LLVMBuildUDiv(e->b, end, parts, "")};
-}
-
 /* ---- digits ---- */
 
 void emit_digits_open(emitter *e, const plan_digits *digits)
@@ -257,6 +251,30 @@ void emit_digits_close(emitter *e, const plan_digits *digits)
 {
     for (unsigned i = 0; i < digits->count; i++)
         emit_loop_close(e, &e->open[--e->open_count].loop);
+}
+
+void emit_digits_open_part(emitter *e, const plan_digits *digits, LLVMValueRef first, LLVMValueRef end, emitter_loop *l)
+{
+    if (digits->count == 0)
+        return;
+    emit_loop_open(e, l, first, end, 1);
+    int64_t behind = digits->combinations;
+    for (unsigned i = 0; i < digits->count; i++) {
+        const einsum_digit *d = &digits->items[i];
+        behind /= d->size;
+        LLVMValueRef place = behind == 1 ? l->counter : LLVMBuildUDiv(e->b, l->counter, emit_i64(e, behind), "");
+        if (i > 0)
+            place = LLVMBuildURem(e->b, place, emit_i64(e, d->size), "");
+        e->open[e->open_count++] = (emitter_digit){.digit = *d, .loop = {.counter = place}};
+    }
+}
+
+void emit_digits_close_part(emitter *e, const plan_digits *digits, emitter_loop *l)
+{
+    if (digits->count == 0)
+        return;
+    e->open_count -= digits->count;
+    emit_loop_close(e, l);
 }
 
 /* sum + counter * factor, without the terms that vanish */

@@ -91,11 +91,11 @@ typedef struct tile_range {
     LLVMValueRef first, end;
 } tile_range;
 
-/* Those of one of `parts` parts that together have all `tiles`. */
-tile_range emit_part_tiles(emitter *e, int64_t tiles, LLVMValueRef part, LLVMValueRef parts);
-
 void emit_digits_open(emitter *e, const plan_digits *digits);
 void emit_digits_close(emitter *e, const plan_digits *digits);
+/* The same for their combinations from `first` to `end`, numbered row-major; no loops to close where they are no digits. */
+void emit_digits_open_part(emitter *e, const plan_digits *digits, LLVMValueRef first, LLVMValueRef end, emitter_loop *l);
+void emit_digits_close_part(emitter *e, const plan_digits *digits, emitter_loop *l);
 /* The open digits from number `first` on as one row-major index. */
 LLVMValueRef emit_digits_index(emitter *e, unsigned first);
 /* Element of the tensor at the coordinates of the open digits. */

@@ -17,16 +17,16 @@ typedef struct statement {
     bool bounded;
     LLVMTypeRef type;
     gemm_function product, bound_product;
-    LLVMValueRef part, parts; /* which share of the tiles to compute */
-    plan_group longer;        /* the side that is shared, */
-    tile_range lines;         /* and what of it this part computes */
+    LLVMValueRef first[PLAN_RANGE_COUNT], end[PLAN_RANGE_COUNT]; /* what of a contraction to compute */
+    plan_group longer;                                           /* of a form that stores no blocks: the side that is divided, */
+    tile_range lines;                                            /* and what of it to compute */
     /* parameters; the columns of a copy are unused */
     LLVMValueRef dst, row_source, column_source;
     LLVMValueRef dst_bound, row_bound, column_bound;
-    LLVMValueRef scratch;
+    LLVMValueRef scratch, part;
 } statement;
 
-enum { STATEMENT_POINTERS = 7, STATEMENT_INTEGERS = 2 + EINSUM_SIDES, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
+enum { STATEMENT_POINTERS = 8, STATEMENT_INTEGERS = EINSUM_SIDES, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
 
 static bool tensor_is_exact(const statement *s, uint32_t tensor)
 {
@@ -75,10 +75,10 @@ static int64_t tile_lines(const plan_tile *t, plan_group group)
 static void find_lines(statement *s)
 {
     emitter *e = s->e;
-    const plan_tile *t = &s->plan->tile;
-    s->longer = t->padded_rows > t->padded_columns ? PLAN_ROW : PLAN_COLUMN;
-    int64_t lines = tile_lines(t, s->longer), padded = s->longer == PLAN_ROW ? t->padded_rows : t->padded_columns;
-    tile_range tiles = emit_part_tiles(e, padded / lines, s->part, s->parts);
+    s->longer = plan_longer(s->plan);
+    int64_t lines = tile_lines(&s->plan->tile, s->longer);
+    plan_range range = s->longer == PLAN_ROW ? PLAN_ROW_TILES : PLAN_COLUMN_TILES;
+    tile_range tiles = {s->first[range], s->end[range]};
     LLVMValueRef all = emit_i64(e, s->plan->digits[s->longer].combinations);
     s->lines = (tile_range){emit_scaled(e, tiles.first, lines), emit_least(e, emit_scaled(e, tiles.end, lines), all)};
 }
@@ -98,7 +98,7 @@ static tile_range part_tiles(const statement *s, const plan_tile *t, plan_group 
 static LLVMValueRef is_own_line(const statement *s, plan_group group, LLVMValueRef line)
 {
     LLVMBuilderRef b = s->e->b;
-    if (group != s->longer || LLVMIsConstant(s->part))
+    if (group != s->longer || !s->plan->parted)
         return NULL;
     return LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, line, s->lines.first, ""), LLVMBuildICmp(b, LLVMIntSLT, line, s->lines.end, ""), "");
 }
@@ -284,25 +284,50 @@ static void emit_whole_form(statement *s)
 {
     emitter *e = s->e;
     find_lines(s);
-    LLVMBasicBlockRef nothing = LLVMIsConstant(s->part) ? NULL : emit_if_some(e, s->lines.first, s->lines.end);
+    LLVMBasicBlockRef nothing = emit_if_some(e, s->lines.first, s->lines.end);
     emit_products(s);
     emit_results(s);
     emit_if_end(e, nothing);
 }
 
+static void emit_blocks(const statement *s)
+{
+    block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
+                       s->dst, scratch_at(s, s->plan->scratch.value), s->first, s->end};
+    emit_block_form(&form);
+}
+
+/* Read where the code is for parts, and else known: all. */
+static void find_part(statement *s)
+{
+    emitter *e = s->e;
+    bool parted = s->plan->parted;
+    plan_part whole = plan_whole(s->plan, has_blocks(s));
+    for (int i = 0; i < PLAN_RANGE_COUNT; i++) {
+        s->first[i] = parted ? emit_load(e, e->i64, s->part, emit_i64(e, i)) : emit_i64(e, whole.first[i]);
+        s->end[i] = parted ? emit_load(e, e->i64, s->part, emit_i64(e, PLAN_RANGE_COUNT + i)) : emit_i64(e, whole.end[i]);
+    }
+}
+
+/* Loops over the batch digits; in code for parts one loop. */
 static void emit_contract(statement *s)
 {
-    bool blocks = has_blocks(s);
+    const plan_digits *batch = &s->plan->digits[PLAN_BATCH];
+    emitter_loop part;
+    find_part(s);
     emit_gemm_begin(s->e, &s->plan->tile);
-    emit_digits_open(s->e, &s->plan->digits[PLAN_BATCH]);
-    if (blocks) {
-        block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
-                           s->dst, scratch_at(s, s->plan->scratch.value), s->part, s->parts};
-        emit_block_form(&form);
-    } else {
+    if (s->plan->parted)
+        emit_digits_open_part(s->e, batch, s->first[PLAN_BATCHES], s->end[PLAN_BATCHES], &part);
+    else
+        emit_digits_open(s->e, batch);
+    if (has_blocks(s))
+        emit_blocks(s);
+    else
         emit_whole_form(s);
-    }
-    emit_digits_close(s->e, &s->plan->digits[PLAN_BATCH]);
+    if (s->plan->parted)
+        emit_digits_close_part(s->e, batch, &part);
+    else
+        emit_digits_close(s->e, batch);
     emit_gemm_end(s->e, &s->plan->tile);
 }
 
@@ -373,15 +398,11 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     LLVMValueRef function = e->function;
     LLVMValueRef *params[] = {&s->dst,       &s->row_source, &s->column_source,
                                               &s->dst_bound, &s->row_bound,  &s->column_bound,
-                                              &s->scratch,   &s->part,       &s->parts};
+                                              &s->scratch,   &s->part};
     for (unsigned i = 0; i < sizeof params / sizeof *params; i++)
         *params[i] = LLVMGetParam(function, i);
     for (int side = 0; side < EINSUM_SIDES; side++)
         e->base[side] = base_of(s, side, LLVMGetParam(function, (unsigned)(STATEMENT_PARAMS - EINSUM_SIDES + side)));
-    if (!s->plan->parted) {
-        s->part = emit_i64(e, 0);
-        s->parts = emit_i64(e, 1);
-    }
     if (s->plan->of->op == EINSUM_COPY)
         emit_copy(s);
     else
@@ -414,7 +435,8 @@ static statement_forms emit_statement(emitter *e, unsigned number, unsigned form
 typedef struct tensor_places {
     LLVMValueRef tensors, bounds; /* arrays; bounds is NULL for values only */
     const LLVMValueRef *each;     /* by tensor; NULL: the arrays */
-    LLVMValueRef scratch, part, parts;
+    LLVMValueRef scratch;
+    LLVMValueRef part; /* NULL: all */
 } tensor_places;
 
 static LLVMValueRef tensor_place(emitter *e, const tensor_places *p, uint32_t number)
@@ -437,12 +459,26 @@ static void emit_first_clear(emitter *e, const plan_statement *p, const tensor_p
         emit_clear(e, bound_place(e, at, dst), emit_i64(e, walk_elements(e->plan->e, dst) * (int64_t)sizeof(double)));
 }
 
-/* One part does all of a statement that is not shared. */
+/* All of what may be divided, as a constant. */
+static LLVMValueRef whole_part(emitter *e, const plan_statement *p)
+{
+    enum { WORDS = 2 * PLAN_RANGE_COUNT };
+    if (!e->plan->statements[p->code].parted)
+        return LLVMConstNull(e->ptr);
+    plan_part whole = plan_whole(p, p->stores_blocks);
+    LLVMValueRef words[WORDS];
+    for (int i = 0; i < WORDS; i++)
+        words[i] = emit_i64(e, i < PLAN_RANGE_COUNT ? whole.first[i] : whole.end[i - PLAN_RANGE_COUNT]);
+    LLVMValueRef at = LLVMAddGlobal(e->module, LLVMArrayType2(e->i64, WORDS), "whole");
+    LLVMSetInitializer(at, LLVMConstArray2(e->i64, words, WORDS));
+    LLVMSetGlobalConstant(at, true);
+    LLVMSetLinkage(at, LLVMPrivateLinkage);
+    return at;
+}
+
 static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f, const tensor_places *at)
 {
-    bool copy = p->of->op == EINSUM_COPY, shared = plan_is_shared(e->plan, p);
-    bool all_at_once = shared || LLVMIsConstant(at->part);
-    LLVMBasicBlockRef after = emit_if(e, all_at_once ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, at->part, emit_i64(e, 0), ""));
+    bool copy = p->of->op == EINSUM_COPY;
     emit_first_clear(e, p, at);
     uint32_t row = copy ? p->of->a : p->row_source, column = copy ? p->of->a : p->column_source;
     LLVMValueRef args[STATEMENT_PARAMS] = {tensor_place(e, at, p->of->dst),
@@ -452,18 +488,16 @@ static void emit_statement_call(emitter *e, const plan_statement *p, const state
                                            bound_place(e, at, row),
                                            bound_place(e, at, column),
                                            at->scratch,
-                                           shared ? at->part : emit_i64(e, 0),
-                                           shared ? at->parts : emit_i64(e, 1)};
+                                           at->part ? at->part : whole_part(e, p)};
     for (int side = 0; side < EINSUM_SIDES; side++)
         args[STATEMENT_PARAMS - EINSUM_SIDES + side] = emit_i64(e, p->base[side]);
     LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, STATEMENT_PARAMS, "");
-    emit_if_end(e, after);
 }
 
 /* A statement at a time, because its parts must all be done before the next one begins. */
 static void emit_step_entry(emitter *e, const char *name, const statement_forms *forms, bool bounded)
 {
-    enum { TENSORS, BOUNDS, SCRATCH, POINTERS, STATEMENT = POINTERS, PART, PARTS, INTEGERS = 3 };
+    enum { TENSORS, BOUNDS, SCRATCH, PART, POINTERS, STATEMENT = POINTERS, INTEGERS = 1 };
     LLVMTypeRef type;
     emit_function(e, name, POINTERS, INTEGERS, &type);
     LLVMSetLinkage(e->function, LLVMExternalLinkage);
@@ -471,7 +505,6 @@ static void emit_step_entry(emitter *e, const char *name, const statement_forms 
     tensor_places at = {.tensors = LLVMGetParam(e->function, TENSORS), .scratch = LLVMGetParam(e->function, SCRATCH)};
     at.bounds = bounded ? LLVMGetParam(e->function, BOUNDS) : NULL;
     at.part = LLVMGetParam(e->function, PART);
-    at.parts = LLVMGetParam(e->function, PARTS);
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
         LLVMBasicBlockRef after = emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
@@ -546,7 +579,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
                 used += aligned_bytes(walk_bytes(of, i));
             }
         }
-    tensor_places at = {.each = each, .scratch = storage, .part = emit_i64(e, 0), .parts = emit_i64(e, 1)};
+    tensor_places at = {.each = each, .scratch = storage};
     for (uint32_t i = 0; i < of->statement_count; i++)
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
     LLVMTypeRef free_type = LLVMFunctionType(e->void_type, &e->ptr, 1, false);

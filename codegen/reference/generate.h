@@ -5,11 +5,11 @@
  * of an unrolled loop) share a function. The exported functions call them in order:
  *
  *   void NAME(sources..., destinations...), a C function for others, with storage of its own
- *   void NAME_step(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts)
+ *   void NAME_step(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, const plan_part *part, int64_t statement)
  *   void NAME_bounded, of the same arguments
  *
- * The first of these reads no bounds. Parts of a statement may run at once, each with scratch storage of its own; bounds are for every tensor
- * that is not exact. */
+ * The first of these reads no bounds; they are for every tensor that is not exact. Parts of a statement may run at once, each with scratch storage
+ * of its own, in which all panels that it reads have been packed, by it or by a part before it. */
 #ifndef VISA_CODEGEN_REFERENCE_GENERATE_H
 #define VISA_CODEGEN_REFERENCE_GENERATE_H
 

@@ -79,6 +79,25 @@ static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
     return fault;
 }
 
+static kernel_form describe_form(const plan_statement *s, bool blocks)
+{
+    kernel_form f = {.blocks = blocks, .longer = plan_longer(s), .whole = plan_whole(s, blocks)};
+    f.packs_rows = blocks && !s->block_tile.rows_in_place;
+    f.packs_columns = blocks && !s->block_tile.columns_in_place;
+    return f;
+}
+
+/* An exact result has no bound, and the same form computes it. */
+static kernel_step describe_step(const reference_plan *p, const plan_statement *s)
+{
+    kernel_step step = {.clocks = plan_shared_clocks(s), .shared = plan_is_shared(p, s)};
+    if (s->of->op != EINSUM_CONTRACT)
+        return step;
+    step.plain = describe_form(s, s->stores_blocks);
+    step.bounded = describe_form(s, s->stores_blocks && p->exact[s->of->dst]);
+    return step;
+}
+
 static char *describe_tensors(const reference_plan *p, reference_kernel *k)
 {
     k->tensor_count = p->e->tensor_count;
@@ -90,7 +109,7 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
     if (!k->tensors || !k->steps)
         return fault_text("out of memory");
     for (uint32_t i = 0; i < k->step_count; i++)
-        k->steps[i] = (kernel_step){.clocks = plan_clocks(&p->statements[i]), .shared = plan_is_shared(p, &p->statements[i])};
+        k->steps[i] = describe_step(p, &p->statements[i]);
     k->alone = true;
     for (uint32_t i = 0; i < k->step_count; i++)
         k->alone &= !k->steps[i].shared;

@@ -10,20 +10,30 @@
 
 #include <llvm-c/LLJIT.h>
 
+#include "codegen/reference/plan.h"
 #include "codegen/reference/reference.h"
 #include "codegen/reference/team.h"
 
-typedef void step_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, int64_t statement, int64_t part, int64_t parts);
+typedef void step_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, const plan_part *part, int64_t statement);
 
 typedef struct kernel_tensor {
     int64_t bytes, elements;
     bool assigned, used, exact;
 } kernel_tensor;
 
-/* A statement: about how many clocks its products take, and whether threads may share it. */
+/* A form of a statement. */
+typedef struct kernel_form {
+    bool blocks; /* it stores blocks: what one part packed, the next one may read */
+    bool packs_rows, packs_columns; /* such a form */
+    plan_group longer;
+    plan_part whole;
+} kernel_form;
+
+/* A statement: about how many clocks its products take, whether threads may share it, and how each form can be divided then. */
 typedef struct kernel_step {
     double clocks;
     bool shared;
+    kernel_form plain, bounded;
 } kernel_step;
 
 /* Scratch storage behind its size. */
@@ -45,6 +55,7 @@ struct reference_kernel {
     _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
     pthread_mutex_t helping;      /* the run that has the threads' help */
     team *helpers;                /* NULL before the first run in threads */
+    uint64_t helped_until;        /* ns: when the last run ended that they could have helped */
 };
 
 char *kernel_build(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_kernel **out);

@@ -157,10 +157,28 @@ double plan_bound_clocks(const reference_plan *p, const plan_statement *s)
     return p->exact[s->of->dst] || s->of->op == EINSUM_COPY ? 0 : tile_clocks(s, &s->bound_tile);
 }
 
+double plan_shared_clocks(const plan_statement *s)
+{
+    enum { TILE_REGISTERS_WAIT = 4 };
+    return plan_clocks(s) * (plan_in_tile_registers(&s->tile) ? TILE_REGISTERS_WAIT : 1);
+}
+
 bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
     bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
-    return s->of->op == EINSUM_CONTRACT && apart && (s->covers || !s->first) && plan_clocks(s) >= 2 * PLAN_WORTH_A_THREAD;
+    return s->of->op == EINSUM_CONTRACT && apart && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
+}
+
+plan_part plan_whole(const plan_statement *s, bool blocks)
+{
+    const plan_tile *t = blocks ? &s->block_tile : &s->tile;
+    int64_t rows = t->padded_rows / t->rows, columns = t->padded_columns / t->columns;
+    return (plan_part){.end = {s->digits[PLAN_BATCH].combinations, rows, columns, rows, columns}};
+}
+
+plan_group plan_longer(const plan_statement *s)
+{
+    return s->tile.padded_rows > s->tile.padded_columns ? PLAN_ROW : PLAN_COLUMN;
 }
 
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor)

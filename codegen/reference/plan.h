@@ -82,6 +82,14 @@ static inline int64_t plan_row_tile_units(const plan_tile *t)
     return t->rows * (t->rows_in_place ? t->row_line : t->units);
 }
 
+/* What is divided among threads: for each batch, panels are packed and then tiles computed. */
+typedef enum plan_range { PLAN_BATCHES, PLAN_ROW_PANELS, PLAN_COLUMN_PANELS, PLAN_ROW_TILES, PLAN_COLUMN_TILES, PLAN_RANGE_COUNT } plan_range;
+
+/* A part of a contraction that threads share. The generated code reads it. */
+typedef struct plan_part {
+    int64_t first[PLAN_RANGE_COUNT], end[PLAN_RANGE_COUNT];
+} plan_part;
+
 /* Byte offsets in the scratch storage: packed sources, and the sums of values, magnitudes and input errors.
  */
 typedef struct plan_scratch {
@@ -140,10 +148,17 @@ void plan_free(reference_plan *p);
 /* About how many clocks its products take; those that its bound needs beside them. */
 double plan_clocks(const plan_statement *s);
 double plan_bound_clocks(const reference_plan *p, const plan_statement *s);
-/* Clocks that repay waking a thread, which costs some ten thousand. */
+/* The same as it was measured, for dividing them: tile registers wait for memory, mostly. */
+double plan_shared_clocks(const plan_statement *s);
+/* Clocks that repay waking a thread, which costs some ten thousand; and those that repay the help of one that is awake. */
 #define PLAN_WORTH_A_THREAD 1e5
+#define PLAN_WORTH_HELP 2e4
 /* Are parts of it computed at once? Not of little work. */
 bool plan_is_shared(const reference_plan *p, const plan_statement *s);
+/* All of a contraction, in the tiles of the form that stores blocks or in those of the other one. */
+plan_part plan_whole(const plan_statement *s, bool blocks);
+/* The side with more lines, along which a form that does not store blocks is divided. */
+plan_group plan_longer(const plan_statement *s);
 /* A port that is read or written: a parameter of the C function. */
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor);
 

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "codegen/reference/division.h"
 #include "codegen/reference/fault.h"
 #include "codegen/reference/kernel.h"
 #include "codegen/reference/plan.h"
@@ -92,46 +94,103 @@ static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors
 
 /* ---- parts in threads ---- */
 
-enum { MOST_PARTS = 64 };
+enum { MOST_MEMBERS = 64 };
 
-typedef struct run_step {
+/* The kernel's one form or the other. */
+typedef struct run_form {
     step_function *function;
     const run_storage *storage;
-    int64_t step, parts, scratch_each;
+    int64_t scratch_each;
+    bool bounded;
+} run_form;
+
+typedef struct run_step {
+    const run_form *form;
+    int64_t number;
+    division division;
+    bool begun[MOST_MEMBERS]; /* each has computed a part */
 } run_step;
 
-static void run_part(void *argument, unsigned part)
+static const kernel_form *form_of(const kernel_step *s, const run_form *r)
 {
-    const run_step *r = argument;
-    r->function(r->storage->tensors, r->storage->bounds, r->storage->scratch->data + part * r->scratch_each, r->step, part, r->parts);
+    return r->bounded ? &s->bounded : &s->plain;
 }
 
-static unsigned parts_of(const kernel_step *s, unsigned threads)
+static void run_part(void *argument, unsigned number, unsigned member)
 {
-    unsigned most = threads < MOST_PARTS ? threads : MOST_PARTS;
-    return !s->shared || s->clocks < PLAN_WORTH_A_THREAD * most ? 1 : most;
+    run_step *s = argument;
+    const run_form *r = s->form;
+    plan_part part = division_part(&s->division, number, !s->begun[member]);
+    s->begun[member] = true;
+    r->function(r->storage->tensors, r->storage->bounds, r->storage->scratch->data + member * r->scratch_each, &part, s->number);
 }
 
-/* Of several runs at once, one has help; another one computes its parts alone, which gives the same. */
-static void run_steps(reference_kernel *k, step_function *function, const run_storage *r, unsigned most_threads, int64_t scratch_each)
+static void run_alone(const kernel_step *s, const run_form *r, int64_t number)
+{
+    r->function(r->storage->tensors, r->storage->bounds, r->storage->scratch->data, &form_of(s, r)->whole, number);
+}
+
+/* `awake`: helpers are, probably. */
+static unsigned members_of(const kernel_step *s, unsigned threads, bool awake)
+{
+    unsigned most = threads < MOST_MEMBERS ? threads : MOST_MEMBERS;
+    double worth = s->clocks / (awake ? PLAN_WORTH_HELP : PLAN_WORTH_A_THREAD);
+    return !s->shared || worth < 2 ? 1 : worth < most ? (unsigned)worth : most;
+}
+
+static unsigned most_members(const reference_kernel *k, unsigned threads, bool awake)
 {
     unsigned most = 1;
     for (uint32_t i = 0; i < k->step_count; i++) {
-        unsigned parts = parts_of(&k->steps[i], most_threads);
-        most = parts > most ? parts : most;
+        unsigned members = members_of(&k->steps[i], threads, awake);
+        most = members > most ? members : most;
     }
-    bool helped = most > 1 && pthread_mutex_trylock(&k->helping) == 0;
-    if (helped && team_count(k->helpers) + 1 < most) {
+    return most;
+}
+
+static void run_in_threads(team *helpers, const kernel_step *s, const run_form *r, int64_t number, unsigned members)
+{
+    run_step step = {.form = r, .number = number, .division = division_make(form_of(s, r), s->clocks, members)};
+    team_run(helpers, members, step.division.count, run_part, &step);
+}
+
+static uint64_t now_nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A short run is not worth waking anybody, unless it follows the last one so soon that helpers still watch for work, or will watch for the next. */
+static void run_helped(reference_kernel *k, const run_form *r, unsigned threads)
+{
+    enum { WATCHED_NANOSECONDS = 50000 };
+    bool awake = now_nanoseconds() - k->helped_until < WATCHED_NANOSECONDS;
+    unsigned most = most_members(k, threads, awake);
+    if (team_count(k->helpers) + 1 < most) {
         team_free(k->helpers);
         k->helpers = team_new(most - 1);
     }
     for (uint32_t i = 0; i < k->step_count; i++) {
-        unsigned parts = parts_of(&k->steps[i], most_threads);
-        run_step step = {function, r, i, parts, scratch_each};
-        team_run(helped ? k->helpers : NULL, parts, run_part, &step);
+        unsigned members = members_of(&k->steps[i], threads, awake);
+        if (members > 1)
+            run_in_threads(k->helpers, &k->steps[i], r, i, members);
+        else
+            run_alone(&k->steps[i], r, i);
     }
-    if (helped)
+    k->helped_until = now_nanoseconds();
+}
+
+/* Of several runs at once, one has help; another one computes alone, which gives the same. */
+static void run_steps(reference_kernel *k, const run_form *r, unsigned threads)
+{
+    if (most_members(k, threads, true) > 1 && pthread_mutex_trylock(&k->helping) == 0) {
+        run_helped(k, r, threads);
         pthread_mutex_unlock(&k->helping);
+        return;
+    }
+    for (uint32_t i = 0; i < k->step_count; i++)
+        run_alone(&k->steps[i], r, i);
 }
 
 /* Needs a run no storage but what lies near? Then it takes less time than to ask for some. */
@@ -147,7 +206,7 @@ static void run_near_by(const reference_kernel *k, unsigned char *const *tensors
 {
     _Alignas(64) unsigned char scratch[NEAR_BYTES];
     for (uint32_t i = 0; i < k->step_count; i++)
-        k->step(tensors, NULL, scratch, i, 0, 1);
+        k->step(tensors, NULL, scratch, &k->steps[i].plain.whole, i);
 }
 
 /* Apart from the run near by: clearing what it keeps takes longer than a small run. */
@@ -155,9 +214,10 @@ static __attribute__((noinline)) char *run_with_storage(reference_kernel *k, uns
 {
     run_storage r = {0};
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
-    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads > 1 ? threads : 1), &r);
+    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads < 1 ? 1 : threads < MOST_MEMBERS ? threads : MOST_MEMBERS), &r);
+    run_form form = {bounds ? k->bounded : k->step, &r, scratch_each, bounds != NULL};
     if (!fault)
-        run_steps(k, bounds ? k->bounded : k->step, &r, threads, scratch_each);
+        run_steps(k, &form, threads);
     run_storage_free(k, &r);
     return fault;
 }
