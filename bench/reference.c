@@ -2,9 +2,12 @@
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
- * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, and each side begins
- * rested: the other's threads, which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
+ * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of calls that follow each other,
+ * and each side begins rested: the other's threads, which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
+#define _GNU_SOURCE /* sched_setaffinity */
+#include <dirent.h>
 #include <getopt.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "codegen/reference_load.h"
 
@@ -94,7 +98,7 @@ static reference_kernel *build(const reference_api *api, const kind *t, shape s,
     for (int i = 0; i < 3; i++)
         tensors[i] = (einsum_tensor){"t", i < 2 ? t->operand : t->result, i, 2, axes[i]};
     einsum_digit digits[] = {{.axis = 0, .kept = true, .weight = 1, .size = s.m}, {.axis = 1, .kept = true, .weight = 1, .size = s.n}, {.axis = 2, .weight = lanes, .size = s.k / lanes}, {.axis = 2, .weight = 1, .size = lanes, .lane = 1}};
-    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, lanes > 1 ? 4 : 3, digits, 0, NULL, false};
+    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, lanes > 1 ? 4 : 3, digits, 0, NULL, 0, NULL};
     einsum e = {sizes, 3, tensors, 3, &statement, 1, "MK,KN->MN", NULL, 0};
     return reference_compile(api, &e, "bench", REFERENCE_VALUES | forms, diags);
 }
@@ -208,21 +212,50 @@ static double seconds(clockid_t clock, timed *f, void *argument, int calls)
     return (read_clock(clock) - start) / calls;
 }
 
-/* Until the threads of the call before have stopped spinning for more; and then a call that is not timed, which wakes our own. */
-static void rest(const setting *how, timed *f, void *argument)
+/* The calling thread gets a processor for itself and all others of the process the rest. Where no processor is idle Linux wakes a thread beside the one that
+ * woke it, and leaves it there: then neither side's threads help, and chance says whose. */
+static void part_threads(void)
+{
+    cpu_set_t all, own, rest;
+    if (sched_getaffinity(getpid(), sizeof all, &all) != 0)
+        return;
+    static cpu_set_t first; /* what the process may use */
+    if (CPU_COUNT(&first) == 0)
+        first = all;
+    CPU_ZERO(&own);
+    rest = first;
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&own) == 0; i++)
+        if (CPU_ISSET(i, &first)) {
+            CPU_SET(i, &own);
+            CPU_CLR(i, &rest);
+        }
+    DIR *threads = CPU_COUNT(&rest) ? opendir("/proc/self/task") : NULL;
+    for (struct dirent *each; threads && (each = readdir(threads));) {
+        pid_t thread = atoi(each->d_name);
+        if (thread > 0)
+            (void)sched_setaffinity(thread, sizeof own, thread == getpid() ? &own : &rest);
+    }
+    if (threads)
+        closedir(threads);
+}
+
+/* Until the threads of the calls before have stopped spinning for more; and then calls that are not timed, which wake the other side's. */
+static void rest(const setting *how, timed *f, void *argument, int calls)
 {
     static const struct timespec spinning = {.tv_nsec = 160000000};
     if (how->threads == 1)
         return;
     nanosleep(&spinning, NULL);
-    f(argument);
+    part_threads();
+    for (int i = 0; i < calls; i++)
+        f(argument);
 }
 
 typedef struct verdict {
     double ours, theirs, ratio; /* medians: seconds, seconds, theirs / ours */
 } verdict;
 
-/* Enough calls for a fifth of a millisecond, enough rounds for `budget` seconds. */
+/* Enough calls for a fifth of a millisecond, in threads for five, enough rounds for `budget` seconds. */
 static verdict compare(const setting *how, timed *one, void *a, timed *other, void *b)
 {
     clockid_t clock = how->threads > 1 ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID;
@@ -231,13 +264,14 @@ static verdict compare(const setting *how, timed *one, void *a, timed *other, vo
     double first = seconds(clock, one, a, 1), begin = now();
     seconds(clock, other, b, 1);
     first = seconds(clock, one, a, 1);
-    int calls = first < 2e-4 ? (int)(2e-4 / first) + 1 : 1;
+    double least = how->threads > 1 ? 5e-3 : 2e-4;
+    int calls = first < least ? (int)(least / first) + 1 : 1;
     size_t rounds = 0;
     size_t fewest = how->threads > 1 ? SHARED_ROUNDS : 3;
     while (rounds < MOST_ROUNDS && (rounds < fewest || now() - begin < how->budget)) {
-        rest(how, one, a);
+        rest(how, one, a, calls);
         mine[rounds] = seconds(clock, one, a, calls);
-        rest(how, other, b);
+        rest(how, other, b, calls);
         others[rounds] = seconds(clock, other, b, calls);
         ratios[rounds] = others[rounds] / mine[rounds];
         rounds++;
