@@ -81,9 +81,7 @@ arena *mapping_context_arena(mapping_context *c);
 typedef struct mapping_mark {
     arena_mark arena;
     struct interned *latest, **buckets;
-    size_t bucket_count;
-    const axis **axes;
-    size_t axis_count, axis_capacity;
+    size_t bucket_count, axis_count;
 } mapping_mark;
 mapping_mark mapping_context_mark(mapping_context *c);
 void mapping_context_rewind(mapping_context *c, mapping_mark mark);

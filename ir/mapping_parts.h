@@ -11,11 +11,10 @@ enum { FIRST_BUCKETS = 32 };
 
 struct mapping_context {
     arena *arena;
-    const axis **axes;
-    size_t axis_count, axis_capacity;
-    struct interned **buckets; /* `first`, until there are more mappings than it has buckets */
-    size_t bucket_count, mapping_count;
-    struct interned *latest; /* all mappings, the latest first */
+    size_t axis_count;
+    struct interned **buckets; /* axes and mappings; `first`, until there are more of them than it has buckets */
+    size_t bucket_count, interned_count;
+    struct interned *latest; /* all of them, the latest first */
     struct interned *first[FIRST_BUCKETS];
 };
 
@@ -23,6 +22,10 @@ struct mapping_context {
  * MAPPING_MAX_SIZE. */
 const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count);
 bool factor_equal(const factor *a, const factor *b);
+/* The axis that is like this one, whatever its number; NULL: none. */
+const axis *axis_find(const mapping_context *c, const axis *like);
+/* One that is like no other, with the next number. */
+const axis *axis_add(mapping_context *c, axis a);
 
 /* ---- the normal form (mapping_normal.c) ---- */
 

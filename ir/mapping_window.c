@@ -126,31 +126,17 @@ static const char *window_name(mapping_context *c, const window_list *l, window_
     return s.text;
 }
 
-static bool window_terms_equal(const axis *a, const window_list *l)
-{
-    if (a->term_count != l->count)
-        return false;
-    for (uint32_t i = 0; i < l->count; i++) {
-        const window_term *t = &a->terms[i], *n = &l->items[i];
-        if (t->of != n->of || t->weight != n->weight || t->extent != n->extent || t->stride != n->stride)
-            return false;
-    }
-    return true;
-}
-
 static const axis *window_axis(mapping_context *c, const window_list *l, window_hold h)
 {
-    for (size_t i = 0; i < c->axis_count; i++) {
-        const axis *x = c->axes[i];
-        if (x->term_count > 0 && window_terms_equal(x, l) && x->first == h.from && x->size == h.to - h.from)
-            return x;
-    }
-    axis *a = ARENA_NEW(c->arena, axis);
+    axis a = {.size = h.to - h.from, .term_count = l->count, .terms = l->items, .first = h.from, .bordered = h.to - h.from < h.places};
+    const axis *known = axis_find(c, &a);
+    if (known)
+        return known;
     window_term *terms = ARENA_ARRAY(c->arena, window_term, l->count);
     memcpy(terms, l->items, l->count * sizeof *terms);
-    *a = (axis){window_name(c, l, h), h.to - h.from, (uint32_t)c->axis_count, l->count, terms, h.from, h.to - h.from < h.places};
-    ARENA_PUSH(c->arena, c->axes, c->axis_count, c->axis_capacity, a);
-    return a;
+    a.name = window_name(c, l, h);
+    a.terms = terms;
+    return axis_add(c, a);
 }
 
 /* Each place holds exactly one index: the strides are those of a mixed-radix number. */
