@@ -183,30 +183,43 @@ static bool parse_parameter(arguments *a, const char *text)
     return true;
 }
 
-static bool is_one_of(const char *const *known, const char *given, size_t bytes)
+static const char *pass_name(size_t i)
 {
-    while (*known && (strncmp(*known, given, bytes) != 0 || (*known)[bytes] != '\0'))
-        known++;
-    return *known != NULL;
+    return visa_pass_name(i, NULL);
+}
+
+static const char *transformation_name(size_t i)
+{
+    const char *summary, *parameters;
+    return visa_step_pass_name(i, &summary, &parameters);
+}
+
+static bool is_one_of(const char *(*name)(size_t), const char *given, size_t bytes)
+{
+    size_t i = 0;
+    while (name(i) && (strncmp(name(i), given, bytes) != 0 || name(i)[bytes] != '\0'))
+        i++;
+    return name(i) != NULL;
+}
+
+static int unknown_transformation(const char *given)
+{
+    const char *known[64] = {NULL};
+    for (size_t i = 0; i < 63 && (known[i] = transformation_name(i)); i++)
+        ;
+    return tool_unknown_value("visac", "--pass=", given, known);
 }
 
 /* Is there what the options name? */
 static int check_options(const visa_options *o)
 {
-    const char *transformations[64] = {NULL}, *passes[64] = {NULL}, *targets[64] = {NULL}, *summary, *parameters;
-    for (size_t i = 0; i < 63 && (transformations[i] = visa_step_pass_name(i, &summary, &parameters)); i++)
-        ;
-    for (size_t i = 0; i < 63 && (passes[i] = visa_pass_name(i, NULL)); i++)
-        ;
-    for (size_t i = 0; i < 63 && (targets[i] = visa_target_name(i)); i++)
-        ;
-    if (o->target && !is_one_of(targets, o->target, strlen(o->target)))
-        return usage_error("unknown machine --target=%s; there is %s", o->target, targets[0]);
+    if (o->target && !is_one_of(visa_target_name, o->target, strlen(o->target)))
+        return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
     for (size_t i = 0; i < o->step_pass_count; i++)
-        if (!is_one_of(transformations, o->step_passes[i], strcspn(o->step_passes[i], ":")))
-            return tool_unknown_value("visac", "--pass=", o->step_passes[i], transformations);
+        if (!is_one_of(transformation_name, o->step_passes[i], strcspn(o->step_passes[i], ":")))
+            return unknown_transformation(o->step_passes[i]);
     const char *after = o->print_after;
-    if (after && strcmp(after, "all") != 0 && !is_one_of(passes, after, strlen(after)) && !is_one_of(transformations, after, strlen(after)))
+    if (after && strcmp(after, "all") != 0 && !is_one_of(pass_name, after, strlen(after)) && !is_one_of(transformation_name, after, strlen(after)))
         return usage_error("unknown pass --print-after=%s; visac --help lists the passes", after);
     return EXIT_DONE;
 }
