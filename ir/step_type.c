@@ -252,11 +252,16 @@ static const step_data *type_of_tiles(const typing *t)
     }
 }
 
-/* "1 value", "2 values", "1 to 3 values"; of a fold beside the accumulator. */
+const char *step_count_text(arena *a, unsigned least, unsigned most, const char *what)
+{
+    const char *one = least == most ? "" : arena_printf(a, "%u to ", least);
+    return arena_printf(a, "%s%u %s%s", one, most, what, most == 1 ? "" : "s");
+}
+
+/* Of a fold: beside the accumulator. */
 static const char *arity_text(step_graph *g, const step_fn_row *row, bool folds)
 {
-    int least = row->least_arity - folds, most = row->most_arity - folds;
-    return least == most ? arena_printf(g->arena, "%d value%s", least, least == 1 ? "" : "s") : arena_printf(g->arena, "%d to %d values", least, most);
+    return step_count_text(g->arena, row->least_arity - folds, row->most_arity - folds, "value");
 }
 
 const step_data *step_function_type(step_graph *g, const step_spec *s, const step_expr *folded, const char **why)

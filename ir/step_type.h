@@ -18,4 +18,7 @@ const step_data *step_operand(const step_spec *s, uint32_t i);
 /* Of a flat_map: how many values each value becomes, when that is fixed; else NULL. */
 const step_expr *step_function_size(step_graph *g, const step_spec *s);
 
+/* "1 value", "2 values", "1 to 3 values". */
+const char *step_count_text(arena *a, unsigned least, unsigned most, const char *what);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "frontend/step/signature.h"
 #include "ir/step_total.h"
+#include "ir/step_type.h"
 
 /* ---- arguments ---- */
 
@@ -34,11 +35,10 @@ static arguments arguments_of(step_evaluation *e, const ast *call, const char *n
     return a;
 }
 
-static bool count_is(arguments *a, size_t least, size_t most)
+static bool count_is(arguments *a, unsigned least, unsigned most)
 {
     if (!a->bad && (a->count < least || a->count > most)) {
-        const char *takes = least == most ? arena_printf(a->e->arena, "%zu argument%s", least, least == 1 ? "" : "s")
-                                          : arena_printf(a->e->arena, "%zu to %zu arguments", least, most);
+        const char *takes = step_count_text(a->e->arena, least, most, "argument");
         step_refuse_with(a->e, a->call->range, step_signature(a->name), "`%s` takes %s, not %zu", a->name, takes, a->count);
         a->bad = true;
     }
