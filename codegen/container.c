@@ -362,22 +362,6 @@ bool binary_writer_finish(binary_writer *w, const unsigned char **bytes, size_t 
     return elf_file_write(w->sections, w->count, w->arena, w->diags, bytes, size) && is_readable(*bytes, *size, w->arena, w->diags);
 }
 
-bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
-{
-    if (!b->target) {
-        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "kernel : the binary has no target");
-        return false;
-    }
-    writer *w = binary_writer_new(b->target, a, diags);
-    for (size_t i = 0; i < b->kernel_count; i++)
-        if (!binary_writer_kernel(w, &b->kernels[i], a))
-            return false;
-    for (size_t i = 0; i < b->program_count; i++)
-        if (!binary_writer_program(w, &b->programs[i], a))
-            return false;
-    return binary_writer_finish(w, bytes, size);
-}
-
 /* Reader */
 
 typedef struct kernel_place {

@@ -64,7 +64,7 @@ typedef struct binary_kernel {
     einsum einsum; /* tensor_count 0: the kernel has none, and no section */
 } binary_kernel;
 
-/* A row of .symtab, as read; binary_write makes its own from kernels and ports. */
+/* A row of .symtab, as read; a writer makes its own from kernels and ports. */
 typedef struct binary_symbol {
     const char *name, *section;
     uint64_t offset, size; /* bytes within the section */
@@ -83,17 +83,15 @@ typedef struct binary {
 enum { BINARY_FORMAT_VERSION = 6 };
 
 /* Writes a file kernel by kernel, in the order in which they are added, and what it keeps of a kernel are the bytes of its sections: the rest
- * may be forgotten, `scratch` too. The file is in `a`. Each of these gives false with diagnostics as binary_write does, and is the last call then. */
+ * may be forgotten, `scratch` too. The file is in `a`; the same input gives the
+ * same bytes. Each of these gives false with diagnostics when a value does not fit its field, or when binary_read would refuse the file, and is the
+ * last call then. */
 typedef struct binary_writer binary_writer;
 binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags);
 bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch);
 /* Behind the kernels. */
 bool binary_writer_program(binary_writer *w, const step_program *p, arena *scratch);
 bool binary_writer_finish(binary_writer *w, const unsigned char **bytes, size_t *size);
-
-/* All of it at once. The file's bytes, in the arena; the same input gives the same bytes. False with diagnostics when a value
- * does not fit its field, or when binary_read would refuse the file. */
-bool binary_write(const binary *b, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size);
 
 /* Reads and checks a whole file; *out lives in the arena and keeps nothing of `bytes`. Unknown sections are
  * skipped, an unknown command, a version above BINARY_FORMAT_VERSION, a field outside its limits, a damaged

@@ -9,6 +9,18 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
+/* The file of a binary that is here as a whole. */
+static inline bool sample_write(const binary *b, arena *a, diag_list *list, const unsigned char **bytes, size_t *size)
+{
+    binary_writer *w = binary_writer_new(b->target, a, list);
+    bool good = true;
+    for (size_t i = 0; i < b->kernel_count && good; i++)
+        good = binary_writer_kernel(w, &b->kernels[i], a);
+    for (size_t i = 0; i < b->program_count && good; i++)
+        good = binary_writer_program(w, &b->programs[i], a);
+    return good && binary_writer_finish(w, bytes, size);
+}
+
 typedef struct sample_builder {
     arena *arena;
     command *commands;

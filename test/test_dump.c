@@ -20,7 +20,7 @@ static binary read_sample(void)
     binary b = sample_binary(memory), read;
     const unsigned char *bytes;
     size_t size;
-    ck_assert(binary_write(&b, memory, &diags, &bytes, &size));
+    ck_assert(sample_write(&b, memory, &diags, &bytes, &size));
     ck_assert(binary_read(bytes, size, memory, &diags, &read));
     return read;
 }
@@ -192,7 +192,7 @@ static void make_folder(void)
     binary b = sample_binary(memory);
     const unsigned char *bytes;
     size_t size;
-    ck_assert(binary_write(&b, memory, &diags, &bytes, &size));
+    ck_assert(sample_write(&b, memory, &diags, &bytes, &size));
     ck_assert(file_write_all(arena_printf(memory, "%s/good", folder), bytes, size, &diags));
     ck_assert(file_write_all(arena_printf(memory, "%s/cut", folder), bytes, size - 1, &diags));
     ck_assert_int_eq(chdir(folder), 0);

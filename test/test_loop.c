@@ -425,7 +425,7 @@ START_TEST(test_file)
     b.kernels = &k;
     const unsigned char *bytes, *same;
     size_t size, same_size;
-    ck_assert(binary_write(&b, memory, &diags, &bytes, &size));
+    ck_assert(sample_write(&b, memory, &diags, &bytes, &size));
     ck_assert(binary_read(bytes, size, memory, &diags, &again));
     const binary_kernel *r = &again.kernels[0];
     ck_assert_uint_eq(r->streams[CONTEXT_DMA].count, l.count);
@@ -433,10 +433,10 @@ START_TEST(test_file)
         same_command(&l.commands[i], &r->streams[CONTEXT_DMA].commands[i]);
     ck_assert_uint_eq(loops_in(r->streams[CONTEXT_DMA].stored, r->streams[CONTEXT_DMA].stored_count), 2);
     ck_assert_ptr_eq(r->streams[CONTEXT_MAIN].stored, r->streams[CONTEXT_MAIN].commands);
-    ck_assert(binary_write(&again, memory, &diags, &same, &same_size)); /* what was read is written the same */
+    ck_assert(sample_write(&again, memory, &diags, &same, &same_size)); /* what was read is written the same */
     ck_assert(size == same_size && memcmp(bytes, same, size) == 0);
     l.commands[0] = loop_command(2, 2);
-    ck_assert(!binary_write(&b, memory, &diags, &bytes, &size));
+    ck_assert(!sample_write(&b, memory, &diags, &bytes, &size));
 }
 END_TEST
 
