@@ -166,6 +166,12 @@ static void begin_step(vector_tile *v, LLVMValueRef unit)
     v->column_at = emit_opaque(e, emit_item(e, column, v->g->column_panel, further));
 }
 
+static bool leaves_second_cache(const vector_tile *v)
+{
+    const plan_tile *t = v->tile;
+    return (double)(t->padded_rows + t->padded_columns) * (double)t->units * 4 > (double)v->e->plan->machine.l2_bytes;
+}
+
 /* What the next units of depth read of a panel, far ahead of its use: the third cache is late, and all at once it is narrow. Each of the `sharers` tiles
  * that read the panel asks for other lines of it, a few in a step. */
 static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers, LLVMValueRef unit, LLVMValueRef first)
@@ -204,10 +210,10 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
         LLVMAddIncoming(phi[i], &start[i], &before, 1);
     }
     begin_step(&v, unit.counter);
-    bool passes = !g->tile->one_pass && unit.body;
-    if (passes && !g->tile->columns_in_place)
+    bool ahead = !g->tile->one_pass && unit.body && leaves_second_cache(&v);
+    if (ahead && !g->tile->columns_in_place)
         prefetch_panel(&v, g->column_panel, g->tile->columns, g->row_tile, g->tile->row_block_tiles, unit.counter, first);
-    if (passes && !g->tile->rows_in_place)
+    if (ahead && !g->tile->rows_in_place)
         prefetch_panel(&v, g->row_panel, g->tile->rows, g->column_tile, g->tile->column_block_tiles, unit.counter, first);
     if (g->tile->product == PRODUCT_TREE)
         emit_trees(&v);
