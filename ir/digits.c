@@ -154,7 +154,11 @@ static void add_composite(buffer_digits *b, const factor *f, int64_t stride)
     /* A whole composite is a linear run over its inner mapping, so its digits are digits of the buffer. */
     const mapping *outer, *inner;
     bool front = f->weight == 1 && f->live < f->inner->size;
-    if ((f->weight != 1 || (front && !b->fronts)) && mapping_divide_group(b->context, f, &outer, &inner)) {
+    const mapping *bare = front && !b->fronts && f->live < f->extent ? mapping_without_padding(b->context, f) : NULL;
+    if (bare) { /* what is dead behind it is nobody's digit */
+        buffer_digits_add(b, bare, stride);
+        front = false;
+    } else if ((f->weight != 1 || (front && !b->fronts)) && mapping_divide_group(b->context, f, &outer, &inner)) {
         buffer_digits_add(b, inner, stride);
         buffer_digits_add(b, outer, stride * inner->size);
         front = false;

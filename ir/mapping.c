@@ -224,6 +224,13 @@ const mapping *mapping_of_factor(mapping_context *c, const factor *f)
     return mapping_of_factors(c, f, 1);
 }
 
+const mapping *mapping_without_padding(mapping_context *c, const factor *f)
+{
+    factor bare = *f;
+    bare.extent = f->live;
+    return mapping_of_factor(c, &bare);
+}
+
 /* ---- questions ---- */
 
 bool mapping_mentions(const mapping *m, const axis *a)

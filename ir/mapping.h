@@ -162,6 +162,8 @@ const mapping *mapping_strip_padding(mapping_context *c, const mapping *m);
 /* The mapping of neighbouring factors, outermost first; of one. */
 const mapping *mapping_of_factors(mapping_context *c, const factor *f, size_t count);
 const mapping *mapping_of_factor(mapping_context *c, const factor *f);
+/* The live positions of a factor alone, which may be more digits than with its padding: `[A, B, C] = 6 # 7` is `[A, B] = 3, C` before the 7. */
+const mapping *mapping_without_padding(mapping_context *c, const factor *f);
 
 /* Does any factor name this axis? */
 bool mapping_mentions(const mapping *m, const axis *a);

@@ -263,8 +263,11 @@ bool derivation_carve_group(derivation *d, const factor *f)
         return true;
     if (by_parts(d, f))
         return true;
-    if (d->access == SEQUENCE_COPY && f->weight == 1 && f->live == f->inner->size)
-        return derivation_walk(d, f->inner, d->position); /* padded on the outside only: nothing there is copied */
+    if (d->access == SEQUENCE_COPY && f->weight == 1 && f->live < f->extent) { /* nothing of the padding is copied */
+        const mapping *bare = mapping_without_padding(d->context, f);
+        if (bare->count > 1)
+            return derivation_walk(d, bare, d->position);
+    }
     bool copy = d->access == SEQUENCE_COPY; /* which takes another command where the last loop is cut short: whole loops first */
     if (copy && by_digits(d, f))
         return true;

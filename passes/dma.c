@@ -396,6 +396,25 @@ static void refuse_loops(pass_context *p, kernel *k, op *o, const sequence *seq,
         diag_help(p->diags, d, "cut the axes at common divisors on both sides");
 }
 
+/* An axis of a group that the destination does not have at all: its loops move, by the group's other axes. */
+static const axis *axis_without_place(const sequence_space *from, size_t from_count, const sequence_space *to, size_t to_count)
+{
+    for (size_t i = 0; i < from_count; i++)
+        for (size_t k = 0; k < from[i].mapping->count; k++) {
+            const mapping *group = from[i].mapping->factors[k].inner;
+            const axis *axes[16];
+            uint32_t count = group ? mapping_axes(group, axes, 16) : 0;
+            for (uint32_t n = 0; n < count && n < 16; n++) {
+                bool found = false;
+                for (size_t t = 0; t < to_count && !found; t++)
+                    found = mapping_mentions(to[t].mapping, axes[n]);
+                if (!found)
+                    return axes[n];
+            }
+        }
+    return NULL;
+}
+
 static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to, size_t to_count)
 {
     sequence whole;
@@ -411,6 +430,9 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
     for (size_t i = 0; found && i < whole.count && !reason; i++)
         if (whole.parts[i].stride == 0)
             reason = arena_printf(p->arena, "`%s` has no place in it", mapping_text(whole.parts[i].term, p->arena));
+    const axis *lost = reason ? NULL : axis_without_place(from, from_count, to, to_count);
+    if (lost)
+        reason = arena_printf(p->arena, "`%s` has no place in it", lost->name);
     if (!reason)
         return true;
     if (!found && whole.failure == SEQUENCE_INCOMPATIBLE) { /* it may be all there, in other pieces */
