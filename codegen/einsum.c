@@ -530,13 +530,11 @@ static bool check_broadcast(einsum_reader *r, const einsum_statement *s, const e
     return true;
 }
 
-enum { MAX_DIGITS = 256 };
-
 static bool read_digits(einsum_reader *r, einsum_statement *s)
 {
-    if (s->digit_count > MAX_DIGITS)
+    if (s->digit_count > EINSUM_STATEMENT_DIGITS)
         return word_reader_fault(&r->in, r->in.at - STATEMENT_WORDS, "%u digits, allowed are at most %d",
-                                 s->digit_count, MAX_DIGITS);
+                                 s->digit_count, EINSUM_STATEMENT_DIGITS);
     if (!word_reader_has(&r->in, s->digit_count, DIGIT_WORDS, "digits"))
         return false;
     einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);

@@ -30,6 +30,8 @@ typedef struct einsum_digit {
     int64_t stride;          /* positions of the group between neighbouring values; 0 without a group */
 } einsum_digit;
 
+enum { EINSUM_STATEMENT_DIGITS = 256 }; /* at most */
+
 /* A piece of a group: a position p, the sum of counter * stride over the group's digits, is met at value p / weight % size of it. */
 typedef struct einsum_piece {
     unsigned char group;

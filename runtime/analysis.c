@@ -1,5 +1,7 @@
 #include "runtime/analysis.h"
 
+#include <stdlib.h>
+
 #include "support/integer.h"
 
 /* ---- who waits for whom ---- */
@@ -147,50 +149,138 @@ static int64_t largest_shift(const einsum_statement *s, uint32_t axis)
     return most;
 }
 
-static int64_t combinations(const einsum *e, const einsum_statement *s, arena *a)
+/* Coordinates of an axis that a statement runs through, or, with a side, those at which it meets this operand. */
+static int64_t coordinates(const einsum *e, const einsum_statement *s, uint32_t axis, const einsum_side *side)
 {
-    const einsum_digit **mine = ARENA_ARRAY(a, const einsum_digit *, s->digit_count + 1);
-    int64_t all = 1;
-    for (uint32_t axis = 0; axis < e->axis_count; axis++) {
-        size_t count = 0;
-        for (uint32_t i = 0; i < s->digit_count; i++) {
-            if (s->digits[i].axis != axis || s->digits[i].size == 1)
-                continue;
-            size_t at = count++;
-            for (; at > 0 && mine[at - 1]->weight < s->digits[i].weight; at--)
-                mine[at] = mine[at - 1];
-            mine[at] = &s->digits[i];
-        }
-        if (count)
-            all = times(all, below(mine, count, e->axes[axis].size - largest_shift(s, axis)));
+    const einsum_digit *mine[EINSUM_STATEMENT_DIGITS];
+    size_t count = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->axis != axis || d->size == 1 || (side && !einsum_digit_indexes(d, *side)))
+            continue;
+        size_t at = count++;
+        for (; at > 0 && mine[at - 1]->weight < d->weight; at--)
+            mine[at] = mine[at - 1];
+        mine[at] = d;
     }
+    return count ? below(mine, count, e->axes[axis].size - largest_shift(s, axis)) : 1;
+}
+
+static int64_t combinations(const einsum *e, const einsum_statement *s)
+{
+    int64_t all = 1;
+    for (uint32_t axis = 0; axis < e->axis_count; axis++)
+        all = times(all, coordinates(e, s, axis, NULL));
     return all;
 }
 
+/* ---- the elements of a port that are touched ---- */
+
+/* Those of a tensor that one operand of a statement names. The same part named again has the same key. */
+typedef struct touch {
+    uint32_t tensor;
+    uint64_t key;
+    int64_t elements;
+} touch;
+
+static uint64_t mix(uint64_t key, uint64_t value)
+{
+    return (key ^ value) * UINT64_C(0x100000001b3) ^ key >> 29;
+}
+
+static int64_t places(const einsum *e, const einsum_statement *s, uint32_t axis, const einsum_side *side)
+{
+    int64_t n = coordinates(e, s, axis, side), reach = 0;
+    for (uint32_t w = 0; n == 1 && w < e->window_count; w++)
+        for (uint32_t i = 0; e->windows[w].axis == axis && i < e->windows[w].term_count; i++) {
+            const einsum_term *t = &e->windows[w].terms[i];
+            reach = plus(reach, times(smaller(coordinates(e, s, t->axis, side), t->extent) - 1, t->stride));
+        }
+    return smaller(plus(n, reach), e->axes[axis].size);
+}
+
+static touch touch_of(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t tensor)
+{
+    touch t = {.tensor = tensor, .key = UINT64_C(0xcbf29ce484222325), .elements = 1};
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        t.elements = times(t.elements, places(e, s, e->tensors[tensor].axes[i], &side));
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].side == side)
+            t.key = mix(mix(t.key, s->shifts[i].axis), (uint64_t)s->shifts[i].offset);
+    return t;
+}
+
+static int by_part(const void *a, const void *b)
+{
+    const touch *x = a, *y = b;
+    if (x->tensor != y->tensor)
+        return x->tensor < y->tensor ? -1 : 1;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->elements < y->elements) - (x->elements > y->elements);
+}
+
+/* Of each part the most that one operand names; parts that begin elsewhere are taken for others, up to the whole tensor. */
+static int64_t *touched_elements(const einsum *e, arena *a)
+{
+    touch *all = ARENA_ARRAY(a, touch, (size_t)e->statement_count * EINSUM_SIDES + 1);
+    int64_t *elements = ARENA_ARRAY(a, int64_t, e->tensor_count + 1);
+    size_t count = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *s = &e->statements[i];
+        all[count++] = touch_of(e, s, EINSUM_DST, s->dst);
+        all[count++] = touch_of(e, s, EINSUM_A, s->a);
+        if (s->op == EINSUM_CONTRACT)
+            all[count++] = touch_of(e, s, EINSUM_B, s->b);
+    }
+    if (count > 0)
+        qsort(all, count, sizeof *all, by_part);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || all[i].tensor != all[i - 1].tensor || all[i].key != all[i - 1].key)
+            elements[all[i].tensor] = plus(elements[all[i].tensor], all[i].elements);
+    for (uint32_t i = 0; i < e->tensor_count; i++)
+        elements[i] = smaller(elements[i], einsum_tensor_elements(e, i));
+    return elements;
+}
+
+/* ---- the bound ---- */
+
+/* As many as the tensors of the ports are spread over. */
+static int64_t chips_of(const binary_kernel *k)
+{
+    int64_t chips = 1;
+    for (uint32_t i = 0; i < k->port_count; i++)
+        chips = larger(chips, layout_size(k->ports[i].mapping[COMPONENT_CHIP], k->axes));
+    return chips;
+}
+
+/* Statements may run side by side, on other slices: what they multiply is added up before it is divided. */
 static void count_einsum(const schedule *s, arena *a, analysis *out)
 {
     const einsum *e = &s->kernel->einsum;
     const target *t = s->target;
-    int64_t cycles_x_macs = 0;
+    out->chips = chips_of(s->kernel);
+    int64_t bits_per_cycle = out->chips * t->clusters_per_chip * t->slices_per_cluster * t->rows * t->mac_width_bytes * 8, operand_bits = 0;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *x = &e->statements[i];
         if (x->op != EINSUM_CONTRACT)
             continue;
-        int64_t macs = combinations(e, x, a), lanes = t->mac_width_bytes * 8 / dtype_row_of(e->tensors[x->a].dtype)->bits;
-        out->machine_macs = t->clusters_per_chip * t->slices_per_cluster * t->rows * lanes;
+        int64_t macs = combinations(e, x), bits = dtype_row_of(e->tensors[x->a].dtype)->bits;
+        out->machine_macs = bits_per_cycle / bits;
         out->multiplications = plus(out->multiplications, macs);
-        cycles_x_macs = plus(cycles_x_macs, ceil_div(macs, out->machine_macs));
+        operand_bits = plus(operand_bits, times(macs, bits));
     }
-    out->mac_bound = cycles_x_macs;
+    out->mac_bound = ceil_div(operand_bits, bits_per_cycle);
+    const int64_t *elements = touched_elements(e, a);
     for (uint32_t i = 0; i < e->tensor_count; i++) {
         int32_t number = e->tensors[i].port;
         if (number < 0 || s->kernel->ports[number].space != PORT_HBM)
             continue;
-        int64_t bits = times(einsum_tensor_elements(e, i), dtype_row_of(e->tensors[i].dtype)->bits);
+        int64_t bits = times(elements[i], dtype_row_of(e->tensors[i].dtype)->bits);
         out->port_bytes = plus(out->port_bytes, ceil_div(bits, 8));
     }
-    out->byte_bound = ceil_div(out->port_bytes, t->hbm_bytes_per_cycle);
-    out->lower_bound = out->mac_bound > out->byte_bound ? out->mac_bound : out->byte_bound;
+    out->byte_bound = ceil_div(out->port_bytes, out->chips * t->hbm_bytes_per_cycle);
+    out->lower_bound = larger(out->mac_bound, out->byte_bound);
 }
 
 /* ---- sums ---- */

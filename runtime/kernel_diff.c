@@ -71,7 +71,8 @@ static void changed_fields(strbuf *s, const command *a, const command *b)
     for (unsigned i = 0; i < row->field_count; i++) {
         const command_field_row *f = command_field_row_of((command_field)(row->first_field + i));
         if (a->fields[i] != b->fields[i])
-            strbuf_printf(s, "      %s: %s -> %s %s\n", f->name, command_value_text(f, a->fields[i], s->arena), command_value_text(f, b->fields[i], s->arena), f->unit);
+            strbuf_printf(s, "      %s: %s -> %s%s%s\n", f->name, command_value_text(f, a->fields[i], s->arena), command_value_text(f, b->fields[i], s->arena),
+                          command_value_name(f, a->fields[i]) ? "" : " ", command_value_name(f, a->fields[i]) ? "" : f->unit); /* a name says what it is */
     }
 }
 

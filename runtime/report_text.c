@@ -56,8 +56,9 @@ static void use_lines(const report *r, strbuf *s)
     const analysis *x = &r->analysis;
     arena *a = s->arena;
     if (x->machine_macs)
-        strbuf_printf(s, "multiplications: %lld needed, %lld done: %s of the lanes that ran, %s of the chip in all cycles\n", (number)x->multiplications,
-                      (number)x->lane_products, percent(x->multiplications, x->lane_products, a), percent(x->multiplications, x->reducer_capacity, a));
+        strbuf_printf(s, "multiplications: %lld needed, %lld done: %s of the lanes that ran, %s of %s in all cycles\n", (number)x->multiplications,
+                      (number)x->lane_products, percent(x->multiplications, x->lane_products, a), percent(x->multiplications, x->reducer_capacity, a),
+                      x->chips > 1 ? arena_printf(a, "%lld chips", (number)x->chips) : "the chip");
     strbuf_printf(s, "bytes: HBM %lld read, %lld written; DM %lld read, %lld written; TRF %lld read, %lld written", (number)x->hbm_read_bytes,
                   (number)x->hbm_written_bytes, (number)x->dm_read_bytes, (number)x->dm_written_bytes, (number)x->trf_read_bytes,
                   (number)x->trf_written_bytes);

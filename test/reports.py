@@ -239,6 +239,15 @@ def diff_and_sweep(check, path, folder):
     binary = os.path.join(folder, "m64.bin")
     run("visac", other, "-o", binary)
     check.that(run("visac", "diff", path, binary).out.decode() == told, "diff of a binary differs from diff of its source")
+    with open(binary, "rb") as file, open(binary + ".cut", "wb") as out:
+        out.write(file.read()[:700])
+    refused = run("visac", "diff", path, binary + ".cut")
+    check.that(refused.status == 1 and f"error[E-BIN-FORMAT]: {binary}.cut: " in refused.text(), refused.text())
+    with open(path, encoding="utf-8") as file, open(other, "w", encoding="utf-8") as out:
+        out.write(file.read().replace(">(AccumulationKind::Interleaved)\n        .cast::<bf16, m![N # 16]>()", ">(AccumulationKind::Interleaved)").replace("bf16, Chip, Cluster, Slice, m![M, N]>", "f32, Chip, Cluster, Slice, m![M, N]>")
+                  .replace("-> HbmTensor<bf16", "-> HbmTensor<f32").replace("c: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![M, N]>", "c: DmTensor<f32, m![1], m![1 # 2], m![1 # 256], m![M, N]>"))
+    told = run("visac", "diff", path, other).text()
+    check.that("      dtype: bf16 -> f32\n" in told and "- main" in told, told)
     lines = run("visac", path, "--sweep=M=32,64,0").out.decode().splitlines()
     check.that([line.split()[:2] for line in lines[1:]] == [["32", "legal"], ["64", "legal"], ["0", "refused"]], "\n".join(lines))
     check.that([line.split()[3] for line in lines[1:3]] == [str(c) for c in cycles], "sweep and report differ: " + "\n".join(lines))

@@ -84,7 +84,10 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
         return false;
     bool is_binary = size >= 4 && memcmp(bytes, "\x7f" "ELF", 4) == 0, ok;
     if (is_binary) {
+        size_t before = diags->count;
         ok = binary_read(bytes, size, memory, diags, out);
+        for (size_t i = before; i < diags->count; i++) /* of which of the two files */
+            diags->items[i]->message = arena_printf(memory, "%s: %s", file, diags->items[i]->message);
     } else {
         const unsigned char *data;
         size_t data_size;
