@@ -151,6 +151,17 @@ options_explained() {
     return $lacking
 }
 check "docs/usage.md explains every option of --help" options_explained
+told_when_full() {
+    local program option told lacking=0
+    for program in visac visa-run visa-objdump visa-lsp; do
+        for option in --help --version; do
+            told=$("$program" $option 2>&1 >/dev/full)
+            [[ $? -eq 1 && $told == "$program: error[E-FILE-READ]: cannot write standard output: "* ]] || { echo "$program $option: $told"; lacking=1; }
+        done
+    done
+    return $lacking
+}
+check "a full disk under --help and --version is told" told_when_full
 packages_explained() {
     local package
     for package in $(awk '$1 !~ /^#/ { print $1 }' "$source/cmake/packages.txt"); do

@@ -5,8 +5,7 @@
 
 #include "include/visa.h"
 #include "lsp/server.h"
-
-enum { EXIT_DONE = 0, EXIT_USAGE = 2 };
+#include "tools/options.h"
 
 static const char usage[] =
     "Usage: visa-lsp [options]\n"
@@ -18,12 +17,6 @@ static const char usage[] =
     "  --version, --help\n"
     "\n"
     "Exit status: 0 shut down in order, 1 the input ended before that, 2 the command line is at fault.\n";
-
-static int usage_error(const char *what, const char *word)
-{
-    fprintf(stderr, "visa-lsp: error: %s%s\nTry visa-lsp --help.\n", what, word);
-    return EXIT_USAGE;
-}
 
 int main(int argc, char **argv)
 {
@@ -38,11 +31,11 @@ int main(int argc, char **argv)
     for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
         switch (o) {
         case STDIO: break;
-        case VERSION: printf("visa-lsp %s\n", visa_version()); return EXIT_DONE;
-        case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
-        default: return usage_error("unknown option ", argv[optind - 1]);
+        case VERSION: printf("visa-lsp %s\n", visa_version()); return tool_printed("visa-lsp", EXIT_DONE);
+        case 'h': case HELP: fputs(usage, stdout); return tool_printed("visa-lsp", EXIT_DONE);
+        default: return tool_unknown_option("visa-lsp", options, argv[optind - 1]);
         }
     if (optind < argc)
-        return usage_error("it takes no file: ", argv[optind]);
+        return tool_usage_error("visa-lsp", "it takes no file: %s", argv[optind]);
     return server_run(STDIN_FILENO, STDOUT_FILENO);
 }

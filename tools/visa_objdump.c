@@ -40,13 +40,13 @@ static int parse(int argc, char **argv, options *o)
                                           {0}};
     opterr = 0;
     for (int letter; (letter = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;) {
-        if (letter == 'h')
-            return fputs(help, stdout) < 0 || fflush(stdout) ? EXIT_INPUT : EXIT_SUCCESS;
-        if (letter == 'v')
-            return printf("visa-objdump %s, format %d\n", VISA_VERSION, BINARY_FORMAT_VERSION) < 0 ||
-                           fflush(stdout)
-                       ? EXIT_INPUT
-                       : EXIT_SUCCESS;
+        if (letter == 'h' || letter == 'v') {
+            if (letter == 'h')
+                fputs(help, stdout);
+            else
+                printf("visa-objdump %s, format %d\n", VISA_VERSION, BINARY_FORMAT_VERSION);
+            return tool_printed("visa-objdump", EXIT_DONE);
+        }
         if (letter == ':')
             return tool_usage_error("visa-objdump", "option %s needs a value", argv[optind - 1]);
         if (letter == '?')
