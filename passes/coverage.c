@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "support/strbuf.h"
+
 enum { MAX_LEVELS = 48, MAX_COMPARED = 1 << 16 };
 
 typedef struct box {
@@ -272,6 +274,66 @@ static void write_part(coverage *c, op *o, memory *m)
         refuse_undecided(c, o, m);
 }
 
+/* The box that holds a point; NULL: none was written there. */
+static const box *box_around(const memory *m, const int64_t *point)
+{
+    for (size_t i = 0; i < m->boxes.count; i++) {
+        const box *b = &m->boxes.items[i];
+        size_t level = 0;
+        while (level < m->levels && b->begin[level] <= point[level] && point[level] < b->end[level])
+            level++;
+        if (level == m->levels)
+            return b;
+    }
+    return NULL;
+}
+
+/* The first position of a box that was not written; -1: it takes too long to find. Written ones are passed a box at a time. */
+static int64_t first_unwritten(const memory *m, const box *wanted, int64_t *compared)
+{
+    int64_t point[MAX_LEVELS], position = 0;
+    memcpy(point, wanted->begin, sizeof point);
+    const box *written;
+    while ((written = box_around(m, point))) {
+        size_t level = 0;
+        point[0] = written->end[0];
+        while (level + 1 < m->levels && point[level] >= wanted->end[level]) {
+            point[level] = wanted->begin[level];
+            point[++level]++;
+        }
+        *compared += (int64_t)m->boxes.count;
+        if (point[level] >= wanted->end[level] || *compared > (int64_t)MAX_COMPARED << 6)
+            return -1;
+    }
+    for (size_t i = 0; i < m->levels; i++)
+        position += point[i] * m->cuts[i];
+    return position;
+}
+
+/* "; A=14, B=0 is the first that is not", or nothing. */
+static const char *first_missing(coverage *c, const memory *m, const box_list *boxes, const char *verb)
+{
+    const mapping *all = positions(c, m, &m->root->out);
+    int64_t least = -1, compared = 0;
+    for (size_t i = 0; i < boxes->count; i++) {
+        int64_t at = first_unwritten(m, &boxes->items[i], &compared);
+        least = at >= 0 && (least < 0 || at < least) ? at : least;
+    }
+    const axis *axes[MAX_LEVELS];
+    uint32_t count = all ? mapping_axes(all, axes, MAX_LEVELS) : 0, coordinates = 0;
+    for (uint32_t i = 0; i < count; i++)
+        coordinates = axes[i]->number >= coordinates ? axes[i]->number + 1 : coordinates;
+    int64_t *index = ARENA_ARRAY(c->context->arena, int64_t, (size_t)coordinates + 1);
+    if (least < 0 || count == 0 || !mapping_map(all, least, index))
+        return "";
+    strbuf s;
+    strbuf_init(&s, c->context->arena);
+    for (uint32_t i = 0; i < count; i++)
+        strbuf_printf(&s, "%s%s=%lld", i ? ", " : "; ", axes[i]->name, (long long)index[axes[i]->number]);
+    strbuf_printf(&s, " is the first that %s not", verb);
+    return s.text;
+}
+
 static void read_part(coverage *c, op *o, const op *view, memory *m)
 {
     if (m->covered == m->live || m->whole || m->refused)
@@ -294,8 +356,9 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
     } else if (found < wanted) {
         bool output = o->kind == IR_PORT_OUT;
         m->refused = true;
-        diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, output ? "of output `%s` only %lld of %lld elements are written" :
-                              "of `%s` only %lld of the %lld elements that are read here were written", m->root->name, (long long)found, (long long)wanted);
+        diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, output ? "of output `%s` only %lld of %lld elements are written%s" :
+                              "of `%s` only %lld of the %lld elements that are read here were written%s", m->root->name, (long long)found, (long long)wanted,
+                              found ? first_missing(c, m, &boxes, output ? "is" : "was") : "");
         if (!output && m->root->out.kind == TENSOR_HBM && m->boxes.count == 0)
             diag_help(c->context->diags, d, "a tensor that is only read is passed as `&`, not `&mut`");
         else
