@@ -71,7 +71,7 @@ def judge_align(parts, align, bad):
         bad.add("broadcast", f"broadcast {align['broadcast']} of {n} elements")
     collected, tiles = align["collect_flits"], len(parts.time) * align["collect_flits"]
     steps_in = len(parts.flits) // parts.flit
-    if collected not in (1, 2) or tiles % steps_in:
+    if collected not in (1, 2) or not steps_in or tiles % steps_in:
         bad.add("collect", f"{steps_in} flits, {collected} per packet, for {len(parts.time)} steps")
         return
     _walk(parts, nest.walk(entries), sequencer["base"], n, collected, tiles // steps_in, bad)
