@@ -108,6 +108,8 @@ bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel
         const char *text = report_make(b->target, k, &r->options, a, diags);
         if (!text)
             return false;
+        if (r->options.format == REPORT_CSV && **out) /* the names of the columns stand there */
+            text = strchr(text, '\n') + 1;
         *out = arena_printf(a, "%s%s", *out, text);
     }
     if (!r->trace)
