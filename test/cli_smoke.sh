@@ -102,6 +102,7 @@ check "a value of an option too" says "did you mean --color=always" 2 visac --co
 check "numbers do not wrap" says "takes a number, not \`-1\`" 2 visac --seed=-1 "$matmul"
 check "nor are they cut" says "takes a number" 2 visa-run --seed=18446744073709551616 first.bin
 check "a sweep keeps the other values" says "got 16 from m![N]" 1 visac --sweep=M=8 -D N=16 "$matmul"
+check "a swept constant has no other value" says "has a value from -D" 2 visac --sweep=M=8,16 -D M=32 "$matmul"
 check "a sweep stands alone" says "--sweep" 2 visac --sweep=M=8 --check "$matmul"
 check "an axis takes one value" says "has one value" 1 visac -D M=1,2 "$matmul"
 check "no file is the command line's" says "--help" 2 visa-run

@@ -61,6 +61,9 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     int64_t tried;
     bool any_legal = false;
     visa_parameter p = {.values = &tried, .count = 1, .name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
+    for (size_t i = 0; i < v->options.parameter_count; i++)
+        if (strcmp(v->options.parameters[i].name, p.name) == 0)
+            return tool_usage_error(v->tool, "`%s` has a value from -D and those of --sweep: give one of them", p.name);
     strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
     for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
         uint64_t value;
