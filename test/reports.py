@@ -229,6 +229,8 @@ def long_page_is_short(check, folder):
 
 
 def diff_and_sweep(check, path, folder):
+    twice = run("visac", "diff", "-", "-")
+    check.that(twice.status == 2 and b"only one of them can be standard input" in twice.err, "diff read standard input twice")
     same = run("visac", "diff", path, path)
     check.that(same.status == 0 and b"the same commands" in same.out, "a file differs from itself")
     other = os.path.join(folder, "m64.vm")

@@ -51,6 +51,11 @@ int tool_unknown_value(const char *tool, const char *option, const char *given, 
     return EXIT_USAGE;
 }
 
+const char *tool_input_name(const char *file)
+{
+    return strcmp(file, "-") == 0 ? "<stdin>" : file;
+}
+
 bool tool_number(const char *text, uint64_t *out)
 {
     char *end;

@@ -20,6 +20,9 @@ int tool_unknown_option(const char *tool, const struct option *options, const ch
 /* `given` is no value of `option` ("--emit="): names the nearest of a NULL-ended list, or all. */
 int tool_unknown_value(const char *tool, const char *option, const char *given, const char *const *known);
 
+/* How messages name an input file: `-` is `<stdin>`. */
+const char *tool_input_name(const char *file);
+
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);
 /* "free" or "hardware": how the reference adds floats. */

@@ -19,7 +19,7 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
         all[i] = options.parameters[i];
     all[options.parameter_count++] = *p;
     options.parameters = all;
-    visa_compilation *c = visa_compile(v->before, text, bytes, &options);
+    visa_compilation *c = visa_compile(tool_input_name(v->before), text, bytes, &options);
     if (!c) {
         fprintf(stderr, "%s: error: out of memory\n", v->tool);
         return false;
@@ -94,7 +94,7 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
     } else {
         const unsigned char *data;
         size_t data_size;
-        visa_compilation *c = visa_compile(file, (const char *)bytes, size, &v->options);
+        visa_compilation *c = visa_compile(tool_input_name(file), (const char *)bytes, size, &v->options);
         ok = c && visa_emit(c, VISA_EMIT_BINARY, &data, &data_size) && binary_read(data, data_size, memory, diags, out);
         if (ok && out->program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &data_size))
             *costs = arena_strndup(memory, (const char *)data, data_size);

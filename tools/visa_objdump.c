@@ -81,7 +81,7 @@ static const char *dump_file(const char *file, bool json, arena *a)
             fprintf(stderr, "visa-objdump: %s: out of memory\n", file);
     }
     free(bytes);
-    tool_print_diags("visa-objdump", strcmp(file, "-") ? file : "<stdin>", &diags);
+    tool_print_diags("visa-objdump", tool_input_name(file), &diags);
     return text;
 }
 

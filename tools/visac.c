@@ -383,6 +383,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
     if (diff && optind + 2 != argc)
         return usage_error("diff takes two files, the first is %s", argv[optind]);
     a->other = diff ? argv[optind + 1] : NULL;
+    if (diff && strcmp(argv[optind], "-") == 0 && strcmp(a->other, "-") == 0)
+        return usage_error("diff takes two files, and only one of them can be standard input");
     a->options.modules = strcmp(argv[optind], "-") != 0;
     if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
@@ -556,7 +558,7 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     visa_options options = a->options;
     options.binary_only = takes_binary_only(a);
-    visa_compilation *c = visa_compile(strcmp(a->input, "-") == 0 ? "<stdin>" : a->input, (const char *)text, size, &options);
+    visa_compilation *c = visa_compile(tool_input_name(a->input), (const char *)text, size, &options);
     if (!c) {
         free(text);
         fputs("visac: error: out of memory\n", stderr);
