@@ -54,12 +54,26 @@ ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags)
     return root;
 }
 
+static bool begins_in(src_range r, src_range range)
+{
+    return r.file == range.file && r.begin >= range.begin && r.begin < range.end;
+}
+
+/* Is the fault there, or what it points back to: the `}` that is one too many ends a function before its last line? */
+static bool is_fault_of(const diag *d, src_range range)
+{
+    bool found = begins_in(d->range, range);
+    for (size_t i = 0; i < d->note_count && !found; i++)
+        found = begins_in(d->notes[i].range, range);
+    return found;
+}
+
 bool parse_was_broken(const diag_list *diags, src_range range)
 {
     for (size_t i = 0; i < diags->count; i++) {
         const diag *d = diags->items[i];
         bool syntax = d->id == E_LEX || d->id == E_DELIMITER || d->id == E_PARSE || d->id == E_MAP_SYNTAX || d->id == E_NESTING;
-        if (syntax && d->range.file == range.file && d->range.begin >= range.begin && d->range.begin < range.end)
+        if (syntax && is_fault_of(d, range))
             return true;
     }
     return false;
