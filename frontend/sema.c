@@ -15,11 +15,18 @@ enum { MODULE_DEPTH_MAX = 64 };
 /* #[device(chip = n)]; chip absent means 1. */
 static void read_device(analysis *s, const ast *fn)
 {
-    const ast *attributes = ast_kid(fn, 0);
+    const ast *attributes = ast_kid(fn, 0), *first = NULL;
     for (uint32_t i = 0; i < attributes->kid_count; i++) {
         const ast *a = attributes->kids[i];
         if (strcmp(a->text, "device") != 0)
             continue;
+        if (first) {
+            diag *d = diag_add(s->context.diags, E_DUPLICATE, a->range, "`%s` has two device attributes", fn->text);
+            diag_note(s->context.diags, d, first->range, "the first is here");
+            diag_help(s->context.diags, d, "write one of them");
+            continue;
+        }
+        first = a;
         s->kernel->is_device = true;
         for (uint32_t j = 1; j < a->kid_count; j++) {
             const ast *arg = a->kids[j];

@@ -453,7 +453,7 @@ void token_number(token_scanner *s, uint32_t begin, uint32_t end)
 {
     const char *text = s->source + begin;
     number n = read_number(text, end - begin);
-    bool poison = !n.legal || !n.fits;
+    bool plain = n.plain || !token_in_map(s), poison = !n.legal || !n.fits || !plain;
     diag *d = NULL;
     if (!n.legal) {
         token_fault(s, E_LEX, begin, end, "this is neither a number nor a name");
@@ -461,7 +461,7 @@ void token_number(token_scanner *s, uint32_t begin, uint32_t end)
         d = token_fault(s, E_LEX, begin, end, "this number does not fit into 63 bits");
         if (d != NULL)
             diag_help(s->diags, d, "the largest number is %lld", (long long)INT64_MAX);
-    } else if (token_in_map(s) && !n.plain) {
+    } else if (!plain) {
         d = token_fault(s, E_MAP_SYNTAX, begin, end, "inside m![..] numbers are decimal digits only");
         if (d != NULL)
             diag_help(s->diags, d, "write %lld", (long long)n.value);
