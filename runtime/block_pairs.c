@@ -15,7 +15,7 @@
 
 #include "runtime/block_body.h"
 
-enum { ROWS = 8, PAIR_BYTES = 8, EVEN = 0x5555, ODD = 0xaaaa };
+enum { ROWS = 8, PAIR_BYTES = 8, EVEN = 0x5555, ODD = 0xaaaa, AHEAD_BYTES = 512 };
 
 INLINE __m512 products(__m512bh weights, const unsigned char *packet)
 {
@@ -29,6 +29,10 @@ INLINE void leaf(const leaves *l, int64_t i, int group, int wide, vector_f *to)
     __m512bh weights = (__m512bh)load(l->weights + i * BLOCK_VECTOR);
     for (int u = 0; u < wide; u++) {
         const unsigned char *packet = (const unsigned char *)l->data[u] + i * PAIR_BYTES;
+        if (i == 0) { /* each packet lies in a stream of its own, from memory for the most part */
+            __builtin_prefetch(packet + AHEAD_BYTES);
+            __builtin_prefetch(packet + l->packet_bytes + AHEAD_BYTES);
+        }
         __m512 a = products(weights, packet), b = products(weights, packet + l->packet_bytes);
         to[u] = (vector_f)_mm512_mask_moveldup_ps(a, ODD, b) + (vector_f)_mm512_mask_movehdup_ps(b, EVEN, a);
     }
