@@ -228,6 +228,11 @@ tensor *session_logical(session *s, uint32_t number, diag_list *diags)
     return &p->logical;
 }
 
+static unsigned workers_of(const session *s)
+{
+    return parallel_workers(s->options.threads);
+}
+
 bool session_fill(session *s, uint64_t seed, diag_list *diags)
 {
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
@@ -236,7 +241,7 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
             continue;
         if (!tensor_new(&p->type, s->arena, &p->logical))
             return no_memory(diags, p->port);
-        tensor_fill_random(&p->logical, seed + i, parallel_workers(s->options.threads));
+        tensor_fill_random(&p->logical, seed + i, workers_of(s));
         p->bound = true;
     }
     return true;
@@ -358,7 +363,7 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
         if (p->port->direction != PORT_OUT || memcmp(before[i].bytes, p->logical.bytes, p->logical.size) == 0)
             continue;
         compare_result r;
-        compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, parallel_workers(s->options.threads), &r);
+        compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, workers_of(s), &r);
         diag *d = diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` depends on memory that was never written, first at %s", p->port->name,
                            compare_place_text(&p->type, r.first_mismatch < 0 ? 0 : r.first_mismatch, s->arena));
         diag_note(diags, d, SRC_NOWHERE, "two runs with different bytes in unwritten memory gave %g and %g", r.reference, r.machine);
@@ -472,7 +477,7 @@ static bool compare_outputs(session *s, const expected *x, bool *agrees, const c
         if (p->port->direction == PORT_IN)
             continue;
         compare_result r;
-        compare_elements(&p->type, x->tensors[t], p->logical.bytes, x->bounds[t], p->covered, parallel_workers(s->options.threads), &r);
+        compare_elements(&p->type, x->tensors[t], p->logical.bytes, x->bounds[t], p->covered, workers_of(s), &r);
         const char *line = compare_text(p->port->name, &p->type, &r, s->arena);
         *report = arena_printf(s->arena, "%s%s: %s\n", *report, s->kernel->name, line);
         if (r.mismatches > 0) {
@@ -502,7 +507,7 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     if (!k)
         return false;
     expected x = {0};
-    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, parallel_workers(s->options.threads), diags) &&
+    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, workers_of(s), diags) &&
               compare_outputs(s, &x, agrees, report, diags);
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, (double)api->jit_nanoseconds(k) / 1e6);
     expected_free(s, &x);

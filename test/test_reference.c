@@ -983,24 +983,34 @@ START_TEST(runs_at_once_are_apart)
 }
 END_TEST
 
+/* The result, and its bounds where they are asked for, in one thread and in up to `most`. */
+static void compare_threads(const program *p, reference_kernel *k, bool bounded, unsigned most)
+{
+    size_t bounds_bytes = (size_t)einsum_tensor_elements(&p->e, 2) * sizeof(double);
+    storage one = storage_new(p, MODERATE), several = storage_copy(p, &one);
+    ck_assert_ptr_null(api->run(k, one.tensors, bounded ? one.bounds : NULL, 1));
+    for (unsigned threads = 2; threads <= most; threads++) {
+        memset(several.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&p->e, 2));
+        memset(several.bounds[2], 0xa5, bounds_bytes);
+        ck_assert_ptr_null(api->run(k, several.tensors, bounded ? several.bounds : NULL, threads));
+        compare_bits(p, 2, &several, &one, "in threads");
+        if (bounded)
+            ck_assert_mem_eq(several.bounds[2], one.bounds[2], bounds_bytes);
+    }
+    api->release(k);
+    storage_free(&one);
+    storage_free(&several);
+}
+
+static const typing thread_typings[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
+
 START_TEST(threads_change_nothing)
 {
-    static const typing each[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
-    for (size_t i = 0; i < 2 * sizeof each / sizeof *each; i++) {
+    for (size_t i = 0; i < 2 * sizeof thread_typings / sizeof *thread_typings; i++) {
         const int64_t *shape = shared_shapes[i % 2];
         program p;
-        matmul_program(&p, each[i / 2], shape[0], shape[1], shape[2]);
-        storage one = storage_new(&p, MODERATE), several = storage_copy(&p, &one);
-        reference_kernel *k = compile(&p);
-        ck_assert_ptr_null(api->run(k, one.tensors, NULL, 1));
-        for (unsigned threads = 2; threads < 4; threads++) {
-            memset(several.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&p.e, 2));
-            ck_assert_ptr_null(api->run(k, several.tensors, NULL, threads));
-            compare_bits(&p, 2, &several, &one, "in threads");
-        }
-        api->release(k);
-        storage_free(&one);
-        storage_free(&several);
+        matmul_program(&p, thread_typings[i / 2], shape[0], shape[1], shape[2]);
+        compare_threads(&p, compile(&p), false, 3);
     }
 }
 END_TEST
@@ -1025,26 +1035,13 @@ static void interleaved_program(program *p, typing t, int64_t m, int64_t n, int6
 START_TEST(threads_change_no_bound)
 {
     static const int64_t shapes[][3] = {{515, 190, 600}, {190, 515, 600}, {150, 200, 1200}};
-    static const typing each[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_F32}, {DTYPE_I8, DTYPE_I32}};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * sizeof each / sizeof *each; i++) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * sizeof thread_typings / sizeof *thread_typings; i++) {
         const int64_t *shape = shapes[i % 3];
         program p;
-        (i % 3 == 2 ? interleaved_program : matmul_program)(&p, each[i / 3], shape[0], shape[1], shape[2]);
-        size_t bounds_bytes = (size_t)einsum_tensor_elements(&p.e, 2) * sizeof(double);
-        storage one = storage_new(&p, MODERATE), several = storage_copy(&p, &one);
+        (i % 3 == 2 ? interleaved_program : matmul_program)(&p, thread_typings[i / 3], shape[0], shape[1], shape[2]);
         reference_kernel *k = reference_compile(api, &p.e, "threads", REFERENCE_BOUNDS, &diags);
         ck_assert_ptr_nonnull(k);
-        ck_assert_ptr_null(api->run(k, one.tensors, one.bounds, 1));
-        for (unsigned threads = 2; threads < 6; threads++) {
-            memset(several.tensors[2], 0xa5, (size_t)reference_tensor_bytes(&p.e, 2));
-            memset(several.bounds[2], 0xa5, bounds_bytes);
-            ck_assert_ptr_null(api->run(k, several.tensors, several.bounds, threads));
-            compare_bits(&p, 2, &several, &one, "in threads");
-            ck_assert_mem_eq(several.bounds[2], one.bounds[2], bounds_bytes);
-        }
-        api->release(k);
-        storage_free(&one);
-        storage_free(&several);
+        compare_threads(&p, k, true, 5);
     }
 }
 END_TEST
