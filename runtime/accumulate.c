@@ -1,6 +1,10 @@
 #include "runtime/accumulate.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "runtime/chain.h"
+#include "runtime/duration.h"
 
 static bool loops_join(const accumulate_loop *outer, const accumulate_loop *inner)
 {
@@ -96,22 +100,64 @@ bool accumulate_plan(accumulate *k, const target *t, const command *c, const str
     k->beats_each = k->sequential ? k->rows * ((k->columns + k->lanes - 1) / k->lanes) : k->columns;
     if (__builtin_mul_overflow(kept, k->beats_each, &beats))
         return fault_set(f, E_RUN_CHAIN, c, "the number of beats overflows");
-    k->shape = (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1};
+    k->shape = (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1, STREAM_BEATS, k->sequential ? t->flit_bytes : k->rows * 4};
     return true;
 }
 
-size_t accumulate_cell_bytes(const accumulate *k)
+/* ---- as a stage of a chain ---- */
+
+typedef struct accumulate_run {
+    stream_word *cells; /* slots x columns x Rows */
+    uint64_t *seen;     /* per slot: bit of every column that has a value */
+    int64_t index[COMMAND_MAX_ENTRIES];
+    int64_t slot;
+    unsigned started;    /* reduced loops past their first iteration */
+    unsigned unfinished; /* reduced loops before their last iteration */
+    unsigned char *beats; /* complete ones that have not been pushed */
+    int64_t beat_count;
+} accumulate_run;
+
+static bool plan_accumulate(stage *s, chain *c, fault *f)
 {
-    return (size_t)(k->slots * k->columns * k->rows) * sizeof(stream_word);
+    accumulate *k = s->plan;
+    if (!accumulate_plan(k, c->machine->target, s->commands, &s->in, f))
+        return false;
+    s->out = k->shape;
+    return true;
 }
 
-void accumulate_start(const accumulate *k, accumulate_run *r)
+static bool accumulate_run_new(stage_run *run)
 {
+    const accumulate *k = run->stage->plan;
+    accumulate_run *r = run->state;
+    size_t bytes = (size_t)((CHAIN_BLOCK_FLITS + k->beats_each) * k->beat_bytes);
+    r->cells = malloc((size_t)(k->slots * k->columns * k->rows) * sizeof *r->cells);
+    r->seen = malloc((size_t)k->slots * sizeof *r->seen);
+    r->beats = malloc(bytes);
+    if (!r->cells || !r->seen || !r->beats)
+        return false;
+    memset(r->beats, run->stage->chain->machine->options.poison, bytes);
+    return true;
+}
+
+static void accumulate_run_free(stage_run *run)
+{
+    accumulate_run *r = run->state;
+    free(r->cells);
+    free(r->seen);
+    free(r->beats);
+}
+
+static bool open_accumulate(stage_run *run)
+{
+    const accumulate *k = run->stage->plan;
+    accumulate_run *r = run->state;
     memset(r->index, 0, sizeof r->index);
-    r->slot = 0;
+    r->slot = r->beat_count = 0;
     r->started = r->unfinished = 0;
     for (unsigned i = 0; i < k->count; i++)
         r->unfinished += k->loops[i].reduced;
+    return true;
 }
 
 static void advance(const accumulate *k, accumulate_run *r)
@@ -188,8 +234,9 @@ int64_t accumulate_emit(const accumulate *k, stream_word *cells, uint64_t seen, 
     return k->sequential ? emit_sequential(k, cells, beats) : emit_interleaved(k, cells, beats);
 }
 
-int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
-                        unsigned char *beats)
+/* One step; writes the beats that are complete and returns their number, at most beats_each; lanes without data are left alone. */
+static int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
+                               unsigned char *beats)
 {
     stream_word *cells = r->cells + r->slot * k->columns * k->rows;
     uint64_t *seen = &r->seen[r->slot];
@@ -206,3 +253,47 @@ int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_wor
     advance(k, r);
     return emitted;
 }
+
+static bool finish_accumulate(stage_run *run)
+{
+    accumulate_run *r = run->state;
+    int64_t count = r->beat_count;
+    r->beat_count = 0;
+    return count == 0 || stage_push(run->next, r->beats, count);
+}
+
+static bool push_accumulate(stage_run *run, const void *items, int64_t count)
+{
+    const accumulate *k = run->stage->plan;
+    accumulate_run *r = run->state;
+    const stream_partial *steps = items;
+    for (int64_t i = 0; i < count; i++) {
+        r->beat_count += accumulate_step(k, r, steps[i].words, steps[i].present, r->beats + r->beat_count * k->beat_bytes);
+        if (r->beat_count >= CHAIN_BLOCK_FLITS && !finish_accumulate(run))
+            return false;
+    }
+    return true;
+}
+
+static void accumulate_cycles(const stage *s, duration *d)
+{
+    const accumulate *k = s->plan;
+    const target *t = s->chain->machine->target;
+    d->fill += t->accumulator_fill_cycles + t->output_fill_cycles;
+    d->drains = k->count > 0 && k->loops[0].reduced;
+    d->beats = s->out.packets;
+    if (d->busy[ENGINE_REDUCER] == 0)
+        duration_busy(d, ENGINE_REDUCER, s->in.packets, 1);
+}
+
+const stage_type stage_accumulate = {.op = OP_ACCUMULATE,
+                                     .takes = 1 << STREAM_PARTIALS,
+                                     .plan_bytes = sizeof(accumulate),
+                                     .run_bytes = sizeof(accumulate_run),
+                                     .plan = plan_accumulate,
+                                     .run_new = accumulate_run_new,
+                                     .run_free = accumulate_run_free,
+                                     .open = open_accumulate,
+                                     .push = push_accumulate,
+                                     .finish = finish_accumulate,
+                                     .cycles = accumulate_cycles};

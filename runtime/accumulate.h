@@ -28,25 +28,6 @@ typedef struct accumulate {
 /* `in`: `packets` steps of `rows` Rows with at least `columns` columns. */
 bool accumulate_plan(accumulate *k, const target *t, const command *c, const stream_shape *in, fault *f);
 
-typedef struct accumulate_run {
-    stream_word *cells; /* slots x columns x Rows */
-    uint64_t *seen;     /* per slot: bit of every column that has a value */
-    int64_t index[COMMAND_MAX_ENTRIES];
-    int64_t slot;
-    unsigned started;    /* reduced loops past their first iteration */
-    unsigned unfinished; /* reduced loops before their last iteration */
-} accumulate_run;
-
-/* The run's cells and seen are the caller's. */
-size_t accumulate_cell_bytes(const accumulate *k);
-void accumulate_start(const accumulate *k, accumulate_run *r);
-
-/* One step: words[column * rows + row], `present` has the bits of the columns that have a value. Writes the
- * beats that are complete to `beats` and returns their number, at most beats_each; lanes without data are
- * left alone. */
-int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
-                        unsigned char *beats);
-
 /* The beats of one emission from the sums of a slot, cells[column * rows + row]; `seen` has the bits of the
  * columns that have a value, the others become zero. */
 int64_t accumulate_emit(const accumulate *k, stream_word *cells, uint64_t seen, unsigned char *beats);

@@ -1,6 +1,11 @@
 #include "runtime/collect.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "runtime/chain.h"
+#include "runtime/duration.h"
+#include "support/integer.h"
 
 static bool collect_command_legal(const stream_shape *in, const command *c, fault *f)
 {
@@ -33,7 +38,8 @@ bool collect_plan(collect *out, const target *t, const stream_shape *in, const c
         return fault_set(f, E_RUN_CHAIN, c, "%lld flits are too few for a packet of %lld bytes",
                          (long long)out->flits_per_packet, (long long)in->packet_bytes);
     out->shape.packet_elements = out->flit_elements;
-    out->shape.packet_bytes = t->flit_bytes;
+    out->shape.packet_bytes = out->shape.computed_bytes = t->flit_bytes;
+    out->shape.form = STREAM_FLITS;
     if (__builtin_mul_overflow(in->packets, out->flits_per_packet, &out->shape.packets))
         return fault_set(f, E_RUN_CHAIN, c, "the number of flits overflows");
     return true;
@@ -64,3 +70,69 @@ void collect_read(const collect *k, collect_run *r, const source *s, source_run 
         r->flit = (r->flit + part) % k->flits_per_packet;
     }
 }
+
+/* ---- as a stage of a chain ---- */
+
+typedef struct collect_stage_run {
+    collect_run at;
+    unsigned char *flits; /* a block of them */
+} collect_stage_run;
+
+static bool plan_collect(stage *s, chain *c, fault *f)
+{
+    collect *k = s->plan;
+    if (!collect_plan(k, c->machine->target, &s->in, s->commands, chain_peek(c), f))
+        return false;
+    s->out = k->shape;
+    return true;
+}
+
+static bool collect_run_new(stage_run *r)
+{
+    collect_stage_run *at = r->state;
+    at->flits = malloc((size_t)(CHAIN_BLOCK_FLITS * ((const collect *)r->stage->plan)->flit_bytes));
+    return at->flits;
+}
+
+static void collect_run_free(stage_run *r)
+{
+    free(((collect_stage_run *)r->state)->flits);
+}
+
+static bool open_collect(stage_run *r)
+{
+    ((collect_stage_run *)r->state)->at = (collect_run){0};
+    return true;
+}
+
+static bool drive_collect(stage_run *r)
+{
+    const collect *k = r->stage->plan;
+    collect_stage_run *at = r->state;
+    for (int64_t left = k->shape.packets, n; left > 0; left -= n) {
+        n = smaller(left, CHAIN_BLOCK_FLITS);
+        collect_read(k, &at->at, r->before->stage->plan, r->before->state, at->flits, n);
+        if (!stage_push(r->next, at->flits, n))
+            return false;
+    }
+    return true;
+}
+
+static void collect_cycles(const stage *s, duration *d)
+{
+    const collect *k = s->plan;
+    d->items = k->shape.packets;
+    d->item_cycles = duration_arrival(s->chain, 1, &d->in);
+    duration_busy(d, ENGINE_COLLECT, k->shape.packets, 1);
+}
+
+const stage_type stage_collect = {.op = OP_COLLECT,
+                                  .takes = 1 << STREAM_PACKETS,
+                                  .plan_bytes = sizeof(collect),
+                                  .run_bytes = sizeof(collect_stage_run),
+                                  .plan = plan_collect,
+                                  .run_new = collect_run_new,
+                                  .run_free = collect_run_free,
+                                  .open = open_collect,
+                                  .drive = drive_collect,
+                                  .cycles = collect_cycles};

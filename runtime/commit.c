@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+#include "runtime/chain.h"
+#include "runtime/duration.h"
+#include "runtime/proof.h"
+#include "runtime/schedule.h"
+#include "support/integer.h"
+
 static bool commit_sizes_legal(const commit *k, const target *t, const command *c, const stream_shape *flits,
                                fault *f)
 {
@@ -43,7 +49,7 @@ static bool commit_bytes_walk(commit *k, const target *t, const command *c, faul
     return true;
 }
 
-bool commit_plan(commit *k, const target *t, const command *c, const stream_shape *flits, fault *f)
+static bool commit_plan(commit *k, const target *t, const command *c, const stream_shape *flits, fault *f)
 {
     *k = (commit){.command = c, .in_bytes = command_get(c, COMMIT_IN_BYTES), .flit_bytes = t->flit_bytes};
     dtype type = (dtype)command_get(c, COMMIT_DTYPE);
@@ -55,12 +61,10 @@ bool commit_plan(commit *k, const target *t, const command *c, const stream_shap
            commit_sizes_legal(k, t, c, flits, f) && commit_bytes_walk(k, t, c, f);
 }
 
-bool commit_open(const commit *k, machine *m, int64_t unit_index, commit_run *r, fault *f)
-{
-    r->memory = memory_span(&m->units[unit_index].dm, k->dm.low_byte, k->dm.span_bytes);
-    walk_start(&k->bytes, &r->cursor);
-    return r->memory || fault_memory(f, k->command, "a slice's DM");
-}
+typedef struct commit_run {
+    unsigned char *memory; /* DM from dm.low_byte */
+    walk_cursor cursor;
+} commit_run;
 
 /* `count` runs of one size, which is a constant where it is inlined. */
 static inline __attribute__((always_inline)) void copy_runs(unsigned char *to, int64_t stride, const unsigned char *from, int64_t bytes, int64_t count)
@@ -95,7 +99,7 @@ static int64_t push_runs(const walk *w, walk_cursor *c, unsigned char *dm, const
     return count * run;
 }
 
-void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t count)
+static void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t count)
 {
     const walk *w = &k->bytes;
     walk_cursor *c = &r->cursor;
@@ -119,3 +123,79 @@ void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int
                 walk_next_run(w, c);
         }
 }
+
+/* ---- as a stage of a chain ---- */
+
+/* Narrowed flits of which no more than the elements is committed stand without gaps. */
+static bool plan_commit(stage *s, chain *c, fault *f)
+{
+    commit *k = s->plan;
+    if (!commit_plan(k, c->machine->target, s->commands, &s->in, f))
+        return false;
+    stage *before = s - 1;
+    int64_t bytes = c->machine->target->flit_bytes / 4 * dtype_row_of(s->in.dtype)->bits / 8;
+    if (before->type->packs && k->in_bytes <= bytes)
+        before->out_bytes = k->flit_bytes = bytes;
+    return true;
+}
+
+static bool open_commit(stage_run *r)
+{
+    const commit *k = r->stage->plan;
+    commit_run *at = r->state;
+    at->memory = memory_span(&r->stage->chain->machine->units[r->unit_index].dm, k->dm.low_byte, k->dm.span_bytes);
+    walk_start(&k->bytes, &at->cursor);
+    return at->memory || fault_memory(r->fault, k->command, "a slice's DM");
+}
+
+static bool push_commit(stage_run *r, const void *flits, int64_t count)
+{
+    commit_push(r->stage->plan, r->state, flits, count);
+    return true;
+}
+
+static void commit_cycles(const stage *s, duration *d)
+{
+    const commit *k = s->plan;
+    int64_t writes = ceil_div(k->in_bytes, command_get(k->command, COMMIT_BYTES));
+    if (writes > 1) {
+        d->beats = s->in.packets;
+        d->beat_cycles = writes;
+        d->out = BOUND_COMMIT;
+    }
+    duration_busy(d, ENGINE_COMMIT, s->in.packets, writes);
+}
+
+static void commit_traffic(const stage *s, int64_t units, schedule_item *item)
+{
+    item->dm_written_bytes = product_bounded(product_bounded(s->in.packets, ((const commit *)s->plan)->in_bytes), units);
+}
+
+static unsigned commit_ranges(const stage *s, proof_range *out)
+{
+    *out = proof_dm_range(&((const commit *)s->plan)->dm, true);
+    return 1;
+}
+
+/* What stands behind the computed bytes of a flit is filling. */
+static void commit_proof(const stage *s, int64_t unit_index)
+{
+    const commit *k = s->plan;
+    if (k->in_bytes > s->in.computed_bytes)
+        proof_doubt(s->chain->machine);
+    else
+        proof_dm_writes(s->chain->machine, &k->dm, unit_index);
+}
+
+const stage_type stage_commit = {.op = OP_COMMIT,
+                                 .takes = 1 << STREAM_FLITS | 1 << STREAM_BEATS,
+                                 .is_sink = true,
+                                 .plan_bytes = sizeof(commit),
+                                 .run_bytes = sizeof(commit_run),
+                                 .plan = plan_commit,
+                                 .open = open_commit,
+                                 .push = push_commit,
+                                 .cycles = commit_cycles,
+                                 .traffic = commit_traffic,
+                                 .ranges = commit_ranges,
+                                 .proof_writes = commit_proof};

@@ -16,14 +16,4 @@ typedef struct commit {
     int64_t in_bytes, flit_bytes;
 } commit;
 
-bool commit_plan(commit *k, const target *t, const command *c, const stream_shape *flits, fault *f);
-
-typedef struct commit_run {
-    unsigned char *memory; /* DM from dm.low_byte */
-    walk_cursor cursor;
-} commit_run;
-
-bool commit_open(const commit *k, machine *m, int64_t unit_index, commit_run *r, fault *f);
-void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t count);
-
 #endif

@@ -45,6 +45,7 @@ typedef struct duration {
     int64_t feed_cycles, tiling; /* of a contraction, whose item_cycles is the larger: for a packet's flits, and for its steps */
     int64_t beats;       /* flits that leave; 0: nothing is slower on that side than on the other */
     int64_t beat_cycles;
+    duration_bound in, out; /* what binds when what goes in is the slower side, and when what leaves is */
     bool drains; /* everything leaves at the end, because the outermost loop is summed over */
     duration_bound bound;
     int64_t total;
@@ -56,6 +57,11 @@ typedef struct duration {
 /* False, with E_RUN_LIMIT, when the number is absurdly large. */
 bool duration_of_chain(const chain *c, timing_preset preset, duration *out, fault *f);
 bool duration_of_dma(const target *t, const command *c, timing_preset preset, arena *a, duration *out, fault *f);
+
+/* For stages: cycles between the items that reach one which takes `together` flits at once, and what binds there; */
+int64_t duration_arrival(const chain *c, int64_t together, duration_bound *bound);
+/* an engine's cycles, a * b of them; more than can be told are as many as the chain takes. */
+void duration_busy(duration *d, engine e, int64_t a, int64_t b);
 
 /* "8 + max(256 x 4, 128 x 1)"; the published kind says what it is: "TRF fill: 263 + 4096/8" */
 const char *duration_formula(const duration *c, arena *a);

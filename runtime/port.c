@@ -301,3 +301,12 @@ int64_t stream_port_position(const stream_port *p, const target *t, int64_t unit
     int64_t position = (chip * p->clusters + cluster) * p->slices + slice;
     return p->live[position] ? position : -1;
 }
+
+void stream_port_advance(stream_port *p, const target *t, const int64_t *units, size_t count, int64_t packets)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t position = stream_port_position(p, t, units[i]);
+        if (position >= 0)
+            p->cursors[position] += packets;
+    }
+}

@@ -17,6 +17,9 @@ bool stream_port_open(machine *m, uint32_t port);
 /* The position of a unit in the port's mapping, or -1 when the mapping does not have it or it is dead. */
 int64_t stream_port_position(const stream_port *p, const target *t, int64_t unit_index);
 
+/* Moves the cursors of these units past `packets` time steps. */
+void stream_port_advance(stream_port *p, const target *t, const int64_t *units, size_t count, int64_t packets);
+
 /* First byte of a Row's packet at time step `step`. */
 static inline unsigned char *stream_port_packet(const stream_port *p, int64_t position, int64_t row,
                                                 int64_t step)

@@ -77,53 +77,26 @@ static void trf_ranges(machine *m, memory *trf, int64_t rows, trf_address mode, 
         }
 }
 
-static bool reads_weights(const chain *c)
+void proof_dm_reads(machine *m, const dm_walk *w, int64_t unit_index)
 {
-    return c->form == CHAIN_PAIR || c->form == CHAIN_PARTIALS || c->form == CHAIN_CONTRACTION;
+    memory *dm = &m->units[unit_index].dm;
+    if (!memory_is_written(dm, w->low_byte, w->span_bytes)) /* between its places may be others */
+        walk_ranges(m, w, dm, range_read);
 }
 
-void proof_slice_reads(const chain *c, int64_t unit_index)
+void proof_dm_writes(machine *m, const dm_walk *w, int64_t unit_index)
 {
-    machine *m = c->machine;
-    machine_unit *u = &m->units[unit_index];
-    if (!proof_is_open(m))
-        return;
-    if (c->source.stream || c->sink->op == OP_STREAM_OUT) { /* queues have no addresses */
-        proof_doubt(m);
-        return;
-    }
-    const dm_walk *dm = &c->source.dm;
-    if (!memory_is_written(&u->dm, dm->low_byte, dm->span_bytes)) /* between its places may be others */
-        walk_ranges(m, dm, &u->dm, range_read);
-    const weights *w = &c->contraction.weights;
-    if (reads_weights(c) && !w->inside)
-        proof_doubt(m);
-    else if (reads_weights(c))
-        trf_ranges(m, &u->trf, w->rows, w->mode, w->low_byte, w->reads * w->read_bytes, range_read);
+    walk_ranges(m, w, &m->units[unit_index].dm, range_write);
 }
 
-/* Bytes of each flit at the sink that the chain computed; behind them is the filling. */
-static int64_t computed_bytes(const chain *c)
+void proof_trf_reads(machine *m, int64_t unit_index, int64_t rows, trf_address mode, int64_t begin, int64_t bytes)
 {
-    int64_t bytes = c->machine->target->flit_bytes;
-    if (c->form == CHAIN_CONTRACTION && !c->accumulate.sequential)
-        bytes = c->accumulate.rows * 4;
-    return c->cast ? bytes / 4 * dtype_row_of(c->shape.dtype)->bits / 8 : bytes;
+    trf_ranges(m, &m->units[unit_index].trf, rows, mode, begin, bytes, range_read);
 }
 
-void proof_slice_writes(const chain *c, int64_t unit_index)
+void proof_trf_writes(machine *m, int64_t unit_index, int64_t rows, trf_address mode, int64_t begin, int64_t bytes)
 {
-    machine *m = c->machine;
-    machine_unit *u = &m->units[unit_index];
-    if (!proof_is_open(m))
-        return;
-    if (c->sink->op == OP_COMMIT && c->commit.in_bytes > computed_bytes(c))
-        proof_doubt(m);
-    else if (c->sink->op == OP_COMMIT)
-        walk_ranges(m, &c->commit.dm, &u->dm, range_write);
-    else if (c->sink->op == OP_TRF_STORE)
-        trf_ranges(m, &u->trf, c->trf_store.rows, c->trf_store.mode, c->trf_store.base,
-                   c->trf_store.flits_per_row * c->trf_store.flit_bytes, range_write);
+    trf_ranges(m, &m->units[unit_index].trf, rows, mode, begin, bytes, range_write);
 }
 
 /* --- the order of commands -------------------------------------------------------------------------------- */
@@ -174,13 +147,12 @@ static void access_done(machine *m, int number, const proof_access *a)
     ARENA_PUSH(m->arena, p->done[number].items, p->done[number].count, p->done[number].capacity, *a);
 }
 
-static proof_range dm_range(const dm_walk *w, bool writes)
+proof_range proof_dm_range(const dm_walk *w, bool writes)
 {
     return (proof_range){PROOF_DM, w->low_byte, w->low_byte + w->span_bytes, writes};
 }
 
-/* First half 0, second half 1. */
-static proof_range trf_range(trf_address mode, bool writes)
+proof_range proof_trf_range(trf_address mode, bool writes)
 {
     return (proof_range){PROOF_TRF, mode == TRF_SECOND_HALF, mode == TRF_FIRST_HALF ? 1 : 2, writes};
 }
@@ -190,10 +162,9 @@ void proof_chain(machine *m, int number, const chain *c, size_t end)
     if (!proof_is_open(m))
         return;
     proof_access a = {.end = end};
-    a.ranges[a.count++] = dm_range(&c->source.dm, false);
-    if (reads_weights(c))
-        a.ranges[a.count++] = trf_range(c->contraction.weights.mode, false);
-    a.ranges[a.count++] = c->sink->op == OP_COMMIT ? dm_range(&c->commit.dm, true) : trf_range(c->trf_store.mode, true);
+    for (unsigned i = 0; i < c->stage_count && a.count < PROOF_MOST_RANGES; i++)
+        if (c->stages[i].type->ranges)
+            a.count += c->stages[i].type->ranges(&c->stages[i], &a.ranges[a.count]);
     access_done(m, number, &a);
 }
 

@@ -11,8 +11,8 @@
 
 #include <stdatomic.h>
 
+#include "runtime/dm_walk.h"
 #include "runtime/machine_state.h"
-#include "runtime/walk.h"
 
 struct chain;
 
@@ -25,7 +25,7 @@ typedef struct proof_range {
     bool writes;
 } proof_range;
 
-enum { PROOF_CONTEXTS = 3, PROOF_MOST_RANGES = 3 };
+enum { PROOF_CONTEXTS = 3, PROOF_MOST_RANGES = 8 };
 
 /* A chain or DMA command that ran. */
 typedef struct proof_access {
@@ -72,9 +72,16 @@ static inline void proof_write(machine *m, memory *to, int64_t address, int64_t 
         memory_mark_written(to, address, bytes);
 }
 
-/* A slice's part of a chain: before it runs, and after. */
-void proof_slice_reads(const struct chain *c, int64_t unit_index);
-void proof_slice_writes(const struct chain *c, int64_t unit_index);
+/* What a stage reads before a slice runs, and has written after it: all bytes of a walk, or [begin, begin + bytes) of every Row's
+ * partition. */
+void proof_dm_reads(machine *m, const dm_walk *w, int64_t unit_index);
+void proof_dm_writes(machine *m, const dm_walk *w, int64_t unit_index);
+void proof_trf_reads(machine *m, int64_t unit_index, int64_t rows, trf_address mode, int64_t begin, int64_t bytes);
+void proof_trf_writes(machine *m, int64_t unit_index, int64_t rows, trf_address mode, int64_t begin, int64_t bytes);
+
+/* The same of a whole chain, for the order of commands. */
+proof_range proof_dm_range(const dm_walk *w, bool writes);
+proof_range proof_trf_range(trf_address mode, bool writes); /* first half 0, second half 1 */
 
 /* What a context did, in the order of the run: waited for `count` commands of another, */
 void proof_wait(machine *m, int number, int other, size_t count);

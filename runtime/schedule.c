@@ -60,12 +60,12 @@ static schedule_item *add_item(scheduler *s, int number, const command *commands
 
 static void begin_reads(scheduler *s, schedule_item *item, const chain *c)
 {
-    const weights *w = &c->contraction.weights;
+    const weights *w = &chain_contraction(c)->weights;
     item->trf_read = w->command;
     trf_reads r = {.view = {w->mode, w->rows},
                    .table = w->table,
                    .read_bytes = w->read_bytes,
-                   .tiling = c->contraction.tiling,
+                   .tiling = chain_contraction(c)->tiling,
                    .period = item->alone.item_cycles,
                    .delay = s->machine->target->adapter_fill_cycles};
     s->main_units = c->units;
@@ -75,7 +75,7 @@ static void begin_reads(scheduler *s, schedule_item *item, const chain *c)
 
 static void begin_writes(scheduler *s, schedule_item *item, const chain *c)
 {
-    const trf_store *k = &c->trf_store;
+    const trf_store *k = chain_trf_store(c);
     item->trf_store = k->command;
     if (item->context == CONTEXT_MAIN) { /* nobody reads meanwhile */
         item->writes.flits = k->rows * k->flits_per_row;
@@ -100,29 +100,12 @@ static int64_t count_units(const unit_mask *u)
     return slices * __builtin_popcount(u->chips) * __builtin_popcount(u->clusters);
 }
 
-/* Figures for the report; those that overflow are as large as they can be. */
-static int64_t times(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
 static void count_traffic(schedule_item *item, const chain *c)
 {
-    const contraction *k = &c->contraction;
     item->units = count_units(&c->units);
-    if (!c->source.stream)
-        item->dm_read_bytes = times(times(c->source.shape.packets, (c->source.shape.packet_elements * (int64_t)c->source.dm.bits + 7) / 8), item->units);
-    if (c->sink->op == OP_COMMIT)
-        item->dm_written_bytes = times(times(c->shape.packets, c->commit.in_bytes), item->units);
-    if (c->sink->op == OP_TRF_STORE)
-        item->trf_written_bytes = times(times(c->shape.packets, c->machine->target->flit_bytes), item->units);
-    if (!k->commands.trf_read)
-        return;
-    item->trf_read_bytes = times(times(k->steps, k->weights.read_bytes * k->rows), item->units);
-    item->lane_products = times(times(k->steps, k->rows * k->lanes), item->units);
-    item->idle_lane_bytes = k->packet_bytes - k->data_bytes;
-    item->rows = k->rows;
+    for (unsigned i = 0; i < c->stage_count; i++)
+        if (c->stages[i].type->traffic)
+            c->stages[i].type->traffic(&c->stages[i], item->units, item);
 }
 
 /* Published schedules begin late. */
@@ -146,9 +129,10 @@ static int64_t queue_cycles_of_load(scheduler *s)
 /* The published kind knows no cache and no banks. */
 static bool count_alone(schedule_item *item, const chain *c)
 {
-    if (c->sink->op == OP_TRF_STORE) {
-        item->trf_store = c->trf_store.command;
-        item->writes.flits = c->trf_store.rows * c->trf_store.flits_per_row;
+    const trf_store *k = chain_trf_store(c);
+    if (k) {
+        item->trf_store = k->command;
+        item->writes.flits = k->rows * k->flits_per_row;
     }
     return true;
 }
@@ -156,10 +140,10 @@ static bool count_alone(schedule_item *item, const chain *c)
 static int64_t bank_streak(const target *t, const chain *c)
 {
     int64_t limit = t->dm_starving_accesses, streak = 0;
-    if (!c->source.stream)
+    if (chain_source(c)->type == &stage_fetch)
         streak = dm_bank_streak(t, c->commands, limit);
-    if (c->sink->op == OP_COMMIT)
-        streak += dm_bank_streak(t, c->sink, limit);
+    if (chain_sink(c)->type == &stage_commit)
+        streak += dm_bank_streak(t, chain_sink(c)->commands, limit);
     return streak < limit ? streak : limit;
 }
 
@@ -216,9 +200,9 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
     count_traffic(item, &k);
     if (s->out->preset == TIMING_SCHEDULE)
         return count_alone(item, &k);
-    if (k.contraction.commands.trf_read && number == CONTEXT_MAIN)
+    if (chain_contraction(&k) && number == CONTEXT_MAIN)
         begin_reads(s, item, &k);
-    if (k.sink->op == OP_TRF_STORE)
+    if (chain_trf_store(&k))
         begin_writes(s, item, &k);
     return true;
 }

@@ -2,7 +2,12 @@
 
 #include <string.h>
 
+#include "runtime/chain.h"
+#include "runtime/duration.h"
 #include "runtime/port.h"
+#include "runtime/proof.h"
+#include "runtime/schedule.h"
+#include "support/integer.h"
 
 static void copy_nibbles(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index,
                          int64_t stride, int64_t count)
@@ -252,3 +257,128 @@ void source_read(const source *s, source_run *r, unsigned char *to, int64_t elem
         }
     }
 }
+
+/* ---- as stages of a chain ---- */
+
+enum { PIECE_BYTES = 8192 /* of packets, pushed at once */ };
+
+static bool plan_source(stage *s, chain *c, fault *f)
+{
+    source *k = s->plan;
+    if (!source_plan(k, c->machine, s->commands, f))
+        return false;
+    s->out = k->shape;
+    s->out.form = k->shape.rows > 1 || chain_peek(c)->op == OP_ACCUMULATE ? STREAM_PARTIALS : STREAM_PACKETS;
+    return true;
+}
+
+static bool open_source(stage_run *r)
+{
+    return source_open(r->stage->plan, r->stage->chain->machine, r->unit_index, r->state, r->fault);
+}
+
+/* A contraction tensor from a port: the Rows of a step lie apart. */
+static bool drive_partials(stage_run *r)
+{
+    const source *k = r->stage->plan;
+    const source_run *at = r->state;
+    const stream_port *p = k->stream;
+    stream_word words[STREAM_MOST_WORDS];
+    stream_partial partial = {words, ~UINT64_C(0)};
+    for (int64_t step = 0; step < k->shape.packets; step++) {
+        if (!at->memory)
+            memset(words, at->poison, sizeof words);
+        for (int64_t row = 0; at->memory && row < k->shape.rows; row++)
+            for (int64_t g = 0; g < k->shape.packet_elements && g < STREAM_MOST_WORDS / k->shape.rows; g++)
+                memcpy(&words[g * k->shape.rows + row], at->memory + (row * p->steps + step) * p->packet_bytes + g * 4, sizeof *words);
+        if (!stage_push(r->next, &partial, 1))
+            return false;
+    }
+    return true;
+}
+
+static bool drive_source(stage_run *r)
+{
+    const source *k = r->stage->plan;
+    if (r->stage->out.form == STREAM_PARTIALS)
+        return drive_partials(r);
+    unsigned char piece[PIECE_BYTES];
+    int64_t bits = dtype_row_of(k->shape.dtype)->bits;
+    for (int64_t left = k->shape.packets * k->shape.packet_bytes, n; left > 0; left -= n) {
+        n = smaller(left, PIECE_BYTES);
+        source_read(k, r->state, piece, n * 8 / bits);
+        if (!stage_push(r->next, piece, n))
+            return false;
+    }
+    return true;
+}
+
+static void advance_port(const stage *s, const int64_t *units, size_t count)
+{
+    const source *k = s->plan;
+    stream_port_advance(k->stream, s->chain->machine->target, units, count, k->shape.packets);
+}
+
+int64_t source_accesses(const source *s)
+{
+    if (s->stream)
+        return 0;
+    int64_t bytes = ceil_div(s->shape.packet_elements * (int64_t)s->dm.bits, 8);
+    return ceil_div(bytes, command_get(s->command, FETCH_ACCESS_BYTES));
+}
+
+static void source_cycles(const stage *s, duration *d)
+{
+    const source *k = s->plan;
+    int64_t accesses = source_accesses(k);
+    bool partials = s->out.form == STREAM_PARTIALS;
+    d->items = k->shape.packets;
+    d->item_cycles = partials || accesses == 0 ? 1 : accesses;
+    d->in = partials ? BOUND_MULTIPLY : BOUND_FETCH;
+    duration_busy(d, ENGINE_FETCH, k->shape.packets, accesses);
+}
+
+static void fetch_traffic(const stage *s, int64_t units, schedule_item *item)
+{
+    const source *k = s->plan;
+    item->dm_read_bytes = product_bounded(product_bounded(k->shape.packets, (k->shape.packet_elements * (int64_t)k->dm.bits + 7) / 8), units);
+}
+
+static unsigned fetch_ranges(const stage *s, proof_range *out)
+{
+    *out = proof_dm_range(&((const source *)s->plan)->dm, false);
+    return 1;
+}
+
+static void fetch_proof(const stage *s, int64_t unit_index)
+{
+    proof_dm_reads(s->chain->machine, &((const source *)s->plan)->dm, unit_index);
+}
+
+/* Queues have no addresses. */
+static void port_proof(const stage *s, int64_t unit_index)
+{
+    (void)unit_index;
+    proof_doubt(s->chain->machine);
+}
+
+const stage_type stage_fetch = {.op = OP_FETCH,
+                                .plan_bytes = sizeof(source),
+                                .run_bytes = sizeof(source_run),
+                                .plan = plan_source,
+                                .open = open_source,
+                                .drive = drive_source,
+                                .cycles = source_cycles,
+                                .traffic = fetch_traffic,
+                                .ranges = fetch_ranges,
+                                .proof_reads = fetch_proof};
+
+const stage_type stage_stream_in = {.op = OP_STREAM_IN,
+                                    .plan_bytes = sizeof(source),
+                                    .run_bytes = sizeof(source_run),
+                                    .plan = plan_source,
+                                    .open = open_source,
+                                    .drive = drive_source,
+                                    .advance = advance_port,
+                                    .cycles = source_cycles,
+                                    .proof_reads = port_proof};

@@ -43,6 +43,9 @@ bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r,
 /* The next elements, packed from to[0] on. They fill whole bytes. */
 void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements);
 
+/* Accesses of one packet: fetch_size bytes of the DM each. A stream port is always fast enough: 0. */
+int64_t source_accesses(const source *s);
+
 /* Can whole runs of so many elements be read where they lie? */
 bool source_has_places(const source *s, int64_t elements);
 /* Where the next `count` such runs lie; the source moves past them. True: one behind the other, then only to[0] is said. Only when a

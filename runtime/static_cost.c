@@ -7,10 +7,10 @@ void static_cost_of_chain(const chain *c, duration *d)
 {
     const static_costs *k = target_static_costs();
     arena *a = c->machine->arena;
-    bool contracts = c->contraction.commands.contract != NULL;
+    bool contracts = chain_part(c, &stage_contract) != NULL;
     int64_t in = d->items * d->item_cycles, out = d->beats * d->beat_cycles, slowest = larger(in, out);
     int64_t bytes = d->busy[ENGINE_COLLECT] * c->machine->target->flit_bytes;
-    const char *what = c->sink->op == OP_TRF_STORE ? "TRF fill" : contracts ? "contraction" : "pass";
+    const char *what = chain_trf_store(c) ? "TRF fill" : contracts ? "contraction" : "pass";
     d->fill = contracts ? k->contraction_base_cycles : k->pass_base_cycles;
     d->drains = false;
     d->total = d->fill + slowest;

@@ -2,7 +2,12 @@
 
 #include <string.h>
 
+#include "runtime/chain.h"
+#include "runtime/duration.h"
+#include "runtime/proof.h"
+#include "runtime/schedule.h"
 #include "runtime/trf.h"
+#include "support/integer.h"
 
 static bool store_fits(const trf_store *k, const target *t, const command *c, const stream_shape *flits,
                        fault *f)
@@ -24,7 +29,7 @@ static bool store_fits(const trf_store *k, const target *t, const command *c, co
     return true;
 }
 
-bool trf_store_plan(trf_store *k, const target *t, const command *c, const stream_shape *flits, fault *f)
+static bool trf_store_plan(trf_store *k, const target *t, const command *c, const stream_shape *flits, fault *f)
 {
     *k = (trf_store){.command = c,
                      .mode = (trf_address)command_get(c, TRF_STORE_ADDRESS),
@@ -40,15 +45,13 @@ bool trf_store_plan(trf_store *k, const target *t, const command *c, const strea
     return store_fits(k, t, c, flits, f);
 }
 
-bool trf_store_open(const trf_store *k, machine *m, int64_t unit_index, trf_store_run *r, fault *f)
-{
-    r->flit = 0;
-    r->file = memory_span(&m->units[unit_index].trf, 0, m->target->trf_bytes);
-    return r->file || fault_memory(f, k->command, "a slice's TRF");
-}
+typedef struct trf_store_run {
+    unsigned char *file; /* the slice's register file */
+    int64_t flit;        /* flits stored so far */
+} trf_store_run;
 
-void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits,
-                    int64_t count)
+static void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits,
+                           int64_t count)
 {
     for (int64_t part; count > 0; count -= part) { /* as far as a bank goes */
         int64_t row = r->flit / k->flits_per_row, done = r->flit % k->flits_per_row;
@@ -61,3 +64,60 @@ void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const
         r->flit += part;
     }
 }
+
+/* ---- as a stage of a chain ---- */
+
+static bool plan_trf_store(stage *s, chain *c, fault *f)
+{
+    return trf_store_plan(s->plan, c->machine->target, s->commands, &s->in, f);
+}
+
+static bool open_trf_store(stage_run *r)
+{
+    machine *m = r->stage->chain->machine;
+    trf_store_run *at = r->state;
+    at->flit = 0;
+    at->file = memory_span(&m->units[r->unit_index].trf, 0, m->target->trf_bytes);
+    return at->file || fault_memory(r->fault, r->stage->commands, "a slice's TRF");
+}
+
+static bool push_trf_store(stage_run *r, const void *flits, int64_t count)
+{
+    trf_store_push(r->stage->plan, r->stage->chain->machine->target, r->state, flits, count);
+    return true;
+}
+
+static void trf_store_cycles(const stage *s, duration *d)
+{
+    duration_busy(d, ENGINE_TRF, s->in.packets, 1);
+}
+
+static void trf_store_traffic(const stage *s, int64_t units, schedule_item *item)
+{
+    item->trf_written_bytes = product_bounded(product_bounded(s->in.packets, s->chain->machine->target->flit_bytes), units);
+}
+
+static unsigned trf_store_ranges(const stage *s, proof_range *out)
+{
+    *out = proof_trf_range(((const trf_store *)s->plan)->mode, true);
+    return 1;
+}
+
+static void trf_store_proof(const stage *s, int64_t unit_index)
+{
+    const trf_store *k = s->plan;
+    proof_trf_writes(s->chain->machine, unit_index, k->rows, k->mode, k->base, k->flits_per_row * k->flit_bytes);
+}
+
+const stage_type stage_trf_store = {.op = OP_TRF_STORE,
+                                    .takes = 1 << STREAM_FLITS,
+                                    .is_sink = true,
+                                    .plan_bytes = sizeof(trf_store),
+                                    .run_bytes = sizeof(trf_store_run),
+                                    .plan = plan_trf_store,
+                                    .open = open_trf_store,
+                                    .push = push_trf_store,
+                                    .cycles = trf_store_cycles,
+                                    .traffic = trf_store_traffic,
+                                    .ranges = trf_store_ranges,
+                                    .proof_writes = trf_store_proof};

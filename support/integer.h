@@ -25,6 +25,13 @@ static inline int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Of non-negative numbers; one that overflows is as large as it can be. */
+static inline int64_t product_bounded(int64_t a, int64_t b)
+{
+    int64_t result;
+    return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
 /* The largest divisor of n that is at most `limit`; 1 when n has no other (a prime). */
 static inline int64_t largest_divisor(int64_t n, int64_t limit)
 {

@@ -206,7 +206,7 @@ static bool is_blocked(const bench *b, cpu_level level)
     unit_mask units = {0};
     unit_mask_select(&units, &b->commands[CONTEXT_MAIN][0]);
     ck_assert(chain_plan(&c, b->machine, &units, b->commands[CONTEXT_MAIN] + 1, b->counts[CONTEXT_MAIN] - 1, &f));
-    bool blocked = blocks_plan(&plan, &c.contraction, &c.accumulate, level);
+    bool blocked = chain_contraction(&c) && chain_accumulate(&c) && blocks_plan(&plan, chain_contraction(&c), chain_accumulate(&c), level);
     if (blocked)
         blocks_free(&plan);
     return blocked;
