@@ -1,7 +1,8 @@
-/* Rules ("TRF Sequencer"). reg_read_size: the largest power of two of bytes, at most 64, on which the innermost parts of the
- * TRF Element and of OutPacket agree. The rest of the packet repeats those bytes, so it may not name anything stored. The
- * entries walk OutTime over Element; what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may
- * be read from anywhere in the Row's share of the register file. */
+/* Rules ("TRF Sequencer"). A reg_read_size is a power of two of bytes, at most 64, on which the innermost parts of the TRF Element and of
+ * OutPacket agree: the rest of the packet repeats those bytes, so it may not name anything stored. The entries walk OutTime over Element;
+ * what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may be read from anywhere in the Row's
+ * share of the register file. Of all sizes the largest whose walk obeys these rules is taken, and of two that read the same live bytes
+ * the smaller: what lies behind the innermost run, and how many of the outer axes there are, decides nothing. */
 #include "passes/trf_sequencer.h"
 
 #include "passes/remedy.h"
@@ -12,18 +13,22 @@ static bool repeats(pass_context *p, const mapping *packet, int64_t n)
     return mapping_equal(p->mappings, pass_pair(p, pass_outer(p, packet, n), pass_inner(p, packet, n)), packet);
 }
 
-static int64_t read_elements(pass_context *p, const mapping *element, const mapping *packet, dtype type)
+/* Do the first n elements of Element and of OutPacket agree, n filling whole bytes? Padding behind Element counts as its own. */
+static bool agree(pass_context *p, const mapping *element, const mapping *packet, int64_t n)
 {
-    for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
-        int64_t bits = dtype_row_of(type)->bits;
-        if (bytes * 8 % bits)
-            continue;
-        int64_t n = bytes * 8 / bits;
-        if (element->size % n == 0 && packet->size % n == 0 &&
-            mapping_equal(p->mappings, pass_inner(p, element, n), pass_inner(p, packet, n)) && repeats(p, packet, n))
-            return n;
-    }
-    return 0;
+    const mapping *padded = element->size % n ? pass_pad(p, element, round_up(element->size, n)) : element;
+    const mapping *stored = padded ? pass_inner(p, padded, n) : NULL, *read = packet->size % n == 0 ? pass_inner(p, packet, n) : NULL;
+    return stored && read && mapping_equal(p->mappings, stored, read) && repeats(p, packet, n);
+}
+
+/* Elements of the first n of a packet that are no padding. */
+static int64_t live_elements(pass_context *p, const mapping *packet, int64_t n)
+{
+    const mapping *read = pass_inner(p, packet, n);
+    int64_t live = 1;
+    for (size_t i = 0; i < read->count; i++)
+        live *= read->factors[i].live;
+    return live;
 }
 
 /* Does the packet beyond the read ask for stored elements that are not beside each other? */
@@ -48,24 +53,47 @@ typedef struct trf_walk {
 } trf_walk;
 
 /* The entries walk in the order of OutTime alone: the packet is read at each of its steps. */
-static trf_walk trf_measure(pass_context *p, const op *o, const walk_request *walk)
+static trf_walk measure_size(pass_context *p, const op *o, const walk_request *walk, int64_t n)
 {
     const mapping *packet = o->out.part[PACKET];
-    trf_walk w = {.n = read_elements(p, walk->buffer, packet, o->out.dtype)};
-    w.outside = w.n ? stored_outside_read(p, walk->buffer, pass_outer(p, packet, w.n)) : NULL;
-    if (w.n == 0 || w.outside)
+    trf_walk w = {.n = n};
+    w.outside = stored_outside_read(p, walk->buffer, pass_outer(p, packet, n));
+    if (w.outside)
         return w;
     w.fits = sequence_derive(p->mappings, walk->buffer, walk->time, mapping_identity(p->mappings), SEQUENCE_READ, &w.seq) &&
              sequence_fit(p->mappings, &w.seq, sequencer_limits(p->target, (dtype_row_of(o->out.dtype)->bits + 7) / 8));
     for (size_t i = 0; w.fits && i < w.seq.count && !w.misaligned; i++)
-        w.misaligned = w.seq.parts[i].stride % w.n ? &w.seq.parts[i] : NULL;
+        w.misaligned = w.seq.parts[i].stride % n ? &w.seq.parts[i] : NULL;
     return w;
+}
+
+static bool is_walked(const trf_walk *w)
+{
+    return w->n > 0 && !w->outside && w->fits && !w->misaligned;
+}
+
+/* The size that is taken, or, where none is, the largest on which Element and OutPacket agree: what is wrong with it is said. */
+static trf_walk trf_measure(pass_context *p, const op *o, const walk_request *walk)
+{
+    const mapping *packet = o->out.part[PACKET];
+    int64_t bits = dtype_row_of(o->out.dtype)->bits;
+    trf_walk best = {0};
+    for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
+        int64_t n = bytes * 8 / bits;
+        if (bytes * 8 % bits || !agree(p, walk->buffer, packet, n))
+            continue;
+        trf_walk w = measure_size(p, o, walk, n);
+        bool same = is_walked(&best) && is_walked(&w) && live_elements(p, packet, n) == live_elements(p, packet, best.n);
+        if (best.n == 0 || (is_walked(&w) && !is_walked(&best)) || same)
+            best = w;
+    }
+    return best;
 }
 
 static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
 {
     trf_walk w = trf_measure(p, o, walk);
-    return w.fits && !w.misaligned;
+    return is_walked(&w);
 }
 
 /* Does the walk stay in a Row's share of the register file? Padding may be over-read, but not past its end. */
@@ -97,7 +125,7 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     }
     if (w.outside) {
         diag *d = pass_refuse(p, k, o, PACKET, E_TRF_PACKET,
-                              "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but only %lld bytes lie together in both",
+                              "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but the longest read, a power of two of bytes, that is contiguous in both has %lld bytes",
                               pass_text(p, packet), mapping_text(w.outside, p->arena), pass_text(p, element), (long long)(read_bits / 8));
         diag_help(p->diags, d, "store the weights in the packet's order, or move `%s` to OutTime", mapping_text(w.outside, p->arena));
         return;
