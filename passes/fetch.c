@@ -147,7 +147,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     if (!names_both(p, k, o))
         return;
     fetch_walk w;
-    walk_request walk = {buffer, pass_beside(p, dm), time, packet, false};
+    walk_request walk = {buffer, NULL, time, packet, false};
     if (!fetch_measure(p, o, &walk, &w)) {
         diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&w.seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &w.seq));
         sequence_explain(p, d, &w.seq, buffer, time, packet, remedy_find(p, o, &w.seq, &walk, fetch_accepts));
