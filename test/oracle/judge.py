@@ -79,9 +79,12 @@ def check_printed(spec, roles, op, bad):
 
 
 def stored(spec, role):
-    """What the units hold: the Element table, dead where no index is, and the fields of the axes that it mentions."""
+    """What the units hold: the Element table, dead where no index is, and the fields of the axes that it mentions. A sequencer
+    knows Element only; a copy knows which unit holds what as well."""
     axes = spec.axes
     cells = final(table(spec.maps[role], axes), axes)
+    if spec.kind == "fetch":
+        return cells, mentioned(cells, axes)
     units = final(table(pair(spec.maps["chip"], spec.maps["cluster"], spec.maps["slice"]), axes), axes)
     return cells, mentioned(cells, axes) | mentioned(set(units), axes)
 
