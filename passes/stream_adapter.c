@@ -188,19 +188,30 @@ static bool collect_shifted(pass_context *p, kernel *k, op *o, align_config *a)
     return true;
 }
 
-/* A tiling axis repeats the packet for different weights. */
+/* Does the stream name an axis of the term? */
+static bool stream_names(const tensor *in, const mapping *term)
+{
+    const axis *axes[64];
+    uint32_t count = mapping_axes(term, axes, 64);
+    for (uint32_t i = 0; i < count; i++)
+        if (mapping_mentions(in->part[TIME], axes[i]) || mapping_mentions(in->part[PACKET], axes[i]))
+            return true;
+    return false;
+}
+
+/* A tiling axis repeats the packet for different weights, or, where neither the stream nor the TRF has it, for the same ones. */
 static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles)
 {
     const mapping *element = o->weights->out.part[ELEMENT];
     sequence seq;
     bool stored = sequence_derive(p->mappings, element, tiles, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
     for (size_t i = 0; i < seq.count && stored; i++)
-        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1;
+        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1 || !stream_names(&o->input->out, seq.parts[i].term);
     if (stored)
         return true;
-    diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling %s of OutTime is not in the TRF tensor's Element %s", pass_text(p, tiles),
+    diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling %s of OutTime is not in the TRF tensor's Element %s, and names an axis of the stream", pass_text(p, tiles),
                           pass_text(p, element));
-    diag_help(p->diags, d, "a tiling axis repeats the packet for different weights: store it in the TRF");
+    diag_help(p->diags, d, "a tiling axis is stored in the TRF, or named by neither: store it there, or fetch it in Time");
     return false;
 }
 

@@ -24,16 +24,28 @@ class Parts:
         self.keep_trf = mentioned(final(table(pair(maps["row"], maps["element"]), axes), axes), axes)
         self.flit = 256 // self.bits
 
-    def read_elements(self):
-        """Elements of reg_read_size by 9.1: the longest common innermost run, padding and all; None without any."""
+    def agreeing(self):
+        """Elements of each read, longest first, on which Element, padded to whole reads, and OutPacket agree innermost."""
         axes, bits = self.axes, self.bits
         for s in (64, 32, 16, 8, 4, 2, 1):
             n = s * 8 // bits
-            if s * 8 % bits or len(self.cells) % n or len(self.lanes) % n:
+            if s * 8 % bits or len(self.lanes) % n:
                 continue
-            if final(self.cells[:n], axes) == final(self.lanes[:n], axes):
-                return n
-        return None
+            cells = self.cells[:n] + [None] * (n - len(self.cells[:n]))
+            if final(cells, axes) == final(self.lanes[:n], axes):
+                yield n
+
+    def live(self, n):
+        return sum(code is not None for code in final(self.lanes[:n], self.axes))
+
+    def read_elements(self):
+        """Elements of reg_read_size: of the reads that agree and can be made at every step the longest, and of two that bring the
+        same live elements the shorter; where none can be made, the longest that agrees. None: none agrees."""
+        agreeing = list(self.agreeing())
+        made = [n for n in agreeing if wanted_with(self, n) is not None]
+        if not made:
+            return agreeing[0] if agreeing else None
+        return min(n for n in made if self.live(n) == self.live(made[0]))
 
     def collected(self):
         """1 or 2: whether the second half of OutPacket holds anything."""
@@ -112,10 +124,15 @@ def _walk(parts, addresses, base, n, collected, tiling, bad):
 
 
 def wanted_align(parts):
-    """TRF byte address that each step must read (None: any) and the elements of a read, or None: nothing can do it."""
-    axes, bits, flit = parts.axes, parts.bits, parts.flit
+    """TRF byte address that each step must read (None: any) and the bytes of a read, or None: nothing can do it."""
     n = parts.read_elements()
-    if len(parts.row) not in (1, 2, 4, 8) or len(parts.lanes) * bits != 512 or n is None:
+    return None if n is None else wanted_with(parts, n)
+
+
+def wanted_with(parts, n):
+    """The same for reads of n elements."""
+    axes, bits, flit = parts.axes, parts.bits, parts.flit
+    if len(parts.row) not in (1, 2, 4, 8) or len(parts.lanes) * bits != 512:
         return None
     if len(parts.flits) % flit or final(parts.lanes[:flit], axes) != final(table(parts.maps["packet"], axes), axes):
         return None
@@ -146,12 +163,12 @@ def wanted_align(parts):
 
 
 def _axes_fit(parts):
-    """Row axes come from the TRF alone, tiling axes are stored, and nothing stored is left over."""
+    """Row axes come from the TRF alone, and nothing stored is left over; a time axis of neither operand repeats both."""
     axes = parts.axes
     row, element = mentioned(final(parts.row, axes), axes), mentioned(final(parts.cells, axes), axes)
     time = mentioned(final(parts.time, axes), axes)
     computed = time | mentioned(final(parts.lanes, axes), axes)
-    return not (row & computed or element & ~computed or parts.keep_stream & row or time & ~parts.keep_stream & ~element)
+    return not (row & computed or element & ~computed or parts.keep_stream & row)
 
 
 def _table_for(wanted, read, entries):
