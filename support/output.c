@@ -236,7 +236,7 @@ static bool refuse_input(const output *o, const input *in)
 {
     diag *d = diag_add(o->set->diags, E_OUTPUT_INPUT, SRC_NOWHERE, "the output %s would replace the input %s", o->shown, in->shown);
     if (strcmp(o->shown, in->shown) != 0)
-        diag_note(o->set->diags, d, SRC_NOWHERE, "both names are one file, inode %ju of device %ju", (uintmax_t)in->is.inode, (uintmax_t)in->is.device);
+        diag_note(o->set->diags, d, SRC_NOWHERE, "both names are one file");
     diag_help(o->set->diags, d, "write to another file; nothing was written");
     return true;
 }

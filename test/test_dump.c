@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "codegen/dump.h"
-#include "support/output.h"
 #include "codegen/loops.h"
+#include "support/output.h"
 #include "test/fixture.h"
 #include "test/sample_binary.h"
 
