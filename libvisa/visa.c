@@ -481,6 +481,14 @@ void visa_add_error(visa_compilation *c, const char *id, const char *message, co
         diag_help(&c->diags, d, "%s", help);
 }
 
+bool visa_has_system_fault(const visa_compilation *c)
+{
+    bool found = c->exhausted;
+    for (size_t i = 0; !found && i < c->diags.count; i++)
+        found = c->diags.items[i]->id == E_FILE_READ || c->diags.items[i]->id == E_FILE_WRITE;
+    return found;
+}
+
 size_t visa_warning_count(const visa_compilation *c)
 {
     return c->exhausted ? 0 : c->diags.count - c->diags.error_count;

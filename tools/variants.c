@@ -30,12 +30,14 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
     binary b;
     report_figures f;
     bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, out->arena, diags, &b);
-    if (!legal) {
+    bool ok = legal || !visa_has_system_fault(c);
+    if (!ok)
+        fputs(visa_diagnostics(c, v->format), stderr);
+    if (!legal && ok) {
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
         strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->values[0], (int)strcspn(why, "\n"), why);
     }
     *any_legal |= legal;
-    bool ok = true;
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
         if (ok)
