@@ -184,10 +184,18 @@ class Scenario:
         if not self.calls or None in self.new.values():
             self.fault("undisturbed", self.calls, {f: c is not None for f, c in self.new.items()})
             return self
+        self.check_order()
         for point, call in enumerate(self.calls, 1):
             for mode in self.modes_at(point, call):
                 self.judge(f"{mode} at {point}, {call}", mode, call, self.run(MODES[mode], point))
         return self
+
+    def check_order(self):
+        """Every file is on the disk before the first takes its place, and the folders behind the last."""
+        words = [c.split()[0] for c in self.calls]
+        moves = [i for i, w in enumerate(words) if w in ("rename", "exchange")]
+        if len(moves) != len(self.files) or (moves and (words[:moves[0]].count("fsync") != len(moves) or words[moves[-1]:].count("fsync") != len(moves))):
+            self.fault("undisturbed", "files are not synced, moved and synced:", words)
 
     def modes_at(self, point, call):
         """All that make sense; without VISA_LONG the ends of a row of equal calls, and no mode that differs from another in its errno only."""

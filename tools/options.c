@@ -45,10 +45,10 @@ int tool_unknown_value(const char *tool, const char *option, const char *given, 
     const char *near = choice_near(given, known);
     if (near)
         return tool_usage_error(tool, "unknown %s%s; did you mean %s%s?", option, given, option, near);
-    fprintf(stderr, "%s: error: unknown %s%s; it is one of", tool, option, given);
-    for (size_t i = 0; known[i]; i++)
-        fprintf(stderr, "%s%s", i ? ", " : " ", known[i]);
-    fprintf(stderr, "\nTry %s --help.\n", tool);
+    arena *a = arena_new();
+    if (a && !setjmp(*arena_guard(a)))
+        tool_usage_error(tool, "unknown %s%s; it is one of %s", option, given, choice_list(a, known));
+    arena_free(a);
     return EXIT_USAGE;
 }
 
@@ -88,17 +88,23 @@ int tool_refused(const diag_list *diags)
     return EXIT_INPUT;
 }
 
+static void print_line(const char *before, const char *text, arena *a)
+{
+    fprintf(stderr, "%s%s\n", before, shown_text(text, a));
+}
+
 void tool_print_diags(const char *tool, const char *file, diag_list *diags)
 {
+    arena *a = diags->arena;
     diag_list_sort(diags);
     for (size_t i = 0; i < diags->count; i++) {
         const diag *d = diags->items[i];
-        fprintf(stderr, "%s: %s%s%s[%s]: %s\n", tool, file ? shown_text(file, diags->arena) : "", file ? ": " : "", d->severity == DIAG_ERROR ? "error" : "warning",
-                diag_row_of(d->id)->name, d->message);
+        const char *place = file ? arena_printf(a, "%s: ", shown_text(file, a)) : "", *severity = d->severity == DIAG_ERROR ? "error" : "warning";
+        print_line(arena_printf(a, "%s: %s%s[%s]: ", tool, place, severity, diag_row_of(d->id)->name), d->message, a);
         for (size_t n = 0; n < d->note_count; n++)
-            fprintf(stderr, "note: %s\n", d->notes[n].text);
+            print_line("note: ", d->notes[n].text, a);
         if (d->help)
-            fprintf(stderr, "help: %s\n", d->help);
+            print_line("help: ", d->help, a);
     }
 }
 
