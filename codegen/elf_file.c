@@ -152,7 +152,7 @@ bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_li
     plan_offsets(&p, a);
     const char *why = make_image(&p);
     if (why)
-        diag_add(diags, E_FILE_READ, SRC_NOWHERE, "the ELF file cannot be built in memory: %s", why);
+        diag_add(diags, E_FILE_WRITE, SRC_NOWHERE, "the ELF file cannot be built in memory: %s", why);
     *bytes = p.image;
     *size = p.size;
     return why == NULL;

@@ -4,35 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/shown.h"
 #include "support/strbuf.h"
 
 enum { TAB_COLUMNS = 4 };
 
 /* ---- Characters ---- */
-
-/* Decodes one UTF-8 character; returns its bytes, or 0 when the bytes are no character. */
-static uint32_t decode(const char *text, uint32_t bytes, uint32_t *character)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = (unsigned char)text[0];
-    uint32_t length = first < 0x80   ? 1
-                      : first < 0xc2 ? 0
-                      : first < 0xe0 ? 2
-                      : first < 0xf0 ? 3
-                      : first < 0xf5 ? 4
-                                     : 0;
-    if (length == 0 || length > bytes)
-        return 0;
-    uint32_t c = length == 1 ? first : first & (0x7fu >> length);
-    for (uint32_t i = 1; i < length; i++) {
-        if (((unsigned char)text[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | ((unsigned char)text[i] & 0x3f);
-    }
-    bool surrogate = c >= 0xd800 && c < 0xe000;
-    *character = c;
-    return c < least[length] || surrogate || c > 0x10ffff ? 0 : length;
-}
 
 typedef struct code_range {
     uint32_t first, last;
@@ -75,14 +52,13 @@ static uint32_t columns_of(uint32_t c)
 static uint32_t put_character(strbuf *out, const char *text, uint32_t bytes, uint32_t column, uint32_t *used)
 {
     uint32_t c = 0;
-    *used = decode(text, bytes, &c);
+    *used = utf8_decode(text, bytes, &c);
     if (*used == 1 && c == '\t') {
         uint32_t blanks = TAB_COLUMNS - column % TAB_COLUMNS;
         strbuf_append(out, "    ", blanks);
         return blanks;
     }
-    bool hidden = *used == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
-                  (c >= 0x2066 && c <= 0x2069);
+    bool hidden = *used == 0 || utf8_is_hidden(c);
     if (*used == 0)
         *used = 1;
     if (hidden) {
@@ -146,7 +122,7 @@ static void put_place(renderer *r, src_range range)
     if (!has_place(r, range))
         return;
     source_place at = source_locate(r->sources, range.file, range.begin);
-    const char *name = render_clean(source_name(r->sources, range.file), r->arena);
+    const char *name = shown_text(source_name(r->sources, range.file), r->arena);
     put_coloured(r, BOLD, arena_printf(r->arena, "%s:%u:%u:", name, at.line, at.column));
     strbuf_puts(&r->out, " ");
 }
@@ -261,7 +237,7 @@ static json_t *json_place(const source_map *sources, int file, uint32_t offset)
 static void json_set_range(json_t *object, const source_map *sources, src_range range, arena *a)
 {
     bool known = range.file >= 0 && range.file < source_map_count(sources);
-    json_object_set_new(object, "file", known ? json_text(source_name(sources, range.file), a) : json_null());
+    json_object_set_new(object, "file", known ? json_string(shown_text(source_name(sources, range.file), a)) : json_null());
     if (!known) {
         json_object_set_new(object, "range", json_null());
         return;

@@ -61,6 +61,15 @@ VISA_API void visa_free(visa_compilation *c);
 VISA_API size_t visa_error_count(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 
+/* The i-th file that was read for a `mod` of the text, or NULL: what is written must not be one of them. */
+VISA_API const char *visa_module_file(const visa_compilation *c, size_t i);
+/* An error that a program met with the compilation's output, under an id that visa_explain knows, so that one text, JSON or SARIF says all;
+ * `help` may be NULL. */
+VISA_API void visa_add_error(visa_compilation *c, const char *id, const char *message, const char *const *notes, size_t note_count, const char *help);
+
+/* Did the system end it and not the text: no memory, a file that cannot be read or written? */
+VISA_API bool visa_has_system_fault(const visa_compilation *c);
+
 /* NAME, no-NAME, error, error=NAME, no-error=NAME: a warning's NAME is its id in lower case without W-, `performance` or `all`. */
 VISA_API bool visa_knows_warning(const char *option);
 

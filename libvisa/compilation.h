@@ -17,6 +17,8 @@ struct visa_compilation {
     arena *arena;
     diag_list diags;
     source_map *sources;
+    const char **module_files; /* that were read for `mod` */
+    size_t module_file_count, module_file_capacity;
     mapping_context *mappings;
     const target *target;
     const ast *file;

@@ -6,6 +6,7 @@
 
 #include "ir/step_total.h"
 #include "support/file.h"
+#include "support/shown.h"
 
 typedef struct reading {
     const char *file;
@@ -22,7 +23,7 @@ static void refuse(reading *r, const char *what)
     if (!r->good)
         return;
     r->good = false;
-    diag *d = diag_add(r->diags, E_STEP_TOKENS, SRC_NOWHERE, "%s: %s", r->file, what);
+    diag *d = diag_add(r->diags, E_STEP_TOKENS, SRC_NOWHERE, "%s: %s", shown_text(r->file, r->arena), what);
     diag_help(r->diags, d, "`visa-run --sizes=FILE` writes the sizes of a run of the same program, transformed by the same passes");
 }
 

@@ -27,6 +27,7 @@
 #include "passes/step_rewrite.h"
 #include "support/choice.h"
 #include "support/file.h"
+#include "support/shown.h"
 #include "support/warning.h"
 
 static const char out_of_memory_text[] = "error: out of memory\n";
@@ -150,6 +151,7 @@ static int add_module_file(visa_compilation *c, const char *path)
     unsigned char *text = file_read_all(path, &bytes, &c->diags);
     int file = text ? source_map_add(c->sources, path, (const char *)text, bytes) : -1;
     free(text);
+    ARENA_PUSH(c->arena, c->module_files, c->module_file_count, c->module_file_capacity, path);
     return file;
 }
 
@@ -162,14 +164,14 @@ static const ast *load_module(void *user, const ast *n)
             continue;
         for (int f = 0; f < source_map_count(c->sources); f++)
             if (strcmp(source_name(c->sources, f), path) == 0) {
-                diag_add(&c->diags, E_DUPLICATE, n->name_range, "%s is a module already", path);
+                diag_add(&c->diags, E_DUPLICATE, n->name_range, "%s is a module already", shown_text(path, c->arena));
                 return NULL;
             }
         int file = add_module_file(c, path);
         return file < 0 ? NULL : parse_file(c->sources, file, c->arena, &c->diags);
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
-    diag_help(&c->diags, d, "write %s, or the module's items in { }", module_path(c, n, 0));
+    diag_help(&c->diags, d, "write %s, or the module's items in { }", shown_text(module_path(c, n, 0), c->arena));
     return NULL;
 }
 
@@ -286,7 +288,7 @@ static void refuse_kernel(visa_compilation *c, const char *const *programs)
     for (; *programs; programs++)
         ARENA_PUSH(c->arena, known, count, capacity, *programs);
     ARENA_PUSH(c->arena, known, count, capacity, NULL);
-    choice_refuse_kernel(&c->diags, source_name(c->sources, c->file->range.file), c->options->kernel, known);
+    choice_refuse_kernel(&c->diags, shown_text(source_name(c->sources, c->file->range.file), c->arena), c->options->kernel, known);
 }
 
 /* Those of a run; what was given by name comes first. */
@@ -387,12 +389,12 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     }
     int file = source_map_add(c->sources, name, text, bytes);
     if (file < 0) {
-        diag_add(&c->diags, E_LEX, SRC_NOWHERE, "%s is larger than %zu bytes", name, SOURCE_BYTES_MAX);
+        diag_add(&c->diags, E_LEX, SRC_NOWHERE, "%s is larger than %zu bytes", shown_text(name, c->arena), SOURCE_BYTES_MAX);
         return;
     }
     compilation_run_file(c, file);
     if (c->module && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0) {
-        diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", name);
+        diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
         const ast *fn = NULL;
         for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
             fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
@@ -461,6 +463,30 @@ void visa_free(visa_compilation *c)
 size_t visa_error_count(const visa_compilation *c)
 {
     return c->exhausted ? 1 : c->diags.error_count;
+}
+
+const char *visa_module_file(const visa_compilation *c, size_t i)
+{
+    return i < c->module_file_count ? c->module_files[i] : NULL;
+}
+
+void visa_add_error(visa_compilation *c, const char *id, const char *message, const char *const *notes, size_t note_count, const char *help)
+{
+    if (c->exhausted || setjmp(*arena_guard(c->arena)))
+        return;
+    diag *d = diag_add(&c->diags, diag_id_by_name(id), SRC_NOWHERE, "%s", message);
+    for (size_t i = 0; i < note_count; i++)
+        diag_note(&c->diags, d, SRC_NOWHERE, "%s", notes[i]);
+    if (help)
+        diag_help(&c->diags, d, "%s", help);
+}
+
+bool visa_has_system_fault(const visa_compilation *c)
+{
+    bool found = c->exhausted;
+    for (size_t i = 0; !found && i < c->diags.count; i++)
+        found = c->diags.items[i]->id == E_FILE_READ || c->diags.items[i]->id == E_FILE_WRITE;
+    return found;
 }
 
 size_t visa_warning_count(const visa_compilation *c)

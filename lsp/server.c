@@ -1,7 +1,6 @@
 #include "lsp/server.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -248,26 +247,10 @@ bool server_feed(server *s, const char *bytes, size_t size)
     return !s->ended;
 }
 
-static bool write_all(void *user, const char *bytes, size_t size)
-{
-    int out = *(const int *)user;
-    while (size > 0) {
-        ssize_t done = write(out, bytes, size);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        bytes += done;
-        size -= (size_t)done;
-    }
-    return true;
-}
-
-int server_run(int in, int out)
+int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), void *user)
 {
     enum { PIECE = 1 << 16 }; /* bytes */
-    signal(SIGPIPE, SIG_IGN); /* an editor that is gone ends the server by its write */
-    server *s = server_new(write_all, &out);
+    server *s = server_new(write, user);
     char *piece = malloc(PIECE);
     bool running = s && piece;
     while (running) {

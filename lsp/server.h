@@ -21,8 +21,8 @@ bool server_feed(server *s, const char *bytes, size_t size);
 /* 0: it was shut down in order. */
 int server_exit_status(const server *s);
 
-/* Serves until `exit` or the end of the input; returns the process's exit status. */
-int server_run(int in, int out);
+/* Serves until `exit`, the end of the input or false from `write`; returns the process's exit status. */
+int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), void *user);
 
 /* ---- Between the files of lsp/ ---- */
 

@@ -11,6 +11,7 @@
 #include "runtime/parallel.h"
 #include "runtime/port_data.h"
 #include "runtime/tensor_file.h"
+#include "support/shown.h"
 
 /* The second is a NaN in every float type: what it touches shows. */
 enum { FIRST_POISON = 0xa5, SECOND_POISON = 0xff };
@@ -192,22 +193,17 @@ static bool read_buffer(session *s, session_port *p, const char *file, diag_list
     return true;
 }
 
-static void unbind(session_port *p)
-{
-    tensor_free(&p->logical);
-    free(p->physical);
-    p->logical = (tensor){0};
-    p->physical = NULL;
-    p->bound = p->is_buffer = false;
-}
-
 bool session_input(session *s, const char *spec, diag_list *diags)
 {
     binding b = parse_binding(spec);
     session_port *p = find_port(s, b.name, b.name_bytes, PORT_IN, diags);
     if (!p)
         return false;
-    unbind(p);
+    if (p->bound) {
+        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the input `%s` is given twice, the second time from %s", p->port->name, shown_input(b.file, s->arena));
+        diag_help(diags, d, "give it once");
+        return false;
+    }
     if (b.buffer)
         p->bound = read_buffer(s, p, b.file, diags);
     else if (b.axes)
@@ -537,17 +533,17 @@ bool session_has_output(session *s, const char *spec, diag_list *diags)
     return output_port(s, &b, &from, diags) != NULL;
 }
 
-static bool write_ordered(session *s, const session_port *p, const int *from, const char *file, diag_list *diags)
+static bool put_ordered(session *s, const session_port *p, const int *from, const char *file, output *to, diag_list *diags)
 {
     tensor stored;
     if (!tensor_permute(&p->logical, from, s->arena, &stored))
         return no_memory(diags, p->port);
-    bool ok = tensor_file_write(file, &stored, s->arena, diags);
+    bool ok = tensor_file_put(file, &stored, to, s->arena, diags);
     tensor_free(&stored);
     return ok;
 }
 
-bool session_output(session *s, const char *spec, diag_list *diags)
+bool session_output(session *s, const char *spec, output *to, diag_list *diags)
 {
     binding b = parse_binding(spec);
     int *from;
@@ -555,12 +551,17 @@ bool session_output(session *s, const char *spec, diag_list *diags)
     if (!p)
         return false;
     if (b.axes)
-        return write_ordered(s, p, from, b.file, diags);
+        return put_ordered(s, p, from, b.file, to, diags);
     if (!b.buffer)
-        return tensor_file_write(b.file, &p->logical, s->arena, diags);
+        return tensor_file_put(b.file, &p->logical, to, s->arena, diags);
     int64_t shape[1] = {p->physical_bytes};
     tensor raw = {{DTYPE_F8E4M3, 1, shape, NULL}, p->physical, (size_t)p->physical_bytes};
-    return tensor_file_write(b.file, &raw, s->arena, diags);
+    return tensor_file_put(b.file, &raw, to, s->arena, diags);
+}
+
+const char *session_file(const char *spec, arena *a)
+{
+    return tensor_file_path(parse_binding(spec).file, a);
 }
 
 const char *session_describe(const session *s)

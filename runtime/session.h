@@ -9,6 +9,7 @@
 #include "codegen/container.h"
 #include "runtime/cpu.h"
 #include "runtime/tensor.h"
+#include "support/output.h"
 
 typedef struct session session;
 
@@ -49,8 +50,11 @@ bool session_found_mismatch(const diag_list *diags);
 
 /* Can session_output write this? Asked before a run, which may be long. */
 bool session_has_output(session *s, const char *spec, diag_list *diags);
-/* Writes "NAME=FILE", "NAME[AXES]=FILE", "NAME:buffer=FILE", or "FILE" with a single output. */
-bool session_output(session *s, const char *spec, diag_list *diags);
+/* Puts "NAME=FILE", "NAME[AXES]=FILE", "NAME:buffer=FILE", or "FILE" with a single output, where session_file of it was declared. */
+bool session_output(session *s, const char *spec, output *to, diag_list *diags);
+
+/* The file in what a user writes for an input or an output, before there is a session. */
+const char *session_file(const char *spec, arena *a);
 
 /* "in a: bf16 [M=32, K=32]" per line. */
 const char *session_describe(const session *s);

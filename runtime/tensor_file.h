@@ -15,6 +15,7 @@
 
 #include "runtime/tensor.h"
 #include "support/diag.h"
+#include "support/output.h"
 
 /* Reads a tensor of exactly this type. False with E_FILE_READ, E_TENSOR_FILE (with the byte offset of the
  * damage), E_TENSOR_SHAPE or E_TENSOR_TYPE; nothing is allocated then. The names of want->names appear in
@@ -25,8 +26,10 @@ bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_
 bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t image_bytes,
                             const tensor_type *want, arena *a, diag_list *diags, tensor *out);
 
-/* Writes the tensor; .safetensors needs its NAME. A file appears complete or not at all: it is written under
- * another name in the same directory and renamed. Devices and pipes are written in place. */
-bool tensor_file_write(const char *spec, const tensor *t, arena *a, diag_list *diags);
+/* The file of a spec: "w.safetensors" of "w.safetensors:layer". */
+const char *tensor_file_path(const char *spec, arena *a);
+
+/* Appends the tensor, in the format of the spec, to an output that was declared for the spec's file; .safetensors needs its NAME. */
+bool tensor_file_put(const char *spec, const tensor *t, output *to, arena *a, diag_list *diags);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "support/shown.h"
+
 /* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
  * counts half. In half edits. */
 static unsigned distance(const char *a, const char *b)
@@ -60,7 +62,7 @@ void choice_refuse_kernel(diag_list *diags, const char *file, const char *given,
     while (known[count])
         count++;
     const char *place = file ? file : "the file", *near = given ? choice_near(given, known) : NULL;
-    diag *d = given ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel `%s`", place, given)
+    diag *d = given ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel `%s`", place, shown_text(given, diags->arena))
                     : count == 0 ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel", place)
                     : diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has %zu kernels; choose one", place, count);
     if (near)

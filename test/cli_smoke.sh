@@ -157,7 +157,7 @@ told_when_full() {
     for program in visac visa-run visa-objdump visa-lsp; do
         for option in --help --version; do
             told=$("$program" $option 2>&1 >/dev/full)
-            [[ $? -eq 1 && $told == "$program: error[E-FILE-READ]: cannot write standard output: "* ]] || { echo "$program $option: $told"; lacking=1; }
+            [[ $? -eq 1 && $told == "$program: error[E-FILE-WRITE]: cannot write standard output: "* ]] || { echo "$program $option: $told"; lacking=1; }
         done
     done
     return $lacking

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/file.h"
+#include "support/output.h"
 #include "support/strbuf.h"
 
 typedef struct page_block {
@@ -57,7 +58,7 @@ static int page_block_run(const page_block *p, const char *path, int update, are
         return EXIT_FAILURE;
     }
     const char *whole = arena_printf(a, "%.*s%s%s", (int)(begin - page), page, wanted, end);
-    return file_write_all(path, whole, strlen(whole), &diags) ? EXIT_SUCCESS : print_faults(p, &diags);
+    return output_write(path, whole, strlen(whole), &diags) ? EXIT_SUCCESS : print_faults(p, &diags);
 }
 
 static int page_block_main(const page_block *p, int argc, char **argv)

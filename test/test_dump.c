@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "codegen/dump.h"
-#include "support/file.h"
 #include "codegen/loops.h"
+#include "support/output.h"
 #include "test/fixture.h"
 #include "test/sample_binary.h"
 
@@ -193,8 +193,8 @@ static void make_folder(void)
     const unsigned char *bytes;
     size_t size;
     ck_assert(sample_write(&b, memory, &diags, &bytes, &size));
-    ck_assert(file_write_all(arena_printf(memory, "%s/good", folder), bytes, size, &diags));
-    ck_assert(file_write_all(arena_printf(memory, "%s/cut", folder), bytes, size - 1, &diags));
+    ck_assert(output_write(arena_printf(memory, "%s/good", folder), bytes, size, &diags));
+    ck_assert(output_write(arena_printf(memory, "%s/cut", folder), bytes, size - 1, &diags));
     ck_assert_int_eq(chdir(folder), 0);
 }
 

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "support/choice.h"
-#include "support/file.h"
+#include "support/shown.h"
 
 int tool_usage_error_v(const char *tool, const char *format, va_list args)
 {
-    fprintf(stderr, "%s: error: ", tool);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\nTry %s --help.\n", tool);
+    arena *a = arena_new();
+    if (a && !setjmp(*arena_guard(a)))
+        fprintf(stderr, "%s: error: %s\nTry %s --help.\n", tool, shown_text(arena_vprintf(a, format, args), a), tool);
+    arena_free(a);
     return EXIT_USAGE;
 }
 
@@ -44,10 +45,10 @@ int tool_unknown_value(const char *tool, const char *option, const char *given, 
     const char *near = choice_near(given, known);
     if (near)
         return tool_usage_error(tool, "unknown %s%s; did you mean %s%s?", option, given, option, near);
-    fprintf(stderr, "%s: error: unknown %s%s; it is one of", tool, option, given);
-    for (size_t i = 0; known[i]; i++)
-        fprintf(stderr, "%s%s", i ? ", " : " ", known[i]);
-    fprintf(stderr, "\nTry %s --help.\n", tool);
+    arena *a = arena_new();
+    if (a && !setjmp(*arena_guard(a)))
+        tool_usage_error(tool, "unknown %s%s; it is one of %s", option, given, choice_list(a, known));
+    arena_free(a);
     return EXIT_USAGE;
 }
 
@@ -75,21 +76,35 @@ int tool_printed(const char *tool, int status)
     errno = 0;
     if ((!fflush(stdout) && !ferror(stdout)) || status != EXIT_DONE)
         return status;
-    fprintf(stderr, "%s: error[E-FILE-READ]: cannot write standard output: %s\n", tool, strerror(errno ? errno : EIO));
+    fprintf(stderr, "%s: error[E-FILE-WRITE]: cannot write standard output: %s\n", tool, strerror(errno ? errno : EIO));
     return EXIT_INPUT;
+}
+
+int tool_refused(const diag_list *diags)
+{
+    for (size_t i = 0; i < diags->count; i++)
+        if (diags->items[i]->id == E_OUTPUT_INPUT || diags->items[i]->id == E_OUTPUT_TWICE || diags->items[i]->id == E_INPUT_TWICE)
+            return EXIT_USAGE;
+    return EXIT_INPUT;
+}
+
+static void print_line(const char *before, const char *text, arena *a)
+{
+    fprintf(stderr, "%s%s\n", before, shown_text(text, a));
 }
 
 void tool_print_diags(const char *tool, const char *file, diag_list *diags)
 {
+    arena *a = diags->arena;
     diag_list_sort(diags);
     for (size_t i = 0; i < diags->count; i++) {
         const diag *d = diags->items[i];
-        fprintf(stderr, "%s: %s%s%s[%s]: %s\n", tool, file ? file : "", file ? ": " : "", d->severity == DIAG_ERROR ? "error" : "warning",
-                diag_row_of(d->id)->name, d->message);
+        const char *place = file ? arena_printf(a, "%s: ", shown_text(file, a)) : "", *severity = d->severity == DIAG_ERROR ? "error" : "warning";
+        print_line(arena_printf(a, "%s: %s%s[%s]: ", tool, place, severity, diag_row_of(d->id)->name), d->message, a);
         for (size_t n = 0; n < d->note_count; n++)
-            fprintf(stderr, "note: %s\n", d->notes[n].text);
+            print_line("note: ", d->notes[n].text, a);
         if (d->help)
-            fprintf(stderr, "help: %s\n", d->help);
+            print_line("help: ", d->help, a);
     }
 }
 
@@ -122,5 +137,5 @@ bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel
     report_options options = r->options;
     options.format = REPORT_TRACE;
     const char *text = report_make(b->target, k, &options, a, diags);
-    return text && file_write_all(r->trace, text, strlen(text), diags);
+    return text && output_put(r->trace_to, text, strlen(text));
 }

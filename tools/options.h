@@ -8,6 +8,7 @@
 
 #include "runtime/report.h"
 #include "support/diag.h"
+#include "support/output.h"
 
 enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
 
@@ -28,6 +29,9 @@ bool tool_number(const char *text, uint64_t *out);
 /* "free" or "hardware": how the reference adds floats. */
 bool tool_reference_order(const char *text, bool *hardware);
 
+/* The status of a run that could not begin or end its writing: EXIT_USAGE where the command line names a file for two things. */
+int tool_refused(const diag_list *diags);
+
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
 
@@ -39,13 +43,14 @@ typedef struct tool_report {
     bool wanted;
     report_options options;
     const char *trace; /* file; NULL: none */
+    output *trace_to;  /* declared for it */
 } tool_report;
 
 /* EXIT_DONE, or the status of a usage error that was printed. `text` may be NULL. */
 int tool_report_format(const char *tool, tool_report *r, const char *text);
 int tool_report_timing(const char *tool, tool_report *r, const char *text);
 
-/* Appends the report to `out`, where it is wanted, and writes the trace. */
+/* Appends the report to `out`, where it is wanted, and puts the trace. */
 bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out);
 
 #endif

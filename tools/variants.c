@@ -7,6 +7,7 @@
 #include "runtime/kernel_diff.h"
 #include "runtime/step/diff.h"
 #include "support/file.h"
+#include "support/shown.h"
 #include "support/strbuf.h"
 #include "tools/options.h"
 
@@ -29,12 +30,14 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
     binary b;
     report_figures f;
     bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, out->arena, diags, &b);
-    if (!legal) {
+    bool ok = legal || !visa_has_system_fault(c);
+    if (!ok)
+        fputs(visa_diagnostics(c, v->format), stderr);
+    if (!legal && ok) {
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
         strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->values[0], (int)strcspn(why, "\n"), why);
     }
     *any_legal |= legal;
-    bool ok = true;
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
         if (ok)
@@ -74,7 +77,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
         if (!sweep_row(v, source, size, &p, &out, diags, &any_legal))
             return EXIT_INPUT;
     }
-    return file_write_all(v->output, out.text, out.bytes, diags) && any_legal ? EXIT_DONE : EXIT_INPUT;
+    return output_put(v->to, out.text, out.bytes) && output_set_commit(v->files) && any_legal ? EXIT_DONE : EXIT_INPUT;
 }
 
 /* A binary from either kind of file; of a source also the costs of its stream programs. */
@@ -90,7 +93,7 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
         size_t before = diags->count;
         ok = binary_read(bytes, size, memory, diags, out);
         for (size_t i = before; i < diags->count; i++) /* of which of the two files */
-            diags->items[i]->message = arena_printf(memory, "%s: %s", file, diags->items[i]->message);
+            diags->items[i]->message = arena_printf(memory, "%s: %s", shown_text(file, memory), diags->items[i]->message);
     } else {
         const unsigned char *data;
         size_t data_size;
@@ -118,5 +121,5 @@ int variants_diff(const variants *v, arena *memory, diag_list *diags)
     const char *text = kernel_diff(&before, &after, v->preset, memory, diags);
     if (text)
         text = arena_printf(memory, "%s%s", text, step_diff((step_diff_side){&before, costs_before}, (step_diff_side){&after, costs_after}, memory));
-    return text && file_write_all(v->output, text, strlen(text), diags) ? EXIT_DONE : EXIT_INPUT;
+    return text && output_put(v->to, text, strlen(text)) && output_set_commit(v->files) ? EXIT_DONE : EXIT_INPUT;
 }

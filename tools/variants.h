@@ -7,12 +7,14 @@
 #include "include/visa.h"
 #include "runtime/timing_preset.h"
 #include "support/diag.h"
+#include "support/output.h"
 
 typedef struct variants {
     const char *tool;
     const char *before, *after; /* files; a sweep has the first one only */
     const char *sweep;          /* "NAME=8,16,32" */
-    const char *output;
+    output_set *files;
+    output *to; /* declared in them */
     visa_options options;
     visa_diagnostics_format format;
     timing_preset preset;

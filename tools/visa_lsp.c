@@ -1,10 +1,13 @@
 /* visa-lsp: the language server's command line. */
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "include/visa.h"
 #include "lsp/server.h"
+#include "support/output.h"
+#include "support/stop.h"
 #include "tools/options.h"
 
 static const char usage[] =
@@ -18,6 +21,16 @@ static const char usage[] =
     "\n"
     "Exit status: 0 shut down in order, 1 the input ended before that, 2 the command line is at fault.\n";
 
+/* An editor that is gone ends the server by its write. */
+static bool write_message(void *user, const char *bytes, size_t size)
+{
+    (void)user;
+    int error = output_write_descriptor(STDOUT_FILENO, bytes, size);
+    if (error)
+        fprintf(stderr, "visa-lsp: error[E-FILE-WRITE]: cannot write standard output: %s\n", strerror(error));
+    return error == 0;
+}
+
 int main(int argc, char **argv)
 {
     enum { STDIO = 256, VERSION, HELP };
@@ -27,6 +40,7 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, HELP},
         {0},
     };
+    stop_begin("visa-lsp");
     opterr = 0;
     for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
         switch (o) {
@@ -37,5 +51,5 @@ int main(int argc, char **argv)
         }
     if (optind < argc)
         return tool_usage_error("visa-lsp", "it takes no file: %s", argv[optind]);
-    return server_run(STDIN_FILENO, STDOUT_FILENO);
+    return server_run(STDIN_FILENO, write_message, NULL);
 }

@@ -6,6 +6,9 @@
 
 #include "codegen/dump.h"
 #include "support/file.h"
+#include "support/output.h"
+#include "support/shown.h"
+#include "support/stop.h"
 #include "support/strbuf.h"
 #include "tools/options.h"
 
@@ -60,9 +63,6 @@ static int parse(int argc, char **argv, options *o)
     o->file_count = argc - optind;
     if (o->file_count == 0)
         return tool_usage_error("visa-objdump", "no input file");
-    for (int i = 0; i < o->file_count && o->output; i++)
-        if (file_is_same(o->output, o->files[i]))
-            return tool_usage_error("visa-objdump", "the output would replace the input, %s", o->files[i]);
     return -1;
 }
 
@@ -85,39 +85,54 @@ static const char *dump_file(const char *file, bool json, arena *a)
     return text;
 }
 
-static int run(const options *o, arena *a)
+/* False: a file could not be read. */
+static bool dump_all(const options *o, arena *a, strbuf *out)
 {
-    diag_list diags;
-    strbuf out;
     bool failed = false, several = o->file_count > 1;
-    diag_list_init(&diags, a);
-    strbuf_init(&out, a);
     for (int i = 0; i < o->file_count; i++) {
         const char *text = dump_file(o->files[i], o->json, a);
         failed |= !text;
         if (several && o->json)
-            strbuf_puts(&out, i ? ",\n" : "[\n");
+            strbuf_puts(out, i ? ",\n" : "[\n");
         else if (several)
-            strbuf_printf(&out, "%s%s:\n", i ? "\n" : "", o->files[i]);
-        strbuf_puts(&out, text ? text : "");
+            strbuf_printf(out, "%s%s:\n", i ? "\n" : "", shown_text(o->files[i], a));
+        strbuf_puts(out, text ? text : "");
     }
     if (several && o->json)
-        strbuf_puts(&out, "]\n");
-    const char *where = o->output ? o->output : "-";
-    if (!failed && !file_write_all(where, out.text, out.bytes, &diags))
-        failed = true;
-    tool_print_diags("visa-objdump", strcmp(where, "-") ? where : "<stdout>", &diags);
-    return failed ? EXIT_INPUT : EXIT_SUCCESS;
+        strbuf_puts(out, "]\n");
+    return !failed;
+}
+
+static int run(const options *o, arena *a)
+{
+    diag_list diags;
+    strbuf out;
+    diag_list_init(&diags, a);
+    strbuf_init(&out, a);
+    output_set *files = output_set_new(a, &diags);
+    bool good = true;
+    for (int i = 0; i < o->file_count && good; i++)
+        good = output_set_reads(files, o->files[i]);
+    output *to = good ? output_declare(files, o->output ? o->output : "-") : NULL;
+    if (to && dump_all(o, a, &out) && output_put(to, out.text, out.bytes))
+        good = output_set_commit(files);
+    else
+        good = false;
+    output_set_free(files);
+    tool_print_diags("visa-objdump", NULL, &diags);
+    return good ? EXIT_SUCCESS : tool_refused(&diags);
 }
 
 int main(int argc, char **argv)
 {
+    stop_begin("visa-objdump");
     options o = {0};
     int status = parse(argc, argv, &o);
     if (status >= 0)
         return status;
     arena *a = arena_new();
     if (!a || setjmp(*arena_guard(a))) {
+        unfinished_remove_all();
         fputs("visa-objdump: out of memory\n", stderr);
         arena_free(a);
         return EXIT_INPUT;

@@ -7,6 +7,8 @@
 #include "runtime/session.h"
 #include "runtime/step/session.h"
 #include "support/file.h"
+#include "support/output.h"
+#include "support/stop.h"
 #include "tools/options.h"
 #include "tools/progress.h"
 
@@ -16,6 +18,9 @@ typedef struct arguments {
     const char *file, *kernel, *sizes;
     const char **inputs, **outputs;
     size_t input_count, output_count;
+    output **to; /* of each output */
+    output *sizes_to;
+    output_set *files;
     bool check, machine_order, list, timing_only, unbounded;
     tool_report report;
     uint64_t seed;
@@ -120,6 +125,21 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     return -1;
 }
 
+/* Says what is read and what will be written. */
+static bool declare(arguments *a, arena *memory)
+{
+    bool good = output_set_reads(a->files, a->file);
+    for (size_t i = 0; i < a->input_count && good; i++)
+        good = output_set_reads(a->files, session_file(a->inputs[i], memory));
+    for (size_t i = 0; i < a->output_count && good && !a->list; i++)
+        good = (a->to[i] = output_declare(a->files, session_file(a->outputs[i], memory))) != NULL;
+    if (a->sizes && good)
+        good = (a->sizes_to = output_declare(a->files, a->sizes)) != NULL;
+    if (a->report.trace && good)
+        good = (a->report.trace_to = output_declare(a->files, a->report.trace)) != NULL;
+    return good;
+}
+
 static bool print_report(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
@@ -151,8 +171,11 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
     ok = !a->check || session_check(s, a->machine_order, &agrees, &report, diags);
     fputs(report, a->output_count || a->report.options.format != REPORT_TEXT ? stderr : stdout);
     ok = ok && print_report(a, b, memory, diags);
-    for (size_t i = 0; i < a->output_count && ok && agrees; i++)
-        ok = session_output(s, a->outputs[i], diags);
+    for (int streams = 0; streams < 2; streams++)
+        for (size_t i = 0; i < a->output_count && ok && agrees; i++)
+            if (output_is_stream(a->to[i]) == (streams > 0))
+                ok = session_output(s, a->outputs[i], a->to[i], diags);
+    ok = ok && output_set_commit(a->files);
     return !ok ? EXIT_INPUT : agrees ? EXIT_DONE : EXIT_MISMATCH;
 }
 
@@ -169,9 +192,11 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         return EXIT_INPUT;
     if (a->report.wanted || a->output_count == 0)
         fputs(step_session_report(s, a->report.options.format == REPORT_JSON), stdout);
-    for (size_t i = 0; i < a->output_count && ok; i++)
-        ok = step_session_output(s, a->outputs[i], diags);
-    ok = ok && (!a->sizes || step_session_sizes(s, a->sizes, diags));
+    for (int streams = 0; streams < 2; streams++)
+        for (size_t i = 0; i < a->output_count && ok; i++)
+            if (output_is_stream(a->to[i]) == (streams > 0))
+                ok = step_session_output(s, a->outputs[i], a->to[i], diags);
+    ok = ok && (!a->sizes || step_session_sizes(s, a->sizes_to)) && output_set_commit(a->files);
     return ok ? EXIT_DONE : EXIT_INPUT;
 }
 
@@ -207,17 +232,21 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
 
 int main(int argc, char **argv)
 {
+    stop_begin("visa-run");
     arena *memory = arena_new();
     if (!memory || setjmp(*arena_guard(memory))) {
+        unfinished_remove_all();
         fputs("visa-run: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .seed = 1};
+    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .to = ARENA_ARRAY(memory, output *, (size_t)argc), .seed = 1};
     int status = parse_arguments(argc, argv, &a);
     if (status < 0) {
         diag_list diags;
         diag_list_init(&diags, memory);
-        status = load_and_run(&a, memory, &diags);
+        a.files = output_set_new(memory, &diags);
+        status = declare(&a, memory) ? load_and_run(&a, memory, &diags) : tool_refused(&diags);
+        output_set_free(a.files);
         tool_print_diags("visa-run", a.file, &diags);
     }
     arena_free(memory);

@@ -10,7 +10,9 @@
 #include "codegen/reference_load.h"
 #include "include/visa.h"
 #include "runtime/session.h"
-#include "support/file.h"
+#include "support/output.h"
+#include "support/shown.h"
+#include "support/stop.h"
 #include "tools/dataflow.h"
 #include "tools/explore.h"
 #include "tools/options.h"
@@ -48,6 +50,8 @@ typedef struct arguments {
     const char **passes;
     size_t parameter_capacity, pass_capacity;
     arena *memory;
+    output_set *files;
+    output *to; /* the main output; NULL: there is none */
 } arguments;
 
 static const char usage[] =
@@ -405,16 +409,30 @@ static const char *default_output(const arguments *a, arena *memory)
     return arena_printf(memory, "%.*s.%s", (int)stem, name, a->emit == EMIT_OBJ ? "o" : a->emit == EMIT_BITCODE ? "bc" : "bin");
 }
 
-/* What is read is not written over; only --format does that, when it is told to. */
-static int refuse_replacing(const arguments *a, arena *memory)
+/* The file of the main output, NULL: there is none. */
+static const char *main_output(const arguments *a, arena *memory)
 {
-    bool nothing = a->format_source || a->format_check || ((a->sweep || a->other || (a->check && !a->emit_given)) && !a->output);
-    const char *written[] = {nothing ? NULL : default_output(a, memory), a->report.trace}, *read[] = {a->input, a->other};
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++)
-            if (written[i] && read[k] && file_is_same(written[i], read[k]))
-                return usage_error("the output would replace the input, %s", read[k]);
-    return -1;
+    bool stands_alone = a->sweep || a->other || a->options.book;
+    if (stands_alone)
+        return a->output ? a->output : "-";
+    bool nothing = a->format_check || (a->check && !a->emit_given && !a->output) || (a->report.trace && !a->report.wanted) || a->ranks.rank > 0;
+    return nothing ? NULL : default_output(a, memory);
+}
+
+/* What is read is not written over; only --format does that, when it is told to. */
+static bool declare(arguments *a, arena *memory)
+{
+    const char *read[] = {a->format_source ? NULL : a->input, a->other, a->options.step_sizes}, *main = main_output(a, memory);
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (read[i] && !output_set_reads(a->files, read[i]))
+            return false;
+    return (!main || (a->to = output_declare(a->files, main))) && (!a->report.trace || (a->report.trace_to = output_declare(a->files, a->report.trace)));
+}
+
+/* Ends the writing with the main output. */
+static int finish(const arguments *a, const void *data, size_t size)
+{
+    return output_put(a->to, data, size) && output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
 }
 
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
@@ -475,10 +493,12 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
         if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
             return EXIT_INPUT;
     }
-    return !r.wanted || file_write_all(default_output(a, memory), report, strlen(report), diags) ? EXIT_DONE : EXIT_INPUT;
+    if (r.wanted)
+        return finish(a, report, strlen(report));
+    return output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
 }
 
-static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_list *diags)
+static int explore(const arguments *a, visa_compilation *c)
 {
     const unsigned char *data;
     size_t size;
@@ -491,7 +511,7 @@ static int explore(const arguments *a, visa_compilation *c, arena *memory, diag_
     progress_end(&line);
     if (!ok && visa_error_count(c) == 0)
         ranks_fail(&a->ranks, EXIT_INPUT);
-    return ok && (a->ranks.rank > 0 || file_write_all(default_output(a, memory), data, size, diags)) ? EXIT_DONE : EXIT_INPUT;
+    return !ok ? EXIT_INPUT : a->ranks.rank > 0 ? EXIT_DONE : finish(a, data, size);
 }
 
 /* Is the binary all that is asked of the compilation? */
@@ -511,16 +531,16 @@ static int produce(const arguments *a, visa_compilation *c, const unsigned char 
     bool dataflow = a->emit == EMIT_DATAFLOW || a->emit == EMIT_DATAFLOW_JSON;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
-        return file_write_all(a->output ? a->output : "-", verdicts, strlen(verdicts), diags) ? EXIT_DONE : EXIT_INPUT;
+        return finish(a, verdicts, strlen(verdicts));
     }
     if (a->explores)
-        return explore(a, c, memory, diags);
+        return explore(a, c);
     if (a->draw)
-        return visa_draw(c, a->draw, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+        return visa_draw(c, a->draw, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
         return write_report(a, c, text, bytes, memory, diags);
     if (dataflow && !a->check)
-        return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) && file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+        return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
@@ -532,30 +552,68 @@ static int produce(const arguments *a, visa_compilation *c, const unsigned char 
     if (dataflow ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
         : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
-    return file_write_all(default_output(a, memory), data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+    return finish(a, data, size);
 }
 
 /* --format and --format-check. */
-static int format(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
+static int format(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes)
 {
     const char *data;
     size_t size;
     if (!visa_format(c, &data, &size))
         return EXIT_INPUT;
     if (!a->format_check)
-        return file_write_all(default_output(a, memory), (const unsigned char *)data, size, diags) ? EXIT_DONE : EXIT_INPUT;
+        return finish(a, data, size);
     bool same = size == bytes && memcmp(data, text, bytes) == 0;
     if (!same)
-        fprintf(stderr, "visac: %s: not in its canonical layout; visac --format prints that\n", a->input);
+        fprintf(stderr, "visac: %s: not in its canonical layout; visac --format prints that\n", shown_text(a->input, a->memory));
     return same ? EXIT_DONE : EXIT_INPUT;
+}
+
+/* What the compilation says and what was met beside it: one document of JSON or SARIF, where that is asked for. */
+static void say(const arguments *a, visa_compilation *c, diag_list *diags)
+{
+    bool document = a->format == VISA_DIAGNOSTICS_JSON || a->format == VISA_DIAGNOSTICS_SARIF;
+    diag_list_sort(diags);
+    for (size_t i = 0; i < diags->count && document; i++) {
+        const diag *d = diags->items[i];
+        const char **notes = ARENA_ARRAY(diags->arena, const char *, d->note_count + 1);
+        for (size_t n = 0; n < d->note_count; n++)
+            notes[n] = d->notes[n].text;
+        visa_add_error(c, diag_row_of(d->id)->name, d->message, notes, d->note_count, d->help);
+    }
+    if (visa_error_count(c) + visa_warning_count(c) > 0 || document)
+        fputs(visa_diagnostics(c, a->format), stderr);
+    if (!document)
+        tool_print_diags("visac", NULL, diags);
+}
+
+/* Without a compilation there is one of nothing. */
+static void say_only(const arguments *a, diag_list *diags)
+{
+    static const visa_options nothing = {.parse_only = true};
+    visa_compilation *c = diags->count > 0 ? visa_compile("", "", 0, &nothing) : NULL;
+    if (c)
+        say(a, c, diags);
+    visa_free(c);
+}
+
+static bool is_writing_no_module(const arguments *a, const visa_compilation *c)
+{
+    for (size_t i = 0; visa_module_file(c, i); i++)
+        if (!output_set_reads(a->files, visa_module_file(c, i)))
+            return false;
+    return true;
 }
 
 static int compile(const arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
     unsigned char *text = ranks_read(&a->ranks, a->input, &size, diags);
-    if (!text)
+    if (!text) {
+        say_only(a, diags);
         return EXIT_INPUT;
+    }
     visa_options options = a->options;
     options.binary_only = takes_binary_only(a);
     visa_compilation *c = visa_compile(tool_input_name(a->input), (const char *)text, size, &options);
@@ -564,45 +622,57 @@ static int compile(const arguments *a, arena *memory, diag_list *diags)
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    int status = a->options.parse_only ? format(a, c, text, size, memory, diags) : produce(a, c, text, size, memory, diags);
+    int status = !is_writing_no_module(a, c) ? tool_refused(diags) : a->options.parse_only ? format(a, c, text, size) : produce(a, c, text, size, memory, diags);
     free(text);
-    if (visa_error_count(c) > 0)
+    if (visa_error_count(c) > 0 && status == EXIT_DONE)
         status = EXIT_INPUT;
-    if (visa_error_count(c) + visa_warning_count(c) > 0 || a->format == VISA_DIAGNOSTICS_JSON || a->format == VISA_DIAGNOSTICS_SARIF)
-        fputs(visa_diagnostics(c, a->format), stderr);
+    say(a, c, diags);
     fputs(visa_pass_dumps(c), stderr);
     fputs(visa_time_report(c), stderr);
     visa_free(c);
     return status;
 }
 
+static int run(arguments *a, arena *memory, diag_list *diags)
+{
+    if (a->explores && !ranks_begin(&a->ranks, diags)) {
+        say_only(a, diags);
+        return EXIT_INPUT;
+    }
+    if (!declare(a, memory)) {
+        say_only(a, diags);
+        if (a->explores)
+            ranks_fail(&a->ranks, tool_refused(diags));
+        return tool_refused(diags);
+    }
+    if (!a->other && !a->sweep)
+        return compile(a, memory, diags);
+    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, a->options, a->format, a->report.options.preset};
+    int status = a->other ? variants_diff(&v, memory, diags) : variants_sweep(&v, memory, diags);
+    say_only(a, diags);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
+    stop_begin("visac");
     arena *memory = arena_new();
     if (!memory || setjmp(*arena_guard(memory))) {
+        unfinished_remove_all();
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
     arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
     int status = parse_arguments(argc, argv, memory, &a);
-    if (status < 0)
-        status = refuse_replacing(&a, memory);
-    if (status >= 0) {
-        arena_free(memory);
-        return tool_printed("visac", status);
+    if (status < 0) {
+        diag_list diags;
+        diag_list_init(&diags, memory);
+        a.files = output_set_new(memory, &diags);
+        a.ranks.count = 1;
+        status = run(&a, memory, &diags);
+        output_set_free(a.files);
+        ranks_end(&a.ranks);
     }
-    diag_list diags;
-    diag_list_init(&diags, memory);
-    variants v = {"visac", a.input, a.other, a.sweep, a.output ? a.output : "-", a.options, a.format, a.report.options.preset};
-    a.ranks.count = 1;
-    if (a.explores && !ranks_begin(&a.ranks, &diags)) {
-        tool_print_diags("visac", NULL, &diags);
-        arena_free(memory);
-        return EXIT_INPUT;
-    }
-    status = a.other ? variants_diff(&v, memory, &diags) : a.sweep ? variants_sweep(&v, memory, &diags) : compile(&a, memory, &diags);
-    tool_print_diags("visac", NULL, &diags);
-    ranks_end(&a.ranks);
     arena_free(memory);
     return tool_printed("visac", status);
 }

@@ -11,6 +11,7 @@
 #include "runtime/step/tokens.h"
 #include "runtime/tensor_file.h"
 #include "support/file.h"
+#include "support/shown.h"
 #include "support/strbuf.h"
 
 struct step_session {
@@ -162,7 +163,7 @@ static bool input_stream(step_session *s, const step_node *n, const char *file, 
     if (!text)
         return false;
     step_feed *feed = &s->run.feeds[n - s->program->nodes];
-    bool good = step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes, arena_printf(s->arena, "%s (%s)", file, n->name), s->run.pool,
+    bool good = step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes, arena_printf(s->arena, "%s (%s)", shown_text(file, s->arena), n->name), s->run.pool,
                                  s->arena, diags, feed);
     free(text);
     return good;
@@ -174,6 +175,11 @@ bool step_session_input(step_session *s, const char *spec, diag_list *diags)
     size_t bytes = equals ? (size_t)(equals - spec) : 0;
     const step_node *n = equals ? node_named(s, STEP_SOURCE, spec, bytes) : NULL;
     int64_t t = equals ? tensor_named(s, spec, bytes) : -1;
+    if (n ? s->run.feeds[n - s->program->nodes].tokens != NULL : t >= 0 && s->filled[t]) {
+        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the input `%.*s` is given twice, the second time from %s", (int)bytes, spec, shown_input(equals + 1, s->arena));
+        diag_help(diags, d, "give it once");
+        return false;
+    }
     if (n)
         return input_stream(s, n, equals + 1, diags);
     if (t >= 0)
@@ -198,7 +204,7 @@ bool step_session_run(step_session *s, diag_list *diags)
     return step_engine_run(&s->run, diags);
 }
 
-static bool output_tensor(const step_session *s, uint32_t index, const char *file, diag_list *diags)
+static bool output_tensor(const step_session *s, uint32_t index, const char *file, output *to, diag_list *diags)
 {
     tensor t;
     tensor_type type = type_of_tensor(s, index);
@@ -208,26 +214,26 @@ static bool output_tensor(const step_session *s, uint32_t index, const char *fil
     }
     for (int64_t i = 0; i < tensor_elements(&type); i++)
         numeric_from_double(type.dtype, t.bytes, i, (double)s->run.stores[index].elements[i]);
-    bool good = tensor_file_write(file, &t, s->arena, diags);
+    bool good = tensor_file_put(file, &t, to, s->arena, diags);
     tensor_free(&t);
     return good;
 }
 
-bool step_session_output(step_session *s, const char *spec, diag_list *diags)
+bool step_session_output(step_session *s, const char *spec, output *to, diag_list *diags)
 {
     const char *equals = strchr(spec, '=');
     size_t bytes = equals ? (size_t)(equals - spec) : 0;
     const step_node *n = equals ? node_named(s, STEP_SINK, spec, bytes) : NULL;
     int64_t t = equals ? tensor_named(s, spec, bytes) : -1;
     if (t >= 0 && s->program->tensors[t].written)
-        return output_tensor(s, (uint32_t)t, equals + 1, diags);
+        return output_tensor(s, (uint32_t)t, equals + 1, to, diags);
     if (!n) {
         diag_add(diags, E_PORT, SRC_NOWHERE, "--output %s: the program `%s` gives no stream or tensor of that name; it takes NAME=FILE", spec, s->program->name);
         return false;
     }
     const step_input *from = &n->inputs[0];
     const char *text = step_tokens_text(s->program, s->program->nodes[from->node].outputs[from->port].type, s->run.feeds[n - s->program->nodes].taken, s->arena);
-    return file_write_all(equals + 1, text, strlen(text), diags);
+    return output_put(to, text, strlen(text));
 }
 
 const char *step_session_report(const step_session *s, bool json)
@@ -235,10 +241,10 @@ const char *step_session_report(const step_session *s, bool json)
     return step_report_text(&s->run, json);
 }
 
-bool step_session_sizes(const step_session *s, const char *file, diag_list *diags)
+bool step_session_sizes(const step_session *s, output *to)
 {
     const char *text = step_seen_sizes_text(s->program, s->run.seen, s->arena);
-    return file_write_all(file, text, strlen(text), diags);
+    return output_put(to, text, strlen(text));
 }
 
 const char *step_session_describe(const step_session *s)

@@ -8,6 +8,7 @@
 #include "codegen/container.h"
 #include "runtime/timing_preset.h"
 #include "support/diag.h"
+#include "support/output.h"
 
 typedef struct step_session step_session;
 
@@ -26,13 +27,13 @@ void step_session_close(step_session *s); /* NULL is nothing */
 /* "NAME=FILE": tokens (.json) of a stream, elements of a tensor: row-major, tile after tile (.npy of any shape with that many, or raw). */
 bool step_session_input(step_session *s, const char *spec, diag_list *diags);
 bool step_session_run(step_session *s, diag_list *diags);
-/* "NAME=FILE", or "FILE" with a single output. */
-bool step_session_output(step_session *s, const char *spec, diag_list *diags);
+/* "NAME=FILE", into an output that was declared for FILE (runtime/session.h, session_file). */
+bool step_session_output(step_session *s, const char *spec, output *to, diag_list *diags);
 
 /* After a run: cycles, traffic and each operator's share (runtime/step/report.h). */
 const char *step_session_report(const step_session *s, bool json);
-/* After a run that kept them: the sizes of every stream as JSON (runtime/step/seen.h), to a file. */
-bool step_session_sizes(const step_session *s, const char *file, diag_list *diags);
+/* After a run that kept them: the sizes of every stream as JSON (runtime/step/seen.h). */
+bool step_session_sizes(const step_session *s, output *to);
 /* "in x: [B] of bf16 tiles 1 x 64" per line. */
 const char *step_session_describe(const step_session *s);
 
