@@ -25,8 +25,8 @@ const char *tool_input_name(const char *file);
 
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);
-/* "free" or "hardware": how the reference adds floats. */
-bool tool_reference_order(const char *text, bool *hardware);
+/* "hardware" or "free": how the reference adds floats. */
+bool tool_reference_order(const char *text, bool *is_free);
 
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
