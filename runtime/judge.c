@@ -108,6 +108,7 @@ static void add_element(trial *t, int64_t element)
            deviation = sqrt(worst < walk ? worst : walk);
     double z = distance(c->type->dtype, machine, c->sums[element]) / deviation,
            w = c->sums[element] / deviation;
+    t->out->outside += fabs(z) > t->value_limit;
     found(t, fabs(z) / t->value_limit, JUDGE_VALUE, -1, element);
     add_value(&t->groups[0], z, w);
     group *behind = t->groups + t->group_count;
@@ -178,8 +179,8 @@ const char *judge_text(const judge_case *c, const judge_verdict *v, arena *a)
     else if (v->axis >= 0)
         place = arena_printf(a, "at %s=%" PRId64, c->type->names ? c->type->names[v->axis] : "its index",
                              v->index);
-    const char *text = arena_printf(a, "off by %.3g times what rounding explains, in %s %s", v->worst,
-                                    names[v->test], place);
-    return v->test == JUDGE_SCALE && v->axis < 0 ? arena_printf(a, "%s: %.2g of the value", text, v->slope)
-                                                 : text;
+    const char *text = arena_printf(a, "off by %.3g times what rounding explains, in %s %s", v->worst, names[v->test], place);
+    if (v->test == JUDGE_SCALE && v->axis < 0)
+        text = arena_printf(a, "%s: %.2g of the value", text, v->slope);
+    return v->outside ? arena_printf(a, "%s; %" PRId64 " of %" PRId64 " by themselves", text, v->outside, v->values) : text;
 }

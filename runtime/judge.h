@@ -61,7 +61,8 @@ typedef struct judge_case {
 typedef enum judge_test { JUDGE_VALUE, JUDGE_BIAS, JUDGE_SCALE, JUDGE_SPREAD, JUDGE_TESTS } judge_test;
 
 typedef struct judge_verdict {
-    int64_t values; /* that have an error to judge */
+    int64_t values;  /* that have an error to judge */
+    int64_t outside; /* of them, each for itself off by more than rounding explains */
     double worst;   /* of all tests: what was found, of what rounding explains; above 1: it does not */
     judge_test test;
     int axis;      /* of the group that it is of; -1: all */
