@@ -148,6 +148,10 @@ static void skipped_text(strbuf *s, const compare_result *r)
 static void agreement_text(strbuf *s, const compare_result *r)
 {
     int64_t values = r->compared + r->both_nan + r->unbounded;
+    if (values == 0) {
+        strbuf_puts(s, "no values to compare");
+        return;
+    }
     strbuf_printf(s, "%" PRId64 " value%s", values, values == 1 ? "" : "s");
     if (r->compared == 0)
         strbuf_puts(s, ", none compared");
