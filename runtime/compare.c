@@ -57,8 +57,8 @@ static void compare_part(void *of, unsigned part, int64_t first, int64_t end)
         }
         double m = numeric_to_double(c->type->dtype, c->machine, i), r = numeric_to_double(c->type->dtype, c->reference, i);
         double a = allowance(c->allowed, i);
-        if (isinf(a) || (isnan(m) && isnan(r))) {
-            *(isinf(a) ? &out.unbounded : &out.both_nan) += 1;
+        if (isinf(a) || (isnan(m) && isnan(r)) || (isinf(m) && m == r)) {
+            *(isinf(a) ? &out.unbounded : isnan(m) ? &out.both_nan : &out.both_infinite) += 1;
             continue;
         }
         out.compared++;
@@ -83,6 +83,7 @@ static void result_add(compare_result *out, const compare_result *behind)
     out->compared += behind->compared;
     out->mismatches += behind->mismatches;
     out->both_nan += behind->both_nan;
+    out->both_infinite += behind->both_infinite;
     out->unbounded += behind->unbounded;
     out->uncovered += behind->uncovered;
     out->has_allowance = out->has_allowance || behind->has_allowance;
@@ -136,18 +137,25 @@ static const char *value_text(dtype t, double value, arena *a)
     return arena_printf(a, "%.9g", value);
 }
 
+static int64_t count_values(const compare_result *r)
+{
+    return r->compared + r->both_nan + r->both_infinite + r->unbounded;
+}
+
 /* ", 4 NaN in both, 2 with an infinite bound": what a comparison says nothing of. */
 static void skipped_text(strbuf *s, const compare_result *r)
 {
     if (r->both_nan)
         strbuf_printf(s, ", %" PRId64 " NaN in both", r->both_nan);
+    if (r->both_infinite)
+        strbuf_printf(s, ", %" PRId64 " infinite in both", r->both_infinite);
     if (r->unbounded)
         strbuf_printf(s, ", %" PRId64 " with an infinite bound", r->unbounded);
 }
 
 static void agreement_text(strbuf *s, const compare_result *r)
 {
-    int64_t values = r->compared + r->both_nan + r->unbounded;
+    int64_t values = count_values(r);
     if (values == 0) {
         strbuf_puts(s, "no values to compare");
         return;
@@ -167,7 +175,7 @@ static void agreement_text(strbuf *s, const compare_result *r)
 static void mismatch_text(strbuf *s, const tensor_type *type, const compare_result *r)
 {
     arena *a = s->arena;
-    strbuf_printf(s, "%" PRId64 " of %" PRId64 " values differ", r->mismatches, r->compared + r->both_nan + r->unbounded);
+    strbuf_printf(s, "%" PRId64 " of %" PRId64 " values differ", r->mismatches, count_values(r));
     skipped_text(s, r);
     strbuf_printf(s, ", first at %s: ", compare_place_text(type, r->first_mismatch, a));
     strbuf_printf(s, "machine %s, reference %s, ", value_text(type->dtype, r->machine, a),

@@ -12,7 +12,7 @@
 typedef struct compare_result {
     int64_t compared;                   /* elements that could have differed */
     int64_t mismatches;
-    int64_t both_nan;                   /* not compared: no number on either side */
+    int64_t both_nan, both_infinite;    /* not compared: no number on either side, or the same infinity, as all sums are that overflow */
     int64_t unbounded;                  /* nor these: anything is allowed */
     int64_t uncovered;                  /* elements that the output does not hold */
     int64_t first_mismatch;             /* element; -1: none */

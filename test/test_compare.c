@@ -37,7 +37,8 @@ static bool agrees(double machine, double reference, double allowed)
     numeric_from_double(DTYPE_F32, m, 0, machine);
     numeric_from_double(DTYPE_F32, r, 0, reference);
     compare_elements(&type, r, m, &allowed, NULL, 1, &result);
-    ck_assert_int_eq(result.compared + result.both_nan + result.unbounded, 1);
+    ck_assert_int_eq(result.compared + result.both_nan + result.both_infinite + result.unbounded, 1);
+    ck_assert_int_eq(result.both_infinite, isinf(machine) && machine == reference && !isinf(allowed));
     ck_assert_int_eq(result.both_nan, isnan(machine) && isnan(reference) && !isinf(allowed));
     ck_assert_int_eq(result.unbounded, isinf(allowed) != 0);
     ck_assert_int_eq(result.first_mismatch, result.mismatches ? 0 : -1);
@@ -127,16 +128,16 @@ START_TEST(nothing_compared)
     double allowed[24];
     for (int64_t i = 0; i < 24; i++) {
         allowed[i] = i < 2 ? INFINITY : 0;
-        numeric_from_double(DTYPE_F32, r, i, i < 6 ? NAN : 3);
-        numeric_from_double(DTYPE_F32, m, i, i < 6 ? NAN : 3);
+        numeric_from_double(DTYPE_F32, r, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
+        numeric_from_double(DTYPE_F32, m, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
     }
     compare_result result;
     compare_elements(&type, r, m, allowed, NULL, 1, &result);
-    ck_assert_int_eq(result.compared, 18);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 24 values: 18 agree, 4 NaN in both, 2 with an infinite bound");
+    ck_assert_int_eq(result.compared, 17);
+    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 24 values: 17 agree, 4 NaN in both, 1 infinite in both, 2 with an infinite bound");
     numeric_from_double(DTYPE_F32, m, 8, 4);
     compare_elements(&type, r, m, allowed, NULL, 1, &result);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 1 of 24 values differ, 4 NaN in both, 2 with an infinite bound, first at M=1, N=2: "
+    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 1 of 24 values differ, 4 NaN in both, 1 infinite in both, 2 with an infinite bound, first at M=1, N=2: "
                                                                   "machine 4, reference 3, must be equal");
     for (int64_t i = 0; i < 24; i++)
         allowed[i] = INFINITY;
