@@ -483,7 +483,9 @@ static bool compare_output(session *s, const session_port *p, uint32_t t, check 
         diag *d = diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: every value is within its bound, but they are %s", p->port->name, wrong);
         diag_help(diags, d, "--reference-order=hardware shows which values differ");
     } else if (r.compared == 0) {
-        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "%s", line);
+        diag *d = diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "%s", line);
+        if (r.both_nan + r.both_infinite + r.unbounded > 0)
+            diag_help(diags, d, "give inputs whose sums are finite numbers; without --input they are in [-1, 1)");
     }
     return true;
 }

@@ -138,6 +138,8 @@ static bool is_noticed(const experiment *x, int order)
     compare_elements(&x->out->type, e.values, x->out->bytes, e.bounds, NULL, 1, &r);
     if (r.mismatches || !e.sums)
         return r.mismatches > 0;
+    if (e.roundings != 2.0 * (double)(x->row->terms - 1))
+        die("an output", "another number of roundings");
     judge_verdict v;
     judge_case c = {&x->out->type, x->out->bytes, e.sums, e.sum_bounds, NULL, e.roundings, JUDGE_FALSE_ALARM};
     if (!judge_output(&c, &v))

@@ -457,7 +457,7 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
         checked++;
     }
     if (checked == 0)
-        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "the file has no kernel to check");
+        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"), "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
     return checked > 0 && all_agree ? EXIT_DONE : EXIT_MISMATCH;
 }
 
