@@ -24,7 +24,7 @@ bool compare_agrees(double machine, double reference, double allowed)
 static void note_agreement(double machine, double reference, double allowed, compare_result *out)
 {
     double fraction = fabs(machine - reference) / allowed;
-    if (isfinite(allowed) && isfinite(fraction) && fraction > out->worst_fraction)
+    if (isfinite(fraction) && fraction > out->worst_fraction)
         out->worst_fraction = fraction;
 }
 
@@ -57,6 +57,10 @@ static void compare_part(void *of, unsigned part, int64_t first, int64_t end)
         }
         double m = numeric_to_double(c->type->dtype, c->machine, i), r = numeric_to_double(c->type->dtype, c->reference, i);
         double a = allowance(c->allowed, i);
+        if (isinf(a) || (isnan(m) && isnan(r)) || (isinf(m) && m == r)) {
+            *(isinf(a) ? &out.unbounded : isnan(m) ? &out.both_nan : &out.both_infinite) += 1;
+            continue;
+        }
         out.compared++;
         out.has_allowance = out.has_allowance || a > 0;
         if (!compare_agrees(m, r, a))
@@ -78,6 +82,9 @@ static void result_add(compare_result *out, const compare_result *behind)
     }
     out->compared += behind->compared;
     out->mismatches += behind->mismatches;
+    out->both_nan += behind->both_nan;
+    out->both_infinite += behind->both_infinite;
+    out->unbounded += behind->unbounded;
     out->uncovered += behind->uncovered;
     out->has_allowance = out->has_allowance || behind->has_allowance;
     if (behind->worst_fraction > out->worst_fraction)
@@ -130,13 +137,37 @@ static const char *value_text(dtype t, double value, arena *a)
     return arena_printf(a, "%.9g", value);
 }
 
+static int64_t count_values(const compare_result *r)
+{
+    return r->compared + r->both_nan + r->both_infinite + r->unbounded;
+}
+
+/* ", 4 NaN in both, 2 with an infinite bound": what a comparison says nothing of. */
+static void skipped_text(strbuf *s, const compare_result *r)
+{
+    if (r->both_nan)
+        strbuf_printf(s, ", %" PRId64 " NaN in both", r->both_nan);
+    if (r->both_infinite)
+        strbuf_printf(s, ", %" PRId64 " infinite in both", r->both_infinite);
+    if (r->unbounded)
+        strbuf_printf(s, ", %" PRId64 " with an infinite bound", r->unbounded);
+}
+
 static void agreement_text(strbuf *s, const compare_result *r)
 {
-    if (r->compared == 0) {
+    int64_t values = count_values(r);
+    if (values == 0) {
         strbuf_puts(s, "no values to compare");
         return;
     }
-    strbuf_printf(s, "%" PRId64 " value%s", r->compared, r->compared == 1 ? " agrees" : "s agree");
+    strbuf_printf(s, "%" PRId64 " value%s", values, values == 1 ? "" : "s");
+    if (r->compared == 0)
+        strbuf_puts(s, ", none compared");
+    else if (r->compared == values)
+        strbuf_puts(s, values == 1 ? " agrees" : " agree");
+    else
+        strbuf_printf(s, ": %" PRId64 " agree%s", r->compared, r->compared == 1 ? "s" : "");
+    skipped_text(s, r);
     if (r->has_allowance)
         strbuf_printf(s, ", worst error %.2g of its bound", r->worst_fraction);
 }
@@ -144,8 +175,9 @@ static void agreement_text(strbuf *s, const compare_result *r)
 static void mismatch_text(strbuf *s, const tensor_type *type, const compare_result *r)
 {
     arena *a = s->arena;
-    strbuf_printf(s, "%" PRId64 " of %" PRId64 " values differ, first at %s: ", r->mismatches, r->compared,
-                  compare_place_text(type, r->first_mismatch, a));
+    strbuf_printf(s, "%" PRId64 " of %" PRId64 " values differ", r->mismatches, count_values(r));
+    skipped_text(s, r);
+    strbuf_printf(s, ", first at %s: ", compare_place_text(type, r->first_mismatch, a));
     strbuf_printf(s, "machine %s, reference %s, ", value_text(type->dtype, r->machine, a),
                   value_text(type->dtype, r->reference, a));
     if (r->allowed > 0)

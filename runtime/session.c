@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/reference_load.h"
 #include "runtime/compare.h"
+#include "runtime/expected.h"
+#include "runtime/judge.h"
 #include "runtime/machine.h"
 #include "runtime/mismatch.h"
 #include "runtime/parallel.h"
@@ -26,6 +27,7 @@ typedef struct session_port {
     int64_t undefined;     /* the first copy that differs, when it held the fill of every run so far; -1: none */
     bool ran;              /* once at least */
     bool bound;
+    bool seeded;    /* with numbers of session_fill */
     bool is_buffer; /* bound to physical bytes: there is no logical tensor to check with */
 } session_port;
 
@@ -238,7 +240,7 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
         if (!tensor_new(&p->type, s->arena, &p->logical))
             return no_memory(diags, p->port);
         tensor_fill_random(&p->logical, seed + i, workers_of(s));
-        p->bound = true;
+        p->bound = p->seeded = true;
     }
     return true;
 }
@@ -398,7 +400,7 @@ bool session_found_mismatch(const diag_list *diags)
 {
     bool found = false;
     for (size_t i = 0; i < diags->count; i++) {
-        bool differs = diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH;
+        bool differs = diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH || diags->items[i]->id == E_CHECK_NOTHING;
         if (diags->items[i]->severity == DIAG_ERROR && !differs)
             return false;
         found = found || differs;
@@ -407,44 +409,6 @@ bool session_found_mismatch(const diag_list *diags)
 }
 
 /* ---- the check ---- */
-
-typedef struct expected {
-    unsigned char **tensors; /* by einsum tensor */
-    double **bounds;
-    bool *owned;
-} expected;
-
-static bool expected_new(session *s, expected *x, diag_list *diags)
-{
-    const einsum *e = &s->kernel->einsum;
-    *x = (expected){ARENA_ARRAY(s->arena, unsigned char *, e->tensor_count), ARENA_ARRAY(s->arena, double *, e->tensor_count), ARENA_ARRAY(s->arena, bool, e->tensor_count)};
-    for (uint32_t t = 0; t < e->tensor_count; t++) {
-        int32_t number = e->tensors[t].port;
-        bool input = number >= 0 && s->ports[number].port->direction == PORT_IN;
-        if (input) {
-            x->tensors[t] = s->ports[number].logical.bytes;
-            continue;
-        }
-        int64_t bytes = reference_tensor_bytes(e, t), elements = einsum_tensor_elements(e, t);
-        x->owned[t] = true;
-        x->tensors[t] = bytes < 0 ? NULL : calloc((size_t)bytes + 1, 1);
-        x->bounds[t] = elements < 0 ? NULL : calloc((size_t)elements + 1, sizeof(double));
-        if (!x->tensors[t] || !x->bounds[t]) {
-            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`", e->tensors[t].name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static void expected_free(session *s, expected *x)
-{
-    for (uint32_t t = 0; x->owned && t < s->kernel->einsum.tensor_count; t++)
-        if (x->owned[t]) {
-            free(x->tensors[t]);
-            free(x->bounds[t]);
-        }
-}
 
 /* The reference's tensor of a port has the port's axes in the port's order: the einsum section is built that way, and a
  * binary where it is not is refused. */
@@ -457,10 +421,77 @@ static bool same_shape(const session *s, uint32_t t, const session_port *p)
     return same;
 }
 
-static bool compare_outputs(session *s, const expected *x, bool *agrees, const char **report, diag_list *diags)
+/* What of a check is the same for all outputs. */
+typedef struct check {
+    const expected *expected;
+    bool random;           /* all inputs are seeded numbers */
+    double false_alarm;    /* an output's share */
+    bool agrees;
+    const char **report;
+} check;
+
+static bool all_inputs_are_seeded(const session *s)
+{
+    bool seeded = true;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        seeded = seeded && (s->ports[i].seeded || s->ports[i].port->direction == PORT_OUT);
+    return seeded;
+}
+
+/* "; together .." or why it is not said; *wrong: what rounding does not explain, else NULL. False: no memory. */
+static bool judge_port(session *s, const session_port *p, const check *c, const expected_tensor *x, const char **said, const char **wrong, diag_list *diags)
+{
+    *said = "";
+    *wrong = NULL;
+    if (!x->bounds || dtype_row_of(p->type.dtype)->kind != DTYPE_KIND_FLOAT)
+        return true;
+    if (!x->sums || !c->random) {
+        *said = c->random ? "; not judged together: its errors may depend on each other" : "; not judged together: inputs from files may be no random ones";
+        return true;
+    }
+    judge_case of = {&p->type, p->logical.bytes, x->sums, x->sum_bounds, p->covered, x->roundings, c->false_alarm};
+    judge_verdict verdict;
+    if (!judge_output(&of, &verdict))
+        return no_memory(diags, p->port);
+    const char *text = judge_text(&of, &verdict, s->arena);
+    *said = arena_printf(s->arena, "; %s", text);
+    *wrong = verdict.worst > 1 ? text : NULL;
+    return true;
+}
+
+static bool compare_output(session *s, const session_port *p, uint32_t t, check *c, diag_list *diags)
+{
+    expected_tensor x = expected_of(c->expected, t);
+    compare_result r;
+    compare_elements(&p->type, x.values, p->logical.bytes, x.bounds, p->covered, workers_of(s), &r);
+    const char *line = compare_text(p->port->name, &p->type, &r, s->arena), *said = "", *wrong = NULL;
+    if (r.has_allowance && !judge_port(s, p, c, &x, &said, &wrong, diags))
+        return false;
+    *c->report = arena_printf(s->arena, "%s%s: %s%s\n", *c->report, s->kernel->name, line, said);
+    c->agrees = c->agrees && r.mismatches == 0 && !wrong && r.compared > 0;
+    if (r.mismatches > 0) {
+        mismatch m = {s->binary->target, s->kernel, p->port, &p->logical, x.values, x.bounds, p->covered};
+        diag *d = diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", line);
+        mismatch_explain(&m, diags, d);
+        if (wrong)
+            diag_note(diags, d, SRC_NOWHERE, "together they are %s", wrong);
+    } else if (wrong) {
+        diag *d = diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: every value is within its bound, but they are %s", p->port->name, wrong);
+        diag_help(diags, d, "--reference-order=hardware shows which values differ");
+    } else if (r.compared == 0) {
+        diag *d = diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "%s", line);
+        if (r.both_nan + r.both_infinite + r.unbounded > 0)
+            diag_help(diags, d, "give inputs whose sums are finite numbers; without --input they are in [-1, 1)");
+    }
+    return true;
+}
+
+static bool compare_outputs(session *s, check *c, diag_list *diags)
 {
     const einsum *e = &s->kernel->einsum;
-    *agrees = true;
+    c->agrees = c->false_alarm > 0;
+    if (c->false_alarm == 0)
+        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", s->kernel->name);
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         session_port *p = &s->ports[i];
         uint32_t t = 0;
@@ -470,44 +501,52 @@ static bool compare_outputs(session *s, const expected *x, bool *agrees, const c
             diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "section .visa.einsum.%s has no tensor that fits port `%s`", s->kernel->name, p->port->name);
             return false;
         }
-        if (p->port->direction == PORT_IN)
-            continue;
-        compare_result r;
-        compare_elements(&p->type, x->tensors[t], p->logical.bytes, x->bounds[t], p->covered, workers_of(s), &r);
-        const char *line = compare_text(p->port->name, &p->type, &r, s->arena);
-        *report = arena_printf(s->arena, "%s%s: %s\n", *report, s->kernel->name, line);
-        if (r.mismatches > 0) {
-            mismatch m = {s->binary->target, s->kernel, p->port, &p->logical, x->tensors[t], x->bounds[t], p->covered};
-            mismatch_explain(&m, diags, diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", line));
-            *agrees = false;
-        }
+        if (p->port->direction == PORT_OUT && !compare_output(s, p, t, c, diags))
+            return false;
     }
     return true;
+}
+
+/* The logical bytes of the inputs, by einsum tensor; NULL: it is none. */
+static unsigned char **input_bytes(session *s, bool *is_input)
+{
+    const einsum *e = &s->kernel->einsum;
+    unsigned char **bytes = ARENA_ARRAY(s->arena, unsigned char *, (size_t)e->tensor_count + 1);
+    for (uint32_t t = 0; t < e->tensor_count; t++) {
+        int32_t number = e->tensors[t].port;
+        is_input[t] = number >= 0 && s->ports[number].port->direction == PORT_IN;
+        bytes[t] = is_input[t] ? s->ports[number].logical.bytes : NULL;
+    }
+    return bytes;
 }
 
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags)
 {
     *report = "";
-    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+    *agrees = false;
+    uint32_t outputs = 0;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        outputs += s->ports[i].port->direction == PORT_OUT;
         if (s->ports[i].is_buffer) {
             diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` was given physical bytes; a check needs logical tensors", s->ports[i].port->name);
             return false;
         }
-    if (s->kernel->einsum.tensor_count == 0) {
+    }
+    const einsum *e = &s->kernel->einsum;
+    if (e->tensor_count == 0) {
         diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "the binary has no section .visa.einsum.%s to check against", s->kernel->name);
         return false;
     }
-    const reference_api *api = reference_load(diags);
-    unsigned forms = (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | REFERENCE_QUICK;
-    reference_kernel *k = api ? reference_compile(api, &s->kernel->einsum, s->kernel->name, forms, diags) : NULL;
-    if (!k)
+    bool *is_input = ARENA_ARRAY(s->arena, bool, e->tensor_count);
+    unsigned char **inputs = input_bytes(s, is_input);
+    expected *x = expected_open(e, is_input, s->kernel->name, machine_order, s->arena, diags);
+    if (!x)
         return false;
-    expected x = {0};
-    bool ok = expected_new(s, &x, diags) && reference_run(api, k, x.tensors, machine_order ? NULL : x.bounds, workers_of(s), diags) &&
-              compare_outputs(s, &x, agrees, report, diags);
-    *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, (double)api->jit_nanoseconds(k) / 1e6);
-    expected_free(s, &x);
-    api->release(k);
+    check c = {.expected = x, .random = all_inputs_are_seeded(s), .false_alarm = outputs ? JUDGE_FALSE_ALARM / outputs : 0, .report = report};
+    bool ok = expected_run(x, inputs, workers_of(s), diags) && compare_outputs(s, &c, diags);
+    *agrees = c.agrees;
+    *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, expected_build_milliseconds(x));
+    expected_close(x);
     return ok;
 }
 

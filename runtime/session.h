@@ -40,12 +40,13 @@ void session_set_options(session *s, const session_options *options);
  * unwritten memory and the contexts in another order: E_RUN_UNDEFINED when an output depends on them. */
 bool session_run(session *s, bool twice, diag_list *diags);
 
-/* Builds the reference from the einsum section, runs it on the same logical inputs and compares. *agrees is false, with an
- * E_CHECK_MISMATCH diagnostic per output, when an output is outside its bound. With machine_order the reference adds floats as the
- * machine does, and the bound is 0. *report: lines for people. */
+/* Builds the reference from the einsum section, runs it on the same logical inputs and compares. With machine_order the reference adds floats as
+ * the machine does, and values are equal. Else each has a bound, and those of seeded inputs are judged together (judge.h). *agrees is
+ * false, with a diagnostic per output, when an output is not what it has to be (E_CHECK_MISMATCH) or no value of it was compared (E_CHECK_NOTHING).
+ * *report: lines for people. */
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags);
 
-/* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED)? */
+/* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED), or that nothing was compared (E_CHECK_NOTHING)? */
 bool session_found_mismatch(const diag_list *diags);
 
 /* Can session_output write this? Asked before a run, which may be long. */

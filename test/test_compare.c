@@ -37,7 +37,10 @@ static bool agrees(double machine, double reference, double allowed)
     numeric_from_double(DTYPE_F32, m, 0, machine);
     numeric_from_double(DTYPE_F32, r, 0, reference);
     compare_elements(&type, r, m, &allowed, NULL, 1, &result);
-    ck_assert_int_eq(result.compared, 1);
+    ck_assert_int_eq(result.compared + result.both_nan + result.both_infinite + result.unbounded, 1);
+    ck_assert_int_eq(result.both_infinite, isinf(machine) && machine == reference && !isinf(allowed));
+    ck_assert_int_eq(result.both_nan, isnan(machine) && isnan(reference) && !isinf(allowed));
+    ck_assert_int_eq(result.unbounded, isinf(allowed) != 0);
     ck_assert_int_eq(result.first_mismatch, result.mismatches ? 0 : -1);
     return result.mismatches == 0;
 }
@@ -109,11 +112,38 @@ START_TEST(worst_fraction_of_agreeing_elements)
     ck_assert_int_eq(result.mismatches, 1);
     ck_assert_double_eq(result.worst_fraction, 0.25);
     ck_assert_str_eq(compare_text("out", &type, &result, memory),
-                     "out: 1 of 24 values differ, first at M=1, N=1: machine 120, reference 100, allowed 8");
+                     "out: 1 of 24 values differ, 1 with an infinite bound, first at M=1, N=1: machine 120, reference 100, allowed 8");
     numeric_from_double(DTYPE_F32, m, 7, 100);
     compare_elements(&type, r, m, allowed, NULL, 1, &result);
     ck_assert_str_eq(compare_text("out", &type, &result, memory),
-                     "out: 24 values agree, worst error 0.25 of its bound");
+                     "out: 24 values: 23 agree, 1 with an infinite bound, worst error 0.25 of its bound");
+}
+END_TEST
+
+/* What a comparison says nothing of is counted, and is no agreement. */
+START_TEST(nothing_compared)
+{
+    tensor_type type = type_of(DTYPE_F32);
+    unsigned char r[96], m[96];
+    double allowed[24];
+    for (int64_t i = 0; i < 24; i++) {
+        allowed[i] = i < 2 ? INFINITY : 0;
+        numeric_from_double(DTYPE_F32, r, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
+        numeric_from_double(DTYPE_F32, m, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
+    }
+    compare_result result;
+    compare_elements(&type, r, m, allowed, NULL, 1, &result);
+    ck_assert_int_eq(result.compared, 17);
+    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 24 values: 17 agree, 4 NaN in both, 1 infinite in both, 2 with an infinite bound");
+    numeric_from_double(DTYPE_F32, m, 8, 4);
+    compare_elements(&type, r, m, allowed, NULL, 1, &result);
+    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 1 of 24 values differ, 4 NaN in both, 1 infinite in both, 2 with an infinite bound, first at M=1, N=2: "
+                                                                  "machine 4, reference 3, must be equal");
+    for (int64_t i = 0; i < 24; i++)
+        allowed[i] = INFINITY;
+    compare_elements(&type, r, m, allowed, NULL, 1, &result);
+    ck_assert_int_eq(result.compared, 0);
+    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 24 values, none compared, 24 with an infinite bound");
 }
 END_TEST
 
@@ -228,6 +258,7 @@ int main(void)
     tcase_add_test(t, values);
     tcase_add_loop_test(t, every_type_finds_one_change, 0, DTYPE_COUNT);
     tcase_add_test(t, worst_fraction_of_agreeing_elements);
+    tcase_add_test(t, nothing_compared);
     tcase_add_test(t, threads_compare_the_same);
     tcase_add_test(t, uncovered_elements_do_not_count);
     tcase_add_test(t, texts);

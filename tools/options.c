@@ -65,10 +65,10 @@ bool tool_number(const char *text, uint64_t *out)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
-bool tool_reference_order(const char *text, bool *hardware)
+bool tool_reference_order(const char *text, bool *is_free)
 {
-    *hardware = strcmp(text, "hardware") == 0;
-    return *hardware || strcmp(text, "free") == 0;
+    *is_free = strcmp(text, "free") == 0;
+    return *is_free || strcmp(text, "hardware") == 0;
 }
 
 int tool_printed(const char *tool, int status)

@@ -26,8 +26,8 @@ const char *tool_input_name(const char *file);
 
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);
-/* "free" or "hardware": how the reference adds floats. */
-bool tool_reference_order(const char *text, bool *hardware);
+/* "hardware" or "free": how the reference adds floats. */
+bool tool_reference_order(const char *text, bool *is_free);
 
 /* The status of a run that could not begin or end its writing: EXIT_USAGE where the command line names a file for two things. */
 int tool_refused(const diag_list *diags);

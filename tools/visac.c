@@ -34,7 +34,7 @@ typedef struct arguments {
     tool_report report;
     emit_kind emit;
     const char *mcpu;
-    bool machine_order; /* of the reference's sums */
+    bool order_given, free_order; /* of the reference's sums: without it the machine's for a check, a free one for what is written */
     bool check, emit_given, search_given, format_source, format_check;
     bool explores;
     ranks ranks; /* of --explore */
@@ -67,8 +67,9 @@ static const char usage[] =
     "  --emit=KIND             bin (default), tables, json, ir, ast, llvm, bc, asm, obj, header, step-report,\n"
     "                          step-json, dataflow, dataflow-json\n"
     "  --mcpu=NAME             CPU of llvm, bc, asm and obj (default x86-64, any; native is this one)\n"
-    "  --reference-order=ORDER how the reference of --check, llvm, bc, asm and obj adds floats: free (default, compared\n"
-    "                          within a bound) or hardware (the machine's order, compared bit for bit)\n"
+    "  --reference-order=ORDER how the reference of --check, llvm, bc, asm and obj adds floats: hardware (the machine's\n"
+    "                          order; default of --check: equal values) or free (an order of its own; default of the\n"
+    "                          others; --check compares within bounds, and judges all values together)\n"
     "  -D NAME=VALUE           give a constant or an axis of the file another value, or a size of a stream program its\n"
     "                          number; NAME=2,0,5 the sizes of a ragged dimension\n"
     "  --pass=NAME[:P=V,..]    transform every stream program; several are run in order\n"
@@ -102,7 +103,8 @@ static const char usage[] =
     "  --explain ID            what a diagnostic means\n"
     "  --version, --help\n"
     "\n"
-    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch.\n";
+    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
+    "or nothing to compare.\n";
 
 __attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...)
 {
@@ -297,8 +299,9 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
             break;
         case MCPU: a->mcpu = optarg; break;
         case REFERENCE_ORDER:
-            if (!tool_reference_order(optarg, &a->machine_order))
-                return usage_error("--reference-order is free or hardware, not `%s`", optarg);
+            if (!tool_reference_order(optarg, &a->free_order))
+                return usage_error("--reference-order is hardware or free, not `%s`", optarg);
+            a->order_given = true;
             break;
         case PASS:
             ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, (const char *)optarg);
@@ -444,7 +447,7 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
         return false;
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, a->machine_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->order_given && !a->free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
     return true;
@@ -454,6 +457,7 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
 static int check(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     bool all_agree = true;
+    size_t checked = 0;
     for (size_t i = 0; i < b->program_count; i++)
         printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
     for (size_t i = 0; i < b->kernel_count; i++) {
@@ -462,14 +466,17 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
         bool agrees = false;
         const char *report = "";
         session *s = session_open(b, b->kernels[i].name, memory, diags);
-        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, a->machine_order, &agrees, &report, diags);
+        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
         fputs(report, stdout);
         session_close(s);
         if (!ok)
             return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
         all_agree = all_agree && agrees;
+        checked++;
     }
-    return all_agree ? EXIT_DONE : EXIT_MISMATCH;
+    if (checked == 0)
+        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"), "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
+    return checked > 0 && all_agree ? EXIT_DONE : EXIT_MISMATCH;
 }
 
 /* Of one kernel, or in text and CSV of each: from the commands alone. */
