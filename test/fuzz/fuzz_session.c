@@ -21,7 +21,7 @@ static bool take(void *user, const char *bytes, size_t size)
     session *s = user;
     if (size > 0 && bytes[0] == 'C')
         return true;
-    json_t *message = json_loadb(bytes, size, 0, NULL);
+    json_t *message = json_loadb(bytes, size, JSON_ALLOW_NUL, NULL);
     if (!message)
         abort();
     const json_t *id = json_object_get(message, "id");

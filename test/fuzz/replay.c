@@ -16,8 +16,6 @@ static const struct {
 } targets[] = {{"source", fuzz_source}, {"binary", fuzz_binary},   {"tensor", fuzz_tensor}, {"editor", fuzz_editor},
                {"lsp", fuzz_lsp},       {"session", fuzz_session}, {"step", fuzz_step}};
 
-static char current[4096];
-
 static bool replay_file(const char *path, int (*run)(const unsigned char *data, size_t size), arena *a)
 {
     diag_list diags;
@@ -26,7 +24,6 @@ static bool replay_file(const char *path, int (*run)(const unsigned char *data, 
     unsigned char *data = file_read_all(path, &bytes, &diags);
     if (!data)
         return false;
-    snprintf(current, sizeof current, "%s\n", path);
     run(data, bytes);
     free(data);
     return true;
