@@ -206,6 +206,7 @@ def moe_case(folder, case):
     weights = sum(o["offchip_bytes"]["value"] for o in found["operators"] if o["operator"] in ("linear_load", "random_load") and is_weight(o, c))
     got = {"offchip_bytes": total["offchip_bytes"]["value"], "flops": experts, "onchip_bytes": onchip,
            "flops_as_published": experts + 8 * rows * c["F"] * (c["D"] - 1), # SiLU counts 8 x D x F of each row there (reference/step.md section 5)
+           # A row: three products, SiLU and an element-wise product.
            "rows": experts / (6 * c["D"] * c["F"] + 9 * c["F"]), "weight_tiles_per_matrix": weights / 3 / weight}
     if "onchip_bytes_all_experts" in expect:
         one = {k: max(n, 1) for k, n in bind.items()}
