@@ -5,6 +5,10 @@ import sys
 
 SOURCE = os.environ.get("VISA_SOURCE") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED = 77
+LONG = bool(os.environ.get("VISA_LONG"))
+# Sanitizers make each run several times as dear: samples are so many times smaller there. What differs by chance alone is drawn in full in the
+# other build.
+SLOWER = 1 if LONG else int(os.environ.get("VISA_SLOWER", "1"))
 
 # What a sanitizer or a crash leaves behind.
 DAMAGE = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "Assertion `", "internal error")
