@@ -187,7 +187,8 @@ def main():
         if done.out != after:
             failures.append(f"{before!r}\n  wanted {after!r}\n  got    {done.out!r} {done.err!r}")
     work = []
-    for path in paths[::visa_tools.SLOWER]:
+    paths = paths[::visa_tools.SLOWER]
+    for path in paths:
         with open(path, "rb") as f:
             text = f.read()
         # A case file holds many programs, each behind a line of its own: as a whole most are one text that parses.
