@@ -48,10 +48,10 @@ static uint32_t axis_number(emission *m, const axis *a)
     return (uint32_t)m->axis_count - 1;
 }
 
-static layout emit_layout(emission *m, const mapping *part)
+static layout emit_layout(emission *m, const mapping *part, const mapping_names *names)
 {
     const mapping_step *steps;
-    size_t count = mapping_postfix(part, m->scratch, &steps);
+    size_t count = mapping_postfix(part, names, m->scratch, &steps);
     uint64_t *words = ARENA_ARRAY(m->e->arena, uint64_t, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t n = (uint64_t)steps[i].n;
@@ -430,7 +430,7 @@ static const port *emit_ports(emission *m, mapping_context *c)
                     .address = t->kind == TENSOR_HBM || t->kind == TENSOR_DM ? t->address : 0};
         for (int part = 0; part < COMPONENT_COUNT; part++)
             if (port_space_has(p->space, (port_component)part))
-                p->mapping[part] = emit_layout(m, t->part[part] ? t->part[part] : mapping_identity(c));
+                p->mapping[part] = emit_layout(m, t->part[part] ? t->part[part] : mapping_identity(c), k->ports[i].named[part]);
     }
     return ports;
 }

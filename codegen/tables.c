@@ -33,13 +33,13 @@ static const char *summed_text(const emit_context *e, const mapping *from, const
 
 /* ---- text ---- */
 
-static void text_mapping(const tensor *t, strbuf *out)
+static void text_mapping(const tensor *t, const mapping_names *const *names, strbuf *out)
 {
     const char *separator = "";
     for (const char *p = tensor_kind_components(t->kind); *p; p++) {
         component c = component_of_letter(*p);
         strbuf_printf(out, "%s%s: ", separator, component_parameter(c));
-        mapping_print(t->part[c], out);
+        strbuf_puts(out, mapping_text_named(t->part[c], names ? names[c] : NULL, out->arena));
         separator = " | ";
     }
 }
@@ -121,7 +121,7 @@ static void text_reduce(const emit_context *e, const op *o, strbuf *out)
 static void text_op(const emit_context *e, const op *o, strbuf *out)
 {
     strbuf_printf(out, "  %s (line %u, %s context) %s\n    ", op_kind_name(o->kind), line_of(e, o->range), context_name(o->context), dtype_row_of(o->out.dtype)->name);
-    text_mapping(&o->out, out);
+    text_mapping(&o->out, NULL, out);
     strbuf_puts(out, "\n");
     if (o->sequencer)
         text_sequencer(o, out);
@@ -176,7 +176,7 @@ const char *tables_text(const emit_context *e, const module *m)
             if (at->tensor.kind == TENSOR_HBM || at->tensor.kind == TENSOR_DM)
                 strbuf_printf(&out, " at %lld", (long long)at->tensor.address);
             strbuf_puts(&out, ", ");
-            text_mapping(&at->tensor, &out);
+            text_mapping(&at->tensor, at->named, &out);
             strbuf_puts(&out, "\n");
         }
         for (size_t o = 0; o < k->op_count; o++)
@@ -188,12 +188,12 @@ const char *tables_text(const emit_context *e, const module *m)
 
 /* ---- JSON ---- */
 
-static json_t *json_mapping(const emit_context *e, const tensor *t)
+static json_t *json_mapping(const emit_context *e, const tensor *t, const mapping_names *const *names)
 {
     json_t *j = json_object();
     for (const char *p = tensor_kind_components(t->kind); *p; p++) {
         component c = component_of_letter(*p);
-        json_object_set_new(j, component_name(c), json_string(mapping_text(t->part[c], e->arena)));
+        json_object_set_new(j, component_name(c), json_string(mapping_text_named(t->part[c], names ? names[c] : NULL, e->arena)));
     }
     return j;
 }
@@ -289,7 +289,7 @@ static json_t *json_op(const emit_context *e, const op *o, size_t index)
     json_object_set_new(j, "context", json_string(context_name(o->context)));
     json_object_set_new(j, "line", json_integer(line_of(e, o->range)));
     json_object_set_new(j, "dtype", json_string(dtype_row_of(o->out.dtype)->name));
-    json_object_set_new(j, "mapping", json_mapping(e, &o->out));
+    json_object_set_new(j, "mapping", json_mapping(e, &o->out, NULL));
     if (o->out.kind == TENSOR_DM || o->out.kind == TENSOR_HBM)
         json_object_set_new(j, "address", json_integer(o->out.address));
     if (o->sequencer)
@@ -330,7 +330,7 @@ static json_t *json_kernel(const emit_context *e, const kernel *k)
         const kernel_port *p = &k->ports[i];
         json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I}", "name", p->name, "direction", p->is_output ? "out" : "in", "dtype", dtype_row_of(p->tensor.dtype)->name,
                               "space", space_name(p->tensor.kind), "address", (json_int_t)(p->tensor.address < 0 ? 0 : p->tensor.address));
-        json_object_set_new(j, "mapping", json_mapping(e, &p->tensor));
+        json_object_set_new(j, "mapping", json_mapping(e, &p->tensor, p->named));
         json_array_append_new(ports, j);
     }
     size_t index = 0;

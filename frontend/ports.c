@@ -5,9 +5,10 @@
 #include "frontend/constant.h"
 #include "frontend/stage.h"
 
-static uint32_t add_port(analysis *s, const char *name, bool is_output, const tensor *t, src_range range)
+static uint32_t add_port(analysis *s, const char *name, bool is_output, const tensor *t, const mapping_names *const *named, src_range range)
 {
-    kernel_port p = {name, is_output, *t, range};
+    kernel_port p = {.name = name, .is_output = is_output, .tensor = *t, .range = range};
+    memcpy(p.named, named, sizeof p.named);
     ARENA_PUSH(s->context.arena, s->kernel->ports, s->kernel->port_count, s->kernel->port_capacity, p);
     return (uint32_t)s->kernel->port_count - 1;
 }
@@ -31,6 +32,19 @@ static const char *type_name(analysis *s, const ast *type)
     return path ? arena_printf(s->context.arena, "`%s`", type->kids[type->kid_count - 1]->text) : ast_kind_name(type->kind);
 }
 
+static const mapping_names *join_names(analysis *s, const mapping_names *outer, const mapping_names *inner)
+{
+    if (!outer || !inner)
+        return outer ? outer : inner;
+    mapping_names *both = ARENA_NEW(s->context.arena, mapping_names);
+    both->axes = ARENA_ARRAY(s->context.arena, const axis *, outer->count + inner->count);
+    memcpy(both->axes, outer->axes, outer->count * sizeof *both->axes);
+    both->count = outer->count;
+    for (uint32_t i = 0; i < inner->count; i++)
+        both->count = axis_list_add(both->axes, both->count, outer->count + inner->count, inner->axes[i]);
+    return both;
+}
+
 /* A stream that has begun is the DM tensor that is read: Chip, Cluster, Slice, interleaving, Element. Of two interleaved tensors the
  * second lies behind the first. */
 static bool memory_of_begun(analysis *s, declared *d)
@@ -45,6 +59,8 @@ static bool memory_of_begun(analysis *s, declared *d)
     d->tensor.kind = TENSOR_DM;
     d->tensor.part[ELEMENT] = element;
     d->parts[ELEMENT] = d->parts[PACKET];
+    d->named[ELEMENT] = join_names(s, d->named[TIME], d->named[PACKET]);
+    d->named[TIME] = d->named[PACKET] = NULL;
     d->tensor.part[TIME] = d->tensor.part[PACKET] = NULL;
     d->tensor.address = -1;
     return true;
@@ -90,21 +106,22 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     o->out = d.tensor;
     o->name = name;
     memcpy(o->parts, d.parts, sizeof o->parts);
+    memcpy(o->named, d.named, sizeof o->named);
     if (!d.mutable)
-        o->port = add_port(s, name, false, &o->out, o->range);
+        o->port = add_port(s, name, false, &o->out, o->named, o->range);
     y->value = (value){.kind = begun ? VALUE_BEGIN : d.is_view ? VALUE_VIEW : VALUE_TENSOR, .op = o, .context = CONTEXT_MAIN, .writable = d.mutable};
 }
 
-static void add_result(analysis *s, const value *v, src_range range, const char *name)
+static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
 {
     op *o = kernel_add(s->kernel, s->context.arena, IR_PORT_OUT, v->op->context, range);
     o->input = v->op;
     o->out = v->op->out;
     o->name = name;
     o->bad = v->op->bad;
-    o->port = add_port(s, name, true, &o->out, range);
+    o->port = add_port(s, name, true, &o->out, named, range);
     if (o->out.kind == TENSOR_ALIGNED)
-        add_port(s, arena_printf(s->context.arena, "%s_weights", name), true, &o->out, range);
+        add_port(s, arena_printf(s->context.arena, "%s_weights", name), true, &o->out, named, range);
 }
 
 bool is_tensor_function(scope *names, const ast *fn)
@@ -159,7 +176,7 @@ static size_t add_written_parameters(analysis *s)
         if (o->kind != IR_ALLOC || o->out.address >= 0)
             continue;
         value v = {.kind = VALUE_TENSOR, .op = o};
-        add_result(s, &v, o->range, o->name);
+        add_result(s, &v, o->named, o->range, o->name);
     }
     return s->kernel->port_count - before;
 }
@@ -183,7 +200,7 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
         declared d = types ? scope_type(result->scope, types->kids[i]) : (declared){0};
         if (!item->op->bad && !stage_check_type(names, written->range, &item->op->out, &d))
             s->kernel->bad = true;
-        add_result(s, item, written->range, named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
+        add_result(s, item, d.named, written->range, named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
     }
 }
 
@@ -203,7 +220,7 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         stage_adopt(v.op, result);
         if (named && !v.op->bad && !stage_check_type(names, range, &v.op->out, result))
             s->kernel->bad = true;
-        add_result(s, &v, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : free_name(s, "out"));
+        add_result(s, &v, result->named, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : free_name(s, "out"));
     } else if (v.kind == VALUE_VIEW || v.kind == VALUE_BEGIN) {
         refuse(s, E_UNSUPPORTED, range, v.kind == VALUE_VIEW ? "return the tensor, or write into an `&mut` parameter" : "return what fetch gives", "a kernel returns %s",
                value_kind_name(&v));

@@ -394,6 +394,7 @@ void scope_add_axes(scope *s, const ast *axes)
             diag_help(diags, d, size->value < 1 ? "an axis of size 1 behaves like `1`" : "no memory holds so much: make the axis smaller");
         } else {
             y->axis = mapping_axis(s->context->mappings, a->text, size->value);
+            s->context->has_units = s->context->has_units || size->value == 1;
         }
     }
 }
@@ -661,6 +662,71 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     if (near)
         diag_help(s->context->diags, d, "did you mean `%s`?", near);
     return NULL;
+}
+
+static void add_name(scope *s, mapping_names *names, const axis *a)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        if (names->axes[i] == a)
+            return;
+    ARENA_PUSH(mapping_context_arena(s->context->mappings), names->axes, names->count, names->capacity, a);
+}
+
+static void add_names_of_type(scope *s, const ast *type, mapping_names *names);
+
+static void add_names(scope *s, const ast *n, mapping_names *names)
+{
+    const mapping *window;
+    const axis *axes[64];
+    const symbol *y;
+    switch (n->kind) {
+    case AST_MAP_AXIS:
+        y = scope_find(s, TYPE_NAMES, n->text);
+        if (y && y->axis)
+            add_name(s, names, y->axis);
+        return;
+    case AST_MAP_PAIR:
+        for (uint32_t i = 0; i < n->kid_count; i++)
+            add_names(s, n->kids[i], names);
+        return;
+    case AST_MAP_WINDOW:
+        window = map_window(s, n);
+        for (uint32_t i = 0, count = window ? mapping_axes(window, axes, 64) : 0; i < count; i++)
+            add_name(s, names, axes[i]);
+        return;
+    case AST_MAP_ESCAPE: add_names_of_type(s, ast_kid(n, 0), names); return;
+    case AST_MAP: case AST_MAP_DIV: case AST_MAP_MOD: case AST_MAP_RESIZE: case AST_MAP_PAD: add_names(s, ast_kid(n, 0), names); return;
+    default: return;
+    }
+}
+
+static void add_names_of_type(scope *s, const ast *type, mapping_names *names)
+{
+    if (type->kind >= AST_MAP && type->kind <= AST_MAP_ESCAPE) {
+        add_names(s, type, names);
+        return;
+    }
+    symbol *y = ast_last_segment(type) ? scope_find_path(s, TYPE_NAMES, type) : NULL;
+    if (y && y->kind == SYMBOL_AXIS && y->axis)
+        add_name(s, names, y->axis);
+    if (!y || y->kind != SYMBOL_ALIAS || !y->mapping)
+        return;
+    if (!y->names) {
+        mapping_names *own = ARENA_NEW(mapping_context_arena(s->context->mappings), mapping_names);
+        add_names_of_type(y->scope, y->node, own); /* no cycle: it has a mapping */
+        y->names = own;
+    }
+    for (uint32_t i = 0; i < y->names->count; i++)
+        add_name(s, names, y->names->axes[i]);
+}
+
+const mapping_names *scope_mapping_names(scope *s, const ast *type)
+{
+    if (!s->context->has_units)
+        return NULL;
+    mapping_names *names = ARENA_NEW(mapping_context_arena(s->context->mappings), mapping_names);
+    add_names_of_type(s, type, names);
+    return names;
 }
 
 /* ---- constants ---- */

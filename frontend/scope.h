@@ -60,6 +60,7 @@ typedef struct symbol {
     const ast *type;   /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
     scope *scope;      /* in which node is read */
     const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: not yet */
+    mapping_names *names; /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
     value value;       /* SYMBOL_VARIABLE */
     bool mutable;      /* `let mut` */
     const declared *declared; /* its annotation, or NULL */
@@ -79,6 +80,7 @@ typedef struct scope_context {
     arena *arena;
     diag_list *diags;
     source_index *index; /* NULL: nobody will ask */
+    bool has_units; /* an axis of size 1 was declared */
 } scope_context;
 
 scope *scope_new(scope_context *c, scope *parent);
@@ -123,6 +125,9 @@ void scope_add_axes(scope *s, const ast *axes);
 
 /* A type argument that stands for a mapping: m![..] or an expression in it, an alias, or NULL with *infer set for `_`; NULL without: diagnosed. */
 const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
+/* What such an argument names, once it is known to be a mapping; NULL where no axis has size 1. A window is an axis, what it slides over is
+ * not named. */
+const mapping_names *scope_mapping_names(scope *s, const ast *type);
 
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
@@ -141,6 +146,7 @@ struct declared {
     bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
+    const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
     const ast *tuple; /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
     scope *scope;
 };

@@ -322,7 +322,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
     s->arena = a;
-    s->context = (scope_context){mappings, a, diags, options ? options->index : NULL};
+    s->context = (scope_context){.mappings = mappings, .arena = a, .diags = diags, .index = options ? options->index : NULL};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;

@@ -60,6 +60,7 @@ static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
             component c = component_of_letter(letters[got - 1]);
             d.tensor.part[c] = scope_mapping(s, arg, &infer);
             d.parts[c] = arg->range;
+            d.named[c] = d.tensor.part[c] ? scope_mapping_names(s, arg) : NULL;
             if (!d.tensor.part[c] && !infer)
                 d.kind = DECLARED_ERROR;
         }

@@ -134,6 +134,19 @@ uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, cons
     return count;
 }
 
+uint32_t port_axes(const kernel_port *p, arena *a, const axis **out, uint32_t capacity)
+{
+    uint32_t count = 0;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++) {
+        const mapping_step *steps;
+        size_t steps_count = p->tensor.part[c] ? mapping_postfix(p->tensor.part[c], p->named[c], a, &steps) : 0;
+        for (size_t i = 0; i < steps_count; i++)
+            if (steps[i].op == 'A')
+                count = axis_list_add(out, count, capacity, steps[i].axis);
+    }
+    return count;
+}
+
 uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity)
 {
     uint32_t count = 0;

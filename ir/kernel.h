@@ -177,6 +177,7 @@ struct op {
     uint32_t index;    /* place in the kernel */
     src_range range;   /* the method's name, or the parameter */
     src_range parts[MAPPING_COMPONENTS]; /* where a declared mapping was written; SRC_NOWHERE: inferred */
+    const mapping_names *named[MAPPING_COMPONENTS]; /* IR_PORT_IN, IR_ALLOC: as kernel_port's */
     const char *name;  /* the variable that holds the result, or the port's name; "" */
     op *input, *weights;
     op *second;               /* IR_FETCH: the other of two interleaved tensors; NULL: one is read */
@@ -206,6 +207,7 @@ typedef struct kernel_port {
     const char *name;
     bool is_output;
     tensor tensor;
+    const mapping_names *named[MAPPING_COMPONENTS]; /* axes of size 1 are a port's too; NULL: the type names none */
     src_range range;
 } kernel_port;
 
@@ -245,6 +247,8 @@ mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping *
 uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, const axis *a);
 /* Its axes in the order in which its components first name them: the order of its logical form. Fills at most `capacity`. */
 uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity);
+/* Those of a port, with the axes of size 1 that its type names. */
+uint32_t port_axes(const kernel_port *p, arena *a, const axis **out, uint32_t capacity);
 /* Positions of one unit (DM: one slice; HBM: one chip) in bytes; -1: not whole bytes or too large. */
 int64_t tensor_unit_bytes(const tensor *t);
 /* "bf16 DmTensor [chip 1, slice 1 # 256, element M, K]" */

@@ -179,6 +179,14 @@ void mapping_print(const mapping *m, strbuf *out);
 const char *mapping_text(const mapping *m, arena *a);
 void mapping_print_factor(const factor *f, strbuf *out);
 
+/* The axes that an expression names, each once, in the order in which it first names them: those of size 1 too, which no factor keeps. What
+ * follows puts these where they were named; NULL: none. */
+typedef struct mapping_names {
+    uint32_t count, capacity;
+    const axis **axes;
+} mapping_names;
+const char *mapping_text_named(const mapping *m, const mapping_names *names, arena *a);
+
 /* m as a postfix program of the language's operators, as mapping_print writes it: 'A' pushes `axis`, '1' pushes n positions
  * that all hold the empty index, '/' '%' '=' '#' apply n, ',' pairs the two on top. Lives in the arena. */
 typedef struct mapping_step {
@@ -187,7 +195,7 @@ typedef struct mapping_step {
     const axis *axis;
     int64_t n;
 } mapping_step;
-size_t mapping_postfix(const mapping *m, arena *a, const mapping_step **out);
+size_t mapping_postfix(const mapping *m, const mapping_names *names, arena *a, const mapping_step **out);
 
 /* Every axis that m names, in order of first mention: returns the count, fills at most `capacity`. */
 uint32_t mapping_axes(const mapping *m, const axis **out, uint32_t capacity);

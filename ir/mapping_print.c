@@ -76,10 +76,76 @@ static void mapping_steps(step_list *l, const mapping *m)
     }
 }
 
-size_t mapping_postfix(const mapping *m, arena *a, const mapping_step **out)
+/* ---- axes of size 1 ---- */
+
+/* Of each name of size 1 the first one behind it that m has: in front of that it stands; NULL: behind them all. */
+static const axis **anchors_of(const mapping *m, const mapping_names *names, arena *a)
+{
+    const axis **anchors = ARENA_ARRAY(a, const axis *, names->count + 1), *held[64], *next = NULL;
+    uint32_t count = mapping_axes(m, held, 64);
+    for (uint32_t i = names->count; i-- > 0;) {
+        for (uint32_t k = 0; k < count && names->axes[i]->size > 1; k++)
+            next = held[k] == names->axes[i] ? held[k] : next;
+        anchors[i] = next;
+    }
+    return anchors;
+}
+
+/* The names that stand in front of `at`, or for NULL behind everything. */
+static uint32_t take_names(const mapping_names *names, const axis **anchors, const axis *at, const axis **out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < names->count; i++)
+        if (names->axes[i]->size == 1 && anchors[i] == at)
+            out[count++] = names->axes[i];
+    return count;
+}
+
+static void push_axis(step_list *l, const axis *a)
+{
+    mapping_step s = {.op = 'A', .axis = a};
+    ARENA_PUSH(l->arena, l->items, l->count, l->capacity, s);
+}
+
+static bool was_pushed(const step_list *l, const axis *a)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i].op == 'A' && l->items[i].axis == a)
+            return true;
+    return false;
+}
+
+/* Whatever E is, `U, E` is E where U has one position. */
+static step_list with_names(const step_list *steps, const mapping *m, const mapping_names *names)
+{
+    step_list l = {.arena = steps->arena};
+    const axis **anchors = anchors_of(m, names, l.arena), **units = ARENA_ARRAY(l.arena, const axis *, names->count + 1);
+    for (size_t i = 0; i < steps->count; i++) {
+        const mapping_step *s = &steps->items[i];
+        uint32_t count = s->op == 'A' && !was_pushed(&l, s->axis) ? take_names(names, anchors, s->axis, units) : 0;
+        for (uint32_t k = 0; k < count; k++)
+            push_axis(&l, units[k]);
+        ARENA_PUSH(l.arena, l.items, l.count, l.capacity, *s);
+        for (uint32_t k = 0; k < count; k++)
+            push_step(&l, ',', 0);
+    }
+    uint32_t count = take_names(names, anchors, NULL, units);
+    if (m->count == 0 && count > 0)
+        l.count = 0; /* the first one instead of the `1` */
+    for (uint32_t k = 0; k < count; k++) {
+        push_axis(&l, units[k]);
+        if (l.count > 1)
+            push_step(&l, ',', 0);
+    }
+    return l;
+}
+
+size_t mapping_postfix(const mapping *m, const mapping_names *names, arena *a, const mapping_step **out)
 {
     step_list l = {.arena = a};
     mapping_steps(&l, m);
+    if (names)
+        l = with_names(&l, m, names);
     *out = l.items;
     return l.count;
 }
@@ -127,5 +193,34 @@ const char *mapping_text(const mapping *m, arena *a)
     strbuf s;
     strbuf_init(&s, a);
     mapping_print(m, &s);
+    return s.text;
+}
+
+const char *mapping_text_named(const mapping *m, const mapping_names *names, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    if (!names)
+        return mapping_text(m, a);
+    const axis **anchors = anchors_of(m, names, a), **units = ARENA_ARRAY(a, const axis *, names->count + 1);
+    for (size_t i = 0; i < m->count; i++) {
+        const axis *held[64];
+        const factor *f = &m->factors[i];
+        uint32_t count = f->inner ? mapping_axes(f->inner, held, 64) : f->axis ? 1 : 0;
+        held[0] = f->inner ? held[0] : f->axis;
+        for (uint32_t k = 0; k < count; k++) {
+            uint32_t found = take_names(names, anchors, held[k], units);
+            for (uint32_t u = 0; u < found; u++)
+                strbuf_printf(&s, "%s%s", s.bytes ? ", " : "", units[u]->name);
+            for (uint32_t n = 0; n < names->count; n++) /* once */
+                anchors[n] = anchors[n] == held[k] ? names->axes[n] : anchors[n];
+        }
+        strbuf_puts(&s, s.bytes ? ", " : "");
+        mapping_print_factor(f, &s);
+    }
+    uint32_t count = take_names(names, anchors, NULL, units);
+    for (uint32_t u = 0; u < count; u++)
+        strbuf_printf(&s, "%s%s", s.bytes ? ", " : "", units[u]->name);
+    strbuf_puts(&s, s.bytes ? "" : "1");
     return s.text;
 }

@@ -509,6 +509,22 @@ static void settle_outputs(kernel *k)
             }
 }
 
+/* The axes of size 1 that the ports' types name: no statement counts them, but they are dimensions of the tensors. */
+static void add_units(einsum_builder *b)
+{
+    for (size_t i = 0; i < b->e->value_count; i++) {
+        einsum_value *v = &b->e->values[i];
+        const axis *axes[EINSUM_MAX_AXES];
+        uint32_t rank = v->port >= 0 ? port_axes(&b->kernel->ports[v->port], b->context->arena, axes, EINSUM_MAX_AXES) : 0, others = 0;
+        for (uint32_t k = 0; k < rank; k++)
+            others += axes[k]->size > 1;
+        if (others != v->rank || rank == others)
+            continue;
+        v->rank = rank;
+        memcpy(v->axes, axes, rank * sizeof *axes);
+    }
+}
+
 void pass_einsum(pass_context *p, kernel *k)
 {
     settle_outputs(k);
@@ -521,6 +537,7 @@ void pass_einsum(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count; i++)
         visit(&b, k->ops[i]);
     compact(&b);
+    add_units(&b);
     b.e->text = einsum_text(&b);
     k->einsum = b.e;
 }

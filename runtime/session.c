@@ -139,8 +139,9 @@ static char *next_axis(char **rest)
     return *name ? name : NULL;
 }
 
-/* order[i]: the place in the file's axes of the port's axis i. */
-static bool parse_order(session *s, const session_port *p, const binding *b, int *order, diag_list *diags)
+/* order[i]: the place in the file's axes of the port's axis i. Where `named` is not NULL it counts those that are named, and axes of size 1,
+ * whose order is without meaning, may be left out: they come last. */
+static bool parse_order(session *s, const session_port *p, const binding *b, int *order, int *named, diag_list *diags)
 {
     char *list = arena_strndup(s->arena, b->axes, b->axes_bytes), *rest = list;
     int place = 0;
@@ -157,16 +158,23 @@ static bool parse_order(session *s, const session_port *p, const binding *b, int
         }
         order[found] = place;
     }
-    if (place == p->type.rank)
-        return true;
-    diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` has %d axes, %d are named", p->port->name, p->type.rank, place);
-    return false;
+    bool whole = true;
+    for (int i = 0, last = place; i < p->type.rank; i++) {
+        whole = whole && (order[i] >= 0 || (named && p->type.shape[i] == 1));
+        order[i] = order[i] < 0 ? last++ : order[i];
+    }
+    if (named)
+        *named = place;
+    if (!whole)
+        diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` has %d axes, %d are named", p->port->name, p->type.rank, place);
+    return whole;
 }
 
 static bool read_ordered(session *s, session_port *p, const binding *b, diag_list *diags)
 {
     int *order = ARENA_ARRAY(s->arena, int, (size_t)p->type.rank + 1);
-    if (!parse_order(s, p, b, order, diags))
+    int named;
+    if (!parse_order(s, p, b, order, &named, diags))
         return false;
     int64_t *shape = ARENA_ARRAY(s->arena, int64_t, (size_t)p->type.rank + 1);
     const char **names = ARENA_ARRAY(s->arena, const char *, (size_t)p->type.rank + 1);
@@ -174,10 +182,11 @@ static bool read_ordered(session *s, session_port *p, const binding *b, diag_lis
         shape[order[i]] = p->type.shape[i];
         names[order[i]] = p->type.names[i];
     }
-    tensor_type stored = {p->type.dtype, p->type.rank, shape, names};
+    tensor_type stored = {p->type.dtype, named, shape, names};
     tensor file;
     if (!tensor_file_read(b->file, &stored, s->arena, diags, &file))
         return false;
+    file.type = (tensor_type){p->type.dtype, p->type.rank, shape, names};
     bool ok = tensor_permute(&file, order, s->arena, &p->logical);
     tensor_free(&file);
     return ok || no_memory(diags, p->port);
@@ -558,7 +567,7 @@ static session_port *output_port(session *s, const binding *b, int **from, diag_
         return p;
     int *order = ARENA_ARRAY(s->arena, int, (size_t)p->type.rank + 1);
     *from = ARENA_ARRAY(s->arena, int, (size_t)p->type.rank + 1);
-    if (!parse_order(s, p, b, order, diags))
+    if (!parse_order(s, p, b, order, NULL, diags))
         return NULL;
     for (int i = 0; i < p->type.rank; i++)
         (*from)[order[i]] = i;

@@ -93,12 +93,23 @@ static bool new_tensor(tensor_source *s, const tensor_type *type, tensor *out)
     return false;
 }
 
+static bool same_shape(const tensor_type *a, const tensor_type *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->shape[i] == b->shape[i];
+    return same;
+}
+
 bool tensor_source_check_shape(tensor_source *s, const tensor_type *found)
 {
     const tensor_type *want = s->want;
-    bool same = found->rank == want->rank;
-    for (int i = 0; same && i < want->rank; i++)
-        same = found->shape[i] == want->shape[i];
+    int64_t *shape = ARENA_ARRAY(s->arena, int64_t, (size_t)want->rank + 1);
+    tensor_type squeezed = {.rank = 0, .shape = shape};
+    for (int i = 0; i < want->rank; i++)
+        if (want->shape[i] != 1)
+            shape[squeezed.rank++] = want->shape[i];
+    bool same = same_shape(found, want) || same_shape(found, &squeezed);
     if (!same)
         diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: the file's shape is %s, the port's is %s",
                  s->name, tensor_shape_text(found, s->arena), tensor_shape_text(want, s->arena));

@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import visa_tools
@@ -81,10 +82,12 @@ def check_colour(name):
     expect(b"\x1b" not in plain and (b"\x1b" in colour or not plain), name, "--color=always or never is not obeyed")
 
 
-def check_verdict(name, refused):
-    """Type check, tables, binary and simulation accept the same texts."""
+def check_verdict(name, refused, run):
+    """Type check, tables, binary and, with `run`, the simulation accept the same texts."""
     for emit in ("ir", "tables", "json", "bin"):
         expect((visac(name, f"--emit={emit}", "-o", os.devnull).status == 1) == refused, name, f"--emit={emit} has another verdict than the others")
+    if not run:
+        return
     check = visac(name, "--check")
     no_room = b"[E-RUN-LIMIT]" in check.err  # of this computer, not of the kernel
     expect(no_room or (check.status == 1) == refused, name, "the simulation has another verdict than the compiler")
@@ -94,9 +97,11 @@ def check_file(name, validator):
     messages = json.loads(visac(name, "--emit=ir", "--diagnostics-format=json", "-Wall").err)
     check_order(name, messages)
     check_sarif(name, messages, visac(name, "--emit=ir", "--diagnostics-format=sarif", "-Wall").err, validator)
-    if messages:
+    often = visa_tools.LONG or zlib.crc32(name.encode()) % 4 == 0 # the case files run their kernels themselves
+    if messages and often:
         check_colour(name)
-    check_verdict(name, any(m["severity"] == "error" for m in messages))
+    refused = any(m["severity"] == "error" for m in messages)
+    check_verdict(name, refused, refused or often)
 
 
 def main():
@@ -107,10 +112,10 @@ def main():
     validator = jsonschema.Draft202012Validator(LOG)
     names = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(CASES, "*.vm")))]
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda name: check_file(name, validator), names))
+        list(pool.map(lambda name: check_file(name, validator), names[::visa_tools.SLOWER]))
     for option in ("-Wno-such", "--color=sometimes", "--diagnostics-format=xml"):
         expect(visa_tools.run(["visac", option, os.devnull]).status == 2, option, "is not refused")
-    print("\n".join(faults + [f"{len(names)} files, {len(faults)} faults"]))
+    print("\n".join(faults + [f"{len(names[::visa_tools.SLOWER])} of {len(names)} files, {len(faults)} faults"]))
     return 1 if faults else 0
 
 

@@ -219,7 +219,7 @@ def main():
                     for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
             if not long_run:
                 shifts = [t for t in todo if t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
-                todo = shifts + chance.sample(todo, min(SAMPLE, len(todo)))
+                todo = shifts + chance.sample(todo, min(SAMPLE // visa_tools.SLOWER, len(todo)))
             try_changes(subject, todo, count)
         made, seed = 0, 0
         while made < RANDOM[long_run]:

@@ -178,6 +178,8 @@ def page_lays_out(check, path, folder, picture):
     check.that(not re.search(r"(src|href)=|@import|<script|url\((?!#)", text), "the page refers to something outside")
     told = json.loads(run("visac", path, "--report=json").out)
     check.that(text.count("<svg") > 3 and f"{told['cycles']} cycles" in text, "pictures or figures are missing")
+    if visa_tools.SLOWER > 1: # the page's bytes are those of the other build, which shows them to the browser
+        return
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if not browser:
         print("skipped: chromium is missing (apt-get install chromium), the page was not laid out")

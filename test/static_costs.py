@@ -3,13 +3,16 @@
 
 The figures are those of the field notes (A2: passes, A4: replicated loads, A5: stores) and of the schedules that they were read
 from (L, results/NAME/schedule.json), the cycles of the vendor's static schedules; and the three of the ten schedules that use none but
-our engines, command by command. Exact, to the cycle. Not here, because the machine has no such engine: vector passes, lookup
+our engines, command by command. Exact, to the cycle: the smallest mistake that is seen is one cycle. A duration that is a row of target/static_point.def is compared with itself: that shows that the
+row is read, and nothing about a formula, so such are told apart and counted apart. What is left judges the formulas: contractions and TRF fills from
+shapes, replicated loads from their bytes (two constants were fitted to three of them), and when commands begin and end. Not here, because the machine has no such engine: vector passes, lookup
 tables, switch rings, inter-slice reduces.
 """
 import csv
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -127,39 +130,51 @@ def schedule(text):
     return [(i["context"], i["start"], i["end"]) for i in found["items"]], found["cycles"]
 
 
-def figures():
-    """(name, what the report says, what is published)."""
+def table_rows():
+    """{(kind, piece bytes, pieces): cycles} of target/static_point.def."""
+    with open(os.path.join(visa_tools.SOURCE, "target", "static_point.def"), encoding="utf-8") as file:
+        found = re.findall(r"^STATIC_POINT\((\w+), (\d+), (\d+), \d+, (\d+),", file.read(), re.M)
+    return {(kind, int(size), int(pieces)): int(cost) for kind, size, pieces, cost in found}
+
+
+def figures(rows):
+    """(name, what the report says, what is published, is it a row of the table)."""
+    def is_row(kind, size, pieces, published):
+        return rows.get((kind, size, pieces)) == published
     for name, t, size, m, k, p, contraction, fill in CONTRACTIONS:
         text = CONTRACTION.format(M=m, K=k, P=p, t=t, e=64 // size)
-        yield name, cycles(text, "fetch .. commit"), [contraction]
-        yield name + ", TRF fill", cycles(text, "fetch .. trf_store"), [fill]
+        yield name, cycles(text, "fetch .. commit"), [contraction], False
+        yield name + ", TRF fill", cycles(text, "fetch .. trf_store"), [fill], False
     for name, t, order, m, k, load, store in COPIES:
         first, second = cycles(COPY.format(M=m, K=k, t=t, order=order), "dma")
         if load:
-            yield "load of " + name, [first], [load]
+            yield "load of " + name, [first], [load], is_row("LOAD", k * 2, m, load)
         if store:
-            yield "store of " + name, [second], [store]
-    yield "store of 8,192 pieces of 64 bytes", cycles(TILES, "dma")[1:], [72731]
+            yield "store of " + name, [second], [store], is_row("STORE", k * 2, m, store)
+    yield "store of 8,192 pieces of 64 bytes", cycles(TILES, "dma")[1:], [72731], is_row("STORE", 64, 8192, 72731)
     for name, cluster, k, load in REPLICATED:
-        yield "replicated load " + name, cycles(REPLICA.format(K=k, cluster=cluster), "dma"), [load]
+        yield "replicated load " + name, cycles(REPLICA.format(K=k, cluster=cluster), "dma"), [load], False
     with open(os.path.join(visa_tools.SOURCE, "examples", "gemv.vm"), encoding="utf-8") as file:
         texts = {"gemv": file.read(), "gemm": GEMM, "dot": DOT}
     for name, commands, end in SCHEDULES:
         found, last = schedule(texts[name])
-        yield f"the {name} schedule: its commands", sorted(found), sorted(commands)
-        yield f"the {name} schedule: its end", last, end
+        yield f"the {name} schedule: its commands", sorted(found), sorted(commands), False
+        yield f"the {name} schedule: its end", last, end, False
 
 
 def main():
-    passed = failed = 0
-    for name, found, published in figures():
+    passed = failed = own = 0
+    for name, found, published, is_row in figures(table_rows()):
+        if "-v" in sys.argv:
+            print(f"{name}: {found}{', a row of the table' if is_row else ''}")
         if found == published:
             passed += 1
+            own += is_row
         else:
             failed += 1
             print(f"FAIL {name}: {found}, published {published}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    print(f"{passed} passed, {own} of them rows of the table that are read back; {failed} failed")
+    return 1 if failed or passed == own else 0
 
 
 if __name__ == "__main__":

@@ -288,8 +288,7 @@ static mapping_context *new_context(arena *a)
 
 static int rounds(void)
 {
-    const char *text = getenv("VISA_LONG");
-    return text && *text ? 200000 : 20000;
+    return suite_rounds(20000, 200000);
 }
 
 /* Law: the factors mean what the expression says; the printed form reads back to the same object. */

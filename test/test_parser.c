@@ -809,7 +809,7 @@ START_TEST(mutants_of_cases)
         char *text = read_file(path, &bytes);
         text[bytes] = '\0';
         check_survives(text, bytes);
-        mutate(text, 1 + bytes / (long_run ? 40 : 8)); /* a few places in each file */
+        mutate(text, 1 + bytes * SLOWER / (long_run ? 40 : 8)); /* a few places in each file */
         free(text);
         free(names[i]);
     }

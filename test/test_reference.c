@@ -22,13 +22,6 @@ __attribute__((visibility("default"))) const char *__lsan_default_options(void)
     return "use_tls=0";
 }
 
-/* Sanitizers make each program several times as dear: fewer of them are drawn. */
-#ifdef __SANITIZE_ADDRESS__
-enum { SLOWER = 5 };
-#else
-enum { SLOWER = 1 };
-#endif
-
 enum { THREADS = 2 };
 
 /* ck_assert_msg for what is asked of every element: libcheck writes a message to a file for each of its own. */
@@ -1612,15 +1605,10 @@ static void random_program(program *p)
     random_program_of(p, random_lanes);
 }
 
-static int rounds(int few, int thorough)
-{
-    return getenv("VISA_LONG") ? thorough : few / SLOWER;
-}
-
 START_TEST(random_einsums)
 {
     int64_t differing = 0;
-    for (int round = 0; round < rounds(250, 50000); round++) {
+    for (int round = 0; round < suite_rounds(250, 50000); round++) {
         program p;
         quick = round % 4 != 3;
         random_program(&p);
@@ -1737,7 +1725,7 @@ static void judge_product(const product *x)
 
 START_TEST(random_products)
 {
-    for (int round = 0; round < rounds(540, 50000); round++) {
+    for (int round = 0; round < suite_rounds(540, 50000); round++) {
         product x;
         product_init(&x);
         choose_cpu();
@@ -1801,7 +1789,7 @@ END_TEST
 
 START_TEST(random_einsums_in_machine_order)
 {
-    for (int round = 0; round < rounds(60, 10000); round++) {
+    for (int round = 0; round < suite_rounds(60, 10000); round++) {
         program p;
         quick = round % 4 != 3;
         random_program(&p);
@@ -1812,7 +1800,7 @@ END_TEST
 
 START_TEST(random_groups_in_machine_order)
 {
-    for (int round = 0; round < rounds(100, 10000); round++) {
+    for (int round = 0; round < suite_rounds(100, 10000); round++) {
         program p;
         quick = round % 4 != 3;
         random_program_of(&p, random_pieces);
@@ -1867,7 +1855,7 @@ static void random_convolution(program *p)
 
 START_TEST(random_convolutions)
 {
-    for (int round = 0; round < rounds(150, 10000); round++) {
+    for (int round = 0; round < suite_rounds(150, 10000); round++) {
         program p;
         quick = round % 4 != 3;
         random_convolution(&p);

@@ -56,7 +56,7 @@ def main():
     texts += [(f"random kernel {i}", make(random.Random(f"kernel/{i}")).source() + "\n") for i in range(KERNELS[long_run])]
     todo = [(path, text, *v) for path, text in texts for v in variants(text, chance)]
     if not long_run:
-        todo = chance.sample(todo, min(QUICK, len(todo)))
+        todo = chance.sample(todo, min(QUICK // visa_tools.SLOWER, len(todo)))
     accepted, failed = [], 0
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "changed.vm")
@@ -76,7 +76,7 @@ def main():
             elif status == 0:
                 accepted.append((path, text, line, what, *change))
         quick = [file for file in accepted if os.path.basename(file[0]) not in ONLY_COMPILED]
-        runs = quick if long_run else chance.sample(quick, min(QUICK_RUNS, len(quick)))
+        runs = quick if long_run else chance.sample(quick, min(QUICK_RUNS // visa_tools.SLOWER, len(quick)))
         for path, text, line, what, *change in runs:
             status, output = answer(text, *change, "--check")
             if status != 0:

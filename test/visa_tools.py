@@ -5,6 +5,10 @@ import sys
 
 SOURCE = os.environ.get("VISA_SOURCE") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED = 77
+LONG = bool(os.environ.get("VISA_LONG"))
+# Sanitizers make each run several times as dear: samples are so many times smaller there. What differs by chance alone is drawn in full in the
+# other build.
+SLOWER = 1 if LONG else int(os.environ.get("VISA_SLOWER", "1"))
 
 # What a sanitizer or a crash leaves behind.
 DAMAGE = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "Assertion `", "internal error")
@@ -63,3 +67,39 @@ def shared(*parts):
     """A file of the reference material beside the repository, or None."""
     path = os.path.join(SOURCE, "..", "shared", *parts)
     return path if os.path.exists(path) else None
+
+
+class Watched(dict):
+    """What a case expects, which knows what of it was looked at: an expectation that no test reads would be agreed with whatever it says."""
+
+    def __init__(self, items):
+        super().__init__(items)
+        self.seen = set()
+
+    def __getitem__(self, key):
+        self.seen.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key, default=None):
+        self.seen.add(key)
+        return super().get(key, default)
+
+    def items(self):
+        self.seen.update(self)
+        return super().items()
+
+
+def unread(cases, not_compared):
+    """Lines about expectations of the cases that were judged: those that nobody read and that `not_compared` ({key: reason}) does not name,
+    and those that it names although somebody reads them all."""
+    by_key = {}
+    for c in cases:
+        for key in c["expect"]:
+            row = by_key.setdefault(key, [0, []])
+            row[0] += 1
+            if key not in c["expect"].seen:
+                row[1].append(c["id"])
+    lines = [f"expectation `{key}` is compared by nobody in {len(ids)} of {count} cases ({ids[0]}, ..)"
+             for key, (count, ids) in sorted(by_key.items()) if ids and key not in not_compared]
+    return lines + [f"expectation `{key}` is compared: take it off the list of those that are not" for key, (_, ids) in sorted(by_key.items())
+                    if not ids and key in not_compared]

@@ -3,8 +3,7 @@
 #include "codegen/dump.h"
 #include "runtime/machine.h"
 #include "runtime/step/engine.h"
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "test/fuzz/fuzz.h"
 
 static void run(const binary *b, const binary_kernel *k, arena *a, diag_list *diags)
 {
@@ -25,7 +24,7 @@ static void run_program(const step_program *p, arena *a, diag_list *diags)
     step_pool_free(r.pool);
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_binary(const unsigned char *data, size_t size)
 {
     arena *a = arena_new();
     if (!a)

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "include/visa_editor.h"
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "test/fuzz/fuzz.h"
 
 static void ask(visa_compilation *c, uint32_t offset)
 {
@@ -33,7 +32,7 @@ static void lay_out_again(const char *text, size_t bytes)
     visa_free(c);
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_editor(const unsigned char *data, size_t size)
 {
     static const visa_options options = {.editor = true};
     uint32_t offset = size ? (uint32_t)(data[0] * size / 256) : 0;

@@ -1,7 +1,6 @@
 /* libFuzzer: any bytes as what an editor sends. The first byte is the size of the pieces in which they come. */
 #include "lsp/server.h"
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "test/fuzz/fuzz.h"
 
 static bool forget(void *user, const char *bytes, size_t size)
 {
@@ -9,7 +8,7 @@ static bool forget(void *user, const char *bytes, size_t size)
     return true;
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_lsp(const unsigned char *data, size_t size)
 {
     server *s = size ? server_new(forget, NULL) : NULL;
     if (!s)

@@ -1,9 +1,8 @@
 /* libFuzzer: any bytes as a .vm text, through every stage and every output; and as a chapter with such texts in it. */
 #include "include/visa.h"
+#include "test/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_source(const unsigned char *data, size_t size)
 {
     visa_compilation *c = visa_compile("fuzz.vm", (const char *)data, size, NULL);
     if (!c)

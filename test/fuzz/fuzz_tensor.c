@@ -1,9 +1,8 @@
 /* libFuzzer: any bytes as a tensor file. The first byte chooses format and element type, the rest is the file. */
 #include "runtime/tensor_file.h"
+#include "test/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_tensor(const unsigned char *data, size_t size)
 {
     static const char *const names[] = {"f.npy", "f.safetensors", "f.safetensors:a", "f.raw"};
     arena *a = size ? arena_new() : NULL;
