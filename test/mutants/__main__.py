@@ -31,7 +31,7 @@ import scanner  # noqa: E402
 import tree  # noqa: E402
 import units  # noqa: E402
 
-FOLDERS = ("support", "target", "ir", "frontend", "passes", "codegen", "libvisa", "runtime", "lsp", "tools")
+FOLDERS = ("passes", "ir", "codegen", "runtime", "frontend", "libvisa", "tools", "lsp", "support", "target")
 NOT_JUDGED = ("refused", "same", "not built")
 # Kinds of changes are drawn with equal weight, then a change of the kind: members are many and dull.
 WEIGHTS = {"comparison": 4, "condition": 4, "constant": 3, "operator": 3, "operands": 2, "member": 2, "statement": 2}
@@ -105,6 +105,12 @@ class Store:
                     entry = json.loads(line)
                     self.known[tuple(entry["key"])] = entry
 
+    def verdict(self, job, budget):
+        """What is known of it, where nothing more could be found out with so many seconds of tests."""
+        entry = self.known.get(self.key(*job))
+        cut_short = entry and entry["verdict"] == "survived" and entry["ran"] < entry["of"] and entry.get("budget", 0) < budget
+        return None if cut_short else entry
+
     def key(self, path, mutant, text):
         return (path, mutant.at, mutant.before, mutant.after, hashlib.sha256(text.encode()).hexdigest()[:16], self.state)
 
@@ -138,7 +144,7 @@ def shown(entry):
     return f"{entry['verdict']:9} {entry['file']}:{entry['line']} {entry['operator']}: {flat[0][:80]} => {flat[1][:80]}{more}"
 
 
-def run(jobs, executor, store, quota, say):
+def run(jobs, executor, store, quota, budget, say):
     """Judges what the iterator yields until `quota` mutants have a verdict that counts; the entries in the order drawn."""
     found, waiting, counted = [], [], 0
 
@@ -151,7 +157,7 @@ def run(jobs, executor, store, quota, say):
         say(entry)
 
     for job in jobs:
-        known = store.known.get(store.key(*job))
+        known = store.verdict(job, budget)
         waiting.append((job, known if known else executor.submit(judge.work, job)))
         while waiting and counted < quota and (len(waiting) > 4 or counted + len(waiting) >= quota):
             settle()
@@ -221,7 +227,7 @@ def main():
     entries = []
     with ProcessPoolExecutor(arguments.j, initializer=judge.begin, initargs=(plain, base, listed, map_path, arguments.tests_seconds)) as executor:
         for folder, iterator in jobs.items():
-            entries += run(iterator, executor, store, quotas[folder], lambda entry: say(shown(entry)))
+            entries += run(iterator, executor, store, quotas[folder], arguments.tests_seconds, lambda entry: say(shown(entry)))
     counts = {}
     for entry in entries:
         folder = entry["file"].split("/")[0]

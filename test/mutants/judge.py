@@ -97,15 +97,17 @@ class Judge:
         spent, ran = 0.0, 0
         try:
             for test in tests:
-                if spent > self.tests_seconds:
+                if ran and spent + self.seconds[test] > self.tests_seconds:
                     break
                 passed, seconds, why = units.execute(self.units[test], self.build, self.bin, self.limit(test))
                 spent, ran = spent + seconds, ran + 1
+                if why.startswith("status 127") and "shared librar" in why:
+                    raise RuntimeError(f"{source}: {why}")  # ours, not the mutant's
                 if not passed and self.passes_unchanged(test):
                     return {"verdict": "caught", "by": test, "why": why.splitlines()[0] if why else "", "ran": ran, "seconds": round(spent, 1)}
         finally:
             self.restore(name)
-        return {"verdict": "survived", "ran": ran, "of": len(tests), "seconds": round(spent, 1)}
+        return {"verdict": "survived", "ran": ran, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
 
 
 _judge = None

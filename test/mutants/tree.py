@@ -97,7 +97,7 @@ class Build:
         text = run(["ninja", "-t", "commands"], cwd=self.folder)
         found = {}
         for line in text.splitlines():
-            words = shlex.split(line.replace("&& :", "").replace(": &&", ""))
+            words = [word.replace("\\$", "$") for word in shlex.split(line.replace("&& :", "").replace(": &&", ""))]  # "\$ORIGIN"
             if "-o" not in words or "-c" in words:
                 continue
             made = words[words.index("-o") + 1]
