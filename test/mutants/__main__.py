@@ -17,8 +17,8 @@ Exit status: 0 where every judged mutant was caught, 1 otherwise.
 import argparse
 import hashlib
 import json
+import math
 import os
-import random
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
@@ -62,19 +62,23 @@ def shares(lines, count):
 
 
 def drawn(source, files, seed, folder):
-    """All mutants of a folder, in the order in which this seed draws them: (file, mutant, text)."""
-    chance = random.Random(f"{seed}:{folder}")
-    kinds = {}
+    """All mutants of a folder, in the order in which this seed draws them: (file, mutant, text). Each one's place follows from its own line,
+    so that a change elsewhere leaves most of the order as it was."""
+    found, kinds, seen = [], {}, {}
     for path in files:
         text = read(os.path.join(source, path))
+        lines = text.splitlines()
         for mutant in scanner.mutants(text):
-            kinds.setdefault(mutant.operator, []).append((path, mutant, text))
-    for listed in kinds.values():
-        chance.shuffle(listed)
-    while any(kinds.values()):
-        kind = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        if kinds.get(kind):
-            yield kinds[kind].pop()
+            name = (seed, path, lines[mutant.line - 1].strip(), mutant.before, mutant.after)
+            seen[name] = seen.get(name, 0) + 1
+            found.append((name + (seen[name],), (path, mutant, text)))
+            kinds[mutant.operator] = kinds.get(mutant.operator, 0) + 1
+    places = {}
+    for name, job in found:
+        chance = (int.from_bytes(hashlib.sha256(repr(name).encode()).digest()[:8], "big") + 1) / (2 ** 64 + 1)
+        places[name] = -math.log(chance) * kinds[job[1].operator] / WEIGHTS[job[1].operator]
+    for name, job in sorted(found, key=lambda entry: (places[entry[0]], entry[0])):
+        yield job
 
 
 def planted(source, word):

@@ -38,7 +38,7 @@ class Judge:
         with open(path, "w") as file:
             file.write(text)
         words = [out if word == made else path if os.path.basename(word) == os.path.basename(source) and os.path.isabs(word) else word for word in words]
-        words += ["-w", "-iquote", os.path.dirname(os.path.join(self.build.tree, source))]
+        words += ["-Werror=incompatible-pointer-types", "-Werror=int-conversion", "-iquote", os.path.dirname(os.path.join(self.build.tree, source))]
         try:
             done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   timeout=COMPILER_SECONDS, check=False)

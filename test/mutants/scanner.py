@@ -22,6 +22,7 @@ CONNECTIVES = {"&&": "||", "||": "&&"}
 NOT_OPERANDS = {"return", "case", "sizeof", "else", "do", "goto"}
 NO_STATEMENTS = NOT_OPERANDS | {"if", "for", "while", "switch", "break", "continue", "default", "static", "const", "struct", "enum", "union",
                                "typedef", "extern", "unsigned", "signed", "assert", "static_assert", "_Static_assert"}
+ALLOCATIONS = {"ARENA_ARRAY", "arena_alloc", "malloc", "calloc", "realloc"}
 ASSERTIONS = {"assert", "static_assert", "_Static_assert"}
 
 
@@ -79,6 +80,7 @@ class Scan:
         self.partner = partners(self.tokens)
         self.found = []
         self.heads = []  # where the heads of the loops so far end
+        self.room = 0  # where the last allocation's arguments end: more room is no bug
 
     def word(self, i):
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
@@ -130,7 +132,8 @@ class Scan:
         match = re.fullmatch(r"(\d+)([uUlL]*)", token.text)
         if match and (match[1] == "0" or match[1][0] != "0"):
             value = int(match[1])
-            self.change("constant", i, i, f"{value + 1}{match[2]}")
+            if self.room <= i:
+                self.change("constant", i, i, f"{value + 1}{match[2]}")
             if value > 1:
                 self.change("constant", i, i, f"{value - 1}{match[2]}")
             elif value == 1:
@@ -223,6 +226,8 @@ class Scan:
         i = first
         while i < last:
             token = self.tokens[i]
+            if token.text in ALLOCATIONS and i + 1 in self.partner:
+                self.room = self.partner[i + 1]
             if token.text == "for" and i + 1 in self.partner:
                 self.heads.append(self.partner[i + 1])
             if token.text in ASSERTIONS and i + 1 in self.partner:
