@@ -129,7 +129,7 @@ static bool choose_walk(const emit_context *e, const module *m, const char *what
 
 typedef struct cell {
     int64_t first; /* time of the first access; -1: none */
-    int64_t count;
+    uint32_t count; /* no more than DRAW_MAX_ACCESSES */
     bool live;
 } cell;
 
@@ -240,7 +240,7 @@ static int64_t choose_columns(const mapping *m)
 {
     int64_t best = 0, inner = 1;
     if (m->size <= GRID_MAX / 2)
-        return m->count > 1 && m->size > 8 ? m->factors[m->count - 1].extent : m->size;
+        return m->size > 8 ? m->factors[m->count - 1].extent : m->size;
     for (size_t i = m->count; i-- > 1;) {
         inner *= m->factors[i].extent;
         if (!best || elongation(inner, m->size / inner) < elongation(best, m->size / best))

@@ -276,13 +276,18 @@ static void packets_place(blocks_run *r, const blocks_form *f)
             }
 }
 
+/* Do the words that are looked at lie behind each other, those of one packet behind those of the packet before? */
+static bool packets_gapless(const blocks_run *r, const blocks_form *f)
+{
+    return r->words_apart == f->words * f->word_bytes;
+}
+
 /* The exponents of the region's packets, where they lie. */
 static void packets_look(blocks_run *r, const blocks_form *f)
 {
     block_exponents seen;
     block_exponents_none(&seen);
-    bool gapless = r->words_apart == f->words * f->word_bytes;
-    int64_t at_once = gapless ? r->region->packets : 1;
+    int64_t at_once = packets_gapless(r, f) ? r->region->packets : 1;
     for (int64_t i = 0; i < r->region->packets; i += at_once)
         f->set->look(r->words_apart ? r->first + i * r->words_apart : r->places[i], at_once * f->words, &seen);
     r->data_range = block_exponents_range(&seen);
@@ -298,7 +303,7 @@ static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
     const unsigned char *group[BLOCK_MOST_GROUP];
     block_word flip = f->set->format == BLOCK_I8X4 ? UINT32_C(0x80808080) : 0, *to = r->packed;
     block_interleave *interleave = f->set->interleave[p->rows_log2];
-    int64_t at_once = g->in_a_row && r->words_apart == f->words * f->word_bytes ? g->distinct_count : 1;
+    int64_t at_once = g->in_a_row && packets_gapless(r, f) ? g->distinct_count : 1;
     block_exponents seen;
     block_exponents_none(&seen);
     for (int64_t pair = 0; pair < g->pairs.count; pair++)

@@ -107,7 +107,7 @@ static void add_copy(list *l, int64_t count, int64_t from, int64_t to, uint32_t 
 /* Bodies of bodies, as `for` loops around copies make them: a tree of `depth` levels whose addresses step at each. */
 static void add_nest(list *l, unsigned depth, const int64_t *iterations, int64_t address, uint32_t line, bool peels)
 {
-    static const int64_t steps[] = {8, 4096, 1 << 20, 1 << 26};
+    static const int64_t steps[COMMAND_LOOP_MAX_DEPTH + 1] = {8, 4096, 1 << 20, 1 << 26, 1 << 28, 1 << 30, INT64_C(1) << 32, INT64_C(1) << 34, INT64_C(1) << 36};
     if (depth == 0)
         return add_copy(l, 0, address, address + 64, line);
     add_copy(l, peels ? address / 8 + 1 : 0, address, 8, line + 20 * depth);
@@ -126,6 +126,23 @@ START_TEST(test_nests_stay_nests)
         there_and_back(&l, &stored, &count);
         ck_assert_uint_eq(depth_of(stored, count, 0, count), depth);
         ck_assert_uint_eq(loops_in(stored, count), depth); /* nothing is left over */
+    }
+}
+END_TEST
+
+/* As deep as a reader takes, and no deeper: the loop that would be one too many is written out. */
+START_TEST(test_deepest_nest)
+{
+    int64_t iterations[COMMAND_LOOP_MAX_DEPTH + 1];
+    for (unsigned i = 0; i <= COMMAND_LOOP_MAX_DEPTH; i++)
+        iterations[i] = 2;
+    for (unsigned depth = COMMAND_LOOP_MAX_DEPTH - 1; depth <= COMMAND_LOOP_MAX_DEPTH + 1; depth++) {
+        list l = {.arena = memory};
+        add_nest(&l, depth, iterations, 0, 7, false);
+        const command *stored;
+        size_t count;
+        there_and_back(&l, &stored, &count);
+        ck_assert_uint_eq(depth_of(stored, count, 0, count), depth < COMMAND_LOOP_MAX_DEPTH ? depth : COMMAND_LOOP_MAX_DEPTH);
     }
 }
 END_TEST
@@ -447,6 +464,7 @@ int main(void)
     tcase_add_checked_fixture(back, setup, teardown);
     tcase_add_checked_fixture(hostile, setup, teardown);
     tcase_add_test(back, test_nests_stay_nests);
+    tcase_add_test(back, test_deepest_nest);
     tcase_add_test(back, test_random_nests);
     tcase_add_test(back, test_random_streams);
     tcase_add_test(back, test_only_what_saves);

@@ -1339,6 +1339,32 @@ START_TEST(the_legal_chain_is_legal)
 }
 END_TEST
 
+/* A cast that exists, of elements that the stream has not: either way round. */
+START_TEST(casts_take_what_the_sums_are)
+{
+    bench b;
+    legal_chain(&b);
+    b.commands[CONTEXT_MAIN][AT_CAST].fields[0] = DTYPE_I32;
+    b.commands[CONTEXT_MAIN][AT_CAST].fields[1] = DTYPE_I8;
+    bench_fails(&b, E_RUN_CHAIN, "cast: takes i32 elements, the stream has f32");
+    bench_free(&b);
+    bench_init(&b);
+    bench_stream(&b, PORT_IN, DTYPE_I8, 1, 8, 64);
+    bench_stream(&b, PORT_OUT, DTYPE_BF16, 1, 8, 16);
+    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, 0, DTYPE_I8, 1, 64, 8);
+    ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 2, 64);
+    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 4, DTYPE_I8, 1, 8);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, dtype_row_of(DTYPE_I8)->trf_reg_type, 64, 0), 8, 64);
+    ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_I8, 6, 1);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 4, 1, 1), 8, 0, 0);
+    ADD(&b, CONTEXT_MAIN, OP_CAST, DTYPE_F32, DTYPE_BF16);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 1, DTYPE_BF16, 1, 16, 8);
+    bench_fails(&b, E_RUN_CHAIN, "cast: takes f32 elements, the stream has i32");
+    bench_free(&b);
+}
+END_TEST
+
 /* fetch -> (collect) -> commit with one thing wrong. */
 typedef struct move_fault {
     int64_t base, in, out, access, packet, size, stride; /* fetch */
@@ -1515,6 +1541,7 @@ int main(void)
     tcase_add_test(f, ports_refuse);
     tcase_add_test(f, limits_stop_a_run);
     tcase_add_test(f, the_legal_chain_is_legal);
+    tcase_add_test(f, casts_take_what_the_sums_are);
     tcase_add_loop_test(f, illegal_chains, 0, sizeof chain_faults / sizeof *chain_faults);
     tcase_add_loop_test(f, illegal_moves, 0, sizeof move_faults / sizeof *move_faults);
     tcase_add_test(f, store_faults);

@@ -6,6 +6,7 @@
 #include "codegen/container.h"
 #include "include/visa.h"
 #include "ir/step_expr.h"
+#include "ir/step_graph.h"
 #include "runtime/step/engine.h"
 #include "support/file.h"
 #include "test/suite.h"
@@ -251,6 +252,89 @@ START_TEST(a_changed_binary_is_refused_or_runs)
 }
 END_TEST
 
+/* ---- numbers of operators, at the edges of their rows ---- */
+
+/* Does the compiler take a node with this number? What else is wrong with it is said behind that. */
+static bool graph_takes(const step_param_row *row, int64_t value, arena *a)
+{
+    diag_list diags;
+    diag_list_init(&diags, a);
+    step_graph g = {.name = "g", .arena = a, .diags = &diags, .exprs = step_exprs_new(a), .machine = STEP_MACHINE_DEFAULT};
+    static const step_kernel kernel = {.name = "k", .input_count = 1, .inputs = {{.rows = 1, .columns = 1}}, .output = {.rows = 1, .columns = 1}};
+    static const int64_t one[] = {1};
+    const step_expr *unit = step_expr_number(g.exprs, 1), *dims[] = {unit, unit};
+    step_data tile = {.kind = STEP_TILE, .rows = unit, .columns = unit};
+    step_graph_node source = {.name = "source"};
+    step_stream stream = {.node = &source, .data = &tile, .rank = 1, .dims = dims};
+    const step_stream *inputs[] = {&stream, &stream, &stream};
+    step_graph_tensor tensor = {.name = "t", .rows = 1, .columns = 1, .dim_count = 1, .shape = one};
+    int least = step_op_row_of(row->op)->least_inputs;
+    step_spec spec = {.op = row->op, .fn = row->fn, .kernel = &kernel, .inputs = inputs, .input_count = (uint32_t)least, .output_count = 1, .tensor = &tensor};
+    source.outputs = &stream;
+    source.output_count = 1;
+    for (size_t i = 0; step_param_row_at(i); i++)
+        if (step_param_row_is_of(step_param_row_at(i), row->op, row->fn))
+            spec.param[step_param_row_at(i)->slot] = step_param_row_at(i)->minimum;
+    spec.param[row->slot] = value;
+    step_graph_add(&g, &spec);
+    const char *refusal = arena_printf(a, "`%s` of %s is %lld %s; it has to be", row->name, step_op_row_of(row->op)->name, (long long)value, row->unit);
+    for (size_t i = 0; i < diags.count; i++)
+        if (diags.items[i]->id == E_STEP_NUMBER && strstr(diags.items[i]->message, refusal))
+            return false;
+    return true;
+}
+
+/* Does the reader of binaries? */
+static bool reader_takes(const step_param_row *row, int64_t value, arena *a)
+{
+    const step_op_row *op = step_op_row_of(row->op);
+    step_type type = {.kind = STEP_BOOL};
+    step_tensor tensor = {.name = "t", .rows = 1, .columns = 1, .dim_count = 1, .shape = (const int64_t[]){1}};
+    step_output output = {.shape = "[1]"};
+    step_input inputs[4] = {{0}};
+    step_node node = {.op = row->op, .fn = row->fn, .name = "n", .input_count = op->least_inputs < 0 ? 1 : (uint32_t)op->least_inputs,
+                      .output_count = op->outputs < 0 ? 1 : (uint32_t)op->outputs, .inputs = inputs,
+                      .outputs = (const step_output[]){output, output}, .kernel = row->fn == STEP_FN_KERNEL ? "k" : NULL};
+    ck_assert_uint_le(node.input_count, 4);
+    ck_assert_uint_le(node.output_count, 2);
+    for (size_t i = 0; step_param_row_at(i); i++)
+        if (step_param_row_is_of(step_param_row_at(i), row->op, row->fn))
+            node.param[step_param_row_at(i)->slot] = step_param_row_at(i)->minimum;
+    node.param[row->slot] = value;
+    step_program p = {.name = "p", .machine = STEP_MACHINE_DEFAULT, .types = &type, .type_count = 1, .tensors = &tensor, .tensor_count = 1, .nodes = &node, .node_count = 1}, read;
+    uint64_t *words;
+    size_t count;
+    diag_list diags;
+    diag_list_init(&diags, a);
+    ck_assert(step_program_encode(&p, a, &words, &count));
+    step_program_decode(words, count, "s", a, &diags, &read);
+    const char *refusal = arena_printf(a, "`%s` of node `n` is %lld, outside", row->name, (long long)value);
+    for (size_t i = 0; i < diags.count; i++) {
+        ck_assert_msg(!strstr(diags.items[i]->message, "unknown head") && !strstr(diags.items[i]->message, " inputs and "), "%s", diags.items[i]->message);
+        if (strstr(diags.items[i]->message, refusal))
+            return false;
+    }
+    return true;
+}
+
+START_TEST(numbers_are_taken_to_the_edges_of_their_rows)
+{
+    arena *a;
+    GUARD(guarded(&a));
+    static bool (*const takers[])(const step_param_row *, int64_t, arena *) = {graph_takes, reader_takes};
+    size_t rows = 0;
+    for (const step_param_row *row; (row = step_param_row_at(rows)); rows++)
+        for (int i = 0; i < 2; i++) {
+            ck_assert_msg(takers[i](row, row->minimum, a), "%d: `%s` of %s, least", i, row->name, step_op_row_of(row->op)->name);
+            ck_assert_msg(takers[i](row, row->maximum, a), "%d: `%s` of %s, most", i, row->name, step_op_row_of(row->op)->name);
+            ck_assert_msg(row->minimum == INT64_MIN || !takers[i](row, row->minimum - 1, a), "%d: `%s` of %s, below", i, row->name, step_op_row_of(row->op)->name);
+            ck_assert_msg(row->maximum == INT64_MAX || !takers[i](row, row->maximum + 1, a), "%d: `%s` of %s, above", i, row->name, step_op_row_of(row->op)->name);
+        }
+    ck_assert_uint_gt(rows, 20);
+    arena_free(a);
+}
+END_TEST
+
 /* ---- sizes ---- */
 
 START_TEST(equal_sizes_are_one_expression)
@@ -278,6 +362,7 @@ int main(void)
     tcase_add_test(t, a_late_asker_is_served_from_the_cycle_that_comes_next);
     tcase_add_test(t, equal_programs_run_alike);
     tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
+    tcase_add_test(t, numbers_are_taken_to_the_edges_of_their_rows);
     tcase_add_test(t, equal_sizes_are_one_expression);
     suite_add_tcase(s, t);
     return suite_status(s);

@@ -1,0 +1,125 @@
+"""One mutant: planted, compiled, compared with the original's object, linked, and given to the tests that reach its line."""
+import hashlib
+import os
+import shutil
+import subprocess
+
+import coverage
+import units
+
+COMPILER_SECONDS = 300
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+class Judge:
+    """What a worker knows. Everything it writes is in its own folder, whose bin has hard links to all programs and libraries."""
+
+    def __init__(self, build, folder, listed, seconds, lines, tests_seconds):
+        self.build, self.folder = build, folder
+        self.units = {unit.name: unit for unit in listed}
+        self.seconds, self.lines, self.tests_seconds = seconds, lines, tests_seconds
+        self.compilations, self.links = build.compilations(), build.links()
+        self.originals = {}  # source -> digest of its object, compiled in this folder
+        self.sound = {}  # unit -> whether it passes with the original programs
+        self.bin = os.path.join(folder, "bin")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(self.bin)
+        for name in sorted(os.listdir(build.programs)):
+            os.link(os.path.join(build.programs, name), os.path.join(self.bin, name))
+
+    def compile(self, source, text):
+        """The object's path, or None where the compiler refuses."""
+        words, folder, made = self.compilations[source]
+        path, out = os.path.join(self.folder, os.path.basename(source)), os.path.join(self.folder, "mutant.o")
+        with open(path, "w") as file:
+            file.write(text)
+        words = [out if word == made else path if os.path.basename(word) == os.path.basename(source) and os.path.isabs(word) else word for word in words]
+        words += ["-Werror=incompatible-pointer-types", "-Werror=int-conversion", "-iquote", os.path.dirname(os.path.join(self.build.tree, source))]
+        try:
+            done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  timeout=COMPILER_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return None
+        return out if done.returncode == 0 else None
+
+    def link(self, source):
+        """Puts what the mutant's object belongs to in the place of the original, and returns its name."""
+        made = self.compilations[source][2]
+        target, words = self.links[made]
+        name = os.path.basename(target)
+        out = os.path.join(self.folder, name)
+        words = [out if word == target else os.path.join(self.folder, "mutant.o") if word == made else word for word in words]
+        subprocess.run(words, cwd=self.build.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        place = os.path.join(self.bin, name)
+        os.replace(out, place)  # never through the hard link
+        return name
+
+    def restore(self, name):
+        os.unlink(os.path.join(self.bin, name))
+        os.link(os.path.join(self.build.programs, name), os.path.join(self.bin, name))
+
+    def limit(self, name):
+        return 20 + 10 * self.seconds[name]
+
+    def passes_unchanged(self, name):
+        if name not in self.sound:
+            self.sound[name] = units.execute(self.units[name], self.build, self.build.programs, self.limit(name))[0]
+        return self.sound[name]
+
+    def tests_of(self, source, line):
+        """Cheapest first. A line that stands in no table (a declaration, the rest of a long statement) has those of the nearest one above."""
+        known = self.lines.get(source, {})
+        for nearest in range(line, max(0, line - 12), -1):
+            if nearest in known:
+                return sorted((name for name in known[nearest] if name in self.units), key=lambda name: (self.seconds[name], name))
+        return []
+
+    def judge(self, source, mutant, text):
+        """A dictionary with the verdict: refused, same, caught, survived or unreached."""
+        if source not in self.compilations or self.compilations[source][2] not in self.links:
+            return {"verdict": "not built"}
+        if source not in self.originals:
+            made = self.compile(source, text)
+            self.originals[source] = digest(made)
+        made = self.compile(source, mutant.apply(text))
+        if not made:
+            return {"verdict": "refused"}
+        if digest(made) == self.originals[source]:
+            return {"verdict": "same"}
+        tests = self.tests_of(source, mutant.line)
+        if not tests:
+            return {"verdict": "unreached"}
+        name = self.link(source)
+        spent, ran = 0.0, 0
+        try:
+            for test in tests:
+                if ran and spent + self.seconds[test] > self.tests_seconds:
+                    break
+                passed, seconds, why = units.execute(self.units[test], self.build, self.bin, self.limit(test))
+                spent, ran = spent + seconds, ran + 1
+                if why.startswith("status 127") and "shared librar" in why:
+                    raise RuntimeError(f"{source}: {why}")  # ours, not the mutant's
+                if not passed and self.passes_unchanged(test):
+                    return {"verdict": "caught", "by": test, "why": why.splitlines()[0] if why else "", "ran": ran, "seconds": round(spent, 1)}
+        finally:
+            self.restore(name)
+        return {"verdict": "survived", "ran": ran, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
+
+
+_judge = None
+
+
+def begin(build, folder, listed, map_path, tests_seconds):
+    """In each worker, once."""
+    global _judge
+    seconds, _, lines = coverage.load(map_path)
+    _judge = Judge(build, os.path.join(folder, f"worker-{os.getpid()}"), [u for u in listed if u.name in seconds], seconds, lines, tests_seconds)
+
+
+def work(job):
+    source, mutant, text = job
+    return source, mutant, _judge.judge(source, mutant, text)
