@@ -11,7 +11,7 @@
  * |d_k| <= u = 2^-24, and, whatever came before it, d_k is 0 in the mean (A1). Then the difference e of the
  * two sums is a martingale with steps of at most u |s_k|, and by Azuma and Hoeffding
  *
- *     E exp(x e) <= exp(x^2 V / 2),   V = u^2 sum s_k^2 <= R u^2 S^2,   S >= |s_k|. (1)
+ *     E exp(x e) <= exp(x^2 V / 2),   V = u^2 sum s_k^2 <= R u^2 S^2,   S >= |s_k|      (1)
  *
  * S is M = sum |p_j|, which the bound b = R u M holds. It is less where one source gives each term a factor
  * of its own, of a random sign (A2): then s_k is a sum with random signs, of variance sum p_j^2 <= M since
@@ -22,15 +22,15 @@
  * well (A1, where no two outputs sum the same terms), so that for any group of outputs and fixed weights w
  *
  *     value    P(|z| > t)                      <= 2 exp(-t^2 / 2)
- *     bias     P(|sum z| > t sqrt(m))          <= 2 exp(-t^2 / 2)            m outputs
- *     scale    P(|sum w z| > t sqrt(sum w^2))  <= 2 exp(-t^2 / 2)            w = value / sqrt(V): the slope
- * of e over the value spread   P(sum z^2 > m (1 + y))          <= exp(-m (y - ln(1 + y)) / 2)
+ *     bias     P(|sum z| > t sqrt(m))          <= 2 exp(-t^2 / 2)
+ *     scale    P(|sum w z| > t sqrt(sum w^2))  <= 2 exp(-t^2 / 2)
+ *     spread   P(sum z^2 > m (1 + y))          <= exp(-m (y - ln(1 + y)) / 2)
  *
- * (the last from E exp(x z^2) <= (1 - 2 x)^(-1/2), which is (1) in the mean over a normal factor.) All tests
- * of a check share what may go wrong equally, in four quarters: the partial sums, values, groups, and the
- * next one. The value that weighs a slope is the reference's, which has an error r itself: by Cauchy and
- * Schwarz it moves the sum by at most sqrt(sum z^2 sum r^2/V), and r^2/V, with half of V, has a spread as
- * above.
+ * with m outputs and w = value / sqrt(V), so that scale is the slope of e over the value (the last from E
+ * exp(x z^2) <= (1 - 2 x)^(-1/2), which is (1) in the mean over a normal factor.) All tests of a check share
+ * what may go wrong equally, in four quarters: the partial sums, values, groups, and the next one. The value
+ * that weighs a slope is the reference's, which has an error r itself: by Cauchy and Schwarz it moves the sum
+ * by at most sqrt(sum z^2 sum r^2/V), and r^2/V, with half of V, has a spread as above.
  *
  * Behind a cast e is not seen. What is seen is that the sum lies among those that the cast takes to the
  * output's value; e is at least as far as the nearest of these is from the reference's sum, and in that
@@ -63,7 +63,7 @@ typedef enum judge_test { JUDGE_VALUE, JUDGE_BIAS, JUDGE_SCALE, JUDGE_SPREAD, JU
 typedef struct judge_verdict {
     int64_t values;  /* that have an error to judge */
     int64_t outside; /* of them, each for itself off by more than rounding explains */
-    double worst;   /* of all tests: what was found, of what rounding explains; above 1: it does not */
+    double worst;    /* of all tests: what was found, of what rounding explains; above 1: it does not */
     judge_test test;
     int axis;      /* of the group that it is of; -1: all */
     int64_t index; /* along the axis; of JUDGE_VALUE the element */

@@ -1,4 +1,5 @@
-/* runtime/judge.h: no alarm where sums are right, however unlucky the model lets them be; and each of its tests sees what it is for. */
+/* runtime/judge.h: no alarm where sums are right, however unlucky the model lets them be; and each of its
+ * tests sees what it is for. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -66,7 +67,8 @@ static outputs *exact_outputs(double false_alarm)
 static judge_verdict judged(const outputs *o, double roundings)
 {
     judge_verdict v;
-    judge_case c = {&o->type, (const unsigned char *)o->machine, o->sums, o->bounds, NULL, roundings, o->false_alarm};
+    judge_case c = {&o->type,      (const unsigned char *)o->machine, o->sums, o->bounds, NULL, roundings,
+                    o->false_alarm};
     ck_assert(judge_output(&c, &v));
     return v;
 }
@@ -78,15 +80,17 @@ static double coin(void)
     return uniform() < 0.5 ? -1 : 1;
 }
 
-/* The walk's limit of V is far above these errors' deviation only if bounds are small; here they are large, so that V = b^2 / R does not hold. */
+/* The walk's limit of V is far above these errors' deviation only if bounds are small; here they are large,
+ * so that V = b^2 / R does not hold. */
 static double allowed_deviation(const outputs *o)
 {
     double walk = 0x1p-24 * 2 * log(2 * ROUNDINGS * OUTPUTS / (o->false_alarm / 4)) * o->bounds[0];
     return sqrt(walk < DEVIATION * DEVIATION ? walk : DEVIATION * DEVIATION);
 }
 
-/* Errors as large as the model has them: a coin with both sides at the deviation has every tail that (1) of judge.h allows up to its value, a normal
- * variable all of them. Alarms are not more frequent than computed, of which the tests' bounds are seen to be not void: a tenth of a run's share is used. */
+/* Errors as large as the model has them: a coin with both sides at the deviation has every tail that (1) of
+ * judge.h allows up to its value, a normal variable all of them. Alarms are not more frequent than computed,
+ * of which the tests' bounds are seen to be not void: a tenth of a run's share is used. */
 START_TEST(alarms_are_as_rare_as_computed)
 {
     enum { RUNS = 4000 };
@@ -101,7 +105,8 @@ START_TEST(alarms_are_as_rare_as_computed)
         alarms += judged(o, ROUNDINGS).worst > 1;
     }
     ck_assert_msg(alarms <= rate * RUNS, "%d alarms in %d runs, %g allowed", alarms, RUNS, rate * RUNS);
-    ck_assert_msg(coins || alarms >= rate * RUNS / 50, "%d alarms in %d runs of normal errors: the limits are void", alarms, RUNS);
+    ck_assert_msg(coins || alarms >= rate * RUNS / 50,
+                  "%d alarms in %d runs of normal errors: the limits are void", alarms, RUNS);
 }
 END_TEST
 
@@ -135,12 +140,14 @@ static float sum_of(const float *terms, int count, int group)
     return sum;
 }
 
-/* Sums of real products in random orders. The longest sums take the most time; of one term there is nothing to judge. */
+/* Sums of real products in random orders. The longest sums take the most time; of one term there is nothing
+ * to judge. */
 START_TEST(sums_in_any_order_are_no_alarm)
 {
     static const int lengths[] = {2, 3, 8, 32, 100, 512, 2000};
-    int length = lengths[_i], runs = length < 500 ? 1000 : 60;
-    float *terms = ARENA_ARRAY(memory, float, (size_t)length), a[M], *b = ARENA_ARRAY(memory, float, (size_t)length * N);
+    int length = lengths[_i], runs = (length < 500 ? 100 : 6) * (getenv("VISA_LONG") ? 10 : 1);
+    float *terms = ARENA_ARRAY(memory, float, (size_t)length), a[M],
+          *b = ARENA_ARRAY(memory, float, (size_t)length *N);
     double worst = 0;
     for (int run = 0; run < runs; run++) {
         outputs *o = exact_outputs(JUDGE_FALSE_ALARM);
@@ -175,7 +182,8 @@ END_TEST
 
 static const char *said(const outputs *o, const judge_verdict *v)
 {
-    judge_case c = {&o->type, (const unsigned char *)o->machine, o->sums, o->bounds, NULL, ROUNDINGS, o->false_alarm};
+    judge_case c = {&o->type,      (const unsigned char *)o->machine, o->sums, o->bounds, NULL, ROUNDINGS,
+                    o->false_alarm};
     return judge_text(&c, v, memory);
 }
 
@@ -234,7 +242,8 @@ START_TEST(spread)
 }
 END_TEST
 
-/* Elements without an error of their own are not judged: exact ones, infinite bounds, what is no number, what the output does not hold. */
+/* Elements without an error of their own are not judged: exact ones, infinite bounds, what is no number, what
+ * the output does not hold. */
 START_TEST(not_judged)
 {
     outputs *o = exact_outputs(JUDGE_FALSE_ALARM);
@@ -247,7 +256,8 @@ START_TEST(not_judged)
     o->machine[2] = NAN;
     covered[3] = 0;
     judge_verdict v;
-    judge_case c = {&o->type, (const unsigned char *)o->machine, o->sums, o->bounds, covered, ROUNDINGS, o->false_alarm};
+    judge_case c = {&o->type,      (const unsigned char *)o->machine, o->sums, o->bounds, covered, ROUNDINGS,
+                    o->false_alarm};
     ck_assert(judge_output(&c, &v));
     ck_assert_int_eq(v.values, OUTPUTS - 4);
     ck_assert_double_eq(v.worst, 0);
@@ -255,7 +265,8 @@ START_TEST(not_judged)
 }
 END_TEST
 
-/* Partial sums of random signs stay below t sqrt(M): long sums are judged by less than their bounds' share. */
+/* Partial sums of random signs stay below t sqrt(M): long sums are judged by less than their bounds' share.
+ */
 START_TEST(long_sums_are_walks)
 {
     outputs *o = exact_outputs(JUDGE_FALSE_ALARM);
@@ -269,14 +280,16 @@ START_TEST(long_sums_are_walks)
 }
 END_TEST
 
-/* Behind a cast: the distance to the sums that have the output's value, found by looking at all of them nearby. */
+/* Behind a cast: the distance to the sums that have the output's value, found by looking at all of them
+ * nearby. */
 START_TEST(behind_a_cast)
 {
     static const dtype types[] = {DTYPE_BF16, DTYPE_F8E4M3, DTYPE_F8E5M2};
     dtype t = types[_i];
     const int64_t one[] = {1};
     for (int i = 0; i < 3000; i++) {
-        float sum = (float)(uniform() < 0.5 ? normal() : normal() * 1e-3), moved = sum * (float)(1 + (uniform() - 0.5) * 0.2), near = sum;
+        float sum = (float)(uniform() < 0.5 ? normal() : normal() * 1e-3),
+              moved = sum * (float)(1 + (uniform() - 0.5) * 0.2), near = sum;
         unsigned char was[4] = {0}, is[4] = {0}, code[4] = {0};
         numeric_from_double(t, was, 0, sum);
         numeric_from_double(t, is, 0, moved);
@@ -291,7 +304,8 @@ START_TEST(behind_a_cast)
         judge_verdict v;
         judge_case c = {&(tensor_type){t, 1, one, NULL}, is, &sum, &bound, NULL, 2, 0.5};
         ck_assert(judge_output(&c, &v));
-        double limit = v.worst > 0 && v.test == JUDGE_VALUE ? v.worst : 0, distance = memcmp(was, is, sizeof is) == 0 ? 0 : fabs((double)near - sum);
+        double limit = v.worst > 0 && v.test == JUDGE_VALUE ? v.worst : 0,
+               distance = memcmp(was, is, sizeof is) == 0 ? 0 : fabs((double)near - sum);
         ck_assert(v.values == 1);
         ck_assert((distance == 0) == (v.worst == 0));
         /* a value's part of its limit is its distance, in the same units for all */
