@@ -185,6 +185,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="only say which mutants would be drawn")
     parser.add_argument("--coverage", choices=("new", "old"), default="new", help="old: which test reaches which line as it was found last")
     parser.add_argument("--tests-seconds", type=float, default=300, help="of tests for a mutant (default 300)")
+    parser.add_argument("--grace", type=float, default=20, help="seconds of a test beside ten times what it took (default 20)")
     parser.add_argument("--source", default=os.path.dirname(os.path.dirname(HERE)), help="another project with CMakeLists.txt and tests of ctest")
     parser.add_argument("--folder", action="append", default=[], help="folders of sources; default: visac's")
     parser.add_argument("--build", help="where everything is built (default: build/mutants)")
@@ -229,7 +230,7 @@ def main():
     say(f"{len(seconds)} tests; left out: " + (", ".join(f"{name} ({why})" for name, why in left_out.items()) or "none"))
     store = Store(os.path.join(base, "verdicts.jsonl"), read(mark))
     entries = []
-    with ProcessPoolExecutor(arguments.j, initializer=judge.begin, initargs=(plain, base, listed, map_path, arguments.tests_seconds)) as executor:
+    with ProcessPoolExecutor(arguments.j, initializer=judge.begin, initargs=(plain, base, listed, map_path, arguments.tests_seconds, arguments.grace)) as executor:
         for folder, iterator in jobs.items():
             entries += run(iterator, executor, store, quotas[folder], arguments.tests_seconds, lambda entry: say(shown(entry)))
     counts = {}

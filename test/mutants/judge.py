@@ -18,10 +18,10 @@ def digest(path):
 class Judge:
     """What a worker knows. Everything it writes is in its own folder, whose bin has hard links to all programs and libraries."""
 
-    def __init__(self, build, folder, listed, seconds, lines, tests_seconds):
+    def __init__(self, build, folder, listed, seconds, lines, tests_seconds, grace):
         self.build, self.folder = build, folder
         self.units = {unit.name: unit for unit in listed}
-        self.seconds, self.lines, self.tests_seconds = seconds, lines, tests_seconds
+        self.seconds, self.lines, self.tests_seconds, self.grace = seconds, lines, tests_seconds, grace
         self.compilations, self.links = build.compilations(), build.links()
         self.originals = {}  # source -> digest of its object, compiled in this folder
         self.sound = {}  # unit -> whether it passes with the original programs
@@ -63,7 +63,7 @@ class Judge:
         os.link(os.path.join(self.build.programs, name), os.path.join(self.bin, name))
 
     def limit(self, name):
-        return 20 + 10 * self.seconds[name]
+        return self.grace + 10 * self.seconds[name]
 
     def passes_unchanged(self, name):
         if name not in self.sound:
@@ -113,11 +113,11 @@ class Judge:
 _judge = None
 
 
-def begin(build, folder, listed, map_path, tests_seconds):
+def begin(build, folder, listed, map_path, tests_seconds, grace):
     """In each worker, once."""
     global _judge
     seconds, _, lines = coverage.load(map_path)
-    _judge = Judge(build, os.path.join(folder, f"worker-{os.getpid()}"), [u for u in listed if u.name in seconds], seconds, lines, tests_seconds)
+    _judge = Judge(build, os.path.join(folder, f"worker-{os.getpid()}"), [u for u in listed if u.name in seconds], seconds, lines, tests_seconds, grace)
 
 
 def work(job):
