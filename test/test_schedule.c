@@ -338,6 +338,28 @@ START_TEST(starving_begins_at_the_row)
 }
 END_TEST
 
+/* Either walk may leave every memory: nobody follows the other one then, and the run says what is wrong. */
+START_TEST(walks_that_leave_memory_are_not_followed)
+{
+    enum { SOURCE = 1, DESTINATION = 2 };
+    for (int outside = 0; outside <= (SOURCE | DESTINATION); outside++) {
+        bench b;
+        schedule s;
+        bench_init(&b);
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 64, 0, 1 << 18);
+        ENTRY(k, 32, outside & SOURCE ? -64 : 64, outside & DESTINATION ? -(1 << 20) : 64);
+        made(&b, &s);
+        ck_assert_uint_eq(s.count, 1);
+        const dma_cost *cost = &s.items[0].alone.dma;
+        ck_assert_int_eq(cost->steps, 32);
+        ck_assert_int_eq(cost->walked, outside ? 0 : 32);
+        ck_assert_int_eq(cost->pieces, outside ? 0 : 1);
+        ck_assert_int_eq(cost->requests, 32);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 /* Nothing to do takes no time. */
 START_TEST(an_empty_kernel)
 {
@@ -669,6 +691,7 @@ int main(void)
     tcase_add_test(cases, faults_are_reported);
     tcase_add_test(cases, one_bank_holds_the_dma);
     tcase_add_test(cases, starving_begins_at_the_row);
+    tcase_add_test(cases, walks_that_leave_memory_are_not_followed);
     tcase_add_test(cases, an_empty_kernel);
     tcase_add_test(cases, random_command_streams);
     tcase_add_test(cases, double_buffering);
