@@ -56,9 +56,8 @@ def units(build):
 def in_child(unit, environment, folder, tree):
     """In a process of its own group: becomes the test, or runs the case file in this interpreter, which has loaded what that needs."""
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES, DATA_BYTES))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for what, most in ((resource.RLIMIT_DATA, DATA_BYTES), (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(what, (most, resource.getrlimit(what)[1]))  # a test may set its own
     nothing, log = os.open(os.devnull, os.O_RDWR), os.open(os.path.join(folder, "log"), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(nothing, 0), os.dup2(log, 1), os.dup2(log, 2)
     os.chdir(folder)
