@@ -112,8 +112,12 @@ class Store:
     def verdict(self, job, budget):
         """What is known of it, where nothing more could be found out with so many seconds of tests."""
         entry = self.known.get(self.key(*job))
-        cut_short = entry and entry["verdict"] == "survived" and entry["ran"] < entry["of"] and entry.get("budget", 0) < budget
+        cut_short = entry and entry["verdict"] == "survived" and len(entry["passed"]) < entry["of"] and entry["budget"] < budget
         return None if cut_short else entry
+
+    def passed(self, job):
+        entry = self.known.get(self.key(*job))
+        return entry.get("passed", []) if entry else []
 
     def key(self, path, mutant, text):
         return (path, mutant.at, mutant.before, mutant.after, hashlib.sha256(text.encode()).hexdigest()[:16], self.state)
@@ -142,7 +146,7 @@ def shown(entry):
     if entry["verdict"] == "caught":
         more = f"  {entry['by']}: {entry['why'][:60]}"
     elif entry["verdict"] == "survived":
-        more = f"  {entry['ran']} of {entry['of']} tests"
+        more = f"  {len(entry['passed'])} of {entry['of']} tests"
     else:
         more = ""
     return f"{entry['verdict']:9} {entry['file']}:{entry['line']} {entry['operator']}: {flat[0][:80]} => {flat[1][:80]}{more}"
@@ -155,14 +159,14 @@ def run(jobs, executor, store, quota, budget, say):
     def settle():
         nonlocal counted
         job, future = waiting.pop(0)
-        entry = future if isinstance(future, dict) else store.add(job[0], job[1], job[2], future.result()[2])
+        entry = future if isinstance(future, dict) else store.add(*job, future.result())
         found.append(entry)
         counted += entry["verdict"] not in NOT_JUDGED
         say(entry)
 
     for job in jobs:
         known = store.verdict(job, budget)
-        waiting.append((job, known if known else executor.submit(judge.work, job)))
+        waiting.append((job, known if known else executor.submit(judge.work, job + (store.passed(job),))))
         while waiting and counted < quota and (len(waiting) > 4 or counted + len(waiting) >= quota):
             settle()
         if counted >= quota:

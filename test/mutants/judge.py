@@ -78,8 +78,8 @@ class Judge:
                 return sorted((name for name in known[nearest] if name in self.units), key=lambda name: (self.seconds[name], name))
         return []
 
-    def judge(self, source, mutant, text):
-        """A dictionary with the verdict: refused, same, caught, survived or unreached."""
+    def judge(self, source, mutant, text, passed):
+        """A dictionary with the verdict: refused, same, caught, survived or unreached. `passed`: tests that it survived before."""
         if source not in self.compilations or self.compilations[source][2] not in self.links:
             return {"verdict": "not built"}
         if source not in self.originals:
@@ -94,20 +94,22 @@ class Judge:
         if not tests:
             return {"verdict": "unreached"}
         name = self.link(source)
-        spent, ran = 0.0, 0
+        spent, ran, passed = 0.0, 0, list(passed)
         try:
-            for test in tests:
+            for test in [test for test in tests if test not in passed]:
                 if ran and spent + self.seconds[test] > self.tests_seconds:
                     break
-                passed, seconds, why = units.execute(self.units[test], self.build, self.bin, self.limit(test))
+                good, seconds, why = units.execute(self.units[test], self.build, self.bin, self.limit(test))
                 spent, ran = spent + seconds, ran + 1
                 if why.startswith("status 127") and "shared librar" in why:
                     raise RuntimeError(f"{source}: {why}")  # ours, not the mutant's
-                if not passed and self.passes_unchanged(test):
+                if good:
+                    passed.append(test)
+                elif self.passes_unchanged(test):
                     return {"verdict": "caught", "by": test, "why": why.splitlines()[0] if why else "", "ran": ran, "seconds": round(spent, 1)}
         finally:
             self.restore(name)
-        return {"verdict": "survived", "ran": ran, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
+        return {"verdict": "survived", "passed": passed, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
 
 
 _judge = None
@@ -121,5 +123,5 @@ def begin(build, folder, listed, map_path, tests_seconds, grace):
 
 
 def work(job):
-    source, mutant, text = job
-    return source, mutant, _judge.judge(source, mutant, text)
+    source, mutant, text, passed = job
+    return _judge.judge(source, mutant, text, passed)
