@@ -364,7 +364,7 @@ bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, si
 static void mark_packet(sequence *seq, int64_t packet_elements)
 {
     size_t first = seq->count;
-    while (first > 0 && packet_elements > 1 && packet_elements % seq->parts[first - 1].size == 0)
+    while (first > 0 && packet_elements % seq->parts[first - 1].size == 0) /* no part has size 1 */
         packet_elements /= seq->parts[--first].size;
     for (size_t i = 0; i < seq->count; i++)
         seq->parts[i].packet = packet_elements == 1 && i >= first;

@@ -1400,6 +1400,8 @@ static const move_fault move_faults[] = {
      "multiples of 8 bytes"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 9, E_RUN_ACCESS,
      "multiples of 8 bytes"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 1024, DTYPE_I32, 32, 32, 4, -9, E_RUN_ACCESS,
+     "multiples of 8 bytes"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I8, 32, 32, 4, 8, E_RUN_CHAIN, "takes i8 elements"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 12, 12, 4, 8, E_RUN_CHAIN, "commit_in_bytes 12"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 32, 24, 4, 8, E_RUN_CHAIN, "commit_bytes 24"},

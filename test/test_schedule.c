@@ -338,6 +338,53 @@ START_TEST(starving_begins_at_the_row)
 }
 END_TEST
 
+/* Either walk may leave every memory: nobody follows the other one then, and the run says what is wrong. */
+START_TEST(walks_that_leave_memory_are_not_followed)
+{
+    enum { SOURCE = 1, DESTINATION = 2 };
+    for (int outside = 0; outside <= (SOURCE | DESTINATION); outside++) {
+        bench b;
+        schedule s;
+        bench_init(&b);
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 64, 0, 1 << 18);
+        ENTRY(k, 32, outside & SOURCE ? -64 : 64, outside & DESTINATION ? -(1 << 20) : 64);
+        made(&b, &s);
+        ck_assert_uint_eq(s.count, 1);
+        const dma_cost *cost = &s.items[0].alone.dma;
+        ck_assert_int_eq(cost->steps, 32);
+        ck_assert_int_eq(cost->walked, outside ? 0 : 32);
+        ck_assert_int_eq(cost->pieces, outside ? 0 : 1);
+        ck_assert_int_eq(cost->requests, 32);
+        bench_free(&b);
+    }
+}
+END_TEST
+
+/* The rows' own transfers take what they say, those between two rows what lies between in proportion: half way here. */
+START_TEST(published_transfers_and_those_between)
+{
+    static const struct { bool loads; int64_t piece_bytes, cycles; } cases[] = {
+        {true, 16, 792}, {true, 64, 707}, {true, 2000, 1905}, {true, 40, (792 + 707 + 1) / 2}, {true, 1032, (707 + 1905) / 2}, {true, 2024, (1905 + 1673) / 2},
+        {false, 2, 93634}, {false, 16, 9132}, {false, 9, (93634 + 9132) / 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b;
+        schedule s;
+        bench_init(&b);
+        bool loads = cases[i].loads;
+        int64_t piece = cases[i].piece_bytes, pitch = (piece + 7) / 8 * 8, apart = 8192; /* no two pieces touch in HBM */
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, !loads, loads, 0, piece, 0, 0);
+        ENTRY(k, 256, loads ? apart : pitch, loads ? pitch : apart);
+        made(&b, &s); /* fills in the kernel */
+        ck_assert(schedule_make(target_by_name("rngd"), &b.kernel, TIMING_SCHEDULE, b.arena, &b.diags, &s));
+        ck_assert_uint_eq(s.count, 1);
+        ck_assert_msg(s.items[0].alone.total == cases[i].cycles, "%s of 256 x %lld bytes: %lld cycles, wanted %lld", loads ? "load" : "store",
+                      (long long)piece, (long long)s.items[0].alone.total, (long long)cases[i].cycles);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 /* Nothing to do takes no time. */
 START_TEST(an_empty_kernel)
 {
@@ -669,6 +716,8 @@ int main(void)
     tcase_add_test(cases, faults_are_reported);
     tcase_add_test(cases, one_bank_holds_the_dma);
     tcase_add_test(cases, starving_begins_at_the_row);
+    tcase_add_test(cases, walks_that_leave_memory_are_not_followed);
+    tcase_add_test(cases, published_transfers_and_those_between);
     tcase_add_test(cases, an_empty_kernel);
     tcase_add_test(cases, random_command_streams);
     tcase_add_test(cases, double_buffering);

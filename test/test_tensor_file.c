@@ -334,6 +334,40 @@ START_TEST(npy_says_everything)
 }
 END_TEST
 
+/* A header of so many bytes, spaces at its end, in a file of `missing` bytes fewer than header and elements have. */
+static bool read_padded(size_t header_bytes, size_t missing, tensor *out)
+{
+    size_t size = 12 + header_bytes + 24;
+    unsigned char *file = malloc(size);
+    memcpy(file, "\x93NUMPY\2\0", 8);
+    for (unsigned i = 0; i < 4; i++)
+        file[8 + i] = (unsigned char)(header_bytes >> 8 * i);
+    memset(file + 12, ' ', header_bytes);
+    memcpy(file + 12, header_23, strlen(header_23));
+    memcpy(file + 12 + header_bytes, data_23, 24);
+    bool done = tensor_file_read_image("a.npy", file, size - missing, &i32_23, memory, &diags, out);
+    free(file);
+    return done;
+}
+
+START_TEST(npy_headers_end_where_they_may)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    tensor t;
+    ck_assert(read_padded(MOST_BYTES, 0, &t));
+    ck_assert_mem_eq(t.bytes, data_23, 24);
+    tensor_free(&t);
+    ck_assert(!read_padded(MOST_BYTES + 1, 0, &t));
+    expect_fault("limit", E_TENSOR_FILE, "an .npy header of 1048577 bytes (allowed 1048576");
+    /* The header is the file's last byte: it is read, and what is missing are the elements. */
+    ck_assert(!read_padded(100, 24, &t));
+    ck_assert_ptr_null(strstr(diags.items[0]->message, "an .npy header of"));
+    diag_list_init(&diags, memory);
+    ck_assert(!read_padded(100, 25, &t));
+    expect_fault("end", E_TENSOR_FILE, "byte offset 8: an .npy header of 100 bytes");
+}
+END_TEST
+
 START_TEST(npy_prefix_is_checked)
 {
     tensor t;
@@ -897,6 +931,7 @@ int main(void)
     tcase_add_test(t, integers_must_fit);
     tcase_add_test(t, npy_headers_are_refused);
     tcase_add_test(t, npy_says_everything);
+    tcase_add_test(t, npy_headers_end_where_they_may);
     tcase_add_test(t, npy_prefix_is_checked);
     tcase_add_test(t, safetensors_tensors);
     tcase_add_test(t, safetensors_single_needs_no_name);

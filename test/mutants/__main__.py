@@ -112,8 +112,12 @@ class Store:
     def verdict(self, job, budget):
         """What is known of it, where nothing more could be found out with so many seconds of tests."""
         entry = self.known.get(self.key(*job))
-        cut_short = entry and entry["verdict"] == "survived" and entry["ran"] < entry["of"] and entry.get("budget", 0) < budget
+        cut_short = entry and entry["verdict"] == "survived" and len(entry["passed"]) < entry["of"] and entry["budget"] < budget
         return None if cut_short else entry
+
+    def passed(self, job):
+        entry = self.known.get(self.key(*job))
+        return entry.get("passed", []) if entry else []
 
     def key(self, path, mutant, text):
         return (path, mutant.at, mutant.before, mutant.after, hashlib.sha256(text.encode()).hexdigest()[:16], self.state)
@@ -142,7 +146,7 @@ def shown(entry):
     if entry["verdict"] == "caught":
         more = f"  {entry['by']}: {entry['why'][:60]}"
     elif entry["verdict"] == "survived":
-        more = f"  {entry['ran']} of {entry['of']} tests"
+        more = f"  {len(entry['passed'])} of {entry['of']} tests"
     else:
         more = ""
     return f"{entry['verdict']:9} {entry['file']}:{entry['line']} {entry['operator']}: {flat[0][:80]} => {flat[1][:80]}{more}"
@@ -155,14 +159,14 @@ def run(jobs, executor, store, quota, budget, say):
     def settle():
         nonlocal counted
         job, future = waiting.pop(0)
-        entry = future if isinstance(future, dict) else store.add(job[0], job[1], job[2], future.result()[2])
+        entry = future if isinstance(future, dict) else store.add(*job, future.result())
         found.append(entry)
         counted += entry["verdict"] not in NOT_JUDGED
         say(entry)
 
     for job in jobs:
         known = store.verdict(job, budget)
-        waiting.append((job, known if known else executor.submit(judge.work, job)))
+        waiting.append((job, known if known else executor.submit(judge.work, job + (store.passed(job),))))
         while waiting and counted < quota and (len(waiting) > 4 or counted + len(waiting) >= quota):
             settle()
         if counted >= quota:
@@ -185,6 +189,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="only say which mutants would be drawn")
     parser.add_argument("--coverage", choices=("new", "old"), default="new", help="old: which test reaches which line as it was found last")
     parser.add_argument("--tests-seconds", type=float, default=300, help="of tests for a mutant (default 300)")
+    parser.add_argument("--grace", type=float, default=20, help="seconds of a test beside ten times what it took (default 20)")
     parser.add_argument("--source", default=os.path.dirname(os.path.dirname(HERE)), help="another project with CMakeLists.txt and tests of ctest")
     parser.add_argument("--folder", action="append", default=[], help="folders of sources; default: visac's")
     parser.add_argument("--build", help="where everything is built (default: build/mutants)")
@@ -229,7 +234,7 @@ def main():
     say(f"{len(seconds)} tests; left out: " + (", ".join(f"{name} ({why})" for name, why in left_out.items()) or "none"))
     store = Store(os.path.join(base, "verdicts.jsonl"), read(mark))
     entries = []
-    with ProcessPoolExecutor(arguments.j, initializer=judge.begin, initargs=(plain, base, listed, map_path, arguments.tests_seconds)) as executor:
+    with ProcessPoolExecutor(arguments.j, initializer=judge.begin, initargs=(plain, base, listed, map_path, arguments.tests_seconds, arguments.grace)) as executor:
         for folder, iterator in jobs.items():
             entries += run(iterator, executor, store, quotas[folder], arguments.tests_seconds, lambda entry: say(shown(entry)))
     counts = {}

@@ -82,6 +82,10 @@ def measure(build, listed, path, jobs, say):
                 for place in places:
                     for source, line in known[module].get(place, ()):
                         lines.setdefault(source, {}).setdefault(line, set()).add(number)
+    for module in known:  # lines that no test reached are lines too
+        for found in known[module].values():
+            for source, line in found:
+                lines.setdefault(source, {}).setdefault(line, set())
     text = json.dumps({"units": times, "left_out": left_out, "lines": {s: {str(n): sorted(u) for n, u in sorted(f.items())} for s, f in sorted(lines.items())}})
     with gzip.open(path, "wt") as file:
         file.write(text)

@@ -18,10 +18,10 @@ def digest(path):
 class Judge:
     """What a worker knows. Everything it writes is in its own folder, whose bin has hard links to all programs and libraries."""
 
-    def __init__(self, build, folder, listed, seconds, lines, tests_seconds):
+    def __init__(self, build, folder, listed, seconds, lines, tests_seconds, grace):
         self.build, self.folder = build, folder
         self.units = {unit.name: unit for unit in listed}
-        self.seconds, self.lines, self.tests_seconds = seconds, lines, tests_seconds
+        self.seconds, self.lines, self.tests_seconds, self.grace = seconds, lines, tests_seconds, grace
         self.compilations, self.links = build.compilations(), build.links()
         self.originals = {}  # source -> digest of its object, compiled in this folder
         self.sound = {}  # unit -> whether it passes with the original programs
@@ -63,7 +63,7 @@ class Judge:
         os.link(os.path.join(self.build.programs, name), os.path.join(self.bin, name))
 
     def limit(self, name):
-        return 20 + 10 * self.seconds[name]
+        return self.grace + 10 * self.seconds[name]
 
     def passes_unchanged(self, name):
         if name not in self.sound:
@@ -78,8 +78,8 @@ class Judge:
                 return sorted((name for name in known[nearest] if name in self.units), key=lambda name: (self.seconds[name], name))
         return []
 
-    def judge(self, source, mutant, text):
-        """A dictionary with the verdict: refused, same, caught, survived or unreached."""
+    def judge(self, source, mutant, text, passed):
+        """A dictionary with the verdict: refused, same, caught, survived or unreached. `passed`: tests that it survived before."""
         if source not in self.compilations or self.compilations[source][2] not in self.links:
             return {"verdict": "not built"}
         if source not in self.originals:
@@ -94,32 +94,34 @@ class Judge:
         if not tests:
             return {"verdict": "unreached"}
         name = self.link(source)
-        spent, ran = 0.0, 0
+        spent, ran, passed = 0.0, 0, list(passed)
         try:
-            for test in tests:
+            for test in [test for test in tests if test not in passed]:
                 if ran and spent + self.seconds[test] > self.tests_seconds:
                     break
-                passed, seconds, why = units.execute(self.units[test], self.build, self.bin, self.limit(test))
+                good, seconds, why = units.execute(self.units[test], self.build, self.bin, self.limit(test))
                 spent, ran = spent + seconds, ran + 1
                 if why.startswith("status 127") and "shared librar" in why:
                     raise RuntimeError(f"{source}: {why}")  # ours, not the mutant's
-                if not passed and self.passes_unchanged(test):
+                if good:
+                    passed.append(test)
+                elif self.passes_unchanged(test):
                     return {"verdict": "caught", "by": test, "why": why.splitlines()[0] if why else "", "ran": ran, "seconds": round(spent, 1)}
         finally:
             self.restore(name)
-        return {"verdict": "survived", "ran": ran, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
+        return {"verdict": "survived", "passed": passed, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
 
 
 _judge = None
 
 
-def begin(build, folder, listed, map_path, tests_seconds):
+def begin(build, folder, listed, map_path, tests_seconds, grace):
     """In each worker, once."""
     global _judge
     seconds, _, lines = coverage.load(map_path)
-    _judge = Judge(build, os.path.join(folder, f"worker-{os.getpid()}"), [u for u in listed if u.name in seconds], seconds, lines, tests_seconds)
+    _judge = Judge(build, os.path.join(folder, f"worker-{os.getpid()}"), [u for u in listed if u.name in seconds], seconds, lines, tests_seconds, grace)
 
 
 def work(job):
-    source, mutant, text = job
-    return source, mutant, _judge.judge(source, mutant, text)
+    source, mutant, text, passed = job
+    return _judge.judge(source, mutant, text, passed)
