@@ -42,8 +42,13 @@ class Done:
         self.status, self.out, self.err = process.returncode, out, err.decode("utf-8", "backslashreplace")
 
 
-def start(folder, command, as_user=None, limit=None, closed=(), **streams):
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def start(folder, command, as_user=None, limit=None, closed=(), ignored=(), **streams):
     def prepare():
+        for number in STOPS: # whoever runs the tests may have been started by nohup, or behind &
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         if as_user is not None:
@@ -323,7 +328,7 @@ def signals(folder):
     os.mkfifo(os.path.join(folder, "slow"))
     put(folder, "n.npy", b"old")
     before = snapshot(folder)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    for number in STOPS:
         process = start(folder, ["visa-run", "k.bin", "--output=out=slow", "--output=out=n.npy"])
         while not glob.glob(os.path.join(folder, ".visa-*.tmp")) and process.poll() is None:
             time.sleep(0.01)
@@ -332,6 +337,13 @@ def signals(folder):
         name = signal.Signals(number).name
         check(process.returncode == -number and f"visa-run: error[E-STOPPED]: stopped by {name}: no file was written\n" == err.decode(), name, process.returncode, err)
         check(snapshot(folder) == before, name, "left or changed a file")
+    process = start(folder, ["visa-run", "k.bin", "--output=out=slow", "--output=out=n.npy"], ignored=[signal.SIGHUP])
+    while not glob.glob(os.path.join(folder, ".visa-*.tmp")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGHUP)
+    reader = subprocess.run(["cat", "slow"], cwd=folder, stdout=subprocess.PIPE, timeout=60, check=False)
+    _, err = process.communicate(timeout=60)
+    check(process.returncode == 0 and len(reader.stdout) == 512 and content(folder, "n.npy") != b"old", "nohup:", process.returncode, err)
     os.unlink(os.path.join(folder, "slow"))
 
 

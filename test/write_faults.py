@@ -146,8 +146,10 @@ class Scenario:
     def fault(self, where, *what):
         self.faults.append(" ".join([f"{self.name}{' (replaced)' if self.there else ''}: {where}:"] + [str(w) for w in what]))
 
-    def judge(self, where, mode, call, result):
+    def judge(self, point, mode, result):
         status, printed, said, _, files = result
+        call = self.calls[point - 1]
+        where = f"{mode} at {point}, {call}"
         killed = status == KILLED
         states = set()
         for name in self.files:
@@ -167,6 +169,10 @@ class Scenario:
             self.fault(where, "exit status 0,", states, f"{len(printed)} of {len(self.printed)} bytes printed")
         if status != 0 and (status != (TERMINATED if mode == "SIGTERM" else 1) or not SAID.search(said)):
             self.fault(where, "exit status", status, said[:300])
+        if status != 0 and mode != "full disk" and states - {"old"} and not any(c.startswith(("rename", "exchange")) for c in self.calls[:point]):
+            self.fault(where, "exit status", status, "and", states)
+        if mode in ("no space", "fault") and status == 0 and not call.startswith("fchown"): # the owner is kept where that is permitted
+            self.fault(where, "is not said")
         if mode == "short" and status != 0:
             self.fault(where, "a short write is no fault:", said[:300])
         if mode == "SIGTERM" and status == TERMINATED and self.files:
@@ -187,7 +193,7 @@ class Scenario:
         self.check_order()
         for point, call in enumerate(self.calls, 1):
             for mode in self.modes_at(point, call):
-                self.judge(f"{mode} at {point}, {call}", mode, call, self.run(MODES[mode], point))
+                self.judge(point, mode, self.run(MODES[mode], point))
         return self
 
     def check_order(self):
