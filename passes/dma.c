@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HBM_CHIP_STRIDE_LOG2 = 36, COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
+enum { COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
 
 /* One loop of a copy, in bits on both sides. */
 typedef struct copy_loop {
@@ -37,7 +37,7 @@ static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space 
     size_t count = 0;
     int64_t slice = p->target->dm_slice_stride_bytes * 8, cluster = slice * p->target->slices_per_cluster;
     if (t->kind == TENSOR_HBM) {
-        out[count++] = (sequence_space){t->part[CHIP], (int64_t)8 << HBM_CHIP_STRIDE_LOG2};
+        out[count++] = (sequence_space){t->part[CHIP], p->target->hbm_chip_stride_bytes * 8};
     } else {
         out[count++] = (sequence_space){t->part[CHIP], cluster * p->target->clusters_per_chip};
         out[count++] = (sequence_space){t->part[CLUSTER], cluster};

@@ -53,31 +53,24 @@ void verify_counts(pass_context *p, kernel *k, op *o)
 
 /* The contexts whose command streams have this stage's command (target/command.def): letters of "msd"; NULL: it has no command of
  * that name. */
-static const char *contexts_of(op_kind kind)
+static unsigned contexts_of(op_kind kind)
 {
-    static const struct { const char *name, *contexts; } rows[] = {
+    static const struct { const char *name; unsigned contexts; } rows[] = {
 #define COMMAND(symbol, code, name, contexts, summary) {name, contexts},
-#define FIELD(...)
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].name, op_kind_name(kind)) == 0)
             return rows[i].contexts;
-    return NULL;
+    return 0;
 }
 
 static void verify_context(pass_context *p, kernel *k, op *o)
 {
-    const char *may = contexts_of(o->kind);
-    if (!may || strchr(may, "msd"[o->context]))
+    unsigned may = contexts_of(o->kind);
+    if (!may || may >> o->context & 1)
         return;
-    bool sub = strchr(may, 's');
+    bool sub = may & IN_SUB;
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
                           op_kind_name(o->kind), sub ? " or the sub" : "", context_name(o->context));
     diag_help(p->diags, d, o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"

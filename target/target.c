@@ -13,15 +13,10 @@ static const target targets[] = {
     {
         .name = "rngd",
 #define LIMIT(field, value, unit, source) .field = (value),
+#define TIMING LIMIT
 #include "target/limits.def"
-#undef LIMIT
+#include "target/engines.def"
     },
-};
-
-static const target_limit_row limit_rows[] = {
-#define LIMIT(field, value, unit, source) {#field, unit, source, (value)},
-#include "target/limits.def"
-#undef LIMIT
 };
 
 static const static_costs costs = {
@@ -97,11 +92,6 @@ const target *target_by_name(const char *name)
 const char *target_name(size_t i)
 {
     return i < sizeof targets / sizeof *targets ? targets[i].name : NULL;
-}
-
-const target_limit_row *target_limit_row_at(size_t index)
-{
-    return index < sizeof limit_rows / sizeof *limit_rows ? &limit_rows[index] : NULL;
 }
 
 int64_t target_trf_capacity_bytes(const target *t, trf_address mode)

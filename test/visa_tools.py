@@ -63,3 +63,14 @@ def shared(*parts):
     """A file of the reference material beside the repository, or None."""
     path = os.path.join(SOURCE, "..", "shared", *parts)
     return path if os.path.exists(path) else None
+
+
+def engine_rows(source=SOURCE):
+    """The text of all rows of the engines, in datapath order."""
+    text = ""
+    with open(os.path.join(source, "target", "engines.def"), encoding="utf-8") as engines:
+        for line in engines:
+            if line.startswith('#include "'):
+                with open(os.path.join(source, line.split('"')[1]), encoding="utf-8") as rows:
+                    text += rows.read()
+    return text
