@@ -10,11 +10,6 @@ static uint32_t line_of(const emit_context *e, src_range range)
     return e->line_of ? e->line_of(e->user, range) : 0;
 }
 
-static bool is_stage(const op *o)
-{
-    return o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT && o->kind != IR_ALLOC && o->kind != IR_VIEW && o->kind != IR_RESHAPE;
-}
-
 static const char *space_name(tensor_kind kind)
 {
     switch (kind) {
@@ -36,8 +31,8 @@ static const char *summed_text(const emit_context *e, const mapping *from, const
 static void text_mapping(const tensor *t, strbuf *out)
 {
     const char *separator = "";
-    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
-        component c = component_of_letter(*p);
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++) {
+        component c = *p;
         strbuf_printf(out, "%s%s: ", separator, component_parameter(c));
         mapping_print(t->part[c], out);
         separator = " | ";
@@ -147,15 +142,15 @@ static void text_op(const emit_context *e, const op *o, strbuf *out)
 
 static bool is_whole(const tensor *t)
 {
-    for (const char *p = tensor_kind_components(t->kind); *p; p++)
-        if (!t->part[component_of_letter(*p)])
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++)
+        if (!t->part[*p])
             return false;
     return true;
 }
 
 const char *tables_op_text(const emit_context *e, const op *o)
 {
-    if (o->bad || !is_stage(o) || !is_whole(&o->out))
+    if (o->bad || !op_kind_is_stage(o->kind) || !is_whole(&o->out))
         return NULL;
     strbuf out;
     strbuf_init(&out, e->arena);
@@ -180,7 +175,7 @@ const char *tables_text(const emit_context *e, const module *m)
             strbuf_puts(&out, "\n");
         }
         for (size_t o = 0; o < k->op_count; o++)
-            if (is_stage(k->ops[o]))
+            if (op_kind_is_stage(k->ops[o]->kind))
                 text_op(e, k->ops[o], &out);
     }
     return out.text;
@@ -191,8 +186,8 @@ const char *tables_text(const emit_context *e, const module *m)
 static json_t *json_mapping(const emit_context *e, const tensor *t)
 {
     json_t *j = json_object();
-    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
-        component c = component_of_letter(*p);
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++) {
+        component c = *p;
         json_object_set_new(j, component_name(c), json_string(mapping_text(t->part[c], e->arena)));
     }
     return j;
@@ -335,7 +330,7 @@ static json_t *json_kernel(const emit_context *e, const kernel *k)
     }
     size_t index = 0;
     for (size_t i = 0; i < k->op_count; i++)
-        if (is_stage(k->ops[i]))
+        if (op_kind_is_stage(k->ops[i]->kind))
             json_array_append_new(ops, json_op(e, k->ops[i], index++));
     json_t *j = json_pack("{s:s, s:I, s:s}", "name", k->name, "line", (json_int_t)line_of(e, k->range), "einsum", k->einsum->text);
     json_object_set_new(j, "ports", ports);

@@ -15,23 +15,23 @@
 #include "target/target.h"
 
 typedef enum tensor_kind {
-#define TENSOR(symbol, name, components) symbol,
+#define TENSOR(symbol, ...) symbol,
 #include "ir/tensor.def"
-#undef TENSOR
     TENSOR_KIND_COUNT
 } tensor_kind;
 
-/* The parts of a tensor's mapping, in the order in which they make up the whole (outermost first). */
 typedef enum component {
-    CHIP, CLUSTER, SLICE, ROW, TIME, ELEMENT, PACKET,
+#define COMPONENT(symbol, ...) symbol,
+#include "ir/tensor.def"
     MAPPING_COMPONENTS
 } component;
 
-const char *tensor_kind_name(tensor_kind kind);       /* "FetchTensor" */
-const char *tensor_kind_components(tensor_kind kind); /* "clstp" */
-const char *component_name(component c);              /* "chip": as in JSON */
-const char *component_parameter(component c);         /* "Chip": as in the type's parameter list */
-component component_of_letter(char letter);
+const char *tensor_kind_name(tensor_kind kind); /* "FetchTensor" */
+/* In the order of the type's parameters, ended by MAPPING_COMPONENTS. */
+const component *tensor_kind_components(tensor_kind kind);
+bool tensor_kind_has(tensor_kind kind, component c);
+const char *component_name(component c);      /* "chip": as in JSON */
+const char *component_parameter(component c); /* "Chip": as in the type's parameter list */
 bool tensor_kind_is_stream(tensor_kind kind);
 
 typedef struct tensor {
@@ -42,25 +42,30 @@ typedef struct tensor {
     int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: not yet placed */
 } tensor;
 
+/* The operations: rows of their engines (target/engines.def).
+ * IR_PORT_IN: a parameter of the kernel. IR_TO_DM, IR_TO_HBM: copies. IR_FETCH: DM to stream; begin and view are folded into it.
+ * IR_ALIGN: input is the stream, weights the TRF tensor. IR_COMMIT: stream to DM. IR_PORT_OUT: the kernel's result; input is what is
+ * returned. IR_ALLOC: memory that is written later through views: from_addr, `&mut` parameters. IR_VIEW: a tile of the input's memory.
+ * IR_RESHAPE: the input's memory under other axes. */
 typedef enum op_kind {
-    IR_PORT_IN,  /* a parameter of the kernel */
-    IR_TO_DM,    /* HBM -> DM */
-    IR_TO_HBM,   /* DM -> HBM */
-    IR_FETCH,    /* DM -> stream; begin and view are folded into it */
-    IR_COLLECT,
-    IR_TO_TRF,
-    IR_ALIGN,    /* input: stream, weights: TRF tensor */
-    IR_CONTRACT,
-    IR_ACCUMULATE,
-    IR_CAST,
-    IR_COMMIT,   /* stream -> DM */
-    IR_PORT_OUT, /* the kernel's result; input: what is returned */
-    IR_ALLOC,    /* memory that is written later through views: from_addr, `&mut` parameters */
-    IR_VIEW,     /* a tile of the input's memory; no command */
-    IR_RESHAPE,  /* the input's memory under other axes; no command */
+#define OPERATION(symbol, ...) IR_##symbol,
+#define PSEUDO(symbol, ...) IR_##symbol,
+#include "target/engines.def"
     IR_OP_COUNT
 } op_kind;
-const char *op_kind_name(op_kind kind); /* "to_dm", "fetch": as in the language */
+
+enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTYPE = 16, ACCUMULATES = 32 };
+
+typedef struct op_row {
+    const char *name;    /* "to_dm", "fetch": as in the language */
+    unsigned properties; /* IS_PORT | .. */
+    unsigned contexts;   /* IN_MAIN | .., in which its command may stand; 0: it has no command */
+} op_row;
+const op_row *op_row_of(op_kind kind);
+const char *op_kind_name(op_kind kind);
+bool op_kind_is(op_kind kind, unsigned property);
+/* A stage of the machine: what has a command and is no port. */
+bool op_kind_is_stage(op_kind kind);
 
 typedef enum accumulation_kind { INTERLEAVED = 0, SEQUENTIAL = 1 } accumulation_kind;
 
@@ -140,11 +145,6 @@ typedef struct contract_config {
     lane_mask *masks;
 } contract_config;
 
-typedef struct accumulate_loop {
-    int64_t size;
-    bool reduced;
-    int64_t slot_stride;
-} accumulate_loop;
 enum { ACCUMULATE_MAX_LOOPS = 15 };
 typedef struct accumulate_config {
     uint32_t count;

@@ -4,8 +4,8 @@ static void print_tensor(const tensor *t, strbuf *out)
 {
     strbuf_printf(out, "%s %s", dtype_row_of(t->dtype)->name, tensor_kind_name(t->kind));
     const char *separator = " [";
-    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
-        component c = component_of_letter(*p);
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++) {
+        component c = *p;
         strbuf_printf(out, "%s%s: ", separator, component_parameter(c));
         if (t->part[c])
             mapping_print(t->part[c], out);

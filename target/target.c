@@ -31,6 +31,24 @@ static const static_point points[] = {
 #undef STATIC_POINT
 };
 
+static const dtype_conversion conversions[] = {
+#define CONVERSION(engine, from, to) {AT_##engine, DTYPE_##from, DTYPE_##to},
+#include "target/engines.def"
+};
+
+const dtype_conversion *target_conversion_at(size_t index)
+{
+    return index < sizeof conversions / sizeof *conversions ? &conversions[index] : NULL;
+}
+
+bool target_converts(engine_id engine, dtype from, dtype to)
+{
+    for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++)
+        if (conversions[i].engine == engine && conversions[i].from == from && conversions[i].to == to)
+            return true;
+    return false;
+}
+
 const static_costs *target_static_costs(void)
 {
     return &costs;

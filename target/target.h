@@ -37,9 +37,32 @@ bool dtype_is_operand(dtype t);
 /* Bytes of `elements` elements, or -1 when they do not fill whole bytes or overflow. */
 int64_t dtype_bytes(dtype t, int64_t elements);
 
+/* The engines in datapath order (engines.def). */
+typedef enum engine_id {
+#define ENGINE(symbol, ...) AT_##symbol,
+#include "target/engines.def"
+    ENGINE_ID_COUNT
+} engine_id;
+
+/* A pair of types that an engine converts. */
+typedef struct dtype_conversion {
+    engine_id engine;
+    dtype from, to;
+} dtype_conversion;
+/* All engines' in the order of their rows; NULL past the end. */
+const dtype_conversion *target_conversion_at(size_t index);
+bool target_converts(engine_id engine, dtype from, dtype to);
+
 /* TRF address modes ("TRF Sequencer", TRF Address Modes); the values are the binary's codes. */
 typedef enum trf_address { TRF_FULL = 0, TRF_FIRST_HALF = 1, TRF_SECOND_HALF = 2 } trf_address;
 const char *trf_address_name(trf_address mode); /* "Full", "FirstHalf", "SecondHalf" */
+
+/* A loop of time in the accumulator's table, as the compiler derives it and the machine runs it. */
+typedef struct accumulate_loop {
+    int64_t size;        /* iterations */
+    int64_t slot_stride; /* slots from one iteration to the next */
+    bool reduced;        /* summed over; else kept */
+} accumulate_loop;
 
 /* Contexts of the command stream ("Contexts": main, sub, DMA). */
 typedef enum context { CONTEXT_MAIN = 0, CONTEXT_SUB = 1, CONTEXT_DMA = 2 } context;
