@@ -79,6 +79,16 @@ bool op_kind_is_stage(op_kind kind)
     return op_rows[kind].contexts && !op_kind_is(kind, IS_PORT);
 }
 
+static const walk_row walk_rows[] = {
+#define WALK(symbol, memory, access, unit) {memory, access, unit},
+#include "target/engines.def"
+};
+
+const walk_row *walk_row_of(walk_kind kind)
+{
+    return &walk_rows[kind];
+}
+
 const op *op_root(const op *o)
 {
     while (o->kind == IR_VIEW)

@@ -49,8 +49,12 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     else if (!mapping_equal(p->mappings, packet, out->part[PACKET]))
         d = pass_refuse(p, k, o, PACKET, E_CAST_PACKET, "cast packet mismatch: %s of %s becomes %s of %s, not %s",
                         pass_text(p, in->part[PACKET]), from, pass_text(p, packet), to, pass_text(p, out->part[PACKET]));
-    if (d)
+    if (d) {
         diag_help(p->diags, d, "write cast::<%s, %s>()", to, pass_text(p, packet));
+        return;
+    }
+    o->cast = ARENA_NEW(p->arena, cast_config);
+    *o->cast = (cast_config){.from = in->dtype, .to = out->dtype};
 }
 
 void pass_cast(pass_context *p, kernel *k)

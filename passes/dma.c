@@ -300,7 +300,7 @@ static dma_config **copy_commands(pass_context *p, const copy *c, size_t count, 
     dma_config *d = ARENA_NEW(p->arena, dma_config);
     *d = like;
     sequencer_config *s = &d->sequencer;
-    *s = (sequencer_config){.unit = "byte", .access = "copy", .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
+    *s = (sequencer_config){.walk = WALK_COPY, .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
     for (size_t i = count; i-- > 0;)
         s->entries[s->count++] = (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8};
     if (s->count == 0)

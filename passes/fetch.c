@@ -179,7 +179,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         return;
     }
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
-    *o->sequencer = (sequencer_config){.memory = "dm", .access = "read", .unit = "element", .base = dm->address,
+    *o->sequencer = (sequencer_config){.walk = WALK_DM_READ, .base = dm->address,
                                        .packet = packet->size, .access_bytes = w.access_bytes, .contiguous_bytes = w.run * bits / 8};
     sequencer_config_fill(o->sequencer, &w.seq, 1);
 }

@@ -100,9 +100,20 @@ static void put_dtypes(strbuf *s)
 
 static void put_all(strbuf *s)
 {
+    static const struct {
+        const char *engine, *summary;
+        command_op op; /* where `engine` is NULL */
+    } rows[] = {
+#define ENGINE(symbol, name, summary) {name, summary, COMMAND_OP_COUNT},
+#define COMMAND(symbol, ...) {NULL, NULL, symbol},
+#include "target/engines.def"
+    };
     put_dtypes(s);
-    for (int op = 0; op < COMMAND_OP_COUNT; op++)
-        put_command(s, command_row_of((command_op)op));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].engine)
+            strbuf_printf(s, "*%s: %s.*\n\n", rows[i].engine, rows[i].summary);
+        else
+            put_command(s, command_row_of(rows[i].op));
 }
 
 static const page_block page = {
