@@ -7,29 +7,15 @@
 #include "support/strbuf.h"
 
 static const command_field_row field_rows[] = {
-#define COMMAND(...)
 #define FIELD(op, symbol, name, word, low_bit, width, form, minimum, maximum, unit, summary)                 \
     {op, name, word, low_bit, width, form, minimum, maximum, unit, summary},
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
 };
 
 static const command_field_row column_rows[] = {
-#define COMMAND(...)
-#define FIELD(...)
-#define TABLE(...)
 #define COLUMN(op, symbol, name, word, low_bit, width, form, minimum, maximum, unit, summary)                \
     {op, name, word, low_bit, width, form, minimum, maximum, unit, summary},
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
 };
 
 /* The number of the first field and column of each command: the second constant of a COMMAND steps back, so
@@ -37,24 +23,12 @@ static const command_field_row column_rows[] = {
 enum {
 #define COMMAND(symbol, ...) symbol##_FIRST_FIELD, symbol##_FIELD_BACK = symbol##_FIRST_FIELD - 1,
 #define FIELD(op, symbol, ...) symbol##_FIELD_MARK,
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
 };
 enum {
 #define COMMAND(symbol, ...) symbol##_FIRST_COLUMN, symbol##_COLUMN_BACK = symbol##_FIRST_COLUMN - 1,
-#define FIELD(...)
-#define TABLE(...)
 #define COLUMN(op, symbol, ...) symbol##_COLUMN_MARK,
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
 };
 
 /* One struct per command with a byte per field, so that sizeof counts; `end` closes it. */
@@ -65,13 +39,7 @@ struct fields_of_none {
     ;                                                                                                        \
     struct fields_of_##symbol {
 #define FIELD(op, symbol, ...) char symbol##_field;
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     char end;
 };
 
@@ -81,14 +49,8 @@ struct columns_of_none {
     }                                                                                                        \
     ;                                                                                                        \
     struct columns_of_##symbol {
-#define FIELD(...)
-#define TABLE(...)
 #define COLUMN(op, symbol, ...) char symbol##_column;
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     char end;
 };
 
@@ -102,12 +64,7 @@ union words_of_none {
     union words_of_##symbol {
 #define FIELD(op, symbol, name, word, ...) char symbol##_words[(word) + 1];
 #define TABLE(op, entry_words, least, most, word, ...) char table_words[(word) + 1];
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     char end;
 };
 
@@ -118,31 +75,19 @@ static const command_row command_rows[COMMAND_OP_COUNT] = {
     [symbol].first_field = symbol##_FIRST_FIELD,                                                             \
     [symbol].column_count = sizeof(struct columns_of_##symbol) - 1,                                          \
     [symbol].first_column = symbol##_FIRST_COLUMN, [symbol].field_words = sizeof(union words_of_##symbol),
-#define FIELD(...)
 #define TABLE(op, entry_words_, least, most, word, low_bit, width, order)                                    \
     [op].entry_words = (entry_words_), [op].least_entries = (least), [op].most_entries = (most),             \
     [op].count_word = (word), [op].count_low_bit = (low_bit), [op].count_width = (width),                    \
     [op].entry_order = (order),
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
 };
 
 /* No command may outgrow the arrays of struct command. */
 #define COMMAND(symbol, ...)                                                                                 \
     _Static_assert(sizeof(struct fields_of_##symbol) - 1 <= COMMAND_MAX_FIELDS, #symbol);                    \
     _Static_assert(sizeof(struct columns_of_##symbol) - 1 <= COMMAND_MAX_COLUMNS, #symbol);
-#define FIELD(...)
 #define TABLE(op, entry_words, least, most, ...) _Static_assert((most) <= COMMAND_MAX_ENTRIES, #op);
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
 
 const command_row *command_row_of(command_op op)
 {
@@ -258,7 +203,7 @@ static const char *illegal_text(const command_field_row *row, int64_t value, are
 
 static bool context_allowed(const command_row *row, context where)
 {
-    return strchr(row->contexts, "msd"[where]) != NULL;
+    return row->contexts >> where & 1;
 }
 
 /* Encoder */

@@ -1,7 +1,7 @@
 /* Commands as values, and their words.
  *
- * The one idea: a command is an op, a context, its fields in the order of target/command.def, and a table of
- * entries. Encoder and decoder are two loops over the rows of that file; nothing about a single command is
+ * The one idea: a command is an op, a context, its fields in the order of their rows (target/engines.def), and a table of
+ * entries. Encoder and decoder are two loops over these rows; nothing about a single command is
  * written anywhere else. */
 #ifndef VISA_CODEGEN_COMMAND_H
 #define VISA_CODEGEN_COMMAND_H
@@ -10,47 +10,31 @@
 #include "support/diag.h"
 #include "target/target.h"
 
-/* Dense numbers of the commands, in the order of command.def. */
+/* Dense numbers of the commands, in the order of the engines. */
 typedef enum command_op {
 #define COMMAND(symbol, code, name, contexts, summary) symbol,
-#define FIELD(...)
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     COMMAND_OP_COUNT
 } command_op;
 
 /* Global numbers of the fields; command_field_index gives the place in command.fields. Two enums keep
  * fields and columns apart. */
 typedef enum command_field {
-#define COMMAND(...)
 #define FIELD(op, symbol, ...) symbol,
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     COMMAND_FIELD_COUNT
 } command_field;
 
 typedef enum command_column {
-#define COMMAND(...)
-#define FIELD(...)
-#define TABLE(...)
 #define COLUMN(op, symbol, ...) symbol,
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
+#include "target/engines.def"
     COMMAND_COLUMN_COUNT
 } command_column;
+
+enum {
+    COMMAND_LOOP_MAX_COMMANDS = 1 << 20, /* that the streams of a file with loops may have after expansion */
+    COMMAND_LOOP_MAX_BODY = 65536,       /* words, so that a place has 16 bits */
+};
 
 enum { COMMAND_MAX_FIELDS = 8, COMMAND_MAX_COLUMNS = 4, COMMAND_MAX_ENTRIES = 15 };
 
@@ -72,7 +56,7 @@ void command_set_entry(command *c, unsigned entry, command_column column, int64_
 
 typedef enum command_form { UNSIGNED, SIGNED, MINUS1, LOG2 } command_form;
 
-/* A field row or a column row of command.def. */
+/* A FIELD or a COLUMN. */
 typedef struct command_field_row {
     command_op op;
     const char *name;
@@ -84,7 +68,9 @@ typedef struct command_field_row {
 
 typedef struct command_row {
     unsigned code;
-    const char *name, *contexts, *summary;
+    const char *name;
+    unsigned contexts; /* IN_MAIN | .. */
+    const char *summary;
     unsigned field_count, first_field;   /* rows command_field_row_of(first_field ...) */
     unsigned column_count, first_column; /* 0 columns: no table */
     unsigned field_words;                /* header and fields, in words */

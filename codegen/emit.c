@@ -170,7 +170,7 @@ static void push_units(emission *m, const op *at, const tensor *t, context c)
     push(m, k);
 }
 
-/* ---- one command per stage ---- */
+/* ---- the commands of each operation, push_ and the first of them ---- */
 
 static void fill_entries(command *k, const sequencer_config *s, command_column size, command_column stride, bool innermost_first)
 {
@@ -182,7 +182,7 @@ static void fill_entries(command *k, const sequencer_config *s, command_column s
     }
 }
 
-static void push_fetch(emission *m, const op *o, context c)
+static void push_OP_FETCH(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_FETCH, o, c);
     command_set(&k, FETCH_BASE, o->sequencer->base);
@@ -194,7 +194,7 @@ static void push_fetch(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_stream_in(emission *m, const op *o, context c)
+static void push_OP_STREAM_IN(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_STREAM_IN, o, c);
     command_set(&k, STREAM_IN_PORT, o->port);
@@ -205,7 +205,7 @@ static void push_stream_in(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_collect(emission *m, const op *o, context c)
+static void push_OP_COLLECT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_COLLECT, o, c);
     command_set(&k, COLLECT_DTYPE, o->out.dtype);
@@ -214,7 +214,7 @@ static void push_collect(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_trf_store(emission *m, const op *o, context c)
+static void push_OP_TRF_STORE(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_TRF_STORE, o, c);
     command_set(&k, TRF_STORE_ADDRESS, o->out.trf_address);
@@ -245,7 +245,7 @@ static void push_shift(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_align(emission *m, const op *o, context c)
+static void push_OP_ALIGN(emission *m, const op *o, context c)
 {
     const align_config *a = o->align;
     command k = new_command(m, OP_ALIGN, o, c);
@@ -266,7 +266,7 @@ static void push_align(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_contract(emission *m, const op *o, context c)
+static void push_OP_CONTRACT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_CONTRACT, o, c);
     command_set(&k, CONTRACT_DTYPE, o->input->out.dtype);
@@ -287,7 +287,7 @@ static void push_contract(emission *m, const op *o, context c)
     }
 }
 
-static void push_accumulate(emission *m, const op *o, context c)
+static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
 {
     const accumulate_config *a = o->accumulate;
     command k = new_command(m, OP_ACCUMULATE, o, c);
@@ -304,7 +304,7 @@ static void push_accumulate(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_cast(emission *m, const op *o, context c)
+static void push_OP_CAST(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_CAST, o, c);
     command_set(&k, CAST_FROM, o->input->out.dtype);
@@ -312,7 +312,7 @@ static void push_cast(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_commit(emission *m, const op *o, context c)
+static void push_OP_COMMIT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_COMMIT, o, c);
     command_set(&k, COMMIT_BASE, o->sequencer->base);
@@ -323,7 +323,7 @@ static void push_commit(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_stream_out(emission *m, const op *o, context c)
+static void push_OP_STREAM_OUT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_STREAM_OUT, o, c);
     command_set(&k, STREAM_OUT_PORT, o->port);
@@ -334,28 +334,41 @@ static void push_stream_out(emission *m, const op *o, context c)
     push(m, k);
 }
 
+/* One for each piece of the copy. */
+static void push_OP_DMA(emission *m, const op *o, context c)
+{
+    for (const dma_config *d = o->dma; d; d = d->next) {
+        command k = new_command(m, OP_DMA, o, c);
+        command_set(&k, DMA_SOURCE, o->input->out.kind == TENSOR_DM);
+        command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
+        command_set(&k, DMA_GRANULAR, d->granular);
+        command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
+        command_set(&k, DMA_SOURCE_BASE, d->source_base);
+        command_set(&k, DMA_DESTINATION_BASE, d->destination_base);
+        k.entry_count = d->sequencer.count;
+        for (uint32_t i = 0; i < k.entry_count; i++) {
+            command_set_entry(&k, i, DMA_ENTRY_SIZE, d->sequencer.entries[i].size);
+            command_set_entry(&k, i, DMA_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
+            command_set_entry(&k, i, DMA_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
+        }
+        push(m, k);
+    }
+}
+
 static void push_stage(emission *m, const op *o, context c)
 {
-    switch (o->kind) {
-    case IR_PORT_IN: push_stream_in(m, o, c); break;
-    case IR_FETCH: push_fetch(m, o, c); break;
-    case IR_COLLECT: push_collect(m, o, c); break;
-    case IR_TO_TRF: push_trf_store(m, o, c); break;
-    case IR_ALIGN: push_align(m, o, c); break;
-    case IR_CONTRACT: push_contract(m, o, c); break;
-    case IR_ACCUMULATE: push_accumulate(m, o, c); break;
-    case IR_CAST: push_cast(m, o, c); break;
-    case IR_COMMIT: push_commit(m, o, c); break;
-    case IR_PORT_OUT: push_stream_out(m, o, c); break;
-    default: break;
-    }
+    static void (*const push_commands[IR_OP_COUNT])(emission *, const op *, context) = {
+#define OPERATION(symbol, name, command, properties) [IR_##symbol] = push_##command,
+#include "target/engines.def"
+    };
+    push_commands[o->kind](m, o, c);
 }
 
 /* ---- chains and copies ---- */
 
 static bool ends_chain(const op *o)
 {
-    return o->kind == IR_TO_TRF || o->kind == IR_COMMIT || (o->kind == IR_PORT_OUT && tensor_kind_is_stream(o->out.kind));
+    return op_kind_is(o->kind, ENDS_CHAIN) && (!op_kind_is(o->kind, IS_PORT) || tensor_kind_is_stream(o->out.kind));
 }
 
 static void push_chain(emission *m, const op *end)
@@ -368,7 +381,7 @@ static void push_chain(emission *m, const op *end)
         stages[count++] = o;
         if (o->weights)
             add_access(m, &w, o->weights, false);
-        if (o->kind == IR_FETCH || o->kind == IR_PORT_IN)
+        if (op_kind_is(o->kind, BEGINS_CHAIN))
             break;
     }
     if (o->kind == IR_FETCH)
@@ -387,22 +400,7 @@ static void push_copy(emission *m, const op *o)
     add_access(m, &w, o->input, false);
     add_access(m, &w, o, true);
     push_waits(m, &w, o);
-    for (const dma_config *d = o->dma; d; d = d->next) {
-        command k = new_command(m, OP_DMA, o, CONTEXT_DMA);
-        command_set(&k, DMA_SOURCE, o->input->out.kind == TENSOR_DM);
-        command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
-        command_set(&k, DMA_GRANULAR, d->granular);
-        command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
-        command_set(&k, DMA_SOURCE_BASE, d->source_base);
-        command_set(&k, DMA_DESTINATION_BASE, d->destination_base);
-        k.entry_count = d->sequencer.count;
-        for (uint32_t i = 0; i < k.entry_count; i++) {
-            command_set_entry(&k, i, DMA_ENTRY_SIZE, d->sequencer.entries[i].size);
-            command_set_entry(&k, i, DMA_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
-            command_set_entry(&k, i, DMA_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
-        }
-        push(m, k);
-    }
+    push_stage(m, o, w.context);
     finish_work(m, &w);
 }
 

@@ -3,8 +3,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-_Static_assert(COMMAND_LOOP_MAX_COMMANDS == 1048576, "LOOP_MAX_COMMANDS of command.def");
-
 /* A number of a stored command that a loop advances. */
 typedef struct change {
     struct change *next;

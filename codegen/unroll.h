@@ -8,10 +8,7 @@
 
 #include "codegen/command.h"
 
-enum {
-    COMMAND_LOOP_MAX_DEPTH = 8,          /* loops inside each other */
-    COMMAND_LOOP_MAX_COMMANDS = 1 << 20, /* that the streams of a file with loops may have after expansion */
-};
+enum { COMMAND_LOOP_MAX_DEPTH = 8 }; /* loops inside each other */
 
 /* What a column of `advance` entries names: a field of the command `at`, or a column of its entry (-1: no entry). */
 typedef struct command_place {

@@ -227,8 +227,7 @@ static value evaluate_method(analysis *s, scope *names, const ast *n, const decl
 {
     const ast *list = ast_kid(n, 2);
     declared hint = {0};
-    bool keeps_type = strcmp(n->text, "commit") == 0 || strcmp(n->text, "collect") == 0;
-    if (keeps_type && expected && expected->kind == DECLARED_TENSOR && expected->has_dtype) /* what cast or fetch in front has to give */
+    if (expected && expected->kind == DECLARED_TENSOR && expected->has_dtype && stage_expects_dtype(n->text)) /* what cast or fetch in front has to give */
         hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
     value receiver = evaluate(s, names, ast_kid(n, 0), hint.is_hint && ast_is(ast_kid(n, 0), AST_METHOD) ? &hint : NULL);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);

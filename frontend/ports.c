@@ -16,8 +16,8 @@ static uint32_t add_port(analysis *s, const char *name, bool is_output, const te
 bool require_whole(analysis *s, const declared *d, const char *what)
 {
     bool whole = d->has_dtype;
-    for (const char *p = tensor_kind_components(d->tensor.kind); *p; p++)
-        whole = whole && d->tensor.part[component_of_letter(*p)];
+    for (const component *p = tensor_kind_components(d->tensor.kind); *p < MAPPING_COMPONENTS; p++)
+        whole = whole && d->tensor.part[*p];
     if (!whole)
         refuse(s, E_INFER, d->range, d->tensor.address == -1 && strncmp(what, "parameter", 9) == 0 ? "write the parameter's whole type" : "write the whole type", "the type of %s cannot be inferred", what);
     return whole;

@@ -1,12 +1,27 @@
 /* The methods of tensors, streams and contexts: what a kernel writer calls stages.
  *
- * The one idea: a method is a row of a table (name, what it is called on, what it takes) and a function that adds one
+ * The one idea: a method is a row of its engine (target/engines.def: what it is called on, how it is written) and a function that adds one
  * operation with the tensor that leaves it. A part of that tensor comes, in this order, from the method's type arguments,
  * from the type that the context expects, and from the receiver. */
 #ifndef VISA_FRONTEND_STAGE_H
 #define VISA_FRONTEND_STAGE_H
 
 #include "frontend/scope.h"
+
+/* Releases of the language, oldest first, and sets of them. */
+typedef enum dialect {
+#define DIALECT(symbol, name) DIALECT_##symbol,
+#include "target/dialect.def"
+    DIALECT_COUNT
+} dialect;
+enum {
+#define DIALECT(symbol, name) symbol = 1u << DIALECT_##symbol,
+#include "target/dialect.def"
+};
+const char *dialect_name(dialect d); /* "April", "0.6" */
+
+typedef struct stage_row stage_row;   /* frontend/stage_build.h */
+typedef struct stage_form stage_form;
 
 /* A call with its receiver and arguments evaluated. */
 typedef struct stage_call {
@@ -16,6 +31,8 @@ typedef struct stage_call {
     value receiver;
     const value *args; /* one per argument */
     const declared *expected; /* may be NULL or of kind DECLARED_NONE */
+    const stage_form *form;   /* how it is written; stage_build finds it */
+    const stage_row *row;     /* of the form */
 } stage_call;
 
 /* Adds the operation; a value of kind VALUE_ERROR when it was diagnosed. */
@@ -23,6 +40,8 @@ value stage_build(const stage_call *call);
 
 /* Is there a stage of that name on any receiver? */
 bool stage_is_known(const char *method);
+/* Is the element type that is expected of its result expected of its receiver, too? */
+bool stage_expects_dtype(const char *method);
 
 /* Parts of the result that are still unknown become those of the declared type. */
 void stage_adopt(op *o, const declared *e);
@@ -35,9 +54,24 @@ typedef struct stage_description {
     unsigned generics;      /* how many these are */
     const char *signature;  /* "fetch::<Dtype, Time, Packet>()" */
     const char *summary;    /* what it does, in a line */
+    const char *receivers;  /* "FetchTensor, SwitchTensor" */
+    const char *arguments;  /* "`&mut ctx.tdma`, an integer address"; "" when it has none */
+    const char *gives;      /* "FetchTensor"; "": nothing */
+    const char *dialects;   /* "April" */
 } stage_description;
 
-/* The i-th method that `receiver` offers (NULL: of all); false: there are fewer. */
+/* The i-th method that `receiver` offers (NULL: of all), in its first form; false: there are fewer. */
 bool stage_describe(size_t i, const value *receiver, arena *a, stage_description *out);
+/* The i-th form of all methods. */
+bool stage_describe_form(size_t i, arena *a, stage_description *out);
+
+/* A method that is not compiled. */
+typedef struct stage_other_name {
+    const char *name;
+    dialect since;
+    const char *april; /* what April calls the same; NULL: nothing does it */
+} stage_other_name;
+/* NULL: there are fewer. */
+const stage_other_name *stage_other_name_at(size_t i);
 
 #endif

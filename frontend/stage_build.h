@@ -1,33 +1,91 @@
-/* What the functions behind the table of stages share: reading the call, adding the operation. */
+/* The rows of the stages (target/engines.def), and what the functions behind them share: reading the call, adding the operation.
+ *
+ * The one idea: a stage is what is done, a form is how some releases write it. What a type argument means is in the form, so a function asks
+ * for it by its meaning and never by its place. */
 #ifndef VISA_FRONTEND_STAGE_BUILD_H
 #define VISA_FRONTEND_STAGE_BUILD_H
 
 #include "frontend/stage.h"
 
+/* What stands between ::< and >. The components first, each one more than its number. */
+typedef enum stage_type {
+    TYPE_NONE,
+#define COMPONENT(symbol, ...) TYPE_##symbol,
+#include "ir/tensor.def"
+    TYPE_DTYPE,
+    TYPE_INDEX,   /* of a tile */
+    TYPE_LENGTH,  /* of a tile */
+    TYPE_WEIGHTS, /* Element of the argument */
+    TYPE_AXIS,
+    TYPE_REST, /* `_`, which is not read */
+} stage_type;
+
+static inline component stage_type_component(stage_type t)
+{
+    return t > TYPE_NONE && t <= TYPE_PACKET ? (component)(t - 1) : MAPPING_COMPONENTS;
+}
+
+typedef enum stage_argument {
+    ARGUMENT_DMA,
+    ARGUMENT_ADDRESS,
+    ARGUMENT_START,
+    ARGUMENT_WEIGHTS,
+    ARGUMENT_DM_VIEW,
+    ARGUMENT_DM_VIEW_MUT,
+    ARGUMENT_HBM_VIEW_MUT,
+    ARGUMENT_TRF_ADDRESS,
+    ARGUMENT_ACCUMULATION,
+} stage_argument;
+
+enum {
+    GIVES_VIEW = TENSOR_KIND_COUNT,
+    GIVES_BEGIN,
+    GIVES_NOTHING,
+    EXPECTS_DTYPE = 1,
+    STAGE_MAX_TYPES = 6,
+    STAGE_MAX_ARGUMENTS = 2,
+};
+
+#define NO_OPERATION IR_OP_COUNT
+
+struct stage_row {
+    op_kind operation;
+    uint64_t receivers;
+    int gives; /* a tensor_kind, or GIVES_.. */
+    unsigned properties;
+    const char *summary;
+    value (*make)(const stage_call *call);
+};
+
+struct stage_form {
+    const stage_row *row;
+    unsigned dialects; /* APRIL | .. */
+    const char *name;
+    stage_type types[STAGE_MAX_TYPES];
+    unsigned type_count;
+    stage_argument arguments[STAGE_MAX_ARGUMENTS];
+    unsigned argument_count;
+};
+
 static const value stage_error = {.kind = VALUE_ERROR};
 
 diag_list *stage_diags(const stage_call *call);
-/* An operation on the receiver, from the method's place. */
-op *stage_add_op(const stage_call *call, op_kind kind, context c, const tensor *out);
-/* Type argument `index`; NULL: absent. */
-const ast *stage_generic(const stage_call *call, unsigned index);
-/* Type argument `index` as a mapping into o's part; `_` and absent leave it. False: diagnosed. */
-bool stage_take_part(const stage_call *call, op *o, unsigned index, component c);
+/* The row's operation on the receiver, from the method's place. */
+op *stage_add_op(const stage_call *call, context c, const tensor *out);
+/* The same with the receiver's tensor as one of the kind that the row gives: parts that the form names are not known yet. */
+op *stage_new_op(const stage_call *call, context c);
+/* NULL: absent, or the form has none of that meaning. */
+const ast *stage_type_argument(const stage_call *call, stage_type type);
+/* All type arguments into the operation's tensor, and what they leave open from the type that is expected. False: diagnosed. */
+bool stage_take_types(const stage_call *call, op *o);
 
 /* The operation's tensor as a value; it is refused when `ok` is false or its type is not the expected one. */
 value stage_finish(const stage_call *call, op *o, bool ok);
-/* Parts named by letters must be known now. */
-bool stage_require_parts(const stage_call *call, op *o, const char *letters);
+/* Components of the set (1 << CHIP ..) must be known now. */
+bool stage_require_parts(const stage_call *call, op *o, unsigned parts);
 
-/* Views and what begins a stream: stage_view.c. */
-value stage_view(const stage_call *call);
-value stage_view_mut(const stage_call *call);
-value stage_tile(const stage_call *call);
-value stage_chip_tile(const stage_call *call);
-value stage_cluster_tile(const stage_call *call);
-value stage_slice_tile(const stage_call *call);
-value stage_reshape(const stage_call *call);
-value stage_begin(const stage_call *call);
-value stage_begin_interleaved(const stage_call *call);
+/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c. */
+#define STAGE(name, ...) value stage_make_##name(const stage_call *call);
+#include "target/engines.def"
 
 #endif

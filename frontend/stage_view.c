@@ -1,12 +1,12 @@
 /* Views of memory, their tiles, and what begins a stream from them. */
 #include "frontend/stage_build.h"
 
-value stage_view(const stage_call *call)
+value stage_make_view(const stage_call *call)
 {
     return (value){.kind = VALUE_VIEW, .op = call->receiver.op};
 }
 
-value stage_view_mut(const stage_call *call)
+value stage_make_view_mut(const stage_call *call)
 {
     const op *of = call->receiver.op;
     if (of->kind == IR_PORT_IN) {
@@ -20,28 +20,25 @@ value stage_view_mut(const stage_call *call)
 }
 
 /* The same memory under other axes. */
-value stage_reshape(const stage_call *call)
+value stage_make_reshape(const stage_call *call)
 {
-    tensor out = call->receiver.op->out;
-    for (int c = 0; c < MAPPING_COMPONENTS; c++)
-        out.part[c] = NULL;
-    op *o = stage_add_op(call, IR_RESHAPE, CONTEXT_DMA, &out);
+    op *o = stage_new_op(call, CONTEXT_DMA);
     call->receiver.op->gone = o;
-    bool ok = true;
-    static const component parts[] = {CHIP, CLUSTER, SLICE, ELEMENT};
-    for (unsigned i = 0; i < 4; i++)
-        ok = stage_take_part(call, o, i, parts[i]) && ok;
-    stage_adopt(o, call->expected);
-    for (unsigned i = 0; i < 4; i++) /* `_`: as it was */
-        if (!o->out.part[parts[i]] && stage_generic(call, i))
-            o->out.part[parts[i]] = call->receiver.op->out.part[parts[i]];
-    return stage_finish(call, o, ok && stage_require_parts(call, o, "clse"));
+    bool ok = stage_take_types(call, o);
+    unsigned needs = 0;
+    for (unsigned i = 0; i < call->form->type_count; i++) {
+        component c = stage_type_component(call->form->types[i]);
+        if (!o->out.part[c] && stage_type_argument(call, call->form->types[i])) /* `_`: as it was */
+            o->out.part[c] = call->receiver.op->out.part[c];
+        needs |= 1u << c;
+    }
+    return stage_finish(call, o, ok && stage_require_parts(call, o, needs));
 }
 
 /* The window's length, the second type argument; false: diagnosed. */
 static bool tile_length(const stage_call *call, component c, int64_t *out)
 {
-    const ast *arg = stage_generic(call, 1);
+    const ast *arg = stage_type_argument(call, TYPE_LENGTH);
     if (!arg) {
         const char *name = call->node->text;
         diag *d = diag_add(stage_diags(call), E_ARGUMENTS, call->node->name_range, "`%s` needs its type arguments", name);
@@ -69,7 +66,7 @@ static void refuse_tile(const stage_call *call, component c, tile_status status,
     diag_list *diags = stage_diags(call);
     const char *in = mapping_text(call->receiver.op->out.part[c], a), *of = mapping_text(index, a);
     long long start = call->args[0].number, size = index->size;
-    src_range at = stage_generic(call, 0)->range;
+    src_range at = stage_type_argument(call, TYPE_INDEX)->range;
     const mapping *group;
     diag *d;
     switch (status) {
@@ -106,7 +103,7 @@ static void refuse_tile(const stage_call *call, component c, tile_status status,
 static bool check_tile_type(const stage_call *call, component part, const mapping *result)
 {
     bool infer = false;
-    const ast *written = stage_generic(call, 2);
+    const ast *written = stage_type_argument(call, (stage_type)(part + 1));
     const mapping *given = scope_mapping(call->scope, written, &infer);
     scope_context *c = scope_context_of(call->scope);
     if (!given || mapping_equal(c->mappings, given, result))
@@ -124,9 +121,9 @@ static value tile_of(const stage_call *call, component part)
     const op *of = call->receiver.op;
     int64_t length = 0;
     bool infer = false, sized = tile_length(call, part, &length);
-    const mapping *index = sized ? scope_mapping(call->scope, stage_generic(call, 0), &infer) : NULL;
+    const mapping *index = sized ? scope_mapping(call->scope, stage_type_argument(call, TYPE_INDEX), &infer) : NULL;
     if (infer)
-        diag_add(c->diags, E_INFER, stage_generic(call, 0)->range, "the index of a tile cannot be inferred");
+        diag_add(c->diags, E_INFER, stage_type_argument(call, TYPE_INDEX)->range, "the index of a tile cannot be inferred");
     call->kernel->bad = call->kernel->bad || !index;
     if (!index || !of->out.part[part]) /* the view's type was diagnosed */
         return stage_error;
@@ -146,7 +143,7 @@ static value tile_of(const stage_call *call, component part)
     cut.displacement = w->displacement;
     *w = cut;
     *(part == ELEMENT ? &w->displacement : &w->units[part]) += moved;
-    op *o = stage_add_op(call, IR_VIEW, CONTEXT_DMA, &of->out);
+    op *o = stage_add_op(call, CONTEXT_DMA, &of->out);
     o->out.part[part] = result;
     o->guard = guard;
     o->window = w;
@@ -154,27 +151,27 @@ static value tile_of(const stage_call *call, component part)
     return (value){.kind = VALUE_VIEW, .op = o, .writable = call->receiver.writable};
 }
 
-value stage_tile(const stage_call *call)
+value stage_make_tile(const stage_call *call)
 {
     return tile_of(call, ELEMENT);
 }
 
-value stage_chip_tile(const stage_call *call)
+value stage_make_chip_tile(const stage_call *call)
 {
     return tile_of(call, CHIP);
 }
 
-value stage_cluster_tile(const stage_call *call)
+value stage_make_cluster_tile(const stage_call *call)
 {
     return tile_of(call, CLUSTER);
 }
 
-value stage_slice_tile(const stage_call *call)
+value stage_make_slice_tile(const stage_call *call)
 {
     return tile_of(call, SLICE);
 }
 
-value stage_begin(const stage_call *call)
+value stage_make_begin(const stage_call *call)
 {
     return (value){.kind = VALUE_BEGIN, .op = call->args[0].op, .context = call->receiver.context};
 }
@@ -183,7 +180,7 @@ value stage_begin(const stage_call *call)
 static const axis *interleave_axis(const stage_call *call)
 {
     scope_context *c = scope_context_of(call->scope);
-    const ast *arg = stage_generic(call, 0), *last = arg ? ast_last_segment(arg) : NULL;
+    const ast *arg = stage_type_argument(call, TYPE_AXIS), *last = arg ? ast_last_segment(arg) : NULL;
     symbol *y = last ? scope_find_path(call->scope, TYPE_NAMES, arg) : NULL;
     if (y ? y->kind == SYMBOL_AXIS && !y->axis : last && scope_is_lost(call->scope, last->text)) /* refused where it is declared */
         return NULL;
@@ -198,7 +195,7 @@ static const axis *interleave_axis(const stage_call *call)
     return NULL;
 }
 
-value stage_begin_interleaved(const stage_call *call)
+value stage_make_begin_interleaved(const stage_call *call)
 {
     op *first = call->args[0].op, *second = call->args[1].op;
     const axis *a = interleave_axis(call);

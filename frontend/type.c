@@ -44,11 +44,13 @@ static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
 {
     declared d = {.kind = DECLARED_TENSOR, .range = segment->range};
     const ast *args = ast_kid(segment, 0);
-    const char *letters = tensor_kind_components(kind);
+    const component *components = tensor_kind_components(kind);
     d.tensor = (tensor){.kind = kind, .address = -1};
     for (int i = 0; i < MAPPING_COMPONENTS; i++)
         d.parts[i] = SRC_NOWHERE;
-    size_t wanted = strlen(letters) + 1, got = 0;
+    size_t wanted = 1, got = 0;
+    while (components[wanted - 1] < MAPPING_COMPONENTS)
+        wanted++;
     for (uint32_t i = first_meaningful(s, args, wanted); i < args->kid_count; i++) {
         const ast *arg = args->kids[i];
         bool infer = false;
@@ -57,7 +59,7 @@ static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
             if (!d.has_dtype && !infer)
                 d.kind = DECLARED_ERROR;
         } else if (got < wanted) {
-            component c = component_of_letter(letters[got - 1]);
+            component c = components[got - 1];
             d.tensor.part[c] = scope_mapping(s, arg, &infer);
             d.parts[c] = arg->range;
             d.named[c] = d.tensor.part[c] ? scope_mapping_names(s, arg) : NULL;
@@ -71,8 +73,8 @@ static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
                            wanted - 1, got);
         strbuf list;
         strbuf_init(&list, scope_context_of(s)->arena);
-        for (const char *letter = letters; *letter; letter++)
-            strbuf_printf(&list, ", %s", component_parameter(component_of_letter(*letter)));
+        for (const component *p = components; *p < MAPPING_COMPONENTS; p++)
+            strbuf_printf(&list, ", %s", component_parameter(*p));
         diag_help(scope_context_of(s)->diags, e, "they are %s<Dtype%s>", tensor_kind_name(kind), list.text);
         d.kind = DECLARED_ERROR;
     }

@@ -1,13 +1,18 @@
 #include "ir/kernel.h"
 
-#include <string.h>
+static const struct {
+    const char *name;
+    component components[MAPPING_COMPONENTS + 1];
+} tensor_rows[] = {
+#define TENSOR(symbol, name, ...) {name, {__VA_ARGS__, MAPPING_COMPONENTS}},
+#include "ir/tensor.def"
+};
 
 static const struct {
-    const char *name, *components;
-} tensor_rows[] = {
-#define TENSOR(symbol, name, components) {name, components},
+    const char *name, *parameter;
+} component_rows[] = {
+#define COMPONENT(symbol, name, parameter) {name, parameter},
 #include "ir/tensor.def"
-#undef TENSOR
 };
 
 const char *tensor_kind_name(tensor_kind kind)
@@ -15,40 +20,73 @@ const char *tensor_kind_name(tensor_kind kind)
     return tensor_rows[kind].name;
 }
 
-const char *tensor_kind_components(tensor_kind kind)
+const component *tensor_kind_components(tensor_kind kind)
 {
     return tensor_rows[kind].components;
 }
 
+bool tensor_kind_has(tensor_kind kind, component c)
+{
+    for (const component *at = tensor_rows[kind].components; *at < MAPPING_COMPONENTS; at++)
+        if (*at == c)
+            return true;
+    return false;
+}
+
 bool tensor_kind_is_stream(tensor_kind kind)
 {
-    return strchr(tensor_rows[kind].components, 'p') != NULL;
+    return tensor_kind_has(kind, PACKET);
 }
 
 const char *component_name(component c)
 {
-    static const char *const names[] = {"chip", "cluster", "slice", "row", "time", "element", "packet"};
-    return names[c];
+    return component_rows[c].name;
 }
 
 const char *component_parameter(component c)
 {
-    static const char *const names[] = {"Chip", "Cluster", "Slice", "Row", "Time", "Element", "Packet"};
-    return names[c];
+    return component_rows[c].parameter;
 }
 
-component component_of_letter(char letter)
+enum {
+#define COMMAND(symbol, code, name, contexts, summary) CONTEXTS_OF_##symbol = (contexts),
+#include "target/engines.def"
+};
+
+static const op_row op_rows[] = {
+#define OPERATION(symbol, name, command, properties) {name, properties, CONTEXTS_OF_##command},
+#define PSEUDO(symbol, name) {name, 0, 0},
+#include "target/engines.def"
+};
+
+const op_row *op_row_of(op_kind kind)
 {
-    static const char letters[] = "clsrtep";
-    return (component)(strchr(letters, letter) - letters);
+    return &op_rows[kind];
 }
 
 const char *op_kind_name(op_kind kind)
 {
-    static const char *const names[] = {"port_in", "to_dm",    "to_hbm",     "fetch", "collect", "to_trf",
-                                        "align",   "contract", "accumulate", "cast",  "commit",  "port_out",
-                                        "alloc",   "view",     "reshape"};
-    return names[kind];
+    return op_rows[kind].name;
+}
+
+bool op_kind_is(op_kind kind, unsigned property)
+{
+    return (op_rows[kind].properties & property) != 0;
+}
+
+bool op_kind_is_stage(op_kind kind)
+{
+    return op_rows[kind].contexts && !op_kind_is(kind, IS_PORT);
+}
+
+static const walk_row walk_rows[] = {
+#define WALK(symbol, memory, access, unit) {memory, access, unit},
+#include "target/engines.def"
+};
+
+const walk_row *walk_row_of(walk_kind kind)
+{
+    return &walk_rows[kind];
 }
 
 const op *op_root(const op *o)
@@ -111,8 +149,8 @@ const char *tensor_text(const tensor *t, arena *a)
     strbuf_init(&s, a);
     strbuf_printf(&s, "%s %s [", dtype_row_of(t->dtype)->name, tensor_kind_name(t->kind));
     const char *separator = "";
-    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
-        component c = component_of_letter(*p);
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++) {
+        component c = *p;
         strbuf_printf(&s, "%s%s ", separator, component_name(c));
         if (t->part[c])
             mapping_print(t->part[c], &s);

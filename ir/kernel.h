@@ -15,23 +15,23 @@
 #include "target/target.h"
 
 typedef enum tensor_kind {
-#define TENSOR(symbol, name, components) symbol,
+#define TENSOR(symbol, ...) symbol,
 #include "ir/tensor.def"
-#undef TENSOR
     TENSOR_KIND_COUNT
 } tensor_kind;
 
-/* The parts of a tensor's mapping, in the order in which they make up the whole (outermost first). */
 typedef enum component {
-    CHIP, CLUSTER, SLICE, ROW, TIME, ELEMENT, PACKET,
+#define COMPONENT(symbol, ...) symbol,
+#include "ir/tensor.def"
     MAPPING_COMPONENTS
 } component;
 
-const char *tensor_kind_name(tensor_kind kind);       /* "FetchTensor" */
-const char *tensor_kind_components(tensor_kind kind); /* "clstp" */
-const char *component_name(component c);              /* "chip": as in JSON */
-const char *component_parameter(component c);         /* "Chip": as in the type's parameter list */
-component component_of_letter(char letter);
+const char *tensor_kind_name(tensor_kind kind); /* "FetchTensor" */
+/* In the order of the type's parameters, ended by MAPPING_COMPONENTS. */
+const component *tensor_kind_components(tensor_kind kind);
+bool tensor_kind_has(tensor_kind kind, component c);
+const char *component_name(component c);      /* "chip": as in JSON */
+const char *component_parameter(component c); /* "Chip": as in the type's parameter list */
 bool tensor_kind_is_stream(tensor_kind kind);
 
 typedef struct tensor {
@@ -42,25 +42,30 @@ typedef struct tensor {
     int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: not yet placed */
 } tensor;
 
+/* The operations: rows of their engines (target/engines.def).
+ * IR_PORT_IN: a parameter of the kernel. IR_TO_DM, IR_TO_HBM: copies. IR_FETCH: DM to stream; begin and view are folded into it.
+ * IR_ALIGN: input is the stream, weights the TRF tensor. IR_COMMIT: stream to DM. IR_PORT_OUT: the kernel's result; input is what is
+ * returned. IR_ALLOC: memory that is written later through views: from_addr, `&mut` parameters. IR_VIEW: a tile of the input's memory.
+ * IR_RESHAPE: the input's memory under other axes. */
 typedef enum op_kind {
-    IR_PORT_IN,  /* a parameter of the kernel */
-    IR_TO_DM,    /* HBM -> DM */
-    IR_TO_HBM,   /* DM -> HBM */
-    IR_FETCH,    /* DM -> stream; begin and view are folded into it */
-    IR_COLLECT,
-    IR_TO_TRF,
-    IR_ALIGN,    /* input: stream, weights: TRF tensor */
-    IR_CONTRACT,
-    IR_ACCUMULATE,
-    IR_CAST,
-    IR_COMMIT,   /* stream -> DM */
-    IR_PORT_OUT, /* the kernel's result; input: what is returned */
-    IR_ALLOC,    /* memory that is written later through views: from_addr, `&mut` parameters */
-    IR_VIEW,     /* a tile of the input's memory; no command */
-    IR_RESHAPE,  /* the input's memory under other axes; no command */
+#define OPERATION(symbol, ...) IR_##symbol,
+#define PSEUDO(symbol, ...) IR_##symbol,
+#include "target/engines.def"
     IR_OP_COUNT
 } op_kind;
-const char *op_kind_name(op_kind kind); /* "to_dm", "fetch": as in the language */
+
+enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTYPE = 16, ACCUMULATES = 32 };
+
+typedef struct op_row {
+    const char *name;    /* "to_dm", "fetch": as in the language */
+    unsigned properties; /* IS_PORT | .. */
+    unsigned contexts;   /* IN_MAIN | .., in which its command may stand; 0: it has no command */
+} op_row;
+const op_row *op_row_of(op_kind kind);
+const char *op_kind_name(op_kind kind);
+bool op_kind_is(op_kind kind, unsigned property);
+/* A stage of the machine: what has a command and is no port. */
+bool op_kind_is_stage(op_kind kind);
 
 typedef enum accumulation_kind { INTERLEAVED = 0, SEQUENTIAL = 1 } accumulation_kind;
 
@@ -75,51 +80,15 @@ typedef struct sequencer_entry {
 
 enum { SEQUENCER_MAX_ENTRIES = 8 };
 
-typedef struct sequencer_config {
-    const char *memory, *access, *unit; /* "dm" "hbm" "trf"; "read" "write" "copy"; "element" "byte" */
-    int64_t base;                       /* bytes */
-    uint32_t count;
-    sequencer_entry entries[SEQUENCER_MAX_ENTRIES]; /* outermost first, in loop order */
-    int64_t packet;                     /* elements of one packet */
-    int64_t access_bytes;               /* bytes of one hardware access */
-    int64_t contiguous_bytes;           /* bytes that lie in one run from the innermost loop outwards */
-} sequencer_config;
-
-/* One command of a copy; bases are virtual DMA addresses (docs/isa.md, dma). */
-typedef struct dma_config {
-    int64_t source_base, destination_base, packet_bytes;
-    bool granular; /* element by element: the 8-byte rules of a DM destination do not hold */
-    sequencer_config sequencer; /* strides in bytes: stride is the source's, stride2 the destination's */
-    struct dma_config *next;
-} dma_config;
-
-typedef struct collect_config {
-    int64_t flits_per_packet, pad_bytes;
-} collect_config;
-
-typedef struct to_trf_config {
-    int64_t rows, bytes_per_row, flits_per_row;
-    int reg_type;
-    bool short_command;
-} to_trf_config;
-
-/* Shift-and-reuse: a packet is 64 bytes of the collected ones, from another offset for each of `shifts` steps. */
-typedef struct shift_config {
-    int64_t initial_shift, shift_stride; /* elements */
-    int64_t shifts;
-    const mapping *shifted; /* part of OutTime that slides over the collected flits */
-} shift_config;
-
-typedef struct align_config {
-    int64_t collect_flits, rows;
-    int64_t transpose_rows; /* each flit is turned from [rows][columns] to [columns][rows]; 1: it is not */
-    shift_config *shift;    /* NULL: the packet is used as it was collected */
-    const mapping *tiling; /* innermost part of OutTime that repeats the packet; `1`: none */
-    int64_t packets;       /* collected packets; packets x shifts x tiling size = computation steps */
-    int64_t reg_read_size; /* bytes */
-    int64_t broadcast;     /* repetitions that fill mac_width */
-    sequencer_config trf_sequencer;
-} align_config;
+/* What a sequencer walks (target/engines.def). */
+typedef enum walk_kind {
+#define WALK(symbol, ...) WALK_##symbol,
+#include "target/engines.def"
+} walk_kind;
+typedef struct walk_row {
+    const char *memory, *access, *unit; /* "dm" "trf", NULL: a copy; "read" "write" "copy"; "element" "byte" */
+} walk_row;
+const walk_row *walk_row_of(walk_kind kind);
 
 /* One term of a mask: (counter / div % mod) * weight. The counters are those of docs/isa.md, mask. */
 typedef struct mask_term {
@@ -134,26 +103,28 @@ typedef struct lane_mask {
     struct lane_mask *next;
 } lane_mask;
 
-typedef struct contract_config {
-    int64_t tree_depth, columns;
-    const mapping *kept; /* of the packet */
-    lane_mask *masks;
-} contract_config;
-
-typedef struct accumulate_loop {
-    int64_t size;
-    bool reduced;
-    int64_t slot_stride;
-} accumulate_loop;
 enum { ACCUMULATE_MAX_LOOPS = 15 };
-typedef struct accumulate_config {
-    uint32_t count;
-    accumulate_loop loops[ACCUMULATE_MAX_LOOPS]; /* outermost first */
-    const mapping *kept;                         /* Time that stays */
-    int64_t slots;                               /* inner_time: partial results that are live at once */
-    int64_t buffer, buffer_limit;                /* the two sides of the buffer bound */
-    int64_t columns, rows;
-} accumulate_config;
+
+/* The configurations, one struct for each CONFIG row. */
+#define CONFIG(name, ...) typedef struct name##_config name##_config;
+#define CONFIG_PART(name, ...) typedef struct name##_config name##_config;
+#include "target/engines.def"
+
+struct no_config {
+    char none;
+#define CONFIG(name, ...) \
+    }                     \
+    ;                     \
+    struct name##_config {
+#define CONFIG_PART CONFIG
+#define CONFIG_NUMBER(config, field, ...) int64_t field;
+#define CONFIG_CHOICE(config, field, ...) int64_t field;
+#define CONFIG_FLAG(config, field, ...) bool field;
+#define CONFIG_TERM(config, field, ...) const mapping *field;
+#define CONFIG_DTYPE(config, field, ...) dtype field;
+#define CONFIG_MEMBER(config, declaration) declaration;
+#include "target/engines.def"
+};
 
 /* One digit of a memory that gets another name: positions as before, coordinates of `to` instead of `from`. */
 typedef struct reshape_digit {
@@ -165,10 +136,6 @@ typedef struct reshape_config {
     uint32_t count; /* 0: the mappings are equal */
     reshape_digit digits[EINSUM_MAX_DIGITS];
 } reshape_config;
-
-typedef struct commit_config {
-    int64_t commit_in_bytes, commit_bytes;
-} commit_config;
 
 typedef struct op op;
 struct op {
@@ -192,14 +159,9 @@ struct op {
     bool bad;
     bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
 
-    sequencer_config *sequencer; /* fetch, commit */
-    dma_config *dma;             /* to_dm, to_hbm */
-    collect_config *collect;
-    to_trf_config *to_trf;
-    align_config *align;
-    contract_config *contract;
-    accumulate_config *accumulate;
-    commit_config *commit;
+    /* `sequencer` of fetch and commit, `dma` of to_dm and to_hbm, .. */
+#define CONFIG(name, ...) name##_config *name;
+#include "target/engines.def"
     reshape_config *reshape;
 };
 

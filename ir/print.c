@@ -4,8 +4,8 @@ static void print_tensor(const tensor *t, strbuf *out)
 {
     strbuf_printf(out, "%s %s", dtype_row_of(t->dtype)->name, tensor_kind_name(t->kind));
     const char *separator = " [";
-    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
-        component c = component_of_letter(*p);
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++) {
+        component c = *p;
         strbuf_printf(out, "%s%s: ", separator, component_parameter(c));
         if (t->part[c])
             mapping_print(t->part[c], out);
@@ -25,62 +25,95 @@ static void print_entries(const sequencer_config *s, strbuf *out)
     strbuf_puts(out, " [");
     for (uint32_t i = 0; i < s->count; i++) {
         strbuf_printf(out, "%s%lld : %lld", i ? ", " : "", (long long)s->entries[i].size, (long long)s->entries[i].stride);
-        if (s->access[0] == 'c')
+        if (s->walk == WALK_COPY)
             strbuf_printf(out, " -> %lld", (long long)s->entries[i].stride2);
     }
-    strbuf_printf(out, "] %ss", s->unit);
+    strbuf_printf(out, "] %ss", walk_row_of(s->walk)->unit);
 }
 
-static void print_configuration(const op *o, strbuf *out)
+/* ---- a function for each CONFIG row ---- */
+
+static void print_sequencer(const op *o, strbuf *out)
 {
-    if (o->sequencer) {
-        strbuf_puts(out, "\n        sequencer");
-        print_entries(o->sequencer, out);
-        strbuf_printf(out, ", access %lld bytes, run %lld bytes", (long long)o->sequencer->access_bytes, (long long)o->sequencer->contiguous_bytes);
-    }
+    strbuf_puts(out, "\n        sequencer");
+    print_entries(o->sequencer, out);
+    strbuf_printf(out, ", access %lld bytes, run %lld bytes", (long long)o->sequencer->access_bytes, (long long)o->sequencer->contiguous_bytes);
+}
+
+static void print_dma(const op *o, strbuf *out)
+{
     for (const dma_config *d = o->dma; d; d = d->next) {
         strbuf_puts(out, "\n        dma");
         print_entries(&d->sequencer, out);
         strbuf_printf(out, ", packet %lld bytes", (long long)d->packet_bytes);
     }
-    if (o->collect)
-        strbuf_printf(out, "\n        collect flits_per_packet %lld", (long long)o->collect->flits_per_packet);
-    if (o->to_trf)
-        strbuf_printf(out, "\n        trf_store rows %lld, %lld bytes per Row%s", (long long)o->to_trf->rows, (long long)o->to_trf->bytes_per_row,
-                      o->to_trf->short_command ? ", short command" : "");
-    if (o->align) {
-        strbuf_printf(out, "\n        stream_adapter collect_flits %lld, rows %lld, tiling ", (long long)o->align->collect_flits, (long long)o->align->rows);
-        mapping_print(o->align->tiling, out);
-        if (o->align->transpose_rows > 1)
-            strbuf_printf(out, ", transpose_rows %lld", (long long)o->align->transpose_rows);
-        if (o->align->shift)
-            strbuf_printf(out, ", initial_shift %lld, shift_stride %lld, shifts %lld", (long long)o->align->shift->initial_shift,
-                          (long long)o->align->shift->shift_stride, (long long)o->align->shift->shifts);
-        if (o->align->reg_read_size) {
-            strbuf_printf(out, "\n        trf_sequencer reg_read_size %lld", (long long)o->align->reg_read_size);
-            print_entries(&o->align->trf_sequencer, out);
-        }
+}
+
+static void print_collect(const op *o, strbuf *out)
+{
+    strbuf_printf(out, "\n        collect flits_per_packet %lld", (long long)o->collect->flits_per_packet);
+}
+
+static void print_to_trf(const op *o, strbuf *out)
+{
+    strbuf_printf(out, "\n        trf_store rows %lld, %lld bytes per Row%s", (long long)o->to_trf->rows, (long long)o->to_trf->bytes_per_row,
+                  o->to_trf->short_command ? ", short command" : "");
+}
+
+static void print_align(const op *o, strbuf *out)
+{
+    const align_config *a = o->align;
+    strbuf_printf(out, "\n        stream_adapter collect_flits %lld, rows %lld, tiling ", (long long)a->collect_flits, (long long)a->rows);
+    mapping_print(a->tiling, out);
+    if (a->transpose_rows > 1)
+        strbuf_printf(out, ", transpose_rows %lld", (long long)a->transpose_rows);
+    if (a->shift)
+        strbuf_printf(out, ", initial_shift %lld, shift_stride %lld, shifts %lld", (long long)a->shift->initial_shift, (long long)a->shift->shift_stride,
+                      (long long)a->shift->shifts);
+    if (a->reg_read_size) {
+        strbuf_printf(out, "\n        trf_sequencer reg_read_size %lld", (long long)a->reg_read_size);
+        print_entries(&a->trf_sequencer, out);
     }
-    if (o->contract) {
-        strbuf_printf(out, "\n        contract depth %lld, columns %lld", (long long)o->contract->tree_depth, (long long)o->contract->columns);
-        for (const lane_mask *m = o->contract->masks; m; m = m->next) {
-            strbuf_puts(out, "\n        mask");
-            for (uint32_t i = 0; i < m->count; i++)
-                strbuf_printf(out, "%s(%s / %lld %% %lld) * %lld", i ? " + " : " ",
-                              (const char *[]){"step", "lane", "slice", "cluster", "chip"}[m->terms[i].counter], (long long)m->terms[i].div,
-                              (long long)m->terms[i].mod, (long long)m->terms[i].weight);
-            strbuf_printf(out, " < %lld", (long long)m->limit);
-        }
+}
+
+static void print_contract(const op *o, strbuf *out)
+{
+    static const char *const counters[] = {"step", "lane", "slice", "cluster", "chip"};
+    strbuf_printf(out, "\n        contract depth %lld, columns %lld", (long long)o->contract->tree_depth, (long long)o->contract->columns);
+    for (const lane_mask *m = o->contract->masks; m; m = m->next) {
+        strbuf_puts(out, "\n        mask");
+        for (uint32_t i = 0; i < m->count; i++)
+            strbuf_printf(out, "%s(%s / %lld %% %lld) * %lld", i ? " + " : " ", counters[m->terms[i].counter], (long long)m->terms[i].div,
+                          (long long)m->terms[i].mod, (long long)m->terms[i].weight);
+        strbuf_printf(out, " < %lld", (long long)m->limit);
     }
-    if (o->accumulate) {
-        strbuf_printf(out, "\n        accumulate %s", o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential");
-        for (uint32_t i = 0; i < o->accumulate->count; i++)
-            strbuf_printf(out, " %s %lld", o->accumulate->loops[i].reduced ? "sum" : "keep", (long long)o->accumulate->loops[i].size);
-        strbuf_printf(out, ", slots %lld", (long long)o->accumulate->slots);
-    }
-    if (o->commit)
-        strbuf_printf(out, "\n        commit_in_size %lld bytes, commit_size %lld bytes", (long long)o->commit->commit_in_bytes,
-                      (long long)o->commit->commit_bytes);
+}
+
+static void print_accumulate(const op *o, strbuf *out)
+{
+    strbuf_printf(out, "\n        accumulate %s", o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential");
+    for (uint32_t i = 0; i < o->accumulate->count; i++)
+        strbuf_printf(out, " %s %lld", o->accumulate->loops[i].reduced ? "sum" : "keep", (long long)o->accumulate->loops[i].size);
+    strbuf_printf(out, ", slots %lld", (long long)o->accumulate->slots);
+}
+
+/* Both types are in the tensors. */
+static void print_cast(const op *o, strbuf *out)
+{
+    (void)o, (void)out;
+}
+
+static void print_commit(const op *o, strbuf *out)
+{
+    strbuf_printf(out, "\n        commit_in_size %lld bytes, commit_size %lld bytes", (long long)o->commit->commit_in_bytes, (long long)o->commit->commit_bytes);
+}
+
+static void print_configuration(const op *o, strbuf *out)
+{
+#define CONFIG(name, ...) \
+    if (o->name)          \
+        print_##name(o, out);
+#include "target/engines.def"
 }
 
 void kernel_print(const kernel *k, strbuf *out)

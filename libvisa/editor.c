@@ -134,8 +134,8 @@ static const char *tensor_type_text(visa_compilation *c, const tensor *t)
     strbuf s;
     strbuf_init(&s, c->arena);
     strbuf_printf(&s, "%s<%s", tensor_kind_name(t->kind), dtype_row_of(t->dtype)->name);
-    for (const char *p = tensor_kind_components(t->kind); *p; p++) {
-        const mapping *m = t->part[component_of_letter(*p)];
+    for (const component *p = tensor_kind_components(t->kind); *p < MAPPING_COMPONENTS; p++) {
+        const mapping *m = t->part[*p];
         strbuf_puts(&s, m ? ", m![" : ", _");
         if (m) {
             mapping_print(m, &s);
@@ -377,8 +377,8 @@ static void hover_type(hover *h, const char *name)
         strbuf s;
         strbuf_init(&s, h->c->arena);
         strbuf_printf(&s, "%s<Dtype", name);
-        for (const char *p = tensor_kind_components(kind); *p; p++)
-            strbuf_printf(&s, ", %s", component_parameter(component_of_letter(*p)));
+        for (const component *p = tensor_kind_components(kind); *p < MAPPING_COMPONENTS; p++)
+            strbuf_printf(&s, ", %s", component_parameter(*p));
         strbuf_puts(&s, ">");
         begin_part(h);
         put_code(h, s.text);

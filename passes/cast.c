@@ -2,16 +2,21 @@
  * is padding. */
 #include "passes/cast.h"
 
-static bool cast_exists(dtype from, dtype to)
+/* "i32 casts to i4, i8, i16; f32 casts to .." */
+static const char *casts_text(const pass_context *p)
 {
-    switch (to) {
-    case DTYPE_I4: case DTYPE_I8: case DTYPE_I16:
-        return from == DTYPE_I32;
-    case DTYPE_BF16: case DTYPE_F8E4M3: case DTYPE_F8E5M2:
-        return from == DTYPE_F32;
-    default:
-        return false;
+    strbuf s;
+    strbuf_init(&s, p->arena);
+    const dtype_conversion *c, *last = NULL;
+    for (size_t i = 0; (c = target_conversion_at(i)); i++) {
+        if (c->engine != AT_CAST)
+            continue;
+        if (!last || last->from != c->from)
+            strbuf_printf(&s, "%s%s casts to ", last ? "; " : "", dtype_row_of(c->from)->name);
+        strbuf_printf(&s, "%s%s", last && last->from == c->from ? ", " : "", dtype_row_of(c->to)->name);
+        last = c;
     }
+    return s.text;
 }
 
 static void cast_one(pass_context *p, kernel *k, op *o)
@@ -21,9 +26,9 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     if (!out->part[TIME])
         out->part[TIME] = in->part[TIME];
     const char *from = dtype_row_of(in->dtype)->name, *to = dtype_row_of(out->dtype)->name;
-    if (!cast_exists(in->dtype, out->dtype)) {
+    if (!target_converts(AT_CAST, in->dtype, out->dtype)) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CAST_TYPE, "there is no cast from %s to %s", from, to);
-        diag_help(p->diags, d, "i32 casts to i4, i8, i16; f32 casts to bf16, f8e4m3, f8e5m2");
+        diag_help(p->diags, d, "%s", casts_text(p));
         return;
     }
     int64_t flit_bytes = p->target->flit_bytes, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
@@ -44,8 +49,12 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     else if (!mapping_equal(p->mappings, packet, out->part[PACKET]))
         d = pass_refuse(p, k, o, PACKET, E_CAST_PACKET, "cast packet mismatch: %s of %s becomes %s of %s, not %s",
                         pass_text(p, in->part[PACKET]), from, pass_text(p, packet), to, pass_text(p, out->part[PACKET]));
-    if (d)
+    if (d) {
         diag_help(p->diags, d, "write cast::<%s, %s>()", to, pass_text(p, packet));
+        return;
+    }
+    o->cast = ARENA_NEW(p->arena, cast_config);
+    *o->cast = (cast_config){.from = in->dtype, .to = out->dtype};
 }
 
 void pass_cast(pass_context *p, kernel *k)

@@ -175,7 +175,7 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     if (!commit_strides_aligned(p, k, o, &seq, packet))
         return;
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
-    *o->sequencer = (sequencer_config){.memory = "dm", .access = "write", .unit = "element", .base = o->out.address,
+    *o->sequencer = (sequencer_config){.walk = WALK_DM_WRITE, .base = o->out.address,
                                        .packet = kept, .access_bytes = access, .contiguous_bytes = run * bits / 8};
     sequencer_config_fill(o->sequencer, &seq, 1);
     o->commit = ARENA_NEW(p->arena, commit_config);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HBM_CHIP_STRIDE_LOG2 = 36, COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
+enum { COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
 
 /* One loop of a copy, in bits on both sides. */
 typedef struct copy_loop {
@@ -37,7 +37,7 @@ static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space 
     size_t count = 0;
     int64_t slice = p->target->dm_slice_stride_bytes * 8, cluster = slice * p->target->slices_per_cluster;
     if (t->kind == TENSOR_HBM) {
-        out[count++] = (sequence_space){t->part[CHIP], (int64_t)8 << HBM_CHIP_STRIDE_LOG2};
+        out[count++] = (sequence_space){t->part[CHIP], p->target->hbm_chip_stride_bytes * 8};
     } else {
         out[count++] = (sequence_space){t->part[CHIP], cluster * p->target->clusters_per_chip};
         out[count++] = (sequence_space){t->part[CLUSTER], cluster};
@@ -300,7 +300,7 @@ static dma_config **copy_commands(pass_context *p, const copy *c, size_t count, 
     dma_config *d = ARENA_NEW(p->arena, dma_config);
     *d = like;
     sequencer_config *s = &d->sequencer;
-    *s = (sequencer_config){.unit = "byte", .access = "copy", .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
+    *s = (sequencer_config){.walk = WALK_COPY, .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
     for (size_t i = count; i-- > 0;)
         s->entries[s->count++] = (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8};
     if (s->count == 0)

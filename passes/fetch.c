@@ -2,20 +2,28 @@
  * nor leave a run of addresses, so it is the largest allowed size that divides both. */
 #include "passes/fetch.h"
 
+#include <string.h>
+
 #include "passes/remedy.h"
 
-/* Conversions of the fetch path ("Fetch Engine", Type Casting, RNGD). */
-static bool fetch_converts(dtype from, dtype to)
+/* "i4, i8 and i16 convert to i32; .. to f32; f32 to bf16": the types that become one are together in the rows. */
+static const char *conversions_text(const pass_context *p)
 {
-    static const dtype pairs[][2] = {{DTYPE_I4, DTYPE_I32},     {DTYPE_I8, DTYPE_I32},     {DTYPE_I16, DTYPE_I32},
-                                     {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_F32}, {DTYPE_BF16, DTYPE_F32},
-                                     {DTYPE_F32, DTYPE_BF16}};
-    if (from == to)
-        return true;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (pairs[i][0] == from && pairs[i][1] == to)
-            return true;
-    return false;
+    strbuf s;
+    strbuf_init(&s, p->arena);
+    const dtype_conversion *c, *next;
+    dtype last = DTYPE_COUNT;
+    for (size_t i = 0; (c = target_conversion_at(i)); i++) {
+        if (c->engine != AT_FETCH)
+            continue;
+        next = target_conversion_at(i + 1);
+        bool ends = !next || next->engine != AT_FETCH || next->to != c->to;
+        strbuf_printf(&s, "%s%s", c->to != last ? s.bytes ? "; " : "" : ends ? " and " : ", ", dtype_row_of(c->from)->name);
+        if (ends)
+            strbuf_printf(&s, "%s to %s", strchr(s.text, ';') ? "" : " convert", dtype_row_of(c->to)->name);
+        last = c->to;
+    }
+    return s.text;
 }
 
 /* The largest allowed access in bytes of the stored type; 0: none. Rule: it divides the packet and the run, and what it
@@ -130,10 +138,10 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *dm = &o->input->out, *out = &o->out;
     const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
-    if (!fetch_converts(dm->dtype, out->dtype)) {
+    if (dm->dtype != out->dtype && !target_converts(AT_FETCH, dm->dtype, out->dtype)) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s",
                               dtype_row_of(dm->dtype)->name, dtype_row_of(out->dtype)->name);
-        diag_help(p->diags, d, "i4, i8 and i16 convert to i32; f8e4m3, f8e5m2 and bf16 to f32; f32 to bf16");
+        diag_help(p->diags, d, "%s", conversions_text(p));
         return;
     }
     int64_t out_bits, multiple = p->target->fetch_packet_multiple_bytes, bits = dtype_row_of(dm->dtype)->bits;
@@ -171,7 +179,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         return;
     }
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
-    *o->sequencer = (sequencer_config){.memory = "dm", .access = "read", .unit = "element", .base = dm->address,
+    *o->sequencer = (sequencer_config){.walk = WALK_DM_READ, .base = dm->address,
                                        .packet = packet->size, .access_bytes = w.access_bytes, .contiguous_bytes = w.run * bits / 8};
     sequencer_config_fill(o->sequencer, &w.seq, 1);
 }

@@ -7,18 +7,29 @@ static bool uses_bad(const op *o)
     return (o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad);
 }
 
-void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
+/* IR_OP_COUNT: every kind. */
+static void visit_ops(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
         if (k->bad && uses_bad(o)) /* a kernel that is not bad has no bad operation */
             o->bad = true;
-        if (o->kind != kind || o->bad)
+        if ((o->kind != kind && kind != IR_OP_COUNT) || o->bad)
             continue;
         p->diags->repeating = o->repeated;
         visit(p, k, o);
     }
     p->diags->repeating = 0;
+}
+
+void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
+{
+    visit_ops(p, k, kind, visit);
+}
+
+void pass_all(pass_context *p, kernel *k, void (*visit)(pass_context *, kernel *, op *))
+{
+    visit_ops(p, k, IR_OP_COUNT, visit);
 }
 
 src_range op_part_range(const op *o, component part)

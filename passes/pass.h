@@ -30,6 +30,8 @@ void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pa
 
 /* Calls `visit` for every operation of that kind that is still good. */
 void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *));
+/* The same for all kinds, in program order. */
+void pass_all(pass_context *p, kernel *k, void (*visit)(pass_context *, kernel *, op *));
 
 /* Refuses an operation: the range is that of the written mapping of `part` where there is one, else the method's
  * name. `part` may be MAPPING_COMPONENTS for "no component". Never NULL. */

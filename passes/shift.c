@@ -202,9 +202,9 @@ static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, s
         return fail(plan, SHIFT_FLITS, NULL);
     if (!computation || !all_used(p, o, plan, &digits, computation) || !lanes_fit(plan, &plan->seq) || !loops_fit(plan, &plan->seq))
         return false;
-    plan->shift.shifted = pass_outer(p, steps, plan->tiling);
+    plan->shift.term = pass_outer(p, steps, plan->tiling);
     if (plan->shift.shift_stride >= elements_of(o->out.dtype, p->target->shift_stride_bytes))
-        return fail(plan, SHIFT_STRIDE, plan->shift.shifted);
+        return fail(plan, SHIFT_STRIDE, plan->shift.term);
     if (!border_fits(p, o, plan, &digits))
         return false;
     plan->failure = SHIFT_FITS;

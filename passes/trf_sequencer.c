@@ -147,7 +147,7 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     o->align->reg_read_size = read_bits / 8;
     o->align->broadcast = packet->size / w.n;
     sequencer_config *s = &o->align->trf_sequencer;
-    *s = (sequencer_config){.memory = "trf", .access = "read", .unit = "byte", .packet = w.n, .access_bytes = read_bits / 8,
+    *s = (sequencer_config){.walk = WALK_TRF_READ, .packet = w.n, .access_bytes = read_bits / 8,
                             .contiguous_bytes = sequence_run(&w.seq) * bits / 8};
     sequencer_config_fill(s, &w.seq, 1);
     for (uint32_t i = 0; i < s->count; i++)

@@ -51,42 +51,16 @@ void verify_counts(pass_context *p, kernel *k, op *o)
     }
 }
 
-/* The contexts whose command streams have this stage's command (target/command.def): letters of "msd"; NULL: it has no command of
- * that name. */
-static const char *contexts_of(op_kind kind)
-{
-    static const struct { const char *name, *contexts; } rows[] = {
-#define COMMAND(symbol, code, name, contexts, summary) {name, contexts},
-#define FIELD(...)
-#define TABLE(...)
-#define COLUMN(...)
-#include "target/command.def"
-#undef COMMAND
-#undef FIELD
-#undef TABLE
-#undef COLUMN
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].name, op_kind_name(kind)) == 0)
-            return rows[i].contexts;
-    return NULL;
-}
-
 static void verify_context(pass_context *p, kernel *k, op *o)
 {
-    const char *may = contexts_of(o->kind);
-    if (!may || strchr(may, "msd"[o->context]))
+    unsigned may = op_row_of(o->kind)->contexts;
+    if (!op_kind_is_stage(o->kind) || may >> o->context & 1)
         return;
-    bool sub = strchr(may, 's');
+    bool sub = may & IN_SUB;
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
                           op_kind_name(o->kind), sub ? " or the sub" : "", context_name(o->context));
     diag_help(p->diags, d, o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
                                                      : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
-}
-
-static bool keeps_units(op_kind kind)
-{
-    return kind >= IR_FETCH && kind <= IR_COMMIT;
 }
 
 /* A stream begins in every slice at its own DM: a tile of other units begins at their position 0, and no stage writes a part of them. */
@@ -112,20 +86,25 @@ static void verify_tiled_units(pass_context *p, kernel *k, op *o)
 static void verify_flow(pass_context *p, kernel *k, op *o)
 {
     for (component c = CHIP; c <= SLICE; c++)
-        if (keeps_units(o->kind) && o->input->out.part[c] && !mapping_equal(p->mappings, o->out.part[c], o->input->out.part[c]) && !o->bad) {
+        if (op_kind_is(o->kind, KEEPS_UNITS) && o->input->out.part[c] && !mapping_equal(p->mappings, o->out.part[c], o->input->out.part[c]) && !o->bad) {
             diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_parameter(c),
                                   op_kind_name(o->kind), pass_text(p, o->input->out.part[c]), pass_text(p, o->out.part[c]));
             diag_help(p->diags, d, "only DMA moves data between slices");
         }
-    bool same_type = o->kind == IR_TO_DM || o->kind == IR_TO_HBM || o->kind == IR_COLLECT || o->kind == IR_TO_TRF ||
-                     o->kind == IR_ALIGN || o->kind == IR_COMMIT || o->kind == IR_ACCUMULATE;
-    dtype expected = o->input ? o->input->out.dtype : o->out.dtype;
-    if (o->kind == IR_CONTRACT)
-        expected = dtype_row_of(expected)->accumulates_in;
-    if ((same_type || o->kind == IR_CONTRACT) && o->out.dtype != expected && !o->bad)
+    if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)
+        return;
+    dtype from = o->input->out.dtype, expected = op_kind_is(o->kind, ACCUMULATES) ? dtype_row_of(from)->accumulates_in : from;
+    if (o->out.dtype != expected)
         diag_help(p->diags, pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
                                         dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name),
                   "declare %s; fetch and cast convert", dtype_row_of(expected)->name);
+}
+
+static void verify_one(pass_context *p, kernel *k, op *o)
+{
+    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units, verify_fits, verify_counts, verify_flow, verify_tiled_units};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !o->bad; i++)
+        rules[i](p, k, o);
 }
 
 void pass_verify(pass_context *p, kernel *k)
@@ -136,12 +115,5 @@ void pass_verify(pass_context *p, kernel *k)
         k->bad = true;
         return;
     }
-    for (op_kind kind = 0; kind < IR_OP_COUNT; kind++) {
-        pass_each(p, k, kind, verify_context);
-        pass_each(p, k, kind, verify_units);
-        pass_each(p, k, kind, verify_fits);
-        pass_each(p, k, kind, verify_counts);
-        pass_each(p, k, kind, verify_flow);
-        pass_each(p, k, kind, verify_tiled_units);
-    }
+    pass_all(p, k, verify_one);
 }

@@ -9,11 +9,6 @@
 #include "runtime/machine_state.h"
 #include "runtime/stream.h"
 
-typedef struct accumulate_loop {
-    int64_t size, slot_stride;
-    bool reduced;
-} accumulate_loop;
-
 typedef struct accumulate {
     const command *command;
     bool sequential, is_float;

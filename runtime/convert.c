@@ -87,18 +87,18 @@ convert_lanes *convert_operand_portable(dtype from)
             memcpy(to + i * (int64_t)sizeof y, &y, sizeof y);                                                \
         }                                                                                                    \
     }
-CONVERT_RUN(i8_to_i32, int8_t, int32_t, (int32_t))
-CONVERT_RUN(i16_to_i32, int16_t, int32_t, (int32_t))
-CONVERT_RUN(f8e4m3_to_f32, uint8_t, float, numeric_f8e4m3_to_f32)
-CONVERT_RUN(f8e5m2_to_f32, uint8_t, float, numeric_f8e5m2_to_f32)
-CONVERT_RUN(bf16_to_f32, uint16_t, float, numeric_bf16_to_f32)
-CONVERT_RUN(f32_to_bf16, float, uint16_t, numeric_f32_to_bf16)
-CONVERT_RUN(f32_to_f8e4m3, float, uint8_t, numeric_f32_to_f8e4m3)
-CONVERT_RUN(f32_to_f8e5m2, float, uint8_t, numeric_f32_to_f8e5m2)
-CONVERT_RUN(i32_to_i16, uint32_t, uint16_t, (uint16_t))
-CONVERT_RUN(i32_to_i8, uint32_t, uint8_t, (uint8_t))
+CONVERT_RUN(convert_I8_I32, int8_t, int32_t, (int32_t))
+CONVERT_RUN(convert_I16_I32, int16_t, int32_t, (int32_t))
+CONVERT_RUN(convert_F8E4M3_F32, uint8_t, float, numeric_f8e4m3_to_f32)
+CONVERT_RUN(convert_F8E5M2_F32, uint8_t, float, numeric_f8e5m2_to_f32)
+CONVERT_RUN(convert_BF16_F32, uint16_t, float, numeric_bf16_to_f32)
+CONVERT_RUN(convert_F32_BF16, float, uint16_t, numeric_f32_to_bf16)
+CONVERT_RUN(convert_F32_F8E4M3, float, uint8_t, numeric_f32_to_f8e4m3)
+CONVERT_RUN(convert_F32_F8E5M2, float, uint8_t, numeric_f32_to_f8e5m2)
+CONVERT_RUN(convert_I32_I16, uint32_t, uint16_t, (uint16_t))
+CONVERT_RUN(convert_I32_I8, uint32_t, uint8_t, (uint8_t))
 
-static void i4_to_i32(unsigned char *to, const unsigned char *from, int64_t elements)
+static void convert_I4_I32(unsigned char *to, const unsigned char *from, int64_t elements)
 {
     for (int64_t i = 0; i < elements; i++) {
         int32_t value = numeric_i4_get(from, i);
@@ -106,7 +106,7 @@ static void i4_to_i32(unsigned char *to, const unsigned char *from, int64_t elem
     }
 }
 
-static void i32_to_i4(unsigned char *to, const unsigned char *from, int64_t elements)
+static void convert_I32_I4(unsigned char *to, const unsigned char *from, int64_t elements)
 {
     for (int64_t i = 0; i < elements; i++) {
         int32_t value;
@@ -115,36 +115,28 @@ static void i32_to_i4(unsigned char *to, const unsigned char *from, int64_t elem
     }
 }
 
-typedef struct conversion {
-    dtype from, to;
-    convert_run *run;
-} conversion;
-
-static convert_run *conversion_find(const conversion *rows, size_t count, dtype from, dtype to)
+static convert_run *convert_by(engine_id engine, dtype from, dtype to)
 {
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].from == from && rows[i].to == to)
+    static const struct {
+        engine_id engine;
+        dtype from, to;
+        convert_run *run;
+    } rows[] = {
+#define CONVERSION(engine, from, to) {AT_##engine, DTYPE_##from, DTYPE_##to, convert_##from##_##to},
+#include "target/engines.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].engine == engine && rows[i].from == from && rows[i].to == to)
             return rows[i].run;
     return NULL;
 }
 
 convert_run *convert_fetch(dtype from, dtype to)
 {
-    static const conversion rows[] = {
-        {DTYPE_I4, DTYPE_I32, i4_to_i32},         {DTYPE_I8, DTYPE_I32, i8_to_i32},
-        {DTYPE_I16, DTYPE_I32, i16_to_i32},       {DTYPE_F8E4M3, DTYPE_F32, f8e4m3_to_f32},
-        {DTYPE_F8E5M2, DTYPE_F32, f8e5m2_to_f32}, {DTYPE_BF16, DTYPE_F32, bf16_to_f32},
-        {DTYPE_F32, DTYPE_BF16, f32_to_bf16},
-    };
-    return conversion_find(rows, sizeof rows / sizeof *rows, from, to);
+    return convert_by(AT_FETCH, from, to);
 }
 
 convert_run *convert_cast(dtype from, dtype to)
 {
-    static const conversion rows[] = {
-        {DTYPE_I32, DTYPE_I4, i32_to_i4},         {DTYPE_I32, DTYPE_I8, i32_to_i8},
-        {DTYPE_I32, DTYPE_I16, i32_to_i16},       {DTYPE_F32, DTYPE_BF16, f32_to_bf16},
-        {DTYPE_F32, DTYPE_F8E4M3, f32_to_f8e4m3}, {DTYPE_F32, DTYPE_F8E5M2, f32_to_f8e5m2},
-    };
-    return conversion_find(rows, sizeof rows / sizeof *rows, from, to);
+    return convert_by(AT_CAST, from, to);
 }

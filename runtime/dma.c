@@ -46,7 +46,7 @@ static void side_read(side *s, machine *m, const command *c, command_field space
 static bool place_at(const side *s, int64_t address, int64_t bytes, place *p)
 {
     const target *t = s->machine->target;
-    int64_t window = s->space == SPACE_HBM ? INT64_C(1) << DMA_CHIP_ADDRESS_BITS : t->dm_slice_stride_bytes;
+    int64_t window = s->space == SPACE_HBM ? t->hbm_chip_stride_bytes : t->dm_slice_stride_bytes;
     int64_t capacity = s->space == SPACE_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice;
     int64_t count = s->space == SPACE_HBM ? t->chips : s->machine->unit_count;
     if (address < 0 || address / window >= count || address % window > capacity - bytes)

@@ -35,7 +35,7 @@ static unsigned bank_of(int64_t a)
 static void touch_block(tally *t, int64_t address, int64_t bytes, bool write)
 {
     const target *k = t->target;
-    int64_t in_chip = address & ((INT64_C(1) << 36) - 1), row = (in_chip >> ROW_BIT) + 1;
+    int64_t in_chip = address % k->hbm_chip_stride_bytes, row = (in_chip >> ROW_BIT) + 1;
     unsigned channel = channel_of(in_chip);
     int64_t *open = &t->open_row[channel][bank_of(in_chip)], *sum = &t->channel_millicycles[channel];
     int64_t bursts = (bytes + k->hbm_burst_bytes - 1) / k->hbm_burst_bytes, cost = bursts * k->hbm_burst_millicycles;

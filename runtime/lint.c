@@ -117,7 +117,7 @@ static void check_pieces(linter *l, const schedule_item *item)
     if (d->piece_bytes == 0 || (whole && d->unaligned_pieces == 0))
         return;
     bool loads = command_get(item->commands, DMA_SOURCE) == 0;
-    int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) & ((INT64_C(1) << 36) - 1);
+    int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) % t->hbm_chip_stride_bytes;
     int64_t bytes = d->steps * command_get(item->commands, DMA_PACKET_BYTES), piece = d->piece_bytes;
     const port *p = port_at(s->kernel, base);
     const char *nearest = arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)t->hbm_block_bytes);

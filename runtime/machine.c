@@ -72,7 +72,7 @@ void unit_mask_select(unit_mask *units, const command *c)
 static bool context_allows(const command *commands, size_t count, int number, fault *f)
 {
     for (size_t i = 0; i < count; i++)
-        if (!strchr(command_row_of(commands[i].op)->contexts, "msd"[number]))
+        if (!(command_row_of(commands[i].op)->contexts >> number & 1))
             return fault_set(f, E_RUN_CHAIN, &commands[i], "may not stand in the %s context",
                              context_name((context)number));
     return true;

@@ -13,15 +13,10 @@ static const target targets[] = {
     {
         .name = "rngd",
 #define LIMIT(field, value, unit, source) .field = (value),
+#define TIMING LIMIT
 #include "target/limits.def"
-#undef LIMIT
+#include "target/engines.def"
     },
-};
-
-static const target_limit_row limit_rows[] = {
-#define LIMIT(field, value, unit, source) {#field, unit, source, (value)},
-#include "target/limits.def"
-#undef LIMIT
 };
 
 static const static_costs costs = {
@@ -35,6 +30,24 @@ static const static_point points[] = {
 #include "target/static_point.def"
 #undef STATIC_POINT
 };
+
+static const dtype_conversion conversions[] = {
+#define CONVERSION(engine, from, to) {AT_##engine, DTYPE_##from, DTYPE_##to},
+#include "target/engines.def"
+};
+
+const dtype_conversion *target_conversion_at(size_t index)
+{
+    return index < sizeof conversions / sizeof *conversions ? &conversions[index] : NULL;
+}
+
+bool target_converts(engine_id engine, dtype from, dtype to)
+{
+    for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++)
+        if (conversions[i].engine == engine && conversions[i].from == from && conversions[i].to == to)
+            return true;
+    return false;
+}
 
 const static_costs *target_static_costs(void)
 {
@@ -97,11 +110,6 @@ const target *target_by_name(const char *name)
 const char *target_name(size_t i)
 {
     return i < sizeof targets / sizeof *targets ? targets[i].name : NULL;
-}
-
-const target_limit_row *target_limit_row_at(size_t index)
-{
-    return index < sizeof limit_rows / sizeof *limit_rows ? &limit_rows[index] : NULL;
 }
 
 int64_t target_trf_capacity_bytes(const target *t, trf_address mode)

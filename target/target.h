@@ -1,6 +1,6 @@
 /* The machine as data.
  *
- * The one idea: a hardware number exists once, as a row of limits.def, and is read by whoever needs it:
+ * The one idea: a hardware number exists once, as a row of limits.def or of its engine (engines.def), and is read by whoever needs it:
  * verifier, encoder, decoder, machine, documentation. Another machine is another filled struct. */
 #ifndef VISA_TARGET_TARGET_H
 #define VISA_TARGET_TARGET_H
@@ -37,19 +37,44 @@ bool dtype_is_operand(dtype t);
 /* Bytes of `elements` elements, or -1 when they do not fill whole bytes or overflow. */
 int64_t dtype_bytes(dtype t, int64_t elements);
 
+/* The engines in datapath order (engines.def). */
+typedef enum engine_id {
+#define ENGINE(symbol, ...) AT_##symbol,
+#include "target/engines.def"
+    ENGINE_ID_COUNT
+} engine_id;
+
+/* A pair of types that an engine converts. */
+typedef struct dtype_conversion {
+    engine_id engine;
+    dtype from, to;
+} dtype_conversion;
+/* All engines' in the order of their rows; NULL past the end. */
+const dtype_conversion *target_conversion_at(size_t index);
+bool target_converts(engine_id engine, dtype from, dtype to);
+
 /* TRF address modes ("TRF Sequencer", TRF Address Modes); the values are the binary's codes. */
 typedef enum trf_address { TRF_FULL = 0, TRF_FIRST_HALF = 1, TRF_SECOND_HALF = 2 } trf_address;
 const char *trf_address_name(trf_address mode); /* "Full", "FirstHalf", "SecondHalf" */
 
+/* A loop of time in the accumulator's table, as the compiler derives it and the machine runs it. */
+typedef struct accumulate_loop {
+    int64_t size;        /* iterations */
+    int64_t slot_stride; /* slots from one iteration to the next */
+    bool reduced;        /* summed over; else kept */
+} accumulate_loop;
+
 /* Contexts of the command stream ("Contexts": main, sub, DMA). */
 typedef enum context { CONTEXT_MAIN = 0, CONTEXT_SUB = 1, CONTEXT_DMA = 2 } context;
+enum { IN_MAIN = 1 << CONTEXT_MAIN, IN_SUB = 1 << CONTEXT_SUB, IN_DMA = 1 << CONTEXT_DMA, IN_ANY = IN_MAIN | IN_SUB | IN_DMA };
 const char *context_name(context c); /* "main", "sub", "dma" */
 
 typedef struct target {
     const char *name;
 #define LIMIT(field, value, unit, source) int64_t field;
+#define TIMING LIMIT
 #include "target/limits.def"
-#undef LIMIT
+#include "target/engines.def"
 } target;
 
 /* The machine with that name ("rngd"), or NULL. The default is target_by_name("rngd"). */
@@ -73,13 +98,6 @@ typedef struct static_point {
 } static_point;
 /* Ascending in piece_bytes within a kind; NULL past the end. */
 const static_point *target_static_point_at(size_t index);
-
-/* A row of limits.def, for documentation and `--explain`; NULL past the end. */
-typedef struct target_limit_row {
-    const char *field, *unit, *source;
-    int64_t value;
-} target_limit_row;
-const target_limit_row *target_limit_row_at(size_t index);
 
 /* Bytes of TRF storage that an address mode gives. */
 int64_t target_trf_capacity_bytes(const target *t, trf_address mode);

@@ -1,4 +1,4 @@
-/* Prints the tables of docs/isa.md from target/command.def and target/dtype.def, and keeps the page in step:
+/* Prints the tables of docs/isa.md from target/engines.def and target/dtype.def, and keeps the page in step:
  *
  *     isa_doc docs/isa.md            exit status 1 when the marked block is not what the rows say
  *     isa_doc --update docs/isa.md   writes the block anew
@@ -49,7 +49,7 @@ static void put_contexts(strbuf *s, const command_row *row)
 {
     const char *separator = "";
     for (int c = CONTEXT_MAIN; c <= CONTEXT_DMA; c++)
-        if (strchr(row->contexts, "msd"[c])) {
+        if (row->contexts >> c & 1) {
             strbuf_printf(s, "%s%s", separator, context_name((context)c));
             separator = ", ";
         }
@@ -100,14 +100,25 @@ static void put_dtypes(strbuf *s)
 
 static void put_all(strbuf *s)
 {
+    static const struct {
+        const char *engine, *summary;
+        command_op op; /* where `engine` is NULL */
+    } rows[] = {
+#define ENGINE(symbol, name, summary) {name, summary, COMMAND_OP_COUNT},
+#define COMMAND(symbol, ...) {NULL, NULL, symbol},
+#include "target/engines.def"
+    };
     put_dtypes(s);
-    for (int op = 0; op < COMMAND_OP_COUNT; op++)
-        put_command(s, command_row_of((command_op)op));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].engine)
+            strbuf_printf(s, "*%s: %s.*\n\n", rows[i].engine, rows[i].summary);
+        else
+            put_command(s, command_row_of(rows[i].op));
 }
 
 static const page_block page = {
     "isa_doc",
-    "<!-- generated from target/command.def and target/dtype.def: do not edit -->\n", put_all};
+    "<!-- generated from target/engines.def and target/dtype.def: do not edit -->\n", put_all};
 
 int main(int argc, char **argv)
 {

@@ -39,7 +39,7 @@ static inline void bench_free(bench *b)
     arena_free(b->arena);
 }
 
-/* Appends a command whose fields, in the order of command.def, are the trailing values. */
+/* Appends a command whose fields, in the order of its rows, are the trailing values. */
 static inline command *bench_add(bench *b, context c, command_op op, const int64_t *fields, size_t count)
 {
     size_t index = b->counts[c]++;
@@ -55,7 +55,7 @@ static inline command *bench_add(bench *b, context c, command_op op, const int64
     bench_add((b), (c), (op), (const int64_t[]){__VA_ARGS__},                                                \
               sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-/* Appends an entry: its columns in the order of command.def. */
+/* Appends an entry: its columns in the order of its rows. */
 static inline void bench_entry(command *k, const int64_t *columns, size_t count)
 {
     ck_assert_uint_eq(count, command_row_of(k->op)->column_count);

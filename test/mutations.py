@@ -36,8 +36,7 @@ NOTHING = (0, 1)
 
 def rows(source):
     """(op, name) -> (word, low bit, width, is column, words in front of the table, words per entry), from the command rows."""
-    with open(os.path.join(source, "target", "command.def"), encoding="utf-8") as file:
-        text = file.read()
+    text = visa_tools.engine_rows(source)
     fields, tables, last_word, names = [], {}, {}, {}
     for m in re.finditer(r'COMMAND\((\w+), (\w+), "(\w+)"', text):
         names[m[1]] = m[3]

@@ -176,7 +176,7 @@ static void add_any(list *l, context where)
     command_op op;
     do
         op = (command_op)below(COMMAND_OP_COUNT);
-    while (op == OP_LOOP || op == OP_ADVANCE || !strchr(command_row_of(op)->contexts, "msd"[where]));
+    while (op == OP_LOOP || op == OP_ADVANCE || !(command_row_of(op)->contexts >> where & 1));
     const command_row *row = command_row_of(op);
     command *c = sample_add(l, where, op, (uint32_t)below(2));
     for (unsigned i = 0; i < row->field_count; i++)

@@ -1213,7 +1213,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------ */
 
 /* A legal matmul chain on stream ports; each fault changes one thing of it. */
-enum { AT_UNITS, AT_IN, AT_COLLECT, AT_ALIGN, AT_READ, AT_CONTRACT, AT_MASK, AT_ACCUMULATE, AT_CAST, AT_OUT };
+enum { THE_UNITS, THE_IN, THE_COLLECT, THE_ALIGN, THE_READ, THE_CONTRACT, THE_MASK, THE_ACCUMULATE, THE_CAST, THE_OUT };
 
 static void legal_chain(bench *b)
 {
@@ -1245,64 +1245,64 @@ typedef struct chain_fault {
 } chain_fault;
 
 static const chain_fault chain_faults[] = {
-    {AT_IN, 0, 1, E_RUN_CHAIN, "port 1 is not a stream input"},
-    {AT_IN, 0, 9, E_RUN_CHAIN, "port 9 is not a stream input"},
-    {AT_IN, 1, DTYPE_I16, E_RUN_CHAIN, "the command has 32 i16 elements"},
-    {AT_IN, 2, 2, E_RUN_CHAIN, "2 Rows"},
-    {AT_IN, 3, 16, E_RUN_CHAIN, "the command has 16 bf16 elements"},
-    {AT_IN, 4, 9, E_RUN_CHAIN, "9 packets, but port p has only 8"},
-    {AT_COLLECT, 0, DTYPE_I16, E_RUN_CHAIN, "collect: takes i16"},
-    {AT_COLLECT, 1, 1, E_RUN_CHAIN, "1 flits are too few for a packet of 64 bytes"},
-    {AT_COLLECT, 1, 3, E_RUN_CHAIN, "align: 8 packets of 2 flits do not take the 24 flits"},
-    {AT_COLLECT, 2, 31, E_RUN_CHAIN, "takes packets of 31 elements"},
-    {AT_ALIGN, 0, 1, E_RUN_CHAIN, "8 packets of 1 flits"},
-    {AT_ALIGN, 1, 8, E_RUN_CHAIN, "has 4 Rows, align has 8"},
-    {AT_ALIGN, 2, DTYPE_I8, E_RUN_CHAIN, "cannot align i8"},
-    {AT_ALIGN, 3, 2, E_RUN_CHAIN, "entries have 8 steps, align has 16"},
-    {AT_ALIGN, 3, (INT64_C(1) << 48) - 1, E_RUN_CHAIN, "entries have 8 steps"},
-    {AT_ALIGN, 4, 7, E_RUN_CHAIN, "7 packets of 2 flits"},
-    {AT_ALIGN, -1, OP_COLLECT, E_RUN_CHAIN, "collect: cannot follow collect"},
-    {AT_READ, 1, 8, E_RUN_CHAIN, "has 8 Rows, align has 4"},
-    {AT_READ, 2, 2, E_RUN_CHAIN, "reg_type 2 is not that of bf16"},
-    {AT_READ, 3, 1, E_RUN_CHAIN, "smaller than an element"},
-    {AT_READ, 3, 48, E_RUN_CHAIN, "not a power of two"},
-    {AT_READ, 3, 128, E_RUN_CHAIN, "not a power of two"},
-    {AT_READ, 4, 32, E_RUN_ACCESS, "base 32 is not a multiple of reg_read_size 64"},
-    {AT_READ, 101, 32, E_RUN_ACCESS, "entry 0: stride 32 is not a multiple"},
-    {AT_READ, 111, -64, E_RUN_ACCESS, "address -64"},
-    {AT_READ, 111, 1 << 20, E_RUN_ACCESS, "entry counters, outermost first, (1, 0), address 1048576"},
-    {AT_READ, 100, 5, E_RUN_CHAIN, "entries have 10 steps, align has 8"},
-    {AT_READ, -1, OP_CONTRACT, E_RUN_CHAIN, "contract: cannot follow align"},
-    {AT_CONTRACT, 0, DTYPE_F8E4M3, E_RUN_CHAIN, "multiplies f8e4m3, align has bf16"},
-    {AT_CONTRACT, 1, 6, E_RUN_CHAIN, "tree_depth 6"},
-    {AT_CONTRACT, 2, 2, E_RUN_CHAIN, "2 columns of tree_depth 5"},
-    {AT_CONTRACT, -1, OP_CAST, E_RUN_CHAIN, "cast: cannot follow align; contract and stream_out can"},
-    {AT_MASK, 102, 1, E_RUN_CHAIN, NULL}, /* legal: see below */
-    {AT_MASK, 103, (INT64_C(1) << 48) - 1, E_RUN_CHAIN, NULL},
-    {AT_ACCUMULATE, 1, 8, E_RUN_CHAIN, "has 8 Rows, the stream has 4"},
-    {AT_ACCUMULATE, 2, 2, E_RUN_CHAIN, "has 2 columns, the stream has 1"},
-    {AT_ACCUMULATE, 3, 3, E_RUN_ACCESS, "reaches slot 3, the command has 3"},
-    {AT_ACCUMULATE, 3, 1000, E_RUN_ACCESS, "1000 slots of 1 columns pass the accumulator's 128"},
-    {AT_ACCUMULATE, 100, 3, E_RUN_CHAIN, "the loops do not make the 8 steps"},
-    {AT_ACCUMULATE, 100, (INT64_C(1) << 48) - 1, E_RUN_CHAIN, "the loops do not make the 8 steps"},
-    {AT_ACCUMULATE, 112, 900, E_RUN_ACCESS, "reaches slot 2700"},
-    {AT_ACCUMULATE, 101, 0, E_RUN_CHAIN, "gives 4 packets"},
-    {AT_ACCUMULATE, -1, OP_CAST, E_RUN_CHAIN, "cast: cannot follow contract; accumulate and stream_out can"},
-    {AT_CAST, 0, DTYPE_I32, E_RUN_CHAIN, "no cast from i32 to bf16"},
-    {AT_CAST, 1, DTYPE_I8, E_RUN_CHAIN, "no cast from f32 to i8"},
-    {AT_CAST, -1, OP_ACCUMULATE, E_RUN_CHAIN, "accumulate: cannot follow accumulate; cast, commit and stream_out can"},
-    {AT_OUT, 0, 0, E_RUN_CHAIN, "port 0 is not a stream output"},
-    {AT_OUT, 0, 2, E_RUN_CHAIN, "port 2 is not a stream output"},
-    {AT_OUT, 1, DTYPE_F32, E_RUN_CHAIN, "the stream has 4 of 1 x 16 bf16"},
-    {AT_OUT, 2, 2, E_RUN_CHAIN, "gives 4 packets of 2 Rows"},
-    {AT_OUT, 3, 8, E_RUN_CHAIN, "1 Rows x 8 bf16"},
-    {AT_OUT, 4, 3, E_RUN_CHAIN, "gives 3 packets"},
-    {AT_OUT, -1, OP_WAIT, E_RUN_CHAIN, "wait: stands inside the chain that begins at offset 0x10"},
-    {AT_OUT, -1, OP_CAST, E_RUN_CHAIN, "stream_in: begins a chain that does not end"},
-    {AT_OUT, -1, OP_TRF_STORE, E_RUN_CHAIN, "trf_store: cannot follow cast"},
-    {AT_IN, -1, OP_COLLECT, E_RUN_CHAIN, "collect: does not begin a chain"},
-    {AT_IN, -1, OP_DMA, E_RUN_CHAIN, "dma: may not stand in the main context"},
-    {AT_UNITS, -1, OP_WAIT, E_RUN_CHAIN, "no units command"},
+    {THE_IN, 0, 1, E_RUN_CHAIN, "port 1 is not a stream input"},
+    {THE_IN, 0, 9, E_RUN_CHAIN, "port 9 is not a stream input"},
+    {THE_IN, 1, DTYPE_I16, E_RUN_CHAIN, "the command has 32 i16 elements"},
+    {THE_IN, 2, 2, E_RUN_CHAIN, "2 Rows"},
+    {THE_IN, 3, 16, E_RUN_CHAIN, "the command has 16 bf16 elements"},
+    {THE_IN, 4, 9, E_RUN_CHAIN, "9 packets, but port p has only 8"},
+    {THE_COLLECT, 0, DTYPE_I16, E_RUN_CHAIN, "collect: takes i16"},
+    {THE_COLLECT, 1, 1, E_RUN_CHAIN, "1 flits are too few for a packet of 64 bytes"},
+    {THE_COLLECT, 1, 3, E_RUN_CHAIN, "align: 8 packets of 2 flits do not take the 24 flits"},
+    {THE_COLLECT, 2, 31, E_RUN_CHAIN, "takes packets of 31 elements"},
+    {THE_ALIGN, 0, 1, E_RUN_CHAIN, "8 packets of 1 flits"},
+    {THE_ALIGN, 1, 8, E_RUN_CHAIN, "has 4 Rows, align has 8"},
+    {THE_ALIGN, 2, DTYPE_I8, E_RUN_CHAIN, "cannot align i8"},
+    {THE_ALIGN, 3, 2, E_RUN_CHAIN, "entries have 8 steps, align has 16"},
+    {THE_ALIGN, 3, (INT64_C(1) << 48) - 1, E_RUN_CHAIN, "entries have 8 steps"},
+    {THE_ALIGN, 4, 7, E_RUN_CHAIN, "7 packets of 2 flits"},
+    {THE_ALIGN, -1, OP_COLLECT, E_RUN_CHAIN, "collect: cannot follow collect"},
+    {THE_READ, 1, 8, E_RUN_CHAIN, "has 8 Rows, align has 4"},
+    {THE_READ, 2, 2, E_RUN_CHAIN, "reg_type 2 is not that of bf16"},
+    {THE_READ, 3, 1, E_RUN_CHAIN, "smaller than an element"},
+    {THE_READ, 3, 48, E_RUN_CHAIN, "not a power of two"},
+    {THE_READ, 3, 128, E_RUN_CHAIN, "not a power of two"},
+    {THE_READ, 4, 32, E_RUN_ACCESS, "base 32 is not a multiple of reg_read_size 64"},
+    {THE_READ, 101, 32, E_RUN_ACCESS, "entry 0: stride 32 is not a multiple"},
+    {THE_READ, 111, -64, E_RUN_ACCESS, "address -64"},
+    {THE_READ, 111, 1 << 20, E_RUN_ACCESS, "entry counters, outermost first, (1, 0), address 1048576"},
+    {THE_READ, 100, 5, E_RUN_CHAIN, "entries have 10 steps, align has 8"},
+    {THE_READ, -1, OP_CONTRACT, E_RUN_CHAIN, "contract: cannot follow align"},
+    {THE_CONTRACT, 0, DTYPE_F8E4M3, E_RUN_CHAIN, "multiplies f8e4m3, align has bf16"},
+    {THE_CONTRACT, 1, 6, E_RUN_CHAIN, "tree_depth 6"},
+    {THE_CONTRACT, 2, 2, E_RUN_CHAIN, "2 columns of tree_depth 5"},
+    {THE_CONTRACT, -1, OP_CAST, E_RUN_CHAIN, "cast: cannot follow align; contract and stream_out can"},
+    {THE_MASK, 102, 1, E_RUN_CHAIN, NULL}, /* legal: see below */
+    {THE_MASK, 103, (INT64_C(1) << 48) - 1, E_RUN_CHAIN, NULL},
+    {THE_ACCUMULATE, 1, 8, E_RUN_CHAIN, "has 8 Rows, the stream has 4"},
+    {THE_ACCUMULATE, 2, 2, E_RUN_CHAIN, "has 2 columns, the stream has 1"},
+    {THE_ACCUMULATE, 3, 3, E_RUN_ACCESS, "reaches slot 3, the command has 3"},
+    {THE_ACCUMULATE, 3, 1000, E_RUN_ACCESS, "1000 slots of 1 columns pass the accumulator's 128"},
+    {THE_ACCUMULATE, 100, 3, E_RUN_CHAIN, "the loops do not make the 8 steps"},
+    {THE_ACCUMULATE, 100, (INT64_C(1) << 48) - 1, E_RUN_CHAIN, "the loops do not make the 8 steps"},
+    {THE_ACCUMULATE, 112, 900, E_RUN_ACCESS, "reaches slot 2700"},
+    {THE_ACCUMULATE, 101, 0, E_RUN_CHAIN, "gives 4 packets"},
+    {THE_ACCUMULATE, -1, OP_CAST, E_RUN_CHAIN, "cast: cannot follow contract; accumulate and stream_out can"},
+    {THE_CAST, 0, DTYPE_I32, E_RUN_CHAIN, "no cast from i32 to bf16"},
+    {THE_CAST, 1, DTYPE_I8, E_RUN_CHAIN, "no cast from f32 to i8"},
+    {THE_CAST, -1, OP_ACCUMULATE, E_RUN_CHAIN, "accumulate: cannot follow accumulate; cast, commit and stream_out can"},
+    {THE_OUT, 0, 0, E_RUN_CHAIN, "port 0 is not a stream output"},
+    {THE_OUT, 0, 2, E_RUN_CHAIN, "port 2 is not a stream output"},
+    {THE_OUT, 1, DTYPE_F32, E_RUN_CHAIN, "the stream has 4 of 1 x 16 bf16"},
+    {THE_OUT, 2, 2, E_RUN_CHAIN, "gives 4 packets of 2 Rows"},
+    {THE_OUT, 3, 8, E_RUN_CHAIN, "1 Rows x 8 bf16"},
+    {THE_OUT, 4, 3, E_RUN_CHAIN, "gives 3 packets"},
+    {THE_OUT, -1, OP_WAIT, E_RUN_CHAIN, "wait: stands inside the chain that begins at offset 0x10"},
+    {THE_OUT, -1, OP_CAST, E_RUN_CHAIN, "stream_in: begins a chain that does not end"},
+    {THE_OUT, -1, OP_TRF_STORE, E_RUN_CHAIN, "trf_store: cannot follow cast"},
+    {THE_IN, -1, OP_COLLECT, E_RUN_CHAIN, "collect: does not begin a chain"},
+    {THE_IN, -1, OP_DMA, E_RUN_CHAIN, "dma: may not stand in the main context"},
+    {THE_UNITS, -1, OP_WAIT, E_RUN_CHAIN, "no units command"},
 };
 
 START_TEST(illegal_chains)
@@ -1344,8 +1344,8 @@ START_TEST(casts_take_what_the_sums_are)
 {
     bench b;
     legal_chain(&b);
-    b.commands[CONTEXT_MAIN][AT_CAST].fields[0] = DTYPE_I32;
-    b.commands[CONTEXT_MAIN][AT_CAST].fields[1] = DTYPE_I8;
+    b.commands[CONTEXT_MAIN][THE_CAST].fields[0] = DTYPE_I32;
+    b.commands[CONTEXT_MAIN][THE_CAST].fields[1] = DTYPE_I8;
     bench_fails(&b, E_RUN_CHAIN, "cast: takes i32 elements, the stream has f32");
     bench_free(&b);
     bench_init(&b);
@@ -1475,14 +1475,14 @@ START_TEST(mask_overflow)
 {
     bench b;
     legal_chain(&b);
-    command *mask = &b.commands[CONTEXT_MAIN][AT_MASK];
+    command *mask = &b.commands[CONTEXT_MAIN][THE_MASK];
     for (int i = 0; i < 14; i++)
         ENTRY(mask, 1, 1, (INT64_C(1) << 48) - 1, (INT64_C(1) << 48) - 1);
     bench_build(&b);
     bench_run(&b); /* 14 * 31 * 2^48 fits */
     bench_free(&b);
     legal_chain(&b);
-    b.commands[CONTEXT_MAIN][AT_MASK].entries[0][3] = INT64_C(1) << 61;
+    b.commands[CONTEXT_MAIN][THE_MASK].entries[0][3] = INT64_C(1) << 61;
     bench_fails(&b, E_RUN_CHAIN, "mask: the sum of the terms overflows");
     bench_free(&b);
 }

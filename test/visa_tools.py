@@ -103,3 +103,14 @@ def unread(cases, not_compared):
              for key, (count, ids) in sorted(by_key.items()) if ids and key not in not_compared]
     return lines + [f"expectation `{key}` is compared: take it off the list of those that are not" for key, (_, ids) in sorted(by_key.items())
                     if not ids and key in not_compared]
+
+
+def engine_rows(source=SOURCE):
+    """The text of all rows of the engines, in datapath order."""
+    text = ""
+    with open(os.path.join(source, "target", "engines.def"), encoding="utf-8") as engines:
+        for line in engines:
+            if line.startswith('#include "'):
+                with open(os.path.join(source, line.split('"')[1]), encoding="utf-8") as rows:
+                    text += rows.read()
+    return text

@@ -1,0 +1,387 @@
+/* What each stage adds to the kernel: one function for each STAGE row. */
+#include "frontend/stage_build.h"
+
+#include <string.h>
+
+/* ---- reading the call ---- */
+
+diag_list *stage_diags(const stage_call *call)
+{
+    return scope_context_of(call->scope)->diags;
+}
+
+op *stage_add_op(const stage_call *call, context c, const tensor *out)
+{
+    op *o = kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range);
+    o->out = *out;
+    o->input = call->receiver.op;
+    if (o->input->bad)
+        o->bad = true;
+    return o;
+}
+
+op *stage_new_op(const stage_call *call, context c)
+{
+    const tensor *in = &call->receiver.op->out;
+    tensor out = *in;
+    out.kind = (tensor_kind)call->row->gives;
+    memset(out.part, 0, sizeof out.part);
+    for (const component *part = tensor_kind_components(out.kind); *part < MAPPING_COMPONENTS; part++)
+        out.part[*part] = in->part[*part];
+    for (unsigned i = 0; i < call->form->type_count; i++)
+        if (stage_type_component(call->form->types[i]) < MAPPING_COMPONENTS)
+            out.part[stage_type_component(call->form->types[i])] = NULL;
+    return stage_add_op(call, c, &out);
+}
+
+static const ast *type_argument_at(const stage_call *call, unsigned index)
+{
+    const ast *args = ast_kid(call->node, 1);
+    return ast_is(args, AST_GENERIC_ARGS) && index < args->kid_count ? args->kids[index] : NULL;
+}
+
+const ast *stage_type_argument(const stage_call *call, stage_type type)
+{
+    for (unsigned i = 0; i < call->form->type_count; i++)
+        if (call->form->types[i] == type)
+            return type_argument_at(call, i);
+    return NULL;
+}
+
+/* `_` and absent leave the part. False: diagnosed. */
+static bool take_part(const stage_call *call, op *o, const ast *arg, component c)
+{
+    if (!arg)
+        return true;
+    bool infer = false;
+    const mapping *m = scope_mapping(call->scope, arg, &infer);
+    if (m) {
+        o->out.part[c] = m;
+        o->parts[c] = arg->range;
+    }
+    return m || infer;
+}
+
+static bool take_dtype(const stage_call *call, op *o, const ast *arg)
+{
+    bool infer = false;
+    return !arg || scope_dtype(call->scope, arg, &o->out.dtype, &infer) || infer;
+}
+
+/* The element type that the argument leaves open, or that was refused, is the expected one. */
+static void adopt_dtype(const stage_call *call, op *o, const ast *arg, bool known)
+{
+    const declared *e = call->expected;
+    if ((!known || !arg || ast_is(arg, AST_TYPE_INFER)) && e && e->kind == DECLARED_TENSOR && e->has_dtype)
+        o->out.dtype = e->tensor.dtype;
+}
+
+static bool read_types(const stage_call *call, op *o)
+{
+    bool ok = true;
+    for (unsigned i = 0; i < call->form->type_count; i++) {
+        const ast *arg = type_argument_at(call, i);
+        stage_type type = call->form->types[i];
+        if (type == TYPE_DTYPE) {
+            ok = take_dtype(call, o, arg) && ok;
+            adopt_dtype(call, o, arg, ok);
+        } else if (stage_type_component(type) < MAPPING_COMPONENTS) {
+            ok = take_part(call, o, arg, stage_type_component(type)) && ok;
+        }
+    }
+    return ok;
+}
+
+void stage_adopt(op *o, const declared *e)
+{
+    if (!e || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+        return;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++)
+        if (!o->out.part[c] && e->tensor.part[c]) {
+            o->out.part[c] = e->tensor.part[c];
+            o->parts[c] = e->parts[c];
+        }
+}
+
+bool stage_take_types(const stage_call *call, op *o)
+{
+    bool ok = read_types(call, o);
+    stage_adopt(o, call->expected);
+    return ok;
+}
+
+bool stage_require_parts(const stage_call *call, op *o, unsigned parts)
+{
+    const char *missing[MAPPING_COMPONENTS];
+    size_t count = 0;
+    for (const component *c = tensor_kind_components(o->out.kind); *c < MAPPING_COMPONENTS; c++)
+        if ((parts >> *c & 1) && !o->out.part[*c])
+            missing[count++] = component_parameter(*c);
+    if (count == 0)
+        return true;
+    o->bad = true;
+    call->kernel->bad = true;
+    if (call->expected && call->expected->kind == DECLARED_ERROR) /* the annotation was diagnosed */
+        return false;
+    arena *a = scope_context_of(call->scope)->arena;
+    strbuf list;
+    strbuf_init(&list, a);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(&list, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", missing[i]);
+    diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", list.text, call->node->text,
+                       tensor_text(&o->out, a));
+    diag_help(stage_diags(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
+    return false;
+}
+
+bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
+{
+    scope_context *c = scope_context_of(s);
+    if (!expected || expected->is_hint || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
+        return true;
+    if (expected->kind != DECLARED_TENSOR || expected->tensor.kind != t->kind) {
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_name(t->kind),
+                           expected->kind == DECLARED_TENSOR ? tensor_kind_name(expected->tensor.kind) : "value of another type");
+        diag_note(c->diags, d, expected->range, "declared here");
+        diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_name(t->kind));
+        return false;
+    }
+    if (expected->has_dtype && expected->tensor.dtype != t->dtype) {
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression has %s elements, but %s is declared", dtype_row_of(t->dtype)->name,
+                           dtype_row_of(expected->tensor.dtype)->name);
+        diag_note(c->diags, d, expected->range, "declared here");
+        diag_help(c->diags, d, "declare %s; fetch and cast convert", dtype_row_of(t->dtype)->name);
+        return false;
+    }
+    bool ok = true;
+    for (int k = 0; k < MAPPING_COMPONENTS; k++) {
+        const mapping *want = expected->tensor.part[k], *have = t->part[k];
+        if (!want || !have || mapping_equal(c->mappings, want, have))
+            continue;
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_parameter((component)k),
+                           mapping_text(have, c->arena), mapping_text(want, c->arena));
+        diag_note(c->diags, d, expected->parts[k], "declared here");
+        diag_help(c->diags, d, "declare m![%s]", mapping_text(have, c->arena));
+        ok = false;
+    }
+    return ok;
+}
+
+/* What differs was said; what follows is judged by what was declared. */
+static void assume(op *o, const declared *e)
+{
+    if (e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
+        return;
+    if (e->has_dtype)
+        o->out.dtype = e->tensor.dtype;
+    for (int c = 0; c < MAPPING_COMPONENTS; c++)
+        if (e->tensor.part[c])
+            o->out.part[c] = e->tensor.part[c];
+}
+
+/* On a device Cluster and Slice have one size each. Of two that differ in it one is wrong by itself, and passes/verify.c says which: it is
+ * not said a second time that they differ. */
+static void adopt_units(const stage_call *call, op *o)
+{
+    const declared *e = call->expected;
+    bool same = e && e->kind == DECLARED_TENSOR && !e->is_hint && e->tensor.kind == o->out.kind;
+    for (component c = CLUSTER; same && call->kernel->is_device && c <= SLICE; c++)
+        if (e->tensor.part[c] && o->out.part[c] && e->tensor.part[c]->size != o->out.part[c]->size) {
+            o->out.part[c] = e->tensor.part[c];
+            o->parts[c] = e->parts[c];
+        }
+}
+
+value stage_finish(const stage_call *call, op *o, bool ok)
+{
+    adopt_units(call, o);
+    bool unknown = call->expected && call->expected->kind == DECLARED_ERROR; /* what was meant is not known: judge nothing */
+    bool fits = !ok || unknown || stage_check_type(call->scope, call->node->name_range, &o->out, call->expected);
+    if (!ok || unknown || !fits) {
+        o->bad = true;
+        call->kernel->bad = true;
+    }
+    if (!fits)
+        assume(o, call->expected);
+    return (value){.kind = VALUE_TENSOR, .op = o};
+}
+
+/* ---- stages ---- */
+
+enum { NEEDS_TIME = 1u << TIME, NEEDS_PACKET = 1u << PACKET, NEEDS_ELEMENT = 1u << ELEMENT };
+
+value stage_make_fetch(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.context);
+    o->second = call->receiver.second;
+    o->interleave = call->receiver.interleave;
+    bool ok = stage_take_types(call, o);
+    return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_TIME | NEEDS_PACKET));
+}
+
+/* What a stream's stage does not say follows from its rule: the passes fill it in when nothing is expected. */
+static value stage_of_stream(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context);
+    return stage_finish(call, o, stage_take_types(call, o));
+}
+
+value stage_make_collect(const stage_call *call)
+{
+    return stage_of_stream(call);
+}
+
+value stage_make_to_trf(const stage_call *call)
+{
+    op *o = stage_new_op(call, CONTEXT_SUB);
+    o->out.trf_address = (trf_address)call->args[0].number;
+    bool stream_kernel = true; /* no context was written: the store runs in the sub context */
+    for (op *i = o->input; i; i = i->input)
+        stream_kernel = stream_kernel && i->kind != IR_FETCH;
+    if (!stream_kernel)
+        o->context = o->input->context;
+    for (op *i = o->input; i && stream_kernel; i = i->input)
+        i->context = CONTEXT_SUB;
+    bool ok = stage_take_types(call, o);
+    bool one = o->out.part[ROW] || o->out.part[ELEMENT]; /* the other follows from it: passes/infer.c */
+    return stage_finish(call, o, ok && (one || stage_require_parts(call, o, 1u << ROW | NEEDS_ELEMENT)));
+}
+
+value stage_make_align(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context), *weights = call->args[0].op;
+    o->weights = weights;
+    bool ok = read_types(call, o);
+    tensor element = {.kind = TENSOR_TRF, .dtype = weights->out.dtype};
+    const ast *written = stage_type_argument(call, TYPE_WEIGHTS);
+    bool infer = false;
+    if (written)
+        element.part[ELEMENT] = scope_mapping(call->scope, written, &infer);
+    if (written && !element.part[ELEMENT] && !infer)
+        ok = false;
+    declared given = {.kind = DECLARED_TENSOR, .tensor = weights->out, .range = weights->range};
+    for (int k = 0; k < MAPPING_COMPONENTS; k++)
+        given.parts[k] = weights->parts[k].file >= 0 ? weights->parts[k] : weights->range;
+    if (o->out.part[ROW])
+        element.part[ROW] = o->out.part[ROW];
+    ok = stage_check_type(call->scope, call->node->name_range, &element, &given) && ok;
+    o->out.part[ROW] = weights->out.part[ROW];
+    stage_adopt(o, call->expected);
+    return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_TIME | NEEDS_PACKET));
+}
+
+value stage_make_contract(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context);
+    o->out.dtype = dtype_row_of(o->out.dtype)->accumulates_in;
+    return stage_finish(call, o, stage_take_types(call, o)); /* what it keeps follows from what is written: passes/infer.c */
+}
+
+value stage_make_accumulate(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context);
+    o->accumulation = (accumulation_kind)call->args[0].number;
+    return stage_finish(call, o, stage_take_types(call, o));
+}
+
+value stage_make_cast(const stage_call *call)
+{
+    return stage_of_stream(call);
+}
+
+static bool take_address(const stage_call *call, op *o, const value *v)
+{
+    if (v->number < 0) {
+        diag_add(stage_diags(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0", (long long)v->number);
+        return false;
+    }
+    o->out.address = v->number;
+    return true;
+}
+
+value stage_make_commit(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context);
+    bool ok = take_address(call, o, &call->args[0]);
+    ok = stage_take_types(call, o) && ok;
+    return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_ELEMENT));
+}
+
+/* What is written nowhere is as it was: a copy may go to other units, so what is expected comes first. */
+static void keep_part(const stage_call *call, op *o, component c)
+{
+    if (!o->out.part[c])
+        o->out.part[c] = call->receiver.op->out.part[c];
+}
+
+/* A copy to an address: the units that neither it nor what is expected names are those of the source. */
+static value copy_to(const stage_call *call, const component *units, size_t count)
+{
+    op *o = stage_new_op(call, CONTEXT_DMA);
+    bool ok = take_address(call, o, &call->args[1]);
+    ok = stage_take_types(call, o) && ok;
+    unsigned needs = NEEDS_ELEMENT;
+    for (size_t i = 0; i < count; i++) {
+        keep_part(call, o, units[i]);
+        needs |= 1u << units[i];
+    }
+    return stage_finish(call, o, ok && stage_require_parts(call, o, needs));
+}
+
+value stage_make_to_dm(const stage_call *call)
+{
+    return copy_to(call, (const component[]){CLUSTER, SLICE}, 2);
+}
+
+value stage_make_to_hbm(const stage_call *call)
+{
+    return copy_to(call, (const component[]){CHIP}, 1);
+}
+
+/* A write into a view: what is written is known, nothing is inferred. */
+static value finish_write(const stage_call *call, op *o, const value *view)
+{
+    o->into = view->op;
+    o->name = view->op->name;
+    if (view->op->bad)
+        o->bad = true;
+    if (o->out.dtype != o->input->out.dtype && !o->bad && o->kind != IR_COMMIT) {
+        diag_add(stage_diags(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s", dtype_row_of(o->input->out.dtype)->name,
+                 dtype_row_of(o->out.dtype)->name);
+        o->bad = call->kernel->bad = true;
+    }
+    return (value){.kind = VALUE_UNIT};
+}
+
+value stage_make_commit_view(const stage_call *call)
+{
+    const value *view = &call->args[0];
+    op *o = stage_add_op(call, call->receiver.op->context, &view->op->out);
+    tensor element = {.kind = TENSOR_DM, .dtype = o->out.dtype};
+    const ast *written = stage_type_argument(call, TYPE_ELEMENT);
+    bool infer = false;
+    if (written)
+        element.part[ELEMENT] = scope_mapping(call->scope, written, &infer);
+    declared given = {.kind = DECLARED_TENSOR, .tensor = view->op->out, .range = view->op->range};
+    for (int k = 0; k < MAPPING_COMPONENTS; k++)
+        given.parts[k] = view->op->range;
+    if ((written && !element.part[ELEMENT] && !infer) || !stage_check_type(call->scope, call->node->name_range, &element, &given))
+        o->bad = call->kernel->bad = true;
+    return finish_write(call, o, view);
+}
+
+static value copy_into(const stage_call *call)
+{
+    const value *view = &call->args[1];
+    return finish_write(call, stage_add_op(call, CONTEXT_DMA, &view->op->out), view);
+}
+
+value stage_make_to_dm_view(const stage_call *call)
+{
+    return copy_into(call);
+}
+
+value stage_make_to_hbm_view(const stage_call *call)
+{
+    return copy_into(call);
+}
