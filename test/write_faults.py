@@ -128,6 +128,8 @@ class Scenario:
                 if self.there:
                     with open(os.path.join(folder, name), "wb") as file:
                         file.write(OLD)
+                elif os.path.exists(os.path.join(folder, name)): # an input of other scenarios
+                    os.unlink(os.path.join(folder, name))
             log = os.path.join(folder, "calls")
             program = os.path.join(visa_tools.bin_dir(), self.command[0])
             environment = visa_tools.environment()
