@@ -79,7 +79,7 @@ def main():
         runs = quick if long_run else chance.sample(quick, min(QUICK_RUNS // visa_tools.SLOWER, len(quick)))
         for path, text, line, what, *change in runs:
             status, output = answer(text, *change, "--check")
-            if status != 0:
+            if status != 0 and "[E-CHECK-NOTHING]: there is no kernel to check" not in output:
                 failed += 1
                 print(f"{path}:{line} {what}: compiles, and --check exits {status}\n{output[-600:]}")
     print(f"{len(todo)} changed files: {len(todo) - len(accepted)} refused, {len(accepted)} compiled, of these {len(runs)} run")
