@@ -141,19 +141,27 @@ static bool data_may_join(const step_data *a, const step_data *b)
     return a->kind == STEP_PAIR && part_may_join(a->first, b->first) && part_may_join(a->second, b->second);
 }
 
+static const step_data *join_data(const joining *j, const step_data *const *part);
+
+/* Of the first or second parts of pairs. */
+static const step_data *join_parts(const joining *j, const step_data *const *pair, bool second)
+{
+    const step_data **inner = ARENA_ARRAY(j->g->arena, const step_data *, j->count + 1);
+    for (uint32_t i = 0; i < j->count; i++)
+        inner[i] = second ? pair[i]->second : pair[i]->first;
+    return join_data(j, inner);
+}
+
 /* Of the inputs' types, which may join; `part`: the inputs' types, or parts of them. */
 static const step_data *join_data(const joining *j, const step_data *const *part)
 {
     step_data *d = ARENA_NEW(j->g->arena, step_data);
-    const step_data **inner = ARENA_ARRAY(j->g->arena, const step_data *, j->count + 1);
     const step_expr **sizes = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1), **places = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1);
     *d = *part[0];
-    if (d->kind == STEP_PAIR)
-        for (int second = 0; second < 2; second++) {
-            for (uint32_t i = 0; i < j->count; i++)
-                inner[i] = second ? part[i]->second : part[i]->first;
-            *(second ? &d->second : &d->first) = join_data(j, inner);
-        }
+    if (d->kind == STEP_PAIR) {
+        d->first = join_parts(j, part, false);
+        d->second = join_parts(j, part, true);
+    }
     for (uint32_t i = 1; d->kind == STEP_SELECTOR && i < j->count; i++)
         d->hot = part[i]->hot == d->hot ? d->hot : 0;
     if (d->kind != STEP_TILE)

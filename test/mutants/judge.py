@@ -24,6 +24,7 @@ class Judge:
         self.seconds, self.lines, self.tests_seconds, self.grace = seconds, lines, tests_seconds, grace
         self.compilations, self.links = build.compilations(), build.links()
         self.originals = {}  # source -> digest of its object, compiled in this folder
+        self.known_lines = {}  # source -> test -> how many of its lines it reaches
         self.sound = {}  # unit -> whether it passes with the original programs
         self.bin = os.path.join(folder, "bin")
         shutil.rmtree(folder, ignore_errors=True)
@@ -71,11 +72,18 @@ class Judge:
         return self.sound[name]
 
     def tests_of(self, source, line):
-        """Cheapest first. A line that stands in no table (a declaration, the rest of a long statement) has those of the nearest one above."""
+        """First what costs least for each line of the file that it reaches: who knows a file well finds what is wrong in it. A line that stands
+        in no table (a declaration, the rest of a long statement) has the tests of the nearest one above."""
         known = self.lines.get(source, {})
+        if source not in self.known_lines:
+            counts = self.known_lines[source] = {}
+            for tests in known.values():
+                for name in tests:
+                    counts[name] = counts.get(name, 0) + 1
+        counts = self.known_lines[source]
         for nearest in range(line, max(0, line - 12), -1):
             if nearest in known:
-                return sorted((name for name in known[nearest] if name in self.units), key=lambda name: (self.seconds[name], name))
+                return sorted((name for name in known[nearest] if name in self.units), key=lambda name: (self.seconds[name] / counts[name], name))
         return []
 
     def judge(self, source, mutant, text, passed):
