@@ -770,13 +770,13 @@ static void mutate(const char *text, size_t step)
 
 START_TEST(mutants_of_constructs)
 {
-    mutate(constructs[_i].text, 1);
+    mutate(constructs[_i].text, getenv("VISA_LONG") ? 1 : SLOWER);
 }
 END_TEST
 
 START_TEST(mutants_of_kernels)
 {
-    mutate(_i == 0 ? matmul : listing, 1);
+    mutate(_i == 0 ? matmul : listing, getenv("VISA_LONG") ? 1 : SLOWER);
 }
 END_TEST
 
@@ -894,7 +894,7 @@ START_TEST(random_tokens)
                                         "@"};
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(_i + 1);
     char text[2048];
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < suite_rounds(400, 400); round++) {
         char *end = text;
         for (int i = 0; i < 60; i++) {
             state ^= state << 13, state ^= state >> 7, state ^= state << 17;
@@ -910,7 +910,7 @@ START_TEST(random_bytes)
 {
     uint64_t state = 88172645463325252u + (uint64_t)_i;
     char text[300];
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < suite_rounds(100, 100); round++) {
         for (size_t i = 0; i < sizeof text; i++) {
             state ^= state << 13, state ^= state >> 7, state ^= state << 17;
             text[i] = (char)(state >> 24);
