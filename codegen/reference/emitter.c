@@ -127,7 +127,7 @@ static void add_function_attribute(emitter *e, const char *name)
 
 void emit_function(emitter *e, const char *name, unsigned pointers, unsigned integers, LLVMTypeRef *type)
 {
-    enum { MOST_PARAMS = 16 };
+    enum { MOST_PARAMS = 64 };
     LLVMTypeRef params[MOST_PARAMS];
     for (unsigned i = 0; i < pointers + integers; i++)
         params[i] = i < pointers ? e->ptr : e->i64;

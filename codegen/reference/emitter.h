@@ -31,7 +31,7 @@ typedef struct emitter {
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f32, f64, ptr;
     bool fused; /* the CPU multiplies and adds at once */
     const plan_statement *statement; /* being generated */
-    LLVMValueRef base[EINSUM_SIDES]; /* of its operands; NULL: none */
+    LLVMValueRef base[PLAN_SIDES]; /* of its operands; NULL: none */
     emitter_digit open[PLAN_MAX_DIGITS];
     unsigned open_count;
 } emitter;

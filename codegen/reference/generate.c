@@ -20,13 +20,18 @@ typedef struct statement {
     LLVMValueRef first[PLAN_RANGE_COUNT], end[PLAN_RANGE_COUNT]; /* what of a contraction to compute */
     plan_group longer;                                           /* of a form that stores no blocks: the side that is divided, */
     tile_range lines;                                            /* and what of it to compute */
-    /* parameters; the columns of a copy are unused */
-    LLVMValueRef dst, row_source, column_source;
-    LLVMValueRef dst_bound, row_bound, column_bound;
+    /* parameters */
+    LLVMValueRef at[PLAN_SIDES], bound[PLAN_SIDES]; /* by side */
     LLVMValueRef scratch, part;
 } statement;
 
-enum { STATEMENT_POINTERS = 8, STATEMENT_INTEGERS = EINSUM_SIDES, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
+/* A statement's function takes the operands and their bounds by side, storage and part, and then where each operand begins. */
+enum { STATEMENT_MOST_PARAMS = 3 * PLAN_SIDES + 2 };
+
+static unsigned statement_pointers(const plan_statement *p)
+{
+    return 2 * (1 + p->source_count) + 2;
+}
 
 static bool tensor_is_exact(const statement *s, uint32_t tensor)
 {
@@ -59,8 +64,8 @@ static panel_side side_of(const statement *s, plan_group group, const plan_tile 
                         .group = group,
                         .tensor = rows ? p->row_source : p->column_source,
                         .side = rows ? p->row_side : p->column_side,
-                        .source = rows ? s->row_source : s->column_source,
-                        .bound = rows ? s->row_bound : s->column_bound,
+                        .source = s->at[rows ? p->row_side : p->column_side],
+                        .bound = s->bound[rows ? p->row_side : p->column_side],
                         .panel = scratch_at(s, rows ? p->scratch.row_pack : p->scratch.column_pack)};
 }
 
@@ -207,7 +212,7 @@ static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef colum
     LLVMTypeRef sum = s->plan->integer ? e->i32 : e->f32;
     LLVMValueRef value = load_sums(s, sum, scratch->value, sum_index(s, &s->plan->tile, row, column), lanes);
     LLVMValueRef code = emit_narrow(e, t, value);
-    emit_code_store(e, t, code, s->dst, to);
+    emit_code_store(e, t, code, s->at[EINSUM_DST], to);
     if (!needs_bound(s))
         return;
     bool inexact = !sources_are_exact(s);
@@ -215,7 +220,7 @@ static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef colum
     LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, at, lanes);
     LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, at, lanes) : emit_f64_like(e, magnitude, 0);
     LLVMValueRef bound = emit_cast_bound(e, t, value, code, emit_sum_bound(e, s->plan, inexact, value, magnitude, error));
-    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->dst_bound, to)), sizeof(double));
+    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->bound[EINSUM_DST], to)), sizeof(double));
 }
 
 /* Vectors of columns lie side by side and all exist, and there are so many results that they repay compiling that code. */
@@ -293,7 +298,7 @@ static void emit_whole_form(statement *s)
 static void emit_blocks(const statement *s)
 {
     block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
-                       s->dst, scratch_at(s, s->plan->scratch.value), s->first, s->end};
+                       s->at[EINSUM_DST], scratch_at(s, s->plan->scratch.value), s->first, s->end};
     emit_block_form(&form);
 }
 
@@ -336,28 +341,28 @@ static void emit_contract(statement *s)
 static void emit_copied_item(const statement *s)
 {
     emitter *e = s->e;
-    uint32_t a = s->plan->of->a, dst = s->plan->of->dst;
+    uint32_t a = s->plan->sources[0], dst = s->plan->of->dst;
     dtype from = tensor_dtype(s, a), to = tensor_dtype(s, dst);
     LLVMValueRef source_at = emit_tensor_offset(e, a, EINSUM_A), dst_at = emit_tensor_offset(e, dst, EINSUM_DST);
-    LLVMValueRef code = emit_code_load(e, from, s->row_source, source_at), value = NULL;
+    LLVMValueRef code = emit_code_load(e, from, s->at[EINSUM_A], source_at), value = NULL;
     if (from != to || needs_bound(s))
         value = emit_widen(e, from, code);
     if (from != to)
         code = emit_narrow(e, to, value);
-    emit_code_store(e, to, code, s->dst, dst_at);
+    emit_code_store(e, to, code, s->at[EINSUM_DST], dst_at);
     if (!needs_bound(s))
         return;
-    LLVMValueRef error = emit_load(e, e->f64, s->row_bound, source_at);
+    LLVMValueRef error = emit_load(e, e->f64, s->bound[EINSUM_A], source_at);
     if (from != to)
         error = emit_cast_bound(e, to, value, code, error);
-    emit_store(e, error, s->dst_bound, dst_at);
+    emit_store(e, error, s->bound[EINSUM_DST], dst_at);
 }
 
 static void emit_copy(const statement *s)
 {
     const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
     emit_digits_open(s->e, digits);
-    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->of->a, EINSUM_A));
+    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->sources[0], EINSUM_A));
     emit_copied_item(s);
     emit_if_end(s->e, after);
     emit_digits_close(s->e, digits);
@@ -379,7 +384,7 @@ static void emit_gemms(statement *s, unsigned number)
 }
 
 /* Where the operands begin: a constant, unless statements share the function that begin elsewhere. */
-static LLVMValueRef base_of(const statement *s, int side, LLVMValueRef param)
+static LLVMValueRef base_of(const statement *s, unsigned side, LLVMValueRef param)
 {
     int64_t base = s->plan->base[side];
     return s->plan->base_varies[side] ? param : base ? emit_i64(s->e, base) : NULL;
@@ -392,18 +397,19 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     snprintf(name, sizeof name, bounded ? "statement%u_bounded" : "statement%u", number);
     s->bounded = bounded;
     e->statement = s->plan;
-    if (s->plan->of->op == EINSUM_CONTRACT && !has_blocks(s))
+    if (s->plan->of->op == MATH_CONTRACT && !has_blocks(s))
         emit_gemms(s, number);
-    emit_function(e, name, STATEMENT_POINTERS, STATEMENT_INTEGERS, &s->type);
+    unsigned sides = 1 + s->plan->source_count, pointers = statement_pointers(s->plan);
+    emit_function(e, name, pointers, sides, &s->type);
     LLVMValueRef function = e->function;
-    LLVMValueRef *params[] = {&s->dst,       &s->row_source, &s->column_source,
-                                              &s->dst_bound, &s->row_bound,  &s->column_bound,
-                                              &s->scratch,   &s->part};
-    for (unsigned i = 0; i < sizeof params / sizeof *params; i++)
-        *params[i] = LLVMGetParam(function, i);
-    for (int side = 0; side < EINSUM_SIDES; side++)
-        e->base[side] = base_of(s, side, LLVMGetParam(function, (unsigned)(STATEMENT_PARAMS - EINSUM_SIDES + side)));
-    if (s->plan->of->op == EINSUM_COPY)
+    for (unsigned side = 0; side < sides; side++) {
+        s->at[side] = LLVMGetParam(function, side);
+        s->bound[side] = LLVMGetParam(function, sides + side);
+        e->base[side] = base_of(s, side, LLVMGetParam(function, pointers + side));
+    }
+    s->scratch = LLVMGetParam(function, pointers - 2);
+    s->part = LLVMGetParam(function, pointers - 1);
+    if (s->plan->of->op == MATH_COPY)
         emit_copy(s);
     else
         emit_contract(s);
@@ -478,20 +484,17 @@ static LLVMValueRef whole_part(emitter *e, const plan_statement *p)
 
 static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f, const tensor_places *at)
 {
-    bool copy = p->of->op == EINSUM_COPY;
+    LLVMValueRef args[STATEMENT_MOST_PARAMS];
+    unsigned sides = 1 + p->source_count, pointers = statement_pointers(p);
     emit_first_clear(e, p, at);
-    uint32_t row = copy ? p->of->a : p->row_source, column = copy ? p->of->a : p->column_source;
-    LLVMValueRef args[STATEMENT_PARAMS] = {tensor_place(e, at, p->of->dst),
-                                           tensor_place(e, at, row),
-                                           tensor_place(e, at, column),
-                                           bound_place(e, at, p->of->dst),
-                                           bound_place(e, at, row),
-                                           bound_place(e, at, column),
-                                           at->scratch,
-                                           at->part ? at->part : whole_part(e, p)};
-    for (int side = 0; side < EINSUM_SIDES; side++)
-        args[STATEMENT_PARAMS - EINSUM_SIDES + side] = emit_i64(e, p->base[side]);
-    LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, STATEMENT_PARAMS, "");
+    for (unsigned side = 0; side < sides; side++) {
+        args[side] = tensor_place(e, at, plan_operand(p, side));
+        args[sides + side] = bound_place(e, at, plan_operand(p, side));
+        args[pointers + side] = emit_i64(e, p->base[side]);
+    }
+    args[pointers - 2] = at->scratch;
+    args[pointers - 1] = at->part ? at->part : whole_part(e, p);
+    LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, pointers + sides, "");
 }
 
 /* A statement at a time, because its parts must all be done before the next one begins. */

@@ -9,12 +9,14 @@
 #ifndef VISA_CODEGEN_REFERENCE_PLAN_H
 #define VISA_CODEGEN_REFERENCE_PLAN_H
 
-#include "codegen/einsum.h"
+#include "target/einsum.h"
 
 /* Digits of size 1 are dropped and combinations stay below 2^62, so more cannot remain. */
 enum { PLAN_MAX_DIGITS = 62 };
 /* Of a packet that are summed. */
 enum { PLAN_MAX_LANES = 256 };
+/* Of a statement into which others were fused. */
+enum { PLAN_SOURCES = 16, PLAN_SIDES = 1 + PLAN_SOURCES };
 
 typedef enum plan_group { PLAN_BATCH, PLAN_ROW, PLAN_COLUMN, PLAN_DEPTH, PLAN_GROUP_COUNT } plan_group;
 
@@ -99,11 +101,13 @@ typedef struct plan_scratch {
 typedef struct plan_statement {
     const einsum_statement *of;
     plan_digits digits[PLAN_GROUP_COUNT]; /* a copy has batch digits only */
+    uint32_t sources[PLAN_SOURCES];       /* tensor numbers by side, from EINSUM_A on; more than the statement's where others were fused into it */
+    unsigned source_count;
     uint32_t row_source, column_source;   /* tensor numbers */
     einsum_side row_side, column_side;
-    int64_t base[EINSUM_SIDES]; /* elements from the beginning of each operand, from the shifts */
+    int64_t base[PLAN_SIDES]; /* elements from the beginning of each operand, from the shifts */
     uint32_t code; /* the first statement that differs from this one only in where its operands begin: they share a function */
-    bool base_varies[EINSUM_SIDES]; /* among them; of the first one */
+    bool base_varies[PLAN_SIDES]; /* among them; of the first one */
     bool parted; /* one of them is computed in parts; of the first one */
     bool first; /* nothing was assigned to its destination before */
     bool integer;
@@ -121,6 +125,12 @@ typedef struct plan_statement {
     plan_scratch scratch;
 } plan_statement;
 
+/* The tensor that is accessed on a side. */
+static inline uint32_t plan_operand(const plan_statement *s, unsigned side)
+{
+    return side == EINSUM_DST ? s->of->dst : s->sources[side - EINSUM_A];
+}
+
 /* What the tile sizes and products depend on: vector registers and their width in 32-bit lanes, caches, instructions. */
 typedef struct plan_machine {
     int64_t lanes, registers;
@@ -136,12 +146,12 @@ typedef struct reference_plan {
     bool *used;     /* by tensor: read by a statement */
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
     plan_machine machine;
-    bool machine_order; /* floats are added as the machine adds them (codegen/einsum.h) */
+    bool machine_order; /* floats are added as the machine adds them (target/einsum.h) */
     int64_t scratch_bytes; /* of the form that computes bounds too */
     int64_t plain_scratch_bytes;
 } reference_plan;
 
-/* NULL, or a malloc'd text that says which rule of codegen/einsum.h the einsum breaks. */
+/* NULL, or a malloc'd text that says which rule of target/einsum.h the einsum breaks. */
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
