@@ -1,6 +1,7 @@
 #include "codegen/reference/generate.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
 #include "codegen/reference/block.h"
+#include "codegen/reference/reduce.h"
 #include "codegen/reference/walk.h"
 
 /* A statement's function under construction. */
@@ -147,7 +149,7 @@ static bool sources_are_exact(const statement *s)
 
 static bool needs_bound(const statement *s)
 {
-    return s->bounded && !tensor_is_exact(s, s->plan->of->dst);
+    return s->bounded && !s->plan->unbounded && !tensor_is_exact(s, s->plan->of->dst);
 }
 
 static bool has_blocks(const statement *s)
@@ -336,36 +338,25 @@ static void emit_contract(statement *s)
     emit_gemm_end(s->e, &s->plan->tile);
 }
 
-/* ---- copy ---- */
+/* ---- element by element ---- */
 
-static void emit_copied_item(const statement *s)
+static void emit_by_element(const statement *s)
 {
-    emitter *e = s->e;
-    uint32_t a = s->plan->sources[0], dst = s->plan->of->dst;
-    dtype from = tensor_dtype(s, a), to = tensor_dtype(s, dst);
-    LLVMValueRef source_at = emit_tensor_offset(e, a, EINSUM_A), dst_at = emit_tensor_offset(e, dst, EINSUM_DST);
-    LLVMValueRef code = emit_code_load(e, from, s->at[EINSUM_A], source_at), value = NULL;
-    if (from != to || needs_bound(s))
-        value = emit_widen(e, from, code);
-    if (from != to)
-        code = emit_narrow(e, to, value);
-    emit_code_store(e, to, code, s->at[EINSUM_DST], dst_at);
-    if (!needs_bound(s))
-        return;
-    LLVMValueRef error = emit_load(e, e->f64, s->bound[EINSUM_A], source_at);
-    if (from != to)
-        error = emit_cast_bound(e, to, value, code, error);
-    emit_store(e, error, s->bound[EINSUM_DST], dst_at);
+    element_form form = {.e = s->e, .p = s->plan, .at = s->at, .bound = s->bound, .outside = scratch_at(s, s->e->plan->outside), .bounded = needs_bound(s)};
+    if (s->plan->of->op == MATH_REDUCE)
+        emit_reduce(&form, scratch_at(s, s->plan->scratch.value));
+    else
+        emit_elements(&form);
 }
 
-static void emit_copy(const statement *s)
+/* Anything agrees with the destination. */
+static void emit_unknown(const statement *s)
 {
-    const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
-    emit_digits_open(s->e, digits);
-    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->sources[0], EINSUM_A));
-    emit_copied_item(s);
-    emit_if_end(s->e, after);
-    emit_digits_close(s->e, digits);
+    emitter *e = s->e;
+    emitter_loop element;
+    emit_loop_open(e, &element, emit_i64(e, 0), emit_i64(e, walk_elements(e->plan->e, s->plan->of->dst)), 1);
+    emit_store(e, emit_f64(e, INFINITY), s->bound[EINSUM_DST], element.counter);
+    emit_loop_close(e, &element);
 }
 
 /* ---- statement functions ---- */
@@ -409,10 +400,12 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     }
     s->scratch = LLVMGetParam(function, pointers - 2);
     s->part = LLVMGetParam(function, pointers - 1);
-    if (s->plan->of->op == MATH_COPY)
-        emit_copy(s);
-    else
+    if (bounded && s->plan->unbounded)
+        emit_unknown(s);
+    if (s->plan->of->op == MATH_CONTRACT)
         emit_contract(s);
+    else
+        emit_by_element(s);
     emit_function_end(e);
     return function;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "codegen/reference/check.h"
+#include "codegen/reference/elements_plan.h"
 #include "codegen/reference/fault.h"
 #include "codegen/reference/place.h"
 #include "codegen/reference/sharing.h"
@@ -168,7 +169,7 @@ double plan_shared_clocks(const plan_statement *s)
 bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
     bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
-    return s->of->op == MATH_CONTRACT && apart && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
+    return s->of->op == MATH_CONTRACT && apart && !s->unbounded && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
 }
 
 plan_part plan_whole(const plan_statement *s, bool blocks)
@@ -244,15 +245,18 @@ static void find_bases(const einsum *e, plan_statement *p)
         p->base[s->shifts[i].side] += s->shifts[i].offset * walk_axis_stride(e, plan_operand(p, s->shifts[i].side), s->shifts[i].axis);
 }
 
-/* A copy of exact values is exact, whatever it rounds; so is one product that f32 holds. */
+/* What is made of exact values is exact, whatever it rounds, unless it is a sum whose order can be seen; one product that f32 holds is no sum. */
 static bool result_is_exact(const reference_plan *p, const plan_statement *s)
 {
-    if (s->integer)
-        return true;
+    bool one = s->digits[PLAN_DEPTH].combinations == 1;
     for (unsigned i = 0; i < s->source_count; i++)
         if (!p->exact[s->sources[i]])
             return false;
-    return s->of->op != MATH_CONTRACT || (s->exact_products && s->digits[PLAN_DEPTH].combinations == 1);
+    if (elements_plan_approximates(s))
+        return false;
+    if (s->of->op == MATH_REDUCE)
+        return one || scalar_row_of(s->of->fold)->flags & SCALAR_ASSOCIATES;
+    return s->of->op != MATH_CONTRACT || s->integer || (s->exact_products && one);
 }
 
 static char *plan_one(reference_plan *p, uint32_t number)
@@ -271,8 +275,13 @@ static char *plan_one(reference_plan *p, uint32_t number)
     find_bases(e, s);
     group_digits(p, s);
     s->first = !p->assigned[s->of->dst];
-    s->covers = s->of->op == MATH_CONTRACT && covers_destination(e, s->of); /* a copy may meet a border */
+    s->covers = s->of->op != MATH_SCATTER && covers_destination(e, s->of);
     s->integer = dtype_row_of(e->tensors[s->of->dst].dtype)->kind == DTYPE_KIND_INT;
+    if (math_row_of(s->of->op)->has_expression && !elements_plan_nodes(s))
+        return fault_text("out of memory");
+    p->calls_functions |= s->node_count > 0;
+    if (s->of->op != MATH_CONTRACT)
+        fault = elements_plan(p, s, number);
     if (s->of->op == MATH_CONTRACT) {
         s->exact_products =
             e->tensors[s->sources[0]].dtype != DTYPE_F32 && e->tensors[s->sources[1]].dtype != DTYPE_F32;
@@ -287,14 +296,37 @@ static char *plan_one(reference_plan *p, uint32_t number)
         if (s->stores_blocks)
             place_operands(p, s);
         fault = place_scratch(s, number);
-        if (fault)
-            return fault;
-        p->scratch_bytes = most_of(p->scratch_bytes, s->scratch.end);
-        p->plain_scratch_bytes = most_of(p->plain_scratch_bytes, s->scratch.plain_end);
     }
+    if (fault)
+        return fault;
+    p->scratch_bytes = most_of(p->scratch_bytes, s->scratch.end);
+    p->plain_scratch_bytes = most_of(p->plain_scratch_bytes, s->scratch.plain_end);
     p->assigned[s->of->dst] = true;
     p->exact[s->of->dst] = p->exact[s->of->dst] && result_is_exact(p, s);
     return NULL;
+}
+
+/* Integers that are off wrap, and an index that is off is another place. */
+static bool has_no_bound(const reference_plan *p, const plan_statement *s)
+{
+    if (p->exact[s->of->dst])
+        return false;
+    for (uint32_t i = 0; i < einsum_index_count(s->of); i++)
+        if (!p->exact[s->sources[i + 1]])
+            return true;
+    return s->of->op == MATH_CONTRACT && s->integer;
+}
+
+/* Behind all other scratch storage. */
+static void place_outside(reference_plan *p)
+{
+    enum { BYTES = 64 };
+    for (uint32_t i = 0; i < p->e->statement_count; i++)
+        p->has_indices |= einsum_index_count(&p->e->statements[i]) > 0;
+    if (!p->has_indices)
+        return;
+    p->outside = (most_of(p->scratch_bytes, p->plain_scratch_bytes) + BYTES - 1) / BYTES * BYTES;
+    p->scratch_bytes = p->plain_scratch_bytes = p->outside + BYTES;
 }
 
 static char *plan_all(reference_plan *p)
@@ -317,7 +349,10 @@ static char *plan_all(reference_plan *p)
         }
     }
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
+        p->statements[i].unbounded = has_no_bound(p, &p->statements[i]);
+    for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         sharing_find(p, i);
+    place_outside(p);
     return fault;
 }
 
@@ -337,6 +372,8 @@ char *plan_build(const einsum *e, plan_machine machine, bool machine_order, refe
 
 void plan_free(reference_plan *p)
 {
+    for (uint32_t i = 0; p->statements && i < p->e->statement_count; i++)
+        free(p->statements[i].nodes);
     free(p->statements);
     free(p->assigned);
     free(p->used);

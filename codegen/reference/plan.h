@@ -98,8 +98,23 @@ typedef struct plan_scratch {
     int64_t row_pack, column_pack, value, magnitude, error, end, plain_end;
 } plan_scratch;
 
+/* A value of an expression: a scalar operation on values of nodes before it. */
+typedef struct plan_node {
+    scalar_op op; /* a leaf of scalar.h, PLAN_SUM, or an operation */
+    uint32_t argument;
+    uint16_t operands[SCALAR_OPERANDS]; /* nodes */
+} plan_node;
+enum { PLAN_MAX_NODES = 512 };
+#define PLAN_SUM ((scalar_op)0) /* the sum of the contraction that the expression was fused into */
+
 typedef struct plan_statement {
     const einsum_statement *of;
+    plan_node *nodes; /* of a statement with an expression; the last one is its value */
+    unsigned node_count;
+    int64_t vector_lanes; /* of a statement that is no contraction: so many elements along its vector digit at once; 1: one by one */
+    einsum_digit vector;
+    bool unbounded; /* no rule says how far another implementation may be from its result */
+    int64_t slots; /* places of a step of time in the order of a reduction; 0: it needs none */
     plan_digits digits[PLAN_GROUP_COUNT]; /* a copy has batch digits only */
     uint32_t sources[PLAN_SOURCES];       /* tensor numbers by side, from EINSUM_A on; more than the statement's where others were fused into it */
     unsigned source_count;
@@ -147,6 +162,9 @@ typedef struct reference_plan {
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
     plan_machine machine;
     bool machine_order; /* floats are added as the machine adds them (target/einsum.h) */
+    bool calls_functions; /* there are expressions, which may call functions of the C library */
+    bool has_indices;
+    int64_t outside; /* bytes into the scratch storage: how many elements had an index outside its axis (i64); only where there are indices */
     int64_t scratch_bytes; /* of the form that computes bounds too */
     int64_t plain_scratch_bytes;
 } reference_plan;

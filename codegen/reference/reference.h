@@ -13,7 +13,7 @@
 
 #include "target/einsum.h"
 
-enum { REFERENCE_API_VERSION = 4 };
+enum { REFERENCE_API_VERSION = 5 };
 
 typedef struct reference_kernel reference_kernel;
 
@@ -47,6 +47,8 @@ typedef struct reference_api {
      * bound 0. threads: how many may share the work; the result does not depend on it. */
     char *(*run)(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads);
 
+    /* Elements of gathers and scatters, in all runs so far, whose index was outside its axis: a gather gave zero, a scatter wrote nothing. */
+    uint64_t (*indices_outside)(const reference_kernel *k);
     uint64_t (*jit_nanoseconds)(const reference_kernel *k);
     void (*release)(reference_kernel *k);
 
