@@ -365,18 +365,20 @@ static inline judge_value judge_fold(judge_walk *w)
     return x[0];
 }
 
-/* i32 sums wrap; f32 ones are added in the order of the digits. */
+/* i32 sums wrap; f32 ones are added in the order of the digits, beginning with the first. */
 static inline judge_value judge_contraction(judge_walk *w)
 {
     judge_value sum = {.i = 0};
+    bool first = true;
     for (int64_t k = 0; k < judge_combinations(w->s, false); k++) {
         judge_count(w, false, k);
         if (!judge_exists(w, false))
             continue;
         judge_value a = judge_source(w, 0), b = judge_source(w, 1);
         if (w->s->accumulator == DTYPE_F32)
-            sum.f += a.f * b.f;
-        else
+            sum.f = first ? a.f * b.f : sum.f + a.f * b.f;
+        first = false;
+        if (w->s->accumulator != DTYPE_F32)
             sum.i = (int32_t)((uint32_t)sum.i + (uint32_t)a.i * (uint32_t)b.i);
     }
     return sum;

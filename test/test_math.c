@@ -702,6 +702,247 @@ START_TEST(places_outside_are_said)
 }
 END_TEST
 
+/* ---- chains ---- */
+
+/* Was the intermediate computed without memory? Its storage is what it was. */
+static void check_fused(const program *p, const uint32_t *between, size_t count, bool fused)
+{
+    storage given = new_storage(p), run = copy_storage(p, &given);
+    reference_kernel *k = compile(p, REFERENCE_VALUES);
+    ck_assert(reference_run(api, k, run.tensors, NULL, 1, &diags));
+    for (size_t i = 0; i < count; i++) {
+        bool same = memcmp(run.tensors[between[i]], given.tensors[between[i]], (size_t)reference_tensor_bytes(&p->e, between[i])) == 0;
+        ck_assert_msg(same == fused, "%s %s; %s", p->tensors[between[i]].name, fused ? "was stored" : "was not stored", text_of(p));
+    }
+    api->release(k);
+    free_storage(&given);
+    free_storage(&run);
+}
+
+/* y = f(sum, its neighbours): a bias, a factor, a floor. */
+static void add_epilogue(program *p, uint32_t dst, uint32_t from, uint32_t bias, uint32_t other)
+{
+    bool integer = scalar_type_of(p->tensors[from].dtype) == SCALAR_I32;
+    add_statement(p, MATH_MAP, dst);
+    whole(p, true, "AB");
+    source(p, from);
+    source(p, bias);
+    source(p, other);
+    step(p, SCALAR_SOURCE, 0);
+    if (integer)
+        step(p, SCALAR_F32_OF_I32, 0);
+    step(p, SCALAR_SOURCE, 1);
+    step(p, SCALAR_ADD_F32, 0);
+    step(p, SCALAR_SOURCE, 2);
+    step(p, SCALAR_MUL_F32, 0);
+    step(p, SCALAR_CONSTANT_F32, 0);
+    step(p, SCALAR_MAX_F32, 0);
+    if (p->tensors[dst].dtype == DTYPE_I8) {
+        step(p, SCALAR_I32_OF_F32, 0);
+        step(p, SCALAR_SAT_I8, 0);
+    }
+}
+
+static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {1, 64, 40}, {33, 17, 64}, {40, 100, 24}, {130, 70, 33}, {5, 1, 300}};
+
+static void contraction_program(program *p, dtype from, dtype between, dtype to, const int64_t *shape, bool swapped, uint32_t *x)
+{
+    begin(p);
+    p->axes[0].size = shape[0];
+    p->axes[1].size = shape[1];
+    p->axes[2].size = shape[2];
+    uint32_t a = add_tensor(p, from, "AC", true), b = add_tensor(p, from, swapped ? "CB" : "BC", true);
+    uint32_t bias = add_tensor(p, DTYPE_F32, "B", true), other = add_tensor(p, DTYPE_BF16, swapped ? "BA" : "A", true);
+    *x = add_tensor(p, between, "AB", false);
+    uint32_t dst = add_tensor(p, to, swapped ? "BA" : "AB", true);
+    add_statement(p, MATH_CONTRACT, *x);
+    whole(p, true, "AB");
+    whole(p, false, "C");
+    source(p, a);
+    source(p, b);
+    add_epilogue(p, dst, *x, bias, other);
+}
+
+START_TEST(maps_behind_contractions)
+{
+    static const dtype types[][3] = {{DTYPE_BF16, DTYPE_F32, DTYPE_BF16}, {DTYPE_BF16, DTYPE_BF16, DTYPE_F32}, {DTYPE_I8, DTYPE_I32, DTYPE_F32},
+                                     {DTYPE_I8, DTYPE_I16, DTYPE_I8},     {DTYPE_F32, DTYPE_F32, DTYPE_F32},   {DTYPE_F8E4M3, DTYPE_F32, DTYPE_F8E5M2}};
+    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+            program p;
+            uint32_t x;
+            contraction_program(&p, types[t][0], types[t][1], types[t][2], shapes[n], random_below(2), &x);
+            check(&p, false, types[t][0] == DTYPE_I8);
+            check(&p, true, true);
+            check_fused(&p, &x, 1, true);
+        }
+}
+END_TEST
+
+/* Two maps and a reduction, whose intermediates are of narrow types. */
+START_TEST(chains_of_maps)
+{
+    for (int i = 0; i < rounds(40); i++) {
+        program p;
+        begin(&p);
+        random_sizes(&p, 3);
+        for (int k = 0; k < 3; k++)
+            p.axes[k].size += 1;
+        uint32_t between[2] = {add_tensor(&p, random_dtype(), "ABC", false), add_tensor(&p, random_dtype(), "BAC", false)};
+        dtype last = random_dtype();
+        bool f32 = judge_is_float(last), reduces = random_below(2);
+        uint32_t dst = add_tensor(&p, last, reduces ? "A" : "CAB", true), other = add_tensor(&p, random_dtype(), "BC", true);
+        random_map(&p, between[0], "ABC", 2);
+        add_statement(&p, MATH_MAP, between[1]);
+        whole(&p, true, "ABC");
+        source(&p, between[0]);
+        source(&p, other);
+        random_expression(&p, scalar_type_of(p.tensors[between[1]].dtype));
+        add_statement(&p, reduces ? MATH_REDUCE : MATH_MAP, dst);
+        p.s->fold = reduces ? f32 ? SCALAR_MAX_F32 : SCALAR_ADD_I32 : (scalar_op)0;
+        random_digits(&p, true, 'A');
+        random_digits(&p, !reduces, 'C');
+        random_digits(&p, !reduces, 'B');
+        source(&p, between[1]);
+        random_expression(&p, f32 ? SCALAR_F32 : SCALAR_I32);
+        check(&p, false, true);
+        check(&p, true, true);
+    }
+}
+END_TEST
+
+static void plain_chain(program *p, bool broadcasts, uint32_t *between)
+{
+    begin(p);
+    p->axes[0].size = 20;
+    p->axes[1].size = 33;
+    uint32_t a = add_tensor(p, DTYPE_F32, broadcasts ? "A" : "AB", true);
+    *between = add_tensor(p, DTYPE_BF16, broadcasts ? "A" : "AB", false);
+    uint32_t dst = add_tensor(p, DTYPE_F32, "AB", true);
+    add_statement(p, MATH_MAP, *between);
+    whole(p, true, broadcasts ? "A" : "AB");
+    source(p, a);
+    step(p, SCALAR_SOURCE, 0);
+    step(p, SCALAR_EXP_F32, 0);
+    add_statement(p, MATH_MAP, dst);
+    whole(p, true, "AB");
+    source(p, *between);
+    step(p, SCALAR_SOURCE, 0);
+    step(p, SCALAR_SOURCE, 0);
+    step(p, SCALAR_MUL_F32, 0);
+}
+
+START_TEST(what_is_fused)
+{
+    program p;
+    uint32_t between;
+    plain_chain(&p, false, &between);
+    check(&p, false, true);
+    check_fused(&p, &between, 1, true);
+    plain_chain(&p, true, &between); /* read 33 times */
+    check_fused(&p, &between, 1, false);
+    plain_chain(&p, false, &between);
+    p.tensors[between].port = 7; /* wanted from outside */
+    check_fused(&p, &between, 1, false);
+    plain_chain(&p, false, &between);
+    uint32_t second = add_tensor(&p, DTYPE_BF16, "AB", true); /* read twice */
+    add_statement(&p, MATH_COPY, second);
+    whole(&p, true, "AB");
+    source(&p, between);
+    check(&p, false, true);
+    check_fused(&p, &between, 1, false);
+    plain_chain(&p, false, &between); /* its source changes before it is read */
+    uint32_t memory_of = add_tensor(&p, DTYPE_F32, "AB", false);
+    p.statements[2] = p.statements[1];
+    memcpy(p.digits[2], p.digits[1], sizeof p.digits[1]);
+    memcpy(p.steps[2], p.steps[1], sizeof p.steps[1]);
+    p.statements[2].digits = p.digits[2];
+    p.statements[2].steps = p.steps[2];
+    p.statements[0].sources[0] = memory_of;
+    p.e.statement_count = 4;
+    p.statements[3] = p.statements[2];
+    p.statements[2] = p.statements[0];
+    p.statements[1] = p.statements[0];
+    static const einsum_digit row[] = {{.axis = 1, .kept = true, .weight = 1, .size = 33}};
+    static const einsum_shift second_row = {EINSUM_DST, 0, 1};
+    p.statements[0] = (einsum_statement){.op = MATH_COPY, .dst = memory_of, .sources = {0}, .source_count = 1, .accumulator = DTYPE_F32, .digit_count = 2, .digits = p.digits[0]};
+    p.statements[2] = (einsum_statement){.op = MATH_FILL, .dst = memory_of, .accumulator = DTYPE_F32, .digit_count = 1, .digits = row, .shift_count = 1, .shifts = &second_row, .bits = 0x40000000};
+    check(&p, false, true);
+    check_fused(&p, &between, 1, false);
+}
+END_TEST
+
+/* Errors of sums pass through every rule: two orders of the sums, one bound. */
+START_TEST(errors_pass_through)
+{
+    int64_t differing = 0;
+    for (size_t n = 0; scalar_row_at(n); n++) {
+        const scalar_row *row = scalar_row_at(n);
+        bool floats = row->result != SCALAR_I32;
+        for (unsigned i = 0; i < scalar_arity(row); i++)
+            floats = floats && row->operands[i] != SCALAR_I32;
+        if (!floats || (row->op >= SCALAR_AND_BOOL && row->op <= SCALAR_NOT_BOOL))
+            continue;
+        program p;
+        begin(&p);
+        p.axes[0].size = 50;
+        p.axes[1].size = 60;
+        uint32_t sums[3];
+        uint32_t a = add_tensor(&p, DTYPE_F32, "AB", true), b = add_tensor(&p, DTYPE_F32, "BA", true);
+        for (int i = 0; i < 3; i++)
+            sums[i] = add_tensor(&p, DTYPE_F32, "A", false);
+        uint32_t dst = add_tensor(&p, DTYPE_F32, "A", true);
+        for (int i = 0; i < 3; i++) {
+            add_statement(&p, MATH_CONTRACT, sums[i]);
+            whole(&p, true, "A");
+            whole(&p, false, "B");
+            source(&p, a);
+            source(&p, i == 1 ? a : b);
+        }
+        add_statement(&p, MATH_MAP, dst);
+        whole(&p, true, "A");
+        unsigned next = 0;
+        for (unsigned i = 0; i < 3; i++)
+            source(&p, sums[i]);
+        for (unsigned i = 0; i < scalar_arity(row); i++, next++) {
+            step(&p, SCALAR_SOURCE, i);
+            if (row->operands[i] == SCALAR_BOOL) {
+                step(&p, SCALAR_CONSTANT_F32, 0);
+                step(&p, SCALAR_LT_F32, 0);
+            }
+        }
+        step(&p, row->op, 0);
+        if (row->result == SCALAR_BOOL) {
+            step(&p, SCALAR_CONSTANT_F32, 0x3f800000);
+            step(&p, SCALAR_CONSTANT_F32, 0);
+            step(&p, SCALAR_SELECT_F32, 0);
+        }
+        for (; next < 3; next++) {
+            step(&p, SCALAR_SOURCE, next);
+            step(&p, SCALAR_CONSTANT_F32, 0);
+            step(&p, SCALAR_MUL_F32, 0);
+            step(&p, SCALAR_ADD_F32, 0);
+        }
+        storage given = new_storage(&p), bounded = copy_storage(&p, &given), other = copy_storage(&p, &given);
+        for (int64_t i = 0; i < 50; i++)
+            for (int64_t j = 0; j < 60; j++) { /* the sums run the other way */
+                judge_store(DTYPE_F32, other.tensors[a], i * 60 + 59 - j, judge_load(DTYPE_F32, given.tensors[a], i * 60 + j));
+                judge_store(DTYPE_F32, other.tensors[b], (59 - j) * 50 + i, judge_load(DTYPE_F32, given.tensors[b], j * 50 + i));
+            }
+        reference_kernel *k = compile(&p, REFERENCE_BOUNDS), *m = compile(&p, REFERENCE_VALUES | REFERENCE_MACHINE_ORDER);
+        ck_assert(reference_run(api, k, bounded.tensors, bounded.bounds, 1, &diags));
+        ck_assert(reference_run(api, m, other.tensors, NULL, 1, &diags));
+        differing += within_bounds(&p, &bounded, &other);
+        api->release(k);
+        api->release(m);
+        free_storage(&given);
+        free_storage(&bounded);
+        free_storage(&other);
+    }
+    ck_assert_int_gt(differing, 100);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("math");
@@ -716,6 +957,10 @@ int main(void)
     tcase_add_test(t, random_gathers);
     tcase_add_test(t, random_scatters);
     tcase_add_test(t, places_outside_are_said);
+    tcase_add_test(t, maps_behind_contractions);
+    tcase_add_test(t, chains_of_maps);
+    tcase_add_test(t, what_is_fused);
+    tcase_add_test(t, errors_pass_through);
     suite_add_tcase(s, t);
     return suite_status(s);
 }

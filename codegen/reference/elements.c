@@ -25,37 +25,42 @@ static int64_t lane_stride(const element_form *f, unsigned side)
 
 /* ---- lanes in memory ---- */
 
-static LLVMValueRef load_vector(emitter *e, LLVMTypeRef type, LLVMValueRef from, LLVMValueRef offset, int64_t lanes)
+/* How an operand's lanes lie: elements between them, how many there are and how many of them are read. */
+typedef struct lane_place {
+    int64_t stride, lanes, live;
+} lane_place;
+
+static LLVMValueRef load_vector(emitter *e, LLVMTypeRef type, LLVMValueRef from, LLVMValueRef offset, const lane_place *l)
 {
-    LLVMValueRef load = LLVMBuildLoad2(e->b, emit_vector_type(type, lanes), emit_item(e, type, from, offset), "");
-    LLVMSetAlignment(load, 1);
-    return load;
+    return emit_part_load(e, emit_vector_type(type, l->lanes), emit_item(e, type, from, offset), 1, l->live);
 }
 
-static LLVMValueRef load_codes(emitter *e, dtype t, LLVMValueRef from, LLVMValueRef offset, int64_t stride, int64_t lanes)
+static LLVMValueRef load_codes(emitter *e, dtype t, LLVMValueRef from, LLVMValueRef offset, const lane_place *l)
 {
+    int64_t stride = l->stride, lanes = l->lanes;
     if (lanes == 1)
         return emit_code_load(e, t, from, offset);
     if (stride == 0)
         return emit_splat(e, emit_code_load(e, t, from, offset), lanes);
     if (stride == 1 && dtype_row_of(t)->bits >= 8)
-        return load_vector(e, emit_code_type(e, t), from, offset, lanes);
-    LLVMValueRef all = LLVMGetPoison(emit_vector_type(emit_code_type(e, t), lanes));
-    for (int64_t i = 0; i < lanes; i++)
+        return load_vector(e, emit_code_type(e, t), from, offset, l);
+    LLVMValueRef all = LLVMConstNull(emit_vector_type(emit_code_type(e, t), lanes));
+    for (int64_t i = 0; i < l->live; i++)
         all = LLVMBuildInsertElement(e->b, all, emit_code_load(e, t, from, emit_plus(e, offset, i * stride)), emit_i32(e, i), "");
     return all;
 }
 
-static LLVMValueRef load_errors(emitter *e, LLVMValueRef from, LLVMValueRef offset, int64_t stride, int64_t lanes)
+static LLVMValueRef load_errors(emitter *e, LLVMValueRef from, LLVMValueRef offset, const lane_place *l)
 {
+    int64_t stride = l->stride, lanes = l->lanes;
     if (lanes == 1)
         return emit_load(e, e->f64, from, offset);
     if (stride == 0)
         return emit_splat(e, emit_load(e, e->f64, from, offset), lanes);
     if (stride == 1)
-        return load_vector(e, e->f64, from, offset, lanes);
-    LLVMValueRef all = LLVMGetPoison(emit_vector_type(e->f64, lanes));
-    for (int64_t i = 0; i < lanes; i++)
+        return load_vector(e, e->f64, from, offset, l);
+    LLVMValueRef all = LLVMConstNull(emit_vector_type(e->f64, lanes));
+    for (int64_t i = 0; i < l->live; i++)
         all = LLVMBuildInsertElement(e->b, all, emit_load(e, e->f64, from, emit_plus(e, offset, i * stride)), emit_i32(e, i), "");
     return all;
 }
@@ -104,16 +109,26 @@ static expression_value load_element(const element_form *f, unsigned side, eleme
 {
     emitter *e = f->e;
     LLVMValueRef offset = zero_unless(e, at.held, at.offset);
-    expression_value v = {.value = zero_unless(e, at.held, load_codes(e, dtype_of(f, side), f->at[side], offset, lane_stride(f, side), lanes))};
+    lane_place l = {lane_stride(f, side), lanes, lanes};
+    expression_value v = {.value = zero_unless(e, at.held, load_codes(e, dtype_of(f, side), f->at[side], offset, &l))};
     if (!is_exact(f, side))
-        v.error = zero_unless(e, at.held, load_errors(e, f->bound[side], offset, lane_stride(f, side), lanes));
+        v.error = zero_unless(e, at.held, load_errors(e, f->bound[side], offset, &l));
+    return v;
+}
+
+expression_value emit_element_load(const element_form *f, unsigned side, LLVMValueRef offset, int64_t stride, int64_t lanes, int64_t live)
+{
+    lane_place l = {stride, lanes, live};
+    expression_value v = {.value = emit_widen(f->e, dtype_of(f, side), load_codes(f->e, dtype_of(f, side), f->at[side], offset, &l))};
+    if (!is_exact(f, side))
+        v.error = load_errors(f->e, f->bound[side], offset, &l);
     return v;
 }
 
 /* ---- casts ---- */
 
 /* A cast of integers may wrap, of which there is no rule. */
-static LLVMValueRef cast_error(emitter *e, dtype to, const expression_value *v, LLVMValueRef code)
+LLVMValueRef emit_element_cast_error(emitter *e, dtype to, const expression_value *v, LLVMValueRef code)
 {
     if (!v->error || to == DTYPE_F32 || to == DTYPE_I32)
         return v->error;
@@ -138,7 +153,7 @@ static expression_value narrowed(const element_form *f, const expression_value *
     dtype to = dtype_of(f, EINSUM_DST);
     expression_value code = {.value = emit_narrow(f->e, to, v->value)};
     if (f->bounded)
-        code.error = cast_error(f->e, to, v, code.value);
+        code.error = emit_element_cast_error(f->e, to, v, code.value);
     return code;
 }
 

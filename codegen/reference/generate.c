@@ -9,6 +9,7 @@
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
 #include "codegen/reference/block.h"
+#include "codegen/reference/epilogue.h"
 #include "codegen/reference/reduce.h"
 #include "codegen/reference/walk.h"
 
@@ -152,6 +153,17 @@ static bool needs_bound(const statement *s)
     return s->bounded && !s->plan->unbounded && !tensor_is_exact(s, s->plan->of->dst);
 }
 
+/* Sums of integers have none. */
+static bool needs_sum_bound(const statement *s)
+{
+    return needs_bound(s) && !s->plan->integer;
+}
+
+static element_form operands_of(const statement *s)
+{
+    return (element_form){.e = s->e, .p = s->plan, .at = s->at, .bound = s->bound, .outside = scratch_at(s, s->e->plan->outside), .bounded = needs_bound(s)};
+}
+
 static bool has_blocks(const statement *s)
 {
     return !s->bounded && s->plan->stores_blocks;
@@ -174,7 +186,7 @@ static void emit_products(const statement *s)
 {
     emit_clear_sums(s, &s->plan->tile, s->plan->scratch.value);
     emit_packed_product(s, &s->product, PANEL_VALUE, PANEL_VALUE, s->plan->scratch.value);
-    if (!needs_bound(s))
+    if (!needs_sum_bound(s))
         return;
     emit_clear_sums(s, &s->plan->bound_tile, s->plan->scratch.magnitude);
     emit_packed_product(s, &s->bound_product, PANEL_MAGNITUDE, PANEL_MAGNITUDE, s->plan->scratch.magnitude);
@@ -205,24 +217,42 @@ static LLVMValueRef load_bound_sums(const statement *s, int64_t sums, LLVMValueR
     return wide ? sum : LLVMBuildFPExt(e->b, sum, emit_type_like(e, sum, e->f64), "");
 }
 
-/* The sums of a row from a column on become so many elements of the destination, from `to` on. */
-static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef column, int64_t lanes, LLVMValueRef to)
+/* Where a result is: its sum among the sums, its element in the destination; row and column as of emit_epilogue. */
+typedef struct result_place {
+    LLVMValueRef row, column, to;
+    LLVMValueRef open_row, open_column;
+} result_place;
+
+static LLVMValueRef sum_bound(const statement *s, const result_place *at, LLVMValueRef value, int64_t lanes)
 {
     emitter *e = s->e;
     const plan_scratch *scratch = &s->plan->scratch;
+    bool inexact = !sources_are_exact(s);
+    LLVMValueRef index = sum_index(s, &s->plan->bound_tile, at->row, at->column);
+    LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, index, lanes);
+    LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, index, lanes) : emit_f64_like(e, magnitude, 0);
+    return emit_sum_bound(e, s->plan, inexact, value, magnitude, error);
+}
+
+/* The sums of a row from a column on become so many elements of the destination. */
+static void emit_result(const statement *s, const result_place *at, int64_t lanes)
+{
+    emitter *e = s->e;
     dtype t = tensor_dtype(s, s->plan->of->dst);
     LLVMTypeRef sum = s->plan->integer ? e->i32 : e->f32;
-    LLVMValueRef value = load_sums(s, sum, scratch->value, sum_index(s, &s->plan->tile, row, column), lanes);
-    LLVMValueRef code = emit_narrow(e, t, value);
-    emit_code_store(e, t, code, s->at[EINSUM_DST], to);
+    element_form operands = operands_of(s);
+    expression_value v = {.value = load_sums(s, sum, s->plan->scratch.value, sum_index(s, &s->plan->tile, at->row, at->column), lanes)};
+    if (needs_sum_bound(s))
+        v.error = sum_bound(s, at, v.value, lanes);
+    v = emit_epilogue(&operands, v, at->open_row, at->open_column, lanes, lanes);
+    LLVMValueRef code = emit_narrow(e, t, v.value);
+    emit_code_store(e, t, code, s->at[EINSUM_DST], at->to);
     if (!needs_bound(s))
         return;
-    bool inexact = !sources_are_exact(s);
-    LLVMValueRef at = sum_index(s, &s->plan->bound_tile, row, column);
-    LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, at, lanes);
-    LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, at, lanes) : emit_f64_like(e, magnitude, 0);
-    LLVMValueRef bound = emit_cast_bound(e, t, value, code, emit_sum_bound(e, s->plan, inexact, value, magnitude, error));
-    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->bound[EINSUM_DST], to)), sizeof(double));
+    LLVMValueRef bound = emit_element_cast_error(e, t, &v, code);
+    if (!bound)
+        bound = LLVMConstNull(lanes > 1 ? emit_vector_type(e->f64, lanes) : e->f64);
+    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->bound[EINSUM_DST], at->to)), sizeof(double));
 }
 
 /* Vectors of columns lie side by side and all exist, and there are so many results that they repay compiling that code. */
@@ -248,7 +278,8 @@ static void emit_columns_in_vectors(const statement *s, LLVMValueRef row)
         emitter_loop column;
         emit_loop_open(e, &column, first, ends[i], i == 0 ? lanes : 1);
         LLVMValueRef offset = emit_group_offset(e, dst, EINSUM_DST, columns, column.counter);
-        emit_result(s, row, column.counter, i == 0 ? lanes : 1, LLVMBuildAdd(e->b, line, offset, ""));
+        result_place at = {.row = row, .column = column.counter, .to = LLVMBuildAdd(e->b, line, offset, ""), .open_column = column.counter};
+        emit_result(s, &at, i == 0 ? lanes : 1);
         emit_loop_close(e, &column);
         emit_if_end(e, after);
         first = emit_most(e, first, emit_i64(e, whole));
@@ -263,7 +294,8 @@ static void emit_columns(const statement *s, LLVMValueRef row)
     emit_digits_open(e, columns);
     LLVMValueRef column = emit_digits_index(e, first);
     LLVMBasicBlockRef no_column = emit_if(e, is_own_line(s, PLAN_COLUMN, column)), after = emit_if(e, emit_guard(e));
-    emit_result(s, row, column, 1, emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST));
+    result_place at = {.row = row, .column = column, .to = emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST)};
+    emit_result(s, &at, 1);
     emit_if_end(e, after);
     emit_if_end(e, no_column);
     emit_digits_close(e, columns);
@@ -299,8 +331,9 @@ static void emit_whole_form(statement *s)
 
 static void emit_blocks(const statement *s)
 {
+    element_form operands = operands_of(s);
     block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
-                       s->at[EINSUM_DST], scratch_at(s, s->plan->scratch.value), s->first, s->end};
+                       &operands, s->at[EINSUM_DST], scratch_at(s, s->plan->scratch.value), s->first, s->end};
     emit_block_form(&form);
 }
 
@@ -342,7 +375,7 @@ static void emit_contract(statement *s)
 
 static void emit_by_element(const statement *s)
 {
-    element_form form = {.e = s->e, .p = s->plan, .at = s->at, .bound = s->bound, .outside = scratch_at(s, s->e->plan->outside), .bounded = needs_bound(s)};
+    element_form form = operands_of(s);
     if (s->plan->of->op == MATH_REDUCE)
         emit_reduce(&form, scratch_at(s, s->plan->scratch.value));
     else
@@ -368,7 +401,7 @@ static void emit_gemms(statement *s, unsigned number)
     const plan_statement *p = s->plan;
     snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
     s->product = emit_gemm(s->e, &p->tile, name);
-    if (!needs_bound(s))
+    if (!needs_sum_bound(s))
         return;
     snprintf(name, sizeof name, "bound_product%u", number);
     s->bound_product = emit_gemm(s->e, &p->bound_tile, name);
@@ -479,6 +512,8 @@ static void emit_statement_call(emitter *e, const plan_statement *p, const state
 {
     LLVMValueRef args[STATEMENT_MOST_PARAMS];
     unsigned sides = 1 + p->source_count, pointers = statement_pointers(p);
+    if (p->absorbed)
+        return;
     emit_first_clear(e, p, at);
     for (unsigned side = 0; side < sides; side++) {
         args[side] = tensor_place(e, at, plan_operand(p, side));
@@ -502,6 +537,8 @@ static void emit_step_entry(emitter *e, const char *name, const statement_forms 
     at.bounds = bounded ? LLVMGetParam(e->function, BOUNDS) : NULL;
     at.part = LLVMGetParam(e->function, PART);
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
+        if (e->plan->statements[i].absorbed)
+            continue;
         LLVMBasicBlockRef after = emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
         emit_if_end(e, after);
@@ -523,7 +560,7 @@ static int64_t storage_bytes(const reference_plan *p)
 {
     int64_t bytes = aligned_bytes(p->plain_scratch_bytes);
     for (uint32_t i = 0; i < p->e->tensor_count; i++)
-        if (p->e->tensors[i].port < 0)
+        if (p->e->tensors[i].port < 0 && p->assigned[i])
             bytes += aligned_bytes(walk_bytes(p->e, i));
     return bytes;
 }
@@ -570,7 +607,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
                 continue;
             if (plan_is_parameter(e->plan, i))
                 each[i] = LLVMGetParam(e->function, next++);
-            else if (of->tensors[i].port < 0) {
+            else if (of->tensors[i].port < 0 && e->plan->assigned[i]) {
                 each[i] = emit_item(e, e->i8, storage, emit_i64(e, used));
                 used += aligned_bytes(walk_bytes(of, i));
             }
@@ -587,7 +624,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
 static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes, LLVMValueRef *each)
 {
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++)
-        f[i] = e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
+        f[i] = e->plan->statements[i].absorbed ? (statement_forms){0} : e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
     if (forms & GENERATE_C)
         emit_c_entry(e, symbol, f, each);
     if (forms & GENERATE_STEPS) {

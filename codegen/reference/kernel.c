@@ -107,7 +107,7 @@ static kernel_form describe_form(const plan_statement *s, bool blocks)
 static kernel_step describe_step(const reference_plan *p, const plan_statement *s)
 {
     kernel_step step = {.clocks = plan_shared_clocks(s), .shared = plan_is_shared(p, s)};
-    if (s->of->op != MATH_CONTRACT)
+    if (s->of->op != MATH_CONTRACT || s->absorbed)
         return step;
     step.plain = describe_form(s, s->stores_blocks);
     step.bounded = describe_form(s, s->stores_blocks && p->exact[s->of->dst]);

@@ -5,6 +5,7 @@
 #include "codegen/reference/check.h"
 #include "codegen/reference/elements_plan.h"
 #include "codegen/reference/fault.h"
+#include "codegen/reference/fuse.h"
 #include "codegen/reference/place.h"
 #include "codegen/reference/sharing.h"
 #include "codegen/reference/tile.h"
@@ -169,7 +170,7 @@ double plan_shared_clocks(const plan_statement *s)
 bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
     bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
-    return s->of->op == MATH_CONTRACT && apart && !s->unbounded && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
+    return s->of->op == MATH_CONTRACT && !s->absorbed && apart && !s->unbounded && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
 }
 
 plan_part plan_whole(const plan_statement *s, bool blocks)
@@ -207,9 +208,11 @@ static bool covers_axis(const einsum *e, const einsum_statement *s, uint32_t axi
     return next == e->axes[axis].size;
 }
 
-static bool covers_destination(const einsum *e, const einsum_statement *s)
+bool plan_covers_destination(const einsum *e, const einsum_statement *s)
 {
     const einsum_tensor *t = &e->tensors[s->dst];
+    if (s->op == MATH_SCATTER)
+        return false;
     for (uint32_t i = 0; i < t->rank; i++)
         if (walk_window(e, t->axes[i]) || !covers_axis(e, s, t->axes[i]))
             return false;
@@ -259,11 +262,11 @@ static bool result_is_exact(const reference_plan *p, const plan_statement *s)
     return s->of->op != MATH_CONTRACT || s->integer || (s->exact_products && one);
 }
 
-static char *plan_one(reference_plan *p, uint32_t number)
+/* Its rules, who uses what, and its expression. */
+static char *begin_one(reference_plan *p, uint32_t number)
 {
-    const einsum *e = p->e;
     plan_statement *s = &p->statements[number];
-    s->of = &e->statements[number];
+    s->of = &p->e->statements[number];
     char *fault = check_statement(p, number);
     if (fault)
         return fault;
@@ -272,14 +275,23 @@ static char *plan_one(reference_plan *p, uint32_t number)
         s->sources[i] = s->of->sources[i];
         p->used[s->sources[i]] = true;
     }
+    s->first = !p->assigned[s->of->dst];
+    p->assigned[s->of->dst] = true;
+    p->calls_functions |= math_row_of(s->of->op)->has_expression;
+    return math_row_of(s->of->op)->has_expression && !elements_plan_nodes(s) ? fault_text("out of memory") : NULL;
+}
+
+static char *plan_one(reference_plan *p, uint32_t number)
+{
+    const einsum *e = p->e;
+    plan_statement *s = &p->statements[number];
+    char *fault = NULL;
+    if (s->absorbed)
+        return NULL;
     find_bases(e, s);
     group_digits(p, s);
-    s->first = !p->assigned[s->of->dst];
-    s->covers = s->of->op != MATH_SCATTER && covers_destination(e, s->of);
-    s->integer = dtype_row_of(e->tensors[s->of->dst].dtype)->kind == DTYPE_KIND_INT;
-    if (math_row_of(s->of->op)->has_expression && !elements_plan_nodes(s))
-        return fault_text("out of memory");
-    p->calls_functions |= s->node_count > 0;
+    s->covers = plan_covers_destination(e, s->of);
+    s->integer = dtype_row_of(s->of->op == MATH_CONTRACT ? s->of->accumulator : e->tensors[s->of->dst].dtype)->kind == DTYPE_KIND_INT;
     if (s->of->op != MATH_CONTRACT)
         fault = elements_plan(p, s, number);
     if (s->of->op == MATH_CONTRACT) {
@@ -301,7 +313,6 @@ static char *plan_one(reference_plan *p, uint32_t number)
         return fault;
     p->scratch_bytes = most_of(p->scratch_bytes, s->scratch.end);
     p->plain_scratch_bytes = most_of(p->plain_scratch_bytes, s->scratch.plain_end);
-    p->assigned[s->of->dst] = true;
     p->exact[s->of->dst] = p->exact[s->of->dst] && result_is_exact(p, s);
     return NULL;
 }
@@ -314,7 +325,7 @@ static bool has_no_bound(const reference_plan *p, const plan_statement *s)
     for (uint32_t i = 0; i < einsum_index_count(s->of); i++)
         if (!p->exact[s->sources[i + 1]])
             return true;
-    return s->of->op == MATH_CONTRACT && s->integer;
+    return s->of->op == MATH_CONTRACT && s->integer && !(p->exact[s->sources[0]] && p->exact[s->sources[1]]);
 }
 
 /* Behind all other scratch storage. */
@@ -336,20 +347,24 @@ static char *plan_all(reference_plan *p)
     for (uint32_t i = 0; i < e->tensor_count; i++)
         p->exact[i] = true;
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
+        fault = begin_one(p, i);
+    if (!fault && !fuse_statements(p))
+        fault = fault_text("out of memory");
+    for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         fault = plan_one(p, i);
     /* What is assigned in parts is exact when all parts are, also for a reader between them. */
     for (bool changed = !fault; changed;) {
         changed = false;
         for (uint32_t i = 0; i < e->statement_count; i++) {
-            uint32_t dst = e->statements[i].dst;
-            if (p->exact[dst] && !result_is_exact(p, &p->statements[i])) {
+            uint32_t dst = p->statements[i].of->dst;
+            if (!p->statements[i].absorbed && p->exact[dst] && !result_is_exact(p, &p->statements[i])) {
                 p->exact[dst] = false;
                 changed = true;
             }
         }
     }
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
-        p->statements[i].unbounded = has_no_bound(p, &p->statements[i]);
+        p->statements[i].unbounded = !p->statements[i].absorbed && has_no_bound(p, &p->statements[i]);
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         sharing_find(p, i);
     place_outside(p);
@@ -373,7 +388,7 @@ char *plan_build(const einsum *e, plan_machine machine, bool machine_order, refe
 void plan_free(reference_plan *p)
 {
     for (uint32_t i = 0; p->statements && i < p->e->statement_count; i++)
-        free(p->statements[i].nodes);
+        fuse_free(&p->statements[i]);
     free(p->statements);
     free(p->assigned);
     free(p->used);

@@ -109,6 +109,11 @@ enum { PLAN_MAX_NODES = 512 };
 
 typedef struct plan_statement {
     const einsum_statement *of;
+    bool absorbed; /* computed inside another one: nothing is left of it */
+    bool fused;    /* others were fused into it: `of` is `made`, not the einsum's */
+    einsum_statement *made;
+    einsum_digit *made_digits;
+    einsum_shift *made_shifts;
     plan_node *nodes; /* of a statement with an expression; the last one is its value */
     unsigned node_count;
     int64_t vector_lanes; /* of a statement that is no contraction: so many elements along its vector digit at once; 1: one by one */
@@ -187,6 +192,8 @@ bool plan_is_shared(const reference_plan *p, const plan_statement *s);
 plan_part plan_whole(const plan_statement *s, bool blocks);
 /* The side with more lines, along which a form that does not store blocks is divided. */
 plan_group plan_longer(const plan_statement *s);
+/* Does the statement assign every element of its destination? */
+bool plan_covers_destination(const einsum *e, const einsum_statement *s);
 /* A port that is read or written: a parameter of the C function. */
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor);
 
