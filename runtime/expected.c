@@ -56,12 +56,12 @@ static uint32_t origin_of(const einsum *e, uint32_t tensor)
         if (!is_assigned(e, tensor))
             return e->tensors[tensor].port >= 0 ? tensor : e->tensor_count;
         const einsum_statement *s = only_statement(e, tensor);
-        if (!s || s->op != EINSUM_COPY)
+        if (!s || s->op != MATH_COPY)
             break;
         for (uint32_t i = 0; i < s->digit_count; i++)
-            if (s->digits[i].size > 1 && !indexes(e, s->a, EINSUM_A, &s->digits[i]))
+            if (s->digits[i].size > 1 && !indexes(e, s->sources[0], EINSUM_A, &s->digits[i]))
                 return e->tensor_count;
-        tensor = s->a;
+        tensor = s->sources[0];
     }
     return e->tensor_count;
 }
@@ -98,16 +98,16 @@ static bool moves(const einsum *e, const einsum_statement *s, uint32_t tensor, e
  * own. */
 static bool terms_are_independent(const einsum *e, const einsum_statement *s)
 {
-    uint32_t a = origin_of(e, s->a), b = origin_of(e, s->b);
+    uint32_t a = origin_of(e, s->sources[0]), b = origin_of(e, s->sources[1]);
     bool in_a = true, in_b = true, apart = true;
     for (uint32_t i = 0; i < s->digit_count; i++) {
         const einsum_digit *d = &s->digits[i];
         if (d->size == 1)
             continue;
         if (d->kept)
-            apart = apart && (moves(e, s, s->a, EINSUM_A, d) || moves(e, s, s->b, EINSUM_B, d));
-        in_a = in_a && (d->kept || indexes(e, s->a, EINSUM_A, d));
-        in_b = in_b && (d->kept || indexes(e, s->b, EINSUM_B, d));
+            apart = apart && (moves(e, s, s->sources[0], EINSUM_A, d) || moves(e, s, s->sources[1], EINSUM_B, d));
+        in_a = in_a && (d->kept || indexes(e, s->sources[0], EINSUM_A, d));
+        in_b = in_b && (d->kept || indexes(e, s->sources[1], EINSUM_B, d));
     }
     return apart && (in_a || in_b) && a < e->tensor_count && b < e->tensor_count && a != b;
 }
@@ -119,11 +119,12 @@ static double terms_of(const einsum *e, uint32_t tensor)
     double terms = 0;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *s = &e->statements[i];
-        if (s->a == tensor || (s->op == EINSUM_CONTRACT && s->b == tensor))
-            return 0;
+        for (uint32_t k = 0; k < s->source_count; k++)
+            if (s->sources[k] == tensor)
+                return 0;
         if (s->dst != tensor)
             continue;
-        if (s->op != EINSUM_CONTRACT || !terms_are_independent(e, s))
+        if (s->op != MATH_CONTRACT || !terms_are_independent(e, s))
             return 0;
         double product = 1;
         for (uint32_t k = 0; k < s->digit_count; k++)
@@ -154,9 +155,10 @@ static einsum_statement whole_copy(const einsum *e, uint32_t to, uint32_t from, 
     for (uint32_t i = 0; i < t->rank; i++)
         digits[i] =
             (einsum_digit){.axis = t->axes[i], .kept = true, .weight = 1, .size = e->axes[t->axes[i]].size};
-    return (einsum_statement){.op = EINSUM_COPY,
+    return (einsum_statement){.op = MATH_COPY,
                               .dst = to,
-                              .a = from,
+                              .sources = {from},
+                              .source_count = 1,
                               .accumulator = DTYPE_F32,
                               .digit_count = t->rank,
                               .digits = digits};

@@ -67,7 +67,7 @@ def piece_bytes(data):
         if any(s["pieces"] for s in kernel["einsum"]["statements"]):
             start = where[f".visa.einsum.{kernel['name']}"]
             words = 2 + sum(2 + len(t["axes"]) for t in kernel["einsum"]["tensors"])
-            words += sum(3 + sum(4 if d["group"] else 3 for d in s["digits"]) + 3 * len(s["pieces"]) for s in kernel["einsum"]["statements"])
+            words += sum(2 + len(s["sources"]) + sum(4 if d["group"] else 3 for d in s["digits"]) + 3 * len(s["pieces"]) for s in kernel["einsum"]["statements"])
             yield from range(start, start + 8 * words)
 
 

@@ -43,7 +43,7 @@ START_TEST(test_round_trip)
     ck_assert_int_eq(out.tensors[2].port, -1);
     ck_assert_int_eq(out.tensors[3].port, 2);
     ck_assert_uint_eq(out.statement_count, 2);
-    ck_assert_int_eq(out.statements[0].op, EINSUM_CONTRACT);
+    ck_assert_int_eq(out.statements[0].op, MATH_CONTRACT);
     ck_assert_int_eq(out.statements[0].accumulator, DTYPE_F32);
     ck_assert_uint_eq(out.statements[0].digit_count, 4);
     ck_assert(!out.statements[0].digits[2].kept && out.statements[0].digits[2].weight == 16);
@@ -59,7 +59,7 @@ END_TEST
 START_TEST(test_scalar)
 {
     const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
-    const einsum_statement statement = {EINSUM_CONTRACT, 1, 0, 0, DTYPE_I32, 0, NULL, 0, NULL, 0, NULL};
+    const einsum_statement statement = {.op = MATH_CONTRACT, .dst = 1, .sources = {0, 0}, .source_count = 2, .accumulator = DTYPE_I32};
     const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
     uint64_t *words;
     size_t count;
@@ -156,15 +156,15 @@ typedef struct statement_case {
 START_TEST(test_statements_refused)
 {
     static const statement_case cases[] = {
-        {{0, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "operation code 0"},
-        {{3, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "operation code 3"},
-        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_BF16, 4, sample_digits, 0, NULL, 0, NULL}, "accumulates in bf16"},
-        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_COUNT, 4, sample_digits, 0, NULL, 0, NULL}, "accumulator dtype code 8"},
-        {{EINSUM_CONTRACT, 4, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4 of 4"},
-        {{EINSUM_CONTRACT, 2, 4, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4 of 4"},
-        {{EINSUM_CONTRACT, 2, 0, 0xffffffff, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4294967295 of 4"},
-        {{EINSUM_CONTRACT, 2, 0, 2, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor %0 is read before it is assigned"},
-        {{EINSUM_CONTRACT, 0, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor a is assigned after it was read"},
+        {{.op = 0, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 0"},
+        {{.op = 8, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 8"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_BF16, .digit_count = 4, .digits = sample_digits}, "accumulates in bf16"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_COUNT, .digit_count = 4, .digits = sample_digits}, "accumulator dtype code 8"},
+        {{.op = MATH_CONTRACT, .dst = 4, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {4, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 0xffffffff}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4294967295 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 2}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor %0 is read before it is assigned"},
+        {{.op = MATH_CONTRACT, .dst = 0, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor a is assigned after it was read"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
@@ -173,7 +173,7 @@ START_TEST(test_statements_refused)
         expect_refused(&e, cases[i].part);
     }
     const einsum_statement twice[2] = {sample_statements[0],
-                                       {EINSUM_COPY, 2, 0, 0, DTYPE_BF16, 1, sample_digits, 0, NULL, 0, NULL}};
+                                       {.op = MATH_COPY, .dst = 2, .sources = {0}, .source_count = 1, .accumulator = DTYPE_BF16, .digit_count = 1, .digits = sample_digits}};
     einsum e = sample;
     e.statements = twice;
     expect_refused(&e, "tensor %0 is assigned twice");
@@ -208,7 +208,7 @@ START_TEST(test_shifts)
 END_TEST
 
 typedef struct digits_case {
-    einsum_op op;
+    math_op op;
     einsum_digit digits[3];
     uint32_t count;
     const char *part;
@@ -217,54 +217,54 @@ typedef struct digits_case {
 START_TEST(test_digits_refused)
 {
     static const digits_case cases[] = {
-        {EINSUM_CONTRACT, {{3, true, 1, 1, 0, 0, 0, 0}}, 1, "axis number 3 of 3"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT, {{3, true, 1, 1, 0, 0, 0, 0}}, 1, "axis number 3 of 3"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
+        {MATH_CONTRACT,
          {{SAMPLE_M, true, 1, 33, 0, 0, 0, 0}},
          1,
          "size 33 of a digit of axis M (size 32) with weight 1"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
+        {MATH_CONTRACT,
          {{SAMPLE_K, true, 1, 32, 0, 0, 0, 0}},
          1,
          "a digit of axis K is kept, but tensor %0 has no such axis"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT,
          {{SAMPLE_K, false, 1, 32, 0, 0, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}},
          2,
          "stands after a summed one"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT,
          {{SAMPLE_K, false, 8, 4, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0, 0, 0}},
          2,
          "digits 0 and 1 reach the same"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT,
          {{SAMPLE_K, false, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0, 0, 0}},
          2,
          "digits 0 and 1 reach the same"},
-        {EINSUM_COPY,
+        {MATH_COPY,
          {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0, 0, 0}},
          2,
          "a copy sums over a digit of axis K"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
-        {EINSUM_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9, 0, 0}}, 1, "a digit of axis K has no lanes"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}}, 2, "a digit of axis K has no lanes"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 1, 0, 0}}, 2, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
+        {MATH_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9, 0, 0}}, 1, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}}, 2, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 1, 0, 0}}, 2, "a digit of axis K has no lanes"},
     };
     static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1, 0, 0}};
     static const einsum_piece piece = {1, 1, 1, 32};
-    einsum_statement both = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 1, lanes, 0, NULL, 1, &piece};
+    einsum_statement both = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 1, .digits = lanes, .piece_count = 1, .pieces = &piece};
     einsum contradicts = sample;
     contradicts.statements = &both;
     contradicts.statement_count = 1;
     expect_refused(&contradicts, "a digit of axis K has no lanes");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL, 0, NULL};
+        einsum_statement statement = {.op = cases[i].op, .dst = 2, .sources = {0, 1}, .source_count = cases[i].op == MATH_COPY ? 1 : 2, .accumulator = DTYPE_F32, .digit_count = cases[i].count, .digits = cases[i].digits};
         einsum e = sample;
         e.statements = &statement;
         e.statement_count = 1;
@@ -310,7 +310,7 @@ START_TEST(test_orders)
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}}, 2, "pieces of a statement have 2^62 combinations"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 2, cases[i].digits, 0, NULL, cases[i].piece_count, cases[i].pieces};
+        einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 2, .digits = cases[i].digits, .piece_count = cases[i].piece_count, .pieces = cases[i].pieces};
         einsum e = sample, out;
         uint64_t *words, *again;
         size_t count, again_count;
@@ -337,7 +337,7 @@ START_TEST(test_digits_accepted)
                                         {SAMPLE_K, false, 1, 1, 0, 0, 0, 0},
                                         {SAMPLE_K, false, 7, 5, 0, 16, 0, 0},
                                         {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2, 0, 0}};
-    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL, 0, NULL};
+    einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 5, .digits = good};
     einsum e = sample, out;
     uint64_t *words;
     size_t count;
@@ -362,7 +362,7 @@ static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
                                              {"w", DTYPE_I8, 1, 3, conv_weights},
                                              {"y", DTYPE_I32, 2, 2, conv_output}};
 static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 4, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}, {CONV_C, false, 1, 4, 0, 0, 0, 0}};
-static const einsum_statement conv_statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 5, conv_digits, 0, NULL, 0, NULL};
+static const einsum_statement conv_statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
 static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
 
 static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
@@ -488,7 +488,7 @@ START_TEST(test_windows_refused)
     static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 3, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}};
     static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_X, false, 1, 21, 0, 0, 0, 0}};
     static const uint32_t window_output[] = {CONV_O, CONV_X};
-    einsum_statement s = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 3, across, 0, NULL, 0, NULL};
+    einsum_statement s = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 3, .digits = across};
     e = conv;
     e.tensors = tensors;
     e.statements = &s;

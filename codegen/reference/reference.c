@@ -11,6 +11,7 @@ __attribute__((visibility("default"))) const reference_api *visa_reference_api(i
         .version = REFERENCE_API_VERSION,
         .build = kernel_build,
         .run = kernel_run,
+        .indices_outside = kernel_indices_outside,
         .jit_nanoseconds = kernel_jit_nanoseconds,
         .release = kernel_release,
         .emit = kernel_emit,
