@@ -33,14 +33,12 @@ typedef struct analysis {
     size_t dataflow_count, dataflow_capacity;
     const char **called; /* names of functions that others call, sorted */
     size_t called_count, called_capacity;
-    unsigned module_depth;
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
     scope *kernel_names; /* of the module's kernels, paths included */
     kernel *kernel; /* being built; NULL between functions */
     bool broken;    /* text of its body was left out: a name may be unknown for that reason alone */
     size_t steps;   /* of the kernel: iterations, calls and list elements so far */
-    unsigned depth; /* of evaluation, calls included */
     bool stopped;   /* a limit was exceeded: unwind */
 } analysis;
 

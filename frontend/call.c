@@ -5,6 +5,7 @@
 #include "frontend/constant.h"
 #include "frontend/parse.h"
 #include "frontend/stage.h"
+#include "support/budget.h"
 
 /* `HbmTensor::<..>::from_addr(address)`: memory that is written through views. */
 static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -138,6 +139,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
     for (uint32_t i = 0; i < params->kid_count; i++)
         bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
     declared result = scope_type(inner, ast_kid(fn, 3));
+    budget_enter(s->arena);
     bool repeated = s->kernel->repeating, broken = s->broken;
     s->broken = broken || parse_was_broken(s->context.diags, fn->range);
     set_repeated(s, repeated || y->calls++ > 0);
@@ -145,6 +147,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
     size_t before = s->kernel->op_count;
     value v = evaluate_block(s, inner, body, result.kind == DECLARED_TENSOR || result.tuple ? &result : expected);
     y->busy = false;
+    budget_leave(s->arena);
     if (v.kind == VALUE_TENSOR && result.kind == DECLARED_TENSOR) {
         stage_adopt(v.op, &result);
         if (s->kernel->op_count == before && !stage_check_type(inner, body->range, &v.op->out, &result))

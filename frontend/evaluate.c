@@ -6,6 +6,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage.h"
+#include "support/budget.h"
 #include "support/choice.h"
 
 value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...)
@@ -78,18 +79,14 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
 }
 
 /* A const item, read where it was written. */
-static value evaluate_const(analysis *s, symbol *y, const ast *path)
+static value read_const(analysis *s, symbol *y)
 {
     if (!y->type) {
         s->kernel->bad = true;
         return error_value;
     }
-    if (y->busy)
-        return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
     size_t ops_before = s->kernel->op_count;
-    y->busy = true;
     value v = evaluate(s, y->scope, y->node, NULL);
-    y->busy = false;
     bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
     bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)
@@ -100,6 +97,26 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
         return error_value;
     }
     return v;
+}
+
+/* Once: what others need again has its value already. Of an error each kernel that needs it is told, since one whose text was not
+ * understood may have kept silent. */
+static value evaluate_const(analysis *s, symbol *y, const ast *path)
+{
+    if (y->busy)
+        return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
+    if (y->read_by && (y->value.kind != VALUE_ERROR || y->read_by == s->kernel)) {
+        s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
+        return y->value;
+    }
+    arena *outer = s->context.arena;
+    s->context.arena = scope_arena(y->scope); /* the elements of a list live as long as its name */
+    y->busy = true;
+    y->value = read_const(s, y);
+    y->busy = false;
+    y->read_by = s->kernel;
+    s->context.arena = outer;
+    return y->value;
 }
 
 /* Values of an enumeration that carry meaning. */
@@ -479,16 +496,12 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
 
 value evaluate(analysis *s, scope *names, const ast *n, const declared *expected)
 {
-    enum { DEPTH_MAX = 1000 };
     if (s->stopped)
         return error_value;
-    if (s->depth >= DEPTH_MAX) {
-        s->stopped = true;
-        return refuse(s, E_NESTING, n->range, "let functions call each other less deeply", "calls and expressions nest more than %d levels deep here", DEPTH_MAX);
-    }
-    s->depth++;
+    budget_spend_at(s->arena, n->range, 1);
+    budget_enter(s->arena);
     value v = evaluate_kind(s, names, n, expected);
-    s->depth--;
+    budget_leave(s->arena);
     return v;
 }
 

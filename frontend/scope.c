@@ -1,6 +1,7 @@
 #include "frontend/scope.h"
 
 #include "frontend/index.h"
+#include "support/budget.h"
 #include "support/choice.h"
 
 #include <string.h>
@@ -52,6 +53,11 @@ scope *scope_new(scope_context *c, scope *parent)
 scope_context *scope_context_of(scope *s)
 {
     return s->context;
+}
+
+arena *scope_arena(const scope *s)
+{
+    return s->arena;
 }
 
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range)
@@ -357,8 +363,9 @@ const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
 {
     const char *found = NULL;
     unsigned best = CHOICE_FAR;
+    size_t *left = &s->context->suggestions_left;
     for (; s; s = s->parent)
-        for (size_t i = 0; i < s->count; i++)
+        for (size_t i = 0; i < s->count && *left > 0; i++, --*left)
             if (s->symbols[i]->kind == kind && choice_is_nearer(name, s->symbols[i]->name, &best))
                 found = s->symbols[i]->name;
     return found;
@@ -590,7 +597,7 @@ static const mapping *map_window(scope *s, const ast *n)
     return NULL;
 }
 
-static const mapping *map_node(scope *s, const ast *n)
+static const mapping *map_kind(scope *s, const ast *n)
 {
     switch (n->kind) {
     case AST_MAP: return map_node(s, ast_kid(n, 0));
@@ -616,12 +623,35 @@ static const mapping *map_node(scope *s, const ast *n)
     }
 }
 
+static const mapping *map_node(scope *s, const ast *n)
+{
+    arena *a = s->context->arena;
+    budget_spend_at(a, n->range, 1);
+    budget_enter(a);
+    const mapping *m = map_kind(s, n);
+    budget_leave(a);
+    return m;
+}
+
 static symbol *enter(scope_context *c, symbol *y, src_range range)
 {
     if (!y->busy)
         return y;
     diag_add(c->diags, E_NAME, range, "`%s` is defined by itself", y->name);
     return NULL;
+}
+
+/* Once: what failed was diagnosed. */
+const mapping *scope_alias(symbol *y, bool *infer)
+{
+    if (!y->resolved) {
+        y->busy = true;
+        y->mapping = scope_mapping(y->scope, y->node, &y->infers);
+        y->busy = false;
+        y->resolved = true;
+    }
+    *infer = *infer || y->infers;
+    return y->mapping;
 }
 
 const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
@@ -642,14 +672,7 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     if (y && y->kind == SYMBOL_AXIS)
         return axis_mapping(s, y);
     if (y && y->kind == SYMBOL_ALIAS) {
-        if (y->mapping)
-            return y->mapping;
-        if (!enter(s->context, y, last->range))
-            return NULL;
-        y->busy = true;
-        y->mapping = scope_mapping(y->scope, y->node, infer);
-        y->busy = false;
-        return y->mapping;
+        return !y->resolved && !enter(s->context, y, last->range) ? NULL : scope_alias(y, infer);
     }
     if (!y && scope_is_lost(s, last->text))
         return NULL;
@@ -727,7 +750,9 @@ static bool integer_size(scope *s, const ast *path, int64_t *out)
         return false;
     }
     bool infer = false;
-    const mapping *m = y->kind == SYMBOL_AXIS ? axis_mapping(s, y) : scope_mapping(y->scope, y->node, &infer);
+    if (y->kind == SYMBOL_ALIAS && !y->resolved && !enter(s->context, y, path->range))
+        return false;
+    const mapping *m = y->kind == SYMBOL_AXIS ? axis_mapping(s, y) : scope_alias(y, &infer);
     if (m)
         *out = m->size;
     return m != NULL;
@@ -765,15 +790,19 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
         }
         return false;
     }
-    if (!enter(s->context, y, n->range))
-        return false;
-    y->busy = true;
-    bool ok = scope_integer(y->scope, y->node, out);
-    y->busy = false;
-    return ok;
+    if (!y->measured) {
+        if (!enter(s->context, y, n->range))
+            return false;
+        y->busy = true;
+        y->is_integer = scope_integer(y->scope, y->node, &y->number);
+        y->busy = false;
+        y->measured = true;
+    }
+    *out = y->number;
+    return y->is_integer;
 }
 
-bool scope_integer(scope *s, const ast *n, int64_t *out)
+static bool integer_kind(scope *s, const ast *n, int64_t *out)
 {
     int64_t a, b;
     bool infer = false;
@@ -811,4 +840,14 @@ bool scope_integer(scope *s, const ast *n, int64_t *out)
     if (n->kind != AST_UNARY || n->text[0] != '-')
         diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
     return false;
+}
+
+bool scope_integer(scope *s, const ast *n, int64_t *out)
+{
+    arena *a = s->context->arena;
+    budget_spend_at(a, n->range, 1);
+    budget_enter(a);
+    bool ok = integer_kind(s, n, out);
+    budget_leave(a);
+    return ok;
 }

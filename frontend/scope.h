@@ -59,8 +59,12 @@ typedef struct symbol {
     const ast *node;   /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
     const ast *type;   /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
     scope *scope;      /* in which node is read */
-    const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: not yet */
-    value value;       /* SYMBOL_VARIABLE */
+    const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
+    bool resolved, infers;  /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
+    value value;       /* SYMBOL_VARIABLE; SYMBOL_CONST, once it was asked for */
+    const kernel *read_by; /* SYMBOL_CONST: the kernel that asked for `value` the last time; NULL: none yet */
+    bool measured, is_integer; /* SYMBOL_CONST: scope_integer asked for it; and it has one, `number` */
+    int64_t number;
     bool mutable;      /* `let mut` */
     const declared *declared; /* its annotation, or NULL */
     scope *inner;      /* SYMBOL_MODULE */
@@ -79,10 +83,13 @@ typedef struct scope_context {
     arena *arena;
     diag_list *diags;
     source_index *index; /* NULL: nobody will ask */
+    size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no such help */
 } scope_context;
 
 scope *scope_new(scope_context *c, scope *parent);
 scope_context *scope_context_of(scope *s);
+/* Lives as long as the names in it. */
+arena *scope_arena(const scope *s);
 /* Adds a name; a second equal name of the same scope shadows the first. Never NULL. */
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range);
 /* Types (axes, aliases) and values (constants, const parameters, variables) have names of their own, as in Rust. */
@@ -123,6 +130,9 @@ void scope_add_axes(scope *s, const ast *axes);
 
 /* A type argument that stands for a mapping: m![..] or an expression in it, an alias, or NULL with *infer set for `_`; NULL without: diagnosed. */
 const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
+
+/* What a SYMBOL_ALIAS that is not `busy` stands for; NULL as of scope_mapping. */
+const mapping *scope_alias(symbol *y, bool *infer);
 
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);

@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "frontend/scope.h"
+#include "support/budget.h"
 #include "support/choice.h"
 
-bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
+static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
 {
     if (ast_is(type, AST_TYPE_INFER)) {
         *infer = true;
@@ -26,6 +27,16 @@ bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         diag_help(scope_context_of(s)->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
     }
     return false;
+}
+
+bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
+{
+    arena *a = scope_context_of(s)->arena;
+    budget_spend_at(a, type->range, 1);
+    budget_enter(a);
+    bool ok = read_dtype(s, type, out, infer);
+    budget_leave(a);
+    return ok;
 }
 
 /* Lifetimes, `{ T }` and a const parameter in front of the element type carry no meaning in a tensor type. A const parameter
@@ -141,7 +152,7 @@ static declared path_type(scope *s, const ast *type)
     return d;
 }
 
-declared scope_type(scope *s, const ast *type)
+static declared type_kind(scope *s, const ast *type)
 {
     declared d = {.kind = DECLARED_OTHER, .range = type->range};
     switch (type->kind) {
@@ -168,6 +179,16 @@ declared scope_type(scope *s, const ast *type)
     default:
         return d;
     }
+}
+
+declared scope_type(scope *s, const ast *type)
+{
+    arena *a = scope_context_of(s)->arena;
+    budget_spend(a, 1);
+    budget_enter(a);
+    declared d = type_kind(s, type);
+    budget_leave(a);
+    return d;
 }
 
 declared scope_type_of_path(scope *s, const ast *path)

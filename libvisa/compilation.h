@@ -49,7 +49,15 @@ struct visa_compilation {
     struct visa_outline *outline; /* NULL: not asked for yet */
     size_t outline_count, outline_capacity;
     bool exhausted, is_book, binary_only;
+    uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
+    bool gave_up; /* the time was up */
 };
+
+/* For the guard of the arena: its memory is exhausted, or what it may spend, which is diagnosed. Always true. */
+bool compilation_unwound(visa_compilation *c);
+/* Is there nothing to be asked, or was the call unwound? The clock of the question runs from here. */
+#define COMPILATION_STOPS(c) ((c)->exhausted || (compilation_ask(c), setjmp(*arena_guard((c)->arena))) ? compilation_unwound(c) : false)
+void compilation_ask(visa_compilation *c);
 
 /* The line of a range, 0 for none: for emit_context. */
 uint32_t compilation_line_of(void *user, src_range range);

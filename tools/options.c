@@ -64,6 +64,15 @@ bool tool_number(const char *text, uint64_t *out)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
+bool tool_limit(const char *text, uint64_t *out)
+{
+    if (!tool_number(text, out))
+        return false;
+    if (*out == 0)
+        *out = UINT64_MAX;
+    return true;
+}
+
 bool tool_reference_order(const char *text, bool *hardware)
 {
     *hardware = strcmp(text, "hardware") == 0;

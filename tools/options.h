@@ -25,6 +25,8 @@ const char *tool_input_name(const char *file);
 
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);
+/* A limit: a number, 0 for none, which is *out = UINT64_MAX. */
+bool tool_limit(const char *text, uint64_t *out);
 /* "free" or "hardware": how the reference adds floats. */
 bool tool_reference_order(const char *text, bool *hardware);
 

@@ -88,7 +88,9 @@ static const char usage[] =
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
-    "  --time-report           microseconds of each stage, on standard error\n"
+    "  --time-report           microseconds of each stage, steps of work and bytes of memory, on standard error\n"
+    "  --max-steps=N           stop at N steps of work (default 200000000; 0 is no limit)\n"
+    "  --max-bytes=N           stop at N bytes of memory (default 1073741824; 0 is no limit)\n"
     "  --from-markdown         FILE is a chapter of a book: a verdict for each ```rust block, and a summary\n"
     "  -WNAME, -Wno-NAME       give a warning, or do not; NAME is its id without W-, `performance` or `all`\n"
     "  -Werror[=NAME]          warnings are errors; -Wno-error=NAME: that one is not\n"
@@ -227,7 +229,7 @@ static int check_options(const visa_options *o)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
@@ -252,6 +254,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"print-after", required_argument, NULL, PRINT_AFTER},
         {"print-after-all", no_argument, NULL, PRINT_AFTER_ALL},
         {"time-report", no_argument, NULL, TIME_REPORT},
+        {"max-steps", required_argument, NULL, MAX_STEPS},
+        {"max-bytes", required_argument, NULL, MAX_BYTES},
         {"diagnostics-format", required_argument, NULL, FORMAT},
         {"color", required_argument, NULL, COLOR},
         {"from-markdown", no_argument, NULL, FROM_MARKDOWN},
@@ -345,6 +349,10 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case PRINT_AFTER: a->options.print_after = optarg; break;
         case PRINT_AFTER_ALL: a->options.print_after = "all"; break;
         case TIME_REPORT: a->options.time_report = true; break;
+        case MAX_STEPS: case MAX_BYTES:
+            if (!tool_limit(optarg, o == MAX_STEPS ? &a->options.max_steps : &a->options.max_bytes))
+                return usage_error("--max-%s takes a number, 0 for no limit; not `%s`", o == MAX_STEPS ? "steps" : "bytes", optarg);
+            break;
         case FORMAT:
             if (choose("--diagnostics-format=", optarg, formats, &number) != EXIT_DONE)
                 return EXIT_USAGE;
