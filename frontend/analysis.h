@@ -57,6 +57,13 @@ value evaluate(analysis *s, scope *names, const ast *n, const declared *expected
  * looked at. `n`: the expression of the value. */
 bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v);
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected);
+/* The names, and what is declared of them, of a block and of a loop's pass are forgotten where it ends. */
+typedef struct names_mark {
+    arena *names;
+    arena_mark mark;
+} names_mark;
+names_mark names_begin(const analysis *s);
+void names_end(names_mark before);
 void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation);
 value unsupported(analysis *s, const ast *n);
 

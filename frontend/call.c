@@ -43,7 +43,7 @@ static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const d
 /* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
 static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
 {
-    declared *d = ARENA_NEW(s->context.arena, declared);
+    declared *d = ARENA_NEW(scope_arena(inner), declared);
     *d = scope_type(inner, ast_kid(param, 2));
     declared hint = *d;
     hint.is_hint = true;
@@ -134,6 +134,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
         return refuse(s, E_UNSUPPORTED, n->range, NULL, "`%s` has no body", y->name);
     if (!spend(s, n->range, 1))
         return error_value;
+    names_mark before_names = names_begin(s);
     scope *inner = scope_new(&s->context, y->scope);
     declare_generics(s, inner, fn, names, ast_kid(n, 0));
     for (uint32_t i = 0; i < params->kid_count; i++)
@@ -155,6 +156,7 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
     }
     set_repeated(s, repeated);
     s->broken = broken;
+    names_end(before_names);
     return result.kind == DECLARED_NONE || result.kind == DECLARED_UNIT ? (value){.kind = v.kind == VALUE_ERROR ? VALUE_ERROR : VALUE_UNIT} : v;
 }
 

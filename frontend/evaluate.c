@@ -110,7 +110,8 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
         return y->value;
     }
     arena *outer = s->context.arena;
-    s->context.arena = scope_arena(y->scope); /* the elements of a list live as long as its name */
+    if (scope_arena(y->scope) == s->arena) /* other kernels may ask for the elements of a list */
+        s->context.arena = s->arena;
     y->busy = true;
     y->value = read_const(s, y);
     y->busy = false;
@@ -366,9 +367,11 @@ static value evaluate_for(analysis *s, scope *names, const ast *n)
     for (size_t i = 0; i < sequence.count && !s->stopped; i++) {
         if (!spend(s, n->name_range, 1))
             break;
+        names_mark before = names_begin(s);
         scope *inner = scope_new(&s->context, names);
         bind_pattern(s, inner, ast_kid(n, 0), value_item(&sequence, i), NULL);
         evaluate_block(s, inner, ast_kid(n, 2), NULL);
+        names_end(before);
         if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
             break;
         set_repeated(s, true);
@@ -541,7 +544,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
 /* `later`: what the variable gives, where it is the value of the block; NULL: not known. */
 static void evaluate_let(analysis *s, scope *names, const ast *let, const declared *later)
 {
-    declared *annotation = ARENA_NEW(s->context.arena, declared);
+    declared *annotation = ARENA_NEW(scope_arena(names), declared);
     *annotation = scope_type(names, ast_kid(let, 1));
     if (annotation->kind == DECLARED_ERROR)
         s->kernel->bad = true;
@@ -625,13 +628,26 @@ static bool is_cut(const ast *block, uint32_t index)
 
 static void bind_pattern_lost(analysis *s, scope *names, const ast *let)
 {
-    declared *any = ARENA_NEW(s->context.arena, declared);
+    declared *any = ARENA_NEW(scope_arena(names), declared);
     *any = scope_type(names, ast_kid(let, 1));
     bind_pattern(s, names, ast_kid(let, 0), error_value, any->kind == DECLARED_TENSOR ? any : NULL);
 }
 
+names_mark names_begin(const analysis *s)
+{
+    arena *names = s->context.names;
+    return (names_mark){names, names ? arena_mark_here(names) : (arena_mark){0}};
+}
+
+void names_end(names_mark before)
+{
+    if (before.names)
+        arena_rewind(before.names, before.mark);
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
+    names_mark before = names_begin(s);
     scope *inner = scope_new(&s->context, outer);
     value last = {.kind = VALUE_UNIT};
     declared later;
@@ -665,5 +681,6 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
             last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
         }
     }
+    names_end(before);
     return last;
 }

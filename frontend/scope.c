@@ -47,7 +47,7 @@ static scope *new_scope(scope_context *c, arena *a, scope *parent)
 
 scope *scope_new(scope_context *c, scope *parent)
 {
-    return new_scope(c, c->arena, parent);
+    return new_scope(c, c->names ? c->names : c->arena, parent);
 }
 
 scope_context *scope_context_of(scope *s)

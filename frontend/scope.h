@@ -81,6 +81,7 @@ typedef struct source_index source_index; /* frontend/index.h */
 typedef struct scope_context {
     mapping_context *mappings;
     arena *arena;
+    arena *names; /* of scopes that are forgotten behind the block they are of; NULL: none is, they are in `arena` */
     diag_list *diags;
     source_index *index; /* NULL: nobody will ask */
     size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no such help */
@@ -88,7 +89,7 @@ typedef struct scope_context {
 
 scope *scope_new(scope_context *c, scope *parent);
 scope_context *scope_context_of(scope *s);
-/* Lives as long as the names in it. */
+/* Where its names are. */
 arena *scope_arena(const scope *s);
 /* Adds a name; a second equal name of the same scope shadows the first. Never NULL. */
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range);

@@ -70,6 +70,8 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     scope_add(s->kernel_names, SYMBOL_FUNCTION, k->name, k->range);
     if (s->options->kernels)
         s->context.arena = s->options->kernels;
+    if (!s->context.index) /* which keeps the scopes for who asks later */
+        s->context.names = arena_new_inside(s->context.arena);
     scope *names = scope_new(&s->context, outer);
     index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
@@ -93,6 +95,8 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     if (self)
         self->busy = false;
     s->kernel = NULL;
+    arena_free(s->context.names);
+    s->context.names = NULL;
     s->context.arena = outer_arena;
     if (s->options->done)
         s->options->done(s->options->user, k);
@@ -321,7 +325,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
     s->arena = a;
-    s->context = (scope_context){mappings, a, diags, options ? options->index : NULL, SUGGESTIONS_MAX};
+    s->context = (scope_context){mappings, a, NULL, diags, options ? options->index : NULL, SUGGESTIONS_MAX};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;
