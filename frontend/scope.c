@@ -99,10 +99,15 @@ static symbol *find_in(scope *s, name_space space, const char *name)
     symbol *found = scope_find_here(s, space, name);
     if (found || s->visiting)
         return found;
+    if (s->glob_count == 0)
+        return NULL;
+    budget_spend(s->arena, s->glob_count);
+    budget_enter(s->arena);
     s->visiting = true;
     for (size_t i = 0; i < s->glob_count && !found; i++)
         found = find_in(s->globs[i], space, name);
     s->visiting = false;
+    budget_leave(s->arena);
     return found;
 }
 
@@ -140,6 +145,7 @@ bool scope_is_lost(scope *s, const char *name)
     for (; s; s = s->parent) {
         if (has_lost(s, name))
             return true;
+        budget_spend(s->arena, 1 + s->glob_count);
         for (size_t i = 0; i < s->glob_count; i++)
             if (has_lost(s->globs[i], name))
                 return true;
@@ -200,12 +206,15 @@ static void visit_own(scope *s, void (*visit)(void *user, symbol *y), void *user
 {
     if (s->visiting)
         return;
+    budget_spend(s->arena, s->count + s->glob_count);
+    budget_enter(s->arena);
     s->visiting = true;
     for (size_t i = s->count; i-- > 0;)
         visit(user, s->symbols[i]);
     for (size_t i = 0; i < s->glob_count; i++)
         visit_own(s->globs[i], visit, user);
     s->visiting = false;
+    budget_leave(s->arena);
 }
 
 void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user)
@@ -218,6 +227,7 @@ static bool import(scope *s, symbol *y, const char *name)
 {
     if (!y || strcmp(name, "_") == 0 || scope_find_here(s, space_of(y->kind), name) == y)
         return false;
+    budget_spend(s->arena, s->count);
     for (size_t i = 0; i < s->count; i++) /* a name of its own goes before an imported one */
         if (!s->symbols[i]->target && space_of(s->symbols[i]->kind) == space_of(y->kind) && strcmp(s->symbols[i]->name, name) == 0)
             return false;
@@ -236,6 +246,7 @@ static bool import_name(scope *s, scope *from, const char *name, const char *as)
 
 static bool import_glob(scope *s, scope *from)
 {
+    budget_spend(s->arena, s->glob_count);
     for (size_t i = 0; i < s->glob_count; i++)
         if (s->globs[i] == from)
             return false;

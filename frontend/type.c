@@ -51,7 +51,7 @@ static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
     return args->kid_count - first == wanted + 1 && y && (y->kind == SYMBOL_CONST_PARAM || y->kind == SYMBOL_VARIABLE) ? first + 1 : first;
 }
 
-static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
+STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
 {
     declared d = {.kind = DECLARED_TENSOR, .range = segment->range};
     const ast *args = ast_kid(segment, 0);
@@ -117,7 +117,7 @@ const char *scope_suggest_type(const char *name)
     return strcmp(name, "Tensor") == 0 ? NULL : choice_near(name, known); /* the library's word for all of them is no slip */
 }
 
-static declared path_type(scope *s, const ast *type)
+STACK_APART static declared path_type(scope *s, const ast *type)
 {
     declared d = {.kind = DECLARED_OTHER, .range = type->range};
     const ast *last = ast_last_segment(type);

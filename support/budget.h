@@ -43,4 +43,8 @@ void budget_spend_at(arena *a, src_range at, uint64_t steps);
 void budget_enter(arena *a);
 void budget_leave(arena *a);
 
+/* Before a function that takes part in a recursion, or is called by one: in its caller it would take its part of the stack in every level.
+ * NESTING_MAX levels have to fit a stack of 256 KiB (test/recursion.py). */
+#define STACK_APART __attribute__((noinline))
+
 #endif
