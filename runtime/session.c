@@ -6,6 +6,7 @@
 
 #include "codegen/reference_load.h"
 #include "runtime/compare.h"
+#include "runtime/cycles.h"
 #include "runtime/machine.h"
 #include "runtime/mismatch.h"
 #include "runtime/parallel.h"
@@ -371,6 +372,11 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
         defined = false;
     }
     return defined;
+}
+
+bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diags)
+{
+    return cycles_within(s->binary->target, s->kernel, most, s->arena, cycles, diags);
 }
 
 bool session_run(session *s, bool twice, diag_list *diags)

@@ -10,6 +10,7 @@
 #include "codegen/reference_load.h"
 #include "include/visa.h"
 #include "runtime/session.h"
+#include "support/budget.h"
 #include "support/file.h"
 #include "tools/dataflow.h"
 #include "tools/explore.h"
@@ -41,7 +42,7 @@ typedef struct arguments {
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
     visa_parameter *defines; /* likewise */
-    uint64_t seed;
+    uint64_t seed, max_cycles; /* cycles UINT64_MAX: any number */
     visa_diagnostics_format format;
     visa_options options;
     visa_parameter *parameters;
@@ -85,6 +86,7 @@ static const char usage[] =
     "  --search=KIND           of --explore: all (default), or folding: FINN's search for L below the target\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
+    "  --max-cycles=N          of --check: refuse a run of more cycles of the machine (default 100000000; 0 is no limit)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
@@ -229,7 +231,7 @@ static int check_options(const visa_options *o)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, MAX_CYCLES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
@@ -256,6 +258,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"time-report", no_argument, NULL, TIME_REPORT},
         {"max-steps", required_argument, NULL, MAX_STEPS},
         {"max-bytes", required_argument, NULL, MAX_BYTES},
+        {"max-cycles", required_argument, NULL, MAX_CYCLES},
         {"diagnostics-format", required_argument, NULL, FORMAT},
         {"color", required_argument, NULL, COLOR},
         {"from-markdown", no_argument, NULL, FROM_MARKDOWN},
@@ -264,7 +267,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.memory = memory, .seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.memory = memory, .seed = 1, .max_cycles = RUN_CYCLES_MAX, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
     static const char *const formats[] = {"text", "json", "sarif", NULL}, *const colours[] = {"auto", "always", "never", NULL};
     static const visa_diagnostics_format format_values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
     enum { COLOUR_AUTO, COLOUR_ALWAYS };
@@ -352,6 +355,10 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case MAX_STEPS: case MAX_BYTES:
             if (!tool_limit(optarg, o == MAX_STEPS ? &a->options.max_steps : &a->options.max_bytes))
                 return usage_error("--max-%s takes a number, 0 for no limit; not `%s`", o == MAX_STEPS ? "steps" : "bytes", optarg);
+            break;
+        case MAX_CYCLES:
+            if (!tool_limit(optarg, &a->max_cycles))
+                return usage_error("--max-cycles takes a number of cycles, 0 for no limit; not `%s`", optarg);
             break;
         case FORMAT:
             if (choose("--diagnostics-format=", optarg, formats, &number) != EXIT_DONE)
@@ -452,7 +459,7 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
         bool agrees = false;
         const char *report = "";
         session *s = session_open(b, b->kernels[i].name, memory, diags);
-        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, a->machine_order, &agrees, &report, diags);
+        bool ok = s && tool_run_length("visac", s, b->kernels[i].name, a->max_cycles, diags) && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, a->machine_order, &agrees, &report, diags);
         fputs(report, stdout);
         session_close(s);
         if (!ok)
