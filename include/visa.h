@@ -61,7 +61,7 @@ VISA_API visa_compilation *visa_compile(const char *name, const char *text, size
 VISA_API void visa_free(visa_compilation *c);
 
 VISA_API size_t visa_error_count(const visa_compilation *c);
-/* Was it, or a question to it, stopped because the time was up? Then what it says is not all that there is to be said. */
+/* Was it, or a question to it, stopped because it took too much work, memory or time (E-BUDGET)? Then it does not say all that is wrong. */
 VISA_API bool visa_gave_up(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 

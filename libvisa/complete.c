@@ -285,7 +285,7 @@ visa_compilation *visa_complete(const char *name, const char *text, size_t bytes
         patched p = patch(text, bytes, offset < bytes ? offset : (uint32_t)bytes, i, a);
         visa_free(c);
         c = attempt(name, &p, options);
-        if (is_understood(c, p.begin))
+        if (is_understood(c, p.begin) || c->gave_up)
             break;
     }
     arena_free(a);

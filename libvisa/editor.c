@@ -49,10 +49,10 @@ bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
 {
     if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena))))
         return false;
-    diag_list_sort(&c->diags);
-    if (i >= c->diags.count)
+    const diag_list *said = compilation_said(c);
+    if (i >= said->count)
         return false;
-    const diag *d = c->diags.items[i];
+    const diag *d = said->items[i];
     visa_note *notes = ARENA_ARRAY(c->arena, visa_note, d->note_count);
     for (size_t n = 0; n < d->note_count; n++)
         notes[n] = (visa_note){editor_place(d->notes[n].range), d->notes[n].text};

@@ -452,7 +452,7 @@ bool compilation_unwound(visa_compilation *c)
     }
     c->module = NULL;
     c->index = NULL;
-    c->gave_up = spent.end == BUDGET_TIME;
+    c->gave_up = spent.end != BUDGET_NESTING;
     c->diags.repeating = 0;
     refuse_budget(c, &spent);
     return true;
@@ -528,33 +528,41 @@ size_t visa_warning_count(const visa_compilation *c)
 }
 
 /* The list as far as the limit lets it be said, and behind it how much is missing. */
-static diag_list said_diagnostics(const visa_compilation *c)
+static void limit_diagnostics(visa_compilation *c)
 {
-    diag_list said = c->diags;
     size_t errors = 0, end = 0;
-    while (end < said.count && (errors < c->error_limit || said.items[end]->severity != DIAG_ERROR))
-        errors += said.items[end++]->severity == DIAG_ERROR;
-    if (c->error_limit == 0 || end == said.count)
-        return said;
-    diag_list_init(&said, c->arena);
+    c->said = c->diags;
+    c->said_count = c->diags.count;
+    while (end < c->said.count && (errors < c->error_limit || c->said.items[end]->severity != DIAG_ERROR))
+        errors += c->said.items[end++]->severity == DIAG_ERROR;
+    if (c->error_limit == 0 || end == c->said.count)
+        return;
+    diag_list_init(&c->said, c->arena);
     for (size_t i = 0; i < end; i++)
-        ARENA_PUSH(c->arena, said.items, said.count, said.capacity, c->diags.items[i]);
-    diag *d = diag_add(&said, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
-    diag_help(&said, d, "-ferror-limit=0 shows all of them");
-    return said;
+        ARENA_PUSH(c->arena, c->said.items, c->said.count, c->said.capacity, c->diags.items[i]);
+    diag *d = diag_add(&c->said, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
+    diag_help(&c->said, d, "-ferror-limit=0 shows all of them");
+}
+
+const diag_list *compilation_said(visa_compilation *c)
+{
+    if (c->said_count == c->diags.count && c->said_count > 0)
+        return &c->said;
+    diag_list_sort(&c->diags);
+    limit_diagnostics(c);
+    return &c->said;
 }
 
 const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format)
 {
     if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena)))) /* the limits are not for saying what went wrong */
         return out_of_memory_text;
-    diag_list_sort(&c->diags);
-    diag_list said = said_diagnostics(c);
+    const diag_list *said = compilation_said(c);
     if (format == VISA_DIAGNOSTICS_JSON)
-        return render_json(&said, c->sources, c->arena);
+        return render_json(said, c->sources, c->arena);
     if (format == VISA_DIAGNOSTICS_SARIF)
-        return render_sarif(&said, c->sources, VISA_VERSION, c->arena);
-    return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
+        return render_sarif(said, c->sources, VISA_VERSION, c->arena);
+    return render_text(said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
 uint32_t compilation_line_of(void *user, src_range range)
