@@ -656,10 +656,14 @@ static symbol *enter(scope_context *c, symbol *y, src_range range)
 const mapping *scope_alias(symbol *y, bool *infer)
 {
     if (!y->resolved) {
+        arena *a = y->scope->context->arena;
+        budget_spend_at(a, y->range, 1);
+        budget_enter(a);
         y->busy = true;
         y->mapping = scope_mapping(y->scope, y->node, &y->infers);
         y->busy = false;
         y->resolved = true;
+        budget_leave(a);
     }
     *infer = *infer || y->infers;
     return y->mapping;
