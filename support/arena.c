@@ -248,6 +248,14 @@ void budget_leave(arena *a)
     a->budget->depth--;
 }
 
+void budget_nested(arena *a, unsigned depth, uint64_t parts)
+{
+    enum { MOST_LOG2 = 31 };
+    if (depth > NESTING_MAX)
+        arena_exhausted(a, BUDGET_NESTING);
+    budget_spend(a, parts >> MOST_LOG2 ? UINT64_MAX : parts + parts * parts / 16); /* the more there are, the more often they are walked through */
+}
+
 /* ---- allocations ---- */
 
 /* A spare block that is large enough, or a new one. */

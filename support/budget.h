@@ -42,6 +42,9 @@ void budget_spend_at(arena *a, src_range at, uint64_t steps);
 /* Around each recursion whose depth the input has in its hand. Does not return from the level NESTING_MAX on. */
 void budget_enter(arena *a);
 void budget_leave(arena *a);
+/* Something is put together that is nested `depth` levels deep, and has so many parts where each is counted as often as it is met: what is
+ * named once and used twice in every level has 2^depth of them. Everybody who walks through it pays for them. */
+void budget_nested(arena *a, unsigned depth, uint64_t parts);
 
 /* Before a function that takes part in a recursion, or is called by one: in its caller it would take its part of the stack in every level.
  * NESTING_MAX levels have to fit a stack of 256 KiB (test/recursion.py). */

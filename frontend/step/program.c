@@ -89,8 +89,10 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
             step_refuse(e, body->kid_count ? body->kids[body->kid_count - 1]->range : fn->name_range, "a stream program returns streams, not %s", step_term_text(value));
         return;
     }
+    budget_enter(e->arena);
     for (size_t i = 0; i < value->count; i++)
         add_sinks(e, fn, &value->items[i], arena_printf(e->arena, "%s%zu", name, i));
+    budget_leave(e->arena);
 }
 
 static void read_program(step_evaluation *e, const ast *fn)
