@@ -4,6 +4,7 @@
 
 #include "codegen/step_check.h"
 #include "codegen/words.h"
+#include "support/budget.h"
 
 /* The section, in 64-bit words (docs/format.md, "Stream programs"):
  *   nodes | types << 32;  tensors | string bytes << 32;  name;  the machine's numbers in the order of step_machine
@@ -156,6 +157,14 @@ static bool read_type(reader *r, uint32_t index)
     bool has_first = t->kind == STEP_BUFFER || t->kind == STEP_PAIR, has_second = t->kind == STEP_PAIR;
     if ((has_first ? t->first >= index : t->first != 0) || (has_second ? t->second >= index : t->second != 0))
         return fault(r, "the parts of data type %" PRIu32 " do not stand before it", index);
+    enum { PARTS_MAX = 1 << 16 };
+    const step_type *first = &r->types[t->first], *second = &r->types[t->second];
+    if (has_first) {
+        t->depth = 1 + (has_second && second->depth > first->depth ? second->depth : first->depth);
+        t->parts = 1 + first->parts + (has_second ? second->parts : 0);
+    }
+    if (t->depth > NESTING_MAX || t->parts > PARTS_MAX)
+        return fault(r, "data type %" PRIu32 " nests %" PRIu32 " levels deep with %" PRIu32 " parts; at most %d and %d", index, t->depth, t->parts, NESTING_MAX, PARTS_MAX);
     return !r->in.failed;
 }
 

@@ -23,6 +23,7 @@ typedef struct step_type {
     int64_t hot;            /* selector: how many it names each time; 0: any number */
     uint32_t first, second; /* buffer: what it holds; pair: its parts */
     uint32_t rank;          /* buffer: its dimensions */
+    uint32_t depth, parts;  /* buffers and pairs in it: inside each other; and each as often as it is met */
 } step_type;
 
 typedef struct step_output {

@@ -33,14 +33,12 @@ typedef struct analysis {
     size_t dataflow_count, dataflow_capacity;
     const char **called; /* names of functions that others call, sorted */
     size_t called_count, called_capacity;
-    unsigned module_depth;
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
     scope *kernel_names; /* of the module's kernels, paths included */
     kernel *kernel; /* being built; NULL between functions */
     bool broken;    /* text of its body was left out: a name may be unknown for that reason alone */
     size_t steps;   /* of the kernel: iterations, calls and list elements so far */
-    unsigned depth; /* of evaluation, calls included */
     bool stopped;   /* a limit was exceeded: unwind */
 } analysis;
 
@@ -59,6 +57,13 @@ value evaluate(analysis *s, scope *names, const ast *n, const declared *expected
  * looked at. `n`: the expression of the value. */
 bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v);
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected);
+/* The names, and what is declared of them, of a block and of a loop's pass are forgotten where it ends. */
+typedef struct names_mark {
+    arena *names;
+    arena_mark mark;
+} names_mark;
+names_mark names_begin(const analysis *s);
+void names_end(names_mark before);
 void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation);
 value unsupported(analysis *s, const ast *n);
 

@@ -6,16 +6,16 @@
  * meets it gives up on the construct silently.
  *
  * Nodes live in the arena of the compilation and are not changed once the parser returned them. Trees are at
- * most AST_DEPTH_MAX levels deep (deeper ones are a diagnostic), so recursion over them is safe. */
+ * most NESTING_MAX levels deep (deeper ones are a diagnostic), so recursion over them is safe. */
 #ifndef VISA_FRONTEND_AST_H
 #define VISA_FRONTEND_AST_H
 
 #include <stdbool.h>
 
 #include "support/arena.h"
+#include "support/budget.h"
 #include "support/diag.h"
 
-#define AST_DEPTH_MAX 256
 
 typedef enum ast_kind {
 #define AST(symbol, name, layout) AST_##symbol,
@@ -65,7 +65,7 @@ const char *ast_dump(const ast *node, arena *a);
 /* ---- Construction (the parser's) ---- */
 
 ast *ast_new(arena *a, ast_kind kind, src_range range);
-/* Appends a kid; the caller keeps `depth` of the result within AST_DEPTH_MAX. */
+/* Appends a kid; the caller keeps `depth` of the result within NESTING_MAX. */
 void ast_push(arena *a, ast *node, ast *kid);
 void ast_push_all(arena *a, ast *node, ast *const *kids, size_t count);
 

@@ -17,7 +17,7 @@ static const char *source_slice(const parse_state *p, uint32_t begin, uint32_t e
 /* A node that would make the tree too deep is dropped; the first one is reported. */
 static ast *within_depth(parse_state *p, ast *node)
 {
-    if (node->depth <= AST_DEPTH_MAX)
+    if (node->depth <= NESTING_MAX)
         return node;
     parse_report_depth(p, node->range);
     return ast_new(p->arena, AST_ERROR, node->range);
@@ -87,7 +87,7 @@ ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first)
 
 ast *build_push(parse_state *p, ast *list, ast *kid, src_range range)
 {
-    if (kid->depth >= AST_DEPTH_MAX) {
+    if (kid->depth >= NESTING_MAX) {
         parse_report_depth(p, kid->range);
         kid = ast_new(p->arena, AST_ERROR, kid->range);
     }

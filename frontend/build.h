@@ -1,7 +1,7 @@
 /* Builders of syntax nodes: what the grammar's actions call.
  *
  * The one idea: a builder takes finished kids and returns a finished node, and every node goes through
- * `build` or `build_push`, which keep the tree within AST_DEPTH_MAX. */
+ * `build` or `build_push`, which keep the tree within NESTING_MAX. */
 #ifndef VISA_FRONTEND_BUILD_H
 #define VISA_FRONTEND_BUILD_H
 

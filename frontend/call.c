@@ -5,9 +5,10 @@
 #include "frontend/constant.h"
 #include "frontend/parse.h"
 #include "frontend/stage.h"
+#include "support/budget.h"
 
 /* `HbmTensor::<..>::from_addr(address)`: memory that is written through views. */
-static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const declared *expected)
+STACK_APART static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0), *args = ast_kid(n, 1);
     declared d = scope_type_of_path(names, callee);
@@ -40,13 +41,14 @@ static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const d
 }
 
 /* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
-static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
+STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
 {
-    declared *d = ARENA_NEW(s->context.arena, declared);
+    declared *d = ARENA_NEW(scope_arena(inner), declared);
     *d = scope_type(inner, ast_kid(param, 2));
-    declared hint = *d;
-    hint.is_hint = true;
-    value v = evaluate(s, names, argument, &hint);
+    declared *hint = ARENA_NEW(scope_arena(inner), declared);
+    *hint = *d;
+    hint->is_hint = true;
+    value v = evaluate(s, names, argument, hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
@@ -82,7 +84,7 @@ static bool carries_value(const ast *type)
     return false;
 }
 
-static void bind_const_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
+STACK_APART static void bind_const_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
 {
     const ast *expression = ast_is(argument, AST_CONST_ARG) ? ast_kid(argument, 0) : argument;
     value v = evaluate(s, names, expression, NULL);
@@ -122,7 +124,7 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
 }
 
 /* A function that is called is compiled where it is called. */
-static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *y, const declared *expected)
+STACK_APART static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *y, const declared *expected)
 {
     const ast *fn = y->node, *params = ast_kid(fn, 2), *args = ast_kid(n, 1), *body = ast_kid(fn, 4);
     if (y->busy)
@@ -133,6 +135,9 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
         return refuse(s, E_UNSUPPORTED, n->range, NULL, "`%s` has no body", y->name);
     if (!spend(s, n->range, 1))
         return error_value;
+    budget_enter(s->arena);
+    budget_spend(s->arena, s->context.diags->count); /* that parse_was_broken looks at */
+    names_mark before_names = names_begin(s);
     scope *inner = scope_new(&s->context, y->scope);
     declare_generics(s, inner, fn, names, ast_kid(n, 0));
     for (uint32_t i = 0; i < params->kid_count; i++)
@@ -152,6 +157,8 @@ static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *
     }
     set_repeated(s, repeated);
     s->broken = broken;
+    names_end(before_names);
+    budget_leave(s->arena);
     return result.kind == DECLARED_NONE || result.kind == DECLARED_UNIT ? (value){.kind = v.kind == VALUE_ERROR ? VALUE_ERROR : VALUE_UNIT} : v;
 }
 

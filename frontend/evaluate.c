@@ -6,6 +6,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage.h"
+#include "support/budget.h"
 #include "support/choice.h"
 
 value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...)
@@ -78,18 +79,14 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
 }
 
 /* A const item, read where it was written. */
-static value evaluate_const(analysis *s, symbol *y, const ast *path)
+STACK_APART static value read_const(analysis *s, symbol *y)
 {
     if (!y->type) {
         s->kernel->bad = true;
         return error_value;
     }
-    if (y->busy)
-        return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
     size_t ops_before = s->kernel->op_count;
-    y->busy = true;
     value v = evaluate(s, y->scope, y->node, NULL);
-    y->busy = false;
     bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
     bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)
@@ -100,6 +97,27 @@ static value evaluate_const(analysis *s, symbol *y, const ast *path)
         return error_value;
     }
     return v;
+}
+
+/* Once: what others need again has its value already. Of an error each kernel that needs it is told, since one whose text was not
+ * understood may have kept silent. */
+STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
+{
+    if (y->busy)
+        return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
+    if (y->read_by && (y->value.kind != VALUE_ERROR || y->read_by == s->kernel)) {
+        s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
+        return y->value;
+    }
+    arena *outer = s->context.arena;
+    if (scope_arena(y->scope) == s->arena) /* other kernels may ask for the elements of a list */
+        s->context.arena = s->arena;
+    y->busy = true;
+    y->value = read_const(s, y);
+    y->busy = false;
+    y->read_by = s->kernel;
+    s->context.arena = outer;
+    return y->value;
 }
 
 /* Values of an enumeration that carry meaning. */
@@ -124,7 +142,7 @@ static const char *variant_named(analysis *s, const char *name)
     return NULL;
 }
 
-static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name)
+STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_VARIABLE) {
@@ -173,7 +191,7 @@ static value evaluate_name(analysis *s, scope *names, const ast *path, const cha
 }
 
 /* TrfAddress::Full, AccumulationKind::Interleaved, with any path in front. */
-static value evaluate_variant(analysis *s, scope *names, const ast *path)
+STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *path)
 {
     const char *type = path->kids[path->kid_count - 2]->text, *name = path->kids[path->kid_count - 1]->text;
     if (strcmp(name, "SIZE") == 0) {
@@ -203,7 +221,7 @@ static value evaluate_variant(analysis *s, scope *names, const ast *path)
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
 }
 
-static value evaluate_field(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
 {
     static const char *const fields[] = {"main", "sub", "tdma", "pdma", NULL};
     value v = evaluate(s, names, ast_kid(n, 0), NULL);
@@ -223,13 +241,24 @@ static value evaluate_field(analysis *s, scope *names, const ast *n)
                   "the Context has no field `%s`", n->text);
 }
 
-static value evaluate_method(analysis *s, scope *names, const ast *n, const declared *expected)
+STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, const value *receiver, value *args, const declared *expected)
+{
+    stage_call call = {.scope = names, .kernel = s->kernel, .node = n, .receiver = *receiver, .args = args, .expected = expected};
+    value v = stage_build(&call);
+    if (v.kind == VALUE_ERROR)
+        s->kernel->bad = true;
+    return v;
+}
+
+STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *list = ast_kid(n, 2);
-    declared hint = {0};
-    if (expected && expected->kind == DECLARED_TENSOR && expected->has_dtype && stage_expects_dtype(n->text)) /* what cast or fetch in front has to give */
-        hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
-    value receiver = evaluate(s, names, ast_kid(n, 0), hint.is_hint && ast_is(ast_kid(n, 0), AST_METHOD) ? &hint : NULL);
+    declared *hint = NULL;
+    if (ast_is(ast_kid(n, 0), AST_METHOD) && expected && expected->kind == DECLARED_TENSOR && expected->has_dtype && stage_expects_dtype(n->text)) { /* what cast or fetch in front has to give */
+        hint = ARENA_NEW(scope_arena(names), declared);
+        *hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
+    }
+    value receiver = evaluate(s, names, ast_kid(n, 0), hint);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool known = value_is_sequence(&receiver) || stage_is_known(n->text); /* else what the arguments should be is not known either */
     for (uint32_t i = 0; i < list->kid_count; i++)
@@ -242,14 +271,10 @@ static value evaluate_method(analysis *s, scope *names, const ast *n, const decl
         s->stopped = true;
         return refuse(s, E_UNROLL, n->name_range, unroll_help, "kernel `%s` has more than %zu stage calls", s->kernel->name, UNROLL_MAX);
     }
-    stage_call call = {.scope = names, .kernel = s->kernel, .node = n, .receiver = receiver, .args = args, .expected = expected};
-    value v = stage_build(&call);
-    if (v.kind == VALUE_ERROR)
-        s->kernel->bad = true;
-    return v;
+    return build_stage(s, names, n, &receiver, args, expected);
 }
 
-static value evaluate_integer(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_integer(analysis *s, scope *names, const ast *n)
 {
     value v = {.kind = VALUE_INT};
     if (scope_integer(names, n, &v.number))
@@ -258,7 +283,7 @@ static value evaluate_integer(analysis *s, scope *names, const ast *n)
     return error_value;
 }
 
-static value evaluate_binary(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_binary(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
     if (a.kind == VALUE_ERROR && strchr("<>", n->text[0])) /* `x.fetch<..>()` is no comparison, and its right side no value */
@@ -269,32 +294,32 @@ static value evaluate_binary(analysis *s, scope *names, const ast *n)
     return constant_checked(s, n, constant_binary(names, n, n->text, &a, &b));
 }
 
-static value evaluate_unary(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_unary(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
     return constant_checked(s, n, constant_unary(names, n, &a));
 }
 
-static value evaluate_cast(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_cast(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
     return constant_checked(s, n, constant_cast(names, n, &a));
 }
 
-static value evaluate_range(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_range(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
     return constant_checked(s, n, constant_range(names, n, &a, &b));
 }
 
-static value evaluate_index(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_index(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
     return constant_checked(s, n, constant_index(names, n, &a, &b));
 }
 
 /* A tuple or an array; `expected` of a tuple has the types of its elements. */
-static value evaluate_list(analysis *s, scope *names, const ast *n, const declared *expected)
+STACK_APART static value evaluate_list(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     value *items = ARENA_ARRAY(s->context.arena, value, n->kid_count);
     const ast *types = expected && expected->tuple && expected->tuple->kid_count == n->kid_count ? expected->tuple : NULL;
@@ -307,7 +332,7 @@ static value evaluate_list(analysis *s, scope *names, const ast *n, const declar
     return (value){.kind = VALUE_LIST, .items = items, .count = n->kid_count};
 }
 
-static value evaluate_repeat(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_repeat(analysis *s, scope *names, const ast *n)
 {
     value item = evaluate(s, names, ast_kid(n, 0), NULL), count = evaluate(s, names, ast_kid(n, 1), NULL);
     if (item.kind == VALUE_ERROR || count.kind == VALUE_ERROR)
@@ -324,7 +349,7 @@ static value evaluate_repeat(analysis *s, scope *names, const ast *n)
 
 /* ---- if, for, assignment ---- */
 
-static value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
+STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     value condition = evaluate(s, names, ast_kid(n, 0), NULL);
     if (condition.kind == VALUE_ERROR)
@@ -335,7 +360,7 @@ static value evaluate_if(analysis *s, scope *names, const ast *n, const declared
     return evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
 }
 
-static value evaluate_for(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
 {
     value sequence = evaluate(s, names, ast_kid(n, 1), NULL);
     if (sequence.kind == VALUE_ERROR)
@@ -348,9 +373,11 @@ static value evaluate_for(analysis *s, scope *names, const ast *n)
     for (size_t i = 0; i < sequence.count && !s->stopped; i++) {
         if (!spend(s, n->name_range, 1))
             break;
+        names_mark before = names_begin(s);
         scope *inner = scope_new(&s->context, names);
         bind_pattern(s, inner, ast_kid(n, 0), value_item(&sequence, i), NULL);
         evaluate_block(s, inner, ast_kid(n, 2), NULL);
+        names_end(before);
         if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
             break;
         set_repeated(s, true);
@@ -361,7 +388,7 @@ static value evaluate_for(analysis *s, scope *names, const ast *n)
     return (value){.kind = VALUE_UNIT};
 }
 
-static value evaluate_assignment(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_assignment(analysis *s, scope *names, const ast *n)
 {
     const ast *place = ast_kid(n, 0);
     if (!ast_is(place, AST_PATH) || place->kid_count != 1)
@@ -478,16 +505,12 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
 
 value evaluate(analysis *s, scope *names, const ast *n, const declared *expected)
 {
-    enum { DEPTH_MAX = 1000 };
     if (s->stopped)
         return error_value;
-    if (s->depth >= DEPTH_MAX) {
-        s->stopped = true;
-        return refuse(s, E_NESTING, n->range, "let functions call each other less deeply", "calls and expressions nest more than %d levels deep here", DEPTH_MAX);
-    }
-    s->depth++;
+    budget_spend_at(s->arena, n->range, 1);
+    budget_enter(s->arena);
     value v = evaluate_kind(s, names, n, expected);
-    s->depth--;
+    budget_leave(s->arena);
     return v;
 }
 
@@ -525,9 +548,9 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
 }
 
 /* `later`: what the variable gives, where it is the value of the block; NULL: not known. */
-static void evaluate_let(analysis *s, scope *names, const ast *let, const declared *later)
+STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, const declared *later)
 {
-    declared *annotation = ARENA_NEW(s->context.arena, declared);
+    declared *annotation = ARENA_NEW(scope_arena(names), declared);
     *annotation = scope_type(names, ast_kid(let, 1));
     if (annotation->kind == DECLARED_ERROR)
         s->kernel->bad = true;
@@ -544,7 +567,7 @@ static void evaluate_let(analysis *s, scope *names, const ast *let, const declar
 }
 
 /* A stage as a statement: what it gives is lost. */
-static void warn_discarded(analysis *s, const ast *statement, const value *v, size_t ops_before)
+STACK_APART static void warn_discarded(analysis *s, const ast *statement, const value *v, size_t ops_before)
 {
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
         return;
@@ -571,7 +594,7 @@ static bool names_variable(const ast *pattern, const char *name)
 }
 
 /* Is the variable of the block's `let` number `index`, or a tuple with it, the block's value? Then *out is the variable's type. */
-static bool goes_to(const ast *block, uint32_t index, const declared *expected, declared *out)
+STACK_APART static bool goes_to(const ast *block, uint32_t index, const declared *expected, declared *out)
 {
     const ast *last = block->kids[block->kid_count - 1], *given = ast_kid(last, 0), *pattern = ast_kid(block->kids[index], 0), *type = NULL;
     if (!expected || !ast_is(last, AST_EXPR_STMT) || last->text[0] != '\0' || !ast_is(pattern, AST_PAT_NAME))
@@ -609,15 +632,29 @@ static bool is_cut(const ast *block, uint32_t index)
     return next && ast_is(next, AST_ERROR) && strcmp(next->text, ".") == 0;
 }
 
-static void bind_pattern_lost(analysis *s, scope *names, const ast *let)
+STACK_APART static void bind_pattern_lost(analysis *s, scope *names, const ast *let)
 {
-    declared *any = ARENA_NEW(s->context.arena, declared);
+    declared *any = ARENA_NEW(scope_arena(names), declared);
     *any = scope_type(names, ast_kid(let, 1));
     bind_pattern(s, names, ast_kid(let, 0), error_value, any->kind == DECLARED_TENSOR ? any : NULL);
 }
 
+names_mark names_begin(const analysis *s)
+{
+    arena *names = s->context.names;
+    return (names_mark){names, names ? arena_mark_here(names) : (arena_mark){0}};
+}
+
+void names_end(names_mark before)
+{
+    if (before.names)
+        arena_rewind(before.names, before.mark);
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
+    budget_enter(s->arena);
+    names_mark before = names_begin(s);
     scope *inner = scope_new(&s->context, outer);
     value last = {.kind = VALUE_UNIT};
     declared later;
@@ -651,5 +688,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
             last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
         }
     }
+    names_end(before);
+    budget_leave(s->arena);
     return last;
 }

@@ -222,7 +222,7 @@ int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
 void parse_enter_block(parse_state *p, const token *open)
 {
     /* Never full: the scanner bounds the nesting. */
-    if (p->block_count < TOKEN_NESTING_MAX)
+    if (p->block_count < NESTING_MAX)
         p->blocks[p->block_count++] = (uint32_t)(open - p->tokens.items);
 }
 

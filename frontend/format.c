@@ -283,10 +283,12 @@ static void add_link(formatter *f, document *out, const ast *n, break_kind at)
 /* `receiver.field` and below it each call on a line of its own; a receiver not wider than the indentation takes the first call along. */
 static document *chain(formatter *f, const ast *node)
 {
-    const ast *links[AST_DEPTH_MAX];
     uint32_t count = 0, calls = 0;
     const ast *n = node;
-    for (; is_postfix(n) && is_open(f, n) && count < AST_DEPTH_MAX; n = ast_kid(n, 0)) {
+    for (; is_postfix(n) && is_open(f, n); n = ast_kid(n, 0))
+        count++;
+    const ast **links = ARENA_ARRAY(f->arena, const ast *, count);
+    for (n = node, count = 0; is_postfix(n) && is_open(f, n); n = ast_kid(n, 0)) {
         links[count++] = n;
         calls += ast_is(n, AST_METHOD);
     }

@@ -44,7 +44,7 @@ void parse_report_depth(parse_state *p, src_range at)
         return;
     p->depth_reported = true;
     diag *d =
-        diag_add(p->diags, E_NESTING, at, "expressions are nested more than %d levels deep", AST_DEPTH_MAX);
+        diag_add(p->diags, E_NESTING, at, "expressions are nested more than %d levels deep", NESTING_MAX);
     diag_help(p->diags, d, "name a part of it with `let` or `type`");
 }
 

@@ -26,7 +26,7 @@ typedef struct parse_state {
     int error_count;
     bool depth_reported, given_up;
     ast *root;
-    uint32_t blocks[TOKEN_NESTING_MAX + 1]; /* indexes of the { that the parser has open; last: never cleared */
+    uint32_t blocks[NESTING_MAX + 1]; /* indexes of the { that the parser has open; last: never cleared */
 } parse_state;
 
 static inline const token *token_at(const parse_state *p, uint32_t index)

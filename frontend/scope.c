@@ -1,6 +1,7 @@
 #include "frontend/scope.h"
 
 #include "frontend/index.h"
+#include "support/budget.h"
 #include "support/choice.h"
 
 #include <string.h>
@@ -46,12 +47,17 @@ static scope *new_scope(scope_context *c, arena *a, scope *parent)
 
 scope *scope_new(scope_context *c, scope *parent)
 {
-    return new_scope(c, c->arena, parent);
+    return new_scope(c, c->names ? c->names : c->arena, parent);
 }
 
 scope_context *scope_context_of(scope *s)
 {
     return s->context;
+}
+
+arena *scope_arena(const scope *s)
+{
+    return s->arena;
 }
 
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range)
@@ -93,10 +99,15 @@ static symbol *find_in(scope *s, name_space space, const char *name)
     symbol *found = scope_find_here(s, space, name);
     if (found || s->visiting)
         return found;
+    if (s->glob_count == 0)
+        return NULL;
+    budget_spend(s->arena, s->glob_count);
+    budget_enter(s->arena);
     s->visiting = true;
     for (size_t i = 0; i < s->glob_count && !found; i++)
         found = find_in(s->globs[i], space, name);
     s->visiting = false;
+    budget_leave(s->arena);
     return found;
 }
 
@@ -134,6 +145,7 @@ bool scope_is_lost(scope *s, const char *name)
     for (; s; s = s->parent) {
         if (has_lost(s, name))
             return true;
+        budget_spend(s->arena, 1 + s->glob_count);
         for (size_t i = 0; i < s->glob_count; i++)
             if (has_lost(s->globs[i], name))
                 return true;
@@ -194,12 +206,15 @@ static void visit_own(scope *s, void (*visit)(void *user, symbol *y), void *user
 {
     if (s->visiting)
         return;
+    budget_spend(s->arena, s->count + s->glob_count);
+    budget_enter(s->arena);
     s->visiting = true;
     for (size_t i = s->count; i-- > 0;)
         visit(user, s->symbols[i]);
     for (size_t i = 0; i < s->glob_count; i++)
         visit_own(s->globs[i], visit, user);
     s->visiting = false;
+    budget_leave(s->arena);
 }
 
 void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user)
@@ -212,6 +227,7 @@ static bool import(scope *s, symbol *y, const char *name)
 {
     if (!y || strcmp(name, "_") == 0 || scope_find_here(s, space_of(y->kind), name) == y)
         return false;
+    budget_spend(s->arena, s->count);
     for (size_t i = 0; i < s->count; i++) /* a name of its own goes before an imported one */
         if (!s->symbols[i]->target && space_of(s->symbols[i]->kind) == space_of(y->kind) && strcmp(s->symbols[i]->name, name) == 0)
             return false;
@@ -230,6 +246,7 @@ static bool import_name(scope *s, scope *from, const char *name, const char *as)
 
 static bool import_glob(scope *s, scope *from)
 {
+    budget_spend(s->arena, s->glob_count);
     for (size_t i = 0; i < s->glob_count; i++)
         if (s->globs[i] == from)
             return false;
@@ -357,8 +374,9 @@ const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
 {
     const char *found = NULL;
     unsigned best = CHOICE_FAR;
+    size_t *left = &s->context->suggestions_left;
     for (; s; s = s->parent)
-        for (size_t i = 0; i < s->count; i++)
+        for (size_t i = 0; i < s->count && *left > 0; i++, --*left)
             if (s->symbols[i]->kind == kind && choice_is_nearer(name, s->symbols[i]->name, &best))
                 found = s->symbols[i]->name;
     return found;
@@ -591,7 +609,7 @@ static const mapping *map_window(scope *s, const ast *n)
     return NULL;
 }
 
-static const mapping *map_node(scope *s, const ast *n)
+static const mapping *map_kind(scope *s, const ast *n)
 {
     switch (n->kind) {
     case AST_MAP: return map_node(s, ast_kid(n, 0));
@@ -617,12 +635,39 @@ static const mapping *map_node(scope *s, const ast *n)
     }
 }
 
+static const mapping *map_node(scope *s, const ast *n)
+{
+    arena *a = s->context->arena;
+    budget_spend_at(a, n->range, 1);
+    budget_enter(a);
+    const mapping *m = map_kind(s, n);
+    budget_leave(a);
+    return m;
+}
+
 static symbol *enter(scope_context *c, symbol *y, src_range range)
 {
     if (!y->busy)
         return y;
     diag_add(c->diags, E_NAME, range, "`%s` is defined by itself", y->name);
     return NULL;
+}
+
+/* Once: what failed was diagnosed. */
+const mapping *scope_alias(symbol *y, bool *infer)
+{
+    if (!y->resolved) {
+        arena *a = y->scope->context->arena;
+        budget_spend_at(a, y->range, 1);
+        budget_enter(a);
+        y->busy = true;
+        y->mapping = scope_mapping(y->scope, y->node, &y->infers);
+        y->busy = false;
+        y->resolved = true;
+        budget_leave(a);
+    }
+    *infer = *infer || y->infers;
+    return y->mapping;
 }
 
 const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
@@ -643,14 +688,7 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     if (y && y->kind == SYMBOL_AXIS)
         return axis_mapping(s, y);
     if (y && y->kind == SYMBOL_ALIAS) {
-        if (y->mapping)
-            return y->mapping;
-        if (!enter(s->context, y, last->range))
-            return NULL;
-        y->busy = true;
-        y->mapping = scope_mapping(y->scope, y->node, infer);
-        y->busy = false;
-        return y->mapping;
+        return !y->resolved && !enter(s->context, y, last->range) ? NULL : scope_alias(y, infer);
     }
     if (!y && scope_is_lost(s, last->text))
         return NULL;
@@ -793,7 +831,9 @@ static bool integer_size(scope *s, const ast *path, int64_t *out)
         return false;
     }
     bool infer = false;
-    const mapping *m = y->kind == SYMBOL_AXIS ? axis_mapping(s, y) : scope_mapping(y->scope, y->node, &infer);
+    if (y->kind == SYMBOL_ALIAS && !y->resolved && !enter(s->context, y, path->range))
+        return false;
+    const mapping *m = y->kind == SYMBOL_AXIS ? axis_mapping(s, y) : scope_alias(y, &infer);
     if (m)
         *out = m->size;
     return m != NULL;
@@ -831,15 +871,19 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
         }
         return false;
     }
-    if (!enter(s->context, y, n->range))
-        return false;
-    y->busy = true;
-    bool ok = scope_integer(y->scope, y->node, out);
-    y->busy = false;
-    return ok;
+    if (!y->measured) {
+        if (!enter(s->context, y, n->range))
+            return false;
+        y->busy = true;
+        y->is_integer = scope_integer(y->scope, y->node, &y->number);
+        y->busy = false;
+        y->measured = true;
+    }
+    *out = y->number;
+    return y->is_integer;
 }
 
-bool scope_integer(scope *s, const ast *n, int64_t *out)
+static bool integer_kind(scope *s, const ast *n, int64_t *out)
 {
     int64_t a, b;
     bool infer = false;
@@ -877,4 +921,14 @@ bool scope_integer(scope *s, const ast *n, int64_t *out)
     if (n->kind != AST_UNARY || n->text[0] != '-')
         diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
     return false;
+}
+
+bool scope_integer(scope *s, const ast *n, int64_t *out)
+{
+    arena *a = s->context->arena;
+    budget_spend_at(a, n->range, 1);
+    budget_enter(a);
+    bool ok = integer_kind(s, n, out);
+    budget_leave(a);
+    return ok;
 }

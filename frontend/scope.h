@@ -59,9 +59,13 @@ typedef struct symbol {
     const ast *node;   /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
     const ast *type;   /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
     scope *scope;      /* in which node is read */
-    const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: not yet */
+    const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
+    bool resolved, infers;  /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
     mapping_names *names; /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
-    value value;       /* SYMBOL_VARIABLE */
+    value value;       /* SYMBOL_VARIABLE; SYMBOL_CONST, once it was asked for */
+    const kernel *read_by; /* SYMBOL_CONST: the kernel that asked for `value` the last time; NULL: none yet */
+    bool measured, is_integer; /* SYMBOL_CONST: scope_integer asked for it; and it has one, `number` */
+    int64_t number;
     bool mutable;      /* `let mut` */
     const declared *declared; /* its annotation, or NULL */
     scope *inner;      /* SYMBOL_MODULE */
@@ -78,13 +82,17 @@ typedef struct source_index source_index; /* frontend/index.h */
 typedef struct scope_context {
     mapping_context *mappings;
     arena *arena;
+    arena *names; /* of scopes that are forgotten behind the block they are of; NULL: none is, they are in `arena` */
     diag_list *diags;
     source_index *index; /* NULL: nobody will ask */
     bool has_units; /* an axis of size 1 was declared */
+    size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no such help */
 } scope_context;
 
 scope *scope_new(scope_context *c, scope *parent);
 scope_context *scope_context_of(scope *s);
+/* Where its names are. */
+arena *scope_arena(const scope *s);
 /* Adds a name; a second equal name of the same scope shadows the first. Never NULL. */
 symbol *scope_add(scope *s, symbol_kind kind, const char *name, src_range range);
 /* Types (axes, aliases) and values (constants, const parameters, variables) have names of their own, as in Rust. */
@@ -128,6 +136,9 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
 /* What such an argument names, once it is known to be a mapping; NULL where no axis has size 1. A window is an axis, what it slides over is
  * not named. */
 const mapping_names *scope_mapping_names(scope *s, const ast *type);
+
+/* What a SYMBOL_ALIAS that is not `busy` stands for; NULL as of scope_mapping. */
+const mapping *scope_alias(symbol *y, bool *infer);
 
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);

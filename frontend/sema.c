@@ -7,8 +7,7 @@
 #include "frontend/dataflow.h"
 #include "frontend/index.h"
 #include "frontend/parse.h"
-
-enum { MODULE_DEPTH_MAX = 64 };
+#include "support/budget.h"
 
 /* ---- functions ---- */
 
@@ -71,6 +70,8 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     scope_add(s->kernel_names, SYMBOL_FUNCTION, k->name, k->range);
     if (s->options->kernels)
         s->context.arena = s->options->kernels;
+    if (!s->context.index) /* which keeps the scopes for who asks later */
+        s->context.names = arena_new_inside(s->context.arena);
     scope *names = scope_new(&s->context, outer);
     index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
@@ -94,6 +95,8 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     if (self)
         self->busy = false;
     s->kernel = NULL;
+    arena_free(s->context.names);
+    s->context.names = NULL;
     s->context.arena = outer_arena;
     if (s->options->done)
         s->options->done(s->options->user, k);
@@ -144,10 +147,10 @@ static void collect_module(analysis *s, scope *names, const ast *n)
     y->inner = scope_new(&s->context, names);
     scope_set_module(y->inner);
     index_add_scope(&s->context, module_body(s, n)->range, y->inner);
-    s->module_depth++;
-    if (s->module_depth < MODULE_DEPTH_MAX)
-        collect_items(s, y->inner, module_body(s, n), 0);
-    s->module_depth--;
+    budget_spend_at(s->arena, n->name_range, 1);
+    budget_enter(s->arena);
+    collect_items(s, y->inner, module_body(s, n), 0);
+    budget_leave(s->arena);
 }
 
 /* The name behind `struct`, `enum` or `trait`, for which the words in front are all that is read. */
@@ -293,13 +296,13 @@ static void analyse_functions(analysis *s, scope *outer, const ast *parent)
         } else if (ast_is(n, AST_MOD)) {
             symbol *y = scope_find_here(outer, MODULE_NAMES, n->text);
             const char *path = s->module_path;
-            if (!y || !y->inner || s->module_depth >= MODULE_DEPTH_MAX)
+            if (!y || !y->inner)
                 continue;
-            s->module_depth++;
+            budget_enter(s->arena);
             s->module_path = arena_printf(s->context.arena, "%s%s::", path ? path : "", n->text);
             analyse_functions(s, y->inner, module_body(s, n));
             s->module_path = path;
-            s->module_depth--;
+            budget_leave(s->arena);
         }
     }
 }
@@ -322,7 +325,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
     s->arena = a;
-    s->context = (scope_context){.mappings = mappings, .arena = a, .diags = diags, .index = options ? options->index : NULL};
+    s->context = (scope_context){.mappings = mappings, .arena = a, .diags = diags, .index = options ? options->index : NULL, .suggestions_left = SUGGESTIONS_MAX};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;
@@ -339,11 +342,9 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
     analyse_functions(s, root, file);
     read_dataflows(s);
+    bool infer = false;
     for (size_t i = 0; i < s->alias_count && !s->only; i++)
-        if (!s->aliases[i]->mapping) {
-            bool infer = false;
-            scope_mapping(s->aliases[i]->scope, s->aliases[i]->node, &infer);
-        }
+        scope_alias(s->aliases[i], &infer);
     if (s->only && s->module->count + s->module->dataflow_count == 0 && diags->error_count == 0) {
         s->lists = true;
         analyse_functions(s, root, file);

@@ -136,9 +136,9 @@ static bool opens_parameters(const token_scanner *s)
 
 bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char closer)
 {
-    if (s->open_count == TOKEN_NESTING_MAX) {
+    if (s->open_count == NESTING_MAX) {
         diag *d = diag_add(s->diags, E_NESTING, (src_range){s->file, begin, end},
-                           "brackets are nested more than %d levels deep", TOKEN_NESTING_MAX);
+                           "brackets are nested more than %d levels deep", NESTING_MAX);
         diag_help(s->diags, d, "name a part of it with `let` or `type`");
         s->list->too_deep = true;
         return false;
@@ -542,7 +542,7 @@ static void forget_pending(token *items, uint32_t *pending)
  */
 static void link_blocks(token_list *l)
 {
-    uint32_t pending[TOKEN_NESTING_MAX + 1];
+    uint32_t pending[NESTING_MAX + 1];
     pending[0] = TOKEN_NONE;
     int level = 0;
     for (uint32_t i = 0; i < l->count; i++) {

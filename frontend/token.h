@@ -14,10 +14,10 @@
 #include <stdbool.h>
 
 #include "frontend/source.h"
+#include "support/budget.h"
 #include "support/diag.h"
 
 /* Brackets may nest this deep. */
-#define TOKEN_NESTING_MAX 256
 /* After this many faults in one file the scanner and the parser fall silent. */
 #define SYNTAX_ERRORS_MAX 100
 #define TOKEN_NONE UINT32_MAX
@@ -102,7 +102,7 @@ struct token_scanner {
     bool string_fault;        /* one without an end was diagnosed */
     bool bracket_fault;       /* one was diagnosed: what is left open at the end follows from it */
     bool block_heads;         /* an if, for, while or match was seen */
-    token_bracket open[TOKEN_NESTING_MAX]; /* the last member: it need not be cleared between texts */
+    token_bracket open[NESTING_MAX]; /* the last member: it need not be cleared between texts */
 };
 
 /* lexer.l: feeds the whole text to the functions below. */

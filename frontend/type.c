@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "frontend/scope.h"
+#include "support/budget.h"
 #include "support/choice.h"
 
-bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
+static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
 {
     if (ast_is(type, AST_TYPE_INFER)) {
         *infer = true;
@@ -28,6 +29,16 @@ bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
     return false;
 }
 
+bool scope_dtype(scope *s, const ast *type, dtype *out, bool *infer)
+{
+    arena *a = scope_context_of(s)->arena;
+    budget_spend_at(a, type->range, 1);
+    budget_enter(a);
+    bool ok = read_dtype(s, type, out, infer);
+    budget_leave(a);
+    return ok;
+}
+
 /* Lifetimes, `{ T }` and a const parameter in front of the element type carry no meaning in a tensor type. A const parameter
  * may have the name of an axis, so its place decides: there is one argument more than the type has. */
 static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
@@ -40,7 +51,7 @@ static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
     return args->kid_count - first == wanted + 1 && y && (y->kind == SYMBOL_CONST_PARAM || y->kind == SYMBOL_VARIABLE) ? first + 1 : first;
 }
 
-static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
+STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
 {
     declared d = {.kind = DECLARED_TENSOR, .range = segment->range};
     const ast *args = ast_kid(segment, 0);
@@ -109,7 +120,7 @@ const char *scope_suggest_type(const char *name)
     return strcmp(name, "Tensor") == 0 ? NULL : choice_near(name, known); /* the library's word for all of them is no slip */
 }
 
-static declared path_type(scope *s, const ast *type)
+STACK_APART static declared path_type(scope *s, const ast *type)
 {
     declared d = {.kind = DECLARED_OTHER, .range = type->range};
     const ast *last = ast_last_segment(type);
@@ -144,7 +155,7 @@ static declared path_type(scope *s, const ast *type)
     return d;
 }
 
-declared scope_type(scope *s, const ast *type)
+static declared type_kind(scope *s, const ast *type)
 {
     declared d = {.kind = DECLARED_OTHER, .range = type->range};
     switch (type->kind) {
@@ -171,6 +182,16 @@ declared scope_type(scope *s, const ast *type)
     default:
         return d;
     }
+}
+
+declared scope_type(scope *s, const ast *type)
+{
+    arena *a = scope_context_of(s)->arena;
+    budget_spend(a, 1);
+    budget_enter(a);
+    declared d = type_kind(s, type);
+    budget_leave(a);
+    return d;
 }
 
 declared scope_type_of_path(scope *s, const ast *path)

@@ -51,6 +51,8 @@ typedef struct visa_options {
     bool modules;               /* read the files of `mod x;`, next to the file called `name` */
     size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
     bool binary_only;           /* nothing but VISA_EMIT_BINARY will be asked for: a kernel is written and forgotten before the next one is read */
+    uint64_t max_steps, max_bytes; /* of work and of memory, docs/usage.md; 0: the default, UINT64_MAX: any number */
+    uint64_t max_milliseconds;  /* of processor time in this call and in each one that asks something of its result; 0: any number */
     bool book;                  /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
@@ -59,6 +61,8 @@ VISA_API visa_compilation *visa_compile(const char *name, const char *text, size
 VISA_API void visa_free(visa_compilation *c);
 
 VISA_API size_t visa_error_count(const visa_compilation *c);
+/* Was it, or a question to it, stopped because it took too much work, memory or time (E-BUDGET)? Then it does not say all that is wrong. */
+VISA_API bool visa_gave_up(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 
 /* The i-th file that was read for a `mod` of the text, or NULL: what is written must not be one of them. */

@@ -200,15 +200,16 @@ bool mapping_map(const mapping *m, int64_t i, int64_t *coords)
 
 const mapping *mapping_strip_padding(mapping_context *c, const mapping *m)
 {
-    if (m->count == 0 || m->factors[0].live == m->factors[0].extent)
-        return m;
-    factor_list l;
-    factor_list_init(&l, c);
-    factor f = m->factors[0];
-    f.extent = f.live;
-    factor_list_push(&l, f);
-    factor_list_append_all(&l, m->factors + 1, m->count - 1);
-    return mapping_strip_padding(c, factor_list_finish(&l));
+    while (m->count > 0 && m->factors[0].live < m->factors[0].extent) {
+        factor_list l;
+        factor_list_init(&l, c);
+        factor f = m->factors[0];
+        f.extent = f.live;
+        factor_list_push(&l, f);
+        factor_list_append_all(&l, m->factors + 1, m->count - 1);
+        m = factor_list_finish(&l);
+    }
+    return m;
 }
 
 const mapping *mapping_of_factors(mapping_context *c, const factor *f, size_t count)
@@ -291,26 +292,23 @@ bool mapping_is_hole(const mapping *m)
     return m->count == 0 || (m->count == 1 && m->factors[0].kind == FACTOR_BROADCAST && m->factors[0].live == 1);
 }
 
-uint32_t mapping_axes(const mapping *m, const axis **out, uint32_t capacity)
+/* Adds those of the mapping to the `count` that are there. */
+static uint32_t add_axes(const mapping *m, const axis **out, uint32_t count, uint32_t capacity)
 {
-    uint32_t count = 0;
-    const axis *seen[64];
-    uint32_t limit = capacity < 64 ? capacity : 64;
     for (size_t i = 0; i < m->count; i++) {
-        const axis *sub[64];
-        uint32_t found = 1;
-        sub[0] = m->factors[i].axis;
+        const axis *a = m->factors[i].axis;
+        bool known = a == NULL;
+        for (uint32_t k = 0; k < count && !known; k++)
+            known = out[k] == a;
+        if (!known && count < capacity)
+            out[count++] = a;
         if (m->factors[i].inner)
-            found = mapping_axes(m->factors[i].inner, sub, 64);
-        for (uint32_t j = 0; j < found; j++) {
-            bool known = sub[j] == NULL;
-            for (uint32_t k = 0; k < count && !known; k++)
-                known = seen[k] == sub[j];
-            if (!known && count < limit) {
-                seen[count] = sub[j];
-                out[count++] = sub[j];
-            }
-        }
+            count = add_axes(m->factors[i].inner, out, count, capacity);
     }
     return count;
+}
+
+uint32_t mapping_axes(const mapping *m, const axis **out, uint32_t capacity)
+{
+    return add_axes(m, out, 0, capacity);
 }

@@ -69,6 +69,8 @@ typedef struct factor {
 struct mapping {
     int64_t size; /* positions: the product of the extents */
     uint32_t count;
+    uint32_t depth; /* of composites in it: 0, none */
+    uint64_t parts; /* composites in it and in those, each as often as it is met */
     factor factors[]; /* outermost first; no factor of extent 1; empty: the identity `1` */
 };
 

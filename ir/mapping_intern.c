@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/mapping_parts.h"
+#include "support/budget.h"
 
 struct interned {
     struct interned *next;  /* in its bucket */
@@ -144,7 +145,14 @@ const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
     for (size_t i = 0; i < count; i++) {
         m->factors[i] = f[i];
         m->size *= f[i].extent;
+        const mapping *inner = f[i].inner;
+        if (inner && inner->depth >= m->depth)
+            m->depth = inner->depth + 1;
+        if (inner && __builtin_add_overflow(m->parts, inner->parts + 1, &m->parts))
+            m->parts = UINT64_MAX - 1;
     }
+    if (m->depth > 0)
+        budget_nested(c->arena, m->depth, m->parts);
     add_entry(c, entry, (struct interned){.hash = hash, .mapping = m});
     return m;
 }

@@ -1,4 +1,5 @@
 #include "ir/step_expr_parts.h"
+#include "support/budget.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -78,9 +79,17 @@ static const step_expr *intern(step_exprs *c, const product *products, uint32_t 
     product *copy = ARENA_ARRAY(c->arena, product, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         copy[i] = products[i];
-        for (uint32_t k = 0; k < products[i].atom_count; k++)
+        for (uint32_t k = 0; k < products[i].atom_count; k++) {
+            const step_expr *of = products[i].atoms[k]->of;
             e->ragged = e->ragged || products[i].atoms[k]->ragged;
+            if (of && of->depth >= e->depth)
+                e->depth = of->depth + 1;
+            if (of && __builtin_add_overflow(e->parts, of->parts + 1, &e->parts))
+                e->parts = UINT64_MAX - 1;
+        }
     }
+    if (e->depth > 0)
+        budget_nested(c->arena, e->depth, e->parts);
     e->count = count;
     e->products = copy;
     c->expr_count++;

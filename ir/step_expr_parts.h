@@ -28,6 +28,8 @@ struct step_expr {
     uint32_t count; /* 0: the number 0 */
     const product *products; /* by their atoms, the plain number last */
     bool ragged;
+    uint32_t depth; /* of quotients and flags in it: 0, none */
+    uint64_t parts; /* those, each as often as it is met */
 };
 
 struct step_exprs {

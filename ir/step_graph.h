@@ -24,6 +24,8 @@ struct step_data {
     const step_expr *const *dims;    /* buffer: its shape, outermost first */
     uint32_t dim_count;              /* buffer */
     bool may_be_empty;               /* buffer: some may stand for groups that are not there */
+    uint32_t depth;                  /* of buffers and pairs in it: 0, none */
+    uint64_t parts;                  /* those, each as often as it is met */
 };
 
 typedef struct step_graph_node step_graph_node;

@@ -116,6 +116,7 @@ bool shape_infer_bufferize(step_graph *g, step_graph_node *n)
     step_data *d = ARENA_NEW(g->arena, step_data);
     *d = (step_data){.kind = STEP_BUFFER, .first = in->data, .dims = in->dims + (in->rank + 1 - b), .dim_count = b,
                      .may_be_empty = step_groups_real(g, in, b) != shape_number(g, 1)};
+    shape_nest(g, d);
     shape_outputs(g, n, 1);
     step_stream *out = shape_output(g, n, 0, in->rank - b, d);
     step_groups_dims(g, in, in->rank, b, out->dims);

@@ -3,6 +3,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "support/budget.h"
+
+void shape_nest(step_graph *g, step_data *d)
+{
+    const step_data *second = d->second ? d->second : d->first;
+    d->depth = 1 + (second->depth > d->first->depth ? second->depth : d->first->depth);
+    if (__builtin_add_overflow(d->first->parts + 1, d->second ? second->parts : 0, &d->parts))
+        d->parts = UINT64_MAX - 1;
+    budget_nested(g->arena, d->depth, d->parts);
+}
+
 /* ---- complaining ---- */
 
 enum { NOTES_MAX = 4 }; /* inputs that a diagnostic shows */

@@ -32,6 +32,9 @@ bool shape_is_kind(step_graph *g, const step_graph_node *n, uint32_t input, step
 bool shape_in_step(step_graph *g, const step_graph_node *n);
 const step_data *shape_plain_data(step_graph *g, step_kind kind);
 
+/* Data that hold data, just made: `depth` and `parts` follow from those inside. */
+void shape_nest(step_graph *g, step_data *d);
+
 /* ---- one rule for each operator; false: diagnosed ---- */
 
 bool shape_infer_source(step_graph *g, step_graph_node *n);

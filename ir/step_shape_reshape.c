@@ -111,5 +111,6 @@ bool shape_infer_zip(step_graph *g, step_graph_node *n)
 {
     step_data *d = ARENA_NEW(g->arena, step_data);
     *d = (step_data){.kind = STEP_PAIR, .first = n->spec.inputs[0]->data, .second = n->spec.inputs[1]->data};
+    shape_nest(g, d);
     return shape_in_step(g, n) && shape_same_shape(g, n, d);
 }

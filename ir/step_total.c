@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "support/budget.h"
+
 typedef struct step_total {
     struct step_total *next;
     const step_expr *of;     /* a product of ragged atoms */
@@ -210,8 +212,10 @@ const step_expr *step_total_of(step_graph *g, const step_expr *places, const ste
     const step_expr *plain, *ragged, *total = step_expr_number(g->exprs, 0), *one = step_expr_number(g->exprs, 1);
     if (!each || !places)
         return NULL;
+    budget_enter(g->arena);
     for (uint32_t i = 0; step_expr_part(g->exprs, each, i, &plain, &ragged); i++)
         total = step_expr_add(g->exprs, total, step_expr_multiply(g->exprs, plain, ragged == one ? places : sum_of(g, places, ragged)));
+    budget_leave(g->arena);
     return total;
 }
 
@@ -221,13 +225,16 @@ const step_expr *step_total_largest(step_graph *g, const step_expr *each)
     const step_expr *plain, *ragged, *none = step_expr_number(g->exprs, 0), *even = none, *uneven = none, *lone = NULL, *one = step_expr_number(g->exprs, 1);
     if (!each)
         return NULL;
+    budget_enter(g->arena);
     for (uint32_t i = 0; step_expr_part(g->exprs, each, i, &plain, &ragged); i++) {
         const step_expr *both = step_expr_multiply(g->exprs, plain, ragged);
         lone = ragged == one ? lone : uneven == none ? step_expr_multiply(g->exprs, plain, largest_of(g, ragged)) : NULL;
         even = ragged == one ? step_expr_add(g->exprs, even, both) : even;
         uneven = ragged == one ? uneven : step_expr_add(g->exprs, uneven, both);
     }
-    return uneven == none ? even : step_expr_add(g->exprs, even, lone ? lone : largest_of(g, uneven));
+    const step_expr *largest = uneven == none ? even : step_expr_add(g->exprs, even, lone ? lone : largest_of(g, uneven));
+    budget_leave(g->arena);
+    return largest;
 }
 
 void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total)

@@ -45,13 +45,26 @@ struct visa_compilation {
     strbuf verdicts; /* of a book's blocks */
     struct timespec clock;
     size_t syntax_errors;
+    diag_list said;    /* of `diags` what is shown: as many errors as the limit lets through */
+    size_t said_count; /* of `diags` when that was decided; 0: not yet */
     source_index *index;          /* options->editor; else NULL */
     const struct visa_completion *completions;
     size_t completion_count;
     struct visa_outline *outline; /* NULL: not asked for yet */
     size_t outline_count, outline_capacity;
     bool exhausted, is_book, binary_only;
+    uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
+    bool gave_up; /* what may be spent was spent */
 };
+
+/* For the guard of the arena: its memory is exhausted, or what it may spend, which is diagnosed. Always true. */
+bool compilation_unwound(visa_compilation *c);
+/* Is there nothing to be asked, or was the call unwound? The clock of the question runs from here. */
+#define COMPILATION_STOPS(c) ((c)->exhausted || (compilation_ask(c), setjmp(*arena_guard((c)->arena))) ? compilation_unwound(c) : false)
+void compilation_ask(visa_compilation *c);
+
+/* What is shown of its diagnostics, in source order. */
+const diag_list *compilation_said(visa_compilation *c);
 
 /* The line of a range, 0 for none: for emit_context. */
 uint32_t compilation_line_of(void *user, src_range range);

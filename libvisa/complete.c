@@ -256,7 +256,7 @@ static visa_compilation *attempt(const char *name, const patched *p, const visa_
     visa_options chosen = options ? *options : (visa_options){0};
     chosen.editor = true;
     visa_compilation *c = visa_compile(name, p->text.text, p->text.bytes, &chosen);
-    if (!c || c->exhausted || !c->module || setjmp(*arena_guard(c->arena)))
+    if (!c || !c->module || COMPILATION_STOPS(c))
         return c;
     complete(c, p->begin);
     return c;
@@ -265,7 +265,7 @@ static visa_compilation *attempt(const char *name, const patched *p, const visa_
 /* Was the method's receiver understood, or was there none to understand? */
 static bool is_understood(visa_compilation *c, uint32_t marker_begin)
 {
-    if (!c || c->exhausted || !c->module || setjmp(*arena_guard(c->arena)))
+    if (!c || !c->module || COMPILATION_STOPS(c))
         return true;
     token_list tokens = editor_tokens(c);
     uint32_t i = editor_token_at(&tokens, marker_begin);
@@ -285,7 +285,7 @@ visa_compilation *visa_complete(const char *name, const char *text, size_t bytes
         patched p = patch(text, bytes, offset < bytes ? offset : (uint32_t)bytes, i, a);
         visa_free(c);
         c = attempt(name, &p, options);
-        if (is_understood(c, p.begin))
+        if (is_understood(c, p.begin) || c->gave_up)
             break;
     }
     arena_free(a);

@@ -23,7 +23,7 @@ static const visa_contraction *measured_of(const visa_contraction *measured, siz
 
 bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || c->binary_only)
+    if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only)
         return false;
     dataflow_listing l = {.compilation = c};
     for (size_t i = 0; i < c->module->count; i++) {

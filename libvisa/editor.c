@@ -8,6 +8,7 @@
 #include "frontend/parse.h"
 #include "frontend/parser.tab.h"
 #include "frontend/stage.h"
+#include "support/budget.h"
 
 const char *visa_file_name(const visa_compilation *c, int file)
 {
@@ -46,12 +47,12 @@ static void find_fix(visa_compilation *c, const diag *d, visa_diagnostic *out)
 
 bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)))
+    if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena))))
         return false;
-    diag_list_sort(&c->diags);
-    if (i >= c->diags.count)
+    const diag_list *said = compilation_said(c);
+    if (i >= said->count)
         return false;
-    const diag *d = c->diags.items[i];
+    const diag *d = said->items[i];
     visa_note *notes = ARENA_ARRAY(c->arena, visa_note, d->note_count);
     for (size_t n = 0; n < d->note_count; n++)
         notes[n] = (visa_note){editor_place(d->notes[n].range), d->notes[n].text};
@@ -166,7 +167,7 @@ static const char *alias_text(visa_compilation *c, symbol *y)
     dtype type;
     const char *text = "";
     declared d = scope_type(y->scope, y->node);
-    const mapping *m = y->mapping ? y->mapping : scope_mapping(y->scope, y->node, &infer);
+    const mapping *m = scope_alias(y, &infer);
     if (d.kind == DECLARED_TENSOR)
         text = tensor_type_text(c, &d.tensor);
     else if (m)
@@ -254,7 +255,7 @@ static bool is_ready(const visa_compilation *c)
 
 bool visa_definition(visa_compilation *c, uint32_t offset, visa_place *out)
 {
-    if (!is_ready(c) || setjmp(*arena_guard(c->arena)))
+    if (!is_ready(c) || COMPILATION_STOPS(c))
         return false;
     token_list tokens = editor_tokens(c);
     src_range range;
@@ -407,7 +408,7 @@ static void hover_diagnostics(hover *h, uint32_t offset)
 
 bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const char **markdown)
 {
-    if (!is_ready(c) || setjmp(*arena_guard(c->arena)))
+    if (!is_ready(c) || COMPILATION_STOPS(c))
         return false;
     hover h = {.c = c, .range = {0, offset, offset}};
     strbuf_init(&h.text, c->arena);

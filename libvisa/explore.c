@@ -200,7 +200,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
 {
     *data = NULL;
     *size = 0;
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || c->binary_only)
+    if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only)
         return false;
     explore x;
     const dataflow_model *m = model_named(c, o->model);

@@ -63,7 +63,7 @@ static void visit(visa_compilation *c, const ast *n, int depth)
 
 bool visa_outline_at(visa_compilation *c, size_t i, visa_outline *out)
 {
-    if (c->exhausted || !c->file || setjmp(*arena_guard(c->arena)))
+    if (!c->file || COMPILATION_STOPS(c))
         return false;
     if (i == 0) {
         c->outline_count = 0;

@@ -6,6 +6,7 @@
 
 #include "ir/step_total.h"
 #include "support/file.h"
+#include "support/json_nesting.h"
 #include "support/shown.h"
 
 typedef struct reading {
@@ -99,7 +100,7 @@ bool step_sizes_read(const char *file, step_graph *const *graphs, size_t count, 
     unsigned char *text = file_read_all(file, &bytes, diags);
     if (!text)
         return false;
-    json_t *root = json_loadb((const char *)text, bytes, 0, NULL);
+    json_t *root = json_nests_too_deeply((const char *)text, bytes) ? NULL : json_loadb((const char *)text, bytes, 0, NULL);
     free(text);
     const char *program = json_string_value(json_object_get(root, "program"));
     reading r = {.file = file, .operators = json_object_get(root, "operators"), .out = out, .arena = a, .diags = diags, .good = true};

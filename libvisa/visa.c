@@ -25,6 +25,7 @@
 #include "passes/pass.h"
 #include "passes/step_metrics.h"
 #include "passes/step_rewrite.h"
+#include "support/budget.h"
 #include "support/choice.h"
 #include "support/file.h"
 #include "support/shown.h"
@@ -411,14 +412,70 @@ static void set_warnings(visa_compilation *c)
         warning_option(&c->diags.warnings, *w);
 }
 
+/* What was too much, and where. */
+static void refuse_budget(visa_compilation *c, const budget *spent)
+{
+    unsigned long long steps = spent->steps, most_steps = spent->max_steps, bytes = spent->bytes, most_bytes = spent->max_bytes;
+    diag *d;
+    switch (spent->end) {
+    case BUDGET_NESTING:
+        d = diag_add(&c->diags, E_NESTING, spent->at, "calls, definitions and expressions nest more than %d levels deep here", NESTING_MAX);
+        diag_help(&c->diags, d, "let functions call each other less deeply, or write out what the innermost definitions stand for");
+        break;
+    case BUDGET_STEPS:
+        d = diag_add(&c->diags, E_BUDGET, spent->at, "this takes more than %llu steps of work; %llu bytes of memory are in use", most_steps, bytes);
+        diag_help(&c->diags, d, "let an axis of Time count where a loop, a call or a constant is repeated, or raise the limit: --max-steps=%llu", 10 * most_steps);
+        break;
+    case BUDGET_BYTES:
+        d = diag_add(&c->diags, E_BUDGET, spent->at, "this takes more than %llu bytes of memory, after %llu steps of work", most_bytes, steps);
+        diag_help(&c->diags, d, "let an axis of Time count where a loop or a call is repeated, or raise the limit: --max-bytes=%llu", 10 * most_bytes);
+        break;
+    default:
+        d = diag_add(&c->diags, E_BUDGET, spent->at, "given up after %llu milliseconds, %llu steps and %llu bytes: what is wrong behind this is not said",
+                     (unsigned long long)c->max_milliseconds, steps, bytes);
+        diag_help(&c->diags, d, "visac has no limit of time: it says all of it");
+    }
+}
+
+/* What was being made may be half made: nothing but its diagnostics, its texts and its tree is looked at from here on. */
+bool compilation_unwound(visa_compilation *c)
+{
+    const budget *account = c->exhausted ? NULL : arena_budget(c->arena);
+    if (!account || account->end == BUDGET_MEMORY) {
+        c->exhausted = true;
+        return true;
+    }
+    budget spent = *account;
+    budget_lift(c->arena);
+    c->max_steps = c->max_bytes = UINT64_MAX;
+    if (setjmp(*arena_guard(c->arena))) {
+        c->exhausted = true;
+        return true;
+    }
+    c->module = NULL;
+    c->index = NULL;
+    c->gave_up = spent.end != BUDGET_NESTING;
+    c->diags.repeating = 0;
+    refuse_budget(c, &spent);
+    return true;
+}
+
+void compilation_ask(visa_compilation *c)
+{
+    budget_limit(c->arena, c->max_steps, c->max_bytes, c->max_milliseconds);
+}
+
+bool visa_gave_up(const visa_compilation *c)
+{
+    return c->gave_up;
+}
+
 /* Everything that may run out of memory; c and the arena outlive the jump. */
 static void guarded_run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
-    if (setjmp(*arena_guard(c->arena))) {
-        c->exhausted = true;
-        return;
-    }
     diag_list_init(&c->diags, c->arena);
+    if (COMPILATION_STOPS(c))
+        return;
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->mappings = mapping_context_new(c->arena);
@@ -446,7 +503,9 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
         arena_free(a);
         return NULL;
     }
-    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit, .is_book = chosen->book, .binary_only = chosen->binary_only};
+    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit, .is_book = chosen->book, .binary_only = chosen->binary_only,
+                            .max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX, .max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX,
+                            .max_milliseconds = chosen->max_milliseconds};
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;
@@ -495,33 +554,41 @@ size_t visa_warning_count(const visa_compilation *c)
 }
 
 /* The list as far as the limit lets it be said, and behind it how much is missing. */
-static diag_list said_diagnostics(const visa_compilation *c)
+static void limit_diagnostics(visa_compilation *c)
 {
-    diag_list said = c->diags;
     size_t errors = 0, end = 0;
-    while (end < said.count && (errors < c->error_limit || said.items[end]->severity != DIAG_ERROR))
-        errors += said.items[end++]->severity == DIAG_ERROR;
-    if (c->error_limit == 0 || end == said.count)
-        return said;
-    diag_list_init(&said, c->arena);
+    c->said = c->diags;
+    c->said_count = c->diags.count;
+    while (end < c->said.count && (errors < c->error_limit || c->said.items[end]->severity != DIAG_ERROR))
+        errors += c->said.items[end++]->severity == DIAG_ERROR;
+    if (c->error_limit == 0 || end == c->said.count)
+        return;
+    diag_list_init(&c->said, c->arena);
     for (size_t i = 0; i < end; i++)
-        ARENA_PUSH(c->arena, said.items, said.count, said.capacity, c->diags.items[i]);
-    diag *d = diag_add(&said, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
-    diag_help(&said, d, "-ferror-limit=0 shows all of them");
-    return said;
+        ARENA_PUSH(c->arena, c->said.items, c->said.count, c->said.capacity, c->diags.items[i]);
+    diag *d = diag_add(&c->said, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
+    diag_help(&c->said, d, "-ferror-limit=0 shows all of them");
+}
+
+const diag_list *compilation_said(visa_compilation *c)
+{
+    if (c->said_count == c->diags.count && c->said_count > 0)
+        return &c->said;
+    diag_list_sort(&c->diags);
+    limit_diagnostics(c);
+    return &c->said;
 }
 
 const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)))
+    if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena)))) /* the limits are not for saying what went wrong */
         return out_of_memory_text;
-    diag_list_sort(&c->diags);
-    diag_list said = said_diagnostics(c);
+    const diag_list *said = compilation_said(c);
     if (format == VISA_DIAGNOSTICS_JSON)
-        return render_json(&said, c->sources, c->arena);
+        return render_json(said, c->sources, c->arena);
     if (format == VISA_DIAGNOSTICS_SARIF)
-        return render_sarif(&said, c->sources, VISA_VERSION, c->arena);
-    return render_text(&said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
+        return render_sarif(said, c->sources, VISA_VERSION, c->arena);
+    return render_text(said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
 uint32_t compilation_line_of(void *user, src_range range)
@@ -577,7 +644,7 @@ static void print_programs(const emit_context *e, const visa_compilation *c, str
 
 bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)))
+    if (COMPILATION_STOPS(c))
         return false;
     if (c->is_book)
         return false;
@@ -614,7 +681,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
 
 bool visa_format(visa_compilation *c, const char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || !c->file || c->syntax_errors > 0)
+    if (COMPILATION_STOPS(c) || !c->file || c->syntax_errors > 0)
         return false;
     strbuf text;
     strbuf_init(&text, c->arena);
@@ -626,7 +693,7 @@ bool visa_format(visa_compilation *c, const char **data, size_t *size)
 
 bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
+    if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
@@ -634,7 +701,7 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
+    if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
@@ -655,12 +722,16 @@ const char *visa_pass_dumps(const visa_compilation *c)
 
 const char *visa_time_report(visa_compilation *c)
 {
-    if (c->exhausted || setjmp(*arena_guard(c->arena)))
+    if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena))))
         return "";
     strbuf text;
     strbuf_init(&text, c->arena);
     for (size_t i = 0; i < c->time_count; i++)
         strbuf_printf(&text, "%10.1f us  %s\n", c->times[i].us, c->times[i].what);
+    if (c->time_count > 0) {
+        const budget *spent = arena_budget(c->arena);
+        strbuf_printf(&text, "%10" PRIu64 " steps\n%10" PRIu64 " bytes\n", spent->steps, spent->bytes);
+    }
     return text.text;
 }
 

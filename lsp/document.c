@@ -1,5 +1,7 @@
 #include "lsp/document.h"
 
+#include "support/budget.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,7 +174,9 @@ static bool open_text(void *user, const char *path, const char **text, size_t *b
 static visa_options options_of(documents *all, const document *d)
 {
     bool is_file = strncmp(d->uri, scheme, sizeof scheme - 1) == 0;
-    return (visa_options){.editor = true, .modules = is_file, .open_text = open_text, .user = all};
+    const answer_limits *l = &all->limits;
+    return (visa_options){.editor = true, .modules = is_file, .open_text = open_text, .user = all, .error_limit = PUBLISHED_ERRORS_MAX,
+                          .max_steps = l->max_steps, .max_bytes = l->max_bytes, .max_milliseconds = l->max_milliseconds};
 }
 
 visa_compilation *document_compilation(documents *all, document *d)
@@ -186,5 +190,7 @@ visa_compilation *document_compilation(documents *all, document *d)
 visa_compilation *document_complete(documents *all, const document *d, uint32_t offset)
 {
     visa_options options = options_of(all, d);
-    return visa_complete(d->path, d->text, d->bytes, offset, &options);
+    visa_compilation *c = visa_complete(d->path, d->text, d->bytes, offset, &options);
+    all->gave_up = all->gave_up || (c && visa_gave_up(c));
+    return c;
 }

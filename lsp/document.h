@@ -21,9 +21,16 @@ typedef struct document {
     struct document *next;
 } document;
 
+/* What an answer may cost; as in visa_options. */
+typedef struct answer_limits {
+    uint64_t max_steps, max_bytes, max_milliseconds;
+} answer_limits;
+
 typedef struct documents {
     document *first;
     text_encoding encoding;
+    answer_limits limits;
+    bool gave_up; /* in the answer under way: some of it was not found in time */
 } documents;
 
 document *documents_find(const documents *d, const char *uri);

@@ -94,9 +94,13 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
     }
 }
 
+/* Each document takes its time; a question that comes meanwhile is answered first, and its answer calls here again. */
 void publish_changed(server *s)
 {
     documents *all = server_documents(s);
+    for (document *d = all->first; d; d = d->next)
+        if (!d->compilation && document_compilation(all, d) && server_is_asked(s))
+            return;
     for (document *d = all->first; d; d = d->next) {
         visa_compilation *c = d->changed ? document_compilation(all, d) : NULL;
         if (!c)

@@ -1,21 +1,22 @@
 #include "lsp/server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lsp/json.h"
 #include "lsp/message.h"
+#include "support/json_nesting.h"
 
 /* Codes of JSON-RPC and the protocol. */
-enum { PARSE_ERROR = -32700, INVALID_REQUEST = -32600, METHOD_NOT_FOUND = -32601, INVALID_PARAMS = -32602, NOT_INITIALIZED = -32002 };
+enum { PARSE_ERROR = -32700, INVALID_REQUEST = -32600, METHOD_NOT_FOUND = -32601, INVALID_PARAMS = -32602, NOT_INITIALIZED = -32002, REQUEST_FAILED = -32803 };
 
 struct server {
     documents documents;
     message_reader reader;
-    bool (*write)(void *user, const char *bytes, size_t size);
-    void *user;
+    server_ends ends;
     bool initialized, shut_down, ended;
     int exit_status;
 };
@@ -23,6 +24,11 @@ struct server {
 documents *server_documents(server *s)
 {
     return &s->documents;
+}
+
+bool server_is_asked(const server *s)
+{
+    return s->ends.is_asked && s->ends.is_asked(s->ends.user);
 }
 
 int server_exit_status(const server *s)
@@ -47,7 +53,7 @@ static void send_message(server *s, json_t *message)
     size_t bytes = strlen(text);
     char header[64];
     int header_bytes = snprintf(header, sizeof header, "Content-Length: %zu\r\n\r\n", bytes);
-    if (!s->write(s->user, header, (size_t)header_bytes) || !s->write(s->user, text, bytes))
+    if (!s->ends.write(s->ends.user, header, (size_t)header_bytes) || !s->ends.write(s->ends.user, text, bytes))
         end(s, 1);
     free(text);
 }
@@ -186,18 +192,26 @@ static void request(server *s, const json_t *id, const char *method, const json_
     } else if (!handler) {
         send_error(s, id, METHOD_NOT_FOUND, "visa-lsp has no such method");
     } else {
+        s->documents.gave_up = false;
         json_t *result = handler(s, params);
-        if (result)
+        const document *d = document_of(s, params);
+        bool gave_up = s->documents.gave_up || (d && d->compilation && visa_gave_up(d->compilation));
+        bool nothing = json_is_null(result) || (json_is_array(result) && json_array_size(result) == 0);
+        if (nothing && gave_up) {
+            json_decref(result);
+            send_error(s, id, REQUEST_FAILED, "given up: the answer takes more time, work or memory than visa-lsp may spend");
+        } else if (result) {
             send_result(s, id, result);
-        else
+        } else {
             send_error(s, id, INVALID_PARAMS, "the parameters name no open document, or no place in one");
+        }
     }
 }
 
 static void handle(server *s, const char *body, size_t size)
 {
-    json_error_t fault;
-    json_t *message = json_loadb(body, size, JSON_ALLOW_NUL, &fault);
+    json_error_t fault = {.text = "arrays and objects are nested too deeply"};
+    json_t *message = json_nests_too_deeply(body, size) ? NULL : json_loadb(body, size, JSON_ALLOW_NUL, &fault);
     const json_t *id = json_object_get(message, "id"), *method = json_object_get(message, "method");
     bool answer = json_object_get(message, "result") || json_object_get(message, "error");
     bool id_fits = !id || json_is_string(id) || json_is_integer(id);
@@ -214,11 +228,11 @@ static void handle(server *s, const char *body, size_t size)
 
 /* ---- running ---- */
 
-server *server_new(bool (*write)(void *user, const char *bytes, size_t size), void *user)
+server *server_new(const server_ends *ends, const answer_limits *limits)
 {
     server *s = calloc(1, sizeof *s);
     if (s)
-        *s = (server){.write = write, .user = user, .exit_status = 1};
+        *s = (server){.ends = *ends, .documents.limits = *limits, .exit_status = 1};
     return s;
 }
 
@@ -247,10 +261,16 @@ bool server_feed(server *s, const char *bytes, size_t size)
     return !s->ended;
 }
 
-int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), void *user)
+static bool is_asked(void *user)
+{
+    struct pollfd in = {.fd = *(const int *)user, .events = POLLIN};
+    return poll(&in, 1, 0) > 0;
+}
+
+int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), const answer_limits *limits)
 {
     enum { PIECE = 1 << 16 }; /* bytes */
-    server *s = server_new(write, user);
+    server *s = server_new(&(server_ends){write, is_asked, &in}, limits);
     char *piece = malloc(PIECE);
     bool running = s && piece;
     while (running) {

@@ -12,8 +12,15 @@
 
 typedef struct server server;
 
-/* `write` gets whole messages with their headers; false from it ends the server. NULL: no memory. */
-server *server_new(bool (*write)(void *user, const char *bytes, size_t size), void *user);
+/* How it speaks with the outside. */
+typedef struct server_ends {
+    bool (*write)(void *user, const char *bytes, size_t size); /* a whole message with its header; false ends the server */
+    bool (*is_asked)(void *user); /* is a message waiting? Then diagnostics wait. NULL: nobody knows */
+    void *user;
+} server_ends;
+
+/* NULL: no memory. Limits of 0 are those of visa_options. */
+server *server_new(const server_ends *ends, const answer_limits *limits);
 void server_free(server *s);
 
 /* Bytes as they come; false: the server has ended. */
@@ -21,12 +28,13 @@ bool server_feed(server *s, const char *bytes, size_t size);
 /* 0: it was shut down in order. */
 int server_exit_status(const server *s);
 
-/* Serves until `exit`, the end of the input or false from `write`; returns the process's exit status. */
-int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), void *user);
+/* Serves until `exit`, the end of the input or false from `write`; returns the process's exit status. `user` of `write` is of no use to it. */
+int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), const answer_limits *limits);
 
 /* ---- Between the files of lsp/ ---- */
 
 documents *server_documents(server *s);
+bool server_is_asked(const server *s);
 void server_notify(server *s, const char *method, json_t *params);
 
 /* From parameters to a result; NULL: the parameters are not what the method takes. */

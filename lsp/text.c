@@ -5,9 +5,12 @@
 bool text_lines_read(text_lines *l, const char *text, size_t bytes)
 {
     uint32_t count = 1;
-    for (size_t i = 0; i < bytes; i++)
+    bool ascii = true;
+    for (size_t i = 0; i < bytes; i++) {
         count += text[i] == '\n' || text[i] == '\r';
-    *l = (text_lines){.text = text, .bytes = bytes, .begins = malloc(count * sizeof *l->begins), .count = 1};
+        ascii = ascii && (unsigned char)text[i] < 0x80;
+    }
+    *l = (text_lines){.text = text, .bytes = bytes, .ascii = ascii, .begins = malloc(count * sizeof *l->begins), .count = 1};
     if (!l->begins)
         return false;
     l->begins[0] = 0;
@@ -56,6 +59,10 @@ text_position text_position_of(const text_lines *l, text_encoding encoding, uint
     }
     text_position p = {.line = low};
     uint32_t end = line_end(l, low), units;
+    if (l->ascii) {
+        p.column = (offset < end ? offset : end) - l->begins[low];
+        return p;
+    }
     for (uint32_t at = l->begins[low]; at < offset && at < end; p.column += units) {
         uint32_t bytes = character(l, at, end, encoding, &units);
         if (at + bytes > offset)

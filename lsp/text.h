@@ -21,6 +21,7 @@ typedef struct text_lines {
     size_t bytes;
     uint32_t *begins; /* malloc; offset of each line */
     uint32_t count;
+    bool ascii; /* a byte is a character is a unit: no line is counted through */
 } text_lines;
 
 /* False: no memory. Lines end with \n, \r\n or \r. */

@@ -67,7 +67,9 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
             return next->out.part[ELEMENT];
         if (next->kind == IR_ACCUMULATE && time && (packet || next->accumulation == INTERLEAVED))
             return packet ? pass_pair(p, time, packet) : time;
-        return next->kind == IR_ACCUMULATE || next->kind == IR_CAST ? destination(p, k, next) : NULL;
+        if (next->kind != IR_ACCUMULATE && next->kind != IR_CAST)
+            return NULL;
+        o = next;
     }
     return NULL;
 }

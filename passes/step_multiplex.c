@@ -41,12 +41,25 @@ static size_t collect(step_rewrite *r, const char *stem, const step_graph_node *
     return count;
 }
 
-/* What stands between `from` and n, from behind. */
-static bool mark(step_rewrite *r, const step_graph_node *n, const step_graph_node *from, int64_t member)
+/* Pairs of nodes that are still to be looked at, the next one last: a graph is as long as its author likes. */
+typedef struct node_pairs {
+    const step_graph_node *(*items)[2];
+    size_t count, capacity;
+} node_pairs;
+
+static void push_pair(step_rewrite *r, node_pairs *p, const step_graph_node *a, const step_graph_node *b)
+{
+    if (p->count == p->capacity) {
+        p->items = arena_grow(r->from->arena, p->items, p->count, 2 * p->capacity + 8, sizeof *p->items);
+        p->capacity = 2 * p->capacity + 8;
+    }
+    p->items[p->count][0] = a;
+    p->items[p->count++][1] = b;
+}
+
+static bool mark_node(step_rewrite *r, const step_graph_node *n, const step_graph_node *from, int64_t member)
 {
     multiplex *m = r->user;
-    if (n == from || m->member[n->index] == member)
-        return true;
     if (m->member[n->index] != 0)
         return step_rewrite_refuse(r, n, "let each subgraph have its own", "`%s` belongs to two of the subgraphs", n->name);
     if (n->spec.input_count == 0)
@@ -55,9 +68,24 @@ static bool mark(step_rewrite *r, const step_graph_node *n, const step_graph_nod
         if (n->outputs[i].assumed)
             return step_rewrite_refuse(r, n, "leave `.assume` to streams outside", "the sizes of `%s` are given, and they would change", n->name);
     m->member[n->index] = member;
-    for (uint32_t i = 0; i < n->spec.input_count; i++)
-        if (!mark(r, n->spec.inputs[i]->node, from, member))
+    return true;
+}
+
+/* What stands between `from` and `last`, from behind. */
+static bool mark(step_rewrite *r, const step_graph_node *last, const step_graph_node *from, int64_t member)
+{
+    const multiplex *m = r->user;
+    node_pairs left = {0};
+    push_pair(r, &left, last, NULL);
+    while (left.count > 0) {
+        const step_graph_node *n = left.items[--left.count][0];
+        if (n == from || m->member[n->index] == member)
+            continue;
+        if (!mark_node(r, n, from, member))
             return false;
+        for (uint32_t i = n->spec.input_count; i-- > 0;)
+            push_pair(r, &left, n->spec.inputs[i]->node, NULL);
+    }
     return true;
 }
 
@@ -115,22 +143,41 @@ static bool load_fits(step_rewrite *r, const step_graph_node *a, const step_grap
                                b->spec.param[STEP_BASE], a->spec.param[STEP_BASE] + (int64_t)m->now * apart);
 }
 
-static bool is_like(step_rewrite *r, const step_graph_node *a, const step_graph_node *b, const step_graph_node *from_a, const step_graph_node *from_b)
+/* Are the two alike, what they take apart? */
+static bool nodes_are_like(step_rewrite *r, const step_graph_node *a, const step_graph_node *b, const step_graph_node *from_a)
 {
-    multiplex *m = r->user;
-    if (a == from_a || b == from_b)
-        return (a == from_a && b == from_b) || step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` and `%s` stand at different depths", a->name, b->name);
-    if (m->like[a->index])
-        return m->like[a->index] == b || step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` has no like in the first subgraph", b->name);
-    m->like[a->index] = b;
     if (!same_node(a, b))
         return step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` (%s) differs from `%s` (%s) in more than where its weights are stored", b->name,
                                    step_op_row_of(b->spec.op)->name, a->name, step_op_row_of(a->spec.op)->name);
     if (a->spec.op == STEP_LINEAR_LOAD && !load_fits(r, a, b, from_a))
         return false;
     for (uint32_t i = 0; i < a->spec.input_count; i++)
-        if (a->spec.inputs[i]->port != b->spec.inputs[i]->port || !is_like(r, a->spec.inputs[i]->node, b->spec.inputs[i]->node, from_a, from_b))
-            return r->bad ? false : step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` takes another output than `%s`", b->name, a->name) != NULL;
+        if (a->spec.inputs[i]->port != b->spec.inputs[i]->port)
+            return step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` takes another output than `%s`", b->name, a->name);
+    return true;
+}
+
+static bool is_like(step_rewrite *r, const step_graph_node *last_a, const step_graph_node *last_b, const step_graph_node *from_a, const step_graph_node *from_b)
+{
+    multiplex *m = r->user;
+    node_pairs left = {0};
+    push_pair(r, &left, last_a, last_b);
+    while (left.count > 0) {
+        const step_graph_node *a = left.items[--left.count][0], *b = left.items[left.count][1];
+        if (a == from_a && b == from_b)
+            continue;
+        if (a == from_a || b == from_b)
+            return step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` and `%s` stand at different depths", a->name, b->name);
+        if (m->like[a->index] && m->like[a->index] != b)
+            return step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` has no like in the first subgraph", b->name);
+        if (m->like[a->index])
+            continue;
+        m->like[a->index] = b;
+        if (!nodes_are_like(r, a, b, from_a))
+            return false;
+        for (uint32_t i = a->spec.input_count; i-- > 0;)
+            push_pair(r, &left, a->spec.inputs[i]->node, b->spec.inputs[i]->node);
+    }
     return true;
 }
 

@@ -40,21 +40,41 @@ static bool may_stand(step_rewrite *r, const step_graph_node *n, int64_t region)
                                                    step_op_row_of(n->spec.op)->name);
 }
 
-static bool spread(step_rewrite *r, step_regions *g, const step_stream *s, int64_t region)
+/* Nodes that are still to be looked at, and the region that their input brings, the next one last. */
+typedef struct reached {
+    const step_graph_node *node;
+    int64_t region;
+} reached;
+typedef struct reached_list {
+    reached *items;
+    size_t count, capacity;
+} reached_list;
+
+static void push_consumers(step_rewrite *r, reached_list *left, const step_stream *s, int64_t region)
 {
     size_t count;
     step_consumer *to = step_rewrite_consumers(r, s, &count);
-    for (size_t i = 0; i < count; i++) {
-        const step_graph_node *n = to[i].node;
-        int64_t *known = &g->of[n->index], joined = *known == 0 || *known == region ? region : -1;
+    for (size_t i = count; i-- > 0;) {
+        reached one = {to[i].node, region};
+        ARENA_PUSH(r->from->arena, left->items, left->count, left->capacity, one);
+    }
+}
+
+static bool spread(step_rewrite *r, step_regions *g, const step_stream *s, int64_t region)
+{
+    reached_list left = {0};
+    push_consumers(r, &left, s, region);
+    while (left.count > 0) {
+        const step_graph_node *n = left.items[--left.count].node;
+        int64_t from = left.items[left.count].region;
+        int64_t *known = &g->of[n->index], joined = *known == 0 || *known == from ? from : -1;
         if (!may_stand(r, n, joined))
             return false;
         if (*known == joined)
             continue;
         *known = joined;
-        for (uint32_t o = 0; o < n->output_count; o++)
-            if (!spread(r, g, &n->outputs[o], joined))
-                return false;
+        for (uint32_t o = n->output_count; o-- > 0;)
+            push_consumers(r, &left, &n->outputs[o], joined);
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/step_type.h"
+#include "support/budget.h"
 
 /* ---- arguments and refusals ---- */
 
@@ -79,6 +80,7 @@ step_consumer *step_rewrite_consumers(step_rewrite *r, const step_stream *s, siz
     step_consumer *list = NULL;
     size_t capacity = 0;
     *count = 0;
+    budget_spend(r->from->arena, r->from->node_count);
     for (size_t i = 0; i < r->from->node_count; i++)
         for (uint32_t k = 0; k < r->from->nodes[i]->spec.input_count; k++)
             if (r->from->nodes[i]->spec.inputs[k] == s) {

@@ -10,6 +10,8 @@ typedef struct dynamic {
     bool *groups; /* by node: the reshape that goes */
     bool *ends;   /* by node: keeps the valid rows */
     int64_t *at;  /* by node: the dimension of its output that counts tiles; -1: it has none */
+    const step_graph_node **left; /* nodes whose consumers are still to be looked at, the next one last */
+    size_t left_count, left_capacity;
 } dynamic;
 
 static const char legal_help[] = "end the rows of the tile with flat_map(0, valid_rows) before anything joins, routes or stores them";
@@ -42,8 +44,7 @@ static bool by_row(step_fn fn, uint32_t input)
 
 /* ---- following the tile ---- */
 
-static bool follow(step_rewrite *r, const step_stream *s, int64_t at);
-
+/* Its consumers are looked at later. */
 static bool follow_outputs(step_rewrite *r, const step_graph_node *n, int64_t at)
 {
     dynamic *d = r->user;
@@ -52,7 +53,8 @@ static bool follow_outputs(step_rewrite *r, const step_graph_node *n, int64_t at
     d->at[n->index] = at;
     if (n->outputs[0].assumed)
         return step_rewrite_refuse(r, n, "leave `.assume` to streams of rows", "the sizes of `%s` are given, and they would change", n->name);
-    return follow(r, &n->outputs[0], at);
+    ARENA_PUSH(r->from->arena, d->left, d->left_count, d->left_capacity, n);
+    return true;
 }
 
 static bool refuse(step_rewrite *r, const step_graph_node *n, const char *why)
@@ -104,14 +106,20 @@ static bool follow_into(step_rewrite *r, const step_graph_node *n, uint32_t inpu
     }
 }
 
-static bool follow(step_rewrite *r, const step_stream *s, int64_t at)
+/* Everything behind the node that makes tiles. */
+static bool follow(step_rewrite *r, const step_graph_node *maker)
 {
+    dynamic *d = r->user;
     size_t count;
-    step_consumer *to = step_rewrite_consumers(r, s, &count);
-    for (size_t i = 0; i < count; i++)
-        if (!follow_into(r, to[i].node, to[i].input, at))
-            return false;
-    return true;
+    bool ok = follow_outputs(r, maker, 0);
+    while (ok && d->left_count > 0) {
+        const step_graph_node *n = d->left[--d->left_count];
+        step_consumer *to = step_rewrite_consumers(r, &n->outputs[0], &count);
+        for (size_t i = 0; i < count && ok; i++)
+            ok = follow_into(r, to[i].node, to[i].input, d->at[n->index]);
+    }
+    d->left_count = 0;
+    return ok;
 }
 
 /* ---- finding groups ---- */
@@ -140,7 +148,7 @@ static void find_groups(step_rewrite *r)
             step_rewrite_refuse(r, n, "use valid_rows", "somebody asks `%s` which values are padding", n->name);
         d->groups[i] = true;
         if (!r->bad)
-            follow_outputs(r, maker, 0);
+            follow(r, maker);
         r->changes++;
     }
 }
@@ -168,7 +176,7 @@ void step_pass_dynamic_tiling(step_rewrite *r)
 {
     arena *a = r->from->arena;
     size_t count = r->from->node_count + 1;
-    dynamic d = {ARENA_ARRAY(a, bool, count), ARENA_ARRAY(a, bool, count), ARENA_ARRAY(a, int64_t, count)};
+    dynamic d = {.groups = ARENA_ARRAY(a, bool, count), .ends = ARENA_ARRAY(a, bool, count), .at = ARENA_ARRAY(a, int64_t, count)};
     for (size_t i = 0; i < count; i++)
         d.at[i] = -1;
     r->user = &d;

@@ -43,18 +43,19 @@ static bool divides(step_rewrite *r, const step_graph_node *n, const step_expr *
 /* Does somebody behind the stream ask which rows are valid? */
 static bool asks_for_rows(step_rewrite *r, const step_stream *s, bool *seen)
 {
-    size_t count;
-    step_consumer *to = step_rewrite_consumers(r, s, &count);
-    for (size_t i = 0; i < count; i++) {
-        const step_graph_node *n = to[i].node;
-        if (n->spec.fn == STEP_FN_VALID_ROWS || n->spec.fn == STEP_FN_TAKE || n->spec.fn == STEP_FN_APPEND_ROW)
-            return true;
-        if (seen[n->index])
-            continue;
-        seen[n->index] = true;
-        for (uint32_t o = 0; o < n->output_count; o++)
-            if (asks_for_rows(r, &n->outputs[o], seen))
+    const step_stream **left = NULL;
+    size_t left_count = 0, capacity = 0, count;
+    ARENA_PUSH(r->from->arena, left, left_count, capacity, s);
+    while (left_count > 0) {
+        step_consumer *to = step_rewrite_consumers(r, left[--left_count], &count);
+        for (size_t i = 0; i < count; i++) {
+            const step_graph_node *n = to[i].node;
+            if (n->spec.fn == STEP_FN_VALID_ROWS || n->spec.fn == STEP_FN_TAKE || n->spec.fn == STEP_FN_APPEND_ROW)
                 return true;
+            for (uint32_t o = 0; o < n->output_count && !seen[n->index]; o++)
+                ARENA_PUSH(r->from->arena, left, left_count, capacity, (const step_stream *)&n->outputs[o]);
+            seen[n->index] = true;
+        }
     }
     return false;
 }

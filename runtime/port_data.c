@@ -112,13 +112,16 @@ static size_t expression_begin(layout l, size_t end)
  */
 static void add_factors(factor_list *f, layout l)
 {
+    layout *inside = NULL; /* of each pair the inner part, from the last one on: a list is as long as its author likes */
+    size_t count = 0, capacity = 0;
     while (l.count && op_of(l.words[l.count - 1]) == LAYOUT_PAIR) {
         size_t inner = expression_begin(l, l.count - 2);
-        layout outer = {l.words, inner};
-        add_factors(f, outer);
-        l = (layout){l.words + inner, l.count - 1 - inner};
+        ARENA_PUSH(f->arena, inside, count, capacity, ((layout){l.words + inner, l.count - 1 - inner}));
+        l = (layout){l.words, inner};
     }
     ARENA_PUSH(f->arena, f->items, f->count, f->capacity, ((factor){l, layout_size(l, f->axes)}));
+    while (count > 0)
+        add_factors(f, inside[--count]);
 }
 
 /* The highest coordinate that any live position has, by axis; -1: not named by this factor. Fills linear too.

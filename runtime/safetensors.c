@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/budget.h"
+#include "support/json_nesting.h"
+
 enum {
     HEADER_LIMIT = 100 * 1000000, /* bytes; the format's own limit */
     SHOWN_NAMES = 12,             /* tensors of a file in a message */
@@ -219,6 +222,8 @@ bool safetensors_read(tensor_source *s, const char *name, tensor *out)
     json_error_t error;
     if (!safetensors_text(s, &h))
         return false;
+    if (json_nests_too_deeply(h.text, h.bytes))
+        return tensor_source_damaged(s, 8, "the header nests more than %d levels deep", NESTING_MAX);
     json_t *root = json_loadb(h.text, h.bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return tensor_source_damaged(s, 8 + (error.position > 0 ? error.position : 0),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/compare.h"
+#include "runtime/cycles.h"
 #include "runtime/expected.h"
 #include "runtime/judge.h"
 #include "runtime/machine.h"
@@ -378,6 +379,11 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
         defined = false;
     }
     return defined;
+}
+
+bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diags)
+{
+    return cycles_within(s->binary->target, s->kernel, most, s->arena, cycles, diags);
 }
 
 bool session_run(session *s, bool twice, diag_list *diags)

@@ -36,6 +36,9 @@ typedef struct session_options {
 } session_options;
 void session_set_options(session *s, const session_options *options);
 
+/* Will a run take no more than `most` cycles of the machine? False with a diagnostic. *cycles: how many it takes. */
+bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diags);
+
 /* Runs the binary on the machine. With `twice`, unless the first run is proven not to depend on it, a second time with other bytes in
  * unwritten memory and the contexts in another order: E_RUN_UNDEFINED when an output depends on them. */
 bool session_run(session *s, bool twice, diag_list *diags);

@@ -1,4 +1,4 @@
-#include "support/arena.h"
+#include "support/budget.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 enum { FIRST_BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 4 * 1024 * 1024, HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
 
@@ -22,6 +23,7 @@ struct arena {
     struct arena *outer; /* where blocks come from and go to; NULL: the heap */
     struct arena *inside, *beside; /* the latest arena inside, and of the same outer one the one before */
     size_t next_block_bytes;
+    budget *budget; /* the outermost arena's */
     int guarded;
     jmp_buf guard; /* last: an arena inside has none */
 };
@@ -76,10 +78,16 @@ arena *arena_new(void)
         return NULL;
     a->next_block_bytes = FIRST_BLOCK_BYTES;
     a->head = block_new(FIRST_BLOCK_BYTES);
-    if (!a->head) {
+    a->budget = calloc(1, sizeof *a->budget);
+    if (!a->head || !a->budget) {
+        free(a->head);
+        free(a->budget);
         free(a);
         return NULL;
     }
+    a->budget->bytes = FIRST_BLOCK_BYTES;
+    a->budget->at = (src_range){.file = -1};
+    budget_lift(a);
     return a;
 }
 
@@ -87,6 +95,7 @@ arena *arena_new_inside(arena *outer)
 {
     arena *a = arena_alloc(outer, offsetof(arena, guard));
     a->outer = outer;
+    a->budget = outer->budget;
     a->beside = outer->inside;
     outer->inside = a;
     return a;
@@ -141,26 +150,113 @@ void arena_free(arena *a)
     }
     blocks_free(a->head);
     blocks_free(a->spare);
+    free(a->budget);
     free(a);
 }
 
 jmp_buf *arena_guard(arena *a)
 {
     a->guarded = 1;
+    a->budget->depth = 0;
     return &a->guard;
 }
 
 /* Whoever used the arenas inside is not come back to. */
-static _Noreturn void arena_exhausted(arena *a)
+static _Noreturn void arena_exhausted(arena *a, budget_end why)
 {
     while (a->outer)
         a = a->outer;
+    a->budget->end = why;
     while (a->inside)
         arena_free(a->inside);
     if (a->guarded)
         longjmp(a->guard, 1);
     abort();
 }
+
+/* ---- what is spent ---- */
+
+struct budget *arena_budget(arena *a)
+{
+    return a->budget;
+}
+
+/* Of this thread's processor: a machine that is busy with other things gives nobody a shorter answer. */
+static uint64_t nanoseconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The next number of steps at which something is to be looked at. */
+static void set_look(budget *b)
+{
+    enum { STEPS_BETWEEN = 1 << 14 };
+    b->look = b->max_steps;
+    if (b->max_milliseconds && b->max_steps - b->steps > STEPS_BETWEEN)
+        b->look = b->steps + STEPS_BETWEEN;
+}
+
+void budget_limit(arena *a, uint64_t max_steps, uint64_t max_bytes, uint64_t max_milliseconds)
+{
+    budget *b = a->budget;
+    b->max_steps = max_steps > b->steps ? max_steps : b->steps;
+    b->max_bytes = max_bytes > b->bytes ? max_bytes : b->bytes;
+    b->max_milliseconds = max_milliseconds;
+    b->started = max_milliseconds ? nanoseconds_now() : 0;
+    set_look(b);
+}
+
+void budget_lift(arena *a)
+{
+    budget_limit(a, UINT64_MAX, UINT64_MAX, 0);
+}
+
+static void look(arena *a)
+{
+    budget *b = a->budget;
+    if (b->steps > b->max_steps)
+        arena_exhausted(a, BUDGET_STEPS);
+    if (b->max_milliseconds && nanoseconds_now() - b->started > b->max_milliseconds * 1000000)
+        arena_exhausted(a, BUDGET_TIME);
+    set_look(b);
+}
+
+void budget_spend(arena *a, uint64_t steps)
+{
+    budget *b = a->budget;
+    b->steps = steps > UINT64_MAX - b->steps ? UINT64_MAX : b->steps + steps;
+    if (b->steps > b->look)
+        look(a);
+}
+
+void budget_spend_at(arena *a, src_range at, uint64_t steps)
+{
+    a->budget->at = at;
+    budget_spend(a, steps);
+}
+
+void budget_enter(arena *a)
+{
+    if (++a->budget->depth > NESTING_MAX)
+        arena_exhausted(a, BUDGET_NESTING);
+}
+
+void budget_leave(arena *a)
+{
+    a->budget->depth--;
+}
+
+void budget_nested(arena *a, unsigned depth, uint64_t parts)
+{
+    enum { MOST_LOG2 = 31 };
+    if (depth > NESTING_MAX)
+        arena_exhausted(a, BUDGET_NESTING);
+    budget_spend(a, parts >> MOST_LOG2 ? UINT64_MAX : parts + parts * parts / 16); /* the more there are, the more often they are walked through */
+}
+
+/* ---- allocations ---- */
 
 /* A spare block that is large enough, or a new one. */
 static struct block *block_for(arena *a, size_t bytes)
@@ -176,14 +272,19 @@ static struct block *block_for(arena *a, size_t bytes)
     if (a->next_block_bytes < LARGEST_BLOCK_BYTES)
         a->next_block_bytes *= 2;
     size_t total = bytes + sizeof(struct block);
-    return block_new(total > a->next_block_bytes ? total : a->next_block_bytes);
+    total = total > a->next_block_bytes ? total : a->next_block_bytes;
+    if (total > a->budget->max_bytes - a->budget->bytes)
+        arena_exhausted(a, BUDGET_BYTES);
+    struct block *b = block_new(total);
+    a->budget->bytes += b ? total : 0;
+    return b;
 }
 
 static size_t round_up(arena *a, size_t bytes)
 {
     const size_t unit = ARENA_ALIGNMENT;
     if (bytes > SIZE_MAX / 2)
-        arena_exhausted(a);
+        arena_exhausted(a, BUDGET_MEMORY);
     return (bytes + unit - 1) / unit * unit;
 }
 
@@ -202,11 +303,13 @@ static unsigned char *take(arena *a, size_t bytes, size_t filled)
 
 static unsigned char *allocate(arena *a, size_t bytes, size_t filled)
 {
+    enum { STEP_BYTES = 256 };
     bytes = round_up(a, bytes);
+    budget_spend(a, 1 + bytes / STEP_BYTES);
     if (!a->head || a->head->bytes - a->head->used < bytes) {
         struct block *b = block_for(a, bytes);
         if (!b)
-            arena_exhausted(a);
+            arena_exhausted(a, BUDGET_MEMORY);
         b->next = a->head;
         a->head = b;
     }
@@ -245,7 +348,7 @@ void *arena_array(arena *a, size_t count, size_t bytes_each)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, bytes_each, &bytes))
-        arena_exhausted(a);
+        arena_exhausted(a, BUDGET_MEMORY);
     return arena_alloc(a, bytes);
 }
 
@@ -293,7 +396,7 @@ void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size
 {
     size_t bytes, old = old_count * bytes_each;
     if (__builtin_mul_overflow(new_count, bytes_each, &bytes))
-        arena_exhausted(a);
+        arena_exhausted(a, BUDGET_MEMORY);
     void *grown = allocate(a, bytes, old);
     if (old)
         memcpy(grown, array, old);

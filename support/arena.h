@@ -4,11 +4,12 @@
  * carved from one arena and freed at once; what is made over and over again is forgotten back to a mark.
  * An arena never returns NULL: when the system has no memory left
  * it unwinds to the jump buffer that the owner armed (arena_guard), so that no caller checks an
- * allocation, and no tool dies without a word. */
+ * allocation, and no tool dies without a word. What a compilation may spend ends the same way (support/budget.h). */
 #ifndef VISA_SUPPORT_ARENA_H
 #define VISA_SUPPORT_ARENA_H
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,9 @@ arena *arena_new_inside(arena *outer);
 /* Arms the out-of-memory exit: `if (setjmp(*arena_guard(a))) { ...out of memory... }`. Without a guard
  * an exhausted arena aborts. */
 jmp_buf *arena_guard(arena *a);
+
+/* The account of the outermost arena: what was spent in it and in those inside. */
+struct budget *arena_budget(arena *a);
 
 /* A point to go back to. arena_rewind forgets everything that was allocated behind it and keeps the memory for what
  * comes next, so that work that is repeated asks the system for memory once. Marks are used like brackets: one that was taken

@@ -31,8 +31,12 @@ static unsigned distance(const char *a, const char *b)
 
 bool choice_is_nearer(const char *name, const char *candidate, unsigned *best)
 {
-    unsigned d = distance(name, candidate), allowed = 2 * (((unsigned)strlen(name) + 2) / 3);
-    if (d > allowed || d >= *best || (strlen(name) == 1 && d > 1))
+    size_t n = strlen(name), m = strlen(candidate);
+    unsigned allowed = 2 * (((unsigned)n + 2) / 3);
+    if (2 * (n > m ? n - m : m - n) > allowed) /* so many letters at least are inserted or dropped */
+        return false;
+    unsigned d = distance(name, candidate);
+    if (d > allowed || d >= *best || (n == 1 && d > 1))
         return false;
     *best = d;
     return true;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "support/budget.h"
 #include "support/warning.h"
 
 static const diag_row rows[] = {
@@ -45,6 +46,7 @@ void diag_list_init(diag_list *list, arena *a)
 
 static bool is_known(const diag_list *list, diag_id id, src_range range)
 {
+    budget_spend(list->arena, list->count);
     for (size_t i = 0; i < list->count; i++) {
         const diag *d = list->items[i];
         if (d->id == id && d->range.file == range.file && d->range.begin == range.begin && d->range.end == range.end)
@@ -95,6 +97,12 @@ void diag_list_append(diag_list *list, const diag_list *more)
     list->error_count += more->error_count;
 }
 
+/* A diagnostic and its place in the list. */
+typedef struct found {
+    diag *d;
+    size_t order;
+} found;
+
 static int diag_order(const diag *a, const diag *b)
 {
     if (a->range.file != b->range.file)
@@ -104,15 +112,31 @@ static int diag_order(const diag *a, const diag *b)
     return 0;
 }
 
+static int found_order(const void *a, const void *b)
+{
+    const found *x = a, *y = b;
+    int order = diag_order(x->d, y->d);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+static bool is_sorted(const diag_list *list)
+{
+    for (size_t i = 1; i < list->count; i++)
+        if (diag_order(list->items[i - 1], list->items[i]) > 0)
+            return false;
+    return true;
+}
+
 void diag_list_sort(diag_list *list)
 {
-    /* Insertion sort: lists are short, nearly sorted, and the order of equal places must stay. */
-    for (size_t i = 1; i < list->count; i++)
-        for (size_t j = i; j > 0 && diag_order(list->items[j - 1], list->items[j]) > 0; j--) {
-            diag *t = list->items[j];
-            list->items[j] = list->items[j - 1];
-            list->items[j - 1] = t;
-        }
+    if (!is_sorted(list)) {
+        found *all = ARENA_ARRAY(list->arena, found, list->count);
+        for (size_t i = 0; i < list->count; i++)
+            all[i] = (found){list->items[i], i};
+        qsort(all, list->count, sizeof *all, found_order);
+        for (size_t i = 0; i < list->count; i++)
+            list->items[i] = all[i].d;
+    }
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
         diag *d = list->items[i];

@@ -15,14 +15,7 @@
 #include <stdint.h>
 
 #include "support/arena.h"
-
-/* A range of bytes [begin, end) of one source text; {0, 0} of file -1 means "no place in a source". */
-typedef struct src_range {
-    int32_t file;
-    uint32_t begin, end;
-} src_range;
-
-#define SRC_NOWHERE ((src_range){.file = -1})
+#include "support/src_range.h"
 
 /* The smallest range that holds both. */
 src_range src_range_join(src_range a, src_range b);

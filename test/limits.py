@@ -306,9 +306,9 @@ def initial_shift_bytes(row):
 def read_rows():
     """name -> (value, unit)"""
     with open(os.path.join(visa_tools.SOURCE, "target", "limits.def"), encoding="utf-8") as file:
-        text = file.read()
+        text = file.read() + visa_tools.engine_rows()
     found = {}
-    for name, value, unit in re.findall(r"^LIMIT\((\w+), ([^,]+), \"([^\"]+)\",", text, re.M):
+    for name, value, unit in re.findall(r"^LIMIT\((?:ENGINE_\w+, )?(\w+), ([^,]+), \"([^\"]+)\",", text, re.M):
         number = re.sub(r"(\d)[uUlL]+", r"\1", value)
         if not re.fullmatch(r"[-\d\s()*<]+", number):
             sys.exit(f"limits.def: {name} is {value}, which this script cannot read")

@@ -53,7 +53,7 @@ static void check_tree(const ast *node, size_t bytes)
     ck_assert_ptr_nonnull(node);
     ck_assert_ptr_nonnull(node->text);
     ck_assert_int_lt(node->kind, AST_KIND_COUNT);
-    ck_assert_uint_le(node->depth, AST_DEPTH_MAX + 1);
+    ck_assert_uint_le(node->depth, NESTING_MAX + 1);
     ck_assert_msg(node->range.begin <= node->range.end && node->range.end <= bytes,
                   "%s: range [%u, %u) of %zu bytes", ast_kind_name(node->kind), node->range.begin,
                   node->range.end, bytes);
@@ -688,7 +688,7 @@ START_TEST(nesting_is_bounded)
         char *text = repeat(nestings[_i].before, nestings[_i].piece, nestings[_i].middle, nestings[_i].tail,
                             nestings[_i].after, counts[i]);
         parsed p = parse(text);
-        ck_assert_uint_le(depth_of(p.root), AST_DEPTH_MAX + 1);
+        ck_assert_uint_le(depth_of(p.root), NESTING_MAX + 1);
         if (counts[i] <= 10)
             ck_assert_msg(p.diags.count == 0, "%.200s\n%s", text, rendered(&p));
         if (counts[i] >= 3000) {

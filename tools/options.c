@@ -1,10 +1,12 @@
 #include "tools/options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/budget.h"
 #include "support/choice.h"
 #include "support/shown.h"
 
@@ -63,6 +65,25 @@ bool tool_number(const char *text, uint64_t *out)
     errno = 0;
     *out = strtoull(text, &end, 0);
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+bool tool_limit(const char *text, uint64_t *out)
+{
+    if (!tool_number(text, out))
+        return false;
+    if (*out == 0)
+        *out = UINT64_MAX;
+    return true;
+}
+
+bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags)
+{
+    uint64_t cycles;
+    if (!session_cycles(s, most, &cycles, diags))
+        return false;
+    if (cycles >= RUN_CYCLES_ANNOUNCED)
+        fprintf(stderr, "%s: note: kernel %s takes %" PRIu64 " cycles of the machine\n", tool, kernel, cycles);
+    return true;
 }
 
 bool tool_reference_order(const char *text, bool *is_free)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/report.h"
+#include "runtime/session.h"
 #include "support/diag.h"
 #include "support/output.h"
 
@@ -26,6 +27,10 @@ const char *tool_input_name(const char *file);
 
 /* The whole text is a number (decimal, 0x, 0). */
 bool tool_number(const char *text, uint64_t *out);
+/* A limit: a number, 0 for none, which is *out = UINT64_MAX. */
+bool tool_limit(const char *text, uint64_t *out);
+/* May the kernel be run? Says on standard error how long it will be, where that is long. False: diagnosed. */
+bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags);
 /* "hardware" or "free": how the reference adds floats. */
 bool tool_reference_order(const char *text, bool *is_free);
 

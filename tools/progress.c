@@ -20,7 +20,9 @@ void progress_show(void *line, double part)
     if (seconds < 1 || percent == p->percent)
         return;
     p->percent = percent;
-    fprintf(stderr, "\r%s: %d %%", p->name, percent);
+    fprintf(stderr, "\r\033[K%s: %d %%", p->name, percent);
+    if (part > 0.01)
+        fprintf(stderr, ", %.0f seconds left", seconds / part - seconds);
     fflush(stderr);
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/session.h"
 #include "runtime/step/session.h"
+#include "support/budget.h"
 #include "support/file.h"
 #include "support/output.h"
 #include "support/stop.h"
@@ -18,6 +19,7 @@ typedef struct arguments {
     const char *file, *kernel, *sizes;
     const char **inputs, **outputs;
     size_t input_count, output_count;
+    uint64_t max_cycles; /* UINT64_MAX: any number */
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
@@ -53,6 +55,7 @@ static const char usage[] =
     "  --threads=N               processors to use (default: all)\n"
     "  --cpu=LEVEL               instructions to use: best (the default), steps, plain, avx2, avx512, dot, tiles; the\n"
     "                            bits are the same, and a processor that lacks a level uses the one below\n"
+    "  --max-cycles=N            refuse a run of more cycles of the machine (default 100000000; 0 is no limit)\n"
     "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
     "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
     "  --unbounded               stream programs: queues hold any number of values\n"
@@ -67,11 +70,11 @@ static const char usage[] =
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, KERNEL, TIMING_ONLY, UNBOUNDED, SIZES, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, MAX_CYCLES, KERNEL, TIMING_ONLY, UNBOUNDED, SIZES, LIST, VERSION, HELP };
     static const struct option options[] = {
         {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
         {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"reference-order", required_argument, NULL, REFERENCE_ORDER}, {"seed", required_argument, NULL, SEED},
-        {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"sizes", required_argument, NULL, SIZES}, {"list", no_argument, NULL, LIST},
+        {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"max-cycles", required_argument, NULL, MAX_CYCLES}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"sizes", required_argument, NULL, SIZES}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
     };
     opterr = 0;
@@ -107,6 +110,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case CPU:
             if (!cpu_level_named(optarg, &a->cpu))
                 return tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512, dot or tiles, not `%s`", optarg);
+            break;
+        case MAX_CYCLES:
+            if (!tool_limit(optarg, &a->max_cycles))
+                return tool_usage_error("visa-run", "--max-cycles takes a number of cycles, 0 for no limit; not `%s`", optarg);
             break;
         case KERNEL: a->kernel = optarg; break;
         case TIMING_ONLY: a->timing_only = true; break;
@@ -156,6 +163,9 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
         fputs(session_describe(s), stdout);
         return EXIT_DONE;
     }
+    const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
+    if (!tool_run_length("visa-run", s, k->name, a->max_cycles, diags))
+        return EXIT_INPUT;
     progress line = progress_begin(a->file);
     session_set_options(s, &(session_options){a->threads, a->cpu, line.shown ? progress_show : NULL, &line});
     bool ok = true;
@@ -217,7 +227,7 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
     }
     if (program) {
         step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded, .keep_sizes = a->sizes != NULL,
-                                        .timing = a->report.options.preset};
+                                        .timing = a->report.options.preset, .max_cycles = a->max_cycles < INT64_MAX ? (int64_t)a->max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
         int status = s ? run_program(a, s, diags) : EXIT_INPUT;
         step_session_close(s);
@@ -240,7 +250,7 @@ int main(int argc, char **argv)
         fputs("visa-run: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .to = ARENA_ARRAY(memory, output *, (size_t)argc), .seed = 1};
+    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .to = ARENA_ARRAY(memory, output *, (size_t)argc), .seed = 1, .max_cycles = RUN_CYCLES_MAX};
     int status = parse_arguments(argc, argv, &a);
     if (status < 0) {
         diag_list diags;

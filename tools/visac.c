@@ -10,6 +10,7 @@
 #include "codegen/reference_load.h"
 #include "include/visa.h"
 #include "runtime/session.h"
+#include "support/budget.h"
 #include "support/output.h"
 #include "support/shown.h"
 #include "support/stop.h"
@@ -43,7 +44,7 @@ typedef struct arguments {
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
     visa_parameter *defines; /* likewise */
-    uint64_t seed;
+    uint64_t seed, max_cycles; /* cycles UINT64_MAX: any number */
     visa_diagnostics_format format;
     visa_options options;
     visa_parameter *parameters;
@@ -90,10 +91,13 @@ static const char usage[] =
     "  --search=KIND           of --explore: all (default), or folding: FINN's search for L below the target\n"
     "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
+    "  --max-cycles=N          of --check: refuse a run of more cycles of the machine (default 100000000; 0 is no limit)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
     "  --target=NAME           the machine (default rngd)\n"
     "  --print-after=PASS      show the kernels behind a pass, on standard error; --print-after-all for each\n"
-    "  --time-report           microseconds of each stage, on standard error\n"
+    "  --time-report           microseconds of each stage, steps of work and bytes of memory, on standard error\n"
+    "  --max-steps=N           stop at N steps of work (default 200000000; 0 is no limit)\n"
+    "  --max-bytes=N           stop at N bytes of memory (default 1073741824; 0 is no limit)\n"
     "  --from-markdown         FILE is a chapter of a book: a verdict for each ```rust block, and a summary\n"
     "  -WNAME, -Wno-NAME       give a warning, or do not; NAME is its id without W-, `performance` or `all`\n"
     "  -Werror[=NAME]          warnings are errors; -Wno-error=NAME: that one is not\n"
@@ -233,7 +237,7 @@ static int check_options(const visa_options *o)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, MAX_CYCLES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
@@ -258,6 +262,9 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"print-after", required_argument, NULL, PRINT_AFTER},
         {"print-after-all", no_argument, NULL, PRINT_AFTER_ALL},
         {"time-report", no_argument, NULL, TIME_REPORT},
+        {"max-steps", required_argument, NULL, MAX_STEPS},
+        {"max-bytes", required_argument, NULL, MAX_BYTES},
+        {"max-cycles", required_argument, NULL, MAX_CYCLES},
         {"diagnostics-format", required_argument, NULL, FORMAT},
         {"color", required_argument, NULL, COLOR},
         {"from-markdown", no_argument, NULL, FROM_MARKDOWN},
@@ -266,7 +273,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.memory = memory, .seed = 1, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){.memory = memory, .seed = 1, .max_cycles = RUN_CYCLES_MAX, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
     static const char *const formats[] = {"text", "json", "sarif", NULL}, *const colours[] = {"auto", "always", "never", NULL};
     static const visa_diagnostics_format format_values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
     enum { COLOUR_AUTO, COLOUR_ALWAYS };
@@ -352,6 +359,14 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case PRINT_AFTER: a->options.print_after = optarg; break;
         case PRINT_AFTER_ALL: a->options.print_after = "all"; break;
         case TIME_REPORT: a->options.time_report = true; break;
+        case MAX_STEPS: case MAX_BYTES:
+            if (!tool_limit(optarg, o == MAX_STEPS ? &a->options.max_steps : &a->options.max_bytes))
+                return usage_error("--max-%s takes a number, 0 for no limit; not `%s`", o == MAX_STEPS ? "steps" : "bytes", optarg);
+            break;
+        case MAX_CYCLES:
+            if (!tool_limit(optarg, &a->max_cycles))
+                return usage_error("--max-cycles takes a number of cycles, 0 for no limit; not `%s`", optarg);
+            break;
         case FORMAT:
             if (choose("--diagnostics-format=", optarg, formats, &number) != EXIT_DONE)
                 return EXIT_USAGE;
@@ -466,7 +481,7 @@ static int check(const arguments *a, const binary *b, arena *memory, diag_list *
         bool agrees = false;
         const char *report = "";
         session *s = session_open(b, b->kernels[i].name, memory, diags);
-        bool ok = s && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
+        bool ok = s && tool_run_length("visac", s, b->kernels[i].name, a->max_cycles, diags) && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
         fputs(report, stdout);
         session_close(s);
         if (!ok)

@@ -21,7 +21,7 @@ typedef struct arguments {
     bool bad;
 } arguments;
 
-static arguments arguments_of(step_evaluation *e, const ast *call, const char *name, const ast *list, const ast *generics)
+STACK_APART static arguments arguments_of(step_evaluation *e, const ast *call, const char *name, const ast *list, const ast *generics)
 {
     arguments a = {.e = e, .call = call, .name = name, .count = list->kid_count, .nodes = (const ast *const *)list->kids, .generics = generics};
     const char *wanted = e->wanted_name;
@@ -176,7 +176,7 @@ static void add_function(arguments *a, building *b, size_t i)
 
 /* ---- operators as methods of streams ---- */
 
-static step_term call_map(arguments *a)
+STACK_APART static step_term call_map(arguments *a)
 {
     building b = begin(a, STEP_MAP);
     if (count_is(a, 1, 3))
@@ -184,7 +184,7 @@ static step_term call_map(arguments *a)
     return finish(a, &b);
 }
 
-static step_term call_fold(arguments *a, step_op op)
+STACK_APART static step_term call_fold(arguments *a, step_op op)
 {
     building b = begin(a, op);
     if (count_is(a, 2, 3)) {
@@ -194,7 +194,7 @@ static step_term call_fold(arguments *a, step_op op)
     return finish(a, &b);
 }
 
-static step_term call_flat_map(arguments *a)
+STACK_APART static step_term call_flat_map(arguments *a)
 {
     building b = begin(a, STEP_FLAT_MAP);
     if (count_is(a, 2, 3)) {
@@ -205,7 +205,7 @@ static step_term call_flat_map(arguments *a)
 }
 
 /* One stream, up to two numbers. */
-static step_term call_numbers(arguments *a, step_op op, size_t count)
+STACK_APART static step_term call_numbers(arguments *a, step_op op, size_t count)
 {
     building b = begin(a, op);
     add_input(a, &b, &a->receiver);
@@ -216,7 +216,7 @@ static step_term call_numbers(arguments *a, step_op op, size_t count)
 }
 
 /* x.reshape(b, chunk), or with what fills an incomplete chunk. */
-static step_term call_reshape(arguments *a)
+STACK_APART static step_term call_reshape(arguments *a)
 {
     building b = begin(a, STEP_RESHAPE);
     add_input(a, &b, &a->receiver);
@@ -229,7 +229,7 @@ static step_term call_reshape(arguments *a)
     return finish(a, &b);
 }
 
-static step_term call_repeat(arguments *a)
+STACK_APART static step_term call_repeat(arguments *a)
 {
     building b = begin(a, STEP_REPEAT);
     add_input(a, &b, &a->receiver);
@@ -239,7 +239,7 @@ static step_term call_repeat(arguments *a)
 }
 
 /* x.expand(&reference, b) and buffers.streamify(&reference, c, [sizes], [strides]). */
-static step_term call_with_reference(arguments *a, step_op op)
+STACK_APART static step_term call_with_reference(arguments *a, step_op op)
 {
     building b = begin(a, op);
     add_input(a, &b, &a->receiver);
@@ -260,7 +260,7 @@ static step_term call_with_reference(arguments *a, step_op op)
 }
 
 /* x.partition(b, &selector): as many outputs as the selector can name. */
-static step_term call_partition(arguments *a)
+STACK_APART static step_term call_partition(arguments *a)
 {
     building b = begin(a, STEP_PARTITION);
     add_input(a, &b, &a->receiver);
@@ -273,7 +273,7 @@ static step_term call_partition(arguments *a)
     return finish(a, &b);
 }
 
-static step_term call_parallelize(arguments *a)
+STACK_APART static step_term call_parallelize(arguments *a)
 {
     building b = begin(a, STEP_PARALLELIZE);
     add_input(a, &b, &a->receiver);
@@ -289,7 +289,7 @@ static step_term call_parallelize(arguments *a)
     return finish(a, &b);
 }
 
-static step_term call_zip(arguments *a)
+STACK_APART static step_term call_zip(arguments *a)
 {
     building b = begin(a, STEP_ZIP);
     add_input(a, &b, &a->receiver);
@@ -349,7 +349,7 @@ static step_term assume(arguments *a)
 }
 
 /* s.connect(&source) */
-static step_term call_connect(arguments *a)
+STACK_APART static step_term call_connect(arguments *a)
 {
     if (!count_is(a, 1, 1))
         return step_term_error;
@@ -359,7 +359,7 @@ static step_term call_connect(arguments *a)
     return (step_term){.kind = TERM_UNIT};
 }
 
-static step_term call_div_ceil(arguments *a)
+STACK_APART static step_term call_div_ceil(arguments *a)
 {
     if (!count_is(a, 1, 1))
         return step_term_error;
@@ -378,7 +378,7 @@ static bool is_setting(const char *method)
     return strcmp(method, "compute") == 0 || strcmp(method, "depth") == 0 || strcmp(method, "write_back") == 0 || strcmp(method, "assume") == 0;
 }
 
-static step_term call_stream(arguments *a)
+STACK_APART static step_term call_stream(arguments *a)
 {
     const char *m = a->name;
     if (strcmp(m, "map") == 0) return call_map(a);
@@ -403,7 +403,7 @@ static step_term call_stream(arguments *a)
 }
 
 /* Like a stream, but for what asks after the node behind it. */
-static step_term call_feedback(arguments *a)
+STACK_APART static step_term call_feedback(arguments *a)
 {
     if (strcmp(a->name, "connect") == 0)
         return call_connect(a);
@@ -425,7 +425,7 @@ static void row_major(arguments *a, building *b, const step_graph_tensor *t)
 }
 
 /* w.linear_load(&reference), or with [sizes], [strides] of the walk and the tile where it begins. */
-static step_term call_linear_load(arguments *a)
+STACK_APART static step_term call_linear_load(arguments *a)
 {
     building b = begin(a, STEP_LINEAR_LOAD);
     b.spec.tensor = a->receiver.tensor;
@@ -460,7 +460,7 @@ static step_term refuse_store(const arguments *a)
     return step_term_error;
 }
 
-static step_term call_store(arguments *a, step_op op)
+STACK_APART static step_term call_store(arguments *a, step_op op)
 {
     building b = begin(a, op);
     b.spec.tensor = a->receiver.tensor;
@@ -477,7 +477,7 @@ static step_term call_store(arguments *a, step_op op)
     return finish(a, &b);
 }
 
-static step_term call_tensor(arguments *a)
+STACK_APART static step_term call_tensor(arguments *a)
 {
     if (strcmp(a->name, "linear_load") == 0) return call_linear_load(a);
     if (strcmp(a->name, "random_load") == 0) return call_store(a, STEP_RANDOM_LOAD);
@@ -488,7 +488,7 @@ static step_term call_tensor(arguments *a)
 
 /* ---- methods of lists: what a loop fills ---- */
 
-static step_term call_list(arguments *a)
+STACK_APART static step_term call_list(arguments *a)
 {
     if (strcmp(a->name, "len") == 0)
         return (step_term){.kind = TERM_INT, .number = (int64_t)a->receiver.count};
@@ -604,30 +604,26 @@ static const ast *program_function(const ast *file, const char *name)
     return NULL;
 }
 
-enum { CALLS_MAX = 64 };
-
 /* A function of the file is evaluated where it is called, with its own names. */
-static step_term call_program(step_evaluation *e, const ast *n, const ast *fn, const arguments *a)
+STACK_APART static step_term call_program(step_evaluation *e, const ast *n, const ast *fn, const arguments *a)
 {
     const ast *params = fn->kids[2];
     if (a->count != params->kid_count)
         return step_refuse(e, n->range, "`%s` takes %" PRIu32 " arguments, not %zu", fn->text, params->kid_count, a->count);
-    if (e->calls >= CALLS_MAX)
-        return step_refuse(e, n->range, "calls are nested more than %d deep", CALLS_MAX);
+    if (++e->steps > STEP_EVALUATIONS_MAX)
+        return step_refuse(e, n->range, "the program takes more than %d iterations and calls", STEP_EVALUATIONS_MAX);
     size_t scope = e->scope, mark = step_enter(e);
     e->scope = mark;
-    e->calls++;
     for (size_t i = 0; i < a->count; i++)
         if (ast_is(params->kids[i]->kids[1], AST_PAT_NAME))
             step_bind(e, params->kids[i]->kids[1]->text, params->kids[i]->kids[1]->range, a->items[i], false);
     step_term value = step_evaluate(e, fn->kids[4]);
-    e->calls--;
     e->scope = scope;
     step_leave(e, mark);
     return value;
 }
 
-static step_term call_once(arguments *a)
+STACK_APART static step_term call_once(arguments *a)
 {
     building b = begin(a, STEP_ONCE);
     count_is(a, 0, 0);
@@ -635,7 +631,7 @@ static step_term call_once(arguments *a)
 }
 
 /* feedback::<T>([sizes]) */
-static step_term call_declare(arguments *a)
+STACK_APART static step_term call_declare(arguments *a)
 {
     if (!ast_is(a->generics, AST_GENERIC_ARGS) || a->generics->kid_count != 1)
         return step_refuse(a->e, a->call->range, "`feedback` says what it carries and its sizes: `feedback::<Selector<4, 1>>([B])`");
@@ -647,7 +643,7 @@ static step_term call_declare(arguments *a)
     return (step_term){.kind = TERM_FEEDBACK, .stream = step_graph_feedback(a->e->graph, &s), .depth = STEP_DEPTH_DEFAULT};
 }
 
-static step_term call_reassemble(arguments *a)
+STACK_APART static step_term call_reassemble(arguments *a)
 {
     building b = begin(a, STEP_REASSEMBLE);
     if (count_is(a, 3, 3)) {
@@ -658,7 +654,7 @@ static step_term call_reassemble(arguments *a)
     return finish(a, &b);
 }
 
-static step_term call_eager_merge(arguments *a)
+STACK_APART static step_term call_eager_merge(arguments *a)
 {
     building b = begin(a, STEP_EAGER_MERGE);
     if (count_is(a, 1, 1))
@@ -669,7 +665,7 @@ static step_term call_eager_merge(arguments *a)
 }
 
 /* select::<Selector<4, 1>>(n) */
-static step_term call_select(arguments *a)
+STACK_APART static step_term call_select(arguments *a)
 {
     step_term f = {.fn = STEP_FN_SELECT};
     if (!ast_is(a->generics, AST_GENERIC_ARGS) || a->generics->kid_count != 1)

@@ -7,8 +7,6 @@
 
 #include "frontend/parse.h"
 
-enum { STEPS_MAX = 1 << 20 };
-
 const step_term step_term_error = {.kind = TERM_ERROR};
 
 static step_term refuse(step_evaluation *e, src_range range, const char *help, const char *text)
@@ -66,6 +64,7 @@ void step_bind(step_evaluation *e, const char *name, src_range range, step_term 
 
 static step_name *find(step_evaluation *e, const char *name)
 {
+    budget_spend(e->arena, e->name_count - e->scope);
     for (size_t i = e->name_count; i-- > e->scope;)
         if (strcmp(e->names[i].name, name) == 0)
             return &e->names[i];
@@ -101,36 +100,50 @@ static void bind_lost(step_evaluation *e, const ast *error)
 
 /* ---- constants of the file ---- */
 
-static const ast *constant_named(const ast *file, const char *name)
-{
-    for (uint32_t i = 0; i < file->kid_count; i++)
-        if (ast_is(file->kids[i], AST_CONST) && strcmp(file->kids[i]->text, name) == 0)
-            return file->kids[i];
-    return NULL;
-}
-
 static step_term integer(int64_t n)
 {
     return (step_term){.kind = TERM_INT, .number = n};
 }
 
-static step_term read_constant(step_evaluation *e, const ast *n, const char *name)
+/* One of the file, read once. */
+typedef struct step_constant {
+    step_term value;
+    bool busy, known;
+} step_constant;
+
+/* The item's number; the file's count: there is none. */
+static uint32_t constant_named(step_evaluation *e, const char *name)
 {
-    const ast *c = constant_named(e->file, name);
-    if (!c)
-        return step_function_named(e, n);
-    if (++e->steps > STEPS_MAX || e->calls > 64)
-        return step_refuse(e, n->range, "the constant `%s` is defined by itself", name);
-    size_t scope = e->scope;
-    e->scope = e->name_count;
-    e->calls++;
-    step_term value = step_evaluate(e, ast_kid(c, 2));
-    e->calls--;
-    e->scope = scope;
-    return value;
+    uint32_t i = 0;
+    while (i < e->file->kid_count && !(ast_is(e->file->kids[i], AST_CONST) && strcmp(e->file->kids[i]->text, name) == 0))
+        i++;
+    budget_spend(e->arena, i);
+    return i;
 }
 
-static step_term evaluate_path(step_evaluation *e, const ast *n)
+STACK_APART static step_term read_constant(step_evaluation *e, const ast *n, const char *name)
+{
+    uint32_t number = constant_named(e, name);
+    if (number == e->file->kid_count)
+        return step_function_named(e, n);
+    if (!e->constants)
+        e->constants = ARENA_ARRAY(e->arena, step_constant, e->file->kid_count);
+    step_constant *c = &e->constants[number];
+    if (c->busy)
+        return step_refuse(e, n->range, "the constant `%s` is defined by itself", name);
+    if (c->known)
+        return c->value;
+    size_t scope = e->scope;
+    e->scope = e->name_count;
+    c->busy = true;
+    c->value = step_evaluate(e, ast_kid(e->file->kids[number], 2));
+    c->busy = false;
+    c->known = true;
+    e->scope = scope;
+    return c->value;
+}
+
+STACK_APART static step_term evaluate_path(step_evaluation *e, const ast *n)
 {
     if (n->kid_count != 1)
         return step_function_named(e, n);
@@ -161,7 +174,7 @@ static step_term of_size(step_evaluation *e, const ast *n, const step_expr *size
     return (step_term){.kind = TERM_SIZE, .size = size};
 }
 
-static step_term size_arithmetic(step_evaluation *e, const ast *n, const step_term *a, const step_term *b)
+STACK_APART static step_term size_arithmetic(step_evaluation *e, const ast *n, const step_term *a, const step_term *b)
 {
     const step_expr *x = size_of(e, a), *y = size_of(e, b);
     switch (n->text[0]) {
@@ -196,7 +209,7 @@ static bool compare(const char *op, int64_t a, int64_t b, bool *out)
     return strcmp(op, "==") == 0 || strcmp(op, "!=") == 0 || ((op[0] == '<' || op[0] == '>') && op[1] != op[0]);
 }
 
-static step_term evaluate_binary(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_binary(step_evaluation *e, const ast *n)
 {
     step_term a = step_evaluate(e, n->kids[0]), b = step_evaluate(e, n->kids[1]);
     bool truth;
@@ -214,7 +227,7 @@ static step_term evaluate_binary(step_evaluation *e, const ast *n)
     return step_refuse(e, n->range, "%" PRId64 " %s %" PRId64 " has no value", a.number, n->text, b.number);
 }
 
-static step_term evaluate_unary(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_unary(step_evaluation *e, const ast *n)
 {
     step_term t = step_evaluate(e, n->kids[0]);
     if (t.kind == TERM_BOOL && n->text[0] == '!')
@@ -226,7 +239,7 @@ static step_term evaluate_unary(step_evaluation *e, const ast *n)
 
 /* ---- lists and ranges ---- */
 
-static step_term list_of(step_evaluation *e, const ast *n)
+STACK_APART static step_term list_of(step_evaluation *e, const ast *n)
 {
     step_term list = {.kind = TERM_LIST, .count = n->kid_count, .items = ARENA_ARRAY(e->arena, step_term, n->kid_count + 1)};
     for (uint32_t i = 0; i < n->kid_count; i++)
@@ -234,7 +247,7 @@ static step_term list_of(step_evaluation *e, const ast *n)
     return list;
 }
 
-static step_term evaluate_range(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_range(step_evaluation *e, const ast *n)
 {
     step_term first = step_evaluate(e, n->kids[0]), end = step_evaluate(e, n->kids[1]);
     if (first.kind == TERM_ERROR || end.kind == TERM_ERROR)
@@ -255,7 +268,7 @@ static step_term item_of(step_evaluation *e, const ast *n, const step_term *list
     return list->items[index];
 }
 
-static step_term evaluate_index(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_index(step_evaluation *e, const ast *n)
 {
     step_term list = step_evaluate(e, n->kids[0]), index = step_evaluate(e, n->kids[1]);
     if (index.kind == TERM_ERROR)
@@ -265,7 +278,7 @@ static step_term evaluate_index(step_evaluation *e, const ast *n)
     return item_of(e, n, &list, index.number);
 }
 
-static step_term evaluate_field(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_field(step_evaluation *e, const ast *n)
 {
     step_term list = step_evaluate(e, n->kids[0]);
     if (n->text[0] < '0' || n->text[0] > '9')
@@ -290,7 +303,7 @@ static void bind_pattern(step_evaluation *e, const ast *pattern, step_term value
         bind_pattern(e, pattern->kids[i], fits ? value.items[i] : step_term_error);
 }
 
-static void evaluate_let(step_evaluation *e, const ast *n)
+STACK_APART static void evaluate_let(step_evaluation *e, const ast *n)
 {
     const char *outer = e->wanted_name;
     e->wanted_name = ast_is(n->kids[0], AST_PAT_NAME) ? n->kids[0]->text : NULL;
@@ -308,7 +321,7 @@ static void refuse_item(step_evaluation *e, const ast *n)
 }
 
 /* A `let` around the block names its value, not what stands in front of it. */
-static step_term evaluate_block(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_block(step_evaluation *e, const ast *n)
 {
     size_t mark = step_enter(e);
     step_term value = {.kind = TERM_UNIT};
@@ -334,7 +347,7 @@ static step_term evaluate_block(step_evaluation *e, const ast *n)
     return value;
 }
 
-static step_term evaluate_for(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_for(step_evaluation *e, const ast *n)
 {
     step_term items = step_evaluate(e, n->kids[1]);
     if (items.kind == TERM_ERROR)
@@ -343,8 +356,8 @@ static step_term evaluate_for(step_evaluation *e, const ast *n)
         return step_refuse(e, n->kids[1]->range, "`for` goes over a range or a list, not %s", step_term_text(&items));
     int64_t count = items.kind == TERM_LIST ? (int64_t)items.count : items.end - items.number;
     for (int64_t i = 0; i < count; i++) {
-        if (++e->steps > STEPS_MAX)
-            return step_refuse(e, n->range, "the program takes more than %d iterations and calls", STEPS_MAX);
+        if (++e->steps > STEP_EVALUATIONS_MAX)
+            return step_refuse(e, n->range, "the program takes more than %d iterations and calls", STEP_EVALUATIONS_MAX);
         size_t mark = step_enter(e);
         bind_pattern(e, n->kids[0], items.kind == TERM_LIST ? items.items[i] : integer(items.number + i));
         step_evaluate(e, n->kids[2]);
@@ -353,7 +366,7 @@ static step_term evaluate_for(step_evaluation *e, const ast *n)
     return (step_term){.kind = TERM_UNIT};
 }
 
-static step_term evaluate_if(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_if(step_evaluation *e, const ast *n)
 {
     step_term condition = step_evaluate(e, n->kids[0]);
     if (condition.kind == TERM_ERROR)
@@ -363,7 +376,7 @@ static step_term evaluate_if(step_evaluation *e, const ast *n)
     return condition.number ? step_evaluate(e, n->kids[1]) : ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT} : step_evaluate(e, n->kids[2]);
 }
 
-static step_term evaluate_assign(step_evaluation *e, const ast *n)
+STACK_APART static step_term evaluate_assign(step_evaluation *e, const ast *n)
 {
     const ast *place = n->kids[0];
     step_term value = step_evaluate(e, n->kids[1]);
@@ -374,7 +387,7 @@ static step_term evaluate_assign(step_evaluation *e, const ast *n)
     return (step_term){.kind = TERM_UNIT};
 }
 
-step_term step_evaluate(step_evaluation *e, const ast *n)
+static step_term evaluate_kind(step_evaluation *e, const ast *n)
 {
     switch (n->kind) {
     case AST_ERROR: e->graph->bad = true; return step_term_error;
@@ -399,4 +412,13 @@ step_term step_evaluate(step_evaluation *e, const ast *n)
     case AST_ASSIGN: return evaluate_assign(e, n);
     default: return step_refuse(e, n->range, "%s is not known inside a stream program", ast_kind_name(n->kind));
     }
+}
+
+step_term step_evaluate(step_evaluation *e, const ast *n)
+{
+    budget_spend_at(e->arena, n->range, 1);
+    budget_enter(e->arena);
+    step_term value = evaluate_kind(e, n);
+    budget_leave(e->arena);
+    return value;
 }

@@ -45,9 +45,11 @@ typedef struct step_evaluation {
     size_t name_count, name_capacity;
     size_t scope; /* names below it belong to a caller */
     const char *wanted_name; /* of the `let` that is evaluated: the node's name */
-    unsigned calls;          /* functions that are being called */
+    struct step_constant *constants; /* of the file, by item; NULL: none was asked for */
     size_t steps;            /* loop iterations and calls so far */
 } step_evaluation;
+
+enum { STEP_EVALUATIONS_MAX = 1 << 20 }; /* iterations and calls of one program */
 
 extern const step_term step_term_error;
 

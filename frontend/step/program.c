@@ -1,5 +1,6 @@
 #include "frontend/step/program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/step/evaluate.h"
@@ -88,8 +89,10 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
             step_refuse(e, body->kid_count ? body->kids[body->kid_count - 1]->range : fn->name_range, "a stream program returns streams, not %s", step_term_text(value));
         return;
     }
+    budget_enter(e->arena);
     for (size_t i = 0; i < value->count; i++)
         add_sinks(e, fn, &value->items[i], arena_printf(e->arena, "%s%zu", name, i));
+    budget_leave(e->arena);
 }
 
 static void read_program(step_evaluation *e, const ast *fn)
@@ -109,36 +112,52 @@ static void read_program(step_evaluation *e, const ast *fn)
         step_refuse(e, fn->name_range, "the program has no operator");
 }
 
-static bool calls(const ast *n, const char *name)
+/* The names that stream programs call, sorted, but those of a program in itself. */
+typedef struct called_names {
+    arena *arena;
+    const char **items;
+    size_t count, capacity;
+} called_names;
+
+static void collect_calls(called_names *c, const ast *n, const ast *caller)
 {
-    if (ast_is(n, AST_CALL) && ast_is(n->kids[0], AST_PATH) && n->kids[0]->kid_count == 1 && strcmp(n->kids[0]->kids[0]->text, name) == 0)
-        return true;
+    const ast *path = ast_is(n, AST_CALL) ? n->kids[0] : NULL;
+    if (path && ast_is(path, AST_PATH) && path->kid_count == 1 && strcmp(path->kids[0]->text, caller->text) != 0)
+        ARENA_PUSH(c->arena, c->items, c->count, c->capacity, path->kids[0]->text);
     for (uint32_t i = 0; i < n->kid_count; i++)
-        if (calls(n->kids[i], name))
-            return true;
-    return false;
+        collect_calls(c, n->kids[i], caller);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static called_names called_by_programs(const ast *file, arena *a)
+{
+    called_names c = {.arena = a};
+    for (uint32_t i = 0; i < file->kid_count; i++)
+        if (step_is_program(file->kids[i]))
+            collect_calls(&c, file->kids[i], file->kids[i]);
+    if (c.count)
+        qsort(c.items, c.count, sizeof *c.items, by_name);
+    return c;
 }
 
 /* Programs that others call are parts of them. */
-static bool is_part(const ast *file, const ast *fn)
+static bool is_whole(const called_names *called, const ast *fn)
 {
-    for (uint32_t i = 0; i < file->kid_count; i++)
-        if (file->kids[i] != fn && step_is_program(file->kids[i]) && calls(file->kids[i], fn->text))
-            return true;
-    return false;
-}
-
-static bool is_whole(const ast *file, const ast *fn)
-{
-    return step_is_program(fn) && !is_part(file, fn);
+    const char *name = fn->text;
+    return step_is_program(fn) && !(called->count && bsearch(&name, called->items, called->count, sizeof *called->items, by_name));
 }
 
 const char *const *step_program_names(const ast *file, arena *a)
 {
+    called_names called = called_by_programs(file, a);
     const char **names = ARENA_ARRAY(a, const char *, file->kid_count + 1);
     size_t count = 0;
     for (uint32_t i = 0; i < file->kid_count; i++)
-        if (is_whole(file, file->kids[i]))
+        if (is_whole(&called, file->kids[i]))
             names[count++] = file->kids[i]->text;
     return names;
 }
@@ -146,9 +165,10 @@ const char *const *step_program_names(const ast *file, arena *a)
 step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, arena *a, diag_list *diags)
 {
     step_module *m = ARENA_NEW(a, step_module);
+    called_names called = called_by_programs(file, a);
     for (uint32_t i = 0; i < file->kid_count; i++) {
         const ast *fn = file->kids[i];
-        if (!is_whole(file, fn) || (only && strcmp(only, fn->text) != 0))
+        if (!is_whole(&called, fn) || (only && strcmp(only, fn->text) != 0))
             continue;
         step_graph *g = ARENA_NEW(a, step_graph);
         *g = (step_graph){.name = fn->text, .range = fn->name_range, .arena = a, .diags = diags, .exprs = step_exprs_new(a),

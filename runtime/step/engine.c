@@ -299,9 +299,25 @@ static int64_t ready(const step_actor *n)
     return cycle;
 }
 
+/* False, and diagnosed: the clock of the node is past the limit. */
+static bool in_time(const step_actor *n)
+{
+    step_engine *e = n->engine;
+    int64_t most = e->run->max_cycles;
+    if (most == 0 || n->now <= most)
+        return true;
+    if (!e->failed) {
+        diag *d = diag_add(e->diags, E_RUN_CYCLES, SRC_NOWHERE, "%s `%s` (line %u), behind %" PRId64 " values: cycle %" PRId64 "; a run may take %" PRId64,
+                           step_op_row_of(n->node->op)->name, n->node->name, n->node->line, n->totals.values_in, n->now, most);
+        diag_help(e->diags, d, "to run it to its end: --max-cycles=0");
+    }
+    e->failed = true;
+    return false;
+}
+
 static void run_actor(step_actor *n)
 {
-    while (!n->engine->failed && do_deeds(n)) {
+    while (!n->engine->failed && do_deeds(n) && in_time(n)) {
         n->totals.end_cycle = n->now;
         int64_t cycle = n->finished ? INT64_MAX : ready(n);
         if (cycle == INT64_MAX || (n->need == STEP_NEED_ANY && cycle > 0 && !n->chosen))

@@ -128,6 +128,7 @@ typedef struct step_run {
     step_pool *pool;
     arena *arena; /* its guard is where exhausted memory leaves */
     bool keep_sizes; /* of every stream */
+    int64_t max_cycles; /* 0: any number */
     int64_t limit; /* of tokens that are sent and of requests of one tile; 0: none */
     /* results */
     int64_t cycles;

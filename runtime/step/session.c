@@ -52,7 +52,8 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
-    s->run = (step_run){.program = s->program, .kernels = kernels, .arena = a, .pool = step_pool_new(a, !options->timing_only), .keep_sizes = options->keep_sizes};
+    s->run = (step_run){.program = s->program, .kernels = kernels, .arena = a, .pool = step_pool_new(a, !options->timing_only), .keep_sizes = options->keep_sizes,
+                         .max_cycles = options->max_cycles};
     s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++)

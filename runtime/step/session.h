@@ -18,6 +18,7 @@ typedef struct step_session_options {
     timing_preset timing; /* of kernels */
     bool unbounded;       /* queues hold any number of values */
     bool keep_sizes;      /* for step_session_sizes */
+    int64_t max_cycles;   /* 0: any number */
 } step_session_options;
 
 /* A program of the binary, which also has the kernels that it runs. NULL with a diagnostic. */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "support/budget.h"
+#include "support/json_nesting.h"
 #include "support/strbuf.h"
 
 #define LATEST_CYCLE (INT64_C(1) << 50) /* sums of it with what a run can last are no overflow */
@@ -164,6 +166,10 @@ bool step_tokens_read(const step_program *p, const step_output *stream, const ch
 {
     token_reader r = {p, pool, a, diags, what, 0};
     json_error_t error;
+    if (json_nests_too_deeply(text, bytes)) {
+        diag_add(diags, E_NESTING, SRC_NOWHERE, "%s: arrays nest more than %d levels deep", what, NESTING_MAX);
+        return false;
+    }
     json_t *list = json_loadb(text, bytes, JSON_DECODE_ANY, &error);
     if (!list) {
         diag_add(diags, E_STEP_TOKENS, SRC_NOWHERE, "%s: line %d: %s", what, error.line, error.text);
