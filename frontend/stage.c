@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "frontend/index.h"
 #include "frontend/constant.h"
+#include "frontend/index.h"
 #include "frontend/stage_build.h"
 #include "support/choice.h"
 

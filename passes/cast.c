@@ -9,7 +9,7 @@ static const char *casts_text(const pass_context *p)
     strbuf_init(&s, p->arena);
     const dtype_conversion *c, *last = NULL;
     for (size_t i = 0; (c = target_conversion_at(i)); i++) {
-        if (c->engine != AT_CAST)
+        if (c->engine != ENGINE_ID_CAST)
             continue;
         if (!last || last->from != c->from)
             strbuf_printf(&s, "%s%s casts to ", last ? "; " : "", dtype_row_of(c->from)->name);
@@ -26,7 +26,7 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     if (!out->part[TIME])
         out->part[TIME] = in->part[TIME];
     const char *from = dtype_row_of(in->dtype)->name, *to = dtype_row_of(out->dtype)->name;
-    if (!target_converts(AT_CAST, in->dtype, out->dtype)) {
+    if (!target_converts(ENGINE_ID_CAST, in->dtype, out->dtype)) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CAST_TYPE, "there is no cast from %s to %s", from, to);
         diag_help(p->diags, d, "%s", casts_text(p));
         return;

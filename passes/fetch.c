@@ -14,10 +14,10 @@ static const char *conversions_text(const pass_context *p)
     const dtype_conversion *c, *next;
     dtype last = DTYPE_COUNT;
     for (size_t i = 0; (c = target_conversion_at(i)); i++) {
-        if (c->engine != AT_FETCH)
+        if (c->engine != ENGINE_ID_FETCH)
             continue;
         next = target_conversion_at(i + 1);
-        bool ends = !next || next->engine != AT_FETCH || next->to != c->to;
+        bool ends = !next || next->engine != ENGINE_ID_FETCH || next->to != c->to;
         strbuf_printf(&s, "%s%s", c->to != last ? s.bytes ? "; " : "" : ends ? " and " : ", ", dtype_row_of(c->from)->name);
         if (ends)
             strbuf_printf(&s, "%s to %s", strchr(s.text, ';') ? "" : " convert", dtype_row_of(c->to)->name);
@@ -138,7 +138,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *dm = &o->input->out, *out = &o->out;
     const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
-    if (dm->dtype != out->dtype && !target_converts(AT_FETCH, dm->dtype, out->dtype)) {
+    if (dm->dtype != out->dtype && !target_converts(ENGINE_ID_FETCH, dm->dtype, out->dtype)) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s",
                               dtype_row_of(dm->dtype)->name, dtype_row_of(out->dtype)->name);
         diag_help(p->diags, d, "%s", conversions_text(p));

@@ -122,7 +122,7 @@ static convert_run *convert_by(engine_id engine, dtype from, dtype to)
         dtype from, to;
         convert_run *run;
     } rows[] = {
-#define CONVERSION(engine, from, to) {AT_##engine, DTYPE_##from, DTYPE_##to, convert_##from##_##to},
+#define CONVERSION(engine, from, to) {ENGINE_ID_##engine, DTYPE_##from, DTYPE_##to, convert_##from##_##to},
 #include "target/engines.def"
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -133,10 +133,10 @@ static convert_run *convert_by(engine_id engine, dtype from, dtype to)
 
 convert_run *convert_fetch(dtype from, dtype to)
 {
-    return convert_by(AT_FETCH, from, to);
+    return convert_by(ENGINE_ID_FETCH, from, to);
 }
 
 convert_run *convert_cast(dtype from, dtype to)
 {
-    return convert_by(AT_CAST, from, to);
+    return convert_by(ENGINE_ID_CAST, from, to);
 }

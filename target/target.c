@@ -32,7 +32,7 @@ static const static_point points[] = {
 };
 
 static const dtype_conversion conversions[] = {
-#define CONVERSION(engine, from, to) {AT_##engine, DTYPE_##from, DTYPE_##to},
+#define CONVERSION(engine, from, to) {ENGINE_ID_##engine, DTYPE_##from, DTYPE_##to},
 #include "target/engines.def"
 };
 

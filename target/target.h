@@ -39,7 +39,7 @@ int64_t dtype_bytes(dtype t, int64_t elements);
 
 /* The engines in datapath order (engines.def). */
 typedef enum engine_id {
-#define ENGINE(symbol, ...) AT_##symbol,
+#define ENGINE(symbol, ...) ENGINE_ID_##symbol,
 #include "target/engines.def"
     ENGINE_ID_COUNT
 } engine_id;
