@@ -6,6 +6,7 @@
 
 #include "runtime/compare.h"
 #include "runtime/numeric.h"
+#include "runtime/session.h"
 #include "test/suite.h"
 
 static arena *memory;
@@ -250,6 +251,24 @@ START_TEST(places)
 }
 END_TEST
 
+/* Programs end with the status of a mismatch only where nothing else went wrong, in any order. */
+START_TEST(mismatches_and_other_faults)
+{
+    static const struct { diag_id ids[3]; int count; bool found; } cases[] = {
+        {{E_CHECK_MISMATCH}, 1, true}, {{E_RUN_UNDEFINED}, 1, true}, {{E_RUN_UNDEFINED, E_CHECK_MISMATCH}, 2, true}, {{E_FILE_READ}, 1, false},
+        {{E_CHECK_MISMATCH, E_FILE_READ}, 2, false}, {{E_FILE_READ, E_CHECK_MISMATCH}, 2, false}, {{E_RUN_UNDEFINED, E_CHECK_MISMATCH, E_FILE_READ}, 3, false},
+        {{E_CHECK_MISMATCH}, 0, false}, {{W_DMA_PIECES, E_CHECK_MISMATCH}, 2, true}, {{E_CHECK_MISMATCH, W_DMA_PIECES}, 2, true}, {{W_DMA_PIECES}, 1, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        diag_list diags;
+        diag_list_init(&diags, memory);
+        for (int k = 0; k < cases[i].count; k++)
+            diag_add(&diags, cases[i].ids[k], SRC_NOWHERE, "number %d", k);
+        ck_assert_msg(session_found_mismatch(&diags) == cases[i].found, "case %zu", i);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("compare");
@@ -263,6 +282,7 @@ int main(void)
     tcase_add_test(t, uncovered_elements_do_not_count);
     tcase_add_test(t, texts);
     tcase_add_test(t, places);
+    tcase_add_test(t, mismatches_and_other_faults);
     suite_add_tcase(s, t);
     return suite_status(s);
 }

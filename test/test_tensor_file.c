@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/npy.h"
 #include "runtime/numeric.h"
 #include "runtime/tensor_file.h"
 #include "test/suite.h"
@@ -365,6 +366,44 @@ START_TEST(npy_headers_end_where_they_may)
     diag_list_init(&diags, memory);
     ck_assert(!read_padded(100, 25, &t));
     expect_fault("end", E_TENSOR_FILE, "byte offset 8: an .npy header of 100 bytes");
+}
+END_TEST
+
+/* Shapes whose text is about as long as the 16 bits of version 1 count: behind them version 2 begins, and what was written is read. */
+START_TEST(npy_heads_of_any_length)
+{
+    enum { MOST_RANK = 22000 };
+    int64_t *shape = calloc(MOST_RANK, sizeof *shape);
+    int versions[3] = {0};
+    for (int i = 0; i < MOST_RANK; i++)
+        shape[i] = 1;
+    for (int rank = 21700; rank < MOST_RANK; rank++) {
+        tensor_type type = {DTYPE_I8, rank, shape, NULL};
+        size_t size;
+        const unsigned char *head = (const unsigned char *)npy_head(&type, memory, &size);
+        int version = head[6], prefix = version == 1 ? 10 : 12;
+        ck_assert(version == 1 || version == 2);
+        versions[version]++;
+        size_t length = 0;
+        for (int i = 8; i < prefix; i++)
+            length |= (size_t)head[i] << 8 * (i - 8);
+        ck_assert_uint_eq(length, size - (size_t)prefix);
+        ck_assert_uint_eq(size % 64, 0);
+        ck_assert_int_eq(head[prefix], '{');
+        ck_assert_int_eq(head[size - 1], '\n');
+        if (rank % 50 == 0) {
+            tensor t;
+            unsigned char *file = malloc(size + 1);
+            memcpy(file, head, size);
+            file[size] = 5;
+            ck_assert(tensor_file_read_image("a.npy", file, size + 1, &type, memory, &diags, &t));
+            ck_assert_int_eq(t.bytes[0], 5);
+            tensor_free(&t);
+            free(file);
+        }
+    }
+    ck_assert(versions[1] > 50 && versions[2] > 50);
+    free(shape);
 }
 END_TEST
 
@@ -932,6 +971,7 @@ int main(void)
     tcase_add_test(t, npy_headers_are_refused);
     tcase_add_test(t, npy_says_everything);
     tcase_add_test(t, npy_headers_end_where_they_may);
+    tcase_add_test(t, npy_heads_of_any_length);
     tcase_add_test(t, npy_prefix_is_checked);
     tcase_add_test(t, safetensors_tensors);
     tcase_add_test(t, safetensors_single_needs_no_name);

@@ -6,7 +6,8 @@
 A change (scanner.py) is a comparison and its boundary, an operator, an operand exchanged, a condition turned or dropped, a constant, another
 member, a statement left out. They are drawn by the seed, each folder's share in proportion to its lines; a longer run begins with those of
 a shorter one. Built is a copy of the tree (tree.py) under build/mutants; the tests of a line are known from one run of each (coverage.py),
-made anew where the sources changed (--coverage old keeps it). Of a mutant they run cheapest first, until one fails or exceeds its time.
+made anew where the sources changed (--coverage old keeps it). Those that know most of a file for
+their time run first, until one fails or exceeds its time.
 
     refused    the compiler takes no such text         same       the compiler makes the same code of it
     caught     a test failed, or did not end            survived   all tests passed
