@@ -923,7 +923,12 @@ START_TEST(errors_pass_through)
             step(&p, SCALAR_MUL_F32, 0);
             step(&p, SCALAR_ADD_F32, 0);
         }
-        storage given = new_storage(&p), bounded = copy_storage(&p, &given), other = copy_storage(&p, &given);
+        storage given = new_storage(&p);
+        for (int64_t i = 0; i < 50 * 60; i++) {
+            judge_store(DTYPE_F32, given.tensors[a], i, numeric_f32_bits((float)(random_below(2000) - 1000) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[b], i, numeric_f32_bits((float)(random_below(2000) - 900) * 0.001f));
+        }
+        storage bounded = copy_storage(&p, &given), other = copy_storage(&p, &given);
         for (int64_t i = 0; i < 50; i++)
             for (int64_t j = 0; j < 60; j++) { /* the sums run the other way */
                 judge_store(DTYPE_F32, other.tensors[a], i * 60 + 59 - j, judge_load(DTYPE_F32, given.tensors[a], i * 60 + j));
