@@ -18,10 +18,12 @@ typedef struct einsum_step {
     einsum_digit *digits; /* EINSUM_MAX_DIGITS while it is built */
     einsum_piece *pieces;
     einsum_shift *shifts;
-    uint64_t renamed; /* 1 << number of each digit under which source a is read by an axis's old name (a reshape) */
+    uint64_t renamed; /* 1 << number of each digit under which source a is read by an axis's old name (a
+                         reshape) */
 } einsum_step;
 
-/* An axis of a value that a reshape names anew: a step without digits of it reads it through those of other axes. */
+/* An axis of a value that a reshape names anew: a step without digits of it reads it through those of other
+ * axes. */
 typedef struct einsum_relabel {
     uint32_t axis, term_count;
     einsum_term *terms;
@@ -46,11 +48,12 @@ uint32_t einsum_axis_number(einsum_builder *b, const axis *a);
 
 /* The digits of a copy whose destination is `t`. */
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);
-/* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel ends behind contract. */
+/* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel
+ * ends behind contract. */
 void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate);
 
-/* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand repeats, and refuses what
- * operands cannot be indexed by. */
+/* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand
+ * repeats, and refuses what operands cannot be indexed by. */
 void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);

@@ -1,4 +1,5 @@
-/* A statement as people write it: "MK,NK->MN", and "MAP y[M] = max(x[M] + b[M], 0)" for what is no contraction. */
+/* A statement as people write it: "MK,NK->MN", and "MAP y[M] = max(x[M] + b[M], 0)" for what is no
+ * contraction. */
 #ifndef VISA_TARGET_EINSUM_TEXT_H
 #define VISA_TARGET_EINSUM_TEXT_H
 

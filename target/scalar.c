@@ -66,7 +66,8 @@ static const char *push(scalar_stack *s, scalar_type t)
 const char *scalar_take(scalar_stack *s, const scalar_step *step, const dtype *sources, uint32_t source_count)
 {
     if (step->op == SCALAR_SOURCE)
-        return step->argument < source_count ? push(s, scalar_type_of(sources[step->argument])) : "the expression names a source that there is not";
+        return step->argument < source_count ? push(s, scalar_type_of(sources[step->argument]))
+                                             : "the expression names a source that there is not";
     if (step->op == SCALAR_CONSTANT_I32 || step->op == SCALAR_CONSTANT_F32)
         return push(s, step->op == SCALAR_CONSTANT_I32 ? SCALAR_I32 : SCALAR_F32);
     const scalar_row *row = scalar_row_of(step->op);
@@ -84,7 +85,8 @@ const char *scalar_take(scalar_stack *s, const scalar_step *step, const dtype *s
     return push(s, row->result);
 }
 
-scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype *sources, uint32_t source_count)
+scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype *sources,
+                          uint32_t source_count)
 {
     scalar_stack s = {.depth = 0};
     for (uint32_t i = 0; i < count; i++)

@@ -12,11 +12,13 @@
 static void put_statements(strbuf *s)
 {
     static const char *const indexed[] = {"", "source a", "the destination"};
-    strbuf_puts(s, "| statement | code | sources | sums | expression | indexed | meaning |\n|---|---|---|---|---|---|---|\n");
+    strbuf_puts(s, "| statement | code | sources | sums | expression | indexed | meaning "
+                   "|\n|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; math_row_at(i); i++) {
         const math_row *row = math_row_at(i);
-        strbuf_printf(s, "| `%s` | %u | %u to %u | %s | %s | %s | %s |\n", row->name, (unsigned)row->op, row->fewest_sources, row->most_sources,
-                      row->sums ? "yes" : "", row->has_expression ? "yes" : "", indexed[row->indexed], row->meaning);
+        strbuf_printf(s, "| `%s` | %u | %u to %u | %s | %s | %s | %s |\n", row->name, (unsigned)row->op,
+                      row->fewest_sources, row->most_sources, row->sums ? "yes" : "",
+                      row->has_expression ? "yes" : "", indexed[row->indexed], row->meaning);
     }
 }
 
@@ -29,7 +31,8 @@ static void put_form(strbuf *s, const char *text)
 
 static void put_scalars(strbuf *s)
 {
-    strbuf_puts(s, "\n| operation | code | operands | result | written | folds from | order | meaning |\n|---|---|---|---|---|---|---|---|\n");
+    strbuf_puts(s, "\n| operation | code | operands | result | written | folds from | order | meaning "
+                   "|\n|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; scalar_row_at(i); i++) {
         const scalar_row *row = scalar_row_at(i);
         strbuf_printf(s, "| `%s` | 0x%02x | ", row->name, (unsigned)row->op);
@@ -40,7 +43,8 @@ static void put_scalars(strbuf *s)
         strbuf_puts(s, "` | ");
         if (row->flags & SCALAR_FOLDS)
             strbuf_printf(s, "0x%08" PRIx32, row->identity);
-        strbuf_printf(s, " | %s%s | %s |\n", row->flags & SCALAR_COMMUTES ? "commutes" : "", row->flags & SCALAR_ASSOCIATES ? ", associates" : "", row->meaning);
+        strbuf_printf(s, " | %s%s | %s |\n", row->flags & SCALAR_COMMUTES ? "commutes" : "",
+                      row->flags & SCALAR_ASSOCIATES ? ", associates" : "", row->meaning);
     }
     strbuf_puts(s, "\n");
 }
@@ -51,7 +55,8 @@ static void put_all(strbuf *s)
     put_scalars(s);
 }
 
-static const page_block page = {"math_doc", "<!-- generated from target/math.def and target/scalar.def: do not edit -->\n", put_all};
+static const page_block page = {
+    "math_doc", "<!-- generated from target/math.def and target/scalar.def: do not edit -->\n", put_all};
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,9 @@
-/* Statements by hand, and what they compute by definition: every combination of digits as target/einsum.h says, one after the other.
+/* Statements by hand, and what they compute by definition: every combination of digits as target/einsum.h
+ * says, one after the other.
  *
- * The one idea: it knows no LLVM, no vectors and no fusion. Element types are the machine's (runtime/numeric.h), which share nothing with the
- * reference's either; each scalar operation is a function of its row's name. */
+ * The one idea: it knows no LLVM, no vectors and no fusion. Element types are the machine's
+ * (runtime/numeric.h), which share nothing with the reference's either; each scalar operation is a function
+ * of its row's name. */
 #ifndef VISA_TEST_MATH_JUDGE_H
 #define VISA_TEST_MATH_JUDGE_H
 
@@ -46,31 +48,54 @@ typedef union judge_value {
 static inline judge_value judge_widen(dtype t, uint32_t code)
 {
     switch (t) {
-    case DTYPE_I4: return (judge_value){.i = (int32_t)(code << 28) >> 28};
-    case DTYPE_I8: return (judge_value){.i = (int8_t)code};
-    case DTYPE_I16: return (judge_value){.i = (int16_t)code};
-    case DTYPE_F8E4M3: return (judge_value){.f = numeric_f8e4m3_to_f32((uint8_t)code)};
-    case DTYPE_F8E5M2: return (judge_value){.f = numeric_f8e5m2_to_f32((uint8_t)code)};
-    case DTYPE_BF16: return (judge_value){.f = numeric_bf16_to_f32((uint16_t)code)};
-    default: return (judge_value){.i = (int32_t)code};
+    case DTYPE_I4:
+        return (judge_value){.i = (int32_t)(code << 28) >> 28};
+    case DTYPE_I8:
+        return (judge_value){.i = (int8_t)code};
+    case DTYPE_I16:
+        return (judge_value){.i = (int16_t)code};
+    case DTYPE_F8E4M3:
+        return (judge_value){.f = numeric_f8e4m3_to_f32((uint8_t)code)};
+    case DTYPE_F8E5M2:
+        return (judge_value){.f = numeric_f8e5m2_to_f32((uint8_t)code)};
+    case DTYPE_BF16:
+        return (judge_value){.f = numeric_bf16_to_f32((uint16_t)code)};
+    default:
+        return (judge_value){.i = (int32_t)code};
     }
 }
 
 static inline uint32_t judge_narrow(dtype t, judge_value v)
 {
     switch (t) {
-    case DTYPE_F8E4M3: return numeric_f32_to_f8e4m3(v.f);
-    case DTYPE_F8E5M2: return numeric_f32_to_f8e5m2(v.f);
-    case DTYPE_BF16: return numeric_f32_to_bf16(v.f);
-    default: return (uint32_t)v.i;
+    case DTYPE_F8E4M3:
+        return numeric_f32_to_f8e4m3(v.f);
+    case DTYPE_F8E5M2:
+        return numeric_f32_to_f8e5m2(v.f);
+    case DTYPE_BF16:
+        return numeric_f32_to_bf16(v.f);
+    default:
+        return (uint32_t)v.i;
     }
 }
 
 /* ---- scalar operations ---- */
 
+/* clang-format off: a line is an operation */
+
 #define JUDGE(name) static inline judge_value judge_##name(const judge_value *x)
-#define JUDGE_I32(name, expression) JUDGE(name) { (void)x; return (judge_value){.i = (int32_t)(expression)}; }
-#define JUDGE_F32(name, expression) JUDGE(name) { (void)x; return (judge_value){.f = (expression)}; }
+#define JUDGE_I32(name, expression)                                                                          \
+    JUDGE(name)                                                                                              \
+    {                                                                                                        \
+        (void)x;                                                                                             \
+        return (judge_value){.i = (int32_t)(expression)};                                                    \
+    }
+#define JUDGE_F32(name, expression)                                                                          \
+    JUDGE(name)                                                                                              \
+    {                                                                                                        \
+        (void)x;                                                                                             \
+        return (judge_value){.f = (expression)};                                                             \
+    }
 #define JUDGE_A ((int64_t)x[0].i)
 #define JUDGE_B ((int64_t)x[1].i)
 
@@ -81,17 +106,19 @@ static inline int64_t judge_clamp(int64_t v, int64_t low, int64_t high)
 
 JUDGE_I32(ADD_I32, (uint32_t)(JUDGE_A + JUDGE_B))
 JUDGE_I32(SUB_I32, (uint32_t)(JUDGE_A - JUDGE_B))
-JUDGE_I32(MUL_I32, (uint32_t)(JUDGE_A * JUDGE_B))
+JUDGE_I32(MUL_I32, (uint32_t)(JUDGE_A *JUDGE_B))
 JUDGE_I32(ADD_SAT_I32, judge_clamp(JUDGE_A + JUDGE_B, INT32_MIN, INT32_MAX))
 JUDGE_I32(SUB_SAT_I32, judge_clamp(JUDGE_A - JUDGE_B, INT32_MIN, INT32_MAX))
-JUDGE_I32(MUL_SAT_I32, judge_clamp(JUDGE_A * JUDGE_B, INT32_MIN, INT32_MAX))
-JUDGE_I32(MUL_FXP, JUDGE_A == INT32_MIN && JUDGE_B == INT32_MIN ? INT32_MAX : (((JUDGE_A * JUDGE_B) >> 30) + 1) >> 1)
+JUDGE_I32(MUL_SAT_I32, judge_clamp(JUDGE_A *JUDGE_B, INT32_MIN, INT32_MAX))
+JUDGE_I32(MUL_FXP,
+          JUDGE_A == INT32_MIN && JUDGE_B == INT32_MIN ? INT32_MAX : (((JUDGE_A * JUDGE_B) >> 30) + 1) >> 1)
 JUDGE_I32(NEG_I32, (uint32_t)-JUDGE_A)
 JUDGE_I32(ABS_I32, (uint32_t)(JUDGE_A < 0 ? -JUDGE_A : JUDGE_A))
 JUDGE_I32(MIN_I32, JUDGE_A < JUDGE_B ? JUDGE_A : JUDGE_B)
 JUDGE_I32(MAX_I32, JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B)
-JUDGE_I32(CLIP_I32, (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) < x[2].i ? (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) : x[2].i)
-JUDGE_I32(AND_I32, x[0].i & x[1].i)
+JUDGE_I32(CLIP_I32,
+          (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) < x[2].i ? (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) : x[2].i)
+JUDGE_I32(AND_I32, x[0].i &x[1].i)
 JUDGE_I32(OR_I32, x[0].i | x[1].i)
 JUDGE_I32(XOR_I32, x[0].i ^ x[1].i)
 JUDGE_I32(NOT_I32, ~x[0].i)
@@ -100,7 +127,7 @@ JUDGE_I32(SHR_I32, (uint32_t)x[0].i >> (x[1].i & 31))
 JUDGE_I32(SAR_I32, x[0].i >> (x[1].i & 31))
 JUDGE_F32(ADD_F32, x[0].f + x[1].f)
 JUDGE_F32(SUB_F32, x[0].f - x[1].f)
-JUDGE_F32(MUL_F32, x[0].f * x[1].f)
+JUDGE_F32(MUL_F32, x[0].f *x[1].f)
 JUDGE_F32(DIV_F32, x[0].f / x[1].f)
 JUDGE_F32(FMA_F32, fmaf(x[0].f, x[1].f, x[2].f))
 JUDGE_F32(NEG_F32, -x[0].f)
@@ -140,18 +167,22 @@ JUDGE_I32(EQ_F32, x[0].f == x[1].f)
 JUDGE_I32(NE_F32, x[0].f != x[1].f)
 JUDGE_I32(LT_F32, x[0].f < x[1].f)
 JUDGE_I32(LE_F32, x[0].f <= x[1].f)
-JUDGE_I32(AND_BOOL, x[0].i && x[1].i)
+JUDGE_I32(AND_BOOL, x[0].i &&x[1].i)
 JUDGE_I32(OR_BOOL, x[0].i || x[1].i)
 JUDGE_I32(NOT_BOOL, !x[0].i)
 JUDGE_I32(SELECT_I32, x[0].i ? x[1].i : x[2].i)
 JUDGE_F32(SELECT_F32, x[0].i ? x[1].f : x[2].f)
 JUDGE_F32(F32_OF_I32, (float)x[0].i)
-JUDGE_I32(I32_OF_F32, isnan(x[0].f) ? 0 : x[0].f <= -0x1p31f ? INT32_MIN : x[0].f >= 0x1p31f ? INT32_MAX : (int32_t)x[0].f)
+JUDGE_I32(I32_OF_F32, isnan(x[0].f)        ? 0
+                      : x[0].f <= -0x1p31f ? INT32_MIN
+                      : x[0].f >= 0x1p31f  ? INT32_MAX
+                                           : (int32_t)x[0].f)
 JUDGE_F32(F32_OF_FXP, (float)ldexp(x[0].i, (x[1].i & 31) - 31))
 JUDGE(FXP_OF_F32)
 {
     double scaled = round(ldexp((double)x[0].f, 31 - (x[1].i & 31)));
-    bool high = isnan(scaled) ? !signbit(x[0].f) : scaled > INT32_MAX, low = isnan(scaled) ? signbit(x[0].f) : scaled < INT32_MIN;
+    bool high = isnan(scaled) ? !signbit(x[0].f) : scaled > INT32_MAX,
+         low = isnan(scaled) ? signbit(x[0].f) : scaled < INT32_MIN;
     return (judge_value){.i = high ? INT32_MAX : low ? INT32_MIN : (int32_t)scaled};
 }
 JUDGE_I32(BITS_OF_F32, x[0].i)
@@ -162,15 +193,24 @@ JUDGE_I32(WRAP_I16, (int16_t)x[0].i)
 JUDGE_I32(SAT_I4, judge_clamp(x[0].i, -8, 7))
 JUDGE_I32(SAT_I8, judge_clamp(x[0].i, -128, 127))
 JUDGE_I32(SAT_I16, judge_clamp(x[0].i, -32768, 32767))
-JUDGE(ROUND_F8E4M3) { return judge_widen(DTYPE_F8E4M3, judge_narrow(DTYPE_F8E4M3, x[0])); }
-JUDGE(ROUND_F8E5M2) { return judge_widen(DTYPE_F8E5M2, judge_narrow(DTYPE_F8E5M2, x[0])); }
-JUDGE(ROUND_BF16) { return judge_widen(DTYPE_BF16, judge_narrow(DTYPE_BF16, x[0])); }
+JUDGE(ROUND_F8E4M3)
+{
+    return judge_widen(DTYPE_F8E4M3, judge_narrow(DTYPE_F8E4M3, x[0]));
+}
+JUDGE(ROUND_F8E5M2)
+{
+    return judge_widen(DTYPE_F8E5M2, judge_narrow(DTYPE_F8E5M2, x[0]));
+}
+JUDGE(ROUND_BF16)
+{
+    return judge_widen(DTYPE_BF16, judge_narrow(DTYPE_BF16, x[0]));
+}
 
 static inline judge_value judge_scalar(scalar_op op, const judge_value *x)
 {
     switch (op) {
-#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning)                                   \
-    case SCALAR_##symbol:                                                                                                          \
+#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning)             \
+    case SCALAR_##symbol:                                                                                    \
         return judge_##symbol(x);
 #include "target/scalar.def"
 #undef SCALAR
@@ -178,6 +218,8 @@ static inline judge_value judge_scalar(scalar_op op, const judge_value *x)
         abort();
     }
 }
+
+/* clang-format on */
 
 /* ---- statements ---- */
 
@@ -282,7 +324,8 @@ static inline judge_value judge_expression(judge_walk *w)
             depth -= scalar_arity(row);
             stack[depth] = judge_scalar(step->op, &stack[depth]);
         } else {
-            stack[depth] = step->op == SCALAR_SOURCE ? judge_source(w, step->argument) : (judge_value){.i = (int32_t)step->argument};
+            stack[depth] = step->op == SCALAR_SOURCE ? judge_source(w, step->argument)
+                                                     : (judge_value){.i = (int32_t)step->argument};
         }
         depth++;
     }
@@ -313,7 +356,8 @@ static inline judge_term judge_place(judge_walk *w)
         int64_t position = 0;
         for (uint32_t i = 0; i < s->digit_count; i++)
             position += s->digits[i].group == s->pieces[k].group ? w->counters[i] * s->digits[i].stride : 0;
-        judge_meet(&t, position / s->pieces[k].weight % s->pieces[k].size, s->pieces[k].size, s->pieces[k].lane);
+        judge_meet(&t, position / s->pieces[k].weight % s->pieces[k].size, s->pieces[k].size,
+                   s->pieces[k].lane);
     }
     return t;
 }
@@ -321,11 +365,13 @@ static inline judge_term judge_place(judge_walk *w)
 static inline int judge_by_place(const void *x, const void *y)
 {
     const judge_term *a = x, *b = y;
-    return a->step != b->step ? (a->step > b->step) - (a->step < b->step) : (a->lane > b->lane) - (a->lane < b->lane);
+    return a->step != b->step ? (a->step > b->step) - (a->step < b->step)
+                              : (a->lane > b->lane) - (a->lane < b->lane);
 }
 
 /* Neighbours among 2^n lanes from `first` on; false: none holds a term. */
-static inline bool judge_tree(scalar_op op, const judge_term *terms, int64_t count, int first, int lanes, judge_value *out)
+static inline bool judge_tree(scalar_op op, const judge_term *terms, int64_t count, int first, int lanes,
+                              judge_value *out)
 {
     if (lanes == 1) {
         for (int64_t i = 0; i < count; i++)
@@ -336,7 +382,8 @@ static inline bool judge_tree(scalar_op op, const judge_term *terms, int64_t cou
         return false;
     }
     judge_value x[2];
-    bool left = judge_tree(op, terms, count, first, lanes / 2, &x[0]), right = judge_tree(op, terms, count, first + lanes / 2, lanes / 2, &x[1]);
+    bool left = judge_tree(op, terms, count, first, lanes / 2, &x[0]),
+         right = judge_tree(op, terms, count, first + lanes / 2, lanes / 2, &x[1]);
     *out = left && right ? judge_scalar(op, x) : left ? x[0] : x[1];
     return left || right;
 }
@@ -399,7 +446,9 @@ static inline void judge_assign(judge_walk *w)
         if (a->dtype != dst->dtype)
             code = judge_narrow(dst->dtype, judge_widen(a->dtype, code));
     } else if (w->s->op != MATH_FILL) {
-        code = judge_narrow(dst->dtype, w->s->op == MATH_MAP ? judge_expression(w) : w->s->op == MATH_REDUCE ? judge_fold(w) : judge_contraction(w));
+        code = judge_narrow(dst->dtype, w->s->op == MATH_MAP      ? judge_expression(w)
+                                        : w->s->op == MATH_REDUCE ? judge_fold(w)
+                                                                  : judge_contraction(w));
     }
     if (to >= 0)
         judge_store(dst->dtype, w->tensors[w->s->dst], to, code);

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "test/fixture.h"
-#include "test/sample_binary.h"
+#include "target/einsum_text.h"
+#include "test/math_sample.h"
 
 static const char section[] = ".visa.einsum.k";
 
@@ -541,6 +542,144 @@ START_TEST(test_window_words)
 }
 END_TEST
 
+/* Map, reduce, gather, scatter, fill */
+
+static bool math_decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, math_axes, MATH_AXES, MATH_PORTS, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    return ok;
+}
+
+START_TEST(test_math)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+    ck_assert_msg(math_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+    static const char *const texts[] = {"MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)", "REDUCE sums[] = add.f32[V, E] y[V, E] * x[V, E]",
+                                        "GATHER %7[T, E] = x[V + at[T] * 5, E]", "TE->TE", "FILL table[V, E] = 0xbf80", "SCATTER table[V + at[T], E] = %7[T, E]"};
+    for (uint32_t i = 0; i < out.statement_count; i++) {
+        strbuf s;
+        strbuf_init(&s, memory);
+        einsum_print_statement(&s, &out, &out.statements[i], einsum_is_dense(&out));
+        ck_assert_str_eq(s.text, texts[i]);
+    }
+}
+END_TEST
+
+typedef struct math_case {
+    uint32_t number;
+    einsum_statement statement;
+    const char *part;
+} math_case;
+
+START_TEST(test_math_refused)
+{
+    static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}}, argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}},
+                             few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}}, types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}},
+                             two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}}, truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}},
+                             unnamed[] = {{SCALAR_SOURCE, 0}}, integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
+    static scalar_step deep[SCALAR_MAX_DEPTH + 1];
+    static const einsum_index far[] = {{MATH_T, 1}}, none[] = {{MATH_V, 0}}, wide[] = {{MATH_V, 41}};
+    static const einsum_digit other[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_T, .kept = true, .weight = 1, .size = 6}};
+    static const einsum_digit summed[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_E, .weight = 1, .size = 32}};
+    for (int i = 0; i <= SCALAR_MAX_DEPTH; i++)
+        deep[i] = (scalar_step){SCALAR_SOURCE, 0};
+    einsum_statement map = math_statements[0], reduce = math_statements[1], gather = math_statements[2], fill = math_statements[4], scatter = math_statements[5];
+#define WITH(statement, ...) ((void)((changed = (statement)), __VA_ARGS__), changed)
+    einsum_statement changed;
+    const math_case cases[] = {
+        {0, WITH(map, changed.steps = no_source, changed.step_count = 1), "a source that there is not"},
+        {0, WITH(map, changed.steps = unknown, changed.step_count = 1), "operation of the expression is not known"},
+        {0, WITH(map, changed.steps = argument, changed.step_count = 2), "has an argument"},
+        {0, WITH(map, changed.steps = few, changed.step_count = 2), "fewer values"},
+        {0, WITH(map, changed.steps = types, changed.step_count = 2), "another type"},
+        {0, WITH(map, changed.steps = deep, changed.step_count = SCALAR_MAX_DEPTH + 1), "more than 32 values"},
+        {0, WITH(map, changed.steps = two, changed.step_count = 2), "leaves 2 values"},
+        {0, WITH(map, changed.steps = truth, changed.step_count = 3), "the last a bool"},
+        {0, WITH(map, changed.steps = unnamed, changed.step_count = 1), "does not name all 2 sources"},
+        {0, WITH(map, changed.steps = integer, changed.step_count = 4), "gives i32 and the statement says f32"},
+        {0, WITH(map, changed.accumulator = DTYPE_I32), "a map gives i32, which tensor y of bf16 does not take"},
+        {0, WITH(map, changed.step_count = 0), "an expression of 0 steps in a map"},
+        {0, WITH(map, changed.fold = SCALAR_ADD_F32), "a map has an operation to fold"},
+        {0, WITH(map, changed.digits = summed), "a map sums over a digit of axis E"},
+        {0, WITH(map, changed.digits = other), "a digit of axis T is kept, but tensor y has no such axis"},
+        {0, WITH(map, changed.source_count = 8, changed.op = MATH_COPY), "a copy has 8 sources, allowed are 1 to 1"},
+        {1, WITH(reduce, changed.fold = SCALAR_SUB_F32), "operation 0x31 does not fold f32"},
+        {1, WITH(reduce, changed.fold = SCALAR_ADD_I32), "operation 0x10 does not fold f32"},
+        {2, WITH(gather, changed.indices = far), "tensor x has no axis number 0 to index"},
+        {2, WITH(gather, changed.indices = none), "an index counts 0 along axis V, allowed are 1 to 40"},
+        {2, WITH(gather, changed.indices = wide), "an index counts 41"},
+        {2, WITH(gather, changed.sources[1] = MATH_W), "index tensor w is of f32"},
+        {2, WITH(gather, changed.accumulator = DTYPE_F32), "a gather of bf16 has the accumulator f32"},
+        {2, WITH(gather, changed.source_count = 1), "a gather has 1 sources"},
+        {4, WITH(fill, changed.bits = 0x10000), "an element of bf16 does not have the bits 0x10000"},
+        {4, WITH(fill, changed.accumulator = DTYPE_F32), "a fill of bf16 has the accumulator f32"},
+        {5, WITH(scatter, changed.digits = summed), "a scatter sums"},
+        {5, WITH(scatter, changed.dst = MATH_SUMS), "has no such axis"},
+    };
+#undef WITH
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[COUNT_OF(math_statements)];
+        einsum e = math_sample, out;
+        uint64_t *words;
+        size_t count;
+        memcpy(statements, math_statements, sizeof statements);
+        statements[cases[i].number] = cases[i].statement;
+        if (statements[cases[i].number].digits == summed || statements[cases[i].number].digits == other)
+            statements[cases[i].number].digit_count = 2;
+        e.statements = statements;
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert_msg(!math_decodes(words, count, &out), "accepted, expected: %s", cases[i].part);
+        ck_assert_msg(strstr(diags.items[0]->message, cases[i].part) != NULL, "%s (expected %s)", diags.items[0]->message, cases[i].part);
+    }
+}
+END_TEST
+
+/* Every bit says something, and no words do any harm; every text of what is accepted can be printed. */
+START_TEST(test_math_words)
+{
+    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (math_decodes(words, count, &out)) {
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    for (int round = 0; round < 20000; round++) {
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        if (!math_decodes(words, count, &out))
+            continue;
+        for (uint32_t i = 0; i < out.statement_count; i++) {
+            strbuf s;
+            strbuf_init(&s, memory);
+            einsum_print_statement(&s, &out, &out.statements[i], false);
+        }
+    }
+}
+END_TEST
+
 /* Words */
 
 START_TEST(test_every_truncation)
@@ -626,6 +765,9 @@ int main(void)
     tcase_add_test(t, test_borders);
     tcase_add_test(t, test_windows_refused);
     tcase_add_test(t, test_window_words);
+    tcase_add_test(t, test_math);
+    tcase_add_test(t, test_math_refused);
+    tcase_add_test(t, test_math_words);
     tcase_add_test(t, test_every_truncation);
     tcase_add_test(t, test_every_bit);
     tcase_add_test(t, test_random_words);

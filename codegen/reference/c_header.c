@@ -69,6 +69,8 @@ void c_header_print(FILE *out, const reference_plan *p, const char *symbol)
     print_name(out, p->e->text);
     fputs("\n *\n * Tensors, little-endian, row-major and packed; bf16 and 8-bit floats are bit patterns, i4 stand two in a byte:\n", out);
     print_parameters(out, p, print_tensor_line);
+    if (p->calls_functions)
+        fputs(" *\n * Functions of the C library may be called: link with -lm.\n", out);
     fputs(" *\n * No tensor may overlap another. Storage for large products comes from aligned_alloc; without memory it aborts. */\n", out);
     fputs("#pragma once\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n", out);
     fprintf(out, "void %s(", symbol);

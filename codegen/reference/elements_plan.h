@@ -1,5 +1,5 @@
-/* What the generator decides of a statement that is no contraction: its expression as nodes, the digit that is walked in vectors, the places
- * of a reduction in the machine's order. No LLVM here. */
+/* What the generator decides of a statement that is no contraction: its expression as nodes, the digit that
+ * is walked in vectors, the places of a reduction in the machine's order. No LLVM here. */
 #ifndef VISA_CODEGEN_REFERENCE_ELEMENTS_PLAN_H
 #define VISA_CODEGEN_REFERENCE_ELEMENTS_PLAN_H
 

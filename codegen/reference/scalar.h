@@ -1,7 +1,7 @@
 /* The operations of target/scalar.def in LLVM IR, one function for each row.
  *
- * The one idea: values are i32, f32 and i1, or vectors of them; every function takes both. What a C library computes is called
- * lane by lane, by the names of scalar_symbols. */
+ * The one idea: values are i32, f32 and i1, or vectors of them; every function takes both. What a C library
+ * computes is called lane by lane, by the names of scalar_symbols. */
 #ifndef VISA_CODEGEN_REFERENCE_SCALAR_H
 #define VISA_CODEGEN_REFERENCE_SCALAR_H
 
