@@ -161,7 +161,7 @@ static bool needs_sum_bound(const statement *s)
 
 static element_form operands_of(const statement *s)
 {
-    return (element_form){.e = s->e, .p = s->plan, .at = s->at, .bound = s->bound, .outside = scratch_at(s, s->e->plan->outside), .bounded = needs_bound(s)};
+    return (element_form){.e = s->e, .p = s->plan, .at = s->at, .bound = s->bound, .bounded = needs_bound(s)};
 }
 
 static bool has_blocks(const statement *s)
@@ -376,6 +376,7 @@ static void emit_contract(statement *s)
 static void emit_by_element(const statement *s)
 {
     element_form form = operands_of(s);
+    form.outside = scratch_at(s, s->e->plan->outside);
     if (s->plan->of->op == MATH_REDUCE)
         emit_reduce(&form, scratch_at(s, s->plan->scratch.value));
     else
