@@ -704,6 +704,7 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
 
 static void add_name(scope *s, mapping_names *names, const axis *a)
 {
+    budget_spend(s->context->arena, names->count / 16);
     for (uint32_t i = 0; i < names->count; i++)
         if (names->axes[i] == a)
             return;
@@ -738,12 +739,8 @@ static void add_names(scope *s, const ast *n, mapping_names *names)
     }
 }
 
-static void add_names_of_type(scope *s, const ast *type, mapping_names *names)
+static void add_alias_names(scope *s, const ast *type, mapping_names *names)
 {
-    if (type->kind >= AST_MAP && type->kind <= AST_MAP_ESCAPE) {
-        add_names(s, type, names);
-        return;
-    }
     symbol *y = ast_last_segment(type) ? scope_find_path(s, TYPE_NAMES, type) : NULL;
     if (y && y->kind == SYMBOL_AXIS && y->axis)
         add_name(s, names, y->axis);
@@ -756,6 +753,16 @@ static void add_names_of_type(scope *s, const ast *type, mapping_names *names)
     }
     for (uint32_t i = 0; i < y->names->count; i++)
         add_name(s, names, y->names->axes[i]);
+}
+
+static void add_names_of_type(scope *s, const ast *type, mapping_names *names)
+{
+    budget_enter(s->context->arena);
+    if (type->kind >= AST_MAP && type->kind <= AST_MAP_ESCAPE)
+        add_names(s, type, names);
+    else
+        add_alias_names(s, type, names);
+    budget_leave(s->context->arena);
 }
 
 const mapping_names *scope_mapping_names(scope *s, const ast *type)

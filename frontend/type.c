@@ -120,77 +120,104 @@ const char *scope_suggest_type(const char *name)
     return strcmp(name, "Tensor") == 0 ? NULL : choice_near(name, known); /* the library's word for all of them is no slip */
 }
 
-STACK_APART static declared path_type(scope *s, const ast *type)
+static void read_type(scope *s, const ast *type, declared *out);
+
+/* HbmTensor and its kind, and views of them. False: the name is another one. */
+STACK_APART static bool tensor_type_named(scope *s, const ast *last, declared *out)
 {
-    declared d = {.kind = DECLARED_OTHER, .range = type->range};
-    const ast *last = ast_last_segment(type);
-    for (tensor_kind kind = 0; last && kind < TENSOR_KIND_COUNT; kind++)
-        if (strcmp(last->text, tensor_kind_name(kind)) == 0)
-            return tensor_type(s, last, kind);
-    for (size_t i = 0; last && i < VIEWS; i++)
-        if (strcmp(last->text, views[i].name) == 0) {
-            d = tensor_type(s, last, views[i].kind);
-            d.is_view = true;
-            d.mutable = views[i].mutable;
-            return d;
+    for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
+        if (strcmp(last->text, tensor_kind_name(kind)) == 0) {
+            *out = tensor_type(s, last, kind);
+            return true;
         }
-    if (last && strcmp(last->text, "Context") == 0)
-        d.kind = DECLARED_CONTEXT;
-    symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
-    if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
-        y->busy = true;
-        d = scope_type(y->scope, y->node);
-        y->busy = false;
-    } else if (last && is_listed(last->text, unsupported_types)) {
-        diag *e = diag_add(scope_context_of(s)->diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
-        diag_help(scope_context_of(s)->diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
-        d.kind = DECLARED_ERROR;
-    } else if (last && !y && d.kind == DECLARED_OTHER && scope_is_lost(s, last->text)) {
-        d.kind = DECLARED_ERROR;
-    } else if (last && !y && d.kind == DECLARED_OTHER && scope_suggest_type(last->text)) {
-        diag *e = diag_add(scope_context_of(s)->diags, E_NAME, last->name_range, "there is no type `%s`", last->text);
-        diag_help(scope_context_of(s)->diags, e, "did you mean `%s`?", scope_suggest_type(last->text));
-        d.kind = DECLARED_ERROR;
-    }
-    return d;
+    for (size_t i = 0; i < VIEWS; i++)
+        if (strcmp(last->text, views[i].name) == 0) {
+            *out = tensor_type(s, last, views[i].kind);
+            out->is_view = true;
+            out->mutable = views[i].mutable;
+            return true;
+        }
+    return false;
 }
 
-static declared type_kind(scope *s, const ast *type)
+/* A name that is no type of ours: diagnosed where it is a slip. */
+STACK_APART static void other_type(scope *s, const ast *type, const ast *last, const symbol *y, declared *out)
 {
-    declared d = {.kind = DECLARED_OTHER, .range = type->range};
+    diag_list *diags = scope_context_of(s)->diags;
+    if (is_listed(last->text, unsupported_types)) {
+        diag *e = diag_add(diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
+        diag_help(diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
+        out->kind = DECLARED_ERROR;
+    } else if (!y && out->kind == DECLARED_OTHER && scope_is_lost(s, last->text)) {
+        out->kind = DECLARED_ERROR;
+    } else if (!y && out->kind == DECLARED_OTHER && scope_suggest_type(last->text)) {
+        diag *e = diag_add(diags, E_NAME, last->name_range, "there is no type `%s`", last->text);
+        diag_help(diags, e, "did you mean `%s`?", scope_suggest_type(last->text));
+        out->kind = DECLARED_ERROR;
+    }
+}
+
+/* An alias leads to the next type: what it needs of the stack is all that a level takes. */
+static void path_type(scope *s, const ast *type, declared *out)
+{
+    const ast *last = ast_last_segment(type);
+    if (!last || tensor_type_named(s, last, out))
+        return;
+    if (strcmp(last->text, "Context") == 0)
+        out->kind = DECLARED_CONTEXT;
+    symbol *y = scope_find_path(s, TYPE_NAMES, type);
+    if (!y || y->kind != SYMBOL_ALIAS || y->busy) {
+        other_type(s, type, last, y, out);
+        return;
+    }
+    y->busy = true;
+    read_type(y->scope, y->node, out);
+    y->busy = false;
+}
+
+static void type_kind(scope *s, const ast *type, declared *out)
+{
     switch (type->kind) {
     case AST_NONE:
-        d.kind = DECLARED_NONE;
-        return d;
-    case AST_ERROR:
-        d.kind = DECLARED_ERROR;
-        return d;
-    case AST_TYPE_REF:
-        d = scope_type(s, ast_kid(type, 0));
-        d.mutable = d.mutable || type->text[0] != '\0';
-        return d;
-    case AST_TYPE_TUPLE:
-        d.kind = type->kid_count == 0 ? DECLARED_UNIT : DECLARED_OTHER;
-        d.tuple = type->kid_count ? type : NULL;
-        d.scope = s;
-        return d;
     case AST_TYPE_INFER:
-        d.kind = DECLARED_NONE;
-        return d;
+        out->kind = DECLARED_NONE;
+        return;
+    case AST_ERROR:
+        out->kind = DECLARED_ERROR;
+        return;
+    case AST_TYPE_REF:
+        read_type(s, ast_kid(type, 0), out);
+        out->mutable = out->mutable || type->text[0] != '\0';
+        return;
+    case AST_TYPE_TUPLE:
+        out->kind = type->kid_count == 0 ? DECLARED_UNIT : DECLARED_OTHER;
+        out->tuple = type->kid_count ? type : NULL;
+        out->scope = s;
+        return;
     case AST_TYPE_PATH:
-        return path_type(s, type);
+        path_type(s, type, out);
+        return;
     default:
-        return d;
+        return;
     }
 }
 
-declared scope_type(scope *s, const ast *type)
+static void read_type(scope *s, const ast *type, declared *out)
 {
     arena *a = scope_context_of(s)->arena;
     budget_spend(a, 1);
     budget_enter(a);
-    declared d = type_kind(s, type);
+    memset(out, 0, sizeof *out);
+    out->kind = DECLARED_OTHER;
+    out->range = type->range;
+    type_kind(s, type, out);
     budget_leave(a);
+}
+
+declared scope_type(scope *s, const ast *type)
+{
+    declared d;
+    read_type(s, type, &d);
     return d;
 }
 

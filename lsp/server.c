@@ -53,7 +53,7 @@ static void send_message(server *s, json_t *message)
     size_t bytes = strlen(text);
     char header[64];
     int header_bytes = snprintf(header, sizeof header, "Content-Length: %zu\r\n\r\n", bytes);
-    if (!s->ends.write(s->ends.user, header, (size_t)header_bytes) || !s->ends.write(s->ends.user, text, bytes))
+    if (!s->ends.send(s->ends.user, header, (size_t)header_bytes) || !s->ends.send(s->ends.user, text, bytes))
         end(s, 1);
     free(text);
 }
@@ -267,10 +267,10 @@ static bool is_asked(void *user)
     return poll(&in, 1, 0) > 0;
 }
 
-int server_run(int in, bool (*write)(void *user, const char *bytes, size_t size), const answer_limits *limits)
+int server_run(int in, bool (*send)(void *user, const char *bytes, size_t size), const answer_limits *limits)
 {
     enum { PIECE = 1 << 16 }; /* bytes */
-    server *s = server_new(&(server_ends){write, is_asked, &in}, limits);
+    server *s = server_new(&(server_ends){send, is_asked, &in}, limits);
     char *piece = malloc(PIECE);
     bool running = s && piece;
     while (running) {

@@ -223,12 +223,17 @@ static void look(arena *a)
     set_look(b);
 }
 
-void budget_spend(arena *a, uint64_t steps)
+static inline void spend(arena *a, uint64_t steps)
 {
     budget *b = a->budget;
     b->steps = steps > UINT64_MAX - b->steps ? UINT64_MAX : b->steps + steps;
     if (b->steps > b->look)
         look(a);
+}
+
+void budget_spend(arena *a, uint64_t steps)
+{
+    spend(a, steps);
 }
 
 void budget_spend_at(arena *a, src_range at, uint64_t steps)
@@ -305,7 +310,7 @@ static unsigned char *allocate(arena *a, size_t bytes, size_t filled)
 {
     enum { STEP_BYTES = 256 };
     bytes = round_up(a, bytes);
-    budget_spend(a, 1 + bytes / STEP_BYTES);
+    spend(a, 1 + bytes / STEP_BYTES);
     if (!a->head || a->head->bytes - a->head->used < bytes) {
         struct block *b = block_for(a, bytes);
         if (!b)

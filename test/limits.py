@@ -25,7 +25,7 @@ COSTS = {
     "dm_slice_stride_bytes": "test_machine",
 }
 # No source text comes near: a slice's DM ends first.
-ELSEWHERE = {"sequencer_stride_min": "test_sequence", "sequencer_stride_max": "test_sequence"}
+ELSEWHERE = {"hbm_chip_stride_bytes": "test_machine", "sequencer_stride_min": "test_sequence", "sequencer_stride_max": "test_sequence"}
 
 LIMITS = {}
 

@@ -544,7 +544,7 @@ START_TEST(safetensors_deep_and_long)
         add(&m, "[", 1);
     tensor t;
     ck_assert(!read_image("f.safetensors:w", &m, &i32_23, &t));
-    expect_fault("deep", E_TENSOR_FILE, "not JSON");
+    expect_fault("deep", E_TENSOR_FILE, "nests more than 256 levels deep");
     static const uint64_t lengths[] = {UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 7,
                                        100000001,         8001,       1u << 31};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {

@@ -142,7 +142,7 @@ static bool message(session *s, const unsigned char *line, size_t bytes)
 int fuzz_session(const unsigned char *data, size_t size)
 {
     session s = {0};
-    s.server = server_new(&(server_ends){.write = take, .user = &s}, &(answer_limits){0});
+    s.server = server_new(&(server_ends){.send = take, .user = &s}, &(answer_limits){0});
     if (size == 0 || !s.server) {
         if (s.server)
             server_free(s.server);

@@ -40,11 +40,12 @@ class Parts:
 
     def read_elements(self):
         """Elements of reg_read_size: of the reads that agree and can be made at every step the longest, and of two that bring the
-        same live elements the shorter; where none can be made, the longest that agrees. None: none agrees."""
+        same live elements the shorter; where this cannot say which can be made (Row and Time share digits of an axis), of those that agree.
+        None: none agrees."""
         agreeing = list(self.agreeing())
-        made = [n for n in agreeing if wanted_with(self, n) is not None]
+        made = [n for n in agreeing if wanted_with(self, n) is not None] or agreeing
         if not made:
-            return agreeing[0] if agreeing else None
+            return None
         return min(n for n in made if self.live(n) == self.live(made[0]))
 
     def collected(self):
