@@ -7,19 +7,21 @@
 #include "runtime/field/engine.h"
 #include "support/integer.h"
 
+/* What a step does. */
+typedef struct step_place {
+    int64_t slot, emission;
+    bool stores, emits;
+} step_place;
+
 typedef struct accumulate_state {
     field_value *cells;   /* slots x Rows x columns of the stream */
     field_value *partial; /* of a step */
     field_value *beats;   /* of the last emission */
     int64_t emission;     /* whose beats these are; -1: none */
     int64_t step;         /* the next one */
+    step_place place;     /* of it */
+    int64_t inner;        /* its iteration of the innermost loop */
 } accumulate_state;
-
-/* What a step does. */
-typedef struct step_place {
-    int64_t slot, emission;
-    bool stores, emits;
-} step_place;
 
 /* The steps of the loops from the outermost reduced one on. */
 static int64_t group_steps(const accumulate *k, unsigned *first)
@@ -79,12 +81,26 @@ static void emit(field_stage_run *r, const field_value *cells, int64_t line)
         }
 }
 
+/* The place of the next step, from that of this one where only the innermost loop counts on. */
+static void count_on(const accumulate *k, accumulate_state *s)
+{
+    const accumulate_loop *inner = k->count ? &k->loops[k->count - 1] : NULL;
+    s->step++;
+    if (!inner || ++s->inner >= inner->size - 1 || s->inner < 2) {
+        s->inner = inner ? s->step % inner->size : 0;
+        s->place = place_of(k, s->step);
+        return;
+    }
+    s->place.slot += inner->slot_stride;
+    s->place.emission += !inner->reduced;
+}
+
 static void run_step(field_stage_run *r)
 {
     const accumulate *k = r->stage->plan;
     accumulate_state *s = r->state;
     int64_t line = r->before->stage->out.packet_elements, each = k->rows * line;
-    step_place p = place_of(k, s->step);
+    step_place p = s->place;
     field_value *cells = s->cells + p.slot * each;
     if (p.stores)
         field_before(r, s->step * each, each, cells);
@@ -93,7 +109,7 @@ static void run_step(field_stage_run *r)
         for (int64_t i = 0; i < each; i++)
             cells[i] = field_add(cells[i], s->partial[i]);
     }
-    s->step++;
+    count_on(k, s);
     if (p.emits) {
         emit(r, cells, line);
         s->emission = p.emission;
@@ -111,6 +127,7 @@ static bool make_room(field_stage_run *r)
     s->partial = s->cells + (size_t)k->slots * each;
     s->beats = s->partial + each;
     s->emission = -1;
+    s->place = place_of(k, 0);
     return true;
 }
 

@@ -57,7 +57,10 @@ static void read_lanes(field_stage_run *r, int64_t step, int64_t first, int64_t 
     const contraction *k = r->stage->plan;
     const target *t = r->run->machine->plans->target;
     int64_t flits = step / k->tiling * k->collect_flits * (t->flit_bytes * 8 / bits_of(k));
-    for (int64_t i = 0, n; i < count; i += n) {
+    int64_t data = k->shift.command ? 0 : smaller(count, larger(k->data_bytes * 8 / bits_of(k) - first, 0));
+    if (data > 0)
+        field_before(r, flits + first, data, out);
+    for (int64_t i = data, n; i < count; i += n) {
         int64_t at = lane_source(k, step, first + i);
         for (n = 1; at >= 0 && i + n < count && lane_source(k, step, first + i + n) == at + n; n++)
             ;
