@@ -81,6 +81,18 @@ static int64_t source_element(const einsum *e, const einsum_statement *s, const 
     return element;
 }
 
+/* Can a combination of the digits leave an axis? */
+static bool may_leave(const einsum *e, const einsum_statement *s)
+{
+    int64_t last[EINSUM_STATEMENT_DIGITS];
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        last[i] = s->digits[i].size - 1;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (coordinate(s, last, EINSUM_SIDES, s->digits[i].axis) + largest_shift(s, s->digits[i].axis) >= e->axes[s->digits[i].axis].size)
+            return true;
+    return false;
+}
+
 /* Is every coordinate inside its axis? */
 static bool exists(const einsum *e, const einsum_statement *s, const int64_t *counters)
 {
@@ -153,10 +165,10 @@ bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call
         const einsum_statement *s = &e->statements[i];
         if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
             continue;
-        bool copies = s->op == EINSUM_COPY;
+        bool copies = s->op == EINSUM_COPY, leaves = may_leave(e, s);
         do {
             einsum_product p = {.a = s->a, .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->b};
-            if (!exists(e, s, counters))
+            if (leaves && !exists(e, s, counters))
                 continue;
             p.a_element = source_element(e, s, counters, s->a, EINSUM_A);
             p.b_element = copies ? 0 : source_element(e, s, counters, s->b, EINSUM_B);

@@ -18,7 +18,7 @@
 #define WHOLE_PRODUCTS ((double)(INT64_C(1) << 30))
 #define WHOLE_ELEMENTS (INT64_C(1) << 26)
 #define MEMORY_BYTES (INT64_C(1) << 32)
-enum { MOST_WRONG = 1 << 16, LEAST_SAMPLES = 64, MOST_SAMPLES = 4096, SAMPLED_TERMS = 1 << 23 };
+enum { MOST_WRONG = 1 << 16, LEAST_SAMPLES = 64, MOST_SAMPLES = 4096, SAMPLED_TERMS = 1 << 22 };
 
 typedef struct checking {
     const binary_kernel *kernel;
@@ -241,7 +241,7 @@ static const char *output_text(const field_output *o, arena *a)
     const char *of = o->compared == o->elements ? arena_printf(a, "%s%" PRId64, o->elements > 1 ? "all " : "", o->elements) : arena_printf(a, "%" PRId64 " of %" PRId64, o->compared, o->elements);
     const char *values = o->elements == 1 ? "value" : "values", *how = o->sampled ? ", sampled," : "";
     if (o->differing > 0)
-        return arena_printf(a, "algebra: %" PRId64 " of %s %s%s are other polynomials", o->differing, of, values, how);
+        return arena_printf(a, "algebra: %" PRId64 " of %" PRId64 " %s%s are other polynomials", o->differing, o->compared, values, how);
     return arena_printf(a, "algebra: %s %s%s proven, to within 2^%.0f", of, values, how, ceil(o->log2_probability));
 }
 

@@ -327,19 +327,19 @@ static const char *summed_text(const einsum *e, uint32_t tensor, const finding *
                 values[count++] = c;
         }
         if (count > 0)
-            text = arena_printf(a, "%s%s%s = %s", text, *text ? ", " : "", e->axes[axis].name, fold_text(values, count, e->axes[axis].size, a));
+            text = arena_printf(a, "%s%s%s%s%s", text, *text ? ", " : "", e->axes[axis].name, count > 1 ? " " : " = ", fold_text(values, count, e->axes[axis].size, a));
     }
     return text;
 }
 
 static const char *pattern_text(const einsum *e, uint32_t tensor, const finding *f, arena *a)
 {
-    static const char *const words[] = {[TERM_LACKS] = "is missing", [TERM_TWICE] = "is there too often", [TERM_OTHER] = "is replaced", [TERM_MORE] = ""};
+    static const char *const words[] = {[TERM_LACKS] = "missing", [TERM_TWICE] = "there too often", [TERM_OTHER] = "replaced", [TERM_MORE] = ""};
     const char *text = "";
     for (int kind = 0; kind < TERM_MORE && !f->holds; kind++) {
         const char *axes = summed_text(e, tensor, f, (fault_kind)kind, a);
         if (*axes)
-            text = arena_printf(a, "%s%s%s %s", text, *text ? ", " : "", axes, words[kind]);
+            text = arena_printf(a, "%s%s%s %s %s", text, *text ? "; " : "", axes, strchr(axes, '=') ? "is" : "are", words[kind]);
     }
     return text;
 }

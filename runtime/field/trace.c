@@ -21,6 +21,7 @@ struct field_trace {
     chain **plans; /* by event; NULL: not planned yet */
     size_t plan_count;
     size_t *writers[FIELD_SPACES], writer_count[FIELD_SPACES]; /* events by the space that they write, in order */
+    int32_t **numbers; /* by port: elements by position (field_port_numbers); NULL: not asked for yet, or too many */
     known *known; /* results of contractions, by hash; time 0 with FIELD_NOTHING: free */
     size_t known_count, known_capacity;
     field_terms *terms;
@@ -51,7 +52,8 @@ struct field_trace *field_trace_new(field_machine *m)
         return NULL;
     t->machine = m;
     t->plans = calloc(m->event_count + 1, sizeof(chain *));
-    bool ok = t->plans;
+    t->numbers = calloc(m->plans->kernel->port_count + 1, sizeof(int32_t *));
+    bool ok = t->plans && t->numbers;
     for (int s = 0; s < FIELD_SPACES; s++) {
         t->writers[s] = calloc(m->event_count + 1, sizeof(size_t));
         ok = ok && t->writers[s];
@@ -73,6 +75,9 @@ void field_trace_free(struct field_trace *t)
         free(t->plans[i]);
     for (int s = 0; s < FIELD_SPACES; s++)
         free(t->writers[s]);
+    for (uint32_t i = 0; t->numbers && i < t->machine->plans->kernel->port_count; i++)
+        free(t->numbers[i]);
+    free(t->numbers);
     free(t->plans);
     free(t->known);
     free(t);
@@ -113,6 +118,14 @@ static const chain *plan_of(struct field_trace *t, size_t time, fault *f)
 }
 
 /* ---- who wrote a cell ---- */
+
+/* The element of an input at a position; -1: none. */
+static int64_t input_element(struct field_trace *t, uint32_t index, int64_t position)
+{
+    if (!t->numbers[index])
+        t->numbers[index] = field_port_numbers(t->machine, index);
+    return t->numbers[index] ? t->numbers[index][position] : field_port_element(t->machine, index, position);
+}
 
 typedef struct location {
     field_event_kind kind;
@@ -180,7 +193,7 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
         int64_t position = field_port_find(m, e->port, at, &l->part);
         l->element = position < 0 ? -1 : position;
         l->type = m->plans->kernel->ports[e->port].dtype;
-        if (position < 0 || field_port_element(m, e->port, position) < 0)
+        if (position < 0 || input_element(t, e->port, position) < 0)
             return false;
         field_place to;
         int64_t bits = dtype_row_of(l->type)->bits;
@@ -336,7 +349,7 @@ static void read_location(struct field_trace *t, const location *l, int64_t coun
         read_chain(t, l, count, out, f);
     else
         for (int64_t i = 0; i < count; i++) {
-            int64_t element = field_port_element(m, number, l->element + i);
+            int64_t element = input_element(t, number, l->element + i);
             out[i] = element < 0 ? FIELD_NOTHING : field_input(m->seed, number, (uint64_t)element);
         }
 }
