@@ -168,5 +168,7 @@ void field_trace_read(struct field_trace *t, const field_place *at, dtype type, 
 /* Notes the terms of what is traced next; NULL: no more. */
 void field_trace_terms(struct field_trace *t, field_terms *terms);
 field_terms *field_trace_noting(const struct field_trace *t);
+/* Was that value lately made of a cell that nobody wrote? */
+bool field_trace_unwritten(const struct field_trace *t, field_value v);
 
 #endif

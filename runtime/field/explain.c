@@ -8,7 +8,7 @@
 #include "support/integer.h"
 #include "support/strbuf.h"
 
-enum { LOOKED_AT = 16 /* wrong elements */, SHOWN_FAULTS = 3, SHOWN_ELEMENTS = 3, MOST_NAMED = 512 };
+enum { LOOKED_AT = 16 /* wrong elements */, SHOWN_FAULTS = 3, NAMED_FAULTS = 16, SHOWN_ELEMENTS = 3, MOST_NAMED = 512 };
 
 /* A term, by its factors in order of value, so that a * b is b * a. */
 typedef struct product {
@@ -177,7 +177,7 @@ static void compare_lists(finding *f, products *should, products *has, arena *a)
 
 /* ---- tracing ---- */
 
-static bool trace_terms(field_machine *m, uint32_t port_number, const field_wrong *w, products *out)
+static bool trace_terms(field_machine *m, uint32_t port_number, const field_wrong *w, products *out, bool *is_unwritten)
 {
     const port *p = &m->plans->kernel->ports[port_number];
     field_place at;
@@ -191,7 +191,9 @@ static bool trace_terms(field_machine *m, uint32_t port_number, const field_wron
     field_trace_terms(m->trace, NULL);
     for (size_t i = 0; i < terms.count && !f.set; i++)
         products_add(out, terms.items[i].lane, terms.items[i].weight, NULL);
-    if (!terms.is_sum && !f.set)
+    if (!terms.is_sum && !f.set && field_trace_unwritten(m->trace, value))
+        *is_unwritten = true;
+    else if (!terms.is_sum && !f.set)
         products_add(out, value, 1, NULL);
     free(terms.items);
     return !f.set;
@@ -207,7 +209,7 @@ static void find_exchanged(const einsum *e, field_expected *x, uint32_t tensor, 
         values[i] = wrong[i].machine;
     field_expected_find(x, values, count, tensors, elements);
     for (size_t i = 0; i < count; i++) {
-        if (tensors[i] == EINSUM_NO_TENSOR || einsum_degree(e, tensors[i]) != einsum_degree(e, tensor) || einsum_degree(e, tensor) < 2)
+        if (findings[i].holds || tensors[i] == EINSUM_NO_TENSOR || einsum_degree(e, tensors[i]) != einsum_degree(e, tensor) || einsum_degree(e, tensor) < 2)
             continue;
         const char *name = e->tensors[tensors[i]].name, *at = einsum_element_text(e, tensors[i], elements[i], a);
         findings[i].holds = arena_printf(a, "what %s%s%s%s should be", name, *at ? "[" : "", at, *at ? "]" : "");
@@ -218,6 +220,7 @@ static void find_exchanged(const einsum *e, field_expected *x, uint32_t tensor, 
 
 typedef struct names {
     const einsum *einsum;
+    const struct field_trace *trace;
     field_value values[MOST_NAMED];
     uint32_t tensors[MOST_NAMED];
     int64_t elements[MOST_NAMED];
@@ -244,7 +247,7 @@ static const char *value_name(const names *n, field_value v, arena *a)
     for (size_t i = 0; i < n->count; i++)
         if (n->values[i] == v && n->tensors[i] != EINSUM_NO_TENSOR)
             return element_name(n->einsum, n->tensors[i], n->elements[i], a);
-    return "a value that is no tensor's";
+    return field_trace_unwritten(n->trace, v) ? "memory that nobody wrote" : "a value that is no tensor's";
 }
 
 static const char *should_name(const names *n, const product *p, arena *a)
@@ -332,24 +335,78 @@ static const char *summed_text(const einsum *e, uint32_t tensor, const finding *
     return text;
 }
 
-static const char *pattern_text(const einsum *e, uint32_t tensor, const finding *f, arena *a)
+static bool named_at(const names *n, field_value v, uint32_t tensor, int64_t *element)
 {
+    for (size_t i = 0; i < n->count; i++)
+        if (n->values[i] == v && n->tensors[i] == tensor) {
+            *element = n->elements[i];
+            return true;
+        }
+    return false;
+}
+
+/* How much further along an axis the factors of replaced terms are than they should be, if all are as far. */
+static bool common_distance(const names *n, const finding *f, bool second, uint32_t axis, int64_t *distance)
+{
+    bool some = false;
+    for (size_t i = 0; i < f->count && i < NAMED_FAULTS; i++) {
+        const einsum_product *p = &f->faults[i].should.named;
+        uint32_t tensor = second ? p->b : p->a;
+        int64_t there = 0, element = second ? p->b_element : p->a_element;
+        if (f->faults[i].kind != TERM_OTHER)
+            continue;
+        if (tensor == EINSUM_NO_TENSOR || !axis_of_tensor(n->einsum, tensor, axis) ||
+            (!named_at(n, f->faults[i].has.low, tensor, &there) && !named_at(n, f->faults[i].has.high, tensor, &there)))
+            return false;
+        int64_t apart = coordinate_of(n->einsum, tensor, there, axis) - coordinate_of(n->einsum, tensor, element, axis);
+        if (some && apart != *distance)
+            return false;
+        *distance = apart;
+        some = true;
+    }
+    return some;
+}
+
+/* ", a[K + 4]": where the factors that are there instead are found. */
+static const char *distance_text(const names *n, const finding *f, arena *a)
+{
+    const einsum *e = n->einsum;
+    const char *text = "";
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->faults[i].kind != TERM_OTHER)
+            continue;
+        const einsum_product *p = &f->faults[i].should.named;
+        for (int second = 0; second < 2; second++)
+            for (uint32_t axis = 0; axis < e->axis_count; axis++) {
+                int64_t d = 0;
+                if (common_distance(n, f, second, axis, &d) && d != 0)
+                    text = arena_printf(a, "%s%s %s[%s %c %" PRId64 "]", text, *text ? "," : " by", e->tensors[second ? p->b : p->a].name, e->axes[axis].name, d < 0 ? '-' : '+', d < 0 ? -d : d);
+            }
+        break;
+    }
+    return *text && f->count > NAMED_FAULTS ? arena_printf(a, "%s, the first %d at least", text, NAMED_FAULTS) : text;
+}
+
+static const char *pattern_text(const names *n, uint32_t tensor, const finding *f, arena *a)
+{
+    const einsum *e = n->einsum;
     static const char *const words[] = {[TERM_LACKS] = "missing", [TERM_TWICE] = "there too often", [TERM_OTHER] = "replaced", [TERM_MORE] = ""};
     const char *text = "";
     for (int kind = 0; kind < TERM_MORE && !f->holds; kind++) {
         const char *axes = summed_text(e, tensor, f, (fault_kind)kind, a);
         if (*axes)
-            text = arena_printf(a, "%s%s%s %s %s", text, *text ? "; " : "", axes, strchr(axes, '=') ? "is" : "are", words[kind]);
+            text = arena_printf(a, "%s%s%s %s %s%s", text, *text ? "; " : "", axes, strchr(axes, '=') ? "is" : "are", words[kind], kind == TERM_OTHER ? distance_text(n, f, a) : "");
     }
     return text;
 }
 
-static void note_pattern(const einsum *e, uint32_t tensor, const finding *findings, size_t count, size_t all, diag_list *diags, diag *d)
+static void note_pattern(const names *n, uint32_t tensor, const finding *findings, size_t count, size_t all, diag_list *diags, diag *d)
 {
     arena *a = diags->arena;
-    const char *first = count > 1 ? pattern_text(e, tensor, &findings[0], a) : "", *axes = "";
+    const einsum *e = n->einsum;
+    const char *first = count > 1 ? pattern_text(n, tensor, &findings[0], a) : "", *axes = "";
     for (size_t i = 1; i < count; i++)
-        if (strcmp(first, pattern_text(e, tensor, &findings[i], a)) != 0)
+        if (strcmp(first, pattern_text(n, tensor, &findings[i], a)) != 0)
             first = "";
     for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
         axes = arena_printf(a, "%s%s%s", axes, i ? ", " : "", e->axes[e->tensors[tensor].axes[i]].name);
@@ -373,14 +430,17 @@ void field_explain(field_machine *m, field_expected *x, uint32_t port_number, ui
         m->trace = own;
     names *n = ARENA_NEW(a, names);
     n->einsum = e;
+    n->trace = m->trace;
     for (size_t i = 0; i < looked && m->trace; i++) { /* spread over all of them, the first one among them */
         chosen[i] = wrong[i * count / looked];
         products should = {.arena = a, .expected = x}, has = {.arena = a};
         findings[i].element = chosen[i].element;
         expected_terms(e, tensor, chosen[i].element, &should);
-        if (trace_terms(m, port_number, &chosen[i], &has))
+        bool is_unwritten = false;
+        if (trace_terms(m, port_number, &chosen[i], &has, &is_unwritten) && !is_unwritten)
             compare_lists(&findings[i], &should, &has, a);
-        for (size_t j = 0; j < findings[i].count && j < SHOWN_FAULTS; j++) {
+        findings[i].holds = is_unwritten ? "memory that nobody wrote" : NULL;
+        for (size_t j = 0; j < findings[i].count && j < NAMED_FAULTS; j++) {
             names_add(n, findings[i].faults[j].has.low);
             names_add(n, findings[i].faults[j].has.high);
         }
@@ -390,7 +450,7 @@ void field_explain(field_machine *m, field_expected *x, uint32_t port_number, ui
         field_expected_find(x, n->values, n->count, n->tensors, n->elements);
         for (size_t i = 0; i < looked && i < SHOWN_ELEMENTS; i++)
             diag_note(diags, d, SRC_NOWHERE, "%s", finding_text(n, tensor, &findings[i], a));
-        note_pattern(e, tensor, findings, looked, count, diags, d);
+        note_pattern(n, tensor, findings, looked, count, diags, d);
     }
     if (own) {
         m->trace = NULL;

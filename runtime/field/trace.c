@@ -8,6 +8,7 @@
 #include "runtime/field/engine.h"
 #include "support/integer.h"
 
+enum { REMEMBERED = 4096 /* values of memory that nobody wrote */ };
 enum { MOST_DEPTH = 200 /* chains that read each other's results: the stack is as deep */, MOST_PLANS = 1 << 16, MOST_KNOWN = 1 << 24 };
 
 typedef struct known {
@@ -25,6 +26,8 @@ struct field_trace {
     known *known; /* results of contractions, by hash; time 0 with FIELD_NOTHING: free */
     size_t known_count, known_capacity;
     field_terms *terms;
+    field_value unwritten[REMEMBERED];
+    size_t unwritten_count; /* in all */
     int depth;
     bool given_up;
 };
@@ -367,7 +370,21 @@ static field_value read_cells(struct field_trace *t, const field_place *at, dtyp
         read_location(t, &l, 1, &cells[i].value, f);
         cells[i] = (field_cell){cells[i].value, l.type, (unsigned char)l.part, true};
     }
-    return field_cells_read(cells, type, u);
+    field_value v = field_cells_read(cells, type, u);
+    for (unsigned i = 0; i < dtype_row_of(type)->bits / FIELD_CELL_BITS; i++)
+        if (!cells[i].written) {
+            t->unwritten[t->unwritten_count++ % REMEMBERED] = v;
+            break;
+        }
+    return v;
+}
+
+bool field_trace_unwritten(const struct field_trace *t, field_value v)
+{
+    for (size_t i = 0; i < REMEMBERED && i < t->unwritten_count; i++)
+        if (t->unwritten[i] == v)
+            return true;
+    return false;
 }
 
 void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count, size_t time, field_value *out, field_unknowns *u, fault *f)
