@@ -98,7 +98,7 @@ static reference_kernel *build(const reference_api *api, const kind *t, shape s,
     for (int i = 0; i < 3; i++)
         tensors[i] = (einsum_tensor){"t", i < 2 ? t->operand : t->result, i, 2, axes[i]};
     einsum_digit digits[] = {{.axis = 0, .kept = true, .weight = 1, .size = s.m}, {.axis = 1, .kept = true, .weight = 1, .size = s.n}, {.axis = 2, .weight = lanes, .size = s.k / lanes}, {.axis = 2, .weight = 1, .size = lanes, .lane = 1}};
-    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, lanes > 1 ? 4 : 3, digits, 0, NULL, 0, NULL};
+    einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, .digit_count = lanes > 1 ? 4 : 3, .digits = digits};
     einsum e = {sizes, 3, tensors, 3, &statement, 1, "MK,KN->MN", NULL, 0};
     return reference_compile(api, &e, "bench", REFERENCE_VALUES | forms, diags);
 }

@@ -108,14 +108,45 @@ static json_t *pieces_json(json_dump *j, const einsum_statement *s)
     return out;
 }
 
+/* Constants as 32 bits, because a float may be no number. */
+static json_t *step_json(json_dump *j, const scalar_step *step)
+{
+    const scalar_row *row = scalar_row_of(step->op);
+    json_t *out = json_object();
+    set_text(j, out, "op", row ? row->name : step->op == SCALAR_SOURCE ? "source" : step->op == SCALAR_CONSTANT_I32 ? "i32" : "f32");
+    if (step->op == SCALAR_SOURCE)
+        set_number(j, out, "source", step->argument);
+    else if (!row)
+        set_text(j, out, "bits", arena_printf(j->arena, "0x%08" PRIx32, step->argument));
+    return out;
+}
+
+/* What only some statements have. */
+static void set_rest_of_statement(json_dump *j, json_t *out, const einsum *e, const einsum_statement *s)
+{
+    json_t *steps = json_array(), *indices = json_array();
+    for (uint32_t i = 0; i < s->step_count; i++)
+        push(j, steps, step_json(j, &s->steps[i]));
+    set(j, out, "expression", steps);
+    set(j, out, "fold", s->fold ? json_string(scalar_row_of(s->fold)->name) : json_null());
+    for (uint32_t i = 0; i < einsum_index_count(s); i++) {
+        json_t *index = json_object();
+        set_text(j, index, "axis", e->axes[s->indices[i].axis].name);
+        set_number(j, index, "source", i + 1);
+        set_number(j, index, "unit", s->indices[i].unit);
+        push(j, indices, index);
+    }
+    set(j, out, "indices", indices);
+    set(j, out, "bits", s->op == MATH_FILL ? json_string(arena_printf(j->arena, "0x%" PRIx32, s->bits)) : json_null());
+}
+
 static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statement *s)
 {
     json_t *out = json_object(), *sources = json_array(), *digits = json_array();
-    set_text(j, out, "op", s->op == EINSUM_COPY ? "copy" : "contract");
+    set_text(j, out, "op", math_row_of(s->op)->name);
     set_text(j, out, "destination", e->tensors[s->dst].name);
-    push(j, sources, json_string(e->tensors[s->a].name));
-    if (s->op == EINSUM_CONTRACT)
-        push(j, sources, json_string(e->tensors[s->b].name));
+    for (uint32_t i = 0; i < s->source_count; i++)
+        push(j, sources, json_string(e->tensors[s->sources[i]].name));
     set(j, out, "sources", sources);
     set_text(j, out, "accumulator", dtype_row_of(s->accumulator)->name);
     for (uint32_t i = 0; i < s->digit_count; i++) {
@@ -134,14 +165,14 @@ static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statem
     set(j, out, "pieces", pieces_json(j, s));
     json_t *shifts = json_array();
     for (uint32_t i = 0; i < s->shift_count; i++) {
-        static const char *const sides[] = {"destination", "a", "b"};
         json_t *shift = json_object();
-        set_text(j, shift, "operand", sides[s->shifts[i].side]);
+        set_text(j, shift, "operand", einsum_side_name(s->shifts[i].side));
         set_text(j, shift, "axis", e->axes[s->shifts[i].axis].name);
         set_number(j, shift, "offset", s->shifts[i].offset);
         push(j, shifts, shift);
     }
     set(j, out, "shifts", shifts);
+    set_rest_of_statement(j, out, e, s);
     return out;
 }
 

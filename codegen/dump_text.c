@@ -6,6 +6,7 @@
 #include "codegen/step_text.h"
 #include "codegen/unroll.h"
 #include "support/strbuf.h"
+#include "target/einsum_text.h"
 
 static void put_axes(strbuf *s, const binary_kernel *k)
 {
@@ -43,20 +44,24 @@ static void put_port(strbuf *s, const binary_kernel *k, uint32_t number)
 static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st)
 {
     strbuf_printf(s, "    %s = ", e->tensors[st->dst].name);
-    if (st->op == EINSUM_COPY)
-        strbuf_printf(s, "copy %s", e->tensors[st->a].name);
-    else
-        strbuf_printf(s, "contract %s, %s", e->tensors[st->a].name, e->tensors[st->b].name);
+    strbuf_puts(s, math_row_of(st->op)->name);
+    if (st->fold)
+        strbuf_printf(s, " by %s", scalar_row_of(st->fold)->name);
+    strbuf_puts(s, " ");
+    einsum_print_expression(s, e, st);
+    for (uint32_t i = 0; i < st->source_count && !st->step_count; i++)
+        strbuf_printf(s, "%s%s", i ? ", " : "", e->tensors[st->sources[i]].name);
+    if (st->op == MATH_FILL)
+        strbuf_printf(s, "0x%" PRIx32, st->bits);
     strbuf_printf(s, " in %s as %s\n", dtype_row_of(st->accumulator)->name,
                   dtype_row_of(e->tensors[st->dst].dtype)->name);
     for (uint32_t i = 0; i < st->digit_count; i++) {
         const einsum_digit *d = &st->digits[i];
         strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name, d->size,
                       d->weight);
-        if (!einsum_digit_indexes(d, EINSUM_A))
-            strbuf_printf(s, ", repeats %s", e->tensors[st->a].name);
-        if (!einsum_digit_indexes(d, EINSUM_B))
-            strbuf_printf(s, ", repeats %s", e->tensors[st->b].name);
+        for (uint32_t k = 0; k < st->source_count; k++)
+            if (!einsum_digit_indexes(d, (einsum_side)(EINSUM_A + k)))
+                strbuf_printf(s, ", repeats %s", e->tensors[st->sources[k]].name);
         if (d->lane)
             strbuf_printf(s, ", %u lanes apart", d->lane);
         if (d->group)
@@ -72,9 +77,15 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
     }
     for (uint32_t i = 0; i < st->shift_count; i++) {
         const einsum_shift *h = &st->shifts[i];
-        uint32_t number = h->side == EINSUM_DST ? st->dst : h->side == EINSUM_A ? st->a : st->b;
-        strbuf_printf(s, "      %s from %s %" PRId64 "\n", e->tensors[number].name, e->axes[h->axis].name, h->offset);
+        strbuf_printf(s, "      %s from %s %" PRId64 "\n", e->tensors[einsum_operand(st, h->side)].name, e->axes[h->axis].name, h->offset);
     }
+}
+
+static void put_indices(strbuf *s, const einsum *e, const einsum_statement *st)
+{
+    for (uint32_t i = 0; i < einsum_index_count(st); i++)
+        strbuf_printf(s, "      %s of %s from %s, %" PRId64 " each\n", e->axes[st->indices[i].axis].name,
+                      e->tensors[einsum_operand(st, einsum_indexed_side(st))].name, e->tensors[st->sources[i + 1]].name, st->indices[i].unit);
 }
 
 static void put_einsum(strbuf *s, const einsum *e)
@@ -102,8 +113,10 @@ static void put_einsum(strbuf *s, const einsum *e)
             strbuf_printf(s, ", port %" PRId32, t->port);
         strbuf_puts(s, "\n");
     }
-    for (uint32_t i = 0; i < e->statement_count; i++)
+    for (uint32_t i = 0; i < e->statement_count; i++) {
         put_statement(s, e, &e->statements[i]);
+        put_indices(s, e, &e->statements[i]);
+    }
 }
 
 static void put_value(strbuf *s, const command_field_row *row, int64_t value)

@@ -6,7 +6,7 @@
 
 #define COUNT_LIMIT (INT64_C(1) << 62)
 
-enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 3, DIGIT_WORDS = 3, PIECE_WORDS = 3, SHIFT_WORDS = 2, TERM_WORDS = 4 };
+enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 2, DIGIT_WORDS = 3, PIECE_WORDS = 3, SHIFT_WORDS = 2, INDEX_WORDS = 2, TERM_WORDS = 4 };
 enum { MAX_RANK = 0xffff, MAX_TENSORS = 0xffff, MAX_WINDOWS = 0xffff, MAX_TERMS = 8, MAX_SHIFTS = 255, MAX_PIECES = 255 };
 
 /* Encoder: docs/format.md, "Einsum section". */
@@ -32,19 +32,24 @@ static void put_window(word_writer *w, const einsum_window *x)
     }
 }
 
+static void put_digit(word_writer *w, const einsum_digit *d)
+{
+    word_writer_put(w, d->axis | (uint64_t)d->kept << 32 | (uint64_t)(d->broadcast >> EINSUM_A) << 33 | (uint64_t)d->lane << 41 | (uint64_t)d->group << 49);
+    word_writer_put(w, (uint64_t)d->weight);
+    word_writer_put(w, (uint64_t)d->size);
+    if (d->group)
+        word_writer_put(w, (uint64_t)d->stride);
+}
+
 static void put_statement(word_writer *w, const einsum_statement *s)
 {
-    word_writer_put(w, (uint64_t)s->op | (uint64_t)s->accumulator << 8 | (uint64_t)s->shift_count << 16 | (uint64_t)s->digit_count << 32);
-    word_writer_put(w, s->dst | (uint64_t)s->a << 32);
-    word_writer_put(w, (s->op == EINSUM_COPY ? 0 : s->b) | (uint64_t)s->piece_count << 32);
-    for (uint32_t i = 0; i < s->digit_count; i++) {
-        word_writer_put(w, s->digits[i].axis | (uint64_t)s->digits[i].kept << 32 | (uint64_t)(s->digits[i].broadcast >> EINSUM_A) << 33 |
-                               (uint64_t)s->digits[i].lane << 35 | (uint64_t)s->digits[i].group << 43);
-        word_writer_put(w, (uint64_t)s->digits[i].weight);
-        word_writer_put(w, (uint64_t)s->digits[i].size);
-        if (s->digits[i].group)
-            word_writer_put(w, (uint64_t)s->digits[i].stride);
-    }
+    word_writer_put(w, (uint64_t)s->op | (uint64_t)s->accumulator << 8 | (uint64_t)s->source_count << 16 | (uint64_t)s->shift_count << 24 |
+                           (uint64_t)s->digit_count << 32 | (uint64_t)s->piece_count << 48);
+    word_writer_put(w, s->dst | (uint64_t)s->step_count << 32 | (uint64_t)s->fold << 48);
+    for (uint32_t i = 0; i < s->source_count; i++)
+        word_writer_put(w, s->sources[i]);
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        put_digit(w, &s->digits[i]);
     for (uint32_t i = 0; i < s->piece_count; i++) {
         word_writer_put(w, s->pieces[i].group | (uint64_t)s->pieces[i].lane << 8);
         word_writer_put(w, (uint64_t)s->pieces[i].weight);
@@ -54,6 +59,21 @@ static void put_statement(word_writer *w, const einsum_statement *s)
         word_writer_put(w, s->shifts[i].axis | (uint64_t)s->shifts[i].side << 32);
         word_writer_put(w, (uint64_t)s->shifts[i].offset);
     }
+    for (uint32_t i = 0; i < s->step_count; i++)
+        word_writer_put(w, (uint64_t)s->steps[i].op | (uint64_t)s->steps[i].argument << 32);
+    for (uint32_t i = 0; i < einsum_index_count(s); i++) {
+        word_writer_put(w, s->indices[i].axis);
+        word_writer_put(w, (uint64_t)s->indices[i].unit);
+    }
+    if (s->op == MATH_FILL)
+        word_writer_put(w, s->bits);
+}
+
+/* Does what the statement has fit its fields? */
+static bool statement_fits(const einsum_statement *s)
+{
+    return s->source_count <= EINSUM_SOURCES && s->shift_count <= MAX_SHIFTS &&
+           s->piece_count <= MAX_PIECES && s->digit_count <= EINSUM_STATEMENT_DIGITS && s->step_count <= SCALAR_MAX_STEPS;
 }
 
 bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count)
@@ -73,7 +93,7 @@ bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count)
         put_tensor(&w, &e->tensors[i]);
     }
     for (uint32_t i = 0; i < e->statement_count; i++) {
-        if (e->statements[i].shift_count > MAX_SHIFTS || e->statements[i].piece_count > MAX_PIECES)
+        if (!statement_fits(&e->statements[i]))
             return false;
         put_statement(&w, &e->statements[i]);
     }
@@ -248,10 +268,10 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
     uint64_t word = word_reader_next(&r->in);
     d->axis = (uint32_t)word_bits(word, 0, 32);
     d->kept = word_bits(word, 32, 1);
-    d->broadcast = (unsigned char)(word_bits(word, 33, 2) << EINSUM_A);
-    d->lane = (unsigned char)word_bits(word, 35, 8);
-    d->group = (unsigned char)word_bits(word, 43, 8);
-    if (word_bits(word, 51, 13))
+    d->broadcast = (uint32_t)word_bits(word, 33, EINSUM_SOURCES) << EINSUM_A;
+    d->lane = (unsigned char)word_bits(word, 41, 8);
+    d->group = (unsigned char)word_bits(word, 49, 8);
+    if (word_bits(word, 57, 7))
         return fault_here(r, "reserved bits are not zero");
     if (d->axis >= r->axis_count)
         return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", d->axis, r->axis_count);
@@ -277,14 +297,6 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
     return true;
 }
 
-static bool tensor_has_axis(const einsum_tensor *t, uint32_t axis)
-{
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->axes[i] == axis)
-            return true;
-    return false;
-}
-
 /* Two digits that reach the same coordinate would count it twice. */
 static bool digits_overlap(const einsum_digit *a, const einsum_digit *b)
 {
@@ -294,17 +306,26 @@ static bool digits_overlap(const einsum_digit *a, const einsum_digit *b)
     return (low->size - 1) * low->weight >= high->weight;
 }
 
+/* The places of a scatter are those of its index tensors as well. */
+static bool moves_an_index(const einsum_reader *r, const einsum_statement *s, const einsum_digit *d)
+{
+    for (uint32_t i = 1; i < s->source_count; i++)
+        if (einsum_tensor_has(&r->tensors[s->sources[i]], d->axis) && einsum_digit_indexes(d, (einsum_side)(EINSUM_A + i)))
+            return true;
+    return false;
+}
+
 static bool check_digit(einsum_reader *r, const einsum_statement *s, const einsum_digit *digits,
                         uint32_t number)
 {
     const einsum_digit *d = &digits[number];
     size_t at = r->digit_at;
     const char *axis = r->axes[d->axis].name;
-    if (d->kept && d->size > 1 && !tensor_has_axis(&r->tensors[s->dst], d->axis))
+    if (d->kept && d->size > 1 && !einsum_tensor_has(&r->tensors[s->dst], d->axis) && !(s->op == MATH_SCATTER && moves_an_index(r, s, d)))
         return word_reader_fault(&r->in, at, "a digit of axis %s is kept, but tensor %s has no such axis",
                                  axis, r->tensors[s->dst].name);
-    if (!d->kept && s->op == EINSUM_COPY)
-        return word_reader_fault(&r->in, at, "a copy sums over a digit of axis %s", axis);
+    if (!d->kept && !math_row_of(s->op)->sums)
+        return word_reader_fault(&r->in, at, "a %s sums over a digit of axis %s", math_row_of(s->op)->name, axis);
     if (number > 0 && d->kept && !digits[number - 1].kept)
         return word_reader_fault(&r->in, at, "a kept digit of axis %s stands after a summed one", axis);
     for (uint32_t i = 0; i < number; i++)
@@ -483,9 +504,8 @@ static bool has_digit_of(const einsum_statement *s, einsum_side side, uint32_t a
 /* A window is indexed by its own digits or by those of its terms, in a destination only by its own. */
 static bool check_windows(einsum_reader *r, const einsum_statement *s)
 {
-    const uint32_t numbers[] = {s->dst, s->a, s->b};
-    for (int i = 0; i < (s->op == EINSUM_COPY ? 2 : 3); i++) {
-        const einsum_tensor *t = &r->tensors[numbers[i]];
+    for (unsigned i = 0; i < einsum_side_count(s); i++) {
+        const einsum_tensor *t = &r->tensors[einsum_operand(s, (einsum_side)i)];
         for (uint32_t k = 0; k < t->rank; k++) {
             const einsum_window *x = r->window_of[t->axes[k]];
             bool used = false;
@@ -522,19 +542,15 @@ static bool check_broadcast(einsum_reader *r, const einsum_statement *s, const e
     for (einsum_side side = EINSUM_A; side < EINSUM_SIDES; side++) {
         if (einsum_digit_indexes(d, side))
             continue;
-        bool is_source = side == EINSUM_A || s->op == EINSUM_CONTRACT;
-        if (!is_source || !digit_moves(r, side == EINSUM_A ? s->a : s->b, d))
+        if (side >= einsum_side_count(s) || !digit_moves(r, einsum_operand(s, side), d))
             return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is broadcast over source %c, which it does not index",
-                                     r->axes[d->axis].name, side == EINSUM_A ? 'a' : 'b');
+                                     r->axes[d->axis].name, 'a' + (int)(side - EINSUM_A));
     }
     return true;
 }
 
 static bool read_digits(einsum_reader *r, einsum_statement *s)
 {
-    if (s->digit_count > EINSUM_STATEMENT_DIGITS)
-        return word_reader_fault(&r->in, r->in.at - STATEMENT_WORDS, "%u digits, allowed are at most %d",
-                                 s->digit_count, EINSUM_STATEMENT_DIGITS);
     if (!word_reader_has(&r->in, s->digit_count, DIGIT_WORDS, "digits"))
         return false;
     einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);
@@ -553,8 +569,6 @@ static bool read_digits(einsum_reader *r, einsum_statement *s)
 /* A source holds something: an input port, or a tensor that a statement before this one assigned. */
 static bool check_source(einsum_reader *r, uint32_t number, size_t at)
 {
-    if (number >= r->tensor_count)
-        return word_reader_fault(&r->in, at, "tensor number %u of %u tensors", number, r->tensor_count);
     if (r->tensors[number].port < 0 && !r->assigned[number])
         return word_reader_fault(&r->in, at, "tensor %s is read before it is assigned",
                                  r->tensors[number].name);
@@ -566,9 +580,10 @@ static bool check_destination(einsum_reader *r, const einsum_statement *s, size_
 {
     if (s->dst >= r->tensor_count)
         return word_reader_fault(&r->in, at, "tensor number %u of %u tensors", s->dst, r->tensor_count);
-    if (s->dst == s->a || (s->op == EINSUM_CONTRACT && s->dst == s->b))
-        return word_reader_fault(&r->in, at, "tensor %s is assigned after it was read", r->tensors[s->dst].name);
-    if (r->used[s->dst] && !r->assigned[s->dst])
+    bool read = r->used[s->dst] && !r->assigned[s->dst];
+    for (uint32_t i = 0; i < s->source_count; i++)
+        read = read || s->sources[i] == s->dst;
+    if (read)
         return word_reader_fault(&r->in, at, "tensor %s is assigned after it was read", r->tensors[s->dst].name);
     r->assigned[s->dst] = true;
     return true;
@@ -580,16 +595,16 @@ static bool read_shifts(einsum_reader *r, einsum_statement *s)
         return false;
     einsum_shift *shifts = ARENA_ARRAY(r->arena, einsum_shift, s->shift_count);
     size_t at = r->in.at;
-    bool first = true;
+    bool first = s->op != MATH_SCATTER; /* which assigns but some places */
     for (uint32_t i = 0; i < s->shift_count; i++) {
         uint64_t word = word_reader_next(&r->in);
         uint32_t axis = (uint32_t)word_bits(word, 0, 32), side = (uint32_t)word_bits(word, 32, 32);
-        if (side >= EINSUM_SIDES || (side == EINSUM_B && s->op == EINSUM_COPY))
+        if (side >= einsum_side_count(s))
             return word_reader_fault(&r->in, r->in.at - 1, "a shift of operand %u", side);
         if (axis >= r->axis_count)
             return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", axis, r->axis_count);
-        uint32_t number = side == EINSUM_DST ? s->dst : side == EINSUM_A ? s->a : s->b;
-        if (!tensor_has_axis(&r->tensors[number], axis))
+        uint32_t number = einsum_operand(s, (einsum_side)side);
+        if (!einsum_tensor_has(&r->tensors[number], axis))
             return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has no axis %s to shift", r->tensors[number].name, r->axes[axis].name);
         for (uint32_t k = 0; k < i; k++)
             if (shifts[k].axis == axis && shifts[k].side == side)
@@ -608,43 +623,165 @@ static bool read_shifts(einsum_reader *r, einsum_statement *s)
     return true;
 }
 
-static bool check_operation(einsum_reader *r, const einsum_statement *s, uint64_t word)
+/* ---- what a statement has beside its digits ---- */
+
+static bool read_sources(einsum_reader *r, einsum_statement *s)
 {
-    size_t at = r->in.at - 1;
-    if (s->op != EINSUM_COPY && s->op != EINSUM_CONTRACT)
+    if (!word_reader_has(&r->in, s->source_count, 1, "sources"))
+        return false;
+    for (uint32_t i = 0; i < s->source_count; i++) {
+        uint64_t number = word_reader_next(&r->in);
+        if (number >= r->tensor_count)
+            return word_reader_fault(&r->in, r->in.at - 1, "tensor number %" PRIu64 " of %u tensors", number, r->tensor_count);
+        s->sources[i] = (uint32_t)number;
+        if (!check_source(r, s->sources[i], r->in.at - 1))
+            return false;
+    }
+    return true;
+}
+
+/* Every source is named, and one number comes out. */
+static bool read_expression(einsum_reader *r, einsum_statement *s)
+{
+    size_t at = r->in.at;
+    if (!math_row_of(s->op)->has_expression)
+        return true;
+    if (!word_reader_has(&r->in, s->step_count, 1, "steps"))
+        return false;
+    scalar_step *steps = ARENA_ARRAY(r->arena, scalar_step, s->step_count);
+    scalar_stack stack = {.depth = 0};
+    dtype types[EINSUM_SOURCES];
+    unsigned named = 0;
+    for (uint32_t i = 0; i < s->source_count; i++)
+        types[i] = r->tensors[s->sources[i]].dtype;
+    for (uint32_t i = 0; i < s->step_count; i++) {
+        uint64_t word = word_reader_next(&r->in);
+        steps[i] = (scalar_step){(scalar_op)word_bits(word, 0, 16), (uint32_t)word_bits(word, 32, 32)};
+        if (word_bits(word, 16, 16))
+            return fault_here(r, "reserved bits are not zero");
+        const char *fault = scalar_take(&stack, &steps[i], types, s->source_count);
+        if (fault)
+            return fault_here(r, fault);
+        named |= steps[i].op == SCALAR_SOURCE ? 1u << steps[i].argument : 0u;
+    }
+    s->steps = steps;
+    if (stack.depth != 1 || stack.types[0] == SCALAR_BOOL)
+        return word_reader_fault(&r->in, at, "an expression leaves %u values, the last a %s; allowed is one i32 or f32", stack.depth,
+                                 scalar_type_name(stack.depth ? stack.types[stack.depth - 1] : SCALAR_NONE));
+    if (named != (1u << s->source_count) - 1)
+        return word_reader_fault(&r->in, at, "an expression does not name all %u sources", s->source_count);
+    if (stack.types[0] != scalar_type_of(s->accumulator) || (s->accumulator != DTYPE_I32 && s->accumulator != DTYPE_F32))
+        return word_reader_fault(&r->in, at, "an expression gives %s and the statement says %s", scalar_type_name(stack.types[0]),
+                                 dtype_row_of(s->accumulator)->name);
+    return true;
+}
+
+static bool check_fold(einsum_reader *r, const einsum_statement *s, size_t at)
+{
+    const scalar_row *row = scalar_row_of(s->fold);
+    if (s->op != MATH_REDUCE)
+        return s->fold ? word_reader_fault(&r->in, at, "a %s has an operation to fold", math_row_of(s->op)->name) : true;
+    if (!row || !(row->flags & SCALAR_FOLDS) || row->result != scalar_type_of(s->accumulator))
+        return word_reader_fault(&r->in, at, "operation 0x%x does not fold %s", (unsigned)s->fold, dtype_row_of(s->accumulator)->name);
+    return true;
+}
+
+/* Index tensors are integers, one at most for an axis. */
+static bool read_indices(einsum_reader *r, einsum_statement *s)
+{
+    uint32_t count = einsum_index_count(s);
+    if (!word_reader_has(&r->in, count, INDEX_WORDS, "indices"))
+        return false;
+    einsum_index *indices = ARENA_ARRAY(r->arena, einsum_index, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const einsum_tensor *index = &r->tensors[s->sources[i + 1]], *indexed = &r->tensors[einsum_operand(s, einsum_indexed_side(s))];
+        uint64_t axis = word_reader_next(&r->in), unit = word_reader_next(&r->in);
+        if (dtype_row_of(index->dtype)->kind != DTYPE_KIND_INT)
+            return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "index tensor %s is of %s, allowed are integers", index->name,
+                                     dtype_row_of(index->dtype)->name);
+        if (axis >= r->axis_count || !einsum_tensor_has(indexed, (uint32_t)axis) || r->window_of[axis])
+            return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "tensor %s has no axis number %" PRIu64 " to index, or it is a window", indexed->name, axis);
+        for (uint32_t k = 0; k < i; k++)
+            if (indices[k].axis == axis)
+                return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "axis %s of tensor %s has two index tensors", r->axes[axis].name, indexed->name);
+        if (unit < 1 || unit > (uint64_t)r->axes[axis].size)
+            return word_reader_fault(&r->in, r->in.at - 1, "an index counts %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, unit, r->axes[axis].name,
+                                     r->axes[axis].size);
+        indices[i] = (einsum_index){(uint32_t)axis, (int64_t)unit};
+    }
+    s->indices = indices;
+    return true;
+}
+
+static bool read_fill(einsum_reader *r, einsum_statement *s)
+{
+    if (s->op != MATH_FILL)
+        return true;
+    uint64_t word = word_reader_next(&r->in);
+    if (word >> dtype_row_of(r->tensors[s->dst].dtype)->bits)
+        return word_reader_fault(&r->in, r->in.at - 1, "an element of %s does not have the bits 0x%" PRIx64, dtype_row_of(r->tensors[s->dst].dtype)->name, word);
+    s->bits = (uint32_t)word;
+    return true;
+}
+
+/* ---- statements ---- */
+
+static bool check_operation(einsum_reader *r, const einsum_statement *s, size_t at)
+{
+    const math_row *row = math_row_of(s->op);
+    if (!row)
         return word_reader_fault(&r->in, at, "operation code %u is not known", (unsigned)s->op);
-    if (word_bits(word, 24, 8))
-        return word_reader_fault(&r->in, at, "reserved bits are not zero");
-    if (word_bits(word, 8, 8) >= DTYPE_COUNT)
-        return word_reader_fault(&r->in, at, "accumulator dtype code %u, allowed are 0 to %d",
-                                 (unsigned)word_bits(word, 8, 8), DTYPE_COUNT - 1);
-    if (s->op == EINSUM_CONTRACT && s->accumulator != DTYPE_I32 && s->accumulator != DTYPE_F32)
+    if ((unsigned)s->accumulator >= DTYPE_COUNT)
+        return word_reader_fault(&r->in, at, "accumulator dtype code %u, allowed are 0 to %d", (unsigned)s->accumulator, DTYPE_COUNT - 1);
+    if (s->op == MATH_CONTRACT && s->accumulator != DTYPE_I32 && s->accumulator != DTYPE_F32)
         return word_reader_fault(&r->in, at, "a contraction accumulates in %s, allowed are i32 and f32",
                                  dtype_row_of(s->accumulator)->name);
+    if (s->source_count < row->fewest_sources || s->source_count > row->most_sources)
+        return word_reader_fault(&r->in, at, "a %s has %u sources, allowed are %u to %u", row->name, s->source_count, row->fewest_sources, row->most_sources);
+    if (s->digit_count > EINSUM_STATEMENT_DIGITS)
+        return word_reader_fault(&r->in, at, "%u digits, allowed are at most %d", s->digit_count, EINSUM_STATEMENT_DIGITS);
+    if (s->piece_count && !row->sums)
+        return word_reader_fault(&r->in, at, "a %s has pieces of a sum", row->name);
+    if (row->has_expression ? s->step_count < 1 || s->step_count > SCALAR_MAX_STEPS : s->step_count > 0)
+        return word_reader_fault(&r->in, at, "an expression of %u steps in a %s", s->step_count, row->name);
+    return true;
+}
+
+/* Elements are moved as they are, or filled in: the accumulator is their own type. */
+static bool check_moved(einsum_reader *r, const einsum_statement *s, size_t at)
+{
+    bool moves = s->op == MATH_FILL || math_row_of(s->op)->indexed != MATH_INDEXED_NONE;
+    uint32_t made = s->op == MATH_FILL ? s->dst : s->sources[0];
+    if (moves && s->accumulator != r->tensors[made].dtype)
+        return word_reader_fault(&r->in, at, "a %s of %s has the accumulator %s", math_row_of(s->op)->name, dtype_row_of(r->tensors[made].dtype)->name,
+                                 dtype_row_of(s->accumulator)->name);
+    bool floats = scalar_type_of(r->tensors[s->dst].dtype) == SCALAR_F32;
+    if (s->op != MATH_COPY && s->op != MATH_CONTRACT && (scalar_type_of(s->accumulator) == SCALAR_F32) != floats)
+        return word_reader_fault(&r->in, at, "a %s gives %s, which tensor %s of %s does not take", math_row_of(s->op)->name,
+                                 dtype_row_of(s->accumulator)->name, r->tensors[s->dst].name, dtype_row_of(r->tensors[s->dst].dtype)->name);
     return true;
 }
 
 static bool read_statement(einsum_reader *r, einsum_statement *s)
 {
-    uint64_t word = word_reader_next(&r->in);
-    s->op = (einsum_op)word_bits(word, 0, 8);
-    s->accumulator = (dtype)word_bits(word, 8, 8);
-    s->shift_count = (uint32_t)word_bits(word, 16, 8);
-    s->digit_count = (uint32_t)word_bits(word, 32, 32);
-    if (r->in.failed || !check_operation(r, s, word))
-        return false;
-    size_t at = r->in.at;
-    uint64_t tensors = word_reader_next(&r->in), second = word_reader_next(&r->in);
-    s->dst = (uint32_t)word_bits(tensors, 0, 32);
-    s->a = (uint32_t)word_bits(tensors, 32, 32);
-    s->b = (uint32_t)word_bits(second, 0, 32);
+    uint64_t word = word_reader_next(&r->in), second = word_reader_next(&r->in);
+    size_t at = r->in.at - STATEMENT_WORDS;
     if (r->in.failed)
         return false;
-    s->piece_count = (uint32_t)word_bits(second, 32, 8);
-    if (word_bits(second, 40, 24) || (s->op == EINSUM_COPY && (s->b || s->piece_count)))
-        return fault_here(r, "reserved bits are not zero");
-    return check_source(r, s->a, at) && (s->op == EINSUM_COPY || check_source(r, s->b, at + 1)) &&
-           check_destination(r, s, at) && read_digits(r, s) && check_windows(r, s) && read_pieces(r, s) && read_shifts(r, s);
+    s->op = (math_op)word_bits(word, 0, 8);
+    s->accumulator = (dtype)word_bits(word, 8, 8);
+    s->source_count = (uint32_t)word_bits(word, 16, 8);
+    s->shift_count = (uint32_t)word_bits(word, 24, 8);
+    s->digit_count = (uint32_t)word_bits(word, 32, 16);
+    s->piece_count = (uint32_t)word_bits(word, 48, 8);
+    s->dst = (uint32_t)word_bits(second, 0, 32);
+    s->step_count = (uint32_t)word_bits(second, 32, 16);
+    s->fold = (scalar_op)word_bits(second, 48, 16);
+    if (word_bits(word, 56, 8))
+        return word_reader_fault(&r->in, at, "reserved bits are not zero");
+    return check_operation(r, s, at) && read_sources(r, s) && check_destination(r, s, at + 1) && check_moved(r, s, at) && check_fold(r, s, at + 1) &&
+           read_digits(r, s) && check_windows(r, s) && read_pieces(r, s) && read_shifts(r, s) && read_expression(r, s) && read_indices(r, s) &&
+           read_fill(r, s);
 }
 
 static bool read_head(einsum_reader *r, einsum *out)
@@ -689,12 +826,4 @@ bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *
     out->tensors = r.tensors;
     out->statements = statements;
     return word_reader_end(&r.in);
-}
-
-int64_t einsum_tensor_elements(const einsum *e, uint32_t tensor)
-{
-    int64_t elements = 1;
-    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
-        elements *= e->axes[e->tensors[tensor].axes[i]].size;
-    return elements;
 }

@@ -165,13 +165,13 @@ bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call
         const einsum_statement *s = &e->statements[i];
         if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
             continue;
-        bool copies = s->op == EINSUM_COPY, leaves = may_leave(e, s);
+        bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
         do {
-            einsum_product p = {.a = s->a, .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->b};
+            einsum_product p = {.a = s->sources[0], .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1]};
             if (leaves && !exists(e, s, counters))
                 continue;
-            p.a_element = source_element(e, s, counters, s->a, EINSUM_A);
-            p.b_element = copies ? 0 : source_element(e, s, counters, s->b, EINSUM_B);
+            p.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);
+            p.b_element = copies ? 0 : source_element(e, s, counters, s->sources[1], EINSUM_B);
             if (p.a_element >= 0 && p.b_element >= 0 && !call(of, &p))
                 return false;
         } while (count_on(s, counters));
@@ -237,7 +237,7 @@ int64_t einsum_degree(const einsum *e, uint32_t tensor)
         degrees[t] = degrees[t] ? 0 : 1;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *s = &e->statements[i];
-        int64_t d = degrees[s->a] + (s->op == EINSUM_COPY ? 0 : degrees[s->b]);
+        int64_t d = degrees[s->sources[0]] + (s->op == MATH_CONTRACT ? degrees[s->sources[1]] : 0);
         d = d < MOST ? d : MOST;
         degrees[s->dst] = d > degrees[s->dst] ? d : degrees[s->dst];
     }

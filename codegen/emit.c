@@ -435,10 +435,7 @@ static const port *emit_ports(emission *m, mapping_context *c)
     return ports;
 }
 
-static const char *value_name(const emission *m, const einsum_value *v, size_t number)
-{
-    return v->port >= 0 ? m->kernel->ports[v->port].name : arena_printf(m->e->arena, "%%%zu", number);
-}
+/* The IR's statements with the axis numbers of the binary, in which only the axes that the kernel uses have one. */
 
 static einsum_term *emit_terms(emission *m, const window_term *of, uint32_t count)
 {
@@ -448,15 +445,26 @@ static einsum_term *emit_terms(emission *m, const window_term *of, uint32_t coun
     return terms;
 }
 
-/* The windows among the axes so far, and those that a reshape makes of its axes. */
+static uint32_t einsum_axis(emission *m, uint32_t number)
+{
+    return axis_number(m, m->kernel->einsum->axes[number]);
+}
+
+/* Those that a reshape makes of its axes, and the windows among the axes so far. */
 static void emit_windows(emission *m, einsum *out)
 {
-    const kernel_einsum *e = m->kernel->einsum;
-    einsum_window *windows = ARENA_ARRAY(m->e->arena, einsum_window, m->axis_count + e->relabel_count);
-    out->window_count = 0;
-    for (size_t i = 0; i < e->relabel_count; i++)
-        windows[out->window_count++] = (einsum_window){.axis = axis_number(m, e->relabels[i].axis), .term_count = e->relabels[i].term_count,
-                                                       .terms = emit_terms(m, e->relabels[i].terms, e->relabels[i].term_count)};
+    const einsum *from = &m->kernel->einsum->e;
+    einsum_window *windows = ARENA_ARRAY(m->e->arena, einsum_window, m->axis_count + from->window_count);
+    for (uint32_t i = 0; i < from->window_count; i++) {
+        einsum_term *terms = ARENA_ARRAY(m->e->arena, einsum_term, from->windows[i].term_count);
+        windows[i] = from->windows[i];
+        windows[i].axis = einsum_axis(m, from->windows[i].axis);
+        windows[i].terms = terms;
+        for (uint32_t k = 0; k < windows[i].term_count; k++) {
+            terms[k] = from->windows[i].terms[k];
+            terms[k].axis = einsum_axis(m, terms[k].axis);
+        }
+    }
     for (size_t i = 0; i < m->axis_count; i++) {
         const axis *a = m->axes[i];
         if (a->term_count > 0)
@@ -465,56 +473,52 @@ static void emit_windows(emission *m, einsum *out)
     out->windows = windows;
 }
 
-static einsum_digit emit_digit(emission *m, const einsum_step *s, const einsum_part *d)
+static const uint32_t *emit_axes(emission *m, const einsum_tensor *t)
 {
-    unsigned broadcast = (unsigned)d->a_repeats << EINSUM_A | (unsigned)d->b_repeats << EINSUM_B;
-    bool grouped = s->place_count > 0 && !d->kept;
-    return (einsum_digit){.axis = axis_number(m, d->axis),
-                          .kept = d->kept,
-                          .weight = d->weight,
-                          .size = d->size,
-                          .broadcast = (unsigned char)broadcast,
-                          .lane = (unsigned char)(grouped ? 0 : d->lane),
-                          .group = (unsigned char)(grouped ? d->group : 0),
-                          .stride = grouped ? d->stride : 0};
+    uint32_t *axes = ARENA_ARRAY(m->e->arena, uint32_t, t->rank);
+    for (uint32_t k = 0; k < t->rank; k++)
+        axes[k] = einsum_axis(m, t->axes[k]);
+    return axes;
 }
 
-static einsum_piece *emit_pieces(emission *m, const einsum_step *s)
+static void emit_statement(emission *m, einsum_statement *s)
 {
-    einsum_piece *pieces = ARENA_ARRAY(m->e->arena, einsum_piece, s->place_count);
-    for (uint32_t i = 0; i < s->place_count; i++)
-        pieces[i] = (einsum_piece){(unsigned char)s->places[i].group, (unsigned char)s->places[i].lane, s->places[i].weight, s->places[i].size};
-    return pieces;
+    einsum_digit *digits = ARENA_ARRAY(m->e->arena, einsum_digit, s->digit_count);
+    for (uint32_t k = 0; k < s->digit_count; k++) {
+        digits[k] = s->digits[k];
+        digits[k].axis = einsum_axis(m, digits[k].axis);
+    }
+    einsum_shift *shifts = ARENA_ARRAY(m->e->arena, einsum_shift, s->shift_count);
+    for (uint32_t k = 0; k < s->shift_count; k++) {
+        shifts[k] = s->shifts[k];
+        shifts[k].axis = einsum_axis(m, shifts[k].axis);
+    }
+    einsum_index *indices = ARENA_ARRAY(m->e->arena, einsum_index, einsum_index_count(s));
+    for (uint32_t k = 0; k < einsum_index_count(s); k++) {
+        indices[k] = s->indices[k];
+        indices[k].axis = einsum_axis(m, indices[k].axis);
+    }
+    s->digits = digits;
+    s->shifts = shifts;
+    s->indices = indices;
 }
 
 static void emit_einsum(emission *m, einsum *out)
 {
-    const kernel_einsum *from = m->kernel->einsum;
-    arena *a = m->e->arena;
-    einsum_tensor *tensors = ARENA_ARRAY(a, einsum_tensor, from->value_count);
-    for (size_t i = 0; i < from->value_count; i++) {
-        const einsum_value *v = &from->values[i];
-        uint32_t *axes = ARENA_ARRAY(a, uint32_t, v->rank);
-        for (uint32_t k = 0; k < v->rank; k++)
-            axes[k] = axis_number(m, v->axes[k]);
-        tensors[i] = (einsum_tensor){value_name(m, v, i), v->dtype, (int32_t)v->port, v->rank, axes};
+    *out = m->kernel->einsum->e;
+    einsum_tensor *tensors = ARENA_ARRAY(m->e->arena, einsum_tensor, out->tensor_count);
+    for (uint32_t i = 0; i < out->tensor_count; i++) {
+        tensors[i] = out->tensors[i];
+        tensors[i].axes = emit_axes(m, &tensors[i]);
     }
-    einsum_statement *statements = ARENA_ARRAY(a, einsum_statement, from->step_count);
-    for (size_t i = 0; i < from->step_count; i++) {
-        const einsum_step *s = &from->steps[i];
-        einsum_digit *digits = ARENA_ARRAY(a, einsum_digit, s->count);
-        for (uint32_t k = 0; k < s->count; k++)
-            digits[k] = emit_digit(m, s, &s->digits[k]);
-        einsum_shift *shifts = ARENA_ARRAY(a, einsum_shift, s->offset_count);
-        for (uint32_t k = 0; k < s->offset_count; k++)
-            shifts[k] = (einsum_shift){(einsum_side)s->offsets[k].side, axis_number(m, s->offsets[k].axis), s->offsets[k].offset};
-        statements[i] = (einsum_statement){s->contract ? EINSUM_CONTRACT : EINSUM_COPY, s->dst, s->a, s->b,
-                                           s->contract ? s->accumulator : from->values[s->a].dtype, s->count, digits, s->offset_count, shifts,
-                                           s->place_count, emit_pieces(m, s)};
+    einsum_statement *statements = ARENA_ARRAY(m->e->arena, einsum_statement, out->statement_count);
+    for (uint32_t i = 0; i < out->statement_count; i++) {
+        statements[i] = out->statements[i];
+        emit_statement(m, &statements[i]);
     }
+    out->tensors = tensors;
+    out->statements = statements;
     emit_windows(m, out);
-    *out = (einsum){.windows = out->windows, .window_count = out->window_count, .tensors = tensors, .tensor_count = (uint32_t)from->value_count, .statements = statements,
-                    .statement_count = (uint32_t)from->step_count, .text = from->text};
 }
 
 void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)

@@ -8,6 +8,7 @@
 
 #include "support/arena.h"
 #include "support/diag.h"
+#include "target/einsum.h"
 
 /* Word: operator in bits 0..7, operand in bits 8..63 (so that an operand is below 2^56; zero for a pair). */
 typedef enum layout_op {
@@ -19,11 +20,6 @@ typedef enum layout_op {
     LAYOUT_PAD = 6,       /* E # n */
     LAYOUT_PAIR = 7,      /* outer was pushed first, inner second */
 } layout_op;
-
-typedef struct layout_axis {
-    const char *name;
-    int64_t size; /* elements */
-} layout_axis;
 
 typedef struct layout {
     const uint64_t *words;

@@ -56,7 +56,16 @@ reference_kernel *reference_compile(const reference_api *api, const einsum *e, c
 bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
                    double *const *bounds, unsigned threads, diag_list *diags)
 {
-    return take_fault(api, api->run(k, tensors, bounds, threads), diags);
+    uint64_t before = api->indices_outside(k);
+    if (!take_fault(api, api->run(k, tensors, bounds, threads), diags))
+        return false;
+    uint64_t outside = api->indices_outside(k) - before;
+    if (outside > 0) {
+        diag *d = diag_add(diags, E_CHECK_INDEX, SRC_NOWHERE, "reference kernel: %llu elements are gathered from or scattered to places outside an axis",
+                           (unsigned long long)outside);
+        diag_help(diags, d, "let every index, times its unit, name an element of the axis");
+    }
+    return true;
 }
 
 bool reference_run_field(const reference_api *api, reference_kernel *k, uint64_t *const *tensors, unsigned threads, diag_list *diags)

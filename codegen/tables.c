@@ -169,7 +169,7 @@ const char *tables_text(const emit_context *e, const module *m)
     strbuf_init(&out, e->arena);
     for (size_t i = 0; i < m->count; i++) {
         const kernel *k = m->kernels[i];
-        strbuf_printf(&out, "%skernel %s (line %u): %s\n", i ? "\n" : "", k->name, line_of(e, k->range), k->einsum->text);
+        strbuf_printf(&out, "%skernel %s (line %u): %s\n", i ? "\n" : "", k->name, line_of(e, k->range), k->einsum->e.text);
         for (size_t p = 0; p < k->port_count; p++) {
             const kernel_port *at = &k->ports[p];
             strbuf_printf(&out, "  port %s: %s %s in %s", at->name, at->is_output ? "out" : "in", dtype_row_of(at->tensor.dtype)->name, space_name(at->tensor.kind));
@@ -337,7 +337,7 @@ static json_t *json_kernel(const emit_context *e, const kernel *k)
     for (size_t i = 0; i < k->op_count; i++)
         if (is_stage(k->ops[i]))
             json_array_append_new(ops, json_op(e, k->ops[i], index++));
-    json_t *j = json_pack("{s:s, s:I, s:s}", "name", k->name, "line", (json_int_t)line_of(e, k->range), "einsum", k->einsum->text);
+    json_t *j = json_pack("{s:s, s:I, s:s}", "name", k->name, "line", (json_int_t)line_of(e, k->range), "einsum", k->einsum->e.text);
     json_object_set_new(j, "ports", ports);
     json_object_set_new(j, "ops", ops);
     return j;

@@ -19,13 +19,14 @@ static bool tile_of(const tensor *t, step_kernel_tile *out)
     return true;
 }
 
-static int64_t flops_of(const kernel_einsum *e)
+static int64_t flops_of(const kernel_einsum *k)
 {
     int64_t all = 0;
-    for (size_t i = 0; e && i < e->step_count; i++) {
-        int64_t one = e->steps[i].contract ? 2 : 0;
-        for (uint32_t d = 0; d < e->steps[i].count; d++)
-            if (__builtin_mul_overflow(one, e->steps[i].digits[d].size, &one))
+    for (uint32_t i = 0; k && i < k->e.statement_count; i++) {
+        const einsum_statement *s = &k->e.statements[i];
+        int64_t one = s->op == MATH_CONTRACT ? 2 : 0;
+        for (uint32_t d = 0; d < s->digit_count; d++)
+            if (__builtin_mul_overflow(one, s->digits[d].size, &one))
                 return INT64_MAX;
         if (__builtin_add_overflow(all, one, &all))
             return INT64_MAX;

@@ -2,36 +2,67 @@
 #include <string.h>
 
 #include "passes/einsum_build.h"
+#include "target/einsum_text.h"
+
+uint32_t einsum_axis_number(einsum_builder *b, const axis *a)
+{
+    for (size_t i = 0; i < b->axis_count; i++)
+        if (b->axes[i] == a)
+            return (uint32_t)i;
+    ARENA_PUSH(b->context->arena, b->axes, b->axis_count, b->axis_capacity, a);
+    return (uint32_t)b->axis_count - 1;
+}
 
 static uint32_t add_value(einsum_builder *b, dtype type, int64_t port)
 {
-    einsum_value v = {.dtype = type, .port = port};
-    ARENA_PUSH(b->context->arena, b->e->values, b->e->value_count, b->e->value_capacity, v);
-    return (uint32_t)b->e->value_count - 1;
+    einsum_tensor v = {.dtype = type, .port = (int32_t)port};
+    ARENA_PUSH(b->context->arena, b->values, b->value_count, b->value_capacity, v);
+    return (uint32_t)b->value_count - 1;
 }
 
-static void add_offsets(einsum_builder *b, einsum_step *s, unsigned side, const tile_window *w)
+/* The axes of a tensor become those of the value. */
+static void set_axes(einsum_builder *b, einsum_tensor *v, const tensor *t)
+{
+    const axis *axes[EINSUM_MAX_AXES];
+    v->rank = tensor_axes(t, axes, EINSUM_MAX_AXES);
+    uint32_t *numbers = ARENA_ARRAY(b->context->arena, uint32_t, v->rank);
+    for (uint32_t i = 0; i < v->rank; i++)
+        numbers[i] = einsum_axis_number(b, axes[i]);
+    v->axes = numbers;
+}
+
+/* A value with the axes of the tensor, in its element type. */
+static uint32_t add_value_like(einsum_builder *b, const tensor *t, int64_t port)
+{
+    uint32_t v = add_value(b, t->dtype, port);
+    set_axes(b, &b->values[v], t);
+    return v;
+}
+
+static void add_shifts(einsum_builder *b, einsum_step *s, einsum_side side, const tile_window *w)
 {
     for (uint32_t i = 0; w && i < w->shift_count; i++) {
         if (w->shifts[i].offset == 0)
             continue;
-        einsum_offset *grown = ARENA_ARRAY(b->context->arena, einsum_offset, s->offset_count + 1);
-        for (uint32_t k = 0; k < s->offset_count; k++)
-            grown[k] = s->offsets[k];
-        grown[s->offset_count++] = (einsum_offset){side, w->shifts[i].axis, w->shifts[i].offset};
-        s->offsets = grown;
+        einsum_shift *grown = ARENA_ARRAY(b->context->arena, einsum_shift, s->s.shift_count + 1);
+        for (uint32_t k = 0; k < s->s.shift_count; k++)
+            grown[k] = s->shifts[k];
+        grown[s->s.shift_count++] = (einsum_shift){side, einsum_axis_number(b, w->shifts[i].axis), w->shifts[i].offset};
+        s->shifts = grown;
     }
 }
 
-static einsum_step *add_step(einsum_builder *b, bool contract, reference dst, reference a, reference other)
+static einsum_step *add_step(einsum_builder *b, math_op what, reference dst, reference a, reference other)
 {
-    einsum_step s = {.contract = contract, .dst = dst.value, .a = a.value, .b = contract ? other.value : 0};
-    add_offsets(b, &s, 0, dst.window);
-    add_offsets(b, &s, 1, a.window);
-    if (contract)
-        add_offsets(b, &s, 2, other.window);
-    ARENA_PUSH(b->context->arena, b->e->steps, b->e->step_count, b->e->step_capacity, s);
-    return &b->e->steps[b->e->step_count - 1];
+    const reference sources[] = {a, other};
+    einsum_step s = {.s = {.op = what, .dst = dst.value, .source_count = math_row_of(what)->fewest_sources}};
+    add_shifts(b, &s, EINSUM_DST, dst.window);
+    for (uint32_t i = 0; i < s.s.source_count; i++) {
+        s.s.sources[i] = sources[i].value;
+        add_shifts(b, &s, (einsum_side)(EINSUM_A + i), sources[i].window);
+    }
+    ARENA_PUSH(b->context->arena, b->steps, b->step_count, b->step_capacity, s);
+    return &b->steps[b->step_count - 1];
 }
 
 static reference whole(uint32_t value)
@@ -39,25 +70,17 @@ static reference whole(uint32_t value)
     return (reference){.value = value};
 }
 
-bool einsum_value_has(const einsum_value *v, const axis *a)
-{
-    for (uint32_t i = 0; i < v->rank; i++)
-        if (v->axes[i] == a)
-            return true;
-    return false;
-}
-
 /* ---- statements ---- */
 
 /* A window whose outer places are zero, in a value that is the same at all places: it would be zero there as well. */
 static void check_borders(einsum_builder *b, op *o, const op *stream)
 {
-    const einsum_value *v = &b->e->values[b->of[stream->index].value];
+    const einsum_tensor *v = &b->values[b->of[stream->index].value];
     for (int c = 0; c < MAPPING_COMPONENTS && !o->bad; c++) {
         const axis *axes[EINSUM_MAX_AXES];
         uint32_t count = stream->out.part[c] ? mapping_axes(stream->out.part[c], axes, EINSUM_MAX_AXES) : 0;
         for (uint32_t i = 0; i < count && !o->bad; i++) {
-            if (!axes[i]->bordered || einsum_value_has(v, axes[i]))
+            if (!axes[i]->bordered || einsum_tensor_has(v, einsum_axis_number(b, axes[i])))
                 continue;
             diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the window `%s` is zero outside the places it holds, and what it holds are copies of one element",
                                   axes[i]->name);
@@ -66,18 +89,24 @@ static void check_borders(einsum_builder *b, op *o, const op *stream)
     }
 }
 
+/* The axes of the kept digits, in their order. */
+static void set_kept_axes(einsum_builder *b, einsum_tensor *v, const einsum_step *step)
+{
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, EINSUM_MAX_AXES);
+    v->axes = axes;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        if (step->digits[i].kept && !einsum_tensor_has(v, step->digits[i].axis) && v->rank < EINSUM_MAX_AXES)
+            axes[v->rank++] = step->digits[i].axis;
+}
+
 static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
 {
     const op *align = o->input;
     uint32_t dst = add_value(b, o->out.dtype, -1);
-    einsum_step *step = add_step(b, true, whole(dst), b->of[align->input->index], b->of[align->weights->index]);
-    step->accumulator = o->out.dtype;
+    einsum_step *step = add_step(b, MATH_CONTRACT, whole(dst), b->of[align->input->index], b->of[align->weights->index]);
+    step->s.accumulator = o->out.dtype;
     einsum_contract_digits(b, step, o, accumulate);
-    for (uint32_t i = 0; i < step->count; i++)
-        if (step->digits[i].kept) {
-            einsum_value *v = &b->e->values[dst];
-            v->rank = axis_list_add(v->axes, v->rank, EINSUM_MAX_AXES, step->digits[i].axis);
-        }
+    set_kept_axes(b, &b->values[dst], step);
     if (!o->bad)
         einsum_settle_sources(b, step, o, align->input, align->weights);
     if (!o->bad)
@@ -88,33 +117,32 @@ static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
 /* A value moved or converted: a statement of its own. */
 static void add_copy(einsum_builder *b, op *o, reference to, const op *source, const tensor *t)
 {
-    einsum_step *step = add_step(b, false, to, b->of[source->index], b->of[source->index]);
+    einsum_step *step = add_step(b, MATH_COPY, to, b->of[source->index], b->of[source->index]);
     einsum_copy_digits(b, step, o, t);
     if (!o->bad)
         einsum_settle_sources(b, step, o, source, NULL);
 }
 
-static void drop_axis(einsum_step *s, const axis *a)
+static void drop_axis(einsum_step *s, uint32_t dropped)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->digits[i].axis != a)
+    for (uint32_t i = 0; i < s->s.digit_count; i++)
+        if (s->digits[i].axis != dropped)
             s->digits[kept++] = s->digits[i];
-    s->count = kept;
+    s->s.digit_count = kept;
 }
 
 /* Two tensors by turns: a value with the axis that tells them apart, written in two parts. */
 static void visit_interleaved(einsum_builder *b, op *o)
 {
     const op *sources[] = {o->input, o->second};
-    uint32_t dst = add_value(b, o->out.dtype, -1);
-    b->e->values[dst].rank = tensor_axes(&o->out, b->e->values[dst].axes, EINSUM_MAX_AXES);
+    uint32_t dst = add_value_like(b, &o->out, -1);
     for (int i = 0; i < 2 && !o->bad; i++) {
         tile_window *w = ARENA_NEW(b->context->arena, tile_window);
         *w = (tile_window){.shifts = {{o->interleave, i}}, .shift_count = 1};
-        einsum_step *step = add_step(b, false, (reference){dst, w}, b->of[sources[i]->index], b->of[sources[i]->index]);
+        einsum_step *step = add_step(b, MATH_COPY, (reference){dst, w}, b->of[sources[i]->index], b->of[sources[i]->index]);
         einsum_copy_digits(b, step, o, &o->out);
-        drop_axis(step, o->interleave);
+        drop_axis(step, einsum_axis_number(b, o->interleave));
         if (!o->bad)
             einsum_settle_sources(b, step, o, sources[i], NULL);
     }
@@ -124,21 +152,20 @@ static void visit_interleaved(einsum_builder *b, op *o)
 /* The step that made the value, when it was the last one and its value is seen whole. */
 static einsum_step *just_made(einsum_builder *b, reference from)
 {
-    einsum_step *last = b->e->step_count ? &b->e->steps[b->e->step_count - 1] : NULL;
-    return last && last->dst == from.value && !from.window && b->e->values[from.value].port < 0 ? last : NULL;
+    einsum_step *last = b->step_count ? &b->steps[b->step_count - 1] : NULL;
+    return last && last->s.dst == from.value && !from.window && b->values[from.value].port < 0 ? last : NULL;
 }
 
 static void visit_conversion(einsum_builder *b, op *o)
 {
     reference from = b->of[o->input->index];
     einsum_step *last = just_made(b, from);
-    if (last && last->contract && b->uses[o->input->index] == 1 && b->e->values[from.value].dtype == last->accumulator) {
-        b->e->values[from.value].dtype = o->out.dtype; /* the sum is cast where it is made */
+    if (last && last->s.op == MATH_CONTRACT && b->uses[o->input->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
+        b->values[from.value].dtype = o->out.dtype; /* the sum is cast where it is made */
         b->of[o->index] = from;
         return;
     }
-    uint32_t dst = add_value(b, o->out.dtype, -1);
-    b->e->values[dst].rank = tensor_axes(&o->out, b->e->values[dst].axes, EINSUM_MAX_AXES);
+    uint32_t dst = add_value_like(b, &o->out, -1);
     add_copy(b, o, whole(dst), o->input, &o->out);
     b->of[o->index] = whole(dst);
 }
@@ -155,21 +182,23 @@ static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
     return true;
 }
 
+enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
+
 /* A write through a view: the step that made the value writes the part of the memory at once where nothing else needs it. */
 static void visit_write(einsum_builder *b, op *o)
 {
     reference from = b->of[o->input->index], to = {b->of[op_root(o->into)->index].value, o->into->window};
     einsum_step *last = just_made(b, from);
-    if (last && last->offset_count < EINSUM_MAX_OFFSETS && is_only_use(b, o->input, from.value) &&
+    if (last && last->s.shift_count < MAX_SHIFTS && is_only_use(b, o->input, from.value) &&
         einsum_source_holds(b, o, o->input, &o->into->out)) {
-        last->dst = to.value;
-        add_offsets(b, last, 0, to.window);
+        last->s.dst = to.value;
+        add_shifts(b, last, EINSUM_DST, to.window);
         return;
     }
     add_copy(b, o, to, o->input, &o->into->out);
 }
 
-static bool same_axes(const einsum_value *a, const einsum_value *b)
+static bool same_axes(const einsum_tensor *a, const einsum_tensor *b)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < a->rank; i++)
@@ -182,24 +211,22 @@ static bool same_axes(const einsum_value *a, const einsum_value *b)
 static void visit_output(einsum_builder *b, op *o, uint32_t port, const op *source)
 {
     reference from = b->of[source->index];
-    einsum_value *value = &b->e->values[from.value];
-    einsum_value result = {.dtype = value->dtype, .port = port};
-    result.rank = tensor_axes(&b->kernel->ports[port].tensor, result.axes, EINSUM_MAX_AXES);
+    einsum_tensor *value = &b->values[from.value];
+    einsum_tensor result = {.dtype = value->dtype, .port = (int32_t)port};
     const tensor *t = &b->kernel->ports[port].tensor;
+    set_axes(b, &result, t);
     if (value->port < 0 && same_axes(value, &result) && !from.window && einsum_source_holds(b, o, source, t)) {
         *value = result;
         return;
     }
     uint32_t dst = add_value(b, result.dtype, port);
-    b->e->values[dst] = result;
+    b->values[dst] = result;
     add_copy(b, o, whole(dst), source, t);
 }
 
 static void visit_memory(einsum_builder *b, op *o, int64_t port)
 {
-    uint32_t v = add_value(b, o->out.dtype, port);
-    b->e->values[v].rank = tensor_axes(&o->out, b->e->values[v].axes, EINSUM_MAX_AXES);
-    b->of[o->index] = whole(v);
+    b->of[o->index] = whole(add_value_like(b, &o->out, port));
 }
 
 /* A tile of memory that is itself a tile of a value (a copy of it). */
@@ -220,12 +247,11 @@ static const tile_window *add_windows(einsum_builder *b, const tile_window *of, 
 }
 
 /* The terms by which the axis is read under its new names. */
-static einsum_relabel *relabel_of(einsum_builder *b, const axis *a)
+static einsum_relabel *relabel_of(einsum_builder *b, uint32_t number)
 {
-    kernel_einsum *e = b->e;
-    for (size_t i = 0; i < e->relabel_count; i++)
-        if (e->relabels[i].axis == a)
-            return &e->relabels[i];
+    for (size_t i = 0; i < b->relabel_count; i++)
+        if (b->relabels[i].axis == number)
+            return &b->relabels[i];
     return NULL;
 }
 
@@ -240,20 +266,21 @@ static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *
 static bool add_relabel(einsum_builder *b, op *o, const axis *a)
 {
     const reshape_config *c = o->reshape;
-    einsum_relabel *old = relabel_of(b, a), r = {.axis = a, .terms = ARENA_ARRAY(b->context->arena, window_term, c->count)};
+    uint32_t number = einsum_axis_number(b, a);
+    einsum_relabel *old = relabel_of(b, number), r = {.axis = number, .terms = ARENA_ARRAY(b->context->arena, einsum_term, c->count)};
     for (uint32_t i = 0; i < c->count; i++)
         if (c->digits[i].from == a && c->digits[i].size > 1)
-            r.terms[r.term_count++] = (window_term){c->digits[i].to, c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
+            r.terms[r.term_count++] = (einsum_term){einsum_axis_number(b, c->digits[i].to), c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
     bool same = old && old->term_count == r.term_count;
     for (uint32_t i = 0; i < r.term_count; i++) {
-        const window_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
-        if (t->of->term_count || relabel_of(b, t->of) || t->of == a)
-            return refuse_relabel(b, o, t->of, "is a new name, and is itself a window or named anew");
-        same = same && t->of == u->of && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
+        const einsum_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
+        if (b->axes[t->axis]->term_count || relabel_of(b, t->axis) || t->axis == number)
+            return refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window or named anew");
+        same = same && t->axis == u->axis && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
     }
-    for (size_t i = 0; i < b->e->relabel_count; i++)
-        for (uint32_t k = 0; k < b->e->relabels[i].term_count; k++)
-            if (b->e->relabels[i].terms[k].of == a)
+    for (size_t i = 0; i < b->relabel_count; i++)
+        for (uint32_t k = 0; k < b->relabels[i].term_count; k++)
+            if (b->relabels[i].terms[k].axis == number)
                 return refuse_relabel(b, o, a, "is named anew, and is itself a new name");
     if (r.term_count > WINDOW_MAX_TERMS)
         return refuse_relabel(b, o, a, "gets more names than a window has terms");
@@ -262,7 +289,7 @@ static bool add_relabel(einsum_builder *b, op *o, const axis *a)
     if (old && !same)
         return refuse_relabel(b, o, a, "is named anew in two ways");
     if (!old)
-        ARENA_PUSH(b->context->arena, b->e->relabels, b->e->relabel_count, b->e->relabel_capacity, r);
+        ARENA_PUSH(b->context->arena, b->relabels, b->relabel_count, b->relabel_capacity, r);
     return true;
 }
 
@@ -276,19 +303,19 @@ static void visit_reshape(einsum_builder *b, op *o)
         return;
     }
     bool copies = false;
-    uint32_t dst = add_value(b, o->out.dtype, -1);
-    b->e->values[dst].rank = tensor_axes(&o->out, b->e->values[dst].axes, EINSUM_MAX_AXES);
-    einsum_step *step = add_step(b, false, whole(dst), from, from);
-    step->digits = ARENA_ARRAY(b->context->arena, einsum_part, EINSUM_MAX_DIGITS);
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
+    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
     for (uint32_t i = 0; i < c->count && !o->bad; i++) {
         const reshape_digit *d = &c->digits[i];
         if (d->size == 1)
             continue;
         bool renamed = d->from != d->to || d->from_weight != d->to_weight;
-        renamed = renamed && einsum_value_has(&b->e->values[step->a], d->from);
+        renamed = renamed && einsum_tensor_has(&b->values[step->s.sources[0]], einsum_axis_number(b, d->from));
         if (renamed && !add_relabel(b, o, d->from))
             return;
-        step->digits[step->count++] = (einsum_part){.axis = d->to, .kept = true, .weight = d->to_weight, .size = d->size, .renames = renamed};
+        step->renamed |= (uint64_t)renamed << step->s.digit_count;
+        step->digits[step->s.digit_count++] = (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
         copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
     }
     if (copies && !o->bad) {
@@ -339,20 +366,19 @@ static void visit(einsum_builder *b, op *o)
 }
 
 /* A tile along an axis that the value does not have is one of equal copies. */
-static void drop_offsets(const kernel_einsum *e, einsum_step *s)
+static void drop_shifts(const einsum_builder *b, einsum_step *s)
 {
-    const uint32_t values[] = {s->dst, s->a, s->b};
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->offset_count; i++)
-        if (einsum_value_has(&e->values[values[s->offsets[i].side]], s->offsets[i].axis))
-            s->offsets[kept++] = s->offsets[i];
-    s->offset_count = kept;
+    for (uint32_t i = 0; i < s->s.shift_count; i++)
+        if (einsum_tensor_has(&b->values[einsum_operand(&s->s, s->shifts[i].side)], s->shifts[i].axis))
+            s->shifts[kept++] = s->shifts[i];
+    s->s.shift_count = kept;
 }
 
-static bool is_term(const einsum_relabel *r, const axis *a)
+static bool is_term(const einsum_relabel *r, uint32_t number)
 {
     for (uint32_t i = 0; i < r->term_count; i++)
-        if (r->terms[i].of == a)
+        if (r->terms[i].axis == number)
             return true;
     return false;
 }
@@ -360,49 +386,45 @@ static bool is_term(const einsum_relabel *r, const axis *a)
 /* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
 static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relabel *r)
 {
-    const kernel_einsum *e = b->e;
-    for (uint32_t i = 0; i < s->count; i++) {
-        einsum_part *d = &s->digits[i];
+    for (uint32_t i = 0; i < s->s.digit_count; i++) {
+        einsum_digit *d = &s->digits[i];
         if (!is_term(r, d->axis))
             continue;
-        d->a_repeats = d->a_repeats || (!d->renames && einsum_value_has(&e->values[s->a], r->axis));
-        d->b_repeats = d->b_repeats || (s->contract && einsum_value_has(&e->values[s->b], r->axis));
-        if (!einsum_value_has(&e->values[s->dst], r->axis) || b->kernel->bad)
+        for (uint32_t k = 0; k < s->s.source_count; k++)
+            if (einsum_tensor_has(&b->values[s->s.sources[k]], r->axis) && !(k == 0 && s->renamed >> i & 1))
+                d->broadcast |= 1u << (EINSUM_A + k);
+        if (!einsum_tensor_has(&b->values[s->s.dst], r->axis) || b->kernel->bad)
             continue;
         op *o = b->kernel->ops[b->kernel->op_count - 1];
         for (size_t k = 0; k < b->kernel->op_count; k++)
             o = b->kernel->ops[k]->kind == IR_RESHAPE ? b->kernel->ops[k] : o;
-        refuse_relabel(b, o, r->axis, "is named anew, and stands beside its new name in one result");
+        refuse_relabel(b, o, b->axes[r->axis], "is named anew, and stands beside its new name in one result");
     }
 }
 
 /* Values that no step needs any more are forgotten. */
 static void compact(einsum_builder *b)
 {
-    kernel_einsum *e = b->e;
-    for (size_t i = 0; i < e->step_count; i++)
-        drop_offsets(e, &e->steps[i]);
-    for (size_t i = 0; i < e->step_count; i++)
-        for (size_t k = 0; k < e->relabel_count; k++)
-            separate_names(b, &e->steps[i], &e->relabels[k]);
-    uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, e->value_count + 1), kept = 0;
-    for (size_t i = 0; i < e->step_count; i++) {
-        einsum_step *s = &e->steps[i];
-        number[s->dst] = number[s->a] = 1;
-        if (s->contract)
-            number[s->b] = 1;
-    }
-    for (size_t i = 0; i < e->value_count; i++)
-        if (number[i] || e->values[i].port >= 0) {
-            e->values[kept] = e->values[i];
+    for (size_t i = 0; i < b->step_count; i++)
+        drop_shifts(b, &b->steps[i]);
+    for (size_t i = 0; i < b->step_count; i++)
+        for (size_t k = 0; k < b->relabel_count; k++)
+            separate_names(b, &b->steps[i], &b->relabels[k]);
+    uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, b->value_count + 1), kept = 0;
+    for (size_t i = 0; i < b->step_count; i++)
+        for (unsigned side = 0; side < einsum_side_count(&b->steps[i].s); side++)
+            number[einsum_operand(&b->steps[i].s, (einsum_side)side)] = 1;
+    for (size_t i = 0; i < b->value_count; i++)
+        if (number[i] || b->values[i].port >= 0) {
+            b->values[kept] = b->values[i];
             number[i] = kept++;
         }
-    e->value_count = kept;
-    for (size_t i = 0; i < e->step_count; i++) {
-        einsum_step *s = &e->steps[i];
+    b->value_count = kept;
+    for (size_t i = 0; i < b->step_count; i++) {
+        einsum_statement *s = &b->steps[i].s;
         s->dst = number[s->dst];
-        s->a = number[s->a];
-        s->b = s->contract ? number[s->b] : 0;
+        for (uint32_t k = 0; k < s->source_count; k++)
+            s->sources[k] = number[s->sources[k]];
     }
 }
 
@@ -419,34 +441,67 @@ static void count_uses(einsum_builder *b)
     }
 }
 
+/* ---- the finished einsum ---- */
+
+static const char *value_name(const einsum_builder *b, size_t number)
+{
+    int32_t port = b->values[number].port;
+    return port >= 0 ? b->kernel->ports[port].name : arena_printf(b->context->arena, "%%%zu", number);
+}
+
+static const layout_axis *axis_table(const einsum_builder *b)
+{
+    layout_axis *axes = ARENA_ARRAY(b->context->arena, layout_axis, b->axis_count + 1);
+    for (size_t i = 0; i < b->axis_count; i++)
+        axes[i] = (layout_axis){b->axes[i]->name, b->axes[i]->size};
+    return axes;
+}
+
+static const einsum_statement *statements_of(einsum_builder *b)
+{
+    einsum_statement *out = ARENA_ARRAY(b->context->arena, einsum_statement, b->step_count + 1);
+    for (size_t i = 0; i < b->step_count; i++) {
+        einsum_step *step = &b->steps[i];
+        out[i] = step->s;
+        out[i].digits = step->digits;
+        out[i].pieces = step->pieces;
+        out[i].shifts = step->shifts;
+        if (step->s.op == MATH_COPY)
+            out[i].accumulator = b->values[step->s.sources[0]].dtype;
+        for (uint32_t k = 0; k < step->s.digit_count; k++)
+            if (!step->digits[k].group)
+                step->digits[k].stride = 0;
+    }
+    return out;
+}
+
+static const einsum_window *windows_of(einsum_builder *b)
+{
+    einsum_window *out = ARENA_ARRAY(b->context->arena, einsum_window, b->relabel_count + 1);
+    for (size_t i = 0; i < b->relabel_count; i++)
+        out[i] = (einsum_window){.axis = b->relabels[i].axis, .term_count = b->relabels[i].term_count, .terms = b->relabels[i].terms};
+    return out;
+}
+
+static kernel_einsum *finish(einsum_builder *b)
+{
+    kernel_einsum *k = ARENA_NEW(b->context->arena, kernel_einsum);
+    for (size_t i = 0; i < b->value_count; i++)
+        b->values[i].name = value_name(b, i);
+    k->e = (einsum){.axes = axis_table(b), .axis_count = (uint32_t)b->axis_count, .tensors = b->values, .tensor_count = (uint32_t)b->value_count,
+                    .statements = statements_of(b), .statement_count = (uint32_t)b->step_count, .windows = windows_of(b),
+                    .window_count = (uint32_t)b->relabel_count};
+    k->axes = b->axes;
+    return k;
+}
+
 /* ---- "MK,NK->MN" ---- */
 
-static bool single_letters(const kernel_einsum *e)
-{
-    for (size_t v = 0; v < e->value_count; v++)
-        for (uint32_t i = 0; i < e->values[v].rank; i++)
-            if (e->values[v].axes[i]->name[1])
-                return false;
-    return true;
-}
-
-static void print_axes(strbuf *s, const einsum_value *v, bool dense)
-{
-    for (uint32_t i = 0; i < v->rank; i++)
-        strbuf_printf(s, "%s%s", i && !dense ? " " : "", v->axes[i]->name);
-}
-
-static const char *step_text(const einsum_builder *b, const einsum_step *step, bool dense)
+static const char *step_text(arena *a, const einsum *e, uint32_t number, bool dense)
 {
     strbuf s;
-    strbuf_init(&s, b->context->arena);
-    print_axes(&s, &b->e->values[step->a], dense);
-    if (step->contract) {
-        strbuf_puts(&s, dense ? "," : ", ");
-        print_axes(&s, &b->e->values[step->b], dense);
-    }
-    strbuf_puts(&s, dense ? "->" : " -> ");
-    print_axes(&s, &b->e->values[step->dst], dense);
+    strbuf_init(&s, a);
+    einsum_print_statement(&s, e, &e->statements[number], dense);
     return s.text;
 }
 
@@ -470,15 +525,15 @@ static size_t repeated_period(const char *const *texts, size_t count)
     return 0;
 }
 
-static const char *einsum_text(einsum_builder *b)
+static const char *einsum_text(arena *a, const einsum *e)
 {
     strbuf s;
-    strbuf_init(&s, b->context->arena);
-    bool dense = single_letters(b->e);
-    size_t count = b->e->step_count;
-    const char **texts = ARENA_ARRAY(b->context->arena, const char *, count + 1); /* equal ones of neighbours are one */
+    strbuf_init(&s, a);
+    bool dense = einsum_is_dense(e);
+    size_t count = e->statement_count;
+    const char **texts = ARENA_ARRAY(a, const char *, count + 1); /* equal ones of neighbours are one */
     for (size_t i = 0; i < count; i++) {
-        texts[i] = step_text(b, &b->e->steps[i], dense);
+        texts[i] = step_text(a, e, (uint32_t)i, dense);
         for (size_t k = i; k-- > 0 && i - k <= PERIOD_MAX;)
             if (strcmp(texts[k], texts[i]) == 0) {
                 texts[i] = texts[k];
@@ -515,12 +570,12 @@ void pass_einsum(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->bad || (k->ops[i]->input && k->ops[i]->input->bad) || k->bad)
             return;
-    einsum_builder b = {.context = p, .kernel = k, .e = ARENA_NEW(p->arena, kernel_einsum), .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+    einsum_builder b = {.context = p, .kernel = k, .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
                  .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
     count_uses(&b);
     for (size_t i = 0; i < k->op_count; i++)
         visit(&b, k->ops[i]);
     compact(&b);
-    b.e->text = einsum_text(&b);
-    k->einsum = b.e;
+    k->einsum = finish(&b);
+    k->einsum->e.text = einsum_text(p->arena, &k->einsum->e);
 }

@@ -3,6 +3,7 @@
 #ifndef VISA_PASSES_EINSUM_BUILD_H
 #define VISA_PASSES_EINSUM_BUILD_H
 
+#include "ir/tile.h"
 #include "passes/einsum.h"
 
 /* What an operation's tensor is: a value, seen through the tiles of a view. */
@@ -11,16 +12,37 @@ typedef struct reference {
     const tile_window *window; /* NULL: the whole value */
 } reference;
 
+/* A statement whose arrays still grow. */
+typedef struct einsum_step {
+    einsum_statement s;
+    einsum_digit *digits; /* EINSUM_MAX_DIGITS while it is built */
+    einsum_piece *pieces;
+    einsum_shift *shifts;
+    uint64_t renamed; /* 1 << number of each digit under which source a is read by an axis's old name (a reshape) */
+} einsum_step;
+
+/* An axis of a value that a reshape names anew: a step without digits of it reads it through those of other axes. */
+typedef struct einsum_relabel {
+    uint32_t axis, term_count;
+    einsum_term *terms;
+} einsum_relabel;
+
 typedef struct einsum_builder {
     pass_context *context;
     kernel *kernel;
-    kernel_einsum *e;
+    const axis **axes; /* by number */
+    size_t axis_count, axis_capacity;
+    einsum_tensor *values;
+    size_t value_count, value_capacity;
+    einsum_step *steps;
+    size_t step_count, step_capacity;
+    einsum_relabel *relabels;
+    size_t relabel_count, relabel_capacity;
     reference *of;  /* by operation */
     uint32_t *uses; /* by operation: how often the memory or stream is used */
 } einsum_builder;
 
-/* Is the axis one by which the value is indexed? */
-bool einsum_value_has(const einsum_value *v, const axis *a);
+uint32_t einsum_axis_number(einsum_builder *b, const axis *a);
 
 /* The digits of a copy whose destination is `t`. */
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);

@@ -51,10 +51,10 @@ static void refuse_group(digit_sink *s, const factor *f)
                   mapping_text(f->inner, a));
 }
 
-static void push_place(digit_sink *s, unsigned group, int64_t weight, int64_t size, int64_t lane)
+static void push_piece(digit_sink *s, unsigned group, int64_t weight, int64_t size, int64_t lane)
 {
-    if (size > 1 && s->step->place_count < EINSUM_MAX_DIGITS)
-        s->step->places[s->step->place_count++] = (einsum_place){group, weight, size, lane};
+    if (size > 1 && s->step->s.piece_count < EINSUM_MAX_DIGITS)
+        s->step->pieces[s->step->s.piece_count++] = (einsum_piece){(unsigned char)group, (unsigned char)lane, weight, size};
 }
 
 /* `stride` positions of the group, or of a digit alone, are between its values. */
@@ -62,7 +62,7 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
 {
     if (size == 1 || (kept && is_whole(s, a)))
         return;
-    if (s->step->count == EINSUM_MAX_DIGITS) {
+    if (s->step->s.digit_count == EINSUM_MAX_DIGITS) {
         diag *d = refuse(s, arena_printf(s->builder->context->arena, "the kernel walks more than %d axis digits", EINSUM_MAX_DIGITS));
         if (d)
             diag_help(s->builder->context->diags, d, "cut the axes into fewer digits");
@@ -70,9 +70,10 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
     }
     unsigned group = kept ? 0 : s->group ? s->group : ++s->group_count;
     if (group && !s->group)
-        push_place(s, group, 1, size, lane);
-    s->step->digits[s->step->count++] =
-        (einsum_part){.axis = a, .kept = kept, .weight = weight, .size = size, .lane = kept ? 0 : lane, .group = group, .stride = s->group ? stride : 1};
+        push_piece(s, group, 1, size, lane);
+    s->step->digits[s->step->s.digit_count++] =
+        (einsum_digit){.axis = einsum_axis_number(s->builder, a), .kept = kept, .weight = weight, .size = size, .lane = (unsigned char)(kept ? 0 : lane),
+                       .group = (unsigned char)group, .stride = s->group ? stride : 1};
 }
 
 /* A kept part of a group: its axes as wholes. That says more elements than the part holds, and the port's mapping says which of
@@ -85,13 +86,14 @@ static void push_group_axes(digit_sink *s, const factor *f)
         if (is_whole(s, axes[i]) || s->whole_count == EINSUM_MAX_AXES)
             continue;
         uint32_t kept = 0;
-        for (uint32_t d = 0; d < s->step->count; d++) {
-            if (s->step->digits[d].axis == axes[i] && !s->step->digits[d].kept)
+        uint32_t number = einsum_axis_number(s->builder, axes[i]);
+        for (uint32_t d = 0; d < s->step->s.digit_count; d++) {
+            if (s->step->digits[d].axis == number && !s->step->digits[d].kept)
                 refuse_group(s, f);
-            if (s->step->digits[d].axis != axes[i])
+            if (s->step->digits[d].axis != number)
                 s->step->digits[kept++] = s->step->digits[d];
         }
-        s->step->count = kept;
+        s->step->s.digit_count = kept;
         push_digit(s, axes[i], 1, axes[i]->size, true, 0, 0);
         s->whole[s->whole_count++] = axes[i];
     }
@@ -195,20 +197,20 @@ static void push_group(digit_sink *s, component c, const factor *f, int64_t posi
     for (uint32_t i = 0; i < s->walked_count; i++)
         if (s->walked[i] == f->inner) {
             if (s->walked_group[i]) {
-                push_place(s, s->walked_group[i], f->weight, f->live, lane);
+                push_piece(s, s->walked_group[i], f->weight, f->live, lane);
                 s->has_pieces = true;
             }
             return;
         }
     if (kept == want && s->walked_count < EINSUM_MAX_AXES && group_is_uniform(s, f->inner, kept)) {
-        uint32_t before = s->step->count;
+        uint32_t before = s->step->s.digit_count;
         s->group = want ? 0 : s->group_count + 1;
         push_mapping(s, f->inner, want, lane);
-        if (s->step->count == before) /* of size 1 */
+        if (s->step->s.digit_count == before) /* of size 1 */
             s->group = 0;
         if (s->group) {
             s->group_count++;
-            push_place(s, s->group, f->weight, f->live, lane);
+            push_piece(s, s->group, f->weight, f->live, lane);
         }
         s->walked_group[s->walked_count] = s->group;
         s->walked[s->walked_count++] = f->inner;
@@ -260,13 +262,19 @@ static void push_component(digit_sink *s, component c, bool want)
 static void push_all(digit_sink *s)
 {
     static const uint32_t room = EINSUM_MAX_DIGITS;
-    s->step->digits = ARENA_ARRAY(s->builder->context->arena, einsum_part, room);
-    s->step->places = ARENA_ARRAY(s->builder->context->arena, einsum_place, room);
+    s->step->digits = ARENA_ARRAY(s->builder->context->arena, einsum_digit, room);
+    s->step->pieces = ARENA_ARRAY(s->builder->context->arena, einsum_piece, room);
     for (int want = 1; want >= 0; want--)
         for (component c = 0; c < MAPPING_COMPONENTS; c++)
             push_component(s, c, want);
-    if (!s->has_pieces)
-        s->step->place_count = 0; /* the digits are in order themselves */
+    if (s->has_pieces) {
+        for (uint32_t i = 0; i < s->step->s.digit_count; i++)
+            s->step->digits[i].lane = 0; /* the pieces say it */
+        return;
+    }
+    s->step->s.piece_count = 0; /* the digits are in order themselves */
+    for (uint32_t i = 0; i < s->step->s.digit_count; i++)
+        s->step->digits[i].group = 0;
 }
 
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t)

@@ -11,19 +11,12 @@
 /* How does a digit's counter move a window's term? */
 typedef enum window_use { WINDOW_INSIDE, WINDOW_OUTSIDE, WINDOW_CUT } window_use;
 
-static window_use use_of_term(const window_term *t, const einsum_part *d)
+static window_use use_of_term(const einsum_builder *b, const window_term *t, const einsum_digit *d)
 {
     int64_t end = t->weight * t->extent;
-    if (d->axis != t->of || d->weight % end == 0 || (d->weight < t->weight && d->size <= t->weight / d->weight))
+    if (b->axes[d->axis] != t->of || d->weight % end == 0 || (d->weight < t->weight && d->size <= t->weight / d->weight))
         return WINDOW_OUTSIDE;
     return d->weight % t->weight == 0 && (d->size - 1) * d->weight < end ? WINDOW_INSIDE : WINDOW_CUT;
-}
-
-enum { SIDE_DST, SIDE_A, SIDE_B };
-
-static bool repeats(const einsum_part *d, int side)
-{
-    return (side == SIDE_A && d->a_repeats) || (side == SIDE_B && d->b_repeats);
 }
 
 static bool windows_meet(const axis *a, const axis *b)
@@ -37,18 +30,19 @@ static bool windows_meet(const axis *a, const axis *b)
 
 /* What is wrong with reading (or writing) the value's window by the step's digits; NULL: nothing. A window is indexed by its own
  * digits or by those of its terms; a result only by its own. A tile of it has places of its own, which are no digits of either. */
-static const char *window_fault(einsum_builder *b, const einsum_step *step, const einsum_value *v, const axis *window, int side)
+static const char *window_fault(einsum_builder *b, const einsum_step *step, const einsum_tensor *v, uint32_t number, einsum_side side)
 {
-    bool own = side == SIDE_DST;
-    for (uint32_t i = 0; i < step->count; i++)
-        if (!einsum_value_has(v, step->digits[i].axis) && windows_meet(window, step->digits[i].axis))
-            return arena_printf(b->context->arena, "a result is made of `%s`, a tile of the window `%s`", step->digits[i].axis->name, window->name);
-    for (uint32_t i = 0; i < step->count; i++)
-        own = own || (step->digits[i].axis == window && !repeats(&step->digits[i], side));
-    for (uint32_t i = 0; i < step->count; i++)
-        for (uint32_t k = 0; k < window->term_count && !repeats(&step->digits[i], side); k++) {
-            window_use use = use_of_term(&window->terms[k], &step->digits[i]);
-            const char *name = step->digits[i].axis->name;
+    const axis *window = b->axes[number];
+    bool own = side == EINSUM_DST;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        if (!einsum_tensor_has(v, step->digits[i].axis) && windows_meet(window, b->axes[step->digits[i].axis]))
+            return arena_printf(b->context->arena, "a result is made of `%s`, a tile of the window `%s`", b->axes[step->digits[i].axis]->name, window->name);
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        own = own || (step->digits[i].axis == number && einsum_digit_indexes(&step->digits[i], side));
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        for (uint32_t k = 0; k < window->term_count && einsum_digit_indexes(&step->digits[i], side); k++) {
+            window_use use = use_of_term(b, &window->terms[k], &step->digits[i]);
+            const char *name = b->axes[step->digits[i].axis]->name;
             if (use == WINDOW_CUT)
                 return arena_printf(b->context->arena, "axis %s is cut where the window `%s` does not cut it", name, window->name);
             if (use == WINDOW_INSIDE && own)
@@ -59,15 +53,14 @@ static const char *window_fault(einsum_builder *b, const einsum_step *step, cons
 
 static void check_windows(einsum_builder *b, op *o, const einsum_step *step)
 {
-    const uint32_t values[] = {step->dst, step->a, step->b};
-    for (int i = 0; i < (step->contract ? 3 : 2) && !o->bad; i++) {
-        const einsum_value *v = &b->e->values[values[i]];
+    for (unsigned i = 0; i < einsum_side_count(&step->s) && !o->bad; i++) {
+        const einsum_tensor *v = &b->values[einsum_operand(&step->s, (einsum_side)i)];
         for (uint32_t k = 0; k < v->rank && !o->bad; k++) {
-            const char *fault = v->axes[k]->term_count ? window_fault(b, step, v, v->axes[k], i) : NULL;
+            const char *fault = b->axes[v->axes[k]]->term_count ? window_fault(b, step, v, v->axes[k], (einsum_side)i) : NULL;
             if (!fault)
                 continue;
             diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "%s", fault);
-            diag_help(b->context->diags, d, "cut the axes where `%s` names them, and name either the window or its axes", v->axes[k]->name);
+            diag_help(b->context->diags, d, "cut the axes where `%s` names them, and name either the window or its axes", b->axes[v->axes[k]]->name);
         }
     }
 }
@@ -94,48 +87,57 @@ static const op *before(const einsum_builder *b, const op *o)
 }
 
 /* A window names the digits of its terms, and they name it. */
-static bool window_names(const axis *a, const einsum_part *d)
+static bool window_names(const einsum_builder *b, const axis *a, const einsum_digit *d)
 {
+    const axis *own = b->axes[d->axis];
     for (uint32_t k = 0; k < a->term_count; k++)
-        if (use_of_term(&a->terms[k], d) != WINDOW_OUTSIDE)
+        if (use_of_term(b, &a->terms[k], d) != WINDOW_OUTSIDE)
             return true;
-    for (uint32_t k = 0; k < d->axis->term_count; k++)
-        if (d->axis->terms[k].of == a)
+    for (uint32_t k = 0; k < own->term_count; k++)
+        if (own->terms[k].of == a)
             return true;
     return false;
 }
 
+typedef struct named_digit {
+    const einsum_builder *builder;
+    const einsum_digit *digit;
+} named_digit;
+
 static bool not_named(void *user, const factor *f)
 {
-    const einsum_part *d = user;
-    if (f->kind == FACTOR_AXIS && f->axis == d->axis)
+    const named_digit *n = user;
+    const einsum_digit *d = n->digit;
+    const axis *own = n->builder->axes[d->axis];
+    if (f->kind == FACTOR_AXIS && f->axis == own)
         return d->weight < f->weight || d->weight >= f->weight * f->live;
     if (f->kind == FACTOR_AXIS)
-        return !window_names(f->axis, d);
+        return !window_names(n->builder, f->axis, d);
     const axis *axes[EINSUM_MAX_AXES];
     uint32_t count = f->kind == FACTOR_COMPOSITE ? mapping_axes(f->inner, axes, EINSUM_MAX_AXES) : 0;
     for (uint32_t i = 0; i < count; i++)
-        if (axes[i] == d->axis || window_names(axes[i], d))
+        if (axes[i] == own || window_names(n->builder, axes[i], d))
             return false;
     return true;
 }
 
-static bool holds(const einsum_builder *b, const op *source, einsum_part d)
+static bool holds(const einsum_builder *b, const op *source, const einsum_digit *d)
 {
     for (const op *o = source; o; o = before(b, o))
-        if (visit_factors(&o->out, not_named, &d))
+        if (visit_factors(&o->out, not_named, &(named_digit){b, d}))
             return false;
     return true;
 }
 
 /* Does the digit move the place in the value at all? */
-static bool moves(const einsum_value *v, const einsum_part *d)
+static bool moves(const einsum_builder *b, const einsum_tensor *v, const einsum_digit *d)
 {
     for (uint32_t i = 0; i < v->rank; i++) {
+        const axis *a = b->axes[v->axes[i]];
         if (v->axes[i] == d->axis)
             return true;
-        for (uint32_t k = 0; k < v->axes[i]->term_count; k++)
-            if (use_of_term(&v->axes[i]->terms[k], d) != WINDOW_OUTSIDE)
+        for (uint32_t k = 0; k < a->term_count; k++)
+            if (use_of_term(b, &a->terms[k], d) != WINDOW_OUTSIDE)
                 return true;
     }
     return false;
@@ -172,18 +174,19 @@ static bool names(const tensor *t, const axis *a, int64_t at)
 static void cut_axis(cutter *c, const axis *a, int64_t at)
 {
     einsum_step *step = c->step;
-    for (uint32_t i = 0; i < step->count; i++) {
-        einsum_part *d = &step->digits[i];
-        if (d->axis != a || d->weight >= at || (d->size - 1) * d->weight < at || at % d->weight)
+    for (uint32_t i = 0; i < step->s.digit_count; i++) {
+        einsum_digit *d = &step->digits[i];
+        if (c->builder->axes[d->axis] != a || d->weight >= at || (d->size - 1) * d->weight < at || at % d->weight)
             continue;
         int64_t inner = at / d->weight;
         bool is_last = d->weight * d->size >= a->size; /* what is beyond the axis's end does not exist */
-        if ((d->size % inner && !is_last) || step->count == EINSUM_MAX_DIGITS)
+        if ((d->size % inner && !is_last) || step->s.digit_count == EINSUM_MAX_DIGITS)
             continue;
-        for (uint32_t k = step->count++; k > i; k--)
+        for (uint32_t k = step->s.digit_count++; k > i; k--)
             step->digits[k] = step->digits[k - 1];
+        step->renamed = (step->renamed >> i << (i + 1)) | (step->renamed & ((UINT64_C(2) << i) - 1)); /* both digits are what the one was */
         step->digits[i].weight = at;
-        step->digits[i].lane *= inner;
+        step->digits[i].lane = (unsigned char)(d->lane * inner);
         step->digits[i].stride *= inner;
         step->digits[i].size = (d->size + inner - 1) / inner;
         step->digits[i + 1].size = inner;
@@ -213,11 +216,11 @@ static void visit_source(cutter *c, const op *source, factor_visitor visit)
 }
 
 /* Does the end of what an operand holds lie inside a digit that could not be cut there? */
-static const einsum_part *straddled(const einsum_step *step, const factor *f)
+static const einsum_digit *straddled(const einsum_builder *b, const einsum_step *step, const factor *f)
 {
-    for (uint32_t i = 0; i < step->count; i++) {
-        const einsum_part *d = &step->digits[i];
-        if (d->axis == f->axis && d->size > 1 && d->weight < f->weight && (d->size - 1) * d->weight >= f->weight)
+    for (uint32_t i = 0; i < step->s.digit_count; i++) {
+        const einsum_digit *d = &step->digits[i];
+        if (b->axes[d->axis] == f->axis && d->size > 1 && d->weight < f->weight && (d->size - 1) * d->weight >= f->weight)
             return d;
     }
     return NULL;
@@ -227,7 +230,7 @@ static bool check_factor(void *user, const factor *f)
 {
     cutter *c = user;
     bool begins = f->kind == FACTOR_AXIS && f->live > 1 && f->weight > 1 && !names(c->tensor, f->axis, f->weight - 1);
-    const einsum_part *d = begins ? straddled(c->step, f) : NULL;
+    const einsum_digit *d = begins ? straddled(c->builder, c->step, f) : NULL;
     if (!d)
         return true;
     pass_context *p = c->builder->context;
@@ -311,11 +314,12 @@ static void check_groups(einsum_builder *b, op *o)
 
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t)
 {
-    einsum_step probe = {.a = b->of[source->index].value};
+    einsum_step probe = {.renamed = 0};
+    const einsum_tensor *value = &b->values[b->of[source->index].value];
     einsum_copy_digits(b, &probe, o, t);
     visit_source(&(cutter){.builder = b, .step = &probe, .op = o}, source, cut_at_factor);
-    for (uint32_t i = 0; i < probe.count; i++)
-        if (moves(&b->e->values[probe.a], &probe.digits[i]) && !holds(b, source, probe.digits[i]))
+    for (uint32_t i = 0; i < probe.s.digit_count; i++)
+        if (moves(b, value, &probe.digits[i]) && !holds(b, source, &probe.digits[i]))
             return false;
     return true;
 }
@@ -328,12 +332,13 @@ void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op
         visit_source(&c, sources[i], cut_at_factor);
     for (int i = 0; i < 2 && sources[i]; i++)
         visit_source(&c, sources[i], check_factor);
-    if (step->contract && !o->bad)
+    if (step->s.op == MATH_CONTRACT && !o->bad)
         check_groups(b, o);
-    for (uint32_t i = 0; i < step->count; i++) {
-        einsum_part *d = &step->digits[i];
-        d->a_repeats = moves(&b->e->values[step->a], d) && !holds(b, a, *d);
-        d->b_repeats = other && moves(&b->e->values[step->b], d) && !holds(b, other, *d);
+    for (uint32_t i = 0; i < step->s.digit_count; i++) {
+        einsum_digit *d = &step->digits[i];
+        for (int k = 0; k < 2 && sources[k]; k++)
+            if (moves(b, &b->values[step->s.sources[k]], d) && !holds(b, sources[k], d))
+                d->broadcast |= 1u << (EINSUM_A + k);
     }
     check_windows(b, o, step);
 }

@@ -228,10 +228,8 @@ static int64_t *touched_elements(const einsum *e, arena *a)
     size_t count = 0;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *s = &e->statements[i];
-        all[count++] = touch_of(e, s, EINSUM_DST, s->dst);
-        all[count++] = touch_of(e, s, EINSUM_A, s->a);
-        if (s->op == EINSUM_CONTRACT)
-            all[count++] = touch_of(e, s, EINSUM_B, s->b);
+        for (unsigned side = 0; side < einsum_side_count(s); side++)
+            all[count++] = touch_of(e, s, (einsum_side)side, einsum_operand(s, (einsum_side)side));
     }
     if (count > 0)
         qsort(all, count, sizeof *all, by_part);
@@ -263,9 +261,9 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
     int64_t bits_per_cycle = out->chips * t->clusters_per_chip * t->slices_per_cluster * t->rows * t->mac_width_bytes * 8, operand_bits = 0;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *x = &e->statements[i];
-        if (x->op != EINSUM_CONTRACT)
+        if (x->op != MATH_CONTRACT)
             continue;
-        int64_t macs = combinations(e, x), bits = dtype_row_of(e->tensors[x->a].dtype)->bits;
+        int64_t macs = combinations(e, x), bits = dtype_row_of(e->tensors[x->sources[0]].dtype)->bits;
         out->machine_macs = bits_per_cycle / bits;
         out->multiplications = plus(out->multiplications, macs);
         operand_bits = plus(operand_bits, times(macs, bits));

@@ -178,7 +178,7 @@ static const einsum_statement *statement_of(const linter *l, size_t wanted)
     const einsum_statement *found = NULL;
     size_t number = 0;
     for (uint32_t i = 0; i < e->statement_count; i++)
-        if (e->statements[i].op == EINSUM_CONTRACT && number++ == wanted)
+        if (e->statements[i].op == MATH_CONTRACT && number++ == wanted)
             found = &e->statements[i];
     return number == l->passes ? found : NULL;
 }
@@ -189,7 +189,7 @@ static kept_axes kept_axes_of(linter *l, const einsum_statement *x, bool of_weig
     const einsum *e = &l->analysis->schedule->kernel->einsum;
     kept_axes k = {ARENA_ARRAY(l->arena, const layout_axis *, e->axis_count), 0};
     for (uint32_t d = 0; x && d < x->digit_count; d++)
-        if (x->digits[d].kept && x->digits[d].size > 1 && only_in(&e->tensors[x->b], &e->tensors[x->a], x->digits[d].axis) == of_weights)
+        if (x->digits[d].kept && x->digits[d].size > 1 && only_in(&e->tensors[x->sources[1]], &e->tensors[x->sources[0]], x->digits[d].axis) == of_weights)
             add_kept(&k, &e->axes[x->digits[d].axis]);
     return k;
 }

@@ -27,6 +27,7 @@ def binaries(folder):
             target = os.path.join(folder, "k.bin")
             if visa_tools.run(["visac", path, "-o", target]).status == 0:
                 yield os.path.basename(path), open(target, "rb").read()
+    yield "math_binary", visa_tools.run(["math_binary"]).out
 
 
 def dump(data):
@@ -67,8 +68,19 @@ def piece_bytes(data):
         if any(s["pieces"] for s in kernel["einsum"]["statements"]):
             start = where[f".visa.einsum.{kernel['name']}"]
             words = 2 + sum(2 + len(t["axes"]) for t in kernel["einsum"]["tensors"])
-            words += sum(3 + sum(4 if d["group"] else 3 for d in s["digits"]) + 3 * len(s["pieces"]) for s in kernel["einsum"]["statements"])
+            words += sum(2 + len(s["sources"]) + sum(4 if d["group"] else 3 for d in s["digits"]) + 3 * len(s["pieces"]) for s in kernel["einsum"]["statements"])
             yield from range(start, start + 8 * words)
+
+
+def einsum_bytes(data):
+    """Where the einsum of the hand-made binary is, but its strings."""
+    where, statements = mutations.sections(data), dump(data)[0]["kernels"][0]["einsum"]["statements"]
+    tensors = dump(data)[0]["kernels"][0]["einsum"]["tensors"]
+    words = 2 + sum(2 + len(t["axes"]) for t in tensors)
+    words += sum(2 + len(s["sources"]) + 3 * len(s["digits"]) + 2 * len(s["shifts"]) + len(s["expression"]) + 2 * len(s["indices"]) + (s["op"] == "fill")
+                 for s in statements)
+    start = where[".visa.einsum.math"]
+    return range(start, start + 8 * words)
 
 
 def second(data, isa):
@@ -92,12 +104,12 @@ def main():
             failed += 1
             print(f"{name}: {wrong}")
     by_name = dict(found)
-    special = {"loop-command.vm": loop_bytes, "masks.vm": piece_bytes}
+    special = {"loop-command.vm": loop_bytes, "masks.vm": piece_bytes, "math_binary": einsum_bytes}
     for name in ("matmul.vm", "conv2d.vm", "double_buffer.vm", *special):
         data = by_name[name]
         places = range(len(data))
         if not os.environ.get("VISA_LONG"):
-            places = chance.sample(range(len(data)), 40) + (chance.sample(list(special[name](data)), 60) if name in special else [])
+            places = chance.sample(range(len(data)), 40) + (chance.sample(list(special[name](data)), 400 if name == "math_binary" else 60) if name in special else [])
         for at in places:
             bad = bytearray(data)
             bad[at] ^= 1 << chance.randrange(8)

@@ -213,8 +213,8 @@ static const einsum_tensor sample_tensors[] = {
 static const einsum_digit sample_digits[] = {
     {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_N, true, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 16, 2, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}};
 static const einsum_statement sample_statements[] = {
-    {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL},
-    {EINSUM_COPY, 3, 2, 0, DTYPE_BF16, 2, sample_digits, 0, NULL, 0, NULL},
+    {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits},
+    {.op = MATH_COPY, .dst = 3, .sources = {2}, .source_count = 1, .accumulator = DTYPE_BF16, .digit_count = 2, .digits = sample_digits},
 };
 
 static inline binary_kernel *sample_kernel(arena *a, const char *name)
@@ -256,8 +256,7 @@ static const uint32_t sample_copy_rank[] = {0};
 static const einsum_tensor sample_copy_tensors[] = {{"x", DTYPE_I16, 0, 1, sample_copy_rank},
                                                     {"out", DTYPE_I16, 1, 1, sample_copy_rank}};
 static const einsum_digit sample_copy_digits[] = {{0, true, 1, 16, 0, 0, 0, 0}};
-static const einsum_statement sample_copy_statement = {EINSUM_COPY,       1, 0, 0, DTYPE_I16, 1,
-                                                       sample_copy_digits, 0, NULL, 0, NULL};
+static const einsum_statement sample_copy_statement = {.op = MATH_COPY, .dst = 1, .sources = {0}, .source_count = 1, .accumulator = DTYPE_I16, .digit_count = 1, .digits = sample_copy_digits};
 
 static inline binary sample_copy_binary(arena *a)
 {

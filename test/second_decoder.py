@@ -77,6 +77,25 @@ class Command:
         self.columns = front[count[0] + 1:] if count else []
 
 
+class Math:
+    """The generated tables of math.md."""
+
+    class Statement:
+        def __init__(self, row):
+            self.name, self.sources, self.indexed = row[0], [int(n) for n in row[2].split(" to ")], row[5]
+            self.sums, self.expression = row[3] == "yes", row[4] == "yes"
+
+    class Scalar:
+        def __init__(self, row):
+            self.name, self.operands, self.result, self.folds = row[0], row[2].split(", "), row[3], bool(row[5])
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            rows = [cells(line.replace("\\|", "")) for line in file if line.startswith("| `")]
+        self.statements = {int(r[1]): Math.Statement(r) for r in rows if len(r) == 7}
+        self.scalars = {int(r[1], 16): Math.Scalar(r) for r in rows if len(r) == 8}
+
+
 class Isa:
     def __init__(self, page):
         text = open(page, encoding="utf-8").read()
@@ -84,6 +103,7 @@ class Isa:
         parts = re.split(r"^### ", block, flags=re.M)
         self.dtypes = {int(r[0]): r[1] for r in map(cells, re.findall(r"^\| \d+ \|.*$", parts[1], re.M))}
         self.step = Step(os.path.join(os.path.dirname(page), "step.md"))
+        self.math = Math(os.path.join(os.path.dirname(page), "math.md"))
         self.commands = {}
         for part in parts[2:]:
             title = re.match(r"`(\w+)`, opcode 0x([0-9a-f]+)", part)
@@ -313,6 +333,7 @@ def einsum(data, axes, port_list, isa):
         check_digits(s, tensors)
         check_broadcast(s, tensors, windows)
         check_windows(s, tensors, windows, sizes_of)
+        need(not any(x["axis"] in slid for x in s["indices"]), "einsum: an index of a window")
     for s in statements:
         s["destination"] = tensors[s["destination"]]["name"]
         s["sources"] = [tensors[t]["name"] for t in s["sources"]]
@@ -337,7 +358,7 @@ def check_order(statements, tensors, port_list):
         read.update(s["sources"])
         need(s["destination"] not in s["sources"], "einsum: a statement reads what it assigns")
         need(s["destination"] not in read or s["destination"] in assigned, "einsum: assigned after it was read")
-        if not any(x["operand"] == "destination" for x in s["shifts"]):
+        if s["op"] != "scatter" and not any(x["operand"] == "destination" for x in s["shifts"]):
             need(s["destination"] not in whole, "einsum: assigned twice")
             whole.add(s["destination"])
         assigned.add(s["destination"])
@@ -349,12 +370,12 @@ def check_order(statements, tensors, port_list):
 def check_digits(s, tensors):
     live = [d for d in s["digits"] if d["size"] > 1]
     for d in live:
-        need(not d["kept"] or d["axis"] in tensors[s["destination"]]["axes"], "einsum: a kept digit")
+        of_index = s["op"] == "scatter" and any(d["axis"] in tensors[n]["axes"] and i not in d["broadcast"] for i, n in enumerate(s["sources"]) if i)
+        need(not d["kept"] or d["axis"] in tensors[s["destination"]]["axes"] or of_index, "einsum: a kept digit")
         for other in live:
             if other is not d and other["axis"] == d["axis"]:
                 low, high = sorted((d, other), key=lambda x: x["weight"])
                 need((low["size"] - 1) * low["weight"] < high["weight"], "einsum: digits overlap")
-    need(s["op"] == "contract" or all(d["kept"] for d in s["digits"]), "einsum: a copy sums over nothing")
     need(product(d["size"] for d in s["digits"]) < LIMIT, "einsum: combinations")
 
 
@@ -424,27 +445,95 @@ def tensor(words, axes, isa):
 
 
 def statement(words, axes, tensors, isa):
-    head, first, second = words.next(), words.next(), words.next()
-    operation, accumulator = bits(head, 0, 7), bits(head, 8, 15)
-    need(operation in (1, 2) and accumulator in isa.dtypes and not bits(head, 24, 31), "einsum: a statement's codes")
-    need(operation == 1 or isa.dtypes[accumulator] in ("i32", "f32"), "einsum: the accumulator of a contraction")
-    need(bits(head, 32, 63) <= 256 and not bits(second, 40, 63), "einsum: a statement")
-    sources = [bits(first, 32, 63)] + ([bits(second, 0, 31)] if operation == 2 else [])
-    need(operation == 2 or bits(second, 0, 39) == 0, "einsum: a copy's second source")
-    need(all(n < len(tensors) for n in sources + [bits(first, 0, 31)]), "einsum: a tensor's number")
-    digits = [digit(words, axes) for _ in range(bits(head, 32, 63))]
+    head, second = words.next(), words.next()
+    need(bits(head, 0, 7) in isa.math.statements and bits(head, 8, 15) in isa.dtypes and not bits(head, 56, 63), "einsum: a statement's codes")
+    row, accumulator = isa.math.statements[bits(head, 0, 7)], isa.dtypes[bits(head, 8, 15)]
+    need(row.sources[0] <= bits(head, 16, 23) <= row.sources[1], "einsum: how many sources")
+    need(bits(head, 32, 47) <= 256 and (row.sums or not bits(head, 48, 55)), "einsum: a statement")
+    need(1 <= bits(second, 32, 47) <= 256 if row.expression else not bits(second, 32, 47), "einsum: an expression's steps")
+    sources = [words.next() for _ in range(bits(head, 16, 23))]
+    need(all(n < len(tensors) for n in sources + [bits(second, 0, 31)]), "einsum: a tensor's number")
+    operands = [tensors[n] for n in [bits(second, 0, 31)] + sources]
+    check_accumulator(row, accumulator, operands)
+    digits = [digit(words, axes) for _ in range(bits(head, 32, 47))]
     need(sorted(digits, key=lambda d: not d["kept"]) == digits, "einsum: kept digits first")
-    pieces = [piece(words) for _ in range(bits(second, 32, 39))]
+    pieces = [piece(words) for _ in range(bits(head, 48, 55))]
     summed = [d for d in digits if not d["kept"]]
+    need(row.sums or not summed, "einsum: only contract and reduce sum")
     need(not any(d["lane"] or d["group"] or d["stride"] for d in digits if d["kept"]), "einsum: a place of a kept digit")
     check_lanes(pieces if pieces else summed)
     need(not pieces or not any(d["lane"] for d in summed), "einsum: lanes of a digit beside pieces")
     check_groups(summed, pieces, {a["name"]: a["size"] for a in axes})
-    operands = [tensors[n] for n in [bits(first, 0, 31)] + sources]
-    shifts = [shift(words, axes, operands) for _ in range(bits(head, 16, 23))]
+    shifts = [shift(words, axes, operands) for _ in range(bits(head, 24, 31))]
     need(len({(s["operand"], s["axis"]) for s in shifts}) == len(shifts), "einsum: an axis shifted twice")
-    return {"op": ("copy", "contract")[operation - 1], "destination": bits(first, 0, 31), "sources": sources,
-            "accumulator": isa.dtypes[accumulator], "digits": digits, "pieces": pieces, "shifts": shifts}
+    steps = expression(words, bits(second, 32, 47), operands[1:], accumulator, isa)
+    fold = fold_name(bits(second, 48, 63), row.name, accumulator, isa)
+    indexed = {"source a": 1, "the destination": 0}.get(row.indexed)
+    indices = [index(words, axes, operands, i, indexed) for i in range(1, len(sources))] if indexed is not None else []
+    need(len({x["axis"] for x in indices}) == len(indices), "einsum: two index tensors of an axis")
+    element = words.next() if row.name == "fill" else None
+    need(element is None or element >> dtype_bits(operands[0]["dtype"]) == 0, "einsum: a fill's element")
+    return {"op": row.name, "destination": bits(second, 0, 31), "sources": sources, "accumulator": accumulator, "digits": digits, "pieces": pieces,
+            "shifts": shifts, "expression": steps, "fold": fold, "indices": indices, "bits": None if element is None else f"0x{element:x}"}
+
+
+def dtype_bits(name):
+    return {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}[name]
+
+
+def widened(name):
+    return "i32" if name[0] == "i" else "f32"
+
+
+def check_accumulator(row, accumulator, operands):
+    if row.name == "contract" or row.expression:
+        need(accumulator in ("i32", "f32"), "einsum: the accumulator")
+    if row.name == "fill" or row.indexed:
+        need(accumulator == operands[0 if row.name == "fill" else 1]["dtype"], "einsum: the accumulator of what is moved")
+    if row.name not in ("copy", "contract"):
+        need(widened(accumulator) == widened(operands[0]["dtype"]), "einsum: what the destination takes")
+
+
+def expression(words, count, sources, accumulator, isa):
+    stack, steps, named = [], [], set()
+    for _ in range(count):
+        word = words.next()
+        code, argument = bits(word, 0, 15), bits(word, 32, 63)
+        need(not bits(word, 16, 31), "einsum: a step")
+        if code == 1:
+            need(argument < len(sources), "einsum: a source of an expression")
+            named.add(argument)
+            stack.append(widened(sources[argument]["dtype"]))
+            steps.append({"op": "source", "source": argument})
+        elif code in (2, 3):
+            stack.append("i32" if code == 2 else "f32")
+            steps.append({"op": stack[-1], "bits": f"0x{argument:08x}"})
+        else:
+            need(code in isa.math.scalars and not argument, "einsum: an operation of an expression")
+            row = isa.math.scalars[code]
+            first = len(stack) - len(row.operands)
+            need(first >= 0 and stack[first:] == row.operands, "einsum: the operands of an operation")
+            stack[first:] = [row.result]
+            steps.append({"op": row.name})
+        need(len(stack) <= 32, "einsum: values at once")
+    need(not count or (stack == [accumulator] and len(named) == len(sources)), "einsum: what an expression gives")
+    return steps
+
+
+def fold_name(code, statement_name, accumulator, isa):
+    if statement_name != "reduce":
+        need(code == 0, "einsum: a fold")
+        return None
+    need(code in isa.math.scalars and isa.math.scalars[code].folds and isa.math.scalars[code].result == accumulator, "einsum: a fold's operation")
+    return isa.math.scalars[code].name
+
+
+def index(words, axes, operands, source, indexed):
+    axis, unit = words.next(), words.next()
+    name = axis_name(axes, axis)
+    need(widened(operands[source + 1]["dtype"]) == "i32" and name in operands[indexed]["axes"], "einsum: an index")
+    need(1 <= unit <= axes[axis]["size"], "einsum: an index's unit")
+    return {"axis": name, "source": source, "unit": unit}
 
 
 def check_groups(summed, pieces, axis_sizes):
@@ -488,19 +577,19 @@ def shift(words, axes, operands):
     axis, operand = axis_name(axes, bits(head, 0, 31)), bits(head, 32, 63)
     need(operand < len(operands) and axis in operands[operand]["axes"], "einsum: a shift")
     need(1 <= offset < axes[bits(head, 0, 31)]["size"], "einsum: a shift's offset")
-    return {"operand": ("destination", "a", "b")[operand], "axis": axis, "offset": offset}
+    return {"operand": "destination" if operand == 0 else "abcdefgh"[operand - 1], "axis": axis, "offset": offset}
 
 
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 51, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
-    group = bits(head, 43, 50)
+    need(not bits(head, 57, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    group = bits(head, 49, 56)
     stride = words.next() if group else 0
     need(not group or 1 <= stride < LIMIT, "einsum: a digit's stride")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
     return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
-            "broadcast": [i for i in (0, 1) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 35, 42), "group": group, "stride": stride}
+            "broadcast": [i for i in range(8) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 41, 48), "group": group, "stride": stride}
 
 
 # ---------------------------------------------------------------- format.md: the file
@@ -548,7 +637,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 6, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 7, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -672,7 +761,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 6, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 7, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "test/fixture.h"
-#include "test/sample_binary.h"
+#include "target/einsum_text.h"
+#include "test/math_sample.h"
 
 static const char section[] = ".visa.einsum.k";
 
@@ -43,7 +44,7 @@ START_TEST(test_round_trip)
     ck_assert_int_eq(out.tensors[2].port, -1);
     ck_assert_int_eq(out.tensors[3].port, 2);
     ck_assert_uint_eq(out.statement_count, 2);
-    ck_assert_int_eq(out.statements[0].op, EINSUM_CONTRACT);
+    ck_assert_int_eq(out.statements[0].op, MATH_CONTRACT);
     ck_assert_int_eq(out.statements[0].accumulator, DTYPE_F32);
     ck_assert_uint_eq(out.statements[0].digit_count, 4);
     ck_assert(!out.statements[0].digits[2].kept && out.statements[0].digits[2].weight == 16);
@@ -59,7 +60,7 @@ END_TEST
 START_TEST(test_scalar)
 {
     const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
-    const einsum_statement statement = {EINSUM_CONTRACT, 1, 0, 0, DTYPE_I32, 0, NULL, 0, NULL, 0, NULL};
+    const einsum_statement statement = {.op = MATH_CONTRACT, .dst = 1, .sources = {0, 0}, .source_count = 2, .accumulator = DTYPE_I32};
     const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
     uint64_t *words;
     size_t count;
@@ -156,15 +157,15 @@ typedef struct statement_case {
 START_TEST(test_statements_refused)
 {
     static const statement_case cases[] = {
-        {{0, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "operation code 0"},
-        {{3, 2, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "operation code 3"},
-        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_BF16, 4, sample_digits, 0, NULL, 0, NULL}, "accumulates in bf16"},
-        {{EINSUM_CONTRACT, 2, 0, 1, DTYPE_COUNT, 4, sample_digits, 0, NULL, 0, NULL}, "accumulator dtype code 8"},
-        {{EINSUM_CONTRACT, 4, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4 of 4"},
-        {{EINSUM_CONTRACT, 2, 4, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4 of 4"},
-        {{EINSUM_CONTRACT, 2, 0, 0xffffffff, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor number 4294967295 of 4"},
-        {{EINSUM_CONTRACT, 2, 0, 2, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor %0 is read before it is assigned"},
-        {{EINSUM_CONTRACT, 0, 0, 1, DTYPE_F32, 4, sample_digits, 0, NULL, 0, NULL}, "tensor a is assigned after it was read"},
+        {{.op = 0, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 0"},
+        {{.op = 8, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 8"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_BF16, .digit_count = 4, .digits = sample_digits}, "accumulates in bf16"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_COUNT, .digit_count = 4, .digits = sample_digits}, "accumulator dtype code 8"},
+        {{.op = MATH_CONTRACT, .dst = 4, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {4, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 0xffffffff}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4294967295 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 2}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor %0 is read before it is assigned"},
+        {{.op = MATH_CONTRACT, .dst = 0, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor a is assigned after it was read"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
@@ -173,7 +174,7 @@ START_TEST(test_statements_refused)
         expect_refused(&e, cases[i].part);
     }
     const einsum_statement twice[2] = {sample_statements[0],
-                                       {EINSUM_COPY, 2, 0, 0, DTYPE_BF16, 1, sample_digits, 0, NULL, 0, NULL}};
+                                       {.op = MATH_COPY, .dst = 2, .sources = {0}, .source_count = 1, .accumulator = DTYPE_BF16, .digit_count = 1, .digits = sample_digits}};
     einsum e = sample;
     e.statements = twice;
     expect_refused(&e, "tensor %0 is assigned twice");
@@ -208,7 +209,7 @@ START_TEST(test_shifts)
 END_TEST
 
 typedef struct digits_case {
-    einsum_op op;
+    math_op op;
     einsum_digit digits[3];
     uint32_t count;
     const char *part;
@@ -217,54 +218,54 @@ typedef struct digits_case {
 START_TEST(test_digits_refused)
 {
     static const digits_case cases[] = {
-        {EINSUM_CONTRACT, {{3, true, 1, 1, 0, 0, 0, 0}}, 1, "axis number 3 of 3"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT, {{3, true, 1, 1, 0, 0, 0, 0}}, 1, "axis number 3 of 3"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
+        {MATH_CONTRACT,
          {{SAMPLE_M, true, 1, 33, 0, 0, 0, 0}},
          1,
          "size 33 of a digit of axis M (size 32) with weight 1"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
+        {MATH_CONTRACT,
          {{SAMPLE_K, true, 1, 32, 0, 0, 0, 0}},
          1,
          "a digit of axis K is kept, but tensor %0 has no such axis"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT,
          {{SAMPLE_K, false, 1, 32, 0, 0, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}},
          2,
          "stands after a summed one"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT,
          {{SAMPLE_K, false, 8, 4, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0, 0, 0}},
          2,
          "digits 0 and 1 reach the same"},
-        {EINSUM_CONTRACT,
+        {MATH_CONTRACT,
          {{SAMPLE_K, false, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0, 0, 0}},
          2,
          "digits 0 and 1 reach the same"},
-        {EINSUM_COPY,
+        {MATH_COPY,
          {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0, 0, 0}},
          2,
          "a copy sums over a digit of axis K"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
-        {EINSUM_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
-        {EINSUM_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9, 0, 0}}, 1, "a digit of axis K has no lanes"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}}, 2, "a digit of axis K has no lanes"},
-        {EINSUM_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 1, 0, 0}}, 2, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
+        {MATH_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9, 0, 0}}, 1, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}}, 2, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 1, 0, 0}}, 2, "a digit of axis K has no lanes"},
     };
     static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1, 0, 0}};
     static const einsum_piece piece = {1, 1, 1, 32};
-    einsum_statement both = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 1, lanes, 0, NULL, 1, &piece};
+    einsum_statement both = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 1, .digits = lanes, .piece_count = 1, .pieces = &piece};
     einsum contradicts = sample;
     contradicts.statements = &both;
     contradicts.statement_count = 1;
     expect_refused(&contradicts, "a digit of axis K has no lanes");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {cases[i].op, 2, 0, 1, DTYPE_F32, cases[i].count, cases[i].digits, 0, NULL, 0, NULL};
+        einsum_statement statement = {.op = cases[i].op, .dst = 2, .sources = {0, 1}, .source_count = cases[i].op == MATH_COPY ? 1 : 2, .accumulator = DTYPE_F32, .digit_count = cases[i].count, .digits = cases[i].digits};
         einsum e = sample;
         e.statements = &statement;
         e.statement_count = 1;
@@ -310,7 +311,7 @@ START_TEST(test_orders)
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}}, 2, "pieces of a statement have 2^62 combinations"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 2, cases[i].digits, 0, NULL, cases[i].piece_count, cases[i].pieces};
+        einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 2, .digits = cases[i].digits, .piece_count = cases[i].piece_count, .pieces = cases[i].pieces};
         einsum e = sample, out;
         uint64_t *words, *again;
         size_t count, again_count;
@@ -337,7 +338,7 @@ START_TEST(test_digits_accepted)
                                         {SAMPLE_K, false, 1, 1, 0, 0, 0, 0},
                                         {SAMPLE_K, false, 7, 5, 0, 16, 0, 0},
                                         {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2, 0, 0}};
-    einsum_statement statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_F32, 5, good, 0, NULL, 0, NULL};
+    einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 5, .digits = good};
     einsum e = sample, out;
     uint64_t *words;
     size_t count;
@@ -362,7 +363,7 @@ static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
                                              {"w", DTYPE_I8, 1, 3, conv_weights},
                                              {"y", DTYPE_I32, 2, 2, conv_output}};
 static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 4, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}, {CONV_C, false, 1, 4, 0, 0, 0, 0}};
-static const einsum_statement conv_statement = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 5, conv_digits, 0, NULL, 0, NULL};
+static const einsum_statement conv_statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
 static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
 
 static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
@@ -488,7 +489,7 @@ START_TEST(test_windows_refused)
     static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 3, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}};
     static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_X, false, 1, 21, 0, 0, 0, 0}};
     static const uint32_t window_output[] = {CONV_O, CONV_X};
-    einsum_statement s = {EINSUM_CONTRACT, 2, 0, 1, DTYPE_I32, 3, across, 0, NULL, 0, NULL};
+    einsum_statement s = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 3, .digits = across};
     e = conv;
     e.tensors = tensors;
     e.statements = &s;
@@ -537,6 +538,144 @@ START_TEST(test_window_words)
             words[(state >> 20) % count] = value % 5 ? value % 9 : state;
         }
         conv_decodes(words, count, &out);
+    }
+}
+END_TEST
+
+/* Map, reduce, gather, scatter, fill */
+
+static bool math_decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, math_axes, MATH_AXES, MATH_PORTS, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    return ok;
+}
+
+START_TEST(test_math)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+    ck_assert_msg(math_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+    static const char *const texts[] = {"MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)", "REDUCE sums[] = add.f32[V, E] y[V, E] * x[V, E]",
+                                        "GATHER %7[T, E] = x[V + at[T] * 5, E]", "TE->TE", "FILL table[V, E] = 0xbf80", "SCATTER table[V + at[T], E] = %7[T, E]"};
+    for (uint32_t i = 0; i < out.statement_count; i++) {
+        strbuf s;
+        strbuf_init(&s, memory);
+        einsum_print_statement(&s, &out, &out.statements[i], einsum_is_dense(&out));
+        ck_assert_str_eq(s.text, texts[i]);
+    }
+}
+END_TEST
+
+typedef struct math_case {
+    uint32_t number;
+    einsum_statement statement;
+    const char *part;
+} math_case;
+
+START_TEST(test_math_refused)
+{
+    static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}}, argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}},
+                             few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}}, types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}},
+                             two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}}, truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}},
+                             unnamed[] = {{SCALAR_SOURCE, 0}}, integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
+    static scalar_step deep[SCALAR_MAX_DEPTH + 1];
+    static const einsum_index far[] = {{MATH_T, 1}}, none[] = {{MATH_V, 0}}, wide[] = {{MATH_V, 41}};
+    static const einsum_digit other[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_T, .kept = true, .weight = 1, .size = 6}};
+    static const einsum_digit summed[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_E, .weight = 1, .size = 32}};
+    for (int i = 0; i <= SCALAR_MAX_DEPTH; i++)
+        deep[i] = (scalar_step){SCALAR_SOURCE, 0};
+    einsum_statement map = math_statements[0], reduce = math_statements[1], gather = math_statements[2], fill = math_statements[4], scatter = math_statements[5];
+#define WITH(statement, ...) ((void)((changed = (statement)), __VA_ARGS__), changed)
+    einsum_statement changed;
+    const math_case cases[] = {
+        {0, WITH(map, changed.steps = no_source, changed.step_count = 1), "a source that there is not"},
+        {0, WITH(map, changed.steps = unknown, changed.step_count = 1), "operation of the expression is not known"},
+        {0, WITH(map, changed.steps = argument, changed.step_count = 2), "has an argument"},
+        {0, WITH(map, changed.steps = few, changed.step_count = 2), "fewer values"},
+        {0, WITH(map, changed.steps = types, changed.step_count = 2), "another type"},
+        {0, WITH(map, changed.steps = deep, changed.step_count = SCALAR_MAX_DEPTH + 1), "more than 32 values"},
+        {0, WITH(map, changed.steps = two, changed.step_count = 2), "leaves 2 values"},
+        {0, WITH(map, changed.steps = truth, changed.step_count = 3), "the last a bool"},
+        {0, WITH(map, changed.steps = unnamed, changed.step_count = 1), "does not name all 2 sources"},
+        {0, WITH(map, changed.steps = integer, changed.step_count = 4), "gives i32 and the statement says f32"},
+        {0, WITH(map, changed.accumulator = DTYPE_I32), "a map gives i32, which tensor y of bf16 does not take"},
+        {0, WITH(map, changed.step_count = 0), "an expression of 0 steps in a map"},
+        {0, WITH(map, changed.fold = SCALAR_ADD_F32), "a map has an operation to fold"},
+        {0, WITH(map, changed.digits = summed), "a map sums over a digit of axis E"},
+        {0, WITH(map, changed.digits = other), "a digit of axis T is kept, but tensor y has no such axis"},
+        {0, WITH(map, changed.source_count = 8, changed.op = MATH_COPY), "a copy has 8 sources, allowed are 1 to 1"},
+        {1, WITH(reduce, changed.fold = SCALAR_SUB_F32), "operation 0x31 does not fold f32"},
+        {1, WITH(reduce, changed.fold = SCALAR_ADD_I32), "operation 0x10 does not fold f32"},
+        {2, WITH(gather, changed.indices = far), "tensor x has no axis number 0 to index"},
+        {2, WITH(gather, changed.indices = none), "an index counts 0 along axis V, allowed are 1 to 40"},
+        {2, WITH(gather, changed.indices = wide), "an index counts 41"},
+        {2, WITH(gather, changed.sources[1] = MATH_W), "index tensor w is of f32"},
+        {2, WITH(gather, changed.accumulator = DTYPE_F32), "a gather of bf16 has the accumulator f32"},
+        {2, WITH(gather, changed.source_count = 1), "a gather has 1 sources"},
+        {4, WITH(fill, changed.bits = 0x10000), "an element of bf16 does not have the bits 0x10000"},
+        {4, WITH(fill, changed.accumulator = DTYPE_F32), "a fill of bf16 has the accumulator f32"},
+        {5, WITH(scatter, changed.digits = summed), "a scatter sums"},
+        {5, WITH(scatter, changed.dst = MATH_SUMS), "has no such axis"},
+    };
+#undef WITH
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[COUNT_OF(math_statements)];
+        einsum e = math_sample, out;
+        uint64_t *words;
+        size_t count;
+        memcpy(statements, math_statements, sizeof statements);
+        statements[cases[i].number] = cases[i].statement;
+        if (statements[cases[i].number].digits == summed || statements[cases[i].number].digits == other)
+            statements[cases[i].number].digit_count = 2;
+        e.statements = statements;
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert_msg(!math_decodes(words, count, &out), "accepted, expected: %s", cases[i].part);
+        ck_assert_msg(strstr(diags.items[0]->message, cases[i].part) != NULL, "%s (expected %s)", diags.items[0]->message, cases[i].part);
+    }
+}
+END_TEST
+
+/* Every bit says something, and no words do any harm; every text of what is accepted can be printed. */
+START_TEST(test_math_words)
+{
+    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (math_decodes(words, count, &out)) {
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    for (int round = 0; round < 20000; round++) {
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        if (!math_decodes(words, count, &out))
+            continue;
+        for (uint32_t i = 0; i < out.statement_count; i++) {
+            strbuf s;
+            strbuf_init(&s, memory);
+            einsum_print_statement(&s, &out, &out.statements[i], false);
+        }
     }
 }
 END_TEST
@@ -626,6 +765,9 @@ int main(void)
     tcase_add_test(t, test_borders);
     tcase_add_test(t, test_windows_refused);
     tcase_add_test(t, test_window_words);
+    tcase_add_test(t, test_math);
+    tcase_add_test(t, test_math_refused);
+    tcase_add_test(t, test_math_words);
     tcase_add_test(t, test_every_truncation);
     tcase_add_test(t, test_every_bit);
     tcase_add_test(t, test_random_words);

@@ -1,6 +1,6 @@
 /* The reference generator, judged by plain C.
  *
- * The judge walks every combination of digits as codegen/einsum.h defines it, rounds by looking the result up
+ * The judge walks every combination of digits as target/einsum.h defines it, rounds by looking the result up
  * among all codes of a type, and knows no LLVM. The same order of summation must give the same bits; another
  * order must stay within the bounds. */
 #include <check.h>
@@ -286,11 +286,11 @@ static uint32_t tensor(program *p, dtype t, const char *axes)
     return n;
 }
 
-static void statement(program *p, einsum_op op, uint32_t dst, uint32_t a, uint32_t b)
+static void statement(program *p, math_op op, uint32_t dst, uint32_t a, uint32_t b)
 {
     uint32_t n = p->e.statement_count++;
     ck_assert_uint_lt(n, MAX_STATEMENTS);
-    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .a = a, .b = b, .digits = p->digits[n], .shifts = p->shifts[n], .pieces = p->pieces[n]};
+    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .sources = {a, b}, .source_count = math_row_of(op)->fewest_sources, .digits = p->digits[n], .shifts = p->shifts[n], .pieces = p->pieces[n]};
     p->statements[n].accumulator = is_float(p->tensors[dst].dtype) ? DTYPE_F32 : DTYPE_I32;
 }
 
@@ -520,7 +520,7 @@ static float add_as_the_machine(walk *w)
         if (!term_exists(w))
             continue;
         place_term(w, &terms[count]);
-        terms[count++].value = (float)(source_value(w, EINSUM_A, w->s->a) * source_value(w, EINSUM_B, w->s->b));
+        terms[count++].value = (float)(source_value(w, EINSUM_A, w->s->sources[0]) * source_value(w, EINSUM_B, w->s->sources[1]));
     }
     qsort(terms, (size_t)count, sizeof *terms, compare_steps);
     volatile float sum = 0;
@@ -549,7 +549,7 @@ static uint32_t contract_element(walk *w, dtype to)
         set_counters(w, false, k);
         if (!term_exists(w))
             continue;
-        double a = source_value(w, EINSUM_A, w->s->a), b = source_value(w, EINSUM_B, w->s->b);
+        double a = source_value(w, EINSUM_A, w->s->sources[0]), b = source_value(w, EINSUM_B, w->s->sources[1]);
         if (is_float(to))
             terms[live++] = (float)(a * b); /* an exact product in f64, rounded once */
         else
@@ -563,8 +563,8 @@ static uint32_t contract_element(walk *w, dtype to)
 
 static uint32_t copy_element(walk *w, dtype to)
 {
-    dtype from = w->p->tensors[w->s->a].dtype;
-    uint32_t code = source_code(w, EINSUM_A, w->s->a);
+    dtype from = w->p->tensors[w->s->sources[0]].dtype;
+    uint32_t code = source_code(w, EINSUM_A, w->s->sources[0]);
     if (from == to)
         return code;
     double value = decode(from, code);
@@ -588,7 +588,7 @@ static void judge_statement(walk *w)
         set_counters(w, true, i);
         if (!coordinates(w, EINSUM_DST, coords))
             continue;
-        uint32_t code = w->s->op == EINSUM_COPY ? copy_element(w, to) : contract_element(w, to);
+        uint32_t code = w->s->op == MATH_COPY ? copy_element(w, to) : contract_element(w, to);
         store_code(to, w->tensors[dst], element(p, dst, coords), code);
     }
 }
@@ -734,7 +734,7 @@ static reference_kernel *compile(const program *p)
 static bool adds_floats(const program *p)
 {
     for (uint32_t i = 0; i < p->e.statement_count; i++)
-        if (p->statements[i].op == EINSUM_CONTRACT && is_float(p->tensors[p->statements[i].dst].dtype))
+        if (p->statements[i].op == MATH_CONTRACT && is_float(p->tensors[p->statements[i].dst].dtype))
             return true;
     return false;
 }
@@ -785,7 +785,7 @@ static void copy_program(program *p, dtype from, dtype to, int64_t size)
     size_of(p, 'A', size);
     tensor(p, from, "A");
     tensor(p, to, "A");
-    statement(p, EINSUM_COPY, 1, 0, 0);
+    statement(p, MATH_COPY, 1, 0, 0);
     whole(p, true, "A");
 }
 
@@ -907,7 +907,7 @@ static void matmul_program(program *p, typing t, int64_t m, int64_t n, int64_t k
     tensor(p, t.operand, "MK");
     tensor(p, t.operand, "NK");
     tensor(p, t.result, "MN");
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, "MN");
     whole(p, false, "K");
 }
@@ -1026,7 +1026,7 @@ static void interleaved_program(program *p, typing t, int64_t m, int64_t n, int6
     tensor(p, t.operand, "MKB");
     tensor(p, t.operand, "NKB");
     tensor(p, t.result, "MNB");
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, "MNB");
     whole(p, false, "K");
 }
@@ -1058,7 +1058,7 @@ static void batched_program(program *p, typing t, int64_t outer, int64_t inner, 
     tensor(p, t.operand, "BMCK");
     tensor(p, t.operand, "CBNK");
     tensor(p, t.result, "BCMN");
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, "BCMN");
     whole(p, false, "K");
 }
@@ -1119,7 +1119,7 @@ static void tiled_program(program *p, typing t)
     for (int i = 0; i < 7; i++) {
         uint32_t source = i == 2 ? 3 : 0, result = i < 5 ? 2 : 4;
         int64_t rows = i % 3 * 16, columns = i == 6 ? 17 : i / 3 * 16;
-        statement(p, EINSUM_CONTRACT, result, source, 1);
+        statement(p, MATH_CONTRACT, result, source, 1);
         digit(p, true, 'M', 1, 16);
         digit(p, true, 'N', 1, 16);
         whole(p, false, "K");
@@ -1165,7 +1165,7 @@ START_TEST(digit_kept_inside_a_sum)
         tensor(&p, typings[t].operand, "MK");
         tensor(&p, typings[t].operand, "NK");
         tensor(&p, typings[t].result, "NKM");
-        statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+        statement(&p, MATH_CONTRACT, 2, 0, 1);
         whole(&p, true, "MN");
         digit(&p, true, 'K', 4, 4); /* K % 16 / 4 */
         digit(&p, false, 'K', 16, 4);
@@ -1189,14 +1189,14 @@ START_TEST(batches_broadcasts_and_scalars)
     tensor(&p, DTYPE_BF16, "");
     tensor(&p, DTYPE_BF16, "BC");
     tensor(&p, DTYPE_F32, "MC");
-    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(&p, MATH_CONTRACT, 2, 0, 1);
     whole(&p, true, "BMN");
     whole(&p, false, "K");
-    statement(&p, EINSUM_CONTRACT, 4, 0, 3); /* a scalar operand, and a result repeated along C */
+    statement(&p, MATH_CONTRACT, 4, 0, 3); /* a scalar operand, and a result repeated along C */
     size_of(&p, 'C', 2);
     whole(&p, true, "BC");
     whole(&p, false, "MK");
-    statement(&p, EINSUM_CONTRACT, 5, 3, 3); /* both operands repeat */
+    statement(&p, MATH_CONTRACT, 5, 3, 3); /* both operands repeat */
     whole(&p, true, "MC");
     whole(&p, false, "K");
     ck_assert_int_gt(check_program(&p, MODERATE), 0);
@@ -1212,7 +1212,7 @@ START_TEST(elementwise_products)
     tensor(&p, DTYPE_BF16, "AB");
     tensor(&p, DTYPE_BF16, "BA");
     tensor(&p, DTYPE_BF16, "AB");
-    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(&p, MATH_CONTRACT, 2, 0, 1);
     whole(&p, true, "AB");
     ck_assert_int_eq(check_program(&p, MODERATE), 0); /* one exact product: no order to choose */
 }
@@ -1231,7 +1231,7 @@ START_TEST(copies_move_and_cast)
         size_of(&p, 'C', 3);
         tensor(&p, casts[t].operand, "AB");
         tensor(&p, casts[t].result, "BCA");
-        statement(&p, EINSUM_COPY, 1, 0, 0);
+        statement(&p, MATH_COPY, 1, 0, 0);
         digit(&p, true, 'B', 4, 4); /* overshoots 14 */
         whole(&p, true, "CA");
         digit(&p, true, 'B', 1, 4);
@@ -1253,7 +1253,7 @@ START_TEST(digits_that_overshoot)
                 tensor(&p, typings[t].operand, "MK");
                 tensor(&p, typings[t].operand, "K");
                 tensor(&p, typings[t].result, kept_high || kept_low ? "MK" : "M");
-                statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+                statement(&p, MATH_CONTRACT, 2, 0, 1);
                 digit(&p, true, 'M', 4, 4);
                 digit(&p, true, 'M', 1, 4);
                 for (int kept = 1; kept >= 0; kept--) {
@@ -1278,7 +1278,7 @@ START_TEST(missing_terms_add_nothing)
     tensor(&p, DTYPE_BF16, "MK");
     tensor(&p, DTYPE_BF16, "M");
     tensor(&p, DTYPE_F32, "M");
-    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(&p, MATH_CONTRACT, 2, 0, 1);
     whole(&p, true, "M");
     digit(&p, false, 'K', 4, 4);
     digit(&p, false, 'K', 1, 4);
@@ -1307,7 +1307,7 @@ static void group_program(program *p)
     tensor(p, DTYPE_BF16, "XY");
     tensor(p, DTYPE_BF16, "YX");
     tensor(p, DTYPE_F32, "");
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, false, "XY");
     p->digits[0][0].group = p->digits[0][1].group = 1;
     p->digits[0][0].stride = 5;
@@ -1344,7 +1344,7 @@ START_TEST(kept_digits_decide_which_terms_exist)
     tensor(&p, DTYPE_BF16, "MK");
     tensor(&p, DTYPE_BF16, "");
     tensor(&p, DTYPE_F32, "MK");
-    statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(&p, MATH_CONTRACT, 2, 0, 1);
     whole(&p, true, "M");
     digit(&p, true, 'K', 4, 4);
     digit(&p, false, 'K', 1, 4);
@@ -1370,15 +1370,15 @@ static void chain_program(program *p, dtype operand, dtype middle)
     tensor(p, middle, "PM");
     tensor(p, is_float(middle) ? DTYPE_F32 : DTYPE_I32, "M");
     p->tensors[2].port = -1;
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, "MN");
     whole(p, false, "K");
-    statement(p, EINSUM_CONTRACT, 4, 3, 2);
+    statement(p, MATH_CONTRACT, 4, 3, 2);
     whole(p, true, "MP");
     whole(p, false, "N");
-    statement(p, EINSUM_COPY, 5, 4, 0);
+    statement(p, MATH_COPY, 5, 4, 0);
     whole(p, true, "PM");
-    statement(p, EINSUM_CONTRACT, 6, 4, 5); /* both operands are off */
+    statement(p, MATH_CONTRACT, 6, 4, 5); /* both operands are off */
     whole(p, true, "M");
     whole(p, false, "P");
     p->same_order = operand != DTYPE_F8E5M2; /* its sums of sums leave the range of its products */
@@ -1417,14 +1417,14 @@ START_TEST(errors_multiply_through)
     for (const char *const *axes = (const char *const[]){"M", "MN", "MN", "M", NULL}; *axes; axes++)
         tensor(&p, DTYPE_F32, *axes);
     tensor(&p, DTYPE_BF16, "M");
-    statement(&p, EINSUM_CONTRACT, 3, 0, 1);
+    statement(&p, MATH_CONTRACT, 3, 0, 1);
     whole(&p, true, "M");
     whole(&p, false, "K");
-    statement(&p, EINSUM_CONTRACT, 4, 3, 2); /* the rows are off */
+    statement(&p, MATH_CONTRACT, 4, 3, 2); /* the rows are off */
     whole(&p, true, "MN");
-    statement(&p, EINSUM_CONTRACT, 5, 2, 3); /* the columns are off */
+    statement(&p, MATH_CONTRACT, 5, 2, 3); /* the columns are off */
     whole(&p, true, "NM");
-    statement(&p, EINSUM_CONTRACT, 6, 3, 3); /* 0 * 0 or 1 * 1: only the product of both errors tells */
+    statement(&p, MATH_CONTRACT, 6, 3, 3); /* 0 * 0 or 1 * 1: only the product of both errors tells */
     whole(&p, true, "M");
     storage s = storage_new(&p, MODERATE);
     for (int i = 0; i < 9; i++)
@@ -1436,7 +1436,7 @@ START_TEST(errors_multiply_through)
     }
     ck_assert_int_ge(check_inputs(&p, &s), 2 * (3 + 6 + 6 + 3)); /* every finite one, in both other orders */
     p.e.statement_count = 1;
-    statement(&p, EINSUM_COPY, 7, 3, 0); /* the cast of what is off */
+    statement(&p, MATH_COPY, 7, 3, 0); /* the cast of what is off */
     whole(&p, true, "M");
     ck_assert_int_ge(check_inputs(&p, &s), 2 * (3 + 3));
     storage_free(&s);
@@ -1519,8 +1519,8 @@ static void random_broadcasts(program *p)
     einsum_statement *s = &p->statements[p->e.statement_count - 1];
     einsum_digit *digits = p->digits[p->e.statement_count - 1];
     for (uint32_t i = 0; i < s->digit_count; i++)
-        for (einsum_side side = EINSUM_A; side <= (s->op == EINSUM_COPY ? EINSUM_A : EINSUM_B); side++)
-            if (digits[i].size > 1 && has_axis(p, side == EINSUM_A ? s->a : s->b, (char)('A' + digits[i].axis)) && !random_below(4))
+        for (einsum_side side = EINSUM_A; side <= (s->op == MATH_COPY ? EINSUM_A : EINSUM_B); side++)
+            if (digits[i].size > 1 && has_axis(p, einsum_operand(s, side), (char)('A' + digits[i].axis)) && !random_below(4))
                 digits[i].broadcast |= (unsigned char)(1 << side);
 }
 
@@ -1598,11 +1598,11 @@ static void random_program_of(program *p, void pick_order(program *))
     random_tensor(p, t.operand, letters);
     random_tensor(p, t.result, letters);
     random_tensor(p, t.result, letters);
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     random_digits(p, 2, letters, false);
     random_broadcasts(p);
     pick_order(p);
-    statement(p, EINSUM_COPY, 3, 2, 0);
+    statement(p, MATH_COPY, 3, 2, 0);
     random_digits(p, 3, letters, true);
     random_broadcasts(p);
 }
@@ -1691,7 +1691,7 @@ static void product_init(product *x)
     tensor(p, t.operand, a);
     tensor(p, t.operand, b);
     tensor(p, t.result, c);
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, "BMN");
     whole(p, false, "K");
     for (uint32_t i = 0; i < 3; i++) {
@@ -1790,7 +1790,7 @@ START_TEST(steps_of_any_lanes_in_machine_order)
                 tensor(&p, DTYPE_BF16, "MTL");
                 tensor(&p, DTYPE_BF16, across ? "TLN" : "NTL");
                 tensor(&p, DTYPE_F32, lanes % 2 ? "MN" : "NM");
-                statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+                statement(&p, MATH_CONTRACT, 2, 0, 1);
                 whole(&p, true, "MN");
                 whole(&p, false, "TL");
                 p.digits[0][3].lane = 1;
@@ -1858,10 +1858,10 @@ static void random_convolution(program *p)
     tensor(p, t.result, "NPO");
     tensor(p, t.operand, "XC");
     bool turned = random_below(2);
-    statement(p, EINSUM_CONTRACT, 2, turned ? weights : image, turned ? image : weights);
+    statement(p, MATH_CONTRACT, 2, turned ? weights : image, turned ? image : weights);
     random_digits(p, 2, "OPFGCN", false);
     random_lanes(p);
-    statement(p, EINSUM_COPY, 3, image, 0); /* the window as it is */
+    statement(p, MATH_COPY, 3, image, 0); /* the window as it is */
     random_digits(p, 3, "XC", true);
 }
 
@@ -1905,7 +1905,7 @@ START_TEST(convolution_by_hand)
         tensor(&p, DTYPE_I8, "XYC");
         tensor(&p, DTYPE_I8, "NFGC");
         tensor(&p, DTYPE_I32, "OPN");
-        statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+        statement(&p, MATH_CONTRACT, 2, 0, 1);
         whole(&p, true, "OPN");
         whole(&p, false, "FGC");
         storage s = storage_new(&p, MODERATE);
@@ -1944,7 +1944,7 @@ START_TEST(windows_over_digits)
         tensor(&p, DTYPE_I8, "OXC");
         tensor(&p, DTYPE_I8, "FC");
         tensor(&p, DTYPE_I32, "O");
-        statement(&p, EINSUM_CONTRACT, 2, 0, 1);
+        statement(&p, MATH_CONTRACT, 2, 0, 1);
         digit(&p, true, 'O', 4, 3);
         digit(&p, true, 'O', split ? 2 : 1, split ? 2 : 4);
         if (split)
@@ -2046,7 +2046,7 @@ static void convolution_program(program *p)
     tensor(p, DTYPE_I8, "X");
     tensor(p, DTYPE_I8, "F");
     tensor(p, DTYPE_I32, "O");
-    statement(p, EINSUM_CONTRACT, 2, 0, 1);
+    statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, "O");
     whole(p, false, "F");
 }
@@ -2126,13 +2126,13 @@ START_TEST(hostile_einsums_are_refused)
     p.statements[0].accumulator = DTYPE_I32;
     refuses(&p, "accumulates");
     matmul_program(&p, t, 4, 4, 4);
-    p.statements[0].b = 3;
+    p.statements[0].sources[1] = 3;
     refuses(&p, "beyond");
     matmul_program(&p, t, 4, 4, 4);
     p.statements[0].dst = 1;
     refuses(&p, "while it is read");
     matmul_program(&p, t, 4, 4, 4);
-    p.statements[0].op = (einsum_op)7;
+    p.statements[0].op = (math_op)8;
     refuses(&p, "operation");
     matmul_program(&p, t, 4, 4, 4);
     p.tensors[0].port = -1;

@@ -1,6 +1,7 @@
 #include "codegen/reference/block.h"
 
 #include "codegen/reference/convert.h"
+#include "codegen/reference/epilogue.h"
 
 static tile_range range_of(const block_form *f, plan_range which)
 {
@@ -54,20 +55,32 @@ static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSub(e->b, x, y, "");
 }
 
+/* A vector of sums, or one, as it is stored. */
+typedef struct column_place {
+    LLVMValueRef row, column;
+} column_place;
+
+static LLVMValueRef narrow_sums(const block *k, LLVMValueRef sums, const column_place *at, int64_t lanes, int64_t live)
+{
+    emitter *e = k->f->e;
+    expression_value v = emit_epilogue(k->f->operands, (expression_value){.value = sums}, at->row, at->column, lanes, live);
+    return emit_narrow(e, e->plan->e->tensors[k->f->of->of->dst].dtype, v.value);
+}
+
 /* Columns that lie side by side; one is a scalar. */
-static void store_columns(const block *k, LLVMValueRef sums, LLVMValueRef to, int64_t lanes)
+static void store_columns(const block *k, LLVMValueRef sums, LLVMValueRef to, const column_place *at, int64_t lanes)
 {
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
     LLVMTypeRef sum = s->integer ? e->i32 : e->f32;
     LLVMValueRef value = LLVMBuildLoad2(e->b, lanes > 1 ? emit_vector_type(sum, lanes) : sum, sums, "");
     LLVMSetAlignment(value, 4);
-    LLVMSetAlignment(LLVMBuildStore(e->b, emit_narrow(e, e->plan->e->tensors[s->of->dst].dtype, value), to), 1);
+    LLVMSetAlignment(LLVMBuildStore(e->b, narrow_sums(k, value, at, lanes, lanes), to), 1);
 }
 
 /* A vector of columns from `column` on, of which `live` exist. A short one is loaded, converted and stored in pieces, so that nothing
  * behind it is written; LLVM 19 does not come to an end narrowing a long one that is stored in part. */
-static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row, LLVMValueRef column, int64_t live)
+static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row_at, LLVMValueRef row, LLVMValueRef column, int64_t live)
 {
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
@@ -75,22 +88,23 @@ static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row, LL
     LLVMValueRef in_block = minus(e, column, emit_scaled(e, k->columns.first, s->block_tile.columns));
     LLVMValueRef from = emit_item(e, e->i32, sums, in_block);
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN], column);
-    LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row, offset, ""));
+    LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row_at, offset, ""));
     if (live < s->block_tile.lanes && e->plan->machine.masks) {
         LLVMTypeRef sum = s->integer ? e->i32 : e->f32;
         LLVMValueRef value = LLVMBuildLoad2(e->b, emit_vector_type(sum, s->block_tile.lanes), from, "");
         LLVMSetAlignment(value, 4);
-        emit_part_store(e, emit_narrow(e, e->plan->e->tensors[s->of->dst].dtype, value), to, 1, live);
+        emit_part_store(e, narrow_sums(k, value, &(column_place){row, column}, s->block_tile.lanes, live), to, 1, live);
         return;
     }
     for (int64_t done = 0, piece = s->block_tile.lanes; done < live; piece /= 2)
         if (done + piece <= live) {
-            store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), piece);
+            column_place at = {row, emit_plus(e, column, done)};
+            store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), &at, piece);
             done += piece;
         }
 }
 
-static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row)
+static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row_at, LLVMValueRef row)
 {
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
@@ -101,13 +115,13 @@ static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row)
         LLVMBasicBlockRef after = emit_if_some(e, first, last);
         emitter_loop column;
         emit_loop_open(e, &column, first, last, lanes);
-        store_vector(k, sums, row, column.counter, lanes);
+        store_vector(k, sums, row_at, row, column.counter, lanes);
         emit_loop_close(e, &column);
         emit_if_end(e, after);
     }
     if (whole < columns) {
         LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), end);
-        store_vector(k, sums, row, emit_i64(e, whole), columns - whole);
+        store_vector(k, sums, row_at, row, emit_i64(e, whole), columns - whole);
         emit_if_end(e, after);
     }
 }
@@ -122,7 +136,7 @@ static void store_block(const block *k)
     emit_loop_open(e, &row, first, end, 1);
     LLVMValueRef sums = emit_item(e, e->i32, k->sums, emit_scaled(e, minus(e, row.counter, first), s->block_line));
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_ROW], row.counter);
-    store_row(k, sums, LLVMBuildAdd(e->b, k->base, offset, ""));
+    store_row(k, sums, LLVMBuildAdd(e->b, k->base, offset, ""), row.counter);
     emit_loop_close(e, &row);
 }
 

@@ -7,12 +7,14 @@
 #define VISA_CODEGEN_REFERENCE_BLOCK_H
 
 #include "codegen/reference/gemm.h"
+#include "codegen/reference/elements.h"
 #include "codegen/reference/panel.h"
 
 typedef struct block_form {
     emitter *e;
     const plan_statement *of;
     panel_side rows, columns;
+    const element_form *operands;
     LLVMValueRef dst, sums; /* the destination; storage for a block */
     const LLVMValueRef *first, *end; /* by plan_range: which panels are packed and then which tiles computed */
 } block_form;

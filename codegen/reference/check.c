@@ -77,21 +77,13 @@ static char *check_tensor_windows(const einsum *e, uint32_t number, const einsum
 
 static char *check_windows(const einsum *e, uint32_t number, const einsum_statement *s)
 {
-    char *fault = check_tensor_windows(e, number, s, EINSUM_DST, s->dst);
-    if (!fault)
-        fault = check_tensor_windows(e, number, s, EINSUM_A, s->a);
-    return fault || s->op == EINSUM_COPY ? fault : check_tensor_windows(e, number, s, EINSUM_B, s->b);
+    char *fault = NULL;
+    for (unsigned side = 0; side < einsum_side_count(s) && !fault; side++)
+        fault = check_tensor_windows(e, number, s, (einsum_side)side, einsum_operand(s, (einsum_side)side));
+    return fault;
 }
 
 /* ---- tensors ---- */
-
-static bool tensor_has_axis(const einsum_tensor *t, uint32_t axis)
-{
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->axes[i] == axis)
-            return true;
-    return false;
-}
 
 static char *check_tensor(const einsum *e, uint32_t number)
 {
@@ -115,16 +107,52 @@ static bool dtype_is_float(dtype t)
     return dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
 }
 
+/* The expression gives what the accumulator says, and a reduction folds that. */
+static char *check_expression(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    dtype types[EINSUM_SOURCES];
+    for (uint32_t i = 0; i < s->source_count; i++)
+        types[i] = e->tensors[s->sources[i]].dtype;
+    const scalar_row *fold = scalar_row_of(s->fold);
+    if (s->step_count > SCALAR_MAX_STEPS || (unsigned)s->accumulator >= DTYPE_COUNT ||
+        scalar_result(s->steps, s->step_count, types, s->source_count) != scalar_type_of(s->accumulator))
+        return fault_text("statement %u has no expression of its accumulator's type", number);
+    if (s->op == MATH_REDUCE && (!fold || !(fold->flags & SCALAR_FOLDS) || fold->result != scalar_type_of(s->accumulator)))
+        return fault_text("statement %u folds by no operation", number);
+    return NULL;
+}
+
+static char *check_indices(const einsum *e, uint32_t number, const einsum_statement *s)
+{
+    for (uint32_t i = 0; i < einsum_index_count(s); i++) {
+        const einsum_index *x = &s->indices[i];
+        bool twice = false;
+        for (uint32_t k = 0; k < i; k++)
+            twice |= s->indices[k].axis == x->axis;
+        if (twice || x->axis >= e->axis_count || !einsum_tensor_has(&e->tensors[einsum_operand(s, einsum_indexed_side(s))], x->axis) || walk_window(e, x->axis) ||
+            x->unit < 1 || x->unit > e->axes[x->axis].size || dtype_is_float(e->tensors[s->sources[i + 1]].dtype))
+            return fault_text("statement %u has an index that is none of its tensor", number);
+    }
+    return NULL;
+}
+
 static char *check_types(const einsum *e, uint32_t number, const einsum_statement *s)
 {
     const einsum_tensor *t = e->tensors;
     bool floats = dtype_is_float(t[s->dst].dtype);
-    bool contract = s->op == EINSUM_CONTRACT;
-    if (dtype_is_float(t[s->a].dtype) != floats || (contract && dtype_is_float(t[s->b].dtype) != floats))
+    bool contract = s->op == MATH_CONTRACT;
+    if (math_row_of(s->op)->has_expression) {
+        char *fault = check_expression(e, number, s);
+        if (fault)
+            return fault;
+    }
+    bool mixed = (contract || s->source_count) && dtype_is_float(t[s->sources[0]].dtype) != floats;
+    mixed |= contract && dtype_is_float(t[s->sources[1]].dtype) != floats;
+    if (math_row_of(s->op)->has_expression ? dtype_is_float(s->accumulator) != floats : mixed)
         return fault_text("statement %u mixes integers and floats", number);
     if (contract && s->accumulator != (floats ? DTYPE_F32 : DTYPE_I32))
         return fault_text("statement %u accumulates in another kind than it multiplies", number);
-    return NULL;
+    return check_indices(e, number, s);
 }
 
 /* No two terms stand at one position: a digit's step is not shorter than what the digits inside it reach. Digits that count on from each other along
@@ -218,15 +246,22 @@ static char *check_order(const einsum *e, uint32_t number, const einsum_statemen
 static char *check_operands(const reference_plan *p, uint32_t number, const einsum_statement *s)
 {
     const einsum *e = p->e;
-    if (s->op != EINSUM_COPY && s->op != EINSUM_CONTRACT)
+    const math_row *row = math_row_of(s->op);
+    if (!row)
         return fault_text("statement %u has the unknown operation %d", number, (int)s->op);
-    uint32_t b = s->op == EINSUM_COPY ? s->a : s->b;
-    if (s->dst >= e->tensor_count || s->a >= e->tensor_count || b >= e->tensor_count)
+    if (s->source_count < row->fewest_sources || s->source_count > row->most_sources)
+        return fault_text("statement %u has %u sources", number, s->source_count);
+    if (s->dst >= e->tensor_count)
         return fault_text("statement %u names a tensor beyond %u", number, e->tensor_count);
-    if (s->dst == s->a || s->dst == b)
-        return fault_text("statement %u assigns tensor %u while it is read", number, s->dst);
-    if ((e->tensors[s->a].port < 0 && !p->assigned[s->a]) || (e->tensors[b].port < 0 && !p->assigned[b]))
-        return fault_text("statement %u reads an intermediate before it is assigned", number);
+    for (uint32_t i = 0; i < s->source_count; i++) {
+        uint32_t source = s->sources[i];
+        if (source >= e->tensor_count)
+            return fault_text("statement %u names a tensor beyond %u", number, e->tensor_count);
+        if (source == s->dst)
+            return fault_text("statement %u assigns tensor %u while it is read", number, s->dst);
+        if (e->tensors[source].port < 0 && !p->assigned[source])
+            return fault_text("statement %u reads an intermediate before it is assigned", number);
+    }
     if (p->used[s->dst] && !p->assigned[s->dst])
         return fault_text("statement %u assigns tensor %u after it was read", number, s->dst);
     return check_types(e, number, s);
@@ -241,11 +276,11 @@ static char *check_digit(const einsum *e, uint32_t number, const einsum_statemen
         last >= MAX_COORDINATE)
         return fault_text("statement %u has a digit of size %" PRId64 " and weight %" PRId64, number, d->size,
                           d->weight);
-    if (d->size > 1 && d->kept && !tensor_has_axis(&e->tensors[s->dst], d->axis))
+    if (d->size > 1 && d->kept && s->op != MATH_SCATTER && !einsum_tensor_has(&e->tensors[s->dst], d->axis))
         return fault_text("statement %u keeps a digit of axis %u that its destination lacks", number,
                           d->axis);
-    if (d->size > 1 && !d->kept && s->op == EINSUM_COPY)
-        return fault_text("statement %u is a copy with a summed digit", number);
+    if (d->size > 1 && !d->kept && !math_row_of(s->op)->sums)
+        return fault_text("statement %u is a %s with a summed digit", number, math_row_of(s->op)->name);
     return NULL;
 }
 
@@ -283,11 +318,10 @@ static int64_t window_reach(const einsum *e, const einsum_statement *s, einsum_s
 /* Shifts name axes of their tensors and stay inside them. */
 static char *check_shifts(const einsum *e, uint32_t number, const einsum_statement *s)
 {
-    uint32_t tensors[EINSUM_SIDES] = {s->dst, s->a, s->op == EINSUM_COPY ? s->a : s->b};
     for (uint32_t i = 0; i < s->shift_count; i++) {
         const einsum_shift *h = &s->shifts[i];
-        if ((unsigned)h->side >= EINSUM_SIDES || h->axis >= e->axis_count || h->offset < 0 || h->offset >= e->axes[h->axis].size ||
-            !tensor_has_axis(&e->tensors[tensors[h->side]], h->axis))
+        if ((unsigned)h->side >= einsum_side_count(s) || h->axis >= e->axis_count || h->offset < 0 || h->offset >= e->axes[h->axis].size ||
+            !einsum_tensor_has(&e->tensors[einsum_operand(s, h->side)], h->axis))
             return fault_text("statement %u has a shift outside its tensor", number);
         if (walk_window(e, h->axis) && h->offset + window_reach(e, s, h->side, h->axis) >= e->axes[h->axis].size)
             return fault_text("statement %u shifts a window beyond its end", number);

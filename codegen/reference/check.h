@@ -1,4 +1,4 @@
-/* Does an einsum keep the rules of codegen/einsum.h? It may come from any file.
+/* Does an einsum keep the rules of target/einsum.h? It may come from any file.
  *
  * The one idea: every product of sizes is checked before it is used, so that nothing behind this point can overflow. */
 #ifndef VISA_CODEGEN_REFERENCE_CHECK_H

@@ -127,7 +127,7 @@ static void add_function_attribute(emitter *e, const char *name)
 
 void emit_function(emitter *e, const char *name, unsigned pointers, unsigned integers, LLVMTypeRef *type)
 {
-    enum { MOST_PARAMS = 16 };
+    enum { MOST_PARAMS = 64 };
     LLVMTypeRef params[MOST_PARAMS];
     for (unsigned i = 0; i < pointers + integers; i++)
         params[i] = i < pointers ? e->ptr : e->i64;
@@ -375,9 +375,9 @@ static LLVMValueRef border_guard(emitter *e, einsum_side side, uint32_t axis)
     return LLVMBuildICmp(e->b, LLVMIntULT, place, emit_i64(e, of->axes[axis].size), "held");
 }
 
-LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side)
+LLVMValueRef emit_border(emitter *e, uint32_t tensor, einsum_side side)
 {
-    LLVMValueRef all = emit_guard(e);
+    LLVMValueRef all = NULL;
     const einsum_tensor *t = &e->plan->e->tensors[tensor];
     for (uint32_t i = 0; i < t->rank; i++)
         if (walk_has_border(e->plan->e, e->statement->of, side, t->axes[i])) {
@@ -385,6 +385,12 @@ LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side)
             all = all ? LLVMBuildAnd(e->b, all, one, "") : one;
         }
     return all;
+}
+
+LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side)
+{
+    LLVMValueRef guard = emit_guard(e), border = emit_border(e, tensor, side);
+    return guard && border ? LLVMBuildAnd(e->b, guard, border, "") : guard ? guard : border;
 }
 
 /* ---- memory ---- */

@@ -31,7 +31,7 @@ typedef struct emitter {
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f32, f64, ptr;
     bool fused; /* the CPU multiplies and adds at once */
     const plan_statement *statement; /* being generated */
-    LLVMValueRef base[EINSUM_SIDES]; /* of its operands; NULL: none */
+    LLVMValueRef base[PLAN_SIDES]; /* of its operands; NULL: none */
     emitter_digit open[PLAN_MAX_DIGITS];
     unsigned open_count;
 } emitter;
@@ -104,6 +104,8 @@ LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side);
 LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, const plan_digits *digits, LLVMValueRef index);
 /* i1: every coordinate is inside its axis; NULL when no open digit can leave it. */
 LLVMValueRef emit_guard(emitter *e);
+/* Does the tensor hold the element where windows have borders? NULL: it does. */
+LLVMValueRef emit_border(emitter *e, uint32_t tensor, einsum_side side);
 /* The same, and does the tensor hold the element there? Where it does not, the element is zero. */
 LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side);
 

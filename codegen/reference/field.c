@@ -39,7 +39,7 @@ bool field_shape_of(const plan_statement *s, field_shape *out)
     *out = (field_shape){.batches = s->digits[PLAN_BATCH].combinations, .row_tiles = 1, .products = 1};
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         out->products *= (double)s->digits[g].combinations;
-    if (s->of->op == EINSUM_COPY)
+    if (s->of->op == MATH_COPY)
         return true;
     int64_t rows = tiles_of(s->digits[PLAN_ROW].combinations), columns = tiles_of(s->digits[PLAN_COLUMN].combinations), line = line_of(s);
     out->row_tiles = rows;
@@ -256,17 +256,18 @@ static void emit_copies(const statement *s)
     const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
     emitter_loop l;
     emit_digits_open_part(e, digits, s->params[FIRST_BATCH], s->params[END_BATCH], &l);
-    LLVMBasicBlockRef after = emit_if(e, emit_source_guard(e, s->plan->of->a, EINSUM_A));
-    LLVMValueRef value = emit_load(e, e->i64, s->params[ROWS], emit_tensor_offset(e, s->plan->of->a, EINSUM_A));
+    LLVMBasicBlockRef after = emit_if(e, emit_source_guard(e, s->plan->of->sources[0], EINSUM_A));
+    LLVMValueRef value = emit_load(e, e->i64, s->params[ROWS], emit_tensor_offset(e, s->plan->of->sources[0], EINSUM_A));
     emit_store(e, value, s->params[DST], emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST));
     emit_if_end(e, after);
     emit_digits_close_part(e, digits, &l);
 }
 
+/* Of a copy or a contraction: a caller asks for no other. */
 static LLVMValueRef emit_statement(emitter *e, unsigned number, LLVMTypeRef *type)
 {
     statement s = {.e = e, .plan = &e->plan->statements[number]};
-    bool copies = s.plan->of->op == EINSUM_COPY;
+    bool copies = s.plan->of->op == MATH_COPY;
     char name[48];
     e->statement = s.plan;
     if (!copies) {
@@ -307,10 +308,10 @@ void emit_field_entry(emitter *e, const char *name)
     LLVMValueRef entry = e->function, tensors = LLVMGetParam(entry, TENSORS);
     for (uint32_t i = 0; functions && i < count; i++) {
         const plan_statement *p = &e->plan->statements[i];
-        bool copies = p->of->op == EINSUM_COPY;
+        bool copies = p->of->op == MATH_COPY;
         LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMGetParam(entry, STATEMENT), emit_i64(e, i), ""));
-        LLVMValueRef args[PARAMS] = {tensor_at(e, tensors, p->of->dst), tensor_at(e, tensors, copies ? p->of->a : p->row_source),
-                                     tensor_at(e, tensors, copies ? p->of->a : p->column_source), LLVMGetParam(entry, STORAGE)};
+        LLVMValueRef args[PARAMS] = {tensor_at(e, tensors, p->of->dst), tensor_at(e, tensors, copies ? p->of->sources[0] : p->row_source),
+                                     tensor_at(e, tensors, copies ? p->of->sources[0] : p->column_source), LLVMGetParam(entry, STORAGE)};
         for (int side = 0; side < 3; side++)
             args[BASES + side] = emit_i64(e, p->base[side]);
         for (int r = 0; r < 4; r++)

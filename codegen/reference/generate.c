@@ -1,6 +1,7 @@
 #include "codegen/reference/generate.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,9 @@
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
 #include "codegen/reference/block.h"
+#include "codegen/reference/epilogue.h"
 #include "codegen/reference/field.h"
+#include "codegen/reference/reduce.h"
 #include "codegen/reference/walk.h"
 
 /* A statement's function under construction. */
@@ -21,13 +24,18 @@ typedef struct statement {
     LLVMValueRef first[PLAN_RANGE_COUNT], end[PLAN_RANGE_COUNT]; /* what of a contraction to compute */
     plan_group longer;                                           /* of a form that stores no blocks: the side that is divided, */
     tile_range lines;                                            /* and what of it to compute */
-    /* parameters; the columns of a copy are unused */
-    LLVMValueRef dst, row_source, column_source;
-    LLVMValueRef dst_bound, row_bound, column_bound;
+    /* parameters */
+    LLVMValueRef at[PLAN_SIDES], bound[PLAN_SIDES]; /* by side */
     LLVMValueRef scratch, part;
 } statement;
 
-enum { STATEMENT_POINTERS = 8, STATEMENT_INTEGERS = EINSUM_SIDES, STATEMENT_PARAMS = STATEMENT_POINTERS + STATEMENT_INTEGERS };
+/* A statement's function takes the operands and their bounds by side, storage and part, and then where each operand begins. */
+enum { STATEMENT_MOST_PARAMS = 3 * PLAN_SIDES + 2 };
+
+static unsigned statement_pointers(const plan_statement *p)
+{
+    return 2 * (1 + p->source_count) + 2;
+}
 
 static bool tensor_is_exact(const statement *s, uint32_t tensor)
 {
@@ -60,8 +68,8 @@ static panel_side side_of(const statement *s, plan_group group, const plan_tile 
                         .group = group,
                         .tensor = rows ? p->row_source : p->column_source,
                         .side = rows ? p->row_side : p->column_side,
-                        .source = rows ? s->row_source : s->column_source,
-                        .bound = rows ? s->row_bound : s->column_bound,
+                        .source = s->at[rows ? p->row_side : p->column_side],
+                        .bound = s->bound[rows ? p->row_side : p->column_side],
                         .panel = scratch_at(s, rows ? p->scratch.row_pack : p->scratch.column_pack)};
 }
 
@@ -143,7 +151,18 @@ static bool sources_are_exact(const statement *s)
 
 static bool needs_bound(const statement *s)
 {
-    return s->bounded && !tensor_is_exact(s, s->plan->of->dst);
+    return s->bounded && !s->plan->unbounded && !tensor_is_exact(s, s->plan->of->dst);
+}
+
+/* Sums of integers have none. */
+static bool needs_sum_bound(const statement *s)
+{
+    return needs_bound(s) && !s->plan->integer;
+}
+
+static element_form operands_of(const statement *s)
+{
+    return (element_form){.e = s->e, .p = s->plan, .at = s->at, .bound = s->bound, .outside = scratch_at(s, s->e->plan->outside), .bounded = needs_bound(s)};
 }
 
 static bool has_blocks(const statement *s)
@@ -168,7 +187,7 @@ static void emit_products(const statement *s)
 {
     emit_clear_sums(s, &s->plan->tile, s->plan->scratch.value);
     emit_packed_product(s, &s->product, PANEL_VALUE, PANEL_VALUE, s->plan->scratch.value);
-    if (!needs_bound(s))
+    if (!needs_sum_bound(s))
         return;
     emit_clear_sums(s, &s->plan->bound_tile, s->plan->scratch.magnitude);
     emit_packed_product(s, &s->bound_product, PANEL_MAGNITUDE, PANEL_MAGNITUDE, s->plan->scratch.magnitude);
@@ -199,24 +218,42 @@ static LLVMValueRef load_bound_sums(const statement *s, int64_t sums, LLVMValueR
     return wide ? sum : LLVMBuildFPExt(e->b, sum, emit_type_like(e, sum, e->f64), "");
 }
 
-/* The sums of a row from a column on become so many elements of the destination, from `to` on. */
-static void emit_result(const statement *s, LLVMValueRef row, LLVMValueRef column, int64_t lanes, LLVMValueRef to)
+/* Where a result is: its sum among the sums, its element in the destination; row and column as of emit_epilogue. */
+typedef struct result_place {
+    LLVMValueRef row, column, to;
+    LLVMValueRef open_row, open_column;
+} result_place;
+
+static LLVMValueRef sum_bound(const statement *s, const result_place *at, LLVMValueRef value, int64_t lanes)
 {
     emitter *e = s->e;
     const plan_scratch *scratch = &s->plan->scratch;
+    bool inexact = !sources_are_exact(s);
+    LLVMValueRef index = sum_index(s, &s->plan->bound_tile, at->row, at->column);
+    LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, index, lanes);
+    LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, index, lanes) : emit_f64_like(e, magnitude, 0);
+    return emit_sum_bound(e, s->plan, inexact, value, magnitude, error);
+}
+
+/* The sums of a row from a column on become so many elements of the destination. */
+static void emit_result(const statement *s, const result_place *at, int64_t lanes)
+{
+    emitter *e = s->e;
     dtype t = tensor_dtype(s, s->plan->of->dst);
     LLVMTypeRef sum = s->plan->integer ? e->i32 : e->f32;
-    LLVMValueRef value = load_sums(s, sum, scratch->value, sum_index(s, &s->plan->tile, row, column), lanes);
-    LLVMValueRef code = emit_narrow(e, t, value);
-    emit_code_store(e, t, code, s->dst, to);
+    element_form operands = operands_of(s);
+    expression_value v = {.value = load_sums(s, sum, s->plan->scratch.value, sum_index(s, &s->plan->tile, at->row, at->column), lanes)};
+    if (needs_sum_bound(s))
+        v.error = sum_bound(s, at, v.value, lanes);
+    v = emit_epilogue(&operands, v, at->open_row, at->open_column, lanes, lanes);
+    LLVMValueRef code = emit_narrow(e, t, v.value);
+    emit_code_store(e, t, code, s->at[EINSUM_DST], at->to);
     if (!needs_bound(s))
         return;
-    bool inexact = !sources_are_exact(s);
-    LLVMValueRef at = sum_index(s, &s->plan->bound_tile, row, column);
-    LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, at, lanes);
-    LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, at, lanes) : emit_f64_like(e, magnitude, 0);
-    LLVMValueRef bound = emit_cast_bound(e, t, value, code, emit_sum_bound(e, s->plan, inexact, value, magnitude, error));
-    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->dst_bound, to)), sizeof(double));
+    LLVMValueRef bound = emit_element_cast_error(e, t, &v, code);
+    if (!bound)
+        bound = LLVMConstNull(lanes > 1 ? emit_vector_type(e->f64, lanes) : e->f64);
+    LLVMSetAlignment(LLVMBuildStore(e->b, bound, emit_item(e, e->f64, s->bound[EINSUM_DST], at->to)), sizeof(double));
 }
 
 /* Vectors of columns lie side by side and all exist, and there are so many results that they repay compiling that code. */
@@ -242,7 +279,8 @@ static void emit_columns_in_vectors(const statement *s, LLVMValueRef row)
         emitter_loop column;
         emit_loop_open(e, &column, first, ends[i], i == 0 ? lanes : 1);
         LLVMValueRef offset = emit_group_offset(e, dst, EINSUM_DST, columns, column.counter);
-        emit_result(s, row, column.counter, i == 0 ? lanes : 1, LLVMBuildAdd(e->b, line, offset, ""));
+        result_place at = {.row = row, .column = column.counter, .to = LLVMBuildAdd(e->b, line, offset, ""), .open_column = column.counter};
+        emit_result(s, &at, i == 0 ? lanes : 1);
         emit_loop_close(e, &column);
         emit_if_end(e, after);
         first = emit_most(e, first, emit_i64(e, whole));
@@ -257,7 +295,8 @@ static void emit_columns(const statement *s, LLVMValueRef row)
     emit_digits_open(e, columns);
     LLVMValueRef column = emit_digits_index(e, first);
     LLVMBasicBlockRef no_column = emit_if(e, is_own_line(s, PLAN_COLUMN, column)), after = emit_if(e, emit_guard(e));
-    emit_result(s, row, column, 1, emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST));
+    result_place at = {.row = row, .column = column, .to = emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST)};
+    emit_result(s, &at, 1);
     emit_if_end(e, after);
     emit_if_end(e, no_column);
     emit_digits_close(e, columns);
@@ -293,8 +332,9 @@ static void emit_whole_form(statement *s)
 
 static void emit_blocks(const statement *s)
 {
+    element_form operands = operands_of(s);
     block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
-                       s->dst, scratch_at(s, s->plan->scratch.value), s->first, s->end};
+                       &operands, s->at[EINSUM_DST], scratch_at(s, s->plan->scratch.value), s->first, s->end};
     emit_block_form(&form);
 }
 
@@ -332,36 +372,25 @@ static void emit_contract(statement *s)
     emit_gemm_end(s->e, &s->plan->tile);
 }
 
-/* ---- copy ---- */
+/* ---- element by element ---- */
 
-static void emit_copied_item(const statement *s)
+static void emit_by_element(const statement *s)
 {
-    emitter *e = s->e;
-    uint32_t a = s->plan->of->a, dst = s->plan->of->dst;
-    dtype from = tensor_dtype(s, a), to = tensor_dtype(s, dst);
-    LLVMValueRef source_at = emit_tensor_offset(e, a, EINSUM_A), dst_at = emit_tensor_offset(e, dst, EINSUM_DST);
-    LLVMValueRef code = emit_code_load(e, from, s->row_source, source_at), value = NULL;
-    if (from != to || needs_bound(s))
-        value = emit_widen(e, from, code);
-    if (from != to)
-        code = emit_narrow(e, to, value);
-    emit_code_store(e, to, code, s->dst, dst_at);
-    if (!needs_bound(s))
-        return;
-    LLVMValueRef error = emit_load(e, e->f64, s->row_bound, source_at);
-    if (from != to)
-        error = emit_cast_bound(e, to, value, code, error);
-    emit_store(e, error, s->dst_bound, dst_at);
+    element_form form = operands_of(s);
+    if (s->plan->of->op == MATH_REDUCE)
+        emit_reduce(&form, scratch_at(s, s->plan->scratch.value));
+    else
+        emit_elements(&form);
 }
 
-static void emit_copy(const statement *s)
+/* Anything agrees with the destination. */
+static void emit_unknown(const statement *s)
 {
-    const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
-    emit_digits_open(s->e, digits);
-    LLVMBasicBlockRef after = emit_if(s->e, emit_source_guard(s->e, s->plan->of->a, EINSUM_A));
-    emit_copied_item(s);
-    emit_if_end(s->e, after);
-    emit_digits_close(s->e, digits);
+    emitter *e = s->e;
+    emitter_loop element;
+    emit_loop_open(e, &element, emit_i64(e, 0), emit_i64(e, walk_elements(e->plan->e, s->plan->of->dst)), 1);
+    emit_store(e, emit_f64(e, INFINITY), s->bound[EINSUM_DST], element.counter);
+    emit_loop_close(e, &element);
 }
 
 /* ---- statement functions ---- */
@@ -373,14 +402,14 @@ static void emit_gemms(statement *s, unsigned number)
     const plan_statement *p = s->plan;
     snprintf(name, sizeof name, s->bounded ? "product%u_bounded" : "product%u", number);
     s->product = emit_gemm(s->e, &p->tile, name);
-    if (!needs_bound(s))
+    if (!needs_sum_bound(s))
         return;
     snprintf(name, sizeof name, "bound_product%u", number);
     s->bound_product = emit_gemm(s->e, &p->bound_tile, name);
 }
 
 /* Where the operands begin: a constant, unless statements share the function that begin elsewhere. */
-static LLVMValueRef base_of(const statement *s, int side, LLVMValueRef param)
+static LLVMValueRef base_of(const statement *s, unsigned side, LLVMValueRef param)
 {
     int64_t base = s->plan->base[side];
     return s->plan->base_varies[side] ? param : base ? emit_i64(s->e, base) : NULL;
@@ -393,21 +422,24 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     snprintf(name, sizeof name, bounded ? "statement%u_bounded" : "statement%u", number);
     s->bounded = bounded;
     e->statement = s->plan;
-    if (s->plan->of->op == EINSUM_CONTRACT && !has_blocks(s))
+    if (s->plan->of->op == MATH_CONTRACT && !has_blocks(s))
         emit_gemms(s, number);
-    emit_function(e, name, STATEMENT_POINTERS, STATEMENT_INTEGERS, &s->type);
+    unsigned sides = 1 + s->plan->source_count, pointers = statement_pointers(s->plan);
+    emit_function(e, name, pointers, sides, &s->type);
     LLVMValueRef function = e->function;
-    LLVMValueRef *params[] = {&s->dst,       &s->row_source, &s->column_source,
-                                              &s->dst_bound, &s->row_bound,  &s->column_bound,
-                                              &s->scratch,   &s->part};
-    for (unsigned i = 0; i < sizeof params / sizeof *params; i++)
-        *params[i] = LLVMGetParam(function, i);
-    for (int side = 0; side < EINSUM_SIDES; side++)
-        e->base[side] = base_of(s, side, LLVMGetParam(function, (unsigned)(STATEMENT_PARAMS - EINSUM_SIDES + side)));
-    if (s->plan->of->op == EINSUM_COPY)
-        emit_copy(s);
-    else
+    for (unsigned side = 0; side < sides; side++) {
+        s->at[side] = LLVMGetParam(function, side);
+        s->bound[side] = LLVMGetParam(function, sides + side);
+        e->base[side] = base_of(s, side, LLVMGetParam(function, pointers + side));
+    }
+    s->scratch = LLVMGetParam(function, pointers - 2);
+    s->part = LLVMGetParam(function, pointers - 1);
+    if (bounded && s->plan->unbounded)
+        emit_unknown(s);
+    if (s->plan->of->op == MATH_CONTRACT)
         emit_contract(s);
+    else
+        emit_by_element(s);
     emit_function_end(e);
     return function;
 }
@@ -479,20 +511,19 @@ static LLVMValueRef whole_part(emitter *e, const plan_statement *p)
 
 static void emit_statement_call(emitter *e, const plan_statement *p, const statement_forms *f, const tensor_places *at)
 {
-    bool copy = p->of->op == EINSUM_COPY;
+    LLVMValueRef args[STATEMENT_MOST_PARAMS];
+    unsigned sides = 1 + p->source_count, pointers = statement_pointers(p);
+    if (p->absorbed)
+        return;
     emit_first_clear(e, p, at);
-    uint32_t row = copy ? p->of->a : p->row_source, column = copy ? p->of->a : p->column_source;
-    LLVMValueRef args[STATEMENT_PARAMS] = {tensor_place(e, at, p->of->dst),
-                                           tensor_place(e, at, row),
-                                           tensor_place(e, at, column),
-                                           bound_place(e, at, p->of->dst),
-                                           bound_place(e, at, row),
-                                           bound_place(e, at, column),
-                                           at->scratch,
-                                           at->part ? at->part : whole_part(e, p)};
-    for (int side = 0; side < EINSUM_SIDES; side++)
-        args[STATEMENT_PARAMS - EINSUM_SIDES + side] = emit_i64(e, p->base[side]);
-    LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, STATEMENT_PARAMS, "");
+    for (unsigned side = 0; side < sides; side++) {
+        args[side] = tensor_place(e, at, plan_operand(p, side));
+        args[sides + side] = bound_place(e, at, plan_operand(p, side));
+        args[pointers + side] = emit_i64(e, p->base[side]);
+    }
+    args[pointers - 2] = at->scratch;
+    args[pointers - 1] = at->part ? at->part : whole_part(e, p);
+    LLVMBuildCall2(e->b, f->type, at->bounds ? f->bounded : f->plain, args, pointers + sides, "");
 }
 
 /* A statement at a time, because its parts must all be done before the next one begins. */
@@ -507,6 +538,8 @@ static void emit_step_entry(emitter *e, const char *name, const statement_forms 
     at.bounds = bounded ? LLVMGetParam(e->function, BOUNDS) : NULL;
     at.part = LLVMGetParam(e->function, PART);
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
+        if (e->plan->statements[i].absorbed)
+            continue;
         LLVMBasicBlockRef after = emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
         emit_if_end(e, after);
@@ -528,7 +561,7 @@ static int64_t storage_bytes(const reference_plan *p)
 {
     int64_t bytes = aligned_bytes(p->plain_scratch_bytes);
     for (uint32_t i = 0; i < p->e->tensor_count; i++)
-        if (p->e->tensors[i].port < 0)
+        if (p->e->tensors[i].port < 0 && p->assigned[i])
             bytes += aligned_bytes(walk_bytes(p->e, i));
     return bytes;
 }
@@ -575,7 +608,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
                 continue;
             if (plan_is_parameter(e->plan, i))
                 each[i] = LLVMGetParam(e->function, next++);
-            else if (of->tensors[i].port < 0) {
+            else if (of->tensors[i].port < 0 && e->plan->assigned[i]) {
                 each[i] = emit_item(e, e->i8, storage, emit_i64(e, used));
                 used += aligned_bytes(walk_bytes(of, i));
             }
@@ -592,7 +625,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
 static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes, LLVMValueRef *each)
 {
     for (uint32_t i = 0; i < e->plan->e->statement_count && forms & ~(unsigned)GENERATE_FIELD; i++)
-        f[i] = e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
+        f[i] = e->plan->statements[i].absorbed ? (statement_forms){0} : e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
     if (forms & GENERATE_C)
         emit_c_entry(e, symbol, f, each);
     if (forms & GENERATE_STEPS) {

@@ -7,6 +7,7 @@
 #include "codegen/reference/fault.h"
 #include "codegen/reference/generate.h"
 #include "codegen/reference/guard.h"
+#include "codegen/reference/scalar.h"
 #include "codegen/reference/walk.h"
 
 void kernel_release(reference_kernel *k)
@@ -21,6 +22,21 @@ void kernel_release(reference_kernel *k)
     team_free(k->helpers);
     pthread_mutex_destroy(&k->helping);
     free(k);
+}
+
+/* What expressions call: the JIT finds it whether or not the program that loaded this library was linked with the C library's functions. */
+static char *define_functions(reference_kernel *k)
+{
+    enum { MOST = 32 };
+    LLVMOrcCSymbolMapPair pairs[MOST];
+    size_t count = 0;
+    for (scalar_symbol s = scalar_symbol_at(0); s.name && count < MOST; s = scalar_symbol_at(++count)) {
+        pairs[count].Name = LLVMOrcLLJITMangleAndIntern(k->jit, s.name);
+        pairs[count].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)s.address;
+        pairs[count].Sym.Flags = (LLVMJITSymbolFlags){LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0};
+    }
+    LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(k->jit), LLVMOrcAbsoluteSymbols(pairs, count));
+    return error ? guard_error("JIT", error) : NULL;
 }
 
 /* Takes the machine. */
@@ -42,7 +58,7 @@ static char *make_jit(compilation *c, reference_kernel *k)
     if (error)
         return guard_error("JIT", error);
     LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(k->jit), process);
-    return NULL;
+    return c->plan.calls_functions ? define_functions(k) : NULL;
 }
 
 /* Takes the module, which shares the context. */
@@ -97,7 +113,7 @@ static kernel_step describe_step(const reference_plan *p, const plan_statement *
     kernel_step step = {.clocks = plan_shared_clocks(s), .shared = plan_is_shared(p, s), .dst = s->of->dst, .first = s->first};
     if (!field_shape_of(s, &step.field))
         step.field.batches = -1;
-    if (s->of->op != EINSUM_CONTRACT)
+    if (s->of->op != MATH_CONTRACT || s->absorbed)
         return step;
     step.plain = describe_form(s, s->stores_blocks);
     step.bounded = describe_form(s, s->stores_blocks && p->exact[s->of->dst]);
@@ -109,6 +125,7 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
     k->tensor_count = p->e->tensor_count;
     k->scratch_bytes = p->scratch_bytes;
     k->plain_scratch_bytes = p->plain_scratch_bytes;
+    k->outside = p->has_indices ? p->outside : -1;
     k->step_count = p->e->statement_count;
     k->steps = calloc((size_t)k->step_count + 1, sizeof *k->steps);
     k->tensors = calloc((size_t)k->tensor_count + 1, sizeof *k->tensors);
@@ -141,6 +158,9 @@ static char *build_guarded(void *argument)
     compilation c = {0};
     unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u) |
                      (call->forms & REFERENCE_FIELD ? GENERATE_FIELD : 0u);
+    for (uint32_t i = 0; i < call->e->statement_count && call->forms & REFERENCE_FIELD; i++)
+        if (call->e->statements[i].op != MATH_COPY && call->e->statements[i].op != MATH_CONTRACT)
+            return fault_text("statement %u is neither a copy nor a contraction: it has no form over a field", i);
     char *fault = compilation_make(&c, call->e, call->name, call->cpu, true, forms, call->forms);
     if (!fault)
         fault = describe_tensors(&c.plan, call->kernel);
@@ -179,6 +199,11 @@ char *kernel_build(const einsum *e, const char *name, unsigned forms, const char
     if (!guard_llvm_is_lost())
         kernel_release(k);
     return fault;
+}
+
+uint64_t kernel_indices_outside(const reference_kernel *k)
+{
+    return atomic_load(&k->all_outside);
 }
 
 uint64_t kernel_jit_nanoseconds(const reference_kernel *k)

@@ -57,6 +57,8 @@ struct reference_kernel {
     bool alone; /* no step is worth a second thread */
     int64_t scratch_bytes, plain_scratch_bytes;
     uint64_t jit_nanoseconds;
+    int64_t outside; /* bytes into the scratch storage: of a run, how many elements had an index outside; -1: there are no indices */
+    _Atomic(uint64_t) all_outside; /* of all runs */
     _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
     pthread_mutex_t helping;      /* the run that has the threads' help */
     team *helpers;                /* NULL before the first run in threads */
@@ -65,6 +67,7 @@ struct reference_kernel {
 
 char *kernel_build(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_kernel **out);
 void kernel_release(reference_kernel *k);
+uint64_t kernel_indices_outside(const reference_kernel *k);
 uint64_t kernel_jit_nanoseconds(const reference_kernel *k);
 
 #endif

@@ -116,7 +116,7 @@ static bool sums_lie_ready(const einsum *e, const plan_statement *p, bool parts,
 {
     const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
     dtype t = e->tensors[p->of->dst].dtype;
-    if ((t != DTYPE_F32 && t != DTYPE_I32) || rows->count > 1 || (columns->combinations < p->tile.columns && !parts) ||
+    if ((t != DTYPE_F32 && t != DTYPE_I32) || p->node_count || rows->count > 1 || (columns->combinations < p->tile.columns && !parts) ||
         walk_run(e, p->of->dst, EINSUM_DST, columns) != INT64_MAX)
         return false;
     uint64_t stride = rows->count ? walk_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "codegen/reference/check.h"
+#include "codegen/reference/elements_plan.h"
 #include "codegen/reference/fault.h"
+#include "codegen/reference/fuse.h"
 #include "codegen/reference/place.h"
 #include "codegen/reference/sharing.h"
 #include "codegen/reference/tile.h"
@@ -73,11 +75,11 @@ static void digits_append(const reference_plan *p, plan_digits *list, const eins
 
 static plan_group digit_group(const einsum *e, const einsum_statement *s, const einsum_digit *d)
 {
-    if (s->op == EINSUM_COPY)
-        return PLAN_BATCH;
     if (!d->kept)
         return PLAN_DEPTH;
-    bool in_a = walk_varies(e, s->a, EINSUM_A, d), in_b = walk_varies(e, s->b, EINSUM_B, d);
+    if (s->op != MATH_CONTRACT)
+        return PLAN_BATCH;
+    bool in_a = walk_varies(e, s->sources[0], EINSUM_A, d), in_b = walk_varies(e, s->sources[1], EINSUM_B, d);
     if ((in_a && in_b) || axis_couples(e, s, d->axis))
         return PLAN_BATCH;
     return in_b ? PLAN_COLUMN : PLAN_ROW;
@@ -95,8 +97,8 @@ static void swap_sides(plan_statement *p)
     plan_digits swap = p->digits[PLAN_ROW];
     p->digits[PLAN_ROW] = p->digits[PLAN_COLUMN];
     p->digits[PLAN_COLUMN] = swap;
-    p->row_source = p->of->b;
-    p->column_source = p->of->a;
+    p->row_source = p->of->sources[1];
+    p->column_source = p->of->sources[0];
     p->row_side = EINSUM_B;
     p->column_side = EINSUM_A;
 }
@@ -124,10 +126,12 @@ static void group_digits(const reference_plan *plan, plan_statement *p)
     for (uint32_t i = 0; i < s->digit_count; i++)
         if (s->digits[i].size > 1)
             digits_append(plan, &p->digits[digit_group(e, s, &s->digits[i])], &s->digits[i]);
-    p->row_source = s->a;
-    p->column_source = s->b;
+    if (s->op != MATH_CONTRACT)
+        return;
+    p->row_source = s->sources[0];
+    p->column_source = s->sources[1];
     p->row_side = EINSUM_A;
-    p->column_side = s->op == EINSUM_COPY ? EINSUM_A : EINSUM_B;
+    p->column_side = EINSUM_B;
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     bool fills = rows >= lanes && is_innermost(e, p, PLAN_ROW) && !is_innermost(e, p, PLAN_COLUMN);
     if (fills || (columns < lanes && rows > columns && !swap_is_dear(e, p, &plan->machine)))
@@ -142,7 +146,7 @@ static double tile_clocks(const plan_statement *s, const plan_tile *t)
     double clocks = 1;
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         clocks *= (double)s->digits[g].combinations;
-    if (s->of->op == EINSUM_CONTRACT)
+    if (s->of->op == MATH_CONTRACT)
         clocks /= (double)(t->lanes * t->per) * VECTORS_A_CLOCK * (plan_in_tile_registers(t) ? TILE_REGISTERS_GAIN : 1);
     return clocks;
 }
@@ -154,7 +158,7 @@ double plan_clocks(const plan_statement *s)
 
 double plan_bound_clocks(const reference_plan *p, const plan_statement *s)
 {
-    return p->exact[s->of->dst] || s->of->op == EINSUM_COPY ? 0 : tile_clocks(s, &s->bound_tile);
+    return p->exact[s->of->dst] || s->of->op == MATH_COPY ? 0 : tile_clocks(s, &s->bound_tile);
 }
 
 double plan_shared_clocks(const plan_statement *s)
@@ -166,7 +170,7 @@ double plan_shared_clocks(const plan_statement *s)
 bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
     bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
-    return s->of->op == EINSUM_CONTRACT && apart && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
+    return s->of->op == MATH_CONTRACT && !s->absorbed && apart && !s->unbounded && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
 }
 
 plan_part plan_whole(const plan_statement *s, bool blocks)
@@ -204,9 +208,11 @@ static bool covers_axis(const einsum *e, const einsum_statement *s, uint32_t axi
     return next == e->axes[axis].size;
 }
 
-static bool covers_destination(const einsum *e, const einsum_statement *s)
+bool plan_covers_destination(const einsum *e, const einsum_statement *s)
 {
     const einsum_tensor *t = &e->tensors[s->dst];
+    if (s->op == MATH_SCATTER)
+        return false;
     for (uint32_t i = 0; i < t->rank; i++)
         if (walk_window(e, t->axes[i]) || !covers_axis(e, s, t->axes[i]))
             return false;
@@ -230,45 +236,67 @@ static bool result_is_plain(const reference_plan *plan, const plan_statement *s)
 static void find_bases(const einsum *e, plan_statement *p)
 {
     const einsum_statement *s = p->of;
-    uint32_t tensors[EINSUM_SIDES] = {s->dst, s->a, s->op == EINSUM_COPY ? s->a : s->b};
-    for (int side = EINSUM_A; side < EINSUM_SIDES; side++)
-        for (uint32_t i = 0; i < e->tensors[tensors[side]].rank; i++) {
-            uint32_t axis = e->tensors[tensors[side]].axes[i];
+    for (unsigned side = EINSUM_A; side <= p->source_count; side++) {
+        uint32_t tensor = plan_operand(p, side);
+        for (uint32_t i = 0; i < e->tensors[tensor].rank; i++) {
+            uint32_t axis = e->tensors[tensor].axes[i];
             if (walk_has_border(e, s, (einsum_side)side, axis))
-                p->base[side] -= walk_window(e, axis)->first * walk_axis_stride(e, tensors[side], axis);
+                p->base[side] -= walk_window(e, axis)->first * walk_axis_stride(e, tensor, axis);
         }
+    }
     for (uint32_t i = 0; i < s->shift_count; i++)
-        p->base[s->shifts[i].side] += s->shifts[i].offset * walk_axis_stride(e, tensors[s->shifts[i].side], s->shifts[i].axis);
+        p->base[s->shifts[i].side] += s->shifts[i].offset * walk_axis_stride(e, plan_operand(p, s->shifts[i].side), s->shifts[i].axis);
 }
 
-/* A copy of exact values is exact, whatever it rounds; so is one product that f32 holds. */
+/* What is made of exact values is exact, whatever it rounds, unless it is a sum whose order can be seen; one product that f32 holds is no sum. */
 static bool result_is_exact(const reference_plan *p, const plan_statement *s)
 {
-    if (s->integer)
-        return true;
-    if (s->of->op == EINSUM_COPY)
-        return p->exact[s->of->a];
-    return s->exact_products && s->digits[PLAN_DEPTH].combinations == 1 && p->exact[s->of->a] &&
-           p->exact[s->of->b];
+    bool one = s->digits[PLAN_DEPTH].combinations == 1;
+    for (unsigned i = 0; i < s->source_count; i++)
+        if (!p->exact[s->sources[i]])
+            return false;
+    if (elements_plan_approximates(s))
+        return false;
+    if (s->of->op == MATH_REDUCE)
+        return one || scalar_row_of(s->of->fold)->flags & SCALAR_ASSOCIATES;
+    return s->of->op != MATH_CONTRACT || s->integer || (s->exact_products && one);
+}
+
+/* Its rules, who uses what, and its expression. */
+static char *begin_one(reference_plan *p, uint32_t number)
+{
+    plan_statement *s = &p->statements[number];
+    s->of = &p->e->statements[number];
+    char *fault = check_statement(p, number);
+    if (fault)
+        return fault;
+    s->source_count = s->of->source_count;
+    for (unsigned i = 0; i < s->source_count; i++) {
+        s->sources[i] = s->of->sources[i];
+        p->used[s->sources[i]] = true;
+    }
+    s->first = !p->assigned[s->of->dst];
+    p->assigned[s->of->dst] = true;
+    p->calls_functions |= math_row_of(s->of->op)->has_expression;
+    return math_row_of(s->of->op)->has_expression && !elements_plan_nodes(s) ? fault_text("out of memory") : NULL;
 }
 
 static char *plan_one(reference_plan *p, uint32_t number)
 {
     const einsum *e = p->e;
     plan_statement *s = &p->statements[number];
-    s->of = &e->statements[number];
-    char *fault = check_statement(p, number);
-    if (fault)
-        return fault;
-    p->used[s->of->a] = p->used[s->of->op == EINSUM_COPY ? s->of->a : s->of->b] = true;
+    char *fault = NULL;
+    if (s->absorbed)
+        return NULL;
     find_bases(e, s);
     group_digits(p, s);
-    s->first = !p->assigned[s->of->dst];
-    s->covers = s->of->op == EINSUM_CONTRACT && covers_destination(e, s->of); /* a copy may meet a border */
-    s->integer = dtype_row_of(e->tensors[s->of->dst].dtype)->kind == DTYPE_KIND_INT;
-    if (s->of->op == EINSUM_CONTRACT) {
+    s->covers = plan_covers_destination(e, s->of);
+    s->integer = dtype_row_of(s->of->op == MATH_CONTRACT ? s->of->accumulator : e->tensors[s->of->dst].dtype)->kind == DTYPE_KIND_INT;
+    if (s->of->op != MATH_CONTRACT)
+        fault = elements_plan(p, s, number);
+    if (s->of->op == MATH_CONTRACT) {
         s->exact_products =
-            e->tensors[s->of->a].dtype != DTYPE_F32 && e->tensors[s->of->b].dtype != DTYPE_F32;
+            e->tensors[s->sources[0]].dtype != DTYPE_F32 && e->tensors[s->sources[1]].dtype != DTYPE_F32;
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
         if (p->machine_order && !s->integer && s->of->piece_count) {
             s->order_places = 1;
@@ -280,14 +308,36 @@ static char *plan_one(reference_plan *p, uint32_t number)
         if (s->stores_blocks)
             place_operands(p, s);
         fault = place_scratch(s, number);
-        if (fault)
-            return fault;
-        p->scratch_bytes = most_of(p->scratch_bytes, s->scratch.end);
-        p->plain_scratch_bytes = most_of(p->plain_scratch_bytes, s->scratch.plain_end);
     }
-    p->assigned[s->of->dst] = true;
+    if (fault)
+        return fault;
+    p->scratch_bytes = most_of(p->scratch_bytes, s->scratch.end);
+    p->plain_scratch_bytes = most_of(p->plain_scratch_bytes, s->scratch.plain_end);
     p->exact[s->of->dst] = p->exact[s->of->dst] && result_is_exact(p, s);
     return NULL;
+}
+
+/* Integers that are off wrap, and an index that is off is another place. */
+static bool has_no_bound(const reference_plan *p, const plan_statement *s)
+{
+    if (p->exact[s->of->dst])
+        return false;
+    for (uint32_t i = 0; i < einsum_index_count(s->of); i++)
+        if (!p->exact[s->sources[i + 1]])
+            return true;
+    return s->of->op == MATH_CONTRACT && s->integer && !(p->exact[s->sources[0]] && p->exact[s->sources[1]]);
+}
+
+/* Behind all other scratch storage. */
+static void place_outside(reference_plan *p)
+{
+    enum { BYTES = 64 };
+    for (uint32_t i = 0; i < p->e->statement_count; i++)
+        p->has_indices |= einsum_index_count(&p->e->statements[i]) > 0;
+    if (!p->has_indices)
+        return;
+    p->outside = (most_of(p->scratch_bytes, p->plain_scratch_bytes) + BYTES - 1) / BYTES * BYTES;
+    p->scratch_bytes = p->plain_scratch_bytes = p->outside + BYTES;
 }
 
 static char *plan_all(reference_plan *p)
@@ -297,20 +347,27 @@ static char *plan_all(reference_plan *p)
     for (uint32_t i = 0; i < e->tensor_count; i++)
         p->exact[i] = true;
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
+        fault = begin_one(p, i);
+    if (!fault && !fuse_statements(p))
+        fault = fault_text("out of memory");
+    for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         fault = plan_one(p, i);
     /* What is assigned in parts is exact when all parts are, also for a reader between them. */
     for (bool changed = !fault; changed;) {
         changed = false;
         for (uint32_t i = 0; i < e->statement_count; i++) {
-            uint32_t dst = e->statements[i].dst;
-            if (p->exact[dst] && !result_is_exact(p, &p->statements[i])) {
+            uint32_t dst = p->statements[i].of->dst;
+            if (!p->statements[i].absorbed && p->exact[dst] && !result_is_exact(p, &p->statements[i])) {
                 p->exact[dst] = false;
                 changed = true;
             }
         }
     }
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
+        p->statements[i].unbounded = !p->statements[i].absorbed && has_no_bound(p, &p->statements[i]);
+    for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         sharing_find(p, i);
+    place_outside(p);
     return fault;
 }
 
@@ -330,6 +387,8 @@ char *plan_build(const einsum *e, plan_machine machine, bool machine_order, refe
 
 void plan_free(reference_plan *p)
 {
+    for (uint32_t i = 0; p->statements && i < p->e->statement_count; i++)
+        fuse_free(&p->statements[i]);
     free(p->statements);
     free(p->assigned);
     free(p->used);

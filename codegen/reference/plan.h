@@ -9,12 +9,14 @@
 #ifndef VISA_CODEGEN_REFERENCE_PLAN_H
 #define VISA_CODEGEN_REFERENCE_PLAN_H
 
-#include "codegen/einsum.h"
+#include "target/einsum.h"
 
 /* Digits of size 1 are dropped and combinations stay below 2^62, so more cannot remain. */
 enum { PLAN_MAX_DIGITS = 62 };
 /* Of a packet that are summed. */
 enum { PLAN_MAX_LANES = 256 };
+/* Of a statement into which others were fused. */
+enum { PLAN_SOURCES = 16, PLAN_SIDES = 1 + PLAN_SOURCES };
 
 typedef enum plan_group { PLAN_BATCH, PLAN_ROW, PLAN_COLUMN, PLAN_DEPTH, PLAN_GROUP_COUNT } plan_group;
 
@@ -96,14 +98,36 @@ typedef struct plan_scratch {
     int64_t row_pack, column_pack, value, magnitude, error, end, plain_end;
 } plan_scratch;
 
+/* A value of an expression: a scalar operation on values of nodes before it. */
+typedef struct plan_node {
+    scalar_op op; /* a leaf of scalar.h, PLAN_SUM, or an operation */
+    uint32_t argument;
+    uint16_t operands[SCALAR_OPERANDS]; /* nodes */
+} plan_node;
+enum { PLAN_MAX_NODES = 512 };
+#define PLAN_SUM ((scalar_op)0) /* the sum of the contraction that the expression was fused into */
+
 typedef struct plan_statement {
     const einsum_statement *of;
+    bool absorbed; /* computed inside another one: nothing is left of it */
+    bool fused;    /* others were fused into it: `of` is `made`, not the einsum's */
+    einsum_statement *made;
+    einsum_digit *made_digits;
+    einsum_shift *made_shifts;
+    plan_node *nodes; /* of a statement with an expression; the last one is its value */
+    unsigned node_count;
+    int64_t vector_lanes; /* of a statement that is no contraction: so many elements along its vector digit at once; 1: one by one */
+    einsum_digit vector;
+    bool unbounded; /* no rule says how far another implementation may be from its result */
+    int64_t slots; /* places of a step of time in the order of a reduction; 0: it needs none */
     plan_digits digits[PLAN_GROUP_COUNT]; /* a copy has batch digits only */
+    uint32_t sources[PLAN_SOURCES];       /* tensor numbers by side, from EINSUM_A on; more than the statement's where others were fused into it */
+    unsigned source_count;
     uint32_t row_source, column_source;   /* tensor numbers */
     einsum_side row_side, column_side;
-    int64_t base[EINSUM_SIDES]; /* elements from the beginning of each operand, from the shifts */
+    int64_t base[PLAN_SIDES]; /* elements from the beginning of each operand, from the shifts */
     uint32_t code; /* the first statement that differs from this one only in where its operands begin: they share a function */
-    bool base_varies[EINSUM_SIDES]; /* among them; of the first one */
+    bool base_varies[PLAN_SIDES]; /* among them; of the first one */
     bool parted; /* one of them is computed in parts; of the first one */
     bool first; /* nothing was assigned to its destination before */
     bool integer;
@@ -121,6 +145,12 @@ typedef struct plan_statement {
     plan_scratch scratch;
 } plan_statement;
 
+/* The tensor that is accessed on a side. */
+static inline uint32_t plan_operand(const plan_statement *s, unsigned side)
+{
+    return side == EINSUM_DST ? s->of->dst : s->sources[side - EINSUM_A];
+}
+
 /* What the tile sizes and products depend on: vector registers and their width in 32-bit lanes, caches, instructions. */
 typedef struct plan_machine {
     int64_t lanes, registers;
@@ -136,12 +166,15 @@ typedef struct reference_plan {
     bool *used;     /* by tensor: read by a statement */
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
     plan_machine machine;
-    bool machine_order; /* floats are added as the machine adds them (codegen/einsum.h) */
+    bool machine_order; /* floats are added as the machine adds them (target/einsum.h) */
+    bool calls_functions; /* there are expressions, which may call functions of the C library */
+    bool has_indices;
+    int64_t outside; /* bytes into the scratch storage: how many elements had an index outside its axis (i64); only where there are indices */
     int64_t scratch_bytes; /* of the form that computes bounds too */
     int64_t plain_scratch_bytes;
 } reference_plan;
 
-/* NULL, or a malloc'd text that says which rule of codegen/einsum.h the einsum breaks. */
+/* NULL, or a malloc'd text that says which rule of target/einsum.h the einsum breaks. */
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
@@ -159,6 +192,8 @@ bool plan_is_shared(const reference_plan *p, const plan_statement *s);
 plan_part plan_whole(const plan_statement *s, bool blocks);
 /* The side with more lines, along which a form that does not store blocks is divided. */
 plan_group plan_longer(const plan_statement *s);
+/* Does the statement assign every element of its destination? */
+bool plan_covers_destination(const einsum *e, const einsum_statement *s);
 /* A port that is read or written: a parameter of the C function. */
 bool plan_is_parameter(const reference_plan *p, uint32_t tensor);
 

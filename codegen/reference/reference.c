@@ -13,6 +13,7 @@ __attribute__((visibility("default"))) const reference_api *visa_reference_api(i
         .build = kernel_build,
         .run = kernel_run,
         .run_field = kernel_run_field,
+        .indices_outside = kernel_indices_outside,
         .jit_nanoseconds = kernel_jit_nanoseconds,
         .release = kernel_release,
         .emit = kernel_emit,

@@ -4,14 +4,14 @@
  * the mathematics alone, by another code generator than the machine's. The library links LLVM; nothing else
  * does, so a plain compile never pays for it. It is reached through codegen/reference_load.h.
  *
- * Tensors are dense and logical (codegen/einsum.h): little-endian elements, row-major, packed; i4 two per
+ * Tensors are dense and logical (target/einsum.h): little-endian elements, row-major, packed; i4 two per
  * byte, the even element in the low nibble. Float sums are f32, in an order of their own; integers
  * are i32 and wrap. Numbers follow docs/numerics.md, in an implementation of their own.
  */
 #ifndef VISA_CODEGEN_REFERENCE_REFERENCE_H
 #define VISA_CODEGEN_REFERENCE_REFERENCE_H
 
-#include "codegen/einsum.h"
+#include "target/einsum.h"
 
 enum { REFERENCE_API_VERSION = 5 };
 
@@ -28,7 +28,7 @@ typedef enum reference_output {
 
 /* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel that runs
  * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, beside VALUES: floats are added in
- * the machine's order (codegen/einsum.h), which gives its bits. FIELD: the polynomials, over the field of 2^61 - 1 elements. */
+ * the machine's order (target/einsum.h), which gives its bits. FIELD: the polynomials, over the field of 2^61 - 1 elements. */
 enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8, REFERENCE_FIELD = 16 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.
@@ -50,6 +50,8 @@ typedef struct reference_api {
     /* Of the form FIELD: tensors[t] is one residue below 2^61 - 1 per element of tensor t, all of them given; casts are identities. */
     char *(*run_field)(reference_kernel *k, uint64_t *const *tensors, unsigned threads);
 
+    /* Elements of gathers and scatters, in all runs so far, whose index was outside its axis: a gather gave zero, a scatter wrote nothing. */
+    uint64_t (*indices_outside)(const reference_kernel *k);
     uint64_t (*jit_nanoseconds)(const reference_kernel *k);
     void (*release)(reference_kernel *k);
 

@@ -154,6 +154,22 @@ static void run_in_threads(team *helpers, const kernel_step *s, const run_form *
     team_run(helpers, members, step.division.count, run_part, &step);
 }
 
+/* Statements with indices run alone: what they count is in the first storage. */
+static void begin_counting(const reference_kernel *k, unsigned char *scratch)
+{
+    if (k->outside >= 0)
+        memset(scratch + k->outside, 0, sizeof(uint64_t));
+}
+
+static void end_counting(reference_kernel *k, const unsigned char *scratch)
+{
+    uint64_t outside = 0;
+    if (k->outside >= 0)
+        memcpy(&outside, scratch + k->outside, sizeof outside);
+    if (outside)
+        atomic_fetch_add(&k->all_outside, outside);
+}
+
 static uint64_t now_nanoseconds(void)
 {
     struct timespec t;
@@ -202,11 +218,13 @@ static bool is_near(const reference_kernel *k, unsigned char *const *tensors)
     return given;
 }
 
-static void run_near_by(const reference_kernel *k, unsigned char *const *tensors)
+static void run_near_by(reference_kernel *k, unsigned char *const *tensors)
 {
     _Alignas(64) unsigned char scratch[NEAR_BYTES];
+    begin_counting(k, scratch);
     for (uint32_t i = 0; i < k->step_count; i++)
         k->step(tensors, NULL, scratch, &k->steps[i].plain.whole, i);
+    end_counting(k, scratch);
 }
 
 /* Apart from the run near by: clearing what it keeps takes longer than a small run. */
@@ -216,8 +234,11 @@ static __attribute__((noinline)) char *run_with_storage(reference_kernel *k, uns
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
     char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads < 1 ? 1 : threads < MOST_MEMBERS ? threads : MOST_MEMBERS), &r);
     run_form form = {bounds ? k->bounded : k->step, &r, scratch_each, bounds != NULL};
-    if (!fault)
+    if (!fault) {
+        begin_counting(k, r.scratch->data);
         run_steps(k, &form, threads);
+        end_counting(k, r.scratch->data);
+    }
     run_storage_free(k, &r);
     return fault;
 }

@@ -39,8 +39,15 @@ static bool guards_differ(const einsum *e, const plan_statement *x, const plan_s
 static bool statements_share_code(const reference_plan *p, const plan_statement *x, const plan_statement *y)
 {
     const einsum_statement *a = x->of, *b = y->of;
-    bool same = a->op == b->op && a->digit_count == b->digit_count && a->piece_count == b->piece_count && tensors_are_alike(p, a->dst, b->dst) && tensors_are_alike(p, a->a, b->a) &&
-                (a->op == EINSUM_COPY || tensors_are_alike(p, a->b, b->b));
+    bool same = !x->absorbed && !y->absorbed && !x->fused && !y->fused && a->op == b->op && a->accumulator == b->accumulator && a->digit_count == b->digit_count && a->piece_count == b->piece_count &&
+                x->source_count == y->source_count && a->step_count == b->step_count && a->fold == b->fold && a->bits == b->bits &&
+                tensors_are_alike(p, a->dst, b->dst);
+    for (unsigned i = 0; same && i < x->source_count; i++)
+        same = tensors_are_alike(p, x->sources[i], y->sources[i]);
+    for (uint32_t i = 0; same && i < a->step_count; i++)
+        same = a->steps[i].op == b->steps[i].op && a->steps[i].argument == b->steps[i].argument;
+    for (uint32_t i = 0; same && i < einsum_index_count(a); i++)
+        same = a->indices[i].axis == b->indices[i].axis && a->indices[i].unit == b->indices[i].unit;
     for (uint32_t i = 0; same && i < a->digit_count; i++)
         same = digits_are_equal(&a->digits[i], &b->digits[i]);
     for (uint32_t i = 0; same && i < a->piece_count; i++)
@@ -56,6 +63,6 @@ void sharing_find(reference_plan *p, uint32_t number)
         s->code++;
     plan_statement *first = &p->statements[s->code];
     first->parted |= plan_is_shared(p, s);
-    for (int side = 0; side < EINSUM_SIDES; side++)
+    for (unsigned side = 0; side <= s->source_count; side++)
         first->base_varies[side] |= s->base[side] != first->base[side];
 }

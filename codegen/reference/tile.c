@@ -31,7 +31,7 @@ static plan_product choose_product(const einsum *e, const plan_statement *s, con
 {
     enum { FEWEST_LINES = 8 }; /* a tile register has 16, of 16 units */
     enum { FEWEST_I8 = 20000 }; /* products that vectors make while tile registers are shaped */
-    dtype a = e->tensors[s->of->a].dtype, b = e->tensors[s->of->b].dtype;
+    dtype a = e->tensors[s->sources[0]].dtype, b = e->tensors[s->sources[1]].dtype;
     int64_t depth = s->digits[PLAN_DEPTH].combinations;
     bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
     if (s->digits[PLAN_ROW].combinations <= TILE_FEW_ROWS && tile_columns_run(e, s))
@@ -200,7 +200,7 @@ static plan_product choose_bound_product(const reference_plan *plan, const plan_
     bool narrow = p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES;
     if (p->wide_bound)
         return PRODUCT_F64;
-    return narrow && !plan->assigned[p->of->a] && !plan->assigned[p->of->b] ? p->tile.product : PRODUCT_F32;
+    return narrow && !plan->assigned[p->sources[0]] && !plan->assigned[p->sources[1]] ? p->tile.product : PRODUCT_F32;
 }
 
 void tile_choose(const reference_plan *plan, plan_statement *p)
@@ -210,7 +210,7 @@ void tile_choose(const reference_plan *plan, plan_statement *p)
     p->tile.product = plan->machine_order && !p->integer ? PRODUCT_TREE : choose_product(e, p, m);
     p->bound_tile.product = choose_bound_product(plan, p);
     p->flushes = (p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES) &&
-                 (e->tensors[p->of->a].dtype == DTYPE_BF16 || e->tensors[p->of->b].dtype == DTYPE_BF16);
+                 (e->tensors[p->sources[0]].dtype == DTYPE_BF16 || e->tensors[p->sources[1]].dtype == DTYPE_BF16);
     choose_tile(e, p, &p->tile, m);
     choose_tile(e, p, &p->bound_tile, m);
 }

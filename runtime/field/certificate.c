@@ -28,7 +28,7 @@ static json_t *kernel_json(const field_verdict *v)
     json_object_set_new(j, "name", json_string(v->kernel->name));
     json_object_set_new(j, "einsum", json_string(v->kernel->einsum.text));
     json_object_set_new(j, "seed", json_integer((json_int_t)v->seed));
-    json_object_set_new(j, "verdict", json_string(v->agrees ? "agrees" : "differs"));
+    json_object_set_new(j, "verdict", json_string(v->undecided ? "not decided" : v->agrees ? "agrees" : "differs"));
     for (size_t i = 0; i < v->output_count; i++)
         json_array_append_new(outputs, output_json(&v->outputs[i]));
     json_object_set_new(j, "outputs", outputs);

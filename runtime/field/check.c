@@ -304,8 +304,22 @@ static bool prepare(checking *c)
     return true;
 }
 
+/* A statement that is neither a copy nor a contraction; NULL: there is none. The machine has no engine for these yet, and so no twin. */
+static const char *other_statement(const einsum *e)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT)
+            return math_row_of(e->statements[i].op)->name;
+    return NULL;
+}
+
 static bool checking_open(checking *c, const target *t)
 {
+    const char *other = other_statement(&c->kernel->einsum);
+    if (other) {
+        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: the algebra has no %s", c->kernel->name, other);
+        return false;
+    }
     if (c->kernel->einsum.tensor_count == 0) {
         diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE, "the binary has no section .visa.einsum.%s to check against", c->kernel->name);
         return false;
@@ -327,6 +341,11 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
 {
     checking c = {.kernel = k, .options = options, .arena = a, .diags = diags};
     *out = (field_verdict){.kernel = k, .seed = options->seed, .agrees = true, .outputs = ARENA_ARRAY(a, field_output, (size_t)k->port_count + 1), .text = ""};
+    out->undecided = other_statement(&k->einsum);
+    if (out->undecided) {
+        out->text = arena_printf(a, "%s: algebra: not decided: its mathematics has a %s\n", k->name, out->undecided);
+        return true;
+    }
     bool done = checking_open(&c, t);
     double probability = 0;
     for (uint32_t i = 0; i < k->port_count && done; i++) {

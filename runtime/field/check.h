@@ -28,6 +28,7 @@ typedef struct field_verdict {
     const binary_kernel *kernel;
     uint64_t seed;
     bool agrees;
+    const char *undecided; /* why nothing was compared; NULL: it was */
     field_output *outputs;
     size_t output_count;
     double log2_probability; /* of any output */

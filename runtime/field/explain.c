@@ -74,7 +74,7 @@ static void expected_terms(const einsum *e, uint32_t tensor, int64_t element, pr
         for (uint32_t i = 0; i < e->statement_count; i++)
             if (e->statements[i].dst == tensor) {
                 assigned = true;
-                sums = sums || e->statements[i].op != EINSUM_COPY;
+                sums = sums || e->statements[i].op != MATH_COPY;
             }
         einsum_product from = {.b = EINSUM_NO_TENSOR};
         if (sums || !assigned || !einsum_terms(e, tensor, element, take_copied, &from) || e->tensors[from.a].port >= 0) {

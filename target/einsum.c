@@ -1,0 +1,50 @@
+#include "target/einsum.h"
+
+#define NONE MATH_INDEXED_NONE
+#define FIRST MATH_INDEXED_FIRST
+#define DST MATH_INDEXED_DST
+static const math_row rows[] = {
+#define MATH(symbol, code, name, fewest, most, sums, expression, indexed, meaning) {MATH_##symbol, name, fewest, most, sums, expression, indexed, meaning},
+#include "target/math.def"
+#undef MATH
+};
+#undef NONE
+#undef FIRST
+#undef DST
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const math_row *math_row_of(unsigned code)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].op == code)
+            return &rows[i];
+    return NULL;
+}
+
+const math_row *math_row_at(size_t index)
+{
+    return index < ROWS ? &rows[index] : NULL;
+}
+
+const char *einsum_side_name(einsum_side side)
+{
+    static const char *const names[EINSUM_SIDES] = {"destination", "a", "b", "c", "d", "e", "f", "g", "h"};
+    return names[side];
+}
+
+bool einsum_tensor_has(const einsum_tensor *t, uint32_t axis)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->axes[i] == axis)
+            return true;
+    return false;
+}
+
+int64_t einsum_tensor_elements(const einsum *e, uint32_t tensor)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        elements *= e->axes[e->tensors[tensor].axes[i]].size;
+    return elements;
+}
