@@ -253,7 +253,9 @@ static void emit_contraction(const statement *s)
 static void emit_copies(const statement *s)
 {
     emitter *e = s->e;
-    const plan_digits *digits = &s->plan->digits[PLAN_BATCH];
+    plan_digits all = s->plan->digits[PLAN_BATCH], *digits = &all; /* with the one that values are walked along in vectors */
+    if (s->plan->vector_lanes > 1)
+        all.items[all.count++] = s->plan->vector;
     emitter_loop l;
     emit_digits_open_part(e, digits, s->params[FIRST_BATCH], s->params[END_BATCH], &l);
     LLVMBasicBlockRef after = emit_if(e, emit_source_guard(e, s->plan->of->sources[0], EINSUM_A));
