@@ -1,8 +1,9 @@
 /* What one element of an einsum's tensor is the sum of.
  *
- * The one idea: a statement says a value for combinations of its digits; here the digits are counted for one element of the destination, as
- * codegen/einsum.h defines them, and every term is named by the elements of its sources. The reference kernel computes all elements
- * (codegen/reference); this names the terms of one, and is what a sample of a large tensor is computed from. */
+ * The one idea: a statement says a value for combinations of its digits; here the digits are counted for one
+ * element of the destination, as codegen/einsum.h defines them, and every term is named by the elements of
+ * its sources. The reference kernel computes all elements (codegen/reference); this names the terms of one,
+ * and is what a sample of a large tensor is computed from. */
 #ifndef VISA_CODEGEN_EINSUM_TERMS_H
 #define VISA_CODEGEN_EINSUM_TERMS_H
 
@@ -15,9 +16,10 @@ typedef struct einsum_product {
     int64_t a_element, b_element;
 } einsum_product;
 
-/* The last statement that assigns the element: calls for each of its terms, in the order of the digits. False: no statement does,
- * or a call returned false. */
-bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of);
+/* The last statement that assigns the element: calls for each of its terms, in the order of the digits.
+ * False: no statement does, or a call returned false. */
+bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element,
+                  bool (*call)(void *of, const einsum_product *term), void *of);
 
 /* "M=3, K=4094": the coordinates of an element. */
 const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a);

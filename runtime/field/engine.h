@@ -1,9 +1,11 @@
 /* The machine over a field: what its parts know of each other.
  *
- * The one idea: commands, addresses, counters and masks are those that the machine of bytes decodes (chain_plan and what the stages planned),
- * and every value is another: an element of a memory or of a lane is a value of the field. A stage's twin says the value of any
- * element that leaves it, by number, and asks the stage before it for those that it needs; a sink's says where its elements go. So one and
- * the same description runs forwards, all of it, and backwards, from one cell of an output to what it is made of (trace.c). */
+ * The one idea: commands, addresses, counters and masks are those that the machine of bytes decodes
+ * (chain_plan and what the stages planned), and every value is another: an element of a memory or of a lane
+ * is a value of the field. A stage's twin says the value of any element that leaves it, by number, and asks
+ * the stage before it for those that it needs; a sink's says where its elements go. So one and the same
+ * description runs forwards, all of it, and backwards, from one cell of an output to what it is made of
+ * (trace.c). */
 #ifndef VISA_RUNTIME_FIELD_ENGINE_H
 #define VISA_RUNTIME_FIELD_ENGINE_H
 
@@ -32,9 +34,10 @@ struct field_machine;
 typedef struct field_run {
     struct field_machine *machine;
     const chain *chain;
-    size_t time;              /* number of its event */
+    size_t time; /* number of its event */
     int64_t unit;
-    int64_t cursors[2];       /* time steps of the slice at the ports of source or sink that are done; of a sink's second port, too */
+    int64_t cursors[2]; /* time steps of the slice at the ports of source or sink that are done; of a sink's
+                           second port, too */
     field_unknowns unknowns;
     struct field_stage_run *stages;
     unsigned stage_count;
@@ -48,8 +51,10 @@ typedef struct field_stage_run {
     void *state; /* field->state_bytes, zero at first */
 } field_stage_run;
 
-/* The twin of a stage. Elements that leave it are numbered: those of packets, flits and beats as they follow each other; of pairs
- * ((step * 2 + side) * Rows + Row) * lanes + lane, side 0 the data, 1 the weights; of partial results (step * Rows + Row) * columns + column. */
+/* The twin of a stage. Elements that leave it are numbered: those of packets, flits and beats as they follow
+ * each other; of pairs
+ * ((step * 2 + side) * Rows + Row) * lanes + lane, side 0 the data, 1 the weights; of partial results (step *
+ * Rows + Row) * columns + column. */
 typedef struct field_stage {
     size_t state_bytes;
     bool (*open)(field_stage_run *r); /* false: no memory, or a fault */
@@ -59,7 +64,8 @@ typedef struct field_stage {
     int64_t (*count)(const field_stage_run *r);
     /* Where element `first` goes (number -1: nowhere); how many stand side by side from there on. */
     int64_t (*place)(const field_stage_run *r, int64_t first, field_place *to);
-    /* The last element that has the cell, and how many stand side by side from there on; -1: none. `part`: which cell of the element it is. */
+    /* The last element that has the cell, and how many stand side by side from there on; -1: none. `part`:
+     * which cell of the element it is. */
     int64_t (*find)(const field_stage_run *r, const field_place *at, int64_t *count, unsigned *part);
     unsigned (*ranges)(const stage *s, field_range *out); /* at most FIELD_SINK_RANGES */
 } field_stage;
@@ -76,10 +82,10 @@ typedef struct field_event {
     unit_mask units;
     unsigned range_count;
     field_range ranges[FIELD_SINK_RANGES]; /* of a chain */
-    int64_t *cursors[2]; /* of the ports of source and sink, by unit position, before it */
-    int64_t low, end;   /* of a DMA: bytes of its destination, in the address space of all memories */
+    int64_t *cursors[2];                   /* of the ports of source and sink, by unit position, before it */
+    int64_t low, end; /* of a DMA: bytes of its destination, in the address space of all memories */
     int64_t inner_low, inner_end; /* the same in each memory */
-    bool overlaps;       /* of a DMA: it may read what it wrote */
+    bool overlaps;                /* of a DMA: it may read what it wrote */
 } field_event;
 
 typedef struct field_term {
@@ -102,12 +108,14 @@ typedef struct field_machine {
     field_budget budget;
     field_event *events;
     size_t event_count, event_capacity;
-    double work; /* products and elements moved, of all of it */
+    double work;               /* products and elements moved, of all of it */
     struct field_trace *trace; /* not NULL: memories are not kept, a value is traced back to the inputs */
 } field_machine;
 
-/* Decodes all of a kernel's commands in the order in which they run. NULL, with a diagnostic, when the machine refuses them. */
-field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags);
+/* Decodes all of a kernel's commands in the order in which they run. NULL, with a diagnostic, when the
+ * machine refuses them. */
+field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads,
+                                 arena *a, diag_list *diags);
 void field_machine_free(field_machine *m);
 
 typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE } field_result;
@@ -115,7 +123,8 @@ typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE } field_re
 field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list *diags);
 
 /* Values of elements in a memory: from what it keeps, or traced back. `r`: who asks, and when. */
-void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out);
+void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count,
+                field_value *out);
 field_memory *field_memory_of(const field_machine *m, const field_place *at);
 
 /* Opens a chain in a slice; false with the fault. */
@@ -157,14 +166,17 @@ int64_t field_walk_address(const walk *w, int64_t position);
 bool field_dma_run(field_machine *m, const field_event *e, fault *f);
 /* Reads the command into the event; false with a fault. */
 bool field_dma_plan(field_machine *m, field_event *e, fault *f);
-/* Where the cell came from, and how many bits stand side by side from there on; -1: the transfer did not write it, -2: given up, else the packet. */
-int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from, int64_t *bits);
+/* Where the cell came from, and how many bits stand side by side from there on; -1: the transfer did not
+ * write it, -2: given up, else the packet. */
+int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit,
+                         field_place *from, int64_t *bits);
 
 /* ---- the way back (trace.c) ---- */
 
 struct field_trace *field_trace_new(field_machine *m);
 void field_trace_free(struct field_trace *t);
-void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count, size_t time, field_value *out, field_unknowns *u, fault *f);
+void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count,
+                      size_t time, field_value *out, field_unknowns *u, fault *f);
 /* Notes the terms of what is traced next; NULL: no more. */
 void field_trace_terms(struct field_trace *t, field_terms *terms);
 field_terms *field_trace_noting(const struct field_trace *t);

@@ -24,7 +24,8 @@ static size_t units_of(const field_machine *m, const unit_mask *units, int64_t *
     for (int64_t chip = 0; chip < t->chips; chip++)
         for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
             for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
-                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 && units->slices[slice / 64 % 4] >> slice % 64 & 1)
+                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 &&
+                    units->slices[slice / 64 % 4] >> slice % 64 & 1)
                     list[count++] = machine_unit_index(m->plans, chip, cluster, slice);
     return count;
 }
@@ -34,7 +35,8 @@ static bool has_twins(const chain *c, fault *f)
 {
     for (unsigned i = 0; i < c->stage_count; i++)
         if (!c->stages[i].type->field)
-            return fault_set(f, E_RUN_CHAIN, c->commands, "the machine over a field has no %s", command_row_of(c->stages[i].type->op)->name);
+            return fault_set(f, E_RUN_CHAIN, c->commands, "the machine over a field has no %s",
+                             command_row_of(c->stages[i].type->op)->name);
     return true;
 }
 
@@ -62,7 +64,8 @@ static void keep_cursors(field_machine *m, const chain *c, field_event *e)
 static void count_work(field_machine *m, const chain *c, size_t units)
 {
     const contraction *k = chain_contraction(c);
-    double each = (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements + (double)chain_sink(c)->in.packets * 32;
+    double each = (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements +
+                  (double)chain_sink(c)->in.packets * 32;
     if (k)
         each += (double)k->steps * (double)(k->rows * k->lanes);
     m->work += each * (double)units;
@@ -77,7 +80,8 @@ static bool read_chain(field_machine *m, int number, const command *c, int64_t *
         return false;
     for (size_t i = 0; i < k.count; i++)
         if (!strchr(command_row_of(c[i].op)->contexts, "msd"[number]))
-            return fault_set(f, E_RUN_CHAIN, &c[i], "may not stand in the %s context", context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, &c[i], "may not stand in the %s context",
+                             context_name((context)number));
     field_event *e = event_new(m, FIELD_CHAIN);
     e->commands = c;
     e->available = available;
@@ -113,12 +117,14 @@ static bool read_command(field_machine *m, int number, const command *c, int64_t
         break;
     case OP_UNITS:
         if (number == CONTEXT_DMA)
-            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context",
+                             context_name((context)number));
         unit_mask_select(&m->plans->masks[number], c);
         break;
     case OP_DMA:
         if (number != CONTEXT_DMA)
-            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context",
+                             context_name((context)number));
         if (!read_dma(m, c, f))
             return false;
         break;
@@ -138,7 +144,8 @@ static bool read_streams(field_machine *m, int64_t *units, fault *f)
         for (int i = 0; i < CONTEXTS; i++)
             while (p->done[i] < p->kernel->streams[i].count) {
                 const command *c = &p->kernel->streams[i].commands[p->done[i]];
-                if (c->op == OP_WAIT && p->done[command_get(c, WAIT_CONTEXT)] < (size_t)command_get(c, WAIT_COUNT))
+                if (c->op == OP_WAIT &&
+                    p->done[command_get(c, WAIT_CONTEXT)] < (size_t)command_get(c, WAIT_COUNT))
                     break;
                 if (!read_command(m, i, c, units, f))
                     return false;
@@ -147,7 +154,8 @@ static bool read_streams(field_machine *m, int64_t *units, fault *f)
     }
     for (int i = 0; i < CONTEXTS; i++)
         if (p->done[i] < p->kernel->streams[i].count)
-            return fault_set(f, E_RUN_DEADLOCK, &p->kernel->streams[i].commands[p->done[i]], "waits for commands that never complete");
+            return fault_set(f, E_RUN_DEADLOCK, &p->kernel->streams[i].commands[p->done[i]],
+                             "waits for commands that never complete");
     return true;
 }
 
@@ -169,20 +177,27 @@ static bool ports_fit(const field_machine *m, diag_list *diags)
         for (int c = COMPONENT_CHIP; c <= COMPONENT_SLICE; c++)
             units *= at->mapping[c].count ? layout_size(at->mapping[c], p->kernel->axes) : 1;
         int64_t bytes = machine_port_bytes(p, i);
-        int64_t capacity = at->space == PORT_HBM ? p->target->hbm_bytes_per_chip : at->space == PORT_DM ? p->target->dm_bytes_per_slice : at->space == PORT_TRF ? target_trf_capacity_bytes(p->target, at->trf_address) : INT64_MAX;
+        int64_t capacity = at->space == PORT_HBM   ? p->target->hbm_bytes_per_chip
+                           : at->space == PORT_DM  ? p->target->dm_bytes_per_slice
+                           : at->space == PORT_TRF ? target_trf_capacity_bytes(p->target, at->trf_address)
+                                                   : INT64_MAX;
         if (bytes >= 0 && at->address <= capacity && ceil_div(bytes, units) <= capacity - at->address)
             continue;
-        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld", at->name, (long long)at->address);
+        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld",
+                 at->name, (long long)at->address);
         return false;
     }
     return true;
 }
 
-field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags)
+field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads,
+                                 arena *a, diag_list *diags)
 {
     field_machine *m = ARENA_NEW(a, field_machine);
     machine_options options = {.poison = 0};
-    *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_hash(seed, UINT64_C(0x616c6765627261)), .threads = threads};
+    *m = (field_machine){.plans = machine_new(t, k, a, &options),
+                         .seed = field_hash(seed, UINT64_C(0x616c6765627261)),
+                         .threads = threads};
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
     m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
     m->trf = memories_new(m, m->plans->unit_count, t->trf_bytes);
@@ -190,7 +205,10 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     if (!ports_fit(m, diags))
         return NULL;
     for (uint32_t i = 0; i < k->port_count; i++) {
-        field_memory_init(&m->ports[i], larger(k->ports[i].space == PORT_STREAM ? machine_port_bytes(m->plans, i) : 0, 1) * 8, &m->budget);
+        field_memory_init(&m->ports[i],
+                          larger(k->ports[i].space == PORT_STREAM ? machine_port_bytes(m->plans, i) : 0, 1) *
+                              8,
+                          &m->budget);
         if (k->ports[i].direction == PORT_IN)
             event_new(m, FIELD_LOAD)->port = i;
     }
@@ -226,7 +244,8 @@ field_memory *field_memory_of(const field_machine *m, const field_place *at)
     return &lists[at->space][at->number];
 }
 
-void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out)
+void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count,
+                field_value *out)
 {
     if (r->machine->trace)
         field_trace_read(r->machine->trace, at, type, stride, count, r->time, out, &r->unknowns, r->fault);
@@ -246,9 +265,15 @@ static int64_t cursor_of(const field_machine *m, const field_event *e, const sta
 bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f)
 {
     const field_event *e = &m->events[time];
-    *r = (field_run){.machine = m, .chain = c, .time = time, .unit = unit, .fault = f, .stage_count = c->stage_count,
-                     .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
-                     .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
+    *r = (field_run){
+        .machine = m,
+        .chain = c,
+        .time = time,
+        .unit = unit,
+        .fault = f,
+        .stage_count = c->stage_count,
+        .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
+        .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
     size_t bytes = c->stage_count * sizeof *r->stages;
     for (unsigned i = 0; i < c->stage_count; i++)
         bytes += (c->stages[i].type->field->state_bytes + 15) / 16 * 16;
@@ -297,7 +322,9 @@ static bool write_sink(field_stage_run *sink)
     for (int64_t i = 0, n; done && i < count; i += n) {
         field_place to;
         n = smaller(type->place(sink, i, &to), count - i);
-        done = to.number < 0 || field_memory_write(field_memory_of(r->machine, &to), to.bit, sink->stage->in.dtype, n, values + i) ||
+        done = to.number < 0 ||
+               field_memory_write(field_memory_of(r->machine, &to), to.bit, sink->stage->in.dtype, n,
+                                  values + i) ||
                fault_memory(r->fault, r->chain->commands, "the values of a memory");
     }
     free(values);
@@ -327,7 +354,8 @@ static void slice_job(void *of, unsigned worker, size_t index)
     field_run_close(&r);
 }
 
-/* The same plan as when it was decoded: cursors of ports, which may be at their ends by now, are not asked. */
+/* The same plan as when it was decoded: cursors of ports, which may be at their ends by now, are not asked.
+ */
 static bool plan_again(const field_machine *m, const field_event *e, chain *c, fault *f)
 {
     for (uint32_t i = 0; i < m->plans->kernel->port_count; i++)
@@ -380,7 +408,9 @@ static bool run_load(field_machine *m, const field_event *e)
             for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0; live++)
                 values[live] = field_input(m->seed, e->port, (uint64_t)numbers[at + live]);
             if (live > 0)
-                done = field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
+                done = field_memory_write(field_memory_of(m, &to),
+                                          to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live,
+                                          values);
             live = larger(live, 1);
         }
     }

@@ -1,7 +1,8 @@
 /* The field of 2^61 - 1 elements, as the machine's algebra computes in it.
  *
- * The one idea: 2^61 is 1, so a product of 122 bits folds to its low 61 bits plus the others; a sum takes products up as they are and
- * folds them once in a while. The reference has an arithmetic of its own (codegen/reference/field.c), and so has the judge in Python.
+ * The one idea: 2^61 is 1, so a product of 122 bits folds to its low 61 bits plus the others; a sum takes
+ * products up as they are and folds them once in a while. The reference has an arithmetic of its own
+ * (codegen/reference/field.c), and so has the judge in Python.
  *
  * What is no polynomial is an uninterpreted function: a keyed hash of the operation and its operands. */
 #ifndef VISA_RUNTIME_FIELD_VALUE_H
@@ -75,7 +76,8 @@ static inline field_value field_input(uint64_t seed, uint32_t number, uint64_t e
     return field_of_hash(field_hash(field_hash(seed, UINT64_C(0x100000000) + number), element));
 }
 
-/* Functions of which nothing is known but their arguments: of an ordered list, one argument after the other. */
+/* Functions of which nothing is known but their arguments: of an ordered list, one argument after the other.
+ */
 typedef struct field_function {
     uint64_t state;
 } field_function;
@@ -96,7 +98,8 @@ static inline field_value field_function_end(const field_function *f)
 }
 
 /* Of a multiset: operations that commute and associate. The terms' hashes are added. */
-static inline void field_function_join(field_function *f, uint64_t seed, uint64_t operation, uint64_t argument)
+static inline void field_function_join(field_function *f, uint64_t seed, uint64_t operation,
+                                       uint64_t argument)
 {
     field_function one = field_function_begin(seed, operation);
     field_function_take(&one, argument);
