@@ -15,6 +15,12 @@ static json_t *output_json(const field_output *o)
     json_object_set_new(j, "values", json_integer(o->elements));
     json_object_set_new(j, "compared", json_integer(o->compared));
     json_object_set_new(j, "sampled", json_boolean(o->sampled));
+    json_t *sample = json_array();
+    for (size_t i = 0; i < o->sample_count; i++)
+        json_array_append_new(sample, json_integer(o->sample[i]));
+    if (o->sampled)
+        json_object_set(j, "elements", sample);
+    json_decref(sample);
     json_object_set_new(j, "differing", json_integer(o->differing));
     json_object_set_new(j, "degree", json_integer(o->degree));
     json_object_set_new(j, "probability_of_a_value", json_real((double)o->degree * 0x1p-61));

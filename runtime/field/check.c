@@ -284,6 +284,10 @@ static bool check_output(checking *c, uint32_t number, field_output *out)
     if (done) {
         out->degree = einsum_degree(&c->kernel->einsum, in_einsum);
         out->sampled = !c->whole && out->compared < out->elements;
+        out->sample_count = out->sampled && r.elements ? (size_t)r.count : 0;
+        out->sample = out->sample_count ? ARENA_ARRAY(c->arena, int64_t, out->sample_count) : NULL;
+        for (size_t i = 0; i < out->sample_count; i++)
+            out->sample[i] = r.elements[i];
         out->log2_probability =
             log2((double)larger(out->degree, 1)) + log2((double)larger(out->compared, 1)) - 61;
     }

@@ -23,6 +23,8 @@ typedef struct field_output {
     int64_t elements, compared, differing; /* elements of the tensor; that were looked at */
     int64_t degree;
     bool sampled;
+    int64_t *sample; /* the elements that were compared; NULL: all */
+    size_t sample_count;
     double
         log2_probability; /* that these agree although a polynomial differs, at most; a negative power of 2 */
 } field_output;
