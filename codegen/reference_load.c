@@ -68,6 +68,11 @@ bool reference_run(const reference_api *api, reference_kernel *k, unsigned char 
     return true;
 }
 
+bool reference_run_field(const reference_api *api, reference_kernel *k, uint64_t *const *tensors, unsigned threads, diag_list *diags)
+{
+    return take_fault(api, api->run_field(k, tensors, threads), diags);
+}
+
 bool reference_emit(const reference_api *api, const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind,
                     arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags)
 {

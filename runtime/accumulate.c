@@ -296,4 +296,5 @@ const stage_type stage_accumulate = {.op = OP_ACCUMULATE,
                                      .open = open_accumulate,
                                      .push = push_accumulate,
                                      .finish = finish_accumulate,
-                                     .cycles = accumulate_cycles};
+                                     .cycles = accumulate_cycles,
+                                     .field = &field_accumulate};

@@ -81,4 +81,5 @@ const stage_type stage_cast = {.op = OP_CAST,
                                .plan = plan_cast,
                                .run_free = cast_run_free,
                                .push = push_cast,
-                               .cycles = cast_cycles};
+                               .cycles = cast_cycles,
+                               .field = &field_cast};

@@ -90,7 +90,7 @@ static bool add_stage(chain *c, const stage_type *type, const stream_shape *in, 
     *s = (stage){.type = type, .chain = c, .commands = own ? chain_peek(c) : NULL, .in = *in, .out_bytes = c->machine->target->flit_bytes,
                  .plan = c->plans + c->plan_bytes};
     c->plan_bytes += (type->plan_bytes + 15) / 16 * 16;
-    assert(c->plan_bytes <= sizeof c->plans);
+    assert(c->plan_bytes <= sizeof c->plans && type->field);
     c->next += own;
     if (!type->plan(s, c, f))
         return false;

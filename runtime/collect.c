@@ -135,4 +135,5 @@ const stage_type stage_collect = {.op = OP_COLLECT,
                                   .run_free = collect_run_free,
                                   .open = open_collect,
                                   .drive = drive_collect,
-                                  .cycles = collect_cycles};
+                                  .cycles = collect_cycles,
+                                  .field = &field_collect};

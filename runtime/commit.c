@@ -198,4 +198,5 @@ const stage_type stage_commit = {.op = OP_COMMIT,
                                  .cycles = commit_cycles,
                                  .traffic = commit_traffic,
                                  .ranges = commit_ranges,
-                                 .proof_writes = commit_proof};
+                                 .proof_writes = commit_proof,
+                                 .field = &field_commit};

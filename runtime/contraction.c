@@ -214,7 +214,8 @@ const stage_type stage_align = {.op = OP_ALIGN,
                                 .cycles = align_cycles,
                                 .traffic = align_traffic,
                                 .ranges = align_ranges,
-                                .proof_reads = align_proof};
+                                .proof_reads = align_proof,
+                                .field = &field_align};
 
 /* ---- contract ---- */
 
@@ -352,4 +353,5 @@ const stage_type stage_contract = {.op = OP_CONTRACT,
                                    .run_free = contraction_run_free,
                                    .open = open_contract,
                                    .push = push_contract,
-                                   .cycles = contract_cycles};
+                                   .cycles = contract_cycles,
+                                   .field = &field_contract};

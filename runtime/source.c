@@ -371,7 +371,8 @@ const stage_type stage_fetch = {.op = OP_FETCH,
                                 .cycles = source_cycles,
                                 .traffic = fetch_traffic,
                                 .ranges = fetch_ranges,
-                                .proof_reads = fetch_proof};
+                                .proof_reads = fetch_proof,
+                                .field = &field_fetch};
 
 const stage_type stage_stream_in = {.op = OP_STREAM_IN,
                                     .plan_bytes = sizeof(source),
@@ -381,4 +382,5 @@ const stage_type stage_stream_in = {.op = OP_STREAM_IN,
                                     .drive = drive_source,
                                     .advance = advance_port,
                                     .cycles = source_cycles,
-                                    .proof_reads = port_proof};
+                                    .proof_reads = port_proof,
+                                    .field = &field_stream_in};

@@ -11,6 +11,7 @@
 
 struct chain;
 struct duration;
+struct field_stage;
 struct proof_range;
 struct schedule_item;
 
@@ -59,6 +60,7 @@ struct stage_type {
     unsigned (*ranges)(const stage *s, struct proof_range *out); /* of memory that every slice has; at most one */
     void (*proof_reads)(const stage *s, int64_t unit_index);
     void (*proof_writes)(const stage *s, int64_t unit_index);
+    const struct field_stage *field; /* the same over a field (runtime/field/NAME.c); every stage has it */
 };
 
 static inline bool stage_push(stage_run *r, const void *items, int64_t count)
@@ -69,5 +71,7 @@ static inline bool stage_push(stage_run *r, const void *items, int64_t count)
 /* The engines' stages, each in its own file; chain.c lists them. */
 extern const stage_type stage_fetch, stage_stream_in, stage_collect, stage_align, stage_contract, stage_accumulate, stage_cast, stage_trf_store,
     stage_commit, stage_stream_out;
+extern const struct field_stage field_fetch, field_stream_in, field_collect, field_align, field_contract, field_accumulate, field_cast, field_trf_store,
+    field_commit, field_stream_out;
 
 #endif

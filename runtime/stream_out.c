@@ -140,4 +140,5 @@ const stage_type stage_stream_out = {.op = OP_STREAM_OUT,
                                      .open = open_stream_out,
                                      .push = push_stream_out,
                                      .advance = advance_stream_out,
-                                     .proof_reads = stream_out_proof};
+                                     .proof_reads = stream_out_proof,
+                                     .field = &field_stream_out};

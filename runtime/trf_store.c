@@ -120,4 +120,5 @@ const stage_type stage_trf_store = {.op = OP_TRF_STORE,
                                     .cycles = trf_store_cycles,
                                     .traffic = trf_store_traffic,
                                     .ranges = trf_store_ranges,
-                                    .proof_writes = trf_store_proof};
+                                    .proof_writes = trf_store_proof,
+                                    .field = &field_trf_store};

@@ -92,6 +92,59 @@ bool tool_reference_order(const char *text, bool *is_free)
     return *is_free || strcmp(text, "hardware") == 0;
 }
 
+int tool_check_kind(const char *tool, tool_check *c, const char *text)
+{
+    static const char *const kinds[] = {"numbers", "algebra", NULL};
+    if (text && strcmp(text, kinds[0]) != 0 && strcmp(text, kinds[1]) != 0)
+        return tool_unknown_value(tool, "--check=", text, kinds);
+    c->wanted = true;
+    c->numbers = !text || strcmp(text, kinds[0]) == 0;
+    c->algebra = !text || strcmp(text, kinds[1]) == 0;
+    return EXIT_DONE;
+}
+
+int tool_check_samples(const char *tool, tool_check *c, const char *text)
+{
+    enum { MOST = 1 << 20 };
+    uint64_t samples;
+    if (!tool_number(text, &samples) || samples == 0 || samples > MOST)
+        return tool_usage_error(tool, "--samples takes a number from 1 to %d, not `%s`", MOST, text);
+    c->samples = (int64_t)samples;
+    return EXIT_DONE;
+}
+
+int tool_check_complete(const char *tool, const tool_check *c)
+{
+    if ((c->certificate || c->samples) && !c->algebra)
+        return tool_usage_error(tool, "%s belongs to --check or --check=algebra", c->certificate ? "--certificate" : "--samples");
+    return EXIT_DONE;
+}
+
+bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags, bool *agrees, const char **report)
+{
+    *report = "";
+    if (!c->algebra)
+        return true;
+    field_options options = {seed, threads, c->samples};
+    field_verdict *list = ARENA_ARRAY(a, field_verdict, c->verdict_count + 1);
+    for (size_t i = 0; i < c->verdict_count; i++)
+        list[i] = c->verdicts[i];
+    c->verdicts = list;
+    if (!field_check(t, k, &options, a, diags, &list[c->verdict_count]))
+        return false;
+    *agrees = *agrees && list[c->verdict_count].agrees;
+    *report = list[c->verdict_count++].text;
+    return true;
+}
+
+bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a)
+{
+    if (!c->certificate || !c->verdict_count)
+        return true;
+    const char *text = field_certificate(c->verdicts, c->verdict_count, file, bytes, size, a);
+    return text && output_put(c->certificate_to, text, strlen(text));
+}
+
 int tool_printed(const char *tool, int status)
 {
     errno = 0;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 
+#include "runtime/field/check.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
 #include "support/diag.h"
@@ -36,6 +37,26 @@ bool tool_reference_order(const char *text, bool *is_free);
 
 /* The status of a run that could not begin or end its writing: EXIT_USAGE where the command line names a file for two things. */
 int tool_refused(const diag_list *diags);
+
+/* --check[=KIND], --samples=N and --certificate=FILE. */
+typedef struct tool_check {
+    bool wanted, numbers, algebra;
+    int64_t samples;         /* 0: as many as there is time for */
+    const char *certificate; /* file; NULL: none */
+    output *certificate_to;  /* declared where there is one */
+    field_verdict *verdicts;
+    size_t verdict_count;
+} tool_check;
+
+/* EXIT_DONE, or the status of a usage error that was printed. `text` may be NULL. */
+int tool_check_kind(const char *tool, tool_check *c, const char *text);
+int tool_check_samples(const char *tool, tool_check *c, const char *text);
+/* A certificate is of an algebra. */
+int tool_check_complete(const char *tool, const tool_check *c);
+/* Proves a kernel, where that is wanted; *report: lines for people. */
+bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags, bool *agrees, const char **report);
+/* Writes the certificate of what was proven, if one is wanted. */
+bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a);
 
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);

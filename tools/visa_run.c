@@ -23,7 +23,8 @@ typedef struct arguments {
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
-    bool check, free_order, list, timing_only, unbounded;
+    bool free_order, list, timing_only, unbounded, dump_field;
+    tool_check check;
     tool_report report;
     uint64_t seed;
     unsigned threads;
@@ -43,8 +44,14 @@ static const char usage[] =
     "                            i4 as one element per byte (i1).\n"
     "  --input NAME:buffer=FILE  the port's physical bytes as they are\n"
     "  --output NAME=FILE        writes an output the same way; with a single output NAME= may be left away\n"
-    "  --check                   compare with the reference kernel that LLVM builds from the binary's einsum section; a run\n"
-    "                            that may depend on unwritten bytes or on the contexts' order is tried with others, too\n"
+    "  --check[=KIND]            compare with the reference kernel that LLVM builds from the binary's einsum section. numbers:\n"
+    "                            values of seeded inputs; a run that may depend on unwritten bytes or on the contexts' order\n"
+    "                            is tried with others, too. algebra: machine and reference run over a field of 2^61 - 1\n"
+    "                            elements, which proves the outputs for all inputs. Without a kind: both\n"
+    "  --samples=N               algebra: so many elements of each output, each traced back to the inputs (default: all of a\n"
+    "                            kernel up to about 512 x 512 x 2048, else as many as take a second or so)\n"
+    "  --certificate=FILE        algebra: what was proven, as JSON\n"
+    "  --dump-field              print what the outputs are over the field, NAME ELEMENT VALUE, and stop\n"
     "  --reference-order=ORDER   how the reference of --check adds floats: hardware (default: the machine's order, equal\n"
     "                            values) or free (an order of its own, compared within bounds and judged together)\n"
     "  --report[=FORMAT]         when each command runs, its cycles by formula, what binds and what would be faster:\n"
@@ -70,9 +77,10 @@ static const char usage[] =
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, MAX_CYCLES, KERNEL, TIMING_ONLY, UNBOUNDED, SIZES, LIST, VERSION, HELP };
+    enum { INPUT = 256, OUTPUT, CHECK, SAMPLES, CERTIFICATE, DUMP_FIELD, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, MAX_CYCLES, KERNEL, TIMING_ONLY, UNBOUNDED, SIZES, LIST, VERSION, HELP };
     static const struct option options[] = {
-        {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", no_argument, NULL, CHECK},
+        {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", optional_argument, NULL, CHECK},
+        {"samples", required_argument, NULL, SAMPLES}, {"certificate", required_argument, NULL, CERTIFICATE}, {"dump-field", no_argument, NULL, DUMP_FIELD},
         {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"reference-order", required_argument, NULL, REFERENCE_ORDER}, {"seed", required_argument, NULL, SEED},
         {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"max-cycles", required_argument, NULL, MAX_CYCLES}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"sizes", required_argument, NULL, SIZES}, {"list", no_argument, NULL, LIST},
         {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
@@ -82,7 +90,16 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         switch (o) {
         case INPUT: a->inputs[a->input_count++] = optarg; break;
         case OUTPUT: a->outputs[a->output_count++] = optarg; break;
-        case CHECK: a->check = true; break;
+        case CHECK:
+            if (tool_check_kind("visa-run", &a->check, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case SAMPLES:
+            if (tool_check_samples("visa-run", &a->check, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case CERTIFICATE: a->check.certificate = optarg; break;
+        case DUMP_FIELD: a->dump_field = true; break;
         case REPORT:
             if (tool_report_format("visa-run", &a->report, optarg) != EXIT_DONE)
                 return EXIT_USAGE;
@@ -130,6 +147,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     if (optind + 1 < argc)
         return tool_usage_error("visa-run", "more than one input file: %s", argv[optind + 1]);
     a->file = argv[optind];
+    if (!a->dump_field && tool_check_complete("visa-run", &a->check) != EXIT_DONE)
+        return EXIT_USAGE;
     return -1;
 }
 
@@ -145,26 +164,44 @@ static bool declare(arguments *a, arena *memory)
         good = (a->sizes_to = output_declare(a->files, a->sizes)) != NULL;
     if (a->report.trace && good)
         good = (a->report.trace_to = output_declare(a->files, a->report.trace)) != NULL;
+    if (a->check.certificate && good)
+        good = (a->check.certificate_to = output_declare(a->files, a->check.certificate)) != NULL;
     return good;
+}
+
+static const binary_kernel *kernel_of(const arguments *a, const binary *b)
+{
+    return a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
+}
+
+static int dump_field(const arguments *a, const binary *b, arena *memory, diag_list *diags)
+{
+    field_options options = {a->seed, a->threads, a->check.samples};
+    const char *text = "";
+    if (!field_dump(b->target, kernel_of(a, b), &options, memory, diags, &text))
+        return EXIT_INPUT;
+    fputs(text, stdout);
+    return EXIT_DONE;
 }
 
 static bool print_report(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
-    const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
+    const binary_kernel *k = kernel_of(a, b);
     const char *text = "";
     bool ok = tool_report_make(&a->report, b, k, memory, diags, &text);
     fputs(ok ? text : "", stdout);
     return ok;
 }
 
-static int run(const arguments *a, const binary *b, session *s, arena *memory, diag_list *diags)
+static int run(arguments *a, const binary *b, session *s, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
     if (a->list) {
         fputs(session_describe(s), stdout);
         return EXIT_DONE;
     }
-    const binary_kernel *k = a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
-    if (!tool_run_length("visa-run", s, k->name, a->max_cycles, diags))
+    if (a->dump_field)
+        return dump_field(a, b, memory, diags);
+    if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->max_cycles, diags))
         return EXIT_INPUT;
     progress line = progress_begin(a->file);
     session_set_options(s, &(session_options){a->threads, a->cpu, line.shown ? progress_show : NULL, &line});
@@ -173,14 +210,23 @@ static int run(const arguments *a, const binary *b, session *s, arena *memory, d
         ok = session_input(s, a->inputs[i], diags) && ok;
     for (size_t i = 0; i < a->output_count; i++)
         ok = session_has_output(s, a->outputs[i], diags) && ok;
-    ok = ok && session_fill(s, a->seed, diags) && session_run(s, a->check, diags);
+    bool runs = a->check.numbers || !a->check.wanted || a->output_count > 0, agrees = true, proves;
+    ok = ok && (!runs || (session_fill(s, a->seed, diags) && session_run(s, a->check.numbers, diags)));
     progress_end(&line);
-    if (!ok)
-        return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
-    bool agrees = true;
-    const char *report = "";
-    ok = !a->check || session_check(s, !a->free_order, &agrees, &report, diags);
-    fputs(report, a->output_count || a->report.options.format != REPORT_TEXT ? stderr : stdout);
+    const char *report = "", *proof = "";
+    FILE *to = a->output_count || a->report.options.format != REPORT_TEXT ? stderr : stdout;
+    bool differs = !ok && session_found_mismatch(diags); /* the algebra then says which terms do */
+    if (!ok && !differs)
+        return EXIT_INPUT;
+    ok = differs || !a->check.numbers || session_check(s, !a->free_order, &agrees, &report, diags);
+    fputs(report, to);
+    proves = tool_check_algebra(&a->check, b->target, kernel_of(a, b), a->seed, a->threads, memory, diags, &agrees, &proof);
+    fputs(proof, to);
+    ok = ok && proves && tool_check_certify(&a->check, a->file, bytes, size, memory);
+    if (differs) { /* a certificate says so; outputs are not written */
+        bool certified = !ok || !a->check.certificate || a->output_count > 0 || output_set_commit(a->files);
+        return proves && certified ? EXIT_MISMATCH : EXIT_INPUT;
+    }
     ok = ok && print_report(a, b, memory, diags);
     for (int streams = 0; streams < 2; streams++)
         for (size_t i = 0; i < a->output_count && ok && agrees; i++)
@@ -211,17 +257,12 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
     return ok ? EXIT_DONE : EXIT_INPUT;
 }
 
-static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
+static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
-    size_t size;
-    unsigned char *bytes = file_read_all(a->file, &size, diags);
-    if (!bytes)
-        return EXIT_INPUT;
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
-    free(bytes);
     const step_program *program = ok ? binary_program_by_name(&b, a->kernel) : NULL;
-    if (program && (a->check || a->report.trace)) {
+    if (program && (a->check.wanted || a->report.trace)) {
         binary_choose_kernel(&b, program->name, diags);
         return EXIT_INPUT;
     }
@@ -236,8 +277,19 @@ static int load_and_run(const arguments *a, arena *memory, diag_list *diags)
     if (ok && (a->timing_only || a->unbounded || a->sizes))
         return tool_usage_error("visa-run", "--timing-only, --unbounded and --sizes are for stream programs, %s holds kernels", a->file);
     session *s = ok ? session_open(&b, a->kernel, memory, diags) : NULL;
-    int status = s ? run(a, &b, s, memory, diags) : EXIT_INPUT;
+    int status = s ? run(a, &b, s, bytes, size, memory, diags) : EXIT_INPUT;
     session_close(s);
+    return status;
+}
+
+static int load_and_run(arguments *a, arena *memory, diag_list *diags)
+{
+    size_t size;
+    unsigned char *bytes = file_read_all(a->file, &size, diags);
+    if (!bytes)
+        return EXIT_INPUT;
+    int status = run_bytes(a, bytes, size, memory, diags);
+    free(bytes);
     return status;
 }
 

@@ -36,7 +36,8 @@ typedef struct arguments {
     emit_kind emit;
     const char *mcpu;
     bool order_given, free_order; /* of the reference's sums: without it the machine's for a check, a free one for what is written */
-    bool check, emit_given, search_given, format_source, format_check;
+    tool_check check;
+    bool emit_given, search_given, format_source, format_check;
     bool explores;
     ranks ranks; /* of --explore */
     const char *explore_form; /* of --emit, behind --explore */
@@ -89,7 +90,11 @@ static const char usage[] =
     "  --limit=WHAT,..         of --explore: multipliers=N, weight-bits=N, input-bits=N, block-bits=N, rows=N, or target\n"
     "  --target-cycles=N       of --explore: L at most\n"
     "  --search=KIND           of --explore: all (default), or folding: FINN's search for L below the target\n"
-    "  --check                 compile, run the binary on seeded inputs, compare with the reference\n"
+    "  --check[=KIND]          compile, run the binary, compare with the reference: numbers on seeded inputs, algebra over\n"
+    "                          a field of 2^61 - 1 elements, which proves the outputs for all inputs; without a kind both\n"
+    "  --samples=N             algebra: so many elements of each output, each traced back to the inputs (default: all of a\n"
+    "                          kernel up to about 512 x 512 x 2048, else as many as take a second or so)\n"
+    "  --certificate=FILE      algebra: what was proven, as JSON\n"
     "  --seed=N                numbers of the seeded inputs (default 1)\n"
     "  --max-cycles=N          of --check: refuse a run of more cycles of the machine (default 100000000; 0 is no limit)\n"
     "  --kernel=NAME           compile this kernel only, when the file has several\n"
@@ -163,7 +168,7 @@ static int choose(const char *option, const char *given, const char *const *know
 /* Do --explore and what it takes fit the rest of the command line? */
 static int check_explore(const arguments *a)
 {
-    if (a->explores && ((a->emit_given && !a->explore_form) || a->check || a->draw || a->sweep || a->report.wanted || a->report.trace || a->options.book))
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->check.wanted || a->draw || a->sweep || a->report.wanted || a->report.trace || a->options.book))
         return usage_error("--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form)
         return usage_error("--emit=%s is a form of --explore", a->explore_form);
@@ -237,7 +242,7 @@ static int check_options(const visa_options *o)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, MAX_CYCLES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SAMPLES, CERTIFICATE, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, MAX_CYCLES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
@@ -255,7 +260,9 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"limit", required_argument, NULL, LIMIT},
         {"target-cycles", required_argument, NULL, TARGET_CYCLES},
         {"search", required_argument, NULL, SEARCH},
-        {"check", no_argument, NULL, CHECK},
+        {"check", optional_argument, NULL, CHECK},
+        {"samples", required_argument, NULL, SAMPLES},
+        {"certificate", required_argument, NULL, CERTIFICATE},
         {"seed", required_argument, NULL, SEED},
         {"kernel", required_argument, NULL, KERNEL},
         {"target", required_argument, NULL, TARGET},
@@ -335,7 +342,15 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case DRAW: a->draw = optarg; break;
         case FORMAT_SOURCE: a->format_source = a->options.parse_only = true; break;
         case FORMAT_CHECK: a->format_check = a->options.parse_only = true; break;
-        case CHECK: a->check = true; break;
+        case CHECK:
+            if (tool_check_kind("visac", &a->check, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case SAMPLES:
+            if (tool_check_samples("visac", &a->check, optarg) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case CERTIFICATE: a->check.certificate = optarg; break;
         case REPORT:
             if (tool_report_format("visac", &a->report, optarg) != EXIT_DONE)
                 return EXIT_USAGE;
@@ -390,15 +405,17 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
     if (check_explore(a) != EXIT_DONE)
         return EXIT_USAGE;
     bool reports = a->report.wanted || a->report.trace;
-    if (a->draw && (a->emit_given || a->check || reports))
+    if (a->draw && (a->emit_given || a->check.wanted || reports))
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
-    if (reports && (a->emit_given || a->check))
+    if (reports && (a->emit_given || a->check.wanted))
         return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
-    if (a->options.book && (a->emit_given || a->check || a->draw || a->kernel || a->sweep || reports))
+    if (a->options.book && (a->emit_given || a->check.wanted || a->draw || a->kernel || a->sweep || reports))
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
-    if (a->options.parse_only && (a->emit_given || a->check || a->draw || reports || a->sweep || diff || a->options.book || (a->format_check && (a->format_source || a->output))))
+    if (tool_check_complete("visac", &a->check) != EXIT_DONE)
+        return EXIT_USAGE;
+    if (a->options.parse_only && (a->emit_given || a->check.wanted || a->draw || reports || a->sweep || diff || a->options.book || (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
         return usage_error("no input file");
@@ -410,7 +427,7 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
     a->options.modules = strcmp(argv[optind], "-") != 0;
     if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
-    if ((a->sweep || diff) && (a->emit_given || a->check || a->draw || reports))
+    if ((a->sweep || diff) && (a->emit_given || a->check.wanted || a->draw || reports))
         return usage_error("%s is an output of its own: no --emit, --check, --draw or --report beside it", diff ? "diff" : "--sweep");
     a->input = argv[optind];
     return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;
@@ -433,7 +450,7 @@ static const char *main_output(const arguments *a, arena *memory)
     bool stands_alone = a->sweep || a->other || a->options.book;
     if (stands_alone)
         return a->output ? a->output : "-";
-    bool nothing = a->format_check || (a->check && !a->emit_given && !a->output) || (a->report.trace && !a->report.wanted) || a->ranks.rank > 0;
+    bool nothing = a->format_check || (a->check.wanted && !a->emit_given && !a->output) || (a->report.trace && !a->report.wanted) || a->ranks.rank > 0;
     return nothing ? NULL : default_output(a, memory);
 }
 
@@ -468,30 +485,46 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
     return true;
 }
 
-/* Checks one kernel, or all of the binary. A stream program has no reference, and that is said. */
-static int check(const arguments *a, const binary *b, arena *memory, diag_list *diags)
+/* One kernel: by numbers, by algebra, or both; the algebra says which terms differ, too. */
+static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, arena *memory, diag_list *diags)
 {
-    bool all_agree = true;
+    bool agrees = true, ok = true;
+    const char *report = "", *proof = "";
+    if (a->check.numbers) {
+        session *s = session_open(b, k->name, memory, diags);
+        ok = s && tool_run_length("visac", s, k->name, a->max_cycles, diags) && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
+        session_close(s);
+    }
+    bool differs = !ok && session_found_mismatch(diags);
+    fputs(report, stdout);
+    if (!ok && !differs)
+        return EXIT_INPUT;
+    ok = tool_check_algebra(&a->check, b->target, k, a->seed, 0, memory, diags, &agrees, &proof);
+    fputs(proof, stdout);
+    return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
+}
+
+/* Checks one kernel, or all of the binary. A stream program has no reference, and that is said. */
+static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
+{
+    int status = EXIT_DONE;
     size_t checked = 0;
     for (size_t i = 0; i < b->program_count; i++)
         printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
     for (size_t i = 0; i < b->kernel_count; i++) {
         if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
             continue;
-        bool agrees = false;
-        const char *report = "";
-        session *s = session_open(b, b->kernels[i].name, memory, diags);
-        bool ok = s && tool_run_length("visac", s, b->kernels[i].name, a->max_cycles, diags) && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
-        fputs(report, stdout);
-        session_close(s);
-        if (!ok)
-            return session_found_mismatch(diags) ? EXIT_MISMATCH : EXIT_INPUT;
-        all_agree = all_agree && agrees;
+        int of_kernel = check_kernel(a, b, &b->kernels[i], memory, diags);
+        if (of_kernel == EXIT_INPUT)
+            return EXIT_INPUT;
+        status = of_kernel == EXIT_DONE ? status : of_kernel;
         checked++;
     }
-    if (checked == 0)
+    if (checked == 0) {
         diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"), "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
-    return checked > 0 && all_agree ? EXIT_DONE : EXIT_MISMATCH;
+        return EXIT_MISMATCH;
+    }
+    return tool_check_certify(&a->check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
 }
 
 /* Of one kernel, or in text and CSV of each: from the commands alone. */
@@ -543,13 +576,13 @@ static bool takes_binary_only(const arguments *a)
     return from_binary && !a->options.book && !a->options.parse_only && !a->explores && !a->draw && !a->report.wanted && !a->report.trace;
 }
 
-static int produce(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
+static int produce(arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
 {
     static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST,
                                            [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT, [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
     const unsigned char *data;
     size_t size;
-    bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check;
+    bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check.wanted;
     bool dataflow = a->emit == EMIT_DATAFLOW || a->emit == EMIT_DATAFLOW_JSON;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
@@ -561,16 +594,16 @@ static int produce(const arguments *a, visa_compilation *c, const unsigned char 
         return visa_draw(c, a->draw, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
     if (a->report.wanted || a->report.trace)
         return write_report(a, c, text, bytes, memory, diags);
-    if (dataflow && !a->check)
+    if (dataflow && !a->check.wanted)
         return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
     if (from_binary && !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
-    int status = a->check ? check(a, &b, memory, diags) : EXIT_DONE;
-    if (status != EXIT_DONE || (a->check && !a->output && !a->emit_given))
-        return status;
+    int status = a->check.wanted ? check(a, &b, data, size, memory, diags) : EXIT_DONE;
+    if (status != EXIT_DONE || (a->check.wanted && !a->output && !a->emit_given)) /* a certificate says what differs, too */
+        return status != EXIT_INPUT && a->check.certificate && !a->to && !output_set_commit(a->files) ? EXIT_INPUT : status;
     if (dataflow ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
         : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
@@ -628,7 +661,7 @@ static bool is_writing_no_module(const arguments *a, const visa_compilation *c)
     return true;
 }
 
-static int compile(const arguments *a, arena *memory, diag_list *diags)
+static int compile(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
     unsigned char *text = ranks_read(&a->ranks, a->input, &size, diags);

@@ -10,6 +10,7 @@
 #include "codegen/reference/convert.h"
 #include "codegen/reference/block.h"
 #include "codegen/reference/epilogue.h"
+#include "codegen/reference/field.h"
 #include "codegen/reference/reduce.h"
 #include "codegen/reference/walk.h"
 
@@ -624,7 +625,7 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
 
 static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes, LLVMValueRef *each)
 {
-    for (uint32_t i = 0; i < e->plan->e->statement_count; i++)
+    for (uint32_t i = 0; i < e->plan->e->statement_count && forms & ~(unsigned)GENERATE_FIELD; i++)
         f[i] = e->plan->statements[i].absorbed ? (statement_forms){0} : e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
     if (forms & GENERATE_C)
         emit_c_entry(e, symbol, f, each);
@@ -635,6 +636,10 @@ static void emit_module(emitter *e, const char *symbol, unsigned forms, statemen
     if (forms & GENERATE_BOUNDED) {
         snprintf(name, name_bytes, "%s" GENERATE_BOUNDED_SUFFIX, symbol);
         emit_step_entry(e, name, f, true);
+    }
+    if (forms & GENERATE_FIELD) {
+        snprintf(name, name_bytes, "%s" GENERATE_FIELD_SUFFIX, symbol);
+        emit_field_entry(e, name);
     }
 }
 

@@ -90,6 +90,10 @@ static char *look_up(const compilation *c, reference_kernel *k, unsigned forms)
         fault = look_up_one(c, k, GENERATE_STEPS_SUFFIX, &step);
     if (!fault && forms & REFERENCE_BOUNDS)
         fault = look_up_one(c, k, GENERATE_BOUNDED_SUFFIX, &bounded);
+    uintptr_t field = 0;
+    if (!fault && forms & REFERENCE_FIELD)
+        fault = look_up_one(c, k, GENERATE_FIELD_SUFFIX, &field);
+    k->field = (field_function *)field;
     k->step = (step_function *)step;
     k->bounded = (step_function *)bounded;
     return fault;
@@ -106,7 +110,9 @@ static kernel_form describe_form(const plan_statement *s, bool blocks)
 /* An exact result has no bound, and the same form computes it. */
 static kernel_step describe_step(const reference_plan *p, const plan_statement *s)
 {
-    kernel_step step = {.clocks = plan_shared_clocks(s), .shared = plan_is_shared(p, s)};
+    kernel_step step = {.clocks = plan_shared_clocks(s), .shared = plan_is_shared(p, s), .dst = s->of->dst, .first = s->first};
+    if (!field_shape_of(s, &step.field))
+        step.field.batches = -1;
     if (s->of->op != MATH_CONTRACT || s->absorbed)
         return step;
     step.plain = describe_form(s, s->stores_blocks);
@@ -150,7 +156,11 @@ static char *build_guarded(void *argument)
 {
     build_call *call = argument;
     compilation c = {0};
-    unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u);
+    unsigned forms = (call->forms & REFERENCE_VALUES ? GENERATE_STEPS : 0u) | (call->forms & REFERENCE_BOUNDS ? GENERATE_BOUNDED : 0u) |
+                     (call->forms & REFERENCE_FIELD ? GENERATE_FIELD : 0u);
+    for (uint32_t i = 0; i < call->e->statement_count && call->forms & REFERENCE_FIELD; i++)
+        if (call->e->statements[i].op != MATH_COPY && call->e->statements[i].op != MATH_CONTRACT)
+            return fault_text("statement %u is neither a copy nor a contraction: it has no form over a field", i);
     char *fault = compilation_make(&c, call->e, call->name, call->cpu, true, forms, call->forms);
     if (!fault)
         fault = describe_tensors(&c.plan, call->kernel);

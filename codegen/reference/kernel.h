@@ -10,6 +10,7 @@
 
 #include <llvm-c/LLJIT.h>
 
+#include "codegen/reference/field.h"
 #include "codegen/reference/plan.h"
 #include "codegen/reference/reference.h"
 #include "codegen/reference/team.h"
@@ -34,6 +35,9 @@ typedef struct kernel_step {
     double clocks;
     bool shared;
     kernel_form plain, bounded;
+    field_shape field;
+    uint32_t dst;
+    bool first; /* the statement that assigns it first */
 } kernel_step;
 
 /* Scratch storage behind its size. */
@@ -45,6 +49,7 @@ typedef struct run_scratch {
 struct reference_kernel {
     LLVMOrcLLJITRef jit;
     step_function *step, *bounded;
+    field_function *field;
     kernel_tensor *tensors;
     uint32_t tensor_count;
     kernel_step *steps;

@@ -28,8 +28,8 @@ typedef enum reference_output {
 
 /* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel that runs
  * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, beside VALUES: floats are added in
- * the machine's order (target/einsum.h), which gives its bits. */
-enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8 };
+ * the machine's order (target/einsum.h), which gives its bits. FIELD: the polynomials, over the field of 2^61 - 1 elements. */
+enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8, REFERENCE_FIELD = 16 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.
  * The functions may be called from several threads; one kernel may run in several threads at once. */
@@ -46,6 +46,9 @@ typedef struct reference_api {
      * NaN. Infinity: anything, because a partial sum may overflow. Elements that no digit reaches are 0 with
      * bound 0. threads: how many may share the work; the result does not depend on it. */
     char *(*run)(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads);
+
+    /* Of the form FIELD: tensors[t] is one residue below 2^61 - 1 per element of tensor t, all of them given; casts are identities. */
+    char *(*run_field)(reference_kernel *k, uint64_t *const *tensors, unsigned threads);
 
     /* Elements of gathers and scatters, in all runs so far, whose index was outside its axis: a gather gave zero, a scatter wrote nothing. */
     uint64_t (*indices_outside)(const reference_kernel *k);

@@ -1,0 +1,254 @@
+#include "codegen/einsum_terms.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "support/strbuf.h"
+
+/* ---- coordinates ---- */
+
+static int64_t shift_of(const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].side == side && s->shifts[i].axis == axis)
+            return s->shifts[i].offset;
+    return 0;
+}
+
+static int64_t largest_shift(const einsum_statement *s, uint32_t axis)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].axis == axis && s->shifts[i].offset > most)
+            most = s->shifts[i].offset;
+    return most;
+}
+
+/* The coordinate of an axis that the digits say, those only that index the side (EINSUM_SIDES: all). */
+static int64_t coordinate(const einsum_statement *s, const int64_t *counters, einsum_side side, uint32_t axis)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].axis == axis && (side == EINSUM_SIDES || einsum_digit_indexes(&s->digits[i], side)))
+            sum += counters[i] * s->digits[i].weight;
+    return sum;
+}
+
+static bool has_digits(const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].axis == axis && s->digits[i].size > 1 && einsum_digit_indexes(&s->digits[i], side))
+            return true;
+    return false;
+}
+
+/* Of a window that has no digits of its own: the sum over its terms, less where it begins. False: the window
+ * does not hold the place. */
+static bool window_coordinate(const einsum *e, const einsum_statement *s, const int64_t *counters,
+                              einsum_side side, uint32_t axis, int64_t *out)
+{
+    const einsum_window *w = NULL;
+    for (uint32_t i = 0; i < e->window_count; i++)
+        w = e->windows[i].axis == axis ? &e->windows[i] : w;
+    if (!w || has_digits(s, side, axis))
+        return true;
+    bool moved = false;
+    int64_t place = 0;
+    for (uint32_t i = 0; i < w->term_count; i++) {
+        const einsum_term *t = &w->terms[i];
+        place += t->stride * (coordinate(s, counters, side, t->axis) / t->weight % t->extent);
+        for (uint32_t d = 0; d < s->digit_count; d++) { /* outside all terms it is not indexed by them */
+            const einsum_digit *g = &s->digits[d];
+            moved |= g->axis == t->axis && g->size > 1 && einsum_digit_indexes(g, side) &&
+                     g->weight % (t->weight * t->extent) != 0 && g->weight * g->size > t->weight;
+        }
+    }
+    if (!moved)
+        return true;
+    *out += place - (w->bordered ? w->first : 0);
+    return *out >= 0 && *out < e->axes[axis].size;
+}
+
+/* -1: the tensor does not hold the element; it is zero. */
+static int64_t source_element(const einsum *e, const einsum_statement *s, const int64_t *counters,
+                              uint32_t tensor, einsum_side side)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    int64_t element = 0;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        int64_t c = coordinate(s, counters, side, t->axes[i]);
+        if (!window_coordinate(e, s, counters, side, t->axes[i], &c))
+            return -1;
+        element = element * e->axes[t->axes[i]].size + c + shift_of(s, side, t->axes[i]);
+    }
+    return element;
+}
+
+/* Can a combination of the digits leave an axis? */
+static bool may_leave(const einsum *e, const einsum_statement *s)
+{
+    int64_t last[EINSUM_STATEMENT_DIGITS];
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        last[i] = s->digits[i].size - 1;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (coordinate(s, last, EINSUM_SIDES, s->digits[i].axis) + largest_shift(s, s->digits[i].axis) >=
+            e->axes[s->digits[i].axis].size)
+            return true;
+    return false;
+}
+
+/* Is every coordinate inside its axis? */
+static bool exists(const einsum *e, const einsum_statement *s, const int64_t *counters)
+{
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        uint32_t axis = s->digits[i].axis;
+        if (coordinate(s, counters, EINSUM_SIDES, axis) + largest_shift(s, axis) >= e->axes[axis].size)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the kept digits of an element ---- */
+
+/* The counters of the kept digits of an axis, the heaviest first. False: they do not reach the coordinate. */
+static bool count_axis(const einsum_statement *s, uint32_t axis, int64_t left, int64_t *counters)
+{
+    for (int64_t below = INT64_MAX;;) {
+        uint32_t best = s->digit_count;
+        for (uint32_t i = 0; i < s->digit_count; i++)
+            if (s->digits[i].kept && s->digits[i].axis == axis && s->digits[i].size > 1 &&
+                s->digits[i].weight < below &&
+                (best == s->digit_count || s->digits[i].weight > s->digits[best].weight))
+                best = i;
+        if (best == s->digit_count)
+            return left == 0;
+        below = s->digits[best].weight;
+        counters[best] = left / below;
+        if (counters[best] >= s->digits[best].size)
+            return false;
+        left -= counters[best] * below;
+    }
+}
+
+static bool count_kept(const einsum *e, const einsum_statement *s, int64_t element, int64_t *counters)
+{
+    const einsum_tensor *t = &e->tensors[s->dst];
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        counters[i] = 0;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        int64_t size = e->axes[t->axes[i]].size, c = element % size - shift_of(s, EINSUM_DST, t->axes[i]);
+        element /= size;
+        if (c < 0 || !count_axis(s, t->axes[i], c, counters))
+            return false;
+    }
+    return true;
+}
+
+/* To the next combination of the summed digits, the last one fastest. */
+static bool count_on(const einsum_statement *s, int64_t *counters)
+{
+    for (uint32_t i = s->digit_count; i-- > 0;) {
+        if (s->digits[i].kept)
+            continue;
+        if (++counters[i] < s->digits[i].size)
+            return true;
+        counters[i] = 0;
+    }
+    return false;
+}
+
+/* Does the statement assign the element? A copy, or a sum of which the kept digits alone leave no axis. */
+static bool assigns(const einsum *e, const einsum_statement *s, uint32_t tensor, int64_t element,
+                    int64_t *counters)
+{
+    return s->dst == tensor && count_kept(e, s, element, counters) && exists(e, s, counters);
+}
+
+bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element,
+                  bool (*call)(void *of, const einsum_product *term), void *of)
+{
+    int64_t counters[EINSUM_STATEMENT_DIGITS];
+    for (uint32_t i = e->statement_count; i-- > 0;) {
+        const einsum_statement *s = &e->statements[i];
+        if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
+            continue;
+        bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
+        do {
+            einsum_product p = {.a = s->sources[0], .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1]};
+            if (leaves && !exists(e, s, counters))
+                continue;
+            p.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);
+            p.b_element = copies ? 0 : source_element(e, s, counters, s->sources[1], EINSUM_B);
+            if (p.a_element >= 0 && p.b_element >= 0 && !call(of, &p))
+                return false;
+        } while (count_on(s, counters));
+        return true;
+    }
+    return false;
+}
+
+const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    int64_t *coords = ARENA_ARRAY(a, int64_t, (size_t)t->rank + 1);
+    for (uint32_t i = t->rank; i-- > 0;) {
+        coords[i] = element % e->axes[t->axes[i]].size;
+        element /= e->axes[t->axes[i]].size;
+    }
+    strbuf s;
+    strbuf_init(&s, a);
+    for (uint32_t i = 0; i < t->rank; i++)
+        strbuf_printf(&s, "%s%s=%" PRId64, i ? ", " : "", e->axes[t->axes[i]].name, coords[i]);
+    return s.bytes ? s.text : "";
+}
+
+/* ---- sizes ---- */
+
+static double combinations(const einsum_statement *s, bool summed_only)
+{
+    double product = 1;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        product *= summed_only && s->digits[i].kept ? 1 : (double)s->digits[i].size;
+    return product;
+}
+
+double einsum_most_terms(const einsum *e)
+{
+    double most = 1;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        double terms = combinations(&e->statements[i], true);
+        most = terms > most ? terms : most;
+    }
+    return most;
+}
+
+double einsum_products(const einsum *e)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        sum += combinations(&e->statements[i], false);
+    return sum;
+}
+
+int64_t einsum_degree(const einsum *e, uint32_t tensor)
+{
+    enum { MOST = 1 << 20 };
+    int64_t *degrees = malloc(((size_t)e->tensor_count + 1) * sizeof *degrees), found;
+    if (!degrees)
+        return MOST;
+    for (uint32_t t = 0; t < e->tensor_count; t++)
+        degrees[t] = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++) /* a source is assigned before, or an input */
+        degrees[e->statements[i].dst] = 1;
+    for (uint32_t t = 0; t < e->tensor_count; t++)
+        degrees[t] = degrees[t] ? 0 : 1;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *s = &e->statements[i];
+        int64_t d = degrees[s->sources[0]] + (s->op == MATH_CONTRACT ? degrees[s->sources[1]] : 0);
+        d = d < MOST ? d : MOST;
+        degrees[s->dst] = d > degrees[s->dst] ? d : degrees[s->dst];
+    }
+    found = degrees[tensor];
+    free(degrees);
+    return found;
+}

@@ -1,0 +1,34 @@
+/* What one element of an einsum's tensor is the sum of.
+ *
+ * The one idea: a statement says a value for combinations of its digits; here the digits are counted for one
+ * element of the destination, as codegen/einsum.h defines them, and every term is named by the elements of
+ * its sources. The reference kernel computes all elements (codegen/reference); this names the terms of one,
+ * and is what a sample of a large tensor is computed from. */
+#ifndef VISA_CODEGEN_EINSUM_TERMS_H
+#define VISA_CODEGEN_EINSUM_TERMS_H
+
+#include "codegen/einsum.h"
+
+/* A product of two elements, or a copied element: then b is EINSUM_NO_TENSOR. */
+enum { EINSUM_NO_TENSOR = UINT16_MAX };
+typedef struct einsum_product {
+    uint32_t a, b; /* tensors */
+    int64_t a_element, b_element;
+} einsum_product;
+
+/* The last statement that assigns the element: calls for each of its terms, in the order of the digits.
+ * False: no statement does, or a call returned false. */
+bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element,
+                  bool (*call)(void *of, const einsum_product *term), void *of);
+
+/* "M=3, K=4094": the coordinates of an element. */
+const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a);
+
+/* Summed combinations of the statements that reach the tensor, at most; for estimates. */
+double einsum_most_terms(const einsum *e);
+/* Products of all statements together. */
+double einsum_products(const einsum *e);
+/* How often inputs are multiplied with each other: the degree of the tensor's polynomials in the inputs. */
+int64_t einsum_degree(const einsum *e, uint32_t tensor);
+
+#endif

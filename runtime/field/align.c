@@ -1,0 +1,165 @@
+#include "runtime/field/align.h"
+
+#include <stdlib.h>
+
+#include "runtime/trf.h"
+#include "support/integer.h"
+
+enum { MOST_LANES = 128 };
+
+typedef struct align_state {
+    field_value lanes[MOST_LANES];
+    int64_t packet;       /* whose lanes these are; -1: none */
+    field_value *weights; /* of every Row: the part of its partition that is read; NULL: not read yet */
+    int64_t row_values;
+    walk_cursor cursor;
+    int64_t next_step;
+} align_state;
+
+static int64_t bits_of(const contraction *k)
+{
+    return dtype_row_of(k->operand)->bits;
+}
+
+static bool open_align(field_stage_run *r)
+{
+    const contraction *k = r->stage->plan;
+    align_state *s = r->state;
+    s->packet = -1;
+    walk_start(&k->weights.walk, &s->cursor);
+    return true;
+}
+
+static void close_align(field_stage_run *r)
+{
+    free(((align_state *)r->state)->weights);
+}
+
+/* ---- data ---- */
+
+/* The element of a pop's flits that is in a lane; -1: none, it is zero. */
+static int64_t lane_source(const contraction *k, int64_t step, int64_t lane)
+{
+    int64_t pop = step / k->tiling;
+    if (!k->shift.command)
+        return lane < k->data_bytes * 8 / bits_of(k) ? lane : -1;
+    const shift *s = &k->shift;
+    int64_t window = step % k->tiling / s->repeat, flit = s->flit_bytes * 8 / s->bits;
+    int64_t at = lane + s->initial[pop / s->initial_div % s->initial_mod] + window % s->limit * s->stride;
+    if (at < 0 || at >= s->flits * flit)
+        return -1;
+    int64_t element = at % flit; /* of the turned flit: column * rows + row */
+    return at / flit * flit + element % s->rows * (flit / s->rows) + element / s->rows;
+}
+
+static void read_lanes(field_stage_run *r, int64_t step, int64_t first, int64_t count, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    const target *t = r->run->machine->plans->target;
+    int64_t flits = step / k->tiling * k->collect_flits * (t->flit_bytes * 8 / bits_of(k));
+    int64_t data = k->shift.command ? 0 : smaller(count, larger(k->data_bytes * 8 / bits_of(k) - first, 0));
+    if (data > 0)
+        field_before(r, flits + first, data, out);
+    for (int64_t i = data, n; i < count; i += n) {
+        int64_t at = lane_source(k, step, first + i);
+        for (n = 1; at >= 0 && i + n < count && lane_source(k, step, first + i + n) == at + n; n++)
+            ;
+        if (at >= 0)
+            field_before(r, flits + at, n, out + i);
+        else
+            out[i] = 0;
+    }
+}
+
+/* Steps with the same packet follow each other. */
+const field_value *field_align_lanes(field_stage_run *r, int64_t step)
+{
+    const contraction *k = r->stage->plan;
+    align_state *s = r->state;
+    int64_t packet = step / (k->shift.command ? k->shift.repeat : k->tiling);
+    if (packet != s->packet)
+        read_lanes(r, step, 0, k->lanes, s->lanes);
+    s->packet = packet;
+    return s->lanes;
+}
+
+/* ---- weights ---- */
+
+static void read_partition(field_stage_run *r, int64_t row, int64_t byte, int64_t bit, int64_t count,
+                           field_value *out)
+{
+    const weights *w = &((const contraction *)r->stage->plan)->weights;
+    int64_t bits = dtype_row_of(w->operand)->bits;
+    for (int64_t part; count > 0; count -= part, out += part) {
+        part = smaller(count, (trf_contiguous_bytes(w->target, w->mode, byte) * 8 - bit) / bits);
+        field_place at = {FIELD_TRF, r->run->unit,
+                          trf_address_of(w->target, row, w->rows, w->mode, byte) * 8 + bit};
+        field_read(r->run, &at, w->operand, 1, part, out);
+        bit += part * bits;
+        byte += bit / 8;
+        bit %= 8;
+    }
+}
+
+/* All that the walk can read, once for a slice. */
+static bool read_weights(field_stage_run *r)
+{
+    const weights *w = &((const contraction *)r->stage->plan)->weights;
+    align_state *s = r->state;
+    s->row_values = w->reads * w->read_elements;
+    s->weights = malloc((size_t)(s->row_values * w->rows) * sizeof *s->weights + 1);
+    for (int64_t row = 0; s->weights && row < w->rows; row++)
+        read_partition(r, row, w->low_byte, 0, s->row_values, s->weights + row * s->row_values);
+    return s->weights || fault_memory(r->run->fault, w->command, "a slice's weights");
+}
+
+const field_value *field_align_weights(field_stage_run *r, int64_t step, int64_t *row_values)
+{
+    const weights *w = &((const contraction *)r->stage->plan)->weights;
+    align_state *s = r->state;
+    if (!s->weights && !read_weights(r))
+        return NULL;
+    for (; s->next_step < step; s->next_step++)
+        walk_step(&w->walk, &s->cursor);
+    int64_t address = walk_step(&w->walk, &s->cursor);
+    s->next_step++;
+    if (!weights_address_inside(w, address)) {
+        weights_outside(w, step, address, r->run->fault);
+        return NULL;
+    }
+    *row_values = s->row_values;
+    return s->weights + ((address - w->low_byte) >> w->read_shift) * w->read_elements;
+}
+
+static void read_weight(field_stage_run *r, int64_t step, int64_t row, int64_t first, int64_t count,
+                        field_value *out)
+{
+    const weights *w = &((const contraction *)r->stage->plan)->weights;
+    int64_t address = field_walk_address(&w->walk, step), bits = dtype_row_of(w->operand)->bits;
+    if (!weights_address_inside(w, address)) {
+        weights_outside(w, step, address, r->run->fault);
+        return;
+    }
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        int64_t element = first % w->read_elements;
+        part = smaller(count, w->read_elements - element);
+        read_partition(r, row, address + element * bits / 8, element * bits % 8, part, out);
+    }
+}
+
+static void read_align(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        int64_t lane = first % k->lanes, row = first / k->lanes % k->rows,
+                side = first / k->lanes / k->rows % 2, step = first / k->lanes / k->rows / 2;
+        part = smaller(count, k->lanes - lane);
+        if (side == 0)
+            read_lanes(r, step, lane, part, out);
+        else
+            read_weight(r, step, row, lane, part, out);
+    }
+}
+
+const field_stage field_align = {
+    .state_bytes = sizeof(align_state), .open = open_align, .close = close_align, .read = read_align};

@@ -1,0 +1,435 @@
+#include "runtime/field/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/compare.h"
+#include "runtime/field/engine.h"
+#include "runtime/field/explain.h"
+#include "runtime/fold.h"
+#include "runtime/port_data.h"
+#include "support/integer.h"
+#include "support/strbuf.h"
+
+/* What is run as a whole: 512 x 512 x 2048 products and what moves them. Beyond, elements are sampled. */
+#define WHOLE_WORK 2e9
+#define WHOLE_PRODUCTS ((double)(INT64_C(1) << 30))
+#define WHOLE_ELEMENTS (INT64_C(1) << 26)
+#define MEMORY_BYTES (INT64_C(1) << 31)
+enum { MOST_WRONG = 1 << 16, LEAST_SAMPLES = 64, MOST_SAMPLES = 4096, SAMPLED_TERMS = 1 << 22 };
+
+typedef struct checking {
+    const binary_kernel *kernel;
+    const field_options *options;
+    field_machine *machine;
+    field_expected *expected;
+    bool whole;
+    arena *arena;
+    diag_list *diags;
+} checking;
+
+/* ---- outputs ---- */
+
+/* Elements of an output that were read from the machine. */
+typedef struct reading {
+    int64_t *position; /* by number in the list, the first place; -1: none */
+    field_value *value;
+    int64_t *elements; /* NULL: all */
+    int64_t count;
+    int64_t copies_differ,
+        copy_position; /* places that hold another value than the first one of their element */
+} reading;
+
+static bool no_memory(diag_list *diags, const port *p)
+{
+    diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory for port `%s`", p->name);
+    return false;
+}
+
+static void reading_free(reading *r)
+{
+    free(r->position);
+    free(r->value);
+    free(r->elements);
+    *r = (reading){0};
+}
+
+static bool reading_new(const checking *c, const port *p, int64_t count, reading *r)
+{
+    *r = (reading){.position = malloc((size_t)count * sizeof *r->position + 1),
+                   .value = malloc((size_t)count * sizeof *r->value + 1),
+                   .count = count,
+                   .copy_position = -1};
+    if (!r->position || !r->value)
+        return no_memory(c->diags, p);
+    memset(r->position, 0xff, (size_t)count * sizeof *r->position);
+    return true;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The place of an element in the sorted list; -1: it is not in it. */
+static int64_t listed(const reading *r, int64_t element)
+{
+    if (!r->elements)
+        return element;
+    const int64_t *found = bsearch(&element, r->elements, (size_t)r->count, sizeof element, compare_numbers);
+    return found ? found - r->elements : -1;
+}
+
+static void take(reading *r, int64_t at, int64_t position, field_value value)
+{
+    if (r->position[at] < 0) {
+        r->position[at] = position;
+        r->value[at] = value;
+    } else if (r->value[at] != value) {
+        r->copies_differ++;
+        r->copy_position = r->copy_position < 0 ? position : r->copy_position;
+    }
+}
+
+/* As the machine's port has them at the end; the first of several places counts. */
+static bool read_port(checking *c, uint32_t number, reading *r)
+{
+    enum { BLOCK = 1024 };
+    field_machine *m = c->machine;
+    const port *p = &c->kernel->ports[number];
+    int32_t *numbers = field_port_numbers(m, number);
+    if (!numbers)
+        return no_memory(c->diags, p);
+    fault f = {0};
+    field_run end = {.machine = m,
+                     .time = m->event_count,
+                     .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)},
+                     .fault = &f};
+    field_value values[BLOCK];
+    int64_t bits = dtype_row_of(p->dtype)->bits, positions = field_port_positions(m, number);
+    for (int64_t i = 0, n; i < positions && !f.set; i += n) {
+        field_place at;
+        n = smaller(field_port_place(m, number, i, &at), positions - i);
+        for (int64_t j = 0, live; j < n && at.number >= 0; j += live) {
+            for (live = 0; j + live < n && live < BLOCK && numbers[i + j + live] >= 0 &&
+                           listed(r, numbers[i + j + live]) >= 0;
+                 live++)
+                ;
+            field_place here = {at.space, at.number, at.bit + j * bits};
+            if (live > 0)
+                field_read(&end, &here, p->dtype, 1, live, values);
+            for (int64_t l = 0; l < live; l++)
+                take(r, listed(r, numbers[i + j + l]), i + j + l, values[l]);
+            live = larger(live, 1);
+        }
+    }
+    free(numbers);
+    if (f.set)
+        fault_report(&f, c->kernel->name, c->diags);
+    return !f.set;
+}
+
+/* Every coordinate of every axis is met about equally often: along each axis a random permutation of equal
+ * parts. */
+static void choose(const checking *c, const tensor_type *type, uint32_t number, reading *r)
+{
+    int64_t n = r->count;
+    int64_t *order = malloc((size_t)n * sizeof *order + 1);
+    for (int64_t i = 0; i < n; i++)
+        r->elements[i] = 0;
+    for (int axis = 0; axis < type->rank && order; axis++) {
+        uint64_t key =
+            field_hash(field_hash(c->machine->seed, UINT64_C(0x400000000) + number), (uint64_t)axis);
+        for (int64_t i = 0; i < n; i++)
+            order[i] = i;
+        for (int64_t i = n - 1; i > 0; i--) {
+            int64_t j = (int64_t)(field_hash(key, (uint64_t)i) % (uint64_t)(i + 1)), swap = order[i];
+            order[i] = order[j];
+            order[j] = swap;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            int64_t size = type->shape[axis], low = (int64_t)((__int128)order[i] * size / n),
+                    high = (int64_t)(((__int128)order[i] + 1) * size / n);
+            int64_t at =
+                low + (high > low ? (int64_t)(field_hash(~key, (uint64_t)i) % (uint64_t)(high - low)) : 0);
+            r->elements[i] = r->elements[i] * size + smaller(at, size - 1);
+        }
+    }
+    free(order);
+    qsort(r->elements, (size_t)n, sizeof *r->elements, compare_numbers);
+    r->count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (i == 0 || r->elements[i] != r->elements[i - 1])
+            r->elements[r->count++] = r->elements[i];
+}
+
+static int64_t sample_count(const checking *c)
+{
+    if (c->options->samples > 0)
+        return c->options->samples;
+    double fit = SAMPLED_TERMS / einsum_most_terms(&c->kernel->einsum);
+    return fit < LEAST_SAMPLES ? LEAST_SAMPLES : fit > MOST_SAMPLES ? MOST_SAMPLES : (int64_t)fit;
+}
+
+static bool read_output(checking *c, uint32_t number, const tensor_type *type, reading *r)
+{
+    const port *p = &c->kernel->ports[number];
+    int64_t elements = tensor_elements(type),
+            wanted = c->whole ? elements : smaller(sample_count(c), elements);
+    if (!reading_new(c, p, wanted, r))
+        return false;
+    if (wanted < elements) {
+        r->elements = malloc((size_t)wanted * sizeof *r->elements + 1);
+        if (!r->elements)
+            return no_memory(c->diags, p);
+        choose(c, type, number, r);
+    }
+    return read_port(c, number, r);
+}
+
+/* ---- one output ---- */
+
+/* The einsum's tensor of a port, which has its axes in its order. */
+static bool tensor_of(const checking *c, uint32_t number, const tensor_type *type, uint32_t *found)
+{
+    const einsum *e = &c->kernel->einsum;
+    uint32_t t = 0;
+    while (t < e->tensor_count && e->tensors[t].port != (int32_t)number)
+        t++;
+    bool same = t < e->tensor_count && (int)e->tensors[t].rank == type->rank;
+    for (int i = 0; same && i < type->rank; i++)
+        same = strcmp(e->axes[e->tensors[t].axes[i]].name, type->names[i]) == 0 &&
+               e->axes[e->tensors[t].axes[i]].size == type->shape[i];
+    *found = t;
+    if (!same)
+        diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE,
+                 "section .visa.einsum.%s has no tensor that fits port `%s`", c->kernel->name,
+                 c->kernel->ports[number].name);
+    return same;
+}
+
+/* Elements that are another polynomial. */
+static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *wrong, size_t *count,
+                       field_output *out)
+{
+    *count = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        int64_t element = r->elements ? r->elements[i] : i;
+        field_value should;
+        if (r->position[i] < 0)
+            continue;
+        if (!field_expected_value(c->expected, t, element, &should)) {
+            diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE,
+                     "statements of kernel `%s` depend on too many others for an element to be computed",
+                     c->kernel->name);
+            return false;
+        }
+        out->compared++;
+        if (should == r->value[i])
+            continue;
+        out->differing++;
+        if (*count < MOST_WRONG)
+            wrong[(*count)++] = (field_wrong){element, r->position[i], r->value[i]};
+    }
+    return true;
+}
+
+static void note_axes(const checking *c, const tensor_type *type, const field_wrong *wrong, size_t count,
+                      diag *d)
+{
+    strbuf s;
+    strbuf_init(&s, c->arena);
+    int64_t *values = ARENA_ARRAY(c->arena, int64_t, count), inner = 1;
+    const char **texts = ARENA_ARRAY(c->arena, const char *, (size_t)type->rank + 1);
+    for (int axis = type->rank - 1; axis >= 0; axis--) {
+        for (size_t i = 0; i < count; i++)
+            values[i] = wrong[i].element / inner % type->shape[axis];
+        texts[axis] = fold_text(values, count, type->shape[axis], c->arena);
+        inner *= type->shape[axis];
+    }
+    for (int axis = 0; axis < type->rank; axis++)
+        strbuf_printf(&s, "%s%s %s", axis ? ", " : "", type->names[axis], texts[axis]);
+    if (type->rank)
+        diag_note(c->diags, d, SRC_NOWHERE, "differing: %s", s.text);
+}
+
+/* The line for people. */
+static const char *output_text(const field_output *o, arena *a)
+{
+    const char *of = o->compared == o->elements
+                         ? arena_printf(a, "%s%" PRId64, o->elements > 1 ? "all " : "", o->elements)
+                         : arena_printf(a, "%" PRId64 " of %" PRId64, o->compared, o->elements);
+    const char *values = o->elements == 1 ? "value" : "values", *how = o->sampled ? ", sampled," : "";
+    if (o->differing > 0)
+        return arena_printf(a, "algebra: %" PRId64 " of %" PRId64 " %s%s are other polynomials", o->differing,
+                            o->compared, values, how);
+    return arena_printf(a, "algebra: %s %s%s proven, to within 2^%.0f", of, values, how,
+                        ceil(o->log2_probability));
+}
+
+static bool check_output(checking *c, uint32_t number, field_output *out)
+{
+    const port *p = &c->kernel->ports[number];
+    tensor_type type = port_logical_type(p, c->kernel->axes, c->kernel->axis_count, c->arena);
+    uint32_t in_einsum = 0;
+    reading r = {0};
+    field_wrong *wrong = malloc(MOST_WRONG * sizeof *wrong);
+    size_t count = 0;
+    *out = (field_output){.name = p->name, .elements = tensor_elements(&type)};
+    bool done = wrong && tensor_of(c, number, &type, &in_einsum) && read_output(c, number, &type, &r) &&
+                find_wrong(c, in_einsum, &r, wrong, &count, out);
+    if (done) {
+        out->degree = einsum_degree(&c->kernel->einsum, in_einsum);
+        out->sampled = !c->whole && out->compared < out->elements;
+        out->sample_count = out->sampled && r.elements ? (size_t)r.count : 0;
+        out->sample = out->sample_count ? ARENA_ARRAY(c->arena, int64_t, out->sample_count) : NULL;
+        for (size_t i = 0; i < out->sample_count; i++)
+            out->sample[i] = r.elements[i];
+        out->log2_probability =
+            log2((double)larger(out->degree, 1)) + log2((double)larger(out->compared, 1)) - 61;
+    }
+    if (done && count > 0) {
+        diag *d =
+            diag_add(c->diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %s", p->name, output_text(out, c->arena));
+        field_explain(c->machine, c->expected, number, in_einsum, wrong, count, c->diags, d);
+        note_axes(c, &type, wrong, count, d);
+    } else if (done && r.copies_differ > 0) {
+        diag_add(c->diags, E_CHECK_MISMATCH, SRC_NOWHERE,
+                 "%s: algebra: %" PRId64
+                 " copies of broadcast elements differ from the first, at position %" PRId64 " of the port",
+                 p->name, r.copies_differ, r.copy_position);
+        out->differing += r.copies_differ;
+    }
+    reading_free(&r);
+    free(wrong);
+    return done;
+}
+
+/* ---- the kernel ---- */
+
+static double stored_elements(const binary_kernel *k)
+{
+    double sum = 0;
+    for (uint32_t t = 0; t < k->einsum.tensor_count; t++)
+        sum += (double)einsum_tensor_elements(&k->einsum, t);
+    for (uint32_t i = 0; i < k->port_count; i++)
+        sum += (double)port_physical_elements(&k->ports[i], k->axes);
+    return sum;
+}
+
+/* Runs all of it, or prepares the way back. */
+static bool prepare(checking *c)
+{
+    field_machine *m = c->machine;
+    c->whole = c->options->samples == 0 && m->work <= WHOLE_WORK &&
+               einsum_products(&c->kernel->einsum) <= WHOLE_PRODUCTS &&
+               stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
+    if (c->whole) {
+        field_result result = field_machine_run(m, MEMORY_BYTES, c->diags);
+        if (result == FIELD_FAILED)
+            return false;
+        c->whole = result == FIELD_DONE;
+    }
+    if (!c->whole && !(m->trace = field_trace_new(m))) {
+        diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory to trace kernel `%s`",
+                 c->kernel->name);
+        return false;
+    }
+    return true;
+}
+
+/* A statement that is neither a copy nor a contraction; NULL: there is none. The machine has no engine for
+ * these yet, and so no twin. */
+static const char *other_statement(const einsum *e)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT)
+            return math_row_of(e->statements[i].op)->name;
+    return NULL;
+}
+
+static bool checking_open(checking *c, const target *t)
+{
+    const char *other = other_statement(&c->kernel->einsum);
+    if (other) {
+        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: the algebra has no %s", c->kernel->name,
+                 other);
+        return false;
+    }
+    if (c->kernel->einsum.tensor_count == 0) {
+        diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE,
+                 "the binary has no section .visa.einsum.%s to check against", c->kernel->name);
+        return false;
+    }
+    c->machine = field_machine_new(t, c->kernel, c->options->seed, c->options->threads, c->arena, c->diags);
+    if (!c->machine || !prepare(c))
+        return false;
+    c->expected = field_expected_new(c->kernel, c->machine->seed, c->whole, c->options->threads, c->diags);
+    return c->expected;
+}
+
+static void checking_close(checking *c)
+{
+    field_expected_free(c->expected);
+    field_machine_free(c->machine);
+}
+
+bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a,
+                 diag_list *diags, field_verdict *out)
+{
+    checking c = {.kernel = k, .options = options, .arena = a, .diags = diags};
+    *out = (field_verdict){.kernel = k,
+                           .seed = options->seed,
+                           .agrees = true,
+                           .outputs = ARENA_ARRAY(a, field_output, (size_t)k->port_count + 1),
+                           .text = ""};
+    out->undecided = other_statement(&k->einsum);
+    if (out->undecided) {
+        out->text =
+            arena_printf(a, "%s: algebra: not decided: its mathematics has a %s\n", k->name, out->undecided);
+        return true;
+    }
+    bool done = checking_open(&c, t);
+    double probability = 0;
+    for (uint32_t i = 0; i < k->port_count && done; i++) {
+        if (k->ports[i].direction == PORT_IN)
+            continue;
+        field_output *o = &out->outputs[out->output_count++];
+        done = check_output(&c, i, o);
+        if (!done)
+            break;
+        out->agrees = out->agrees && o->differing == 0;
+        out->text = arena_printf(a, "%s%s: %s: %s\n", out->text, k->name, o->name, output_text(o, a));
+        probability += exp2(o->log2_probability);
+    }
+    out->log2_probability = probability > 0 ? log2(probability) : -61;
+    checking_close(&c);
+    return done;
+}
+
+bool field_dump(const target *t, const binary_kernel *k, const field_options *options, arena *a,
+                diag_list *diags, const char **text)
+{
+    checking c = {.kernel = k, .options = options, .arena = a, .diags = diags};
+    strbuf s;
+    strbuf_init(&s, a);
+    bool done = checking_open(&c, t);
+    for (uint32_t i = 0; i < k->port_count && done; i++) {
+        tensor_type type = port_logical_type(&k->ports[i], k->axes, k->axis_count, a);
+        reading r = {0};
+        if (k->ports[i].direction == PORT_IN)
+            continue;
+        done = read_output(&c, i, &type, &r);
+        for (int64_t j = 0; done && j < r.count; j++)
+            if (r.position[j] >= 0)
+                strbuf_printf(&s, "%s %" PRId64 " %" PRIu64 "\n", k->ports[i].name,
+                              r.elements ? r.elements[j] : j, r.value[j]);
+        reading_free(&r);
+    }
+    checking_close(&c);
+    *text = s.text;
+    return done;
+}

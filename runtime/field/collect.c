@@ -1,0 +1,26 @@
+/* Collect Engine over a field: packets become whole flits, zeros behind them. */
+#include "runtime/collect.h"
+
+#include "runtime/field/engine.h"
+#include "support/integer.h"
+
+static void read_collect(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    const collect *k = r->stage->plan;
+    int64_t whole = k->flits_per_packet * k->flit_elements, live = r->stage->in.packet_elements;
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        int64_t packet = first / whole, element = first % whole;
+        if (live == whole)
+            part = count;
+        else if (element < live)
+            part = smaller(count, live - element);
+        else
+            part = smaller(count, whole - element);
+        if (element < live)
+            field_before(r, packet * live + element, part, out);
+        for (int64_t i = 0; element >= live && i < part; i++)
+            out[i] = 0;
+    }
+}
+
+const field_stage field_collect = {.read = read_collect};

@@ -1,0 +1,137 @@
+/* Lane products and their sums over a field. */
+#include <stdlib.h>
+
+#include "runtime/field/align.h"
+#include "support/integer.h"
+
+enum { MOST_LANES = 128 };
+
+typedef struct contract_state {
+    unsigned char live[MOST_LANES];
+} contract_state;
+
+/* Products of lanes and weights that repeat; `live`: NULL, all count. */
+static field_value sum_of(const field_value *lanes, const field_value *weight, int64_t first, int64_t count,
+                          int64_t period, const unsigned char *live)
+{
+    field_sum sum = 0;
+    if (!live && period >= first + count) {
+        for (int64_t i = 0; i < count; i += FIELD_MOST_PRODUCTS) {
+            int64_t end = smaller(i + FIELD_MOST_PRODUCTS, count);
+            for (int64_t j = i; j < end; j++)
+                sum += (field_sum)lanes[first + j] * weight[first + j];
+            sum = field_fold(sum);
+        }
+        return field_of_sum(sum);
+    }
+    for (int64_t i = first; i < first + count; i++)
+        if (!live || live[i]) {
+            sum += (field_sum)lanes[i] * weight[i & (period - 1)];
+            sum = (i - first) % FIELD_MOST_PRODUCTS == FIELD_MOST_PRODUCTS - 1 ? field_fold(sum) : sum;
+        }
+    return field_of_sum(sum);
+}
+
+/* Two Rows at once, all lanes of a column: neither waits for the other's carry. */
+static void sums_of_pair(const field_value *lanes, const field_value *one, const field_value *other,
+                         int64_t count, field_value *out, int64_t apart)
+{
+    field_sum a = 0, b = 0;
+    for (int64_t i = 0; i < count; i += FIELD_MOST_PRODUCTS) {
+        int64_t end = smaller(i + FIELD_MOST_PRODUCTS, count);
+        for (int64_t j = i; j < end; j++) {
+            a += (field_sum)lanes[j] * one[j];
+            b += (field_sum)lanes[j] * other[j];
+        }
+        a = field_fold(a);
+        b = field_fold(b);
+    }
+    out[0] = field_of_sum(a);
+    out[apart] = field_of_sum(b);
+}
+
+/* A whole step, in order. */
+static void read_step(field_stage_run *r, int64_t step, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    contract_state *s = r->state;
+    int64_t width = INT64_C(1) << k->tree.depth, row_values = 0;
+    mask_state state = k->masks.count ? mask_set_at(&k->masks, step, s->live) : MASK_ALL;
+    const field_value *weight = state == MASK_NONE ? NULL : field_align_weights(r->before, step, &row_values);
+    if (!weight) {
+        for (int64_t i = 0; i < k->rows * k->tree.columns; i++)
+            out[i] = 0;
+        return;
+    }
+    const field_value *lanes = field_align_lanes(r->before, step);
+    int64_t first = 0;
+    for (; state == MASK_ALL && k->weights.read_elements >= k->tree.columns * width && first + 1 < k->rows;
+         first += 2, out += 2 * k->tree.columns)
+        for (int64_t g = 0; g < k->tree.columns; g++) {
+            const field_value *at = weight + first * row_values + g * width;
+            sums_of_pair(lanes + g * width, at, at + row_values, width, out + g, k->tree.columns);
+        }
+    for (int64_t row = first; row < k->rows; row++)
+        for (int64_t g = 0; g < k->tree.columns; g++)
+            *out++ = sum_of(lanes, weight + row * row_values, g * width, width, k->weights.read_elements,
+                            state == MASK_SOME ? s->live : NULL);
+}
+
+static void note(field_terms *terms, field_value lane, field_value weight)
+{
+    if (terms->count == terms->capacity) {
+        size_t capacity = terms->capacity ? 2 * terms->capacity : 1024;
+        field_term *items = realloc(terms->items, capacity * sizeof *items);
+        if (!items)
+            return;
+        terms->items = items;
+        terms->capacity = capacity;
+    }
+    terms->items[terms->count++] = (field_term){lane, weight};
+}
+
+/* One column of one Row; its terms are noted. */
+static field_value read_one(field_stage_run *r, int64_t step, int64_t row, int64_t column)
+{
+    const contraction *k = r->stage->plan;
+    contract_state *s = r->state;
+    field_terms *terms = field_trace_noting(r->run->machine->trace);
+    int64_t width = INT64_C(1) << k->tree.depth, first = column * width;
+    field_value lanes[MOST_LANES], weight[MOST_LANES], sum = 0;
+    mask_state state = k->masks.count ? mask_set_at(&k->masks, step, s->live) : MASK_ALL;
+    bool some = state == MASK_ALL;
+    for (int64_t i = 0; state == MASK_SOME && i < width; i++)
+        some |= s->live[first + i];
+    if (!some)
+        return 0;
+    if (terms)
+        terms->depth++;
+    field_before(r, ((step * 2 + 0) * k->rows + row) * k->lanes + first, width, lanes);
+    field_before(r, ((step * 2 + 1) * k->rows + row) * k->lanes + first, width, weight);
+    if (terms)
+        terms->depth--;
+    for (int64_t i = 0; i < width && !r->run->fault->set; i++)
+        if (state == MASK_ALL || s->live[first + i]) {
+            if (terms && terms->depth == 0)
+                note(terms, lanes[i], weight[i]);
+            sum = field_add(sum, field_multiply(lanes[i], weight[i]));
+        }
+    if (terms && terms->depth == 0)
+        terms->is_sum = true;
+    return sum;
+}
+
+static void read_contract(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    int64_t columns = k->tree.columns, each = columns * k->rows;
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        part = !r->run->machine->trace && first % each == 0 && count >= each ? each : 1;
+        if (part == each && !r->run->machine->trace)
+            read_step(r, first / each, out);
+        else
+            *out = read_one(r, first / each, first / columns % k->rows, first % columns);
+    }
+}
+
+const field_stage field_contract = {.state_bytes = sizeof(contract_state), .read = read_contract};

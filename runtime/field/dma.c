@@ -1,0 +1,134 @@
+/* DMA Engine: cells are copied with the types with which they were written. */
+#include "runtime/dma.h"
+
+#include "runtime/field/engine.h"
+#include "support/integer.h"
+
+/* One side: its walk in bytes of the address space of all chips or slices. */
+typedef struct side {
+    field_space space;
+    walk walk;
+    int64_t window, count, capacity; /* bytes from one memory to the next; memories; bytes of one */
+} side;
+
+static side side_of(const field_machine *m, const command *c, bool destination)
+{
+    const target *t = m->plans->target;
+    bool dm = command_get(c, destination ? DMA_DESTINATION : DMA_SOURCE) != 0;
+    side s = {.space = dm ? FIELD_DM : FIELD_HBM};
+    s.walk = (walk){.count = c->entry_count,
+                    .base = command_get(c, destination ? DMA_DESTINATION_BASE : DMA_SOURCE_BASE)};
+    for (unsigned i = 0; i < c->entry_count; i++) {
+        s.walk.size[i] = command_entry(c, i, DMA_ENTRY_SIZE);
+        s.walk.stride[i] =
+            command_entry(c, i, destination ? DMA_ENTRY_DESTINATION_STRIDE : DMA_ENTRY_SOURCE_STRIDE);
+    }
+    s.window = dm ? t->dm_slice_stride_bytes : t->hbm_chip_stride_bytes;
+    s.count = dm ? m->plans->unit_count : t->chips;
+    s.capacity = dm ? t->dm_bytes_per_slice : t->hbm_bytes_per_chip;
+    return s;
+}
+
+static bool place_of(const side *s, int64_t address, int64_t bytes, field_place *out)
+{
+    if (address < 0 || address / s->window >= s->count || address % s->window > s->capacity - bytes)
+        return false;
+    *out = (field_place){s->space, address / s->window, address % s->window * 8};
+    return true;
+}
+
+static bool outside(const command *c, const side *s, int64_t address, int64_t bytes, fault *f)
+{
+    return fault_set(f, E_RUN_ACCESS, c, "outside %s: address %lld (0x%llx), size %lld bytes",
+                     s->space == FIELD_HBM ? "HBM" : "DM", (long long)address, (unsigned long long)address,
+                     (long long)bytes);
+}
+
+/* The bytes of each memory that a side touches; all of them if that is not simple. */
+static void inner_range(const side *s, int64_t bytes, int64_t *low, int64_t *end)
+{
+    walk inner = {.base = s->walk.base % s->window};
+    for (unsigned i = 0; i < s->walk.count; i++)
+        if (s->walk.stride[i] % s->window != 0) { /* else from memory to memory */
+            inner.size[inner.count] = s->walk.size[i];
+            inner.stride[inner.count++] = s->walk.stride[i];
+        }
+    walk_address from, to;
+    walk_bounds(&inner, &from, &to);
+    bool simple = from >= 0 && to + bytes <= s->window;
+    *low = simple ? (int64_t)from : 0;
+    *end = simple ? (int64_t)to + bytes : s->window;
+}
+
+bool field_dma_plan(field_machine *m, field_event *e, fault *f)
+{
+    const command *c = e->commands;
+    int64_t bytes = command_get(c, DMA_PACKET_BYTES), packets, unit = m->plans->target->dma_dm_multiple_bytes;
+    side from = side_of(m, c, false), to = side_of(m, c, true);
+    walk_address low, high, to_low, to_high;
+    if (!walk_positions(&from.walk, &packets))
+        return fault_set(f, E_RUN_CHAIN, c, "the product of the entry sizes overflows");
+    if (bytes > m->plans->target->dma_packet_max_bytes)
+        return fault_set(f, E_RUN_CHAIN, c, "packets of %lld bytes are too long", (long long)bytes);
+    walk_bounds(&from.walk, &low, &high);
+    walk_bounds(&to.walk, &to_low, &to_high);
+    if (low < 0 || high + bytes > (INT64_C(1) << 48))
+        return outside(c, &from, (int64_t)(low < 0 ? low : high), bytes, f);
+    if (to_low < 0 || to_high + bytes > (INT64_C(1) << 48))
+        return outside(c, &to, (int64_t)(to_low < 0 ? to_low : to_high), bytes, f);
+    bool aligned = bytes % unit == 0 && to.walk.base % unit == 0;
+    for (unsigned i = 0; i < to.walk.count; i++)
+        aligned &= to.walk.size[i] == 1 || to.walk.stride[i] % unit == 0;
+    if (!aligned && to.space == FIELD_DM && !command_get(c, DMA_GRANULAR))
+        return fault_set(f, E_RUN_ACCESS, c,
+                         "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
+                         (long long)unit);
+    e->low = (int64_t)to_low;
+    e->end = (int64_t)to_high + bytes;
+    inner_range(&to, bytes, &e->inner_low, &e->inner_end);
+    e->overlaps = from.space == to.space && low < e->end && to_low < high + bytes;
+    return true;
+}
+
+/* Packet after packet, as the engine does it. */
+bool field_dma_run(field_machine *m, const field_event *e, fault *f)
+{
+    const command *c = e->commands;
+    int64_t bytes = command_get(c, DMA_PACKET_BYTES), packets;
+    side from = side_of(m, c, false), to = side_of(m, c, true);
+    walk_positions(&from.walk, &packets);
+    walk_cursor a, b;
+    walk_start(&from.walk, &a);
+    walk_start(&to.walk, &b);
+    for (int64_t i = 0; i < packets; i++) {
+        field_place origin, target_place;
+        int64_t x = walk_step(&from.walk, &a), y = walk_step(&to.walk, &b);
+        if (!place_of(&from, x, bytes, &origin))
+            return outside(c, &from, x, bytes, f);
+        if (!place_of(&to, y, bytes, &target_place))
+            return outside(c, &to, y, bytes, f);
+        if (!field_memory_copy(field_memory_of(m, &target_place), target_place.bit,
+                               field_memory_of(m, &origin), origin.bit, bytes * 8))
+            return fault_memory(f, c, "HBM and DM");
+    }
+    return true;
+}
+
+int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit,
+                         field_place *from, int64_t *bits)
+{
+    const command *c = e->commands;
+    side of = side_of(m, c, false), to = side_of(m, c, true);
+    int64_t bytes = command_get(c, DMA_PACKET_BYTES), address = at->number * to.window + at->bit / 8;
+    if (to.space != at->space || address < e->low || address >= e->end)
+        return -1;
+    int64_t packet = field_walk_find(&to.walk, address, bytes, limit);
+    if (packet < 0)
+        return packet;
+    int64_t offset = address - field_walk_address(&to.walk, packet);
+    if (!place_of(&of, field_walk_address(&of.walk, packet), bytes, from))
+        return -2;
+    from->bit += offset * 8 + at->bit % 8;
+    *bits = (bytes - offset) * 8 - at->bit % 8;
+    return packet;
+}

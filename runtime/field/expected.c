@@ -1,0 +1,238 @@
+#include "runtime/field/expected.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/reference_load.h"
+#include "runtime/parallel.h"
+
+enum { MOST_DEPTH = 64, MOST_KNOWN = 1 << 24 };
+
+typedef struct known {
+    uint32_t tensor;
+    int64_t element;
+    field_value value;
+} known;
+
+struct field_expected {
+    const binary_kernel *kernel;
+    uint64_t seed;
+    unsigned threads;
+    field_value **tensors; /* whole: by tensor */
+    known *known;          /* by hash; value FIELD_NOTHING: free */
+    size_t known_count, known_capacity;
+    int depth;
+};
+
+static bool is_input(const field_expected *x, uint32_t tensor)
+{
+    int32_t number = x->kernel->einsum.tensors[tensor].port;
+    return number >= 0 && x->kernel->ports[number].direction == PORT_IN;
+}
+
+static field_value input_value(const field_expected *x, uint32_t tensor, int64_t element)
+{
+    return field_input(x->seed, (uint32_t)x->kernel->einsum.tensors[tensor].port, (uint64_t)element);
+}
+
+/* ---- all of it ---- */
+
+typedef struct filling {
+    const field_expected *x;
+    uint32_t tensor;
+} filling;
+
+static void fill_part(void *of, unsigned part, int64_t first, int64_t end)
+{
+    filling *f = of;
+    (void)part;
+    for (int64_t i = first; i < end; i++)
+        f->x->tensors[f->tensor][i] = input_value(f->x, f->tensor, i);
+}
+
+static bool make_tensors(field_expected *x, diag_list *diags)
+{
+    enum { LEAST = 1 << 16 };
+    const einsum *e = &x->kernel->einsum;
+    x->tensors = calloc((size_t)e->tensor_count + 1, sizeof *x->tensors);
+    for (uint32_t t = 0; x->tensors && t < e->tensor_count; t++) {
+        int64_t elements = einsum_tensor_elements(e, t);
+        x->tensors[t] = malloc((size_t)elements * sizeof **x->tensors + 1);
+        if (!x->tensors[t]) {
+            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`",
+                     e->tensors[t].name);
+            return false;
+        }
+        filling f = {x, t};
+        if (is_input(x, t))
+            parallel_parts(elements, LEAST, x->threads, fill_part, &f);
+    }
+    return x->tensors;
+}
+
+static bool compute(field_expected *x, diag_list *diags)
+{
+    const reference_api *api = reference_load(diags);
+    reference_kernel *k = api ? reference_compile(api, &x->kernel->einsum, x->kernel->name,
+                                                  REFERENCE_FIELD | REFERENCE_QUICK, diags)
+                              : NULL;
+    if (!k)
+        return false;
+    bool done = make_tensors(x, diags) && reference_run_field(api, k, x->tensors, x->threads, diags);
+    api->release(k);
+    return done;
+}
+
+field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads,
+                                   diag_list *diags)
+{
+    field_expected *x = calloc(1, sizeof *x);
+    if (!x)
+        return NULL;
+    *x = (field_expected){.kernel = k, .seed = seed, .threads = parallel_workers(threads)};
+    if (!whole || compute(x, diags))
+        return x;
+    field_expected_free(x);
+    return NULL;
+}
+
+void field_expected_free(field_expected *x)
+{
+    if (!x)
+        return;
+    for (uint32_t t = 0; x->tensors && t < x->kernel->einsum.tensor_count; t++)
+        free(x->tensors[t]);
+    free(x->tensors);
+    free(x->known);
+    free(x);
+}
+
+/* ---- one element ---- */
+
+static known *known_at(const field_expected *x, uint32_t tensor, int64_t element)
+{
+    for (size_t i = field_hash(tensor, (uint64_t)element) % x->known_capacity;;
+         i = (i + 1) % x->known_capacity) {
+        known *k = &x->known[i];
+        if (k->value == FIELD_NOTHING || (k->tensor == tensor && k->element == element))
+            return k;
+    }
+}
+
+static void known_add(field_expected *x, uint32_t tensor, int64_t element, field_value value)
+{
+    if (2 * x->known_count >= x->known_capacity) {
+        size_t old = x->known_capacity, capacity = old ? 2 * old : 1024;
+        known *list = x->known, *bigger = capacity <= MOST_KNOWN ? malloc(capacity * sizeof *bigger) : NULL;
+        if (!bigger)
+            return;
+        for (size_t i = 0; i < capacity; i++)
+            bigger[i].value = FIELD_NOTHING;
+        x->known = bigger;
+        x->known_capacity = capacity;
+        for (size_t i = 0; i < old; i++)
+            if (list[i].value != FIELD_NOTHING)
+                *known_at(x, list[i].tensor, list[i].element) = list[i];
+        free(list);
+    }
+    known *k = known_at(x, tensor, element);
+    x->known_count += k->value == FIELD_NOTHING;
+    *k = (known){tensor, element, value};
+}
+
+/* Multiplication modulo 2^61 - 1, in two halves: not the machine's. */
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    const uint64_t prime = (UINT64_C(1) << 61) - 1, half = UINT64_C(0xffffffff);
+    uint64_t high = (a >> 32) * (b >> 32), middle_a = (a >> 32) * (b & half),
+             middle_b = (a & half) * (b >> 32), low = (a & half) * (b & half);
+    uint64_t sum = high * 8 % prime; /* 2^64 is 8; the halves have 29 bits */
+    for (int i = 0; i < 2; i++) {
+        uint64_t m = i ? middle_a : middle_b; /* times 2^32 = 2^32 * (m >> 29) * 2^29 + ... */
+        sum = (sum + (m >> 29) + ((m & ((UINT64_C(1) << 29) - 1)) << 32)) % prime;
+    }
+    return (sum + low % prime) % prime;
+}
+
+typedef struct summing {
+    field_expected *x;
+    uint64_t sum;
+    bool failed;
+} summing;
+
+static bool add_term(void *of, const einsum_product *p)
+{
+    summing *s = of;
+    field_value a, b = 1;
+    s->failed = s->failed || !field_expected_value(s->x, p->a, p->a_element, &a) ||
+                (p->b != EINSUM_NO_TENSOR && !field_expected_value(s->x, p->b, p->b_element, &b));
+    if (!s->failed)
+        s->sum = (s->sum + multiply(a, b)) % FIELD_PRIME;
+    return !s->failed;
+}
+
+bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, field_value *out)
+{
+    if (x->tensors || is_input(x, tensor)) {
+        *out = x->tensors ? x->tensors[tensor][element] : input_value(x, tensor, element);
+        return true;
+    }
+    known *k = x->known_capacity ? known_at(x, tensor, element) : NULL;
+    if (k && k->value != FIELD_NOTHING) {
+        *out = k->value;
+        return true;
+    }
+    if (x->depth >= MOST_DEPTH)
+        return false;
+    summing s = {x, 0, false};
+    x->depth++;
+    einsum_terms(&x->kernel->einsum, tensor, element, add_term, &s);
+    x->depth--;
+    if (s.failed)
+        return false;
+    *out = s.sum;
+    known_add(x, tensor, element, s.sum);
+    return true;
+}
+
+/* ---- names ---- */
+
+enum { FILTER_BITS = 1 << 16 };
+
+static uint64_t filter_bit(field_value v)
+{
+    return v % FILTER_BITS;
+}
+
+void field_expected_find(field_expected *x, const field_value *values, size_t count, uint32_t *tensors,
+                         int64_t *elements)
+{
+    static const int64_t most_elements = INT64_C(1) << 28;
+    const einsum *e = &x->kernel->einsum;
+    uint64_t *filter = calloc(FILTER_BITS / 64, sizeof *filter);
+    for (size_t i = 0; i < count; i++) {
+        tensors[i] = EINSUM_NO_TENSOR;
+        if (filter)
+            filter[filter_bit(values[i]) / 64] |= UINT64_C(1) << filter_bit(values[i]) % 64;
+    }
+    for (uint32_t t = 0; filter && t < e->tensor_count; t++) {
+        int64_t all = einsum_tensor_elements(e, t);
+        if ((!x->tensors && !is_input(x, t)) || all > most_elements)
+            continue;
+        for (int64_t j = 0; j < all; j++) {
+            field_value v = x->tensors ? x->tensors[t][j] : input_value(x, t, j);
+            for (size_t i = 0; filter[filter_bit(v) / 64] >> filter_bit(v) % 64 & 1 && i < count; i++)
+                if (values[i] == v && tensors[i] == EINSUM_NO_TENSOR) {
+                    tensors[i] = t;
+                    elements[i] = j;
+                }
+        }
+    }
+    for (size_t i = 0; !x->tensors && i < x->known_capacity; i++)
+        for (size_t j = 0; j < count; j++)
+            if (x->known[i].value == values[j] && tensors[j] == EINSUM_NO_TENSOR) {
+                tensors[j] = x->known[i].tensor;
+                elements[j] = x->known[i].element;
+            }
+    free(filter);
+}

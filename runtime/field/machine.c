@@ -1,0 +1,448 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/field/engine.h"
+#include "runtime/parallel.h"
+#include "runtime/port.h"
+#include "runtime/port_data.h"
+#include "support/integer.h"
+
+enum { CONTEXTS = 3, SINK_BLOCK = 4096 /* elements of a sink that are asked for at once */ };
+
+/* ---- events ---- */
+
+static field_event *event_new(field_machine *m, field_event_kind kind)
+{
+    ARENA_PUSH(m->plans->arena, m->events, m->event_count, m->event_capacity, (field_event){.kind = kind});
+    return &m->events[m->event_count - 1];
+}
+
+static size_t units_of(const field_machine *m, const unit_mask *units, int64_t *list)
+{
+    const target *t = m->plans->target;
+    size_t count = 0;
+    for (int64_t chip = 0; chip < t->chips; chip++)
+        for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
+            for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
+                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 &&
+                    units->slices[slice / 64 % 4] >> slice % 64 & 1)
+                    list[count++] = machine_unit_index(m->plans, chip, cluster, slice);
+    return count;
+}
+
+/* Every stage that a chain can have has its twin. */
+static bool has_twins(const chain *c, fault *f)
+{
+    for (unsigned i = 0; i < c->stage_count; i++)
+        if (!c->stages[i].type->field)
+            return fault_set(f, E_RUN_CHAIN, c->commands, "the machine over a field has no %s",
+                             command_row_of(c->stages[i].type->op)->name);
+    return true;
+}
+
+static stream_port *port_of(const field_machine *m, const stage *s)
+{
+    if (s->type->op == OP_STREAM_IN)
+        return &m->plans->streams[command_get(s->commands, STREAM_IN_PORT)];
+    if (s->type->op == OP_STREAM_OUT)
+        return &m->plans->streams[command_get(s->commands, STREAM_OUT_PORT)];
+    return NULL;
+}
+
+static void keep_cursors(field_machine *m, const chain *c, field_event *e)
+{
+    const stage *ends[] = {chain_source(c), chain_sink(c)};
+    for (int i = 0; i < 2; i++) {
+        const stream_port *p = port_of(m, ends[i]);
+        if (!p)
+            continue;
+        e->cursors[i] = ARENA_ARRAY(m->plans->arena, int64_t, (size_t)p->unit_count);
+        memcpy(e->cursors[i], p->cursors, (size_t)p->unit_count * sizeof *p->cursors);
+    }
+}
+
+static void count_work(field_machine *m, const chain *c, size_t units)
+{
+    const contraction *k = chain_contraction(c);
+    double each = (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements +
+                  (double)chain_sink(c)->in.packets * 32;
+    if (k)
+        each += (double)k->steps * (double)(k->rows * k->lanes);
+    m->work += each * (double)units;
+}
+
+static bool read_chain(field_machine *m, int number, const command *c, int64_t *units, fault *f)
+{
+    machine *p = m->plans;
+    chain k;
+    size_t available = p->kernel->streams[number].count - p->done[number];
+    if (!chain_plan(&k, p, &p->masks[number], c, available, f) || !has_twins(&k, f))
+        return false;
+    for (size_t i = 0; i < k.count; i++)
+        if (!(command_row_of(c[i].op)->contexts >> number & 1))
+            return fault_set(f, E_RUN_CHAIN, &c[i], "may not stand in the %s context",
+                             context_name((context)number));
+    field_event *e = event_new(m, FIELD_CHAIN);
+    e->commands = c;
+    e->available = available;
+    e->units = p->masks[number];
+    e->range_count = chain_sink(&k)->type->field->ranges(chain_sink(&k), e->ranges);
+    keep_cursors(m, &k, e);
+    size_t count = units_of(m, &e->units, units);
+    count_work(m, &k, count);
+    for (unsigned i = 0; i < k.stage_count; i++)
+        if (k.stages[i].type->advance)
+            k.stages[i].type->advance(&k.stages[i], units, count);
+    p->done[number] += k.count;
+    return true;
+}
+
+static bool read_dma(field_machine *m, const command *c, fault *f)
+{
+    field_event *e = event_new(m, FIELD_DMA);
+    e->commands = c;
+    if (!field_dma_plan(m, e, f))
+        return false;
+    double packets = 1;
+    for (unsigned i = 0; i < c->entry_count; i++)
+        packets *= (double)command_entry(c, i, DMA_ENTRY_SIZE);
+    m->work += packets * (double)command_get(c, DMA_PACKET_BYTES);
+    return true;
+}
+
+static bool read_command(field_machine *m, int number, const command *c, int64_t *units, fault *f)
+{
+    switch (c->op) {
+    case OP_WAIT:
+        break;
+    case OP_UNITS:
+        if (number == CONTEXT_DMA)
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context",
+                             context_name((context)number));
+        unit_mask_select(&m->plans->masks[number], c);
+        break;
+    case OP_DMA:
+        if (number != CONTEXT_DMA)
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context",
+                             context_name((context)number));
+        if (!read_dma(m, c, f))
+            return false;
+        break;
+    default:
+        return read_chain(m, number, c, units, f);
+    }
+    m->plans->done[number]++;
+    return true;
+}
+
+/* In the order in which the machine of bytes serves the contexts. */
+static bool read_streams(field_machine *m, int64_t *units, fault *f)
+{
+    machine *p = m->plans;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < CONTEXTS; i++)
+            while (p->done[i] < p->kernel->streams[i].count) {
+                const command *c = &p->kernel->streams[i].commands[p->done[i]];
+                if (c->op == OP_WAIT &&
+                    p->done[command_get(c, WAIT_CONTEXT)] < (size_t)command_get(c, WAIT_COUNT))
+                    break;
+                if (!read_command(m, i, c, units, f))
+                    return false;
+                moved = true;
+            }
+    }
+    for (int i = 0; i < CONTEXTS; i++)
+        if (p->done[i] < p->kernel->streams[i].count)
+            return fault_set(f, E_RUN_DEADLOCK, &p->kernel->streams[i].commands[p->done[i]],
+                             "waits for commands that never complete");
+    return true;
+}
+
+static field_memory *memories_new(field_machine *m, int64_t count, int64_t bytes)
+{
+    field_memory *list = ARENA_ARRAY(m->plans->arena, field_memory, (size_t)count);
+    for (int64_t i = 0; i < count; i++)
+        field_memory_init(&list[i], bytes * 8, &m->budget);
+    return list;
+}
+
+/* Where the ports do not fit the machine, nobody knows what is where. */
+static bool ports_fit(const field_machine *m, diag_list *diags)
+{
+    const machine *p = m->plans;
+    for (uint32_t i = 0; i < p->kernel->port_count; i++) {
+        const port *at = &p->kernel->ports[i];
+        int64_t units = 1;
+        for (int c = COMPONENT_CHIP; c <= COMPONENT_SLICE; c++)
+            units *= at->mapping[c].count ? layout_size(at->mapping[c], p->kernel->axes) : 1;
+        int64_t bytes = machine_port_bytes(p, i);
+        int64_t capacity = at->space == PORT_HBM   ? p->target->hbm_bytes_per_chip
+                           : at->space == PORT_DM  ? p->target->dm_bytes_per_slice
+                           : at->space == PORT_TRF ? target_trf_capacity_bytes(p->target, at->trf_address)
+                                                   : INT64_MAX;
+        if (bytes >= 0 && at->address <= capacity && ceil_div(bytes, units) <= capacity - at->address)
+            continue;
+        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld",
+                 at->name, (long long)at->address);
+        return false;
+    }
+    return true;
+}
+
+field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads,
+                                 arena *a, diag_list *diags)
+{
+    field_machine *m = ARENA_NEW(a, field_machine);
+    machine_options options = {.poison = 0};
+    *m = (field_machine){.plans = machine_new(t, k, a, &options),
+                         .seed = field_hash(seed, UINT64_C(0x616c6765627261)),
+                         .threads = threads};
+    m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
+    m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
+    m->trf = memories_new(m, m->plans->unit_count, t->trf_bytes);
+    m->ports = ARENA_ARRAY(a, field_memory, (size_t)k->port_count + 1);
+    if (!ports_fit(m, diags))
+        return NULL;
+    for (uint32_t i = 0; i < k->port_count; i++) {
+        field_memory_init(&m->ports[i],
+                          larger(k->ports[i].space == PORT_STREAM ? machine_port_bytes(m->plans, i) : 0, 1) *
+                              8,
+                          &m->budget);
+        if (k->ports[i].direction == PORT_IN)
+            event_new(m, FIELD_LOAD)->port = i;
+    }
+    fault f = {0};
+    int64_t *units = ARENA_ARRAY(a, int64_t, (size_t)m->plans->unit_count);
+    if (read_streams(m, units, &f))
+        return m;
+    fault_report(&f, k->name, diags);
+    field_machine_free(m);
+    return NULL;
+}
+
+void field_machine_free(field_machine *m)
+{
+    if (!m)
+        return;
+    for (int64_t i = 0; i < m->plans->target->chips; i++)
+        field_memory_free(&m->hbm[i]);
+    for (int64_t i = 0; i < m->plans->unit_count; i++) {
+        field_memory_free(&m->dm[i]);
+        field_memory_free(&m->trf[i]);
+    }
+    for (uint32_t i = 0; i < m->plans->kernel->port_count; i++)
+        field_memory_free(&m->ports[i]);
+    field_trace_free(m->trace);
+    m->trace = NULL;
+    machine_free(m->plans);
+}
+
+field_memory *field_memory_of(const field_machine *m, const field_place *at)
+{
+    field_memory *const lists[FIELD_SPACES] = {m->hbm, m->dm, m->trf, m->ports};
+    return &lists[at->space][at->number];
+}
+
+void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count,
+                field_value *out)
+{
+    if (r->machine->trace)
+        field_trace_read(r->machine->trace, at, type, stride, count, r->time, out, &r->unknowns, r->fault);
+    else
+        field_memory_read(field_memory_of(r->machine, at), at->bit, type, stride, count, out, &r->unknowns);
+}
+
+/* ---- chains in a slice ---- */
+
+static int64_t cursor_of(const field_machine *m, const field_event *e, const stage *s, int end, int64_t unit)
+{
+    const stream_port *p = port_of(m, s);
+    int64_t position = p ? stream_port_position(p, m->plans->target, unit) : -1;
+    return position < 0 ? 0 : e->cursors[end][position];
+}
+
+bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f)
+{
+    const field_event *e = &m->events[time];
+    *r = (field_run){
+        .machine = m,
+        .chain = c,
+        .time = time,
+        .unit = unit,
+        .fault = f,
+        .stage_count = c->stage_count,
+        .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
+        .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
+    size_t bytes = c->stage_count * sizeof *r->stages;
+    for (unsigned i = 0; i < c->stage_count; i++)
+        bytes += (c->stages[i].type->field->state_bytes + 15) / 16 * 16;
+    r->stages = calloc(1, bytes);
+    if (!r->stages)
+        return fault_memory(f, c->commands, "the state of a slice");
+    unsigned char *state = (unsigned char *)(r->stages + c->stage_count);
+    for (unsigned i = 0; i < c->stage_count; i++) {
+        const field_stage *type = c->stages[i].type->field;
+        r->stages[i] = (field_stage_run){&c->stages[i], r, i ? &r->stages[i - 1] : NULL, state};
+        state += (type->state_bytes + 15) / 16 * 16;
+        if (type->open && !type->open(&r->stages[i])) {
+            r->stage_count = i + 1;
+            field_run_close(r);
+            return f->set ? false : fault_memory(f, c->commands, "the state of a slice");
+        }
+    }
+    return true;
+}
+
+void field_run_close(field_run *r)
+{
+    for (unsigned i = 0; r->stages && i < r->stage_count; i++)
+        if (r->stages[i].stage->type->field->close)
+            r->stages[i].stage->type->field->close(&r->stages[i]);
+    free(r->stages);
+    r->stages = NULL;
+}
+
+/* ---- all of it, forwards ---- */
+
+/* A chain has read all that it reads before it writes. */
+static bool write_sink(field_stage_run *sink)
+{
+    const field_stage *type = sink->stage->type->field;
+    field_run *r = sink->run;
+    int64_t count = type->count(sink);
+    field_value *values = malloc((size_t)count * sizeof *values + 1);
+    if (!values)
+        return fault_memory(r->fault, r->chain->commands, "the values of a slice");
+    for (int64_t i = 0, n; i < count && !r->fault->set; i += n) {
+        n = smaller(count - i, SINK_BLOCK);
+        type->read(sink, i, n, values + i);
+    }
+    bool done = !r->fault->set;
+    for (int64_t i = 0, n; done && i < count; i += n) {
+        field_place to;
+        n = smaller(type->place(sink, i, &to), count - i);
+        done = to.number < 0 ||
+               field_memory_write(field_memory_of(r->machine, &to), to.bit, sink->stage->in.dtype, n,
+                                  values + i) ||
+               fault_memory(r->fault, r->chain->commands, "the values of a memory");
+    }
+    free(values);
+    return done;
+}
+
+typedef struct slice_jobs {
+    field_machine *machine;
+    const chain *chain;
+    size_t time;
+    const int64_t *units;
+    fault *faults; /* by worker */
+    size_t *fault_index;
+} slice_jobs;
+
+static void slice_job(void *of, unsigned worker, size_t index)
+{
+    slice_jobs *j = of;
+    fault *f = &j->faults[worker];
+    field_run r;
+    if (f->set || !field_run_open(&r, j->machine, j->chain, j->time, j->units[index], f)) {
+        j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
+        return;
+    }
+    if (!write_sink(&r.stages[r.stage_count - 1]))
+        j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
+    field_run_close(&r);
+}
+
+/* The same plan as when it was decoded: cursors of ports, which may be at their ends by now, are not asked.
+ */
+static bool plan_again(const field_machine *m, const field_event *e, chain *c, fault *f)
+{
+    for (uint32_t i = 0; i < m->plans->kernel->port_count; i++)
+        for (int64_t u = 0; m->plans->streams[i].cursors && u < m->plans->streams[i].unit_count; u++)
+            m->plans->streams[i].cursors[u] = 0;
+    return chain_plan(c, m->plans, &e->units, e->commands, e->available, f);
+}
+
+bool field_event_plan(const field_machine *m, size_t time, chain *c, fault *f)
+{
+    return plan_again(m, &m->events[time], c, f);
+}
+
+static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
+{
+    enum { MOST_WORKERS = 64 };
+    chain c;
+    if (!plan_again(m, &m->events[time], &c, f))
+        return false;
+    size_t count = units_of(m, &c.units, units);
+    unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);
+    fault faults[MOST_WORKERS] = {{0}};
+    size_t index[MOST_WORKERS];
+    for (int i = 0; i < MOST_WORKERS; i++)
+        index[i] = SIZE_MAX / 2;
+    slice_jobs jobs = {m, &c, time, units, faults, index};
+    if (count > 0)
+        parallel_for(count, workers, slice_job, &jobs);
+    int first = -1;
+    for (int i = 0; i < MOST_WORKERS; i++)
+        if (faults[i].set && (first < 0 || index[i] < index[first]))
+            first = i;
+    if (first >= 0)
+        *f = faults[first];
+    return first < 0;
+}
+
+static bool run_load(field_machine *m, const field_event *e)
+{
+    enum { BLOCK = 1024 };
+    field_value values[BLOCK];
+    dtype type = m->plans->kernel->ports[e->port].dtype;
+    int32_t *numbers = field_port_numbers(m, e->port);
+    int64_t positions = field_port_positions(m, e->port);
+    bool done = numbers != NULL;
+    for (int64_t i = 0, n; done && i < positions; i += n) {
+        field_place to;
+        n = smaller(field_port_place(m, e->port, i, &to), positions - i);
+        for (int64_t at = i, end = i + n, live; done && to.number >= 0 && at < end; at += live) {
+            for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0; live++)
+                values[live] = field_input(m->seed, e->port, (uint64_t)numbers[at + live]);
+            if (live > 0)
+                done = field_memory_write(field_memory_of(m, &to),
+                                          to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live,
+                                          values);
+            live = larger(live, 1);
+        }
+    }
+    free(numbers);
+    return done;
+}
+
+static bool run_event(field_machine *m, size_t time, int64_t *units, fault *f)
+{
+    const field_event *e = &m->events[time];
+    switch (e->kind) {
+    case FIELD_LOAD:
+        return run_load(m, e) || fault_memory(f, NULL, "the inputs");
+    case FIELD_DMA:
+        return field_dma_run(m, e, f);
+    default:
+        return run_chain(m, time, units, f);
+    }
+}
+
+field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list *diags)
+{
+    m->budget.limit_bytes = limit_bytes;
+    int64_t *units = ARENA_ARRAY(m->plans->arena, int64_t, (size_t)m->plans->unit_count);
+    for (size_t i = 0; i < m->event_count; i++) {
+        fault f = {0};
+        if (run_event(m, i, units, &f))
+            continue;
+        if (f.id == E_RUN_LIMIT && m->budget.used_bytes > limit_bytes)
+            return FIELD_TOO_LARGE;
+        fault_report(&f, m->plans->kernel->name, diags);
+        return FIELD_FAILED;
+    }
+    return FIELD_DONE;
+}

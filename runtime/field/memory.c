@@ -1,0 +1,296 @@
+#include "runtime/field/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAGE_BITS = 8192,
+    PAGE_CELLS = PAGE_BITS / FIELD_CELL_BITS,
+    CHUNK_PAGES = 1024,
+    MIXED = 0xff,    /* a page of several types */
+    UNWRITTEN = 0xff /* tag of a cell */
+};
+
+struct field_page {
+    unsigned char type;   /* of all elements, each in its place; or MIXED */
+    unsigned char *tags;  /* MIXED: per cell, type * 16 + part; UNWRITTEN */
+    field_value values[]; /* per element; MIXED: per cell */
+};
+
+field_value field_unknown(field_unknowns *u)
+{
+    return field_of_hash(field_hash(field_hash(u->seed, UINT64_C(0x300000000) ^ u->key), u->count++));
+}
+
+static unsigned bits_of(unsigned type)
+{
+    return dtype_row_of((dtype)type)->bits;
+}
+
+field_value field_cells_read(const field_cell *cells, dtype type, field_unknowns *u)
+{
+    unsigned count = bits_of(type) / FIELD_CELL_BITS;
+    bool whole = true;
+    for (unsigned i = 0; i < count; i++)
+        whole &= cells[i].written && cells[i].type == type && cells[i].part == i &&
+                 cells[i].value == cells[0].value;
+    if (whole)
+        return cells[0].value;
+    field_function f = field_function_begin(u->seed, (uint64_t)type);
+    for (unsigned i = 0; i < count; i++) {
+        field_function_take(&f, cells[i].written ? cells[i].value : field_unknown(u));
+        field_function_take(&f, cells[i].written ? (uint64_t)cells[i].type * 16 + cells[i].part : UNWRITTEN);
+    }
+    return field_function_end(&f);
+}
+
+/* ---- pages ---- */
+
+static int64_t chunk_count(const field_memory *m)
+{
+    return m->bits / ((int64_t)PAGE_BITS * CHUNK_PAGES) + 1;
+}
+
+void field_memory_init(field_memory *m, int64_t bits, field_budget *budget)
+{
+    *m = (field_memory){.bits = bits, .budget = budget};
+}
+
+static void page_free(field_page *p)
+{
+    if (p)
+        free(p->tags);
+    free(p);
+}
+
+void field_memory_free(field_memory *m)
+{
+    for (int64_t i = 0; m->chunks && i < chunk_count(m); i++) {
+        for (int64_t j = 0; m->chunks[i] && j < CHUNK_PAGES; j++)
+            page_free(m->chunks[i][j]);
+        free(m->chunks[i]);
+    }
+    free(m->chunks);
+    m->chunks = NULL;
+}
+
+static field_page *page_at(const field_memory *m, int64_t page)
+{
+    field_page **chunk = m->chunks ? m->chunks[page / CHUNK_PAGES] : NULL;
+    return chunk ? chunk[page % CHUNK_PAGES] : NULL;
+}
+
+static field_page *page_new(field_memory *m, unsigned type)
+{
+    int64_t values = type == MIXED ? PAGE_CELLS : PAGE_BITS / bits_of(type);
+    int64_t bytes = (int64_t)sizeof(field_page) + values * (int64_t)sizeof(field_value) +
+                    (type == MIXED ? PAGE_CELLS : 0);
+    if (atomic_fetch_add(&m->budget->used_bytes, bytes) + bytes > m->budget->limit_bytes &&
+        m->budget->limit_bytes)
+        return NULL;
+    field_page *p = malloc(sizeof *p + (size_t)values * sizeof *p->values);
+    if (!p)
+        return NULL;
+    *p = (field_page){.type = (unsigned char)type};
+    memset(p->values, 0xff, (size_t)values * sizeof *p->values);
+    if (type != MIXED)
+        return p;
+    p->tags = malloc(PAGE_CELLS);
+    if (!p->tags) {
+        free(p);
+        return NULL;
+    }
+    memset(p->tags, UNWRITTEN, PAGE_CELLS);
+    return p;
+}
+
+static field_cell cell_in(const field_page *p, int64_t cell)
+{
+    if (!p)
+        return (field_cell){0};
+    if (p->type == MIXED)
+        return (field_cell){p->values[cell], (dtype)(p->tags[cell] / 16), p->tags[cell] % 16,
+                            p->tags[cell] != UNWRITTEN};
+    unsigned cells = bits_of(p->type) / FIELD_CELL_BITS;
+    field_value v = p->values[cell / cells];
+    return (field_cell){v, (dtype)p->type, (unsigned char)(cell % cells), v != FIELD_NOTHING};
+}
+
+/* A page of several types with what the page held. */
+static field_page *page_mix(field_memory *m, field_page *old)
+{
+    field_page *p = page_new(m, MIXED);
+    for (int64_t i = 0; p && old && i < PAGE_CELLS; i++) {
+        field_cell c = cell_in(old, i);
+        if (c.written) {
+            p->values[i] = c.value;
+            p->tags[i] = (unsigned char)((unsigned)c.type * 16 + c.part);
+        }
+    }
+    if (p)
+        page_free(old);
+    return p;
+}
+
+/* A page that takes elements of that type in their places (`aligned`) or anything. */
+static field_page *page_for(field_memory *m, int64_t page, unsigned type, bool aligned)
+{
+    if (!m->chunks)
+        m->chunks = calloc((size_t)chunk_count(m), sizeof *m->chunks);
+    if (!m->chunks)
+        return NULL;
+    field_page ***chunk = &m->chunks[page / CHUNK_PAGES];
+    if (!*chunk)
+        *chunk = calloc(CHUNK_PAGES, sizeof **chunk);
+    if (!*chunk)
+        return NULL;
+    field_page **at = &(*chunk)[page % CHUNK_PAGES];
+    if (!*at)
+        *at = page_new(m, aligned ? type : MIXED);
+    else if ((*at)->type != MIXED && !(aligned && (*at)->type == type)) {
+        field_page *mixed = page_mix(m, *at);
+        if (!mixed)
+            return NULL;
+        *at = mixed;
+    }
+    return *at;
+}
+
+static int64_t smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- elements ---- */
+
+static bool write_cell(field_memory *m, int64_t bit, const field_cell *c)
+{
+    field_page *p = page_for(m, bit / PAGE_BITS, MIXED, false);
+    if (!p)
+        return false;
+    int64_t cell = bit % PAGE_BITS / FIELD_CELL_BITS;
+    p->values[cell] = c->value;
+    p->tags[cell] = c->written ? (unsigned char)((unsigned)c->type * 16 + c->part) : UNWRITTEN;
+    return true;
+}
+
+/* Elements that may stand anywhere, also over the end of a page. */
+static bool write_cells(field_memory *m, int64_t bit, dtype type, int64_t count, const field_value *values)
+{
+    unsigned cells = bits_of(type) / FIELD_CELL_BITS;
+    for (int64_t i = 0; i < count * cells; i++) {
+        field_cell c = {values[i / cells], type, (unsigned char)(i % cells), true};
+        if (!write_cell(m, bit + i * FIELD_CELL_BITS, &c))
+            return false;
+    }
+    return true;
+}
+
+bool field_memory_write(field_memory *m, int64_t bit, dtype type, int64_t count, const field_value *values)
+{
+    int64_t bits = bits_of(type);
+    if (bit % bits)
+        return write_cells(m, bit, type, count, values);
+    for (int64_t part; count > 0; bit += part * bits, values += part, count -= part) {
+        part = smaller_of(count, (PAGE_BITS - bit % PAGE_BITS) / bits);
+        field_page *p = page_for(m, bit / PAGE_BITS, type, true);
+        if (!p)
+            return false;
+        if (p->type != MIXED)
+            memcpy(p->values + bit % PAGE_BITS / bits, values, (size_t)part * sizeof *values);
+        else if (!write_cells(m, bit, type, part, values))
+            return false;
+    }
+    return true;
+}
+
+static field_value read_one(const field_memory *m, int64_t bit, dtype type, field_unknowns *u)
+{
+    field_cell cells[32 / FIELD_CELL_BITS];
+    for (unsigned i = 0; i < bits_of(type) / FIELD_CELL_BITS; i++) {
+        int64_t at = bit + i * FIELD_CELL_BITS;
+        cells[i] = cell_in(page_at(m, at / PAGE_BITS), at % PAGE_BITS / FIELD_CELL_BITS);
+    }
+    return field_cells_read(cells, type, u);
+}
+
+/* Elements of a page of that type; how many could be read. */
+static void read_page(const field_page *p, int64_t first, int64_t count, field_value *out, field_unknowns *u)
+{
+    bool nothing = false;
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = p->values[first + i];
+        nothing |= out[i] == FIELD_NOTHING;
+    }
+    field_cell none[32 / FIELD_CELL_BITS] = {{0}};
+    for (int64_t i = 0; nothing && i < count; i++)
+        if (out[i] == FIELD_NOTHING)
+            out[i] = field_cells_read(none, (dtype)p->type, u);
+}
+
+void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count,
+                       field_value *out, field_unknowns *u)
+{
+    int64_t bits = bits_of(type);
+    for (int64_t i = 0; i < count;) {
+        int64_t at = bit + i * stride * bits, part = 1;
+        const field_page *p = page_at(m, at / PAGE_BITS);
+        if (p && p->type == type && at % bits == 0) {
+            if (stride == 1)
+                part = smaller_of(count - i, (PAGE_BITS - at % PAGE_BITS) / bits);
+            read_page(p, at % PAGE_BITS / bits, part, out + i, u);
+        } else {
+            out[i] = read_one(m, at, type, u);
+        }
+        i += part;
+    }
+}
+
+/* The bits hold nothing any more. */
+static bool forget(field_memory *m, int64_t bit, int64_t bits)
+{
+    field_page *p = page_at(m, bit / PAGE_BITS);
+    int64_t width = p && p->type != MIXED ? (int64_t)bits_of(p->type) : FIELD_CELL_BITS;
+    if (!p)
+        return true;
+    if (p->type != MIXED && bit % width == 0 && bits % width == 0) {
+        memset(p->values + bit % PAGE_BITS / width, 0xff, (size_t)(bits / width) * sizeof *p->values);
+        return true;
+    }
+    for (int64_t i = 0; i < bits; i += FIELD_CELL_BITS)
+        if (!write_cell(m, bit + i, &(field_cell){0}))
+            return false;
+    return true;
+}
+
+bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit,
+                       int64_t bits)
+{
+    for (int64_t part; bits > 0; to_bit += part, from_bit += part, bits -= part) {
+        part = smaller_of(bits, smaller_of(PAGE_BITS - to_bit % PAGE_BITS, PAGE_BITS - from_bit % PAGE_BITS));
+        const field_page *p = page_at(from, from_bit / PAGE_BITS);
+        int64_t width = p && p->type != MIXED ? (int64_t)bits_of(p->type) : PAGE_BITS;
+        if (!p) {
+            if (!forget(to, to_bit, part))
+                return false;
+            continue;
+        }
+        if (p->type != MIXED && to_bit % width == 0 && from_bit % width == 0 && part % width == 0) {
+            field_page *q = page_for(to, to_bit / PAGE_BITS, p->type, true);
+            if (!q)
+                return false;
+            if (q->type == p->type) {
+                memcpy(q->values + to_bit % PAGE_BITS / width, p->values + from_bit % PAGE_BITS / width,
+                       (size_t)(part / width) * sizeof *p->values);
+                continue;
+            }
+        }
+        for (int64_t i = 0; i < part; i += FIELD_CELL_BITS) {
+            field_cell c =
+                cell_in(page_at(from, from_bit / PAGE_BITS), (from_bit + i) % PAGE_BITS / FIELD_CELL_BITS);
+            if (!write_cell(to, to_bit + i, &c))
+                return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,60 @@
+/* The beginning of a chain over a field: what the Fetch Engine reads, what a stream port gives. A conversion
+ * is the identity. */
+#include "runtime/source.h"
+
+#include "runtime/field/engine.h"
+#include "runtime/port.h"
+#include "support/integer.h"
+
+static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    const source *k = r->stage->plan;
+    const walk *w = &k->dm.elements;
+    dtype type = (dtype)command_get(k->command, FETCH_DTYPE_IN);
+    int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1];
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        part = smaller(count, size - first % size);
+        field_place at = {FIELD_DM, r->run->unit,
+                          k->dm.low_byte * 8 + field_walk_address(w, first) * k->dm.bits};
+        field_read(r->run, &at, type, stride, part, out);
+    }
+}
+
+const field_stage field_fetch = {.read = read_fetch};
+
+/* Where an element of a Row's packets is in the port. */
+static int64_t port_element(const stream_port *p, int64_t position, int64_t row, int64_t step,
+                            int64_t element)
+{
+    return ((position * p->rows + row) * p->steps + step) * p->packet_elements + element;
+}
+
+static void read_unknowns(field_stage_run *r, int64_t count, field_value *out)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = field_unknown(&r->run->unknowns);
+}
+
+/* Partial results have their Rows apart, packets are side by side. */
+static void read_stream_in(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    const source *k = r->stage->plan;
+    const stream_port *p = k->stream;
+    int64_t position = stream_port_position(p, r->run->machine->plans->target, r->run->unit),
+            bits = dtype_row_of(k->shape.dtype)->bits;
+    if (position < 0) {
+        read_unknowns(r, count, out);
+        return;
+    }
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        int64_t element = first % k->shape.packet_elements,
+                row = first / k->shape.packet_elements % k->shape.rows;
+        int64_t step = first / k->shape.packet_elements / k->shape.rows;
+        part = k->shape.rows == 1 ? count : smaller(count, k->shape.packet_elements - element);
+        field_place at = {FIELD_PORT, (int64_t)k->port,
+                          port_element(p, position, row, r->run->cursors[0] + step, element) * bits};
+        field_read(r->run, &at, k->shape.dtype, 1, part, out);
+    }
+}
+
+const field_stage field_stream_in = {.read = read_stream_in};

@@ -1,0 +1,200 @@
+/* The field's arithmetic, its memory against a list of cells, walks searched backwards against enumeration.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/field/engine.h"
+#include "support/sha256.h"
+#include "test/suite.h"
+
+static uint64_t state = 1;
+
+static uint64_t draw(uint64_t below)
+{
+    state = field_mix(state + UINT64_C(0x9e3779b97f4a7c15));
+    return state % below;
+}
+
+START_TEST(arithmetic_is_that_of_residues)
+{
+    for (int i = 0; i < 100000; i++) {
+        field_value a = draw(FIELD_PRIME), b = draw(FIELD_PRIME);
+        ck_assert_uint_eq(field_multiply(a, b), (field_value)((unsigned __int128)a * b % FIELD_PRIME));
+        ck_assert_uint_eq(field_add(a, b), (field_value)(((unsigned __int128)a + b) % FIELD_PRIME));
+    }
+    field_value last = FIELD_PRIME - 1;
+    ck_assert_uint_eq(field_multiply(last, last), 1);
+    ck_assert_uint_eq(field_add(last, 1), 0);
+    ck_assert_uint_eq(field_reduce(FIELD_PRIME), 0);
+    field_sum most = 0;
+    for (int i = 0; i < FIELD_MOST_PRODUCTS; i++)
+        most += (field_sum)last * last;
+    ck_assert_uint_eq(field_of_sum(field_fold(most) + (field_sum)last * last), FIELD_MOST_PRODUCTS + 1);
+}
+END_TEST
+
+START_TEST(functions_know_what_order_means)
+{
+    field_function a = field_function_begin(1, 2), b = a, c = a, d = a;
+    field_function_take(&a, 3), field_function_take(&a, 4);
+    field_function_take(&b, 4), field_function_take(&b, 3);
+    ck_assert_uint_ne(field_function_end(&a), field_function_end(&b));
+    field_function_join(&c, 1, 2, 3), field_function_join(&c, 1, 2, 4), field_function_join(&c, 1, 2, 3);
+    field_function_join(&d, 1, 2, 4), field_function_join(&d, 1, 2, 3);
+    ck_assert_uint_ne(field_function_end(&c), field_function_end(&d));
+    field_function_join(&d, 1, 2, 3);
+    ck_assert_uint_eq(field_function_end(&c), field_function_end(&d));
+}
+END_TEST
+
+/* ---- memory ---- */
+
+enum { MODEL_CELLS = 6000, MODEL_BITS = MODEL_CELLS * FIELD_CELL_BITS };
+
+static void model_write(field_cell *cells, int64_t bit, dtype type, field_value v)
+{
+    for (unsigned i = 0; i < dtype_row_of(type)->bits / FIELD_CELL_BITS; i++)
+        cells[bit / FIELD_CELL_BITS + i] = (field_cell){v, type, (unsigned char)i, true};
+}
+
+/* Is the element at the place whole in the model? Then its value. */
+static bool model_whole(const field_cell *cells, int64_t bit, dtype type, field_value *out)
+{
+    bool whole = true;
+    const field_cell *at = cells + bit / FIELD_CELL_BITS;
+    for (unsigned i = 0; i < dtype_row_of(type)->bits / FIELD_CELL_BITS; i++)
+        whole = whole && at[i].written && at[i].type == type && at[i].part == i && at[i].value == at[0].value;
+    *out = at[0].value;
+    return whole;
+}
+
+START_TEST(memory_is_a_list_of_cells)
+{
+    field_budget budget = {0};
+    for (int round = 0; round < 20; round++) {
+        field_memory m[2];
+        field_cell *model[2];
+        for (int i = 0; i < 2; i++) {
+            field_memory_init(&m[i], MODEL_BITS, &budget);
+            model[i] = calloc(MODEL_CELLS, sizeof(field_cell));
+        }
+        bool odd = draw(2);
+        field_unknowns u = {1, 2, 0};
+        for (int step = 0; step < 2000; step++) {
+            dtype type = (dtype)draw(8);
+            int64_t bits = dtype_row_of(type)->bits, count = (int64_t)draw(200) + 1,
+                    unit = odd ? FIELD_CELL_BITS : bits;
+            int64_t bit = (int64_t)draw((uint64_t)((MODEL_BITS - count * bits) / unit)) * unit;
+            int which = (int)draw(2);
+            field_value values[200];
+            switch (draw(3)) {
+            case 0:
+                for (int64_t i = 0; i < count; i++) {
+                    values[i] = draw(FIELD_PRIME);
+                    model_write(model[which], bit + i * bits, type, values[i]);
+                }
+                ck_assert(field_memory_write(&m[which], bit, type, count, values));
+                break;
+            case 1: {
+                int64_t to = (int64_t)draw((uint64_t)((MODEL_BITS - count * bits) / unit)) * unit;
+                ck_assert(field_memory_copy(&m[!which], to, &m[which], bit, count * bits));
+                memcpy(model[!which] + to / FIELD_CELL_BITS, model[which] + bit / FIELD_CELL_BITS,
+                       (size_t)(count * bits / FIELD_CELL_BITS) * sizeof(field_cell));
+                break;
+            }
+            default:
+                field_memory_read(&m[which], bit, type, 1, count, values, &u);
+                for (int64_t i = 0; i < count; i++) {
+                    field_value v, again;
+                    if (model_whole(model[which], bit + i * bits, type, &v)) {
+                        ck_assert_uint_eq(values[i], v);
+                    } else { /* a function of the cells; with an unwritten one among them never the same */
+                        field_memory_read(&m[which], bit + i * bits, type, 1, 1, &again, &u);
+                        bool written = true;
+                        for (int64_t c = 0; c < bits / FIELD_CELL_BITS; c++)
+                            written =
+                                written &&
+                                model[which][bit / FIELD_CELL_BITS + i * bits / FIELD_CELL_BITS + c].written;
+                        ck_assert(written == (values[i] == again));
+                    }
+                }
+            }
+        }
+        for (int i = 0; i < 2; i++) {
+            field_memory_free(&m[i]);
+            free(model[i]);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_memory_keeps_to_its_budget)
+{
+    field_budget budget = {.limit_bytes = 10000};
+    field_memory m;
+    field_memory_init(&m, INT64_C(1) << 40, &budget);
+    field_value v = 7;
+    ck_assert(field_memory_write(&m, 0, DTYPE_F32, 1, &v));
+    bool fits = true;
+    for (int64_t i = 1; i < 100 && fits; i++)
+        fits = field_memory_write(&m, i << 20, DTYPE_F32, 1, &v);
+    ck_assert(!fits);
+    field_memory_free(&m);
+}
+END_TEST
+
+/* ---- walks ---- */
+
+START_TEST(a_walk_backwards_is_the_last_position)
+{
+    for (int round = 0; round < 3000; round++) {
+        walk w = {.count = (unsigned)draw(4) + 1, .base = (int64_t)draw(100)};
+        int64_t positions = 1;
+        for (unsigned i = 0; i < w.count; i++) {
+            w.size[i] = (int64_t)draw(5) + 1;
+            w.stride[i] = (int64_t)draw(21) - 8;
+            positions *= w.size[i];
+        }
+        int64_t size = (int64_t)draw(4) + 1, limit = draw(3) ? -1 : (int64_t)draw((uint64_t)positions);
+        for (int64_t at = -60; at < 260; at++) {
+            int64_t last = -1;
+            for (int64_t p = 0; p < positions; p++) {
+                int64_t address = field_walk_address(&w, p);
+                if (address <= at && at < address + size && (limit < 0 || p < limit))
+                    last = p;
+            }
+            ck_assert_int_eq(field_walk_find(&w, at, size, limit), last);
+        }
+    }
+}
+END_TEST
+
+START_TEST(digests_are_those_of_the_standard)
+{
+    arena *a = arena_new();
+    ck_assert_str_eq(sha256_text((const unsigned char *)"abc", 3, a),
+                     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    ck_assert_str_eq(sha256_text((const unsigned char *)"", 0, a),
+                     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    unsigned char long_text[119];
+    memset(long_text, 'a', sizeof long_text);
+    ck_assert_str_eq(sha256_text(long_text, 64, a),
+                     "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+    arena_free(a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("field");
+    TCase *tests = suite_case("field");
+    tcase_add_test(tests, arithmetic_is_that_of_residues);
+    tcase_add_test(tests, functions_know_what_order_means);
+    tcase_add_test(tests, memory_is_a_list_of_cells);
+    tcase_add_test(tests, a_memory_keeps_to_its_budget);
+    tcase_add_test(tests, a_walk_backwards_is_the_last_position);
+    tcase_add_test(tests, digests_are_those_of_the_standard);
+    suite_add_tcase(s, tests);
+    return suite_status(s);
+}
