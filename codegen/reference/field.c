@@ -39,7 +39,8 @@ bool field_shape_of(const plan_statement *s, field_shape *out)
     *out = (field_shape){.batches = s->digits[PLAN_BATCH].combinations, .row_tiles = 1, .products = 1};
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         out->products *= (double)s->digits[g].combinations;
-    if (s->of->op != MATH_CONTRACT) /* a copy has no tiles, and no other statement is decided over the field */
+    /* A copy has no tiles, and statements beside a map, which may have taken the contraction into itself, are not decided over the field. */
+    if (s->of->op != MATH_CONTRACT || s->digits[PLAN_DEPTH].combinations < 1)
         return true;
     int64_t rows = tiles_of(s->digits[PLAN_ROW].combinations),
             columns = tiles_of(s->digits[PLAN_COLUMN].combinations), line = line_of(s);
