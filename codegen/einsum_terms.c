@@ -15,15 +15,6 @@ static int64_t shift_of(const einsum_statement *s, einsum_side side, uint32_t ax
     return 0;
 }
 
-static int64_t largest_shift(const einsum_statement *s, uint32_t axis)
-{
-    int64_t most = 0;
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].axis == axis && s->shifts[i].offset > most)
-            most = s->shifts[i].offset;
-    return most;
-}
-
 /* The coordinate of an axis that the digits say, those only that index the side (EINSUM_SIDES: all). */
 static int64_t coordinate(const einsum_statement *s, const int64_t *counters, einsum_side side, uint32_t axis)
 {
@@ -91,7 +82,7 @@ static bool may_leave(const einsum *e, const einsum_statement *s)
     for (uint32_t i = 0; i < s->digit_count; i++)
         last[i] = s->digits[i].size - 1;
     for (uint32_t i = 0; i < s->digit_count; i++)
-        if (coordinate(s, last, EINSUM_SIDES, s->digits[i].axis) + largest_shift(s, s->digits[i].axis) >=
+        if (coordinate(s, last, EINSUM_SIDES, s->digits[i].axis) + einsum_largest_shift(s, s->digits[i].axis) >=
             e->axes[s->digits[i].axis].size)
             return true;
     return false;
@@ -102,7 +93,7 @@ static bool exists(const einsum *e, const einsum_statement *s, const int64_t *co
 {
     for (uint32_t i = 0; i < s->digit_count; i++) {
         uint32_t axis = s->digits[i].axis;
-        if (coordinate(s, counters, EINSUM_SIDES, axis) + largest_shift(s, axis) >= e->axes[axis].size)
+        if (coordinate(s, counters, EINSUM_SIDES, axis) + einsum_largest_shift(s, axis) >= e->axes[axis].size)
             return false;
     }
     return true;

@@ -140,15 +140,6 @@ static int64_t below(const einsum_digit *const *digits, size_t count, int64_t li
     return sum;
 }
 
-static int64_t largest_shift(const einsum_statement *s, uint32_t axis)
-{
-    int64_t most = 0;
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].axis == axis && s->shifts[i].offset > most)
-            most = s->shifts[i].offset;
-    return most;
-}
-
 /* Coordinates of an axis that a statement runs through, or, with a side, those at which it meets this operand. */
 static int64_t coordinates(const einsum *e, const einsum_statement *s, uint32_t axis, const einsum_side *side)
 {
@@ -163,7 +154,7 @@ static int64_t coordinates(const einsum *e, const einsum_statement *s, uint32_t 
             mine[at] = mine[at - 1];
         mine[at] = d;
     }
-    return count ? below(mine, count, e->axes[axis].size - largest_shift(s, axis)) : 1;
+    return count ? below(mine, count, e->axes[axis].size - einsum_largest_shift(s, axis)) : 1;
 }
 
 static int64_t combinations(const einsum *e, const einsum_statement *s)

@@ -49,3 +49,12 @@ int64_t einsum_tensor_elements(const einsum *e, uint32_t tensor)
         elements *= e->axes[e->tensors[tensor].axes[i]].size;
     return elements;
 }
+
+int64_t einsum_largest_shift(const einsum_statement *s, uint32_t axis)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].axis == axis && s->shifts[i].offset > most)
+            most = s->shifts[i].offset;
+    return most;
+}

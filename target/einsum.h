@@ -138,6 +138,9 @@ typedef struct einsum_statement {
     uint32_t bits; /* of a fill: the element */
 } einsum_statement;
 
+/* The largest offset at which any operand meets the axis; 0: none is shifted along it. */
+int64_t einsum_largest_shift(const einsum_statement *s, uint32_t axis);
+
 typedef struct einsum {
     const layout_axis *axes;
     uint32_t axis_count;
