@@ -376,7 +376,7 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     if (!plan_again(m, &m->events[time], &c, f))
         return false;
     size_t count = units_of(m, &c.units, units);
-    unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);
+    unsigned workers = 1; /* slices on several threads were seen to disagree (test/cases/fetch-sizes.vm, whole_chip): a proof is the same each time */
     fault faults[MOST_WORKERS] = {{0}};
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)
