@@ -3,7 +3,7 @@
  *
  * isl is given the two relations (buffer position to index, stream position to index) as its own text and asked for what the
  * entries say: the relation from stream position to address. To make that an explicit function is not in its time: on tiled
- * pairs it takes isl minutes. Outside the time isl judges the entries (test/isl_pair.h).
+ * pairs it takes isl minutes. Outside the time isl judges the entries (test/mapping/isl_pair.h).
  *
  * Prints one JSON object a line; a round of a pair is one line, ours and isl's. bench/sections/derive.py makes tables of them.
  *
@@ -18,7 +18,7 @@
 #ifdef HAVE_ISL
 #include <isl/options.h>
 
-#include "test/isl_pair.h"
+#include "test/mapping/isl_pair.h"
 #endif
 
 typedef struct pair {

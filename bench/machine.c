@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "bench/packet_loop.h"
-#include "runtime/machine.h"
+#include "runtime/machine/machine.h"
 
 enum { SLICES = 16, POISON = 0xa5, WEIGHT_PORT = 0, OUT_ADDRESS = 448 << 10, MOST_COMMANDS = 16 };
 

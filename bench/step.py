@@ -1,4 +1,4 @@
-"""Stream programs beside the STeP paper: cycles and memory of its figures, and the ratios that it claims. Nothing is judged here; test/step_figures.py
+"""Stream programs beside the STeP paper: cycles and memory of its figures, and the ratios that it claims. Nothing is judged here; test/step/step_figures.py
 holds the cycles to bounds.
 
     bench/step.py [BIN_DIR] [--svg DIR] [--json FILE]
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../test"))
+sys.path.insert(0, os.path.join(HERE, "../test/step"))
 
 FIG5 = {16: (33289, 29400, 27503, 26993, 27509), 32: (21223, 17097, 15277, 14773, 15305), 64: (15218, 11188, 9537, 9260, 11088)}
 TN = (16, 32, 64, 128, 256)

@@ -15,7 +15,7 @@
 #include "codegen/command.h"
 #include "codegen/einsum.h"
 #include "codegen/layout.h"
-#include "codegen/step_program.h"
+#include "codegen/step/program.h"
 
 typedef enum port_space { PORT_HBM = 0, PORT_DM = 1, PORT_TRF = 2, PORT_STREAM = 3 } port_space;
 typedef enum port_direction { PORT_IN = 0, PORT_OUT = 1 } port_direction;

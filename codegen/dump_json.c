@@ -5,7 +5,7 @@
 
 #include "codegen/dump.h"
 #include "codegen/loops.h"
-#include "codegen/step_json.h"
+#include "codegen/step/json.h"
 #include "codegen/unroll.h"
 
 /* jansson's setters take over the value and accept NULL, so that a failed allocation only makes them fail;

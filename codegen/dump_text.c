@@ -3,7 +3,7 @@
 
 #include "codegen/dump.h"
 #include "codegen/loops.h"
-#include "codegen/step_text.h"
+#include "codegen/step/text.h"
 #include "codegen/unroll.h"
 #include "support/strbuf.h"
 #include "target/einsum_text.h"

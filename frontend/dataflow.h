@@ -6,7 +6,7 @@
 #define VISA_FRONTEND_DATAFLOW_H
 
 #include "frontend/scope.h"
-#include "ir/dataflow.h"
+#include "ir/dataflow/dataflow.h"
 
 bool dataflow_is_item(const ast *item);
 /* Reads and evaluates the AST_CONST in the scope in which it was written; NULL: diagnosed. */

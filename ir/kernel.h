@@ -7,10 +7,10 @@
 #ifndef VISA_IR_KERNEL_H
 #define VISA_IR_KERNEL_H
 
-#include "ir/dataflow.h"
+#include "ir/dataflow/dataflow.h"
 #include "ir/einsum.h"
-#include "ir/mapping.h"
-#include "ir/tile.h"
+#include "ir/mapping/mapping.h"
+#include "ir/mapping/tile.h"
 #include "support/diag.h"
 #include "target/target.h"
 

@@ -8,7 +8,7 @@
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
-#include "ir/step_bind.h"
+#include "ir/step/bind.h"
 #include "include/visa.h"
 #include "support/strbuf.h"
 #include "target/target.h"

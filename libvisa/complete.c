@@ -161,7 +161,7 @@ static void add_operators(list *l)
         const char *name, *summary;
     } rows[] = {
 #define STEP_OP(symbol, code, name, least, most, outputs, summary) {name, summary},
-#include "target/step.def"
+#include "target/step/step.def"
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!is_listed(rows[i].name, functions))

@@ -1,7 +1,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "ir/dataflow_symbolic.h"
+#include "ir/dataflow/dataflow_symbolic.h"
 #include "libvisa/dataflow.h"
 
 static json_t *json_sizes(const int64_t *list, uint32_t rank)

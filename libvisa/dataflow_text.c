@@ -1,6 +1,6 @@
 #include <inttypes.h>
 
-#include "ir/dataflow_symbolic.h"
+#include "ir/dataflow/dataflow_symbolic.h"
 #include "libvisa/dataflow.h"
 
 static void text_sizes(const char *what, const int64_t *list, uint32_t rank, strbuf *out)

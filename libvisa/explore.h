@@ -2,7 +2,7 @@
 #ifndef VISA_LIBVISA_EXPLORE_H
 #define VISA_LIBVISA_EXPLORE_H
 
-#include "ir/explore.h"
+#include "ir/dataflow/explore.h"
 #include "libvisa/compilation.h"
 
 /* "x [1, 49]  w [16, 1]": what a way chooses. */

@@ -1,5 +1,5 @@
 /* Rules of thumb, not of the machine: each looks at one finished configuration and compares it with the limit that it leaves
- * unused. All are warnings of -Wperformance; a report (runtime/lint.c) says the same, in the same words (support/advice.h), where it costs cycles. The thresholds are one half, because a factor of two is the least that the
+ * unused. All are warnings of -Wperformance; a report (runtime/timing/lint.c) says the same, in the same words (support/advice.h), where it costs cycles. The thresholds are one half, because a factor of two is the least that the
  * halving limits of the machine (reads of 8, 16, 32 bytes; 1, 2, 4, 8 Rows; two TRF halves) can give back; a copy's is the size of a
  * DMA request, below which users measured a factor of two (field notes, A3). */
 #include "passes/advice.h"

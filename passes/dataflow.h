@@ -1,4 +1,4 @@
-/* A compiled contraction as a dataflow model (ir/dataflow.h).
+/* A compiled contraction as a dataflow model (ir/dataflow/dataflow.h).
  *
  * The one idea: the collected stream is the Input, the TRF tensor the Weight, the accumulator the Output. A block is the contracted extent
  * of one output, padded to whole packets; iPar is what a packet holds of it, wPar the Rows; what the packet keeps beside the contracted

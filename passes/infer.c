@@ -6,8 +6,8 @@
  * A written OutTime of accumulate says of contract the same. */
 #include "passes/infer.h"
 
-#include "passes/accumulate.h"
-#include "passes/collect.h"
+#include "passes/engine/accumulate.h"
+#include "passes/engine/collect.h"
 
 /* Row and Element of the stream, where `rows` Rows are its outermost part; false: they are not. */
 static bool split(pass_context *p, const mapping *time, const mapping *packet, int64_t rows, const mapping **row, const mapping **element)

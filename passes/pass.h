@@ -7,7 +7,7 @@
 #define VISA_PASSES_PASS_H
 
 #include "ir/kernel.h"
-#include "ir/sequence.h"
+#include "ir/sequence/sequence.h"
 #include "support/integer.h"
 
 typedef struct pass_context {

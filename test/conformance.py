@@ -14,8 +14,8 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-import mapping_oracle as oracle
 import visa_tools
+import mapping_oracle as oracle
 
 UNITS = "m![1], m![1], m![1]"
 DEVICE_UNITS = "m![1], m![1 # 2], m![1 # 256]"

@@ -11,7 +11,7 @@ import diagnostics_doc
 import visa_tools
 
 CASES = os.path.join(visa_tools.SOURCE, "test", "cases", "*.vm")
-UNITS = os.path.join(visa_tools.SOURCE, "test", "test_*.c")
+UNITS = os.path.join(visa_tools.SOURCE, "test", "**", "test_*.c")
 SAID = re.compile(r"^// ([A-Z0-9_]+?)(?:-NEXT|-LABEL)?:(?:.*: )?(error|warning)\[([EW]-[A-Z-]+)\]: ", re.M)
 HELP = re.compile(r"^// [A-Z0-9_]+?(?:-NEXT)?:help: ", re.M)
 
@@ -41,7 +41,7 @@ def provoked_by_cases():
 def provoked_by_units(names):
     """Ids with which an expected text of a libcheck test begins."""
     found = {}
-    for path in sorted(glob.glob(UNITS)):
+    for path in sorted(glob.glob(UNITS, recursive=True)):
         with open(path) as file:
             text = file.read()
         for name in names:

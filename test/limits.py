@@ -3,7 +3,7 @@
 
 The rows of target/limits.def are read, not repeated: each name has a function here that is given the row's value and makes the two sides.
 A row that neither has one nor says by its unit or in COSTS that it bounds nothing is a failure, as is a function without a row. The rows
-of target/step.def are judged in test/test_step.c, those of target/command.def in test/test_command.c, both from the rows.
+of target/step/step.def are judged in test/step/test_step.c, those of target/command.def in test/binary/test_command.c, both from the rows.
 """
 import os
 import re

@@ -49,9 +49,12 @@ def call_graph(job):
 
 
 def short(title):
-    """scope.c:find_in of a function of one file, mapping_axes of one that others call."""
+    """frontend/scope.c:find_in of a function of one file, mapping_axes of one that others call."""
     file, _, name = title.rpartition(":")
-    return f"{os.path.basename(file)}:{name}" if file else name
+    if not file:
+        return name
+    inside = os.path.relpath(file, visa_tools.SOURCE)
+    return f"{os.path.basename(file) if inside.startswith(('..', 'build')) else inside}:{name}"
 
 
 def edges_of(texts):

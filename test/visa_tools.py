@@ -5,6 +5,8 @@ import sys
 
 SOURCE = os.environ.get("VISA_SOURCE") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED = 77
+# A script uses what lies in other rooms of test/ by its name alone.
+sys.path += sorted(entry.path for entry in os.scandir(os.path.dirname(os.path.abspath(__file__))) if entry.is_dir() and entry.name not in ("fuzz", "mutants"))
 LONG = bool(os.environ.get("VISA_LONG"))
 # Sanitizers make each run several times as dear: samples are so many times smaller there. What differs by chance alone is drawn in full in the
 # other build.

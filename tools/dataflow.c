@@ -1,6 +1,6 @@
 #include "tools/dataflow.h"
 
-#include "runtime/contraction_cycles.h"
+#include "runtime/timing/contraction_cycles.h"
 
 bool tool_dataflow(visa_compilation *c, bool json, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {

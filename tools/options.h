@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "runtime/field/check.h"
-#include "runtime/report.h"
-#include "runtime/session.h"
+#include "runtime/timing/report.h"
+#include "runtime/machine/session.h"
 #include "support/diag.h"
 #include "support/output.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/kernel_diff.h"
+#include "runtime/timing/kernel_diff.h"
 #include "runtime/step/diff.h"
 #include "support/file.h"
 #include "support/shown.h"

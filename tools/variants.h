@@ -5,7 +5,7 @@
 #define VISA_TOOLS_VARIANTS_H
 
 #include "include/visa.h"
-#include "runtime/timing_preset.h"
+#include "runtime/timing/timing_preset.h"
 #include "support/diag.h"
 #include "support/output.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/session.h"
+#include "runtime/machine/session.h"
 #include "runtime/step/session.h"
 #include "support/budget.h"
 #include "support/file.h"

@@ -9,7 +9,7 @@
 
 #include "codegen/reference_load.h"
 #include "include/visa.h"
-#include "runtime/session.h"
+#include "runtime/machine/session.h"
 #include "support/budget.h"
 #include "support/output.h"
 #include "support/shown.h"

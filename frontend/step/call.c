@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "frontend/step/signature.h"
-#include "ir/step_total.h"
-#include "ir/step_type.h"
+#include "ir/step/total.h"
+#include "ir/step/type.h"
 
 /* ---- arguments ---- */
 

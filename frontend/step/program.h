@@ -7,7 +7,7 @@
 #define VISA_FRONTEND_STEP_PROGRAM_H
 
 #include "frontend/ast.h"
-#include "ir/step_graph.h"
+#include "ir/step/graph.h"
 
 typedef struct step_module {
     step_graph **graphs; /* in source order; those with errors have `bad` set */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "support/choice.h"
-#include "target/step.h"
+#include "target/step/step.h"
 
 typedef struct signature {
     const char *name, *text;

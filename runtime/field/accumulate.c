@@ -1,6 +1,6 @@
 /* The Reducer's slots over a field: which slot a step belongs to, and whether it stores or adds, is the loop
  * table's; what is added is not. */
-#include "runtime/accumulate.h"
+#include "runtime/engine/accumulate.h"
 
 #include <stdlib.h>
 #include <string.h>

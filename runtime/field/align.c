@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/trf.h"
+#include "runtime/engine/trf.h"
 #include "support/integer.h"
 
 enum { MOST_LANES = 128 };

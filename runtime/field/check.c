@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/compare.h"
+#include "runtime/tensor/compare.h"
 #include "runtime/field/engine.h"
 #include "runtime/field/explain.h"
-#include "runtime/fold.h"
-#include "runtime/port_data.h"
+#include "runtime/tensor/fold.h"
+#include "runtime/tensor/port_data.h"
 #include "support/integer.h"
 #include "support/strbuf.h"
 

@@ -49,7 +49,7 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
 const char *field_certificate(const field_verdict *verdicts, size_t count, const char *file,
                               const unsigned char *binary, size_t bytes, arena *a);
 
-/* Every element of every output, "NAME ELEMENT VALUE" per line: what test/field_judge.py compares. False with
+/* Every element of every output, "NAME ELEMENT VALUE" per line: what test/field/field_judge.py compares. False with
  * a diagnostic. */
 bool field_dump(const target *t, const binary_kernel *k, const field_options *options, arena *a,
                 diag_list *diags, const char **text);

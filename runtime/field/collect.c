@@ -1,5 +1,5 @@
 /* Collect Engine over a field: packets become whole flits, zeros behind them. */
-#include "runtime/collect.h"
+#include "runtime/engine/collect.h"
 
 #include "runtime/field/engine.h"
 #include "support/integer.h"

@@ -1,5 +1,5 @@
 /* Commit Engine over a field: the kept beginnings of flits go where the walk says. */
-#include "runtime/commit.h"
+#include "runtime/engine/commit.h"
 
 #include "runtime/field/engine.h"
 #include "support/integer.h"

@@ -1,5 +1,5 @@
 /* DMA Engine: cells are copied with the types with which they were written. */
-#include "runtime/dma.h"
+#include "runtime/engine/dma.h"
 
 #include "runtime/field/engine.h"
 #include "support/integer.h"

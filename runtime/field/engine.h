@@ -9,7 +9,7 @@
 #ifndef VISA_RUNTIME_FIELD_ENGINE_H
 #define VISA_RUNTIME_FIELD_ENGINE_H
 
-#include "runtime/chain.h"
+#include "runtime/machine/chain.h"
 #include "runtime/field/memory.h"
 
 typedef enum field_space { FIELD_HBM, FIELD_DM, FIELD_TRF, FIELD_PORT, FIELD_SPACES } field_space;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "codegen/reference_load.h"
-#include "runtime/parallel.h"
+#include "runtime/machine/parallel.h"
 
 enum { MOST_DEPTH = 64, MOST_KNOWN = 1 << 24 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/fold.h"
+#include "runtime/tensor/fold.h"
 #include "support/integer.h"
 #include "support/strbuf.h"
 

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "runtime/field/engine.h"
-#include "runtime/parallel.h"
-#include "runtime/port.h"
-#include "runtime/port_data.h"
+#include "runtime/machine/parallel.h"
+#include "runtime/machine/port.h"
+#include "runtime/tensor/port_data.h"
 #include "support/integer.h"
 
 enum { CONTEXTS = 3, SINK_BLOCK = 4096 /* elements of a sink that are asked for at once */ };

@@ -1,11 +1,11 @@
 /* Where the positions of tensor ports are: chip, cluster and slice of a mapping are units, as for the machine
- * of bytes (runtime/port.h). */
+ * of bytes (runtime/machine/port.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/field/engine.h"
-#include "runtime/port_data.h"
-#include "runtime/trf.h"
+#include "runtime/tensor/port_data.h"
+#include "runtime/engine/trf.h"
 #include "support/integer.h"
 
 static int64_t size_of(const field_machine *m, const port *p, port_component c)

@@ -1,9 +1,9 @@
 /* The beginning of a chain over a field: what the Fetch Engine reads, what a stream port gives. A conversion
  * is the identity. */
-#include "runtime/source.h"
+#include "runtime/engine/source.h"
 
 #include "runtime/field/engine.h"
-#include "runtime/port.h"
+#include "runtime/machine/port.h"
 #include "support/integer.h"
 
 static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_value *out)

@@ -1,8 +1,8 @@
 /* The end of a chain at a stream port over a field. Elements are those at the ports: of a pair first all of
  * the data, then all of the weights. */
-#include "runtime/contraction.h"
+#include "runtime/engine/contraction.h"
 #include "runtime/field/engine.h"
-#include "runtime/port.h"
+#include "runtime/machine/port.h"
 #include "support/integer.h"
 
 /* The command's shape: packets that leave by the port; of partial results and pairs for each Row. */

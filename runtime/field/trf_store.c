@@ -1,8 +1,8 @@
 /* SRAM-to-TRF over a field: flits fill one Row after the other. */
-#include "runtime/trf_store.h"
+#include "runtime/engine/trf_store.h"
 
 #include "runtime/field/engine.h"
-#include "runtime/trf.h"
+#include "runtime/engine/trf.h"
 #include "support/integer.h"
 
 static int64_t bits_of(const field_stage_run *r)

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "codegen/step_text.h"
+#include "codegen/step/text.h"
 #include "support/strbuf.h"
 
 typedef struct side {

@@ -2,10 +2,10 @@
 
 #include <inttypes.h>
 
-#include "runtime/numeric.h"
-#include "runtime/port_data.h"
-#include "runtime/schedule.h"
-#include "runtime/session.h"
+#include "runtime/tensor/numeric.h"
+#include "runtime/tensor/port_data.h"
+#include "runtime/timing/schedule.h"
+#include "runtime/machine/session.h"
 
 /* ---- before the run ---- */
 

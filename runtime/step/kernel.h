@@ -1,13 +1,13 @@
 /* vISA kernels as functions of tiles: the simulated machine runs the kernel's bytes on them.
  *
  * The one idea: a run needs nothing but the tiles, since a kernel keeps nothing from one run to the next; so it is a session of its own
- * (runtime/session.h), and its time is that of the kernel's schedule, whatever the values are. */
+ * (runtime/machine/session.h), and its time is that of the kernel's schedule, whatever the values are. */
 #ifndef VISA_RUNTIME_STEP_KERNEL_H
 #define VISA_RUNTIME_STEP_KERNEL_H
 
 #include "codegen/container.h"
 #include "runtime/step/function.h"
-#include "runtime/timing_preset.h"
+#include "runtime/timing/timing_preset.h"
 
 /* Of the nodes of a program, those that run a kernel: the kernel, checked against their tiles. */
 typedef struct step_kernel_run {

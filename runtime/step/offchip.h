@@ -7,7 +7,7 @@
 #ifndef VISA_RUNTIME_STEP_OFFCHIP_H
 #define VISA_RUNTIME_STEP_OFFCHIP_H
 
-#include "codegen/step_program.h"
+#include "codegen/step/program.h"
 
 typedef struct step_offchip step_offchip;
 

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/numeric.h"
+#include "runtime/tensor/numeric.h"
 #include "runtime/step/engine.h"
 #include "runtime/step/kernel.h"
 #include "runtime/step/report.h"
 #include "runtime/step/tokens.h"
-#include "runtime/tensor_file.h"
+#include "runtime/tensor/tensor_file.h"
 #include "support/file.h"
 #include "support/shown.h"
 #include "support/strbuf.h"

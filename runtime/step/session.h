@@ -6,7 +6,7 @@
 #define VISA_RUNTIME_STEP_SESSION_H
 
 #include "codegen/container.h"
-#include "runtime/timing_preset.h"
+#include "runtime/timing/timing_preset.h"
 #include "support/diag.h"
 #include "support/output.h"
 
@@ -28,7 +28,7 @@ void step_session_close(step_session *s); /* NULL is nothing */
 /* "NAME=FILE": tokens (.json) of a stream, elements of a tensor: row-major, tile after tile (.npy of any shape with that many, or raw). */
 bool step_session_input(step_session *s, const char *spec, diag_list *diags);
 bool step_session_run(step_session *s, diag_list *diags);
-/* "NAME=FILE", into an output that was declared for FILE (runtime/session.h, session_file). */
+/* "NAME=FILE", into an output that was declared for FILE (runtime/machine/session.h, session_file). */
 bool step_session_output(step_session *s, const char *spec, output *to, diag_list *diags);
 
 /* After a run: cycles, traffic and each operator's share (runtime/step/report.h). */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/numeric.h"
+#include "runtime/tensor/numeric.h"
 
 enum { SLAB_VALUES = 1024 };
 

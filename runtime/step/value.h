@@ -5,7 +5,7 @@
 #ifndef VISA_RUNTIME_STEP_VALUE_H
 #define VISA_RUNTIME_STEP_VALUE_H
 
-#include "codegen/step_program.h"
+#include "codegen/step/program.h"
 
 typedef struct step_value step_value;
 

@@ -19,7 +19,7 @@ CORPUS = os.path.join(SOURCE, "test", "fuzz", "corpus")
 # Largest input of the committed set, bytes: the suite runs it in every build.
 TARGETS = {"source": 700, "binary": 6000, "tensor": 400, "editor": 700, "lsp": 900, "session": 700, "step": 700}
 LONGEST = 1 << 14 # bytes of an input while fuzzing
-WORDS = [("frontend/lexer.l", r'"([a-z_!#]{2,})"'), ("frontend/stage.c", r'\{"([a-z_]{2,})"'), ("target/step.def", r'"([a-z_]{3,})",'), ("ir/tensor.def", r'(\w+Tensor)'),
+WORDS = [("frontend/lexer.l", r'"([a-z_!#]{2,})"'), ("frontend/stage.c", r'\{"([a-z_]{2,})"'), ("target/step/step.def", r'"([a-z_]{3,})",'), ("ir/tensor.def", r'(\w+Tensor)'),
          ("target/dtype.def", r'"(\w+)"'), ("lsp/request.c", r'"(textDocument/\w+)"'), ("lsp/server.c", r'"(textDocument/\w+)"')]
 PIECES = ["m![", "axes![", "::<", " # ", " % ", " / ", "$(", " | ", "1 << ", "..", "->", "=>", "&mut ", "#[device(chip = 1)]", "#[stream]", "{[", "]}", '"S1"', '"S2"',
           '{"at": ', '"token": ', '{"tile": ', '"valid": ', "Content-Length: ", "\\x0d\\x0a\\x0d\\x0a", "\\x93NUMPY\\x01\\x00", "'descr': '<f4'", "'shape': (", "'fortran_order': "]

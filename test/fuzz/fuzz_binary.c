@@ -1,7 +1,7 @@
 /* libFuzzer: any bytes as a binary; what the loader accepts is dumped and run within limits. */
 #include "codegen/container.h"
 #include "codegen/dump.h"
-#include "runtime/machine.h"
+#include "runtime/machine/machine.h"
 #include "runtime/step/engine.h"
 #include "test/fuzz/fuzz.h"
 

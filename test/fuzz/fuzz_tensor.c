@@ -1,5 +1,5 @@
 /* libFuzzer: any bytes as a tensor file. The first byte chooses format and element type, the rest is the file. */
-#include "runtime/tensor_file.h"
+#include "runtime/tensor/tensor_file.h"
 #include "test/fuzz/fuzz.h"
 
 int fuzz_tensor(const unsigned char *data, size_t size)

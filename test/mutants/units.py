@@ -1,4 +1,5 @@
 """The tests in small pieces, each with its command: a case file, a page, a libcheck case, or a whole test of ctest."""
+import glob
 import os
 import re
 import resource
@@ -25,10 +26,10 @@ class Unit:
 
 def libcheck_cases(build, name):
     """Names of the TCases of a libcheck program, as its source has them."""
-    path = os.path.join(build.tree, "test", name + ".c")
-    if not os.path.exists(path):
+    paths = glob.glob(os.path.join(build.tree, "test", "**", name + ".c"), recursive=True)
+    if not paths:
         return []
-    with open(path, encoding="utf-8") as file:
+    with open(paths[0], encoding="utf-8") as file:
         return sorted(set(re.findall(r"= *\w*case(?:_create)?\(\"([^\"]+)\"\)", file.read())))
 
 

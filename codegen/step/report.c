@@ -1,0 +1,265 @@
+#include "codegen/step/report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/step/total.h"
+#include "passes/step/metrics.h"
+
+typedef struct symbol {
+    const char *name;
+    bool ragged;
+} symbol;
+
+typedef struct reporting {
+    const emit_context *e;
+    arena *arena;
+    step_graph *graph;
+    const step_metrics *metrics;
+    step_bindings bindings;
+    symbol *symbols; /* in order of occurrence */
+    size_t symbol_count, symbol_capacity;
+} reporting;
+
+/* ---- symbols ---- */
+
+static void visit_symbol(void *user, const char *name, bool ragged)
+{
+    reporting *r = user;
+    symbol s = {name, ragged};
+    for (size_t i = 0; i < r->symbol_count; i++)
+        if (strcmp(r->symbols[i].name, name) == 0)
+            return;
+    ARENA_PUSH(r->arena, r->symbols, r->symbol_count, r->symbol_capacity, s);
+}
+
+static void visit(reporting *r, const step_expr *e)
+{
+    if (e)
+        step_expr_symbols(e, visit_symbol, r);
+}
+
+static void collect_symbols(reporting *r)
+{
+    for (size_t i = 0; i < r->graph->node_count; i++) {
+        const step_graph_node *n = r->graph->nodes[i];
+        const step_cost_expr *c = &r->metrics->nodes[i];
+        for (uint32_t o = 0; o < n->output_count; o++) {
+            for (uint32_t d = 0; d <= n->outputs[o].rank; d++)
+                visit(r, n->outputs[o].dims[d]);
+            visit(r, step_cardinality(r->graph, &n->outputs[o]));
+        }
+        visit(r, c->offchip_bytes);
+        visit(r, c->flops);
+        for (int q = 0; q < STEP_EQUATIONS; q++)
+            visit(r, c->onchip_bytes[q]);
+    }
+}
+
+static bool number_of(const reporting *r, const step_expr *e, int64_t *value)
+{
+    const char *missing;
+    return step_bind_evaluate(&r->bindings, e, value, &missing);
+}
+
+static reporting reporting_of(const emit_context *e, const step_cost_report *what, step_graph *g)
+{
+    reporting r = {.e = e, .arena = e->arena, .graph = g, .metrics = step_measure(g), .bindings = {g, what->bindings, what->binding_count}};
+    collect_symbols(&r);
+    return r;
+}
+
+static uint32_t line_of(const reporting *r, const step_graph_node *n)
+{
+    return r->e->line_of(r->e->user, n->spec.range);
+}
+
+/* Values that go in: of what has outputs, out of the first one. */
+static const step_expr *values_of(const reporting *r, const step_graph_node *n)
+{
+    return step_cardinality(r->graph, n->output_count > 0 ? &n->outputs[0] : n->spec.inputs[0]);
+}
+
+/* ---- text ---- */
+
+static bool is_zero(const step_expr *e)
+{
+    int64_t value;
+    return e && step_expr_is_number(e, &value) && value == 0;
+}
+
+/* "4*B = 256", "4*B", "256". */
+static const char *cost_text(const reporting *r, const step_expr *e)
+{
+    int64_t value;
+    const char *text = step_expr_text(e, r->arena);
+    bool plain = e && step_expr_is_number(e, &value);
+    return !plain && number_of(r, e, &value) ? arena_printf(r->arena, "%s = %" PRId64, text, value) : text;
+}
+
+static void put_cost(strbuf *s, const reporting *r, const char *what, const step_expr *e, bool always)
+{
+    if (always || !is_zero(e))
+        strbuf_printf(s, "    %-24s %s\n", what, cost_text(r, e));
+}
+
+static void put_costs(strbuf *s, const reporting *r, const step_cost_expr *c, bool always)
+{
+    put_cost(s, r, "off-chip bytes", c->offchip_bytes, always);
+    for (int q = 0; q < STEP_EQUATIONS; q++)
+        put_cost(s, r, arena_printf(r->arena, "on-chip bytes, %s", step_equation_names[q]), c->onchip_bytes[q], always);
+    put_cost(s, r, "FLOPs", c->flops, always);
+}
+
+static void put_node(strbuf *s, const reporting *r, const step_graph_node *n)
+{
+    strbuf_printf(s, "  %s (%s, line %" PRIu32 ")\n", n->name, step_op_row_of(n->spec.op)->name, line_of(r, n));
+    for (uint32_t o = 0; o < n->output_count; o++)
+        strbuf_printf(s, "    %-24s %s\n", n->output_count > 1 ? arena_printf(r->arena, "output %" PRIu32, o) : "output", step_stream_text(&n->outputs[o], r->arena));
+    put_cost(s, r, "values", values_of(r, n), true);
+    put_costs(s, r, &r->metrics->nodes[n->index], false);
+}
+
+static void put_intensity(strbuf *s, const reporting *r)
+{
+    const step_cost_expr *t = &r->metrics->total;
+    int64_t flops, bytes;
+    const char *ratio = arena_printf(r->arena, "(%s) / (%s)", step_expr_text(t->flops, r->arena), step_expr_text(t->offchip_bytes, r->arena));
+    if (is_zero(t->offchip_bytes))
+        return;
+    if (number_of(r, t->flops, &flops) && number_of(r, t->offchip_bytes, &bytes) && bytes > 0)
+        ratio = arena_printf(r->arena, "%s = %.4f", ratio, (double)flops / (double)bytes);
+    strbuf_printf(s, "    %-24s %s\n", "FLOPs per off-chip byte", ratio);
+}
+
+static void put_symbols(strbuf *s, const reporting *r)
+{
+    if (r->symbol_count > 0)
+        strbuf_puts(s, "  sizes\n");
+    for (size_t i = 0; i < r->symbol_count; i++) {
+        int64_t value;
+        const symbol *y = &r->symbols[i];
+        bool known = !y->ragged && number_of(r, step_expr_symbol(r->graph->exprs, y->name, false), &value);
+        strbuf_printf(s, "    %-24s %s\n", y->ragged ? arena_printf(r->arena, "~%s", y->name) : y->name,
+                      y->ragged ? "differs by outer index" : known ? arena_printf(r->arena, "%" PRId64, value) : "not given");
+    }
+}
+
+const char *step_cost_text(const emit_context *e, const step_cost_report *what)
+{
+    strbuf s;
+    strbuf_init(&s, e->arena);
+    for (size_t i = 0; i < what->count; i++) {
+        reporting r = reporting_of(e, what, what->graphs[i]);
+        strbuf_printf(&s, "%sstream program %s\n", i > 0 ? "\n" : "", r.graph->name);
+        put_symbols(&s, &r);
+        for (size_t k = 0; k < r.graph->node_count; k++)
+            put_node(&s, &r, r.graph->nodes[k]);
+        strbuf_puts(&s, "  total\n");
+        put_costs(&s, &r, &r.metrics->total, true);
+        put_intensity(&s, &r);
+    }
+    return s.text;
+}
+
+/* ---- JSON ---- */
+
+/* {"expr": .., "value": ..}; null where a size is not known. */
+static json_t *cost_json(const reporting *r, const step_expr *e)
+{
+    int64_t value;
+    json_t *j = json_object();
+    json_object_set_new(j, "expr", e ? json_string(step_expr_text(e, r->arena)) : json_null());
+    json_object_set_new(j, "value", e && number_of(r, e, &value) ? json_integer(value) : json_null());
+    return j;
+}
+
+static json_t *dimension_json(const reporting *r, const step_expr *d)
+{
+    int64_t value;
+    json_t *j = cost_json(r, d);
+    json_object_set_new(j, "class", json_string(step_expr_is_number(d, &value) ? "static" : step_expr_is_ragged(d) ? "ragged" : "dynamic"));
+    return j;
+}
+
+static json_t *output_json(const reporting *r, const step_stream *s)
+{
+    json_t *j = json_object(), *shape = json_array();
+    for (uint32_t i = 0; i <= s->rank; i++)
+        json_array_append_new(shape, dimension_json(r, s->dims[i]));
+    json_object_set_new(j, "shape", shape);
+    json_object_set_new(j, "type", json_string(step_data_text(s->data, r->arena)));
+    json_object_set_new(j, "values", cost_json(r, step_cardinality(r->graph, s)));
+    return j;
+}
+
+static void set_costs(const reporting *r, json_t *j, const step_cost_expr *c)
+{
+    json_t *onchip = json_object();
+    json_object_set_new(j, "offchip_bytes", cost_json(r, c->offchip_bytes));
+    for (int q = 0; q < STEP_EQUATIONS; q++)
+        json_object_set_new(onchip, step_equation_names[q], cost_json(r, c->onchip_bytes[q]));
+    json_object_set_new(j, "onchip_bytes", onchip);
+    json_object_set_new(j, "flops", cost_json(r, c->flops));
+    int64_t flops, bytes;
+    bool known = number_of(r, c->flops, &flops) && number_of(r, c->offchip_bytes, &bytes) && bytes > 0;
+    json_object_set_new(j, "flops_per_offchip_byte", known ? json_real((double)flops / (double)bytes) : json_null());
+}
+
+static json_t *node_json(const reporting *r, const step_graph_node *n)
+{
+    json_t *j = json_object(), *outputs = json_array();
+    json_object_set_new(j, "name", json_string(n->name));
+    json_object_set_new(j, "operator", json_string(step_op_row_of(n->spec.op)->name));
+    json_object_set_new(j, "line", json_integer(line_of(r, n)));
+    for (uint32_t o = 0; o < n->output_count; o++)
+        json_array_append_new(outputs, output_json(r, &n->outputs[o]));
+    json_object_set_new(j, "outputs", outputs);
+    set_costs(r, j, &r->metrics->nodes[n->index]);
+    return j;
+}
+
+static json_t *symbols_json(const reporting *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->symbol_count; i++) {
+        int64_t value;
+        const symbol *y = &r->symbols[i];
+        json_t *j = json_object();
+        bool known = !y->ragged && number_of(r, step_expr_symbol(r->graph->exprs, y->name, false), &value);
+        json_object_set_new(j, "name", json_string(y->name));
+        json_object_set_new(j, "ragged", json_boolean(y->ragged));
+        json_object_set_new(j, "value", known ? json_integer(value) : json_null());
+        json_array_append_new(list, j);
+    }
+    return list;
+}
+
+static json_t *program_json(const reporting *r)
+{
+    json_t *j = json_object(), *operators = json_array(), *total = json_object();
+    json_object_set_new(j, "program", json_string(r->graph->name));
+    json_object_set_new(j, "sizes", symbols_json(r));
+    for (size_t i = 0; i < r->graph->node_count; i++)
+        json_array_append_new(operators, node_json(r, r->graph->nodes[i]));
+    json_object_set_new(j, "operators", operators);
+    set_costs(r, total, &r->metrics->total);
+    json_object_set_new(j, "total", total);
+    return j;
+}
+
+const char *step_cost_json(const emit_context *e, const step_cost_report *what)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < what->count; i++) {
+        reporting r = reporting_of(e, what, what->graphs[i]);
+        json_array_append_new(list, program_json(&r));
+    }
+    char *text = json_dumps(list, JSON_INDENT(2));
+    json_decref(list);
+    const char *copy = text ? arena_printf(e->arena, "%s\n", text) : NULL;
+    free(text);
+    return copy;
+}

@@ -1,0 +1,188 @@
+/* Rule ("Commit Engine"): each 32-byte flit is truncated to commit_in_size bytes, which the loops write to DM; one write (commit_size)
+ * divides the truncated flit and the run of addresses. */
+#include "passes/engine/commit.h"
+
+static bool is_commit_width(const target *t, int64_t bytes)
+{
+    return bytes > 0 && bytes <= t->commit_max_bytes && bytes % t->commit_multiple_bytes == 0;
+}
+
+/* The live front of the packet in whole units of 8 bytes: what may always be kept of a flit. */
+static const mapping *packet_front(pass_context *p, const op *o)
+{
+    const tensor *in = &o->input->out;
+    int64_t unit = p->target->commit_multiple_bytes * 8 / dtype_row_of(in->dtype)->bits;
+    const mapping *live = mapping_strip_padding(p->mappings, in->part[PACKET]), *kept = NULL;
+    int64_t size = (live->size + unit - 1) / unit * unit;
+    return mapping_resize(p->mappings, in->part[PACKET], size, &kept) == MAPPING_OK ? kept : NULL;
+}
+
+/* Elements kept of each flit: what one time step owns of Element where that is a legal width; otherwise the live front of
+ * the packet, rounded up to 8 bytes (chunked commits). 0: neither is legal. */
+static int64_t commit_elements(pass_context *p, const op *o)
+{
+    const tensor *in = &o->input->out;
+    int64_t owned = o->out.part[ELEMENT]->size % in->part[TIME]->size ? 0 : o->out.part[ELEMENT]->size / in->part[TIME]->size;
+    if (is_commit_width(p->target, dtype_bytes(in->dtype, owned)) && owned <= in->part[PACKET]->size)
+        return owned;
+    const mapping *front = packet_front(p, o);
+    return front ? front->size : 0;
+}
+
+/* Bytes of Element that one time step owns; -1: no whole number of them. */
+static int64_t owned_bytes(const op *o)
+{
+    const tensor *in = &o->input->out;
+    int64_t elements = o->out.part[ELEMENT]->size, steps = in->part[TIME]->size;
+    return elements % steps ? -1 : dtype_bytes(in->dtype, elements / steps);
+}
+
+/* Is what one time step owns a single block, the packet with more padding than a flit has? Blocks are 8, 16, 24 or 32 bytes; what is
+ * chunked, W # 16 of a packet M, W, is several. (Blocks of other than whole units of 8 bytes have a stride to refuse.) */
+static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
+{
+    int64_t owned = owned_bytes(o);
+    const mapping *element = o->out.part[ELEMENT], *time = o->input->out.part[TIME], *front = packet_front(p, o);
+    if (o->into || owned <= p->target->commit_max_bytes || owned % p->target->commit_multiple_bytes || !front)
+        return false;
+    int64_t step = element->size / time->size;
+    const mapping *block = pass_inner(p, element, step);
+    if (!block || front->size > step || !mapping_equal(p->mappings, block, pass_pad(p, front, step)))
+        return false;
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: each step of Time %s owns %s of %s",
+                          (long long)owned, pass_text(p, time), pass_text(p, block), pass_text(p, element));
+    diag_help(p->diags, d, "declare the destination with at most a flit per step: Element %s", pass_text(p, pass_pair(p, time, front)));
+    return true;
+}
+
+/* Does Time alone, whatever the packet, have a place in Element? What Time leaves unwritten is the packet's. */
+static bool time_has_a_place(pass_context *p, const mapping *element, const mapping *time, sequence *seq)
+{
+    return sequence_derive(p->mappings, element, time, mapping_identity(p->mappings), SEQUENCE_WRITE, seq) ||
+           seq->failure == SEQUENCE_UNWRITTEN;
+}
+
+/* The walk is right, but the table has no room for it. */
+static bool does_not_fit(const sequence *seq)
+{
+    return seq->failure == SEQUENCE_ENTRIES || seq->failure == SEQUENCE_ENTRY_SIZE || seq->failure == SEQUENCE_STRIDE;
+}
+
+/* The destination in the stream's own order, which is always accepted: for a help line. NULL: it is not free, or there is none. */
+static const char *own_order(pass_context *p, const op *o)
+{
+    const mapping *front = o->into ? NULL : packet_front(p, o), *all = front ? pass_pair(p, o->input->out.part[TIME], front) : NULL;
+    return all ? pass_text(p, all) : NULL;
+}
+
+/* Advice, and what would be accepted. */
+static void help_element(pass_context *p, diag *d, const char *advice, const char *accepted)
+{
+    diag_help(p->diags, d, "%s%s%s", advice, accepted ? "; accepted: Element " : "", accepted ? accepted : "");
+}
+
+static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
+{
+    const tensor *in = &o->input->out;
+    const mapping *element = o->out.part[ELEMENT], *time = in->part[TIME];
+    int64_t owned = owned_bytes(o);
+    sequence time_alone;
+    bool time_fits = time_has_a_place(p, element, time, &time_alone);
+    const char *reason = sequence_reason(p, time_fits ? seq : &time_alone);
+    diag *d;
+    if (does_not_fit(seq))
+        d = pass_refuse(p, k, o, ELEMENT, sequence_id(seq), "commit cannot write this order to DM: %s", reason);
+    else if (time_fits && owned > 0 && !is_commit_width(p->target, owned))
+        d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: %s",
+                        (long long)owned, reason);
+    else if (!time_fits || (seq->term && (packet->size == 1 || !mapping_mentions(packet, seq->axis ? seq->axis : (const axis *)p))))
+        d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_TIME, "Commit output Time of %s is not a valid transpose of the input Time %s: %s",
+                        pass_text(p, element), pass_text(p, time), reason);
+    else
+        d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s",
+                        pass_text(p, in->part[PACKET]), pass_text(p, element), reason);
+    sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
+    const char *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
+    if (good)
+        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", good);
+}
+
+/* All byte strides but the innermost, and the base, are multiples of 8. */
+static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
+{
+    int64_t multiple = p->target->commit_multiple_bytes, bits = dtype_row_of(o->out.dtype)->bits;
+    for (size_t i = 0; i + 1 < seq->count; i++)
+        if (seq->parts[i].stride * bits % (8 * multiple)) {
+            diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE, "commit stride of `%s` is %lld%s bytes, not a multiple of %lld bytes",
+                                  mapping_text(seq->parts[i].term, p->arena), (long long)(seq->parts[i].stride * bits / 8),
+                                  seq->parts[i].stride * bits % 8 ? ".5" : "", (long long)multiple);
+            if (!is_commit_width(p->target, owned_bytes(o)))
+                diag_note(p->diags, d, SRC_NOWHERE, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld",
+                          (long long)owned_bytes(o));
+            sequence_explain(p, d, seq, o->out.part[ELEMENT], o->input->out.part[TIME], packet, NULL);
+            help_element(p, d, arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements", (long long)(8 * multiple / bits)),
+                         own_order(p, o));
+            return false;
+        }
+    if (o->out.address % multiple) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_STRIDE, "commit address %lld is not a multiple of %lld bytes",
+                              (long long)o->out.address, (long long)multiple);
+        diag_help(p->diags, d, "use %lld", (long long)((o->out.address + multiple - 1) / multiple * multiple));
+        return false;
+    }
+    return true;
+}
+
+static void commit_one(pass_context *p, kernel *k, op *o)
+{
+    const tensor *in = &o->input->out;
+    const mapping *element = o->out.part[ELEMENT];
+    int64_t bits = dtype_row_of(in->dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    if (in_bytes != p->target->flit_bytes) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT, "Commit input packet must be exactly 32 bytes (one flit), got %lld",
+                              (long long)in_bytes);
+        if (o->input->kind == IR_FETCH)
+            diag_help(p->diags, d, "put .collect() in front of commit: it pads and cuts packets to flits");
+        else if (in_bytes >= 0 && in_bytes < p->target->flit_bytes)
+            diag_help(p->diags, d, "pad the packet to %lld bytes: %s", (long long)p->target->flit_bytes,
+                      pass_text(p, pass_pad(p, in->part[PACKET], elements_of(in->dtype, p->target->flit_bytes))));
+        else
+            diag_help(p->diags, d, "keep %lld elements of the packet, and let Time count the rest", (long long)elements_of(in->dtype, p->target->flit_bytes));
+        return;
+    }
+    if (block_is_too_wide(p, k, o))
+        return;
+    int64_t kept = commit_elements(p, o);
+    sequence seq = {.failure = SEQUENCE_OUTSIDE};
+    const mapping *packet = in->part[PACKET];
+    bool ok = kept > 0 && mapping_resize(p->mappings, packet, kept, &packet) == MAPPING_OK &&
+              sequence_derive(p->mappings, o->into && o->into->guard ? o->into->guard : element, in->part[TIME], packet, SEQUENCE_WRITE, &seq);
+    int64_t run = sequence_run(&seq);
+    if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
+        commit_mismatch(p, k, o, &seq, packet);
+        return;
+    }
+    int64_t kept_bytes = kept * bits / 8, multiple = p->target->commit_multiple_bytes;
+    int64_t access = o->context == CONTEXT_SUB ? multiple : gcd(run * bits / 8, kept_bytes);
+    if (run * bits % (8 * multiple) || access % multiple) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE,
+                              "commit writes runs of %lld%s byte%s; a write is 8, 16, 24 or 32 bytes",
+                              (long long)(run * bits / 8), run * bits % 8 ? ".5" : "", run * bits == 8 ? "" : "s");
+        sequence_explain(p, d, &seq, element, in->part[TIME], packet, NULL);
+        help_element(p, d, arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)), own_order(p, o));
+        return;
+    }
+    if (!commit_strides_aligned(p, k, o, &seq, packet))
+        return;
+    o->sequencer = ARENA_NEW(p->arena, sequencer_config);
+    *o->sequencer = (sequencer_config){.walk = WALK_DM_WRITE, .base = o->out.address,
+                                       .packet = kept, .access_bytes = access, .contiguous_bytes = run * bits / 8};
+    sequencer_config_fill(o->sequencer, &seq, 1);
+    o->commit = ARENA_NEW(p->arena, commit_config);
+    *o->commit = (commit_config){.commit_in_bytes = kept_bytes, .commit_bytes = access};
+}
+
+void pass_commit(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_COMMIT, commit_one);
+}

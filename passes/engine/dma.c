@@ -1,0 +1,548 @@
+/* Rule ("DMA Engine"): a copy is the identity on the tensor, so every live source element has a place in the destination; what only the
+ * destination has is a broadcast. The loops follow the destination's digits, cut where the source's are cut; each loop has a stride on
+ * both sides. The packet is the longest run that is contiguous on both, or a divisor of it; a run that nothing large divides takes two
+ * commands. A digit whose live values are no whole number of loops (15 rows over 4 engines) takes several: one per digit of its count, as
+ * a number in the loops' radices. */
+#include "passes/engine/dma.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
+
+/* One loop of a copy, in bits on both sides. */
+typedef struct copy_loop {
+    const mapping *term;
+    int64_t size, source, destination;
+} copy_loop;
+
+/* A command in the making: loops innermost first, after sorting. */
+typedef struct copy {
+    copy_loop loops[COPY_MAX_LOOPS];
+    size_t count;
+    int64_t source, destination; /* bits from the bases */
+    int64_t run_bits;            /* contiguous on both sides */
+} copy;
+
+typedef struct copy_list {
+    arena *arena;
+    copy *items;
+    size_t count, capacity;
+    bool too_many;
+} copy_list;
+
+/* A tensor's components and the distance, in bits, of their positions in the DMA address space (docs/isa.md, dma). */
+static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space *out)
+{
+    size_t count = 0;
+    int64_t slice = p->target->dm_slice_stride_bytes * 8, cluster = slice * p->target->slices_per_cluster;
+    if (t->kind == TENSOR_HBM) {
+        out[count++] = (sequence_space){t->part[CHIP], p->target->hbm_chip_stride_bytes * 8};
+    } else {
+        out[count++] = (sequence_space){t->part[CHIP], cluster * p->target->clusters_per_chip};
+        out[count++] = (sequence_space){t->part[CLUSTER], cluster};
+        out[count++] = (sequence_space){t->part[SLICE], slice};
+    }
+    out[count++] = (sequence_space){t->part[ELEMENT], dtype_row_of(t->dtype)->bits};
+    return count;
+}
+
+/* Where the copy begins on one side, in bytes of the DMA address space: a tile of other units begins in them. */
+static int64_t dma_base(const pass_context *p, const op *o)
+{
+    int64_t slice = p->target->dm_slice_stride_bytes, cluster = slice * p->target->slices_per_cluster;
+    const int64_t apart[TILE_UNITS] = {cluster * p->target->clusters_per_chip, cluster, slice};
+    int64_t base = o->out.address;
+    for (int c = 0; o->kind == IR_VIEW && c < TILE_UNITS; c++)
+        base += o->window->units[c] * apart[c];
+    return base;
+}
+
+/* ---- commands of one digit, and of all ---- */
+
+/* The parts of one destination digit, outermost first, and the values to walk. Value v < live is v's digits in the loops' sizes. */
+typedef struct copy_digit {
+    const sequence_part *parts;
+    size_t count;
+    int64_t live;
+    const sequence_space *spaces;
+} copy_digit;
+
+static void add_loop(const copy_digit *d, size_t i, int64_t size, copy *c)
+{
+    const sequence_part *part = &d->parts[i];
+    if (size > 1 && c->count < COPY_MAX_LOOPS)
+        c->loops[c->count++] = (copy_loop){part->term, size, part->stride, part->position * d->spaces[part->segment].stride};
+}
+
+/* Appends to `out` the copies of `base` combined with the values of the digit: with live = (x0, x1, ...) in the loops'
+ * radices, block j has the loops before j fixed at x, loop j running below x[j], and those behind it whole. */
+static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
+{
+    copy fixed = *base;
+    int64_t rest = d->live, inner = 1;
+    for (size_t i = 1; i < d->count; i++)
+        inner *= d->parts[i].size;
+    for (size_t j = 0; j < d->count && rest > 0; j++) {
+        int64_t whole = rest / inner;
+        if (whole > 0) {
+            if (out->count == COPY_MAX_COMMANDS) {
+                out->too_many = true;
+                return;
+            }
+            copy block = fixed;
+            add_loop(d, j, whole, &block);
+            for (size_t i = j + 1; i < d->count; i++)
+                add_loop(d, i, d->parts[i].size, &block);
+            ARENA_PUSH(out->arena, out->items, out->count, out->capacity, block);
+            fixed.source += whole * d->parts[j].stride;
+            fixed.destination += whole * d->parts[j].position * d->spaces[d->parts[j].segment].stride;
+        }
+        rest -= whole * inner;
+        if (j + 1 < d->count)
+            inner /= d->parts[j + 1].size;
+    }
+}
+
+static copy_list expand(arena *a, const sequence *seq, const sequence_space *destination)
+{
+    copy_list all = {.arena = a};
+    copy none = {0};
+    ARENA_PUSH(a, all.items, all.count, all.capacity, none);
+    for (size_t i = 0; i < seq->count;) {
+        copy_digit d = {.parts = &seq->parts[i], .live = seq->parts[i].live, .spaces = destination};
+        while (i < seq->count && seq->parts[i].digit == d.parts->digit) {
+            d.count++;
+            i++;
+        }
+        copy_list next = {.arena = a};
+        for (size_t k = 0; k < all.count && !next.too_many; k++)
+            expand_digit(&next, &all.items[k], &d);
+        all = next;
+        if (all.too_many)
+            break;
+    }
+    return all;
+}
+
+/* ---- one command ---- */
+
+static int by_destination(const void *a, const void *b)
+{
+    const copy_loop *x = a, *y = b;
+    if (x->destination != y->destination)
+        return x->destination < y->destination ? -1 : 1;
+    return x->source < y->source ? -1 : x->source > y->source;
+}
+
+/* Innermost first: takes loops into the contiguous run, then merges neighbours that continue each other on both sides. */
+static void copy_merge(pass_context *p, copy *c, int64_t element_bits)
+{
+    qsort(c->loops, c->count, sizeof *c->loops, by_destination);
+    c->run_bits = element_bits;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        copy_loop l = c->loops[i], *inner = kept ? &c->loops[kept - 1] : NULL;
+        if (kept == 0 && l.source == c->run_bits && l.destination == c->run_bits) {
+            c->run_bits *= l.size;
+        } else if (inner && l.source == inner->source * inner->size && l.destination == inner->destination * inner->size) {
+            inner->term = pass_pair(p, l.term, inner->term);
+            inner->size *= l.size;
+        } else {
+            c->loops[kept++] = l;
+        }
+    }
+    c->count = kept;
+}
+
+/* Bytes of which the destination takes a whole number. */
+static int64_t written_unit(const pass_context *p, const op *o)
+{
+    return o->kind == IR_TO_DM ? p->target->dma_dm_multiple_bytes : 1;
+}
+
+/* Of which a run of that many bytes is cut into packets: of requests where possible, else of what the destination takes. */
+static int64_t packet_unit(const pass_context *p, const op *o, int64_t bytes)
+{
+    int64_t unit = written_unit(p, o);
+    return bytes % p->target->dma_request_bytes == 0 ? p->target->dma_request_bytes : bytes % unit == 0 ? unit : 1;
+}
+
+/* The largest packet of at most 4096 bytes that a run is a whole number of. */
+static int64_t packet_of_run(const pass_context *p, const op *o, int64_t bytes)
+{
+    int64_t unit = packet_unit(p, o, bytes), limit = p->target->dma_packet_max_bytes;
+    return bytes <= limit ? bytes : unit * largest_divisor(bytes / unit, limit / unit);
+}
+
+static int64_t requests_of(const pass_context *p, int64_t bytes, int64_t packet)
+{
+    return bytes / packet * ((packet - 1) / p->target->dma_request_bytes + 1);
+}
+
+/* "DMA Engine", Packet size: a run without a large divisor degrades to small packets (4099 bytes: to single ones) and takes two commands instead, of
+ * the largest packets and of what is left (4096 + 3), where the requests that this saves are more than the start-up of another command. */
+static bool cut_run(const pass_context *p, const op *o, copy *c, copy *rest)
+{
+    int64_t bytes = c->run_bits / 8, most = p->target->dma_packet_max_bytes, head = bytes - bytes % most, runs = 1;
+    if (bytes <= most || head == bytes || bytes % written_unit(p, o))
+        return false;
+    for (size_t i = 0; i < c->count && runs <= p->target->dma_startup_cycles; i++)
+        runs *= c->loops[i].size;
+    int64_t saved = requests_of(p, bytes, packet_of_run(p, o, bytes)) - requests_of(p, head, most) - requests_of(p, bytes - head, bytes - head);
+    if (saved <= p->target->dma_startup_cycles / runs)
+        return false;
+    *rest = *c;
+    rest->source += head * 8;
+    rest->destination += head * 8;
+    rest->run_bits = (bytes - head) * 8;
+    c->run_bits = head * 8;
+    return true;
+}
+
+/* The run as a loop over packets. */
+static int64_t copy_packet_bytes(const pass_context *p, const op *o, copy *c)
+{
+    int64_t bytes = c->run_bits / 8, packet = packet_of_run(p, o, bytes);
+    if (bytes > packet && c->count < COPY_MAX_LOOPS) {
+        for (size_t i = c->count++; i > 0; i--)
+            c->loops[i] = c->loops[i - 1];
+        c->loops[0] = (copy_loop){mapping_identity(p->mappings), bytes / packet, packet * 8, packet * 8};
+    }
+    return packet;
+}
+
+/* Loops above the iteration limit become two; NULL, or the term of one that cannot be split. */
+static const copy_loop *copy_split_large(const pass_context *p, copy *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        copy_loop *l = &c->loops[i];
+        if (l->size <= p->target->sequencer_entry_size)
+            continue;
+        int64_t n = largest_divisor(l->size, p->target->sequencer_entry_size);
+        if (n == 1 || c->count == COPY_MAX_LOOPS)
+            return l;
+        for (size_t j = c->count++; j > i + 1; j--)
+            c->loops[j] = c->loops[j - 1];
+        c->loops[i + 1] = (copy_loop){l->term, l->size / n, l->source * n, l->destination * n};
+        l->size = n;
+    }
+    return NULL;
+}
+
+/* The first quantity that is no multiple of the 8 bytes which a DM destination needs ("DMA Engine", Alignment); NULL: none. */
+static const char *misaligned(const pass_context *p, const op *o, const copy *c, int64_t packet, int64_t *value)
+{
+    int64_t unit = p->target->dma_dm_multiple_bytes;
+    const struct { const char *name; int64_t bytes; } checks[] = {{"packet", packet},
+                                                                  {"destination address", o->out.address + c->destination / 8},
+                                                                  {"source address", o->input->out.address + c->source / 8}};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (checks[i].bytes % unit) {
+            *value = checks[i].bytes;
+            return checks[i].name;
+        }
+    for (size_t i = 0; i < c->count; i++)
+        if (c->loops[i].destination % (8 * unit)) {
+            *value = c->loops[i].destination / 8;
+            return "destination stride";
+        }
+    return NULL;
+}
+
+/* A run of a single element is allowed with a warning, since public kernels do it; anything else is an error. */
+static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
+{
+    int64_t value = 0, unit = p->target->dma_dm_multiple_bytes;
+    const char *what = o->kind == IR_TO_DM ? misaligned(p, o, c, packet, &value) : NULL;
+    *granular = what != NULL;
+    if (!what)
+        return true;
+    if (c->run_bits == dtype_row_of(o->out.dtype)->bits) {
+        if (!*warned) {
+            diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
+                               "source and destination have only %lld byte%s in common runs: the transfer goes element by element", (long long)packet,
+                               packet == 1 ? "" : "s");
+            diag_help(p->diags, d, "keep %lld bytes or more in the same order, and beside each other, on both sides", (long long)unit);
+        }
+        *warned = true;
+        return true;
+    }
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "DMA %s of %lld bytes is not a multiple of %lld bytes, which a DM destination needs", what,
+                          (long long)value, (long long)unit);
+    if (strstr(what, "address"))
+        diag_help(p->diags, d, "place the tensor at a multiple of %lld", (long long)unit);
+    else
+        diag_help(p->diags, d, "pad the innermost axis on both sides to a multiple of %lld elements", (long long)elements_of(o->out.dtype, unit));
+    return false;
+}
+
+static bool whole_bytes(const copy *c)
+{
+    bool whole = c->run_bits % 8 == 0 && c->source % 8 == 0 && c->destination % 8 == 0;
+    for (size_t i = 0; i < c->count; i++)
+        whole = whole && c->loops[i].source % 8 == 0 && c->loops[i].destination % 8 == 0;
+    return whole;
+}
+
+/* Appends the loops as commands at *end and returns the new end; loops beyond the table's entries are unrolled, outermost first. */
+static dma_config **copy_commands(pass_context *p, const copy *c, size_t count, dma_config like, dma_config **end)
+{
+    if (count > SEQUENCER_MAX_ENTRIES) {
+        const copy_loop *l = &c->loops[count - 1];
+        for (int64_t i = 0; i < l->size; i++) {
+            end = copy_commands(p, c, count - 1, like, end);
+            like.source_base += l->source / 8;
+            like.destination_base += l->destination / 8;
+        }
+        return end;
+    }
+    dma_config *d = ARENA_NEW(p->arena, dma_config);
+    *d = like;
+    sequencer_config *s = &d->sequencer;
+    *s = (sequencer_config){.walk = WALK_COPY, .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
+    for (size_t i = count; i-- > 0;)
+        s->entries[s->count++] = (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8};
+    if (s->count == 0)
+        s->entries[s->count++] = (sequencer_entry){.term = mapping_identity(p->mappings), .size = 1};
+    *end = d;
+    return &d->next;
+}
+
+static int64_t unrolled(const copy *c)
+{
+    int64_t commands = 1;
+    for (size_t i = SEQUENCER_MAX_ENTRIES; i < c->count && commands <= COPY_MAX_COMMANDS; i++)
+        commands *= c->loops[i].size;
+    return commands;
+}
+
+/* ---- the whole copy ---- */
+
+/* Does the destination have what the window is read by, instead of the window: digits of its terms, or another window over them, a tile? */
+static bool has_terms_of(const axis *window, const sequence_space *to, size_t to_count)
+{
+    bool found = false;
+    for (size_t i = 0; i < to_count; i++) {
+        if (mapping_mentions(to[i].mapping, window))
+            return false;
+        for (uint32_t t = 0; t < window->term_count; t++)
+            found = found || mapping_mentions(to[i].mapping, window->terms[t].of);
+        for (size_t k = 0; k < to[i].mapping->count; k++) {
+            const axis *a = to[i].mapping->factors[k].axis;
+            for (uint32_t t = 0; a && t < a->term_count; t++)
+                found = found || a->terms[t].of == window->terms[0].of;
+        }
+    }
+    return found;
+}
+
+/* A window that the destination has by its terms, or in tiles, is covered when all digits of its terms are there: every place is some sum of them. */
+static const mapping *open_windows(pass_context *p, const mapping *m, const sequence_space *to, size_t to_count)
+{
+    const mapping *out = mapping_identity(p->mappings);
+    for (size_t i = 0; i < m->count && out; i++) {
+        const axis *a = m->factors[i].axis;
+        bool open = a && a->term_count > 0 && !a->bordered && m->factors[i].live == a->size && has_terms_of(a, to, to_count);
+        if (!open)
+            out = pass_pair(p, out, mapping_of_factor(p->mappings, &m->factors[i]));
+        for (uint32_t k = 0; open && k < a->term_count && out; k++) {
+            const window_term *t = &a->terms[k];
+            factor digit = {.kind = FACTOR_AXIS, .axis = t->of, .weight = t->weight, .live = t->extent, .extent = t->extent};
+            out = pass_pair(p, out, mapping_of_factor(p->mappings, &digit));
+        }
+    }
+    return out ? out : m;
+}
+
+/* ---- what a refusal shows ---- */
+
+static bool has_units(const tensor *t)
+{
+    for (component c = CHIP; c <= SLICE; c++)
+        if (t->part[c] && !mapping_is_hole(t->part[c]))
+            return true;
+    return false;
+}
+
+static const char *place_text(pass_context *p, const tensor *t)
+{
+    const char *text = "";
+    for (component c = CHIP; c <= SLICE; c++)
+        if (t->part[c] && !mapping_is_hole(t->part[c]))
+            text = arena_printf(p->arena, "%s%s %s, ", text, component_parameter(c), pass_text(p, t->part[c]));
+    return arena_printf(p->arena, "%sElement %s", text, pass_text(p, t->part[ELEMENT]));
+}
+
+static void note_sides(pass_context *p, diag *d, const op *o)
+{
+    diag_note(p->diags, d, SRC_NOWHERE, "source %s; destination %s", place_text(p, &o->input->out), place_text(p, &o->out));
+}
+
+/* No loops walk both sides. */
+static void refuse_loops(pass_context *p, kernel *k, op *o, const sequence *seq, bool source_order)
+{
+    diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(seq), "no DMA loops copy this: %s", sequence_reason(p, seq));
+    note_sides(p, d, o);
+    if (source_order)
+        diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term of the destination, size : stride in bits of the source, outermost first): %s", sequence_table(p, seq));
+    if (seq->failure == SEQUENCE_INSUFFICIENT && seq->axis)
+        diag_help(p->diags, d, "take the copy from a source that holds the whole axis `%s`", seq->axis->name);
+    else if (seq->failure == SEQUENCE_TWICE && seq->axis)
+        diag_help(p->diags, d, "let each digit of `%s` occur once in the destination", seq->axis->name);
+    else if (sequence_id(seq) == E_SEQ_WINDOW)
+        diag_help(p->diags, d, "%s", sequence_advice(p, seq));
+    else
+        diag_help(p->diags, d, "cut the axes at common divisors on both sides");
+}
+
+/* An axis of a group that the destination does not have at all: its loops move, by the group's other axes. */
+static const axis *axis_without_place(const sequence_space *from, size_t from_count, const sequence_space *to, size_t to_count)
+{
+    for (size_t i = 0; i < from_count; i++)
+        for (size_t k = 0; k < from[i].mapping->count; k++) {
+            const mapping *group = from[i].mapping->factors[k].inner;
+            const axis *axes[16];
+            uint32_t count = group ? mapping_axes(group, axes, 16) : 0;
+            for (uint32_t n = 0; n < count && n < 16; n++) {
+                bool found = false;
+                for (size_t t = 0; t < to_count && !found; t++)
+                    found = mapping_mentions(to[t].mapping, axes[n]);
+                if (!found)
+                    return axes[n];
+            }
+        }
+    return NULL;
+}
+
+static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to, size_t to_count)
+{
+    sequence whole;
+    sequence_space from[COPY_SPACES];
+    const mapping *held[COPY_SPACES];
+    for (size_t i = 0; i < from_count; i++)
+        from[i] = (sequence_space){open_windows(p, source[i].mapping, to, to_count), source[i].stride};
+    for (size_t i = 0; i < to_count; i++)
+        held[i] = to[i].mapping;
+    sequence_space all = {mapping_gather(p->mappings, held, to_count), 1}; /* wherever it is held */
+    bool found = sequence_derive_spaces(p->mappings, all.mapping ? &all : to, all.mapping ? 1 : to_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
+    const char *reason = found ? NULL : sequence_reason(p, &whole);
+    for (size_t i = 0; found && i < whole.count && !reason; i++)
+        if (whole.parts[i].stride == 0)
+            reason = arena_printf(p->arena, "`%s` has no place in it", mapping_text(whole.parts[i].term, p->arena));
+    const axis *lost = reason ? NULL : axis_without_place(from, from_count, to, to_count);
+    if (lost)
+        reason = arena_printf(p->arena, "`%s` has no place in it", lost->name);
+    if (!reason)
+        return true;
+    if (!found && whole.failure == SEQUENCE_INCOMPATIBLE) { /* it may be all there, in other pieces */
+        refuse_loops(p, k, o, &whole, false);
+        return false;
+    }
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_COVER, "the destination does not hold all of the source: %s", reason);
+    note_sides(p, d, o);
+    int64_t bytes = tensor_unit_bytes(&o->input->out);
+    bool plain = !o->into && !has_units(&o->input->out) && !has_units(&o->out) && bytes > 0 && bytes % p->target->dma_dm_multiple_bytes == 0 &&
+                 bytes <= p->target->dm_bytes_per_slice - o->out.address;
+    diag_help(p->diags, d, "declare the destination with every axis of the source%s%s; a part is moved through a tile", plain ? ", as in Element " : "",
+              plain ? pass_text(p, o->input->out.part[ELEMENT]) : "");
+    return false;
+}
+
+/* Is the innermost padding of this view what a tile left out? */
+static bool ends_in_tile(const op *o)
+{
+    const mapping *m = o->guard;
+    return m && m->count > 0 && m->factors[m->count - 1].pad == PAD_BOTTOM;
+}
+
+/* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both sides
+ * share they are, the padding goes with the data; not behind a tile, where other data follows. */
+static bool takes_padding(const pass_context *p, const op *o)
+{
+    const mapping *element = o->out.part[ELEMENT];
+    bool tiles = ends_in_tile(o->input) || (o->into && ends_in_tile(o->into));
+    if (o->kind != IR_TO_DM || tiles || element->count == 0)
+        return false;
+    const factor *inner = &element->factors[element->count - 1];
+    int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
+    return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
+}
+
+/* What a copy's commands are appended to. */
+typedef struct copy_output {
+    dma_config **end;
+    int64_t commands;
+    bool warned;
+} copy_output;
+
+/* The commands of loops whose run is cut into packets of one size; false with a diagnostic. */
+static bool copy_packets(pass_context *p, kernel *k, op *o, copy *c, copy_output *out)
+{
+    bool granular;
+    int64_t packet = copy_packet_bytes(p, o, c);
+    if (!copy_aligned(p, k, o, c, packet, &granular, &out->warned))
+        return false;
+    const copy_loop *large = copy_split_large(p, c);
+    if (large) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it",
+                    mapping_text(large->term, p->arena), (long long)large->size, (long long)p->target->sequencer_entry_size);
+        diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)p->target->sequencer_entry_size);
+        return false;
+    }
+    out->commands += unrolled(c);
+    if (out->commands > COPY_MAX_COMMANDS)
+        return true;
+    dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8, .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
+                       .packet_bytes = packet, .granular = granular};
+    out->end = copy_commands(p, c, c->count, like, out->end);
+    return true;
+}
+
+/* The commands of all copies. */
+static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
+{
+    copy_output out = {.end = &o->dma};
+    for (size_t i = 0; i < all.count && !all.too_many; i++) {
+        copy *c = &all.items[i], rest;
+        copy_merge(p, c, dtype_row_of(o->out.dtype)->bits);
+        if (!whole_bytes(c)) {
+            diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "the copy would have to cut bytes: %s elements have %u bits",
+                                  dtype_row_of(o->out.dtype)->name, dtype_row_of(o->out.dtype)->bits);
+            diag_help(p->diags, d, "keep the innermost axis, with an even number of elements, the same on both sides");
+            return;
+        }
+        bool cut = cut_run(p, o, c, &rest);
+        if (!copy_packets(p, k, o, c, &out) || (cut && !copy_packets(p, k, o, &rest, &out)))
+            return;
+        all.too_many = out.commands > COPY_MAX_COMMANDS;
+    }
+    if (all.too_many) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "the copy would take more than %d DMA commands of %lld entries", COPY_MAX_COMMANDS,
+                              (long long)p->target->sequencer_entries);
+        diag_help(p->diags, d, "keep neighbouring digits together on both sides");
+    }
+}
+
+static void copy_one(pass_context *p, kernel *k, op *o)
+{
+    sequence_space from[COPY_SPACES], to[COPY_SPACES];
+    size_t from_count = dma_spaces(p, &o->input->out, from), to_count = dma_spaces(p, &o->out, to);
+    if (!covers_source(p, k, o, from, from_count, to, to_count))
+        return;
+    sequence seq;
+    sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
+    if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
+        refuse_loops(p, k, o, &seq, true);
+        return;
+    }
+    arena *scratch = arena_new_inside(p->arena);
+    copy_all(p, k, o, expand(scratch, &seq, to));
+    arena_free(scratch);
+}
+
+void pass_dma(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_TO_DM, copy_one);
+    pass_each(p, k, IR_TO_HBM, copy_one);
+}

@@ -1,0 +1,190 @@
+/* Rule ("Fetch Engine"): the loops read DM in the order of [Time, Packet]. One access (fetch_size) may neither split over two packets
+ * nor leave a run of addresses, so it is the largest allowed size that divides both. */
+#include "passes/engine/fetch.h"
+
+#include <string.h>
+
+#include "passes/remedy.h"
+
+/* "i4, i8 and i16 convert to i32; .. to f32; f32 to bf16": the types that become one are together in the rows. */
+static const char *conversions_text(const pass_context *p)
+{
+    strbuf s;
+    strbuf_init(&s, p->arena);
+    const dtype_conversion *c, *next;
+    dtype last = DTYPE_COUNT;
+    for (size_t i = 0; (c = target_conversion_at(i)); i++) {
+        if (c->engine != ENGINE_ID_FETCH)
+            continue;
+        next = target_conversion_at(i + 1);
+        bool ends = !next || next->engine != ENGINE_ID_FETCH || next->to != c->to;
+        strbuf_printf(&s, "%s%s", c->to != last ? s.bytes ? "; " : "" : ends ? " and " : ", ", dtype_row_of(c->from)->name);
+        if (ends)
+            strbuf_printf(&s, "%s to %s", strchr(s.text, ';') ? "" : " convert", dtype_row_of(c->to)->name);
+        last = c->to;
+    }
+    return s.text;
+}
+
+/* The largest allowed access in bytes of the stored type; 0: none. Rule: it divides the packet and the run, and what it
+ * becomes after a conversion fits one flit. The sub context reads 8 bytes at a time, 4 for i4 to i32. */
+static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t packet_bits, int64_t run_bits)
+{
+    dtype from = o->input->out.dtype, to = o->out.dtype;
+    int64_t ratio = dtype_row_of(to)->bits / dtype_row_of(from)->bits;
+    int64_t common = gcd(packet_bits, run_bits);
+    int64_t only = from == DTYPE_I4 && to == DTYPE_I32 ? 4 : p->target->fetch_access_sub_bytes;
+    for (int64_t bytes = p->target->fetch_access_max_bytes; bytes >= 1; bytes /= 2)
+        if (common % (8 * bytes) == 0 && bytes * (ratio ? ratio : 1) <= p->target->flit_bytes &&
+            (o->context != CONTEXT_SUB || bytes == only))
+            return bytes;
+    return 0;
+}
+
+/* The byte of the slice's DM behind the last that the walk reads. */
+static int64_t walk_end_bytes(const sequence *seq, const tensor *dm)
+{
+    int64_t lowest, highest, bits = dtype_row_of(dm->dtype)->bits;
+    sequence_reach(seq, &lowest, &highest);
+    return dm->address + (highest * bits + bits + 7) / 8;
+}
+
+/* Does the walk stay inside the slice's DM? Padding may be over-read, but not past the end of the memory. */
+static void check_reach(pass_context *p, kernel *k, op *o, int64_t end)
+{
+    if (end <= p->target->dm_bytes_per_slice)
+        return;
+    diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes",
+                          (long long)end, (long long)p->target->dm_bytes_per_slice);
+    diag_help(p->diags, d, "place the tensor lower, or pad the packet less");
+}
+
+/* One read returns adjacent bytes, or one element repeated, so types of less than a byte may only begin on one: no loop outside the run
+ * may step through a byte. The innermost loop that does; NULL: none. */
+static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
+{
+    int64_t run = sequence_run(seq), inside = 1;
+    for (size_t i = seq->count; i-- > 0 && bits < 8;) {
+        if (inside >= run && seq->parts[i].stride * bits % 8)
+            return &seq->parts[i];
+        inside *= seq->parts[i].size;
+    }
+    return NULL;
+}
+
+/* What a walk of `buffer` reads: the tensor, or two of them, which the interleaving axis tells apart. Their number. */
+static size_t fetch_spaces(pass_context *p, const op *o, const mapping *buffer, sequence_space spaces[2])
+{
+    const tensor *dm = &o->input->out;
+    spaces[0] = spaces[1] = (sequence_space){buffer, 1};
+    if (!o->second)
+        return 1;
+    int64_t apart_bits = (o->second->out.address - dm->address) * 8;
+    spaces[0] = (sequence_space){mapping_symbol(p->mappings, o->interleave), apart_bits / dtype_row_of(dm->dtype)->bits};
+    return 2;
+}
+
+static bool names_both(pass_context *p, kernel *k, op *o)
+{
+    const mapping *time = o->out.part[TIME];
+    if (!o->second || mapping_mentions(time, o->interleave))
+        return true;
+    diag *d = pass_refuse(p, k, o, TIME, E_INTERLEAVE, "Time %s does not name %s, the axis that tells the two tensors apart", pass_text(p, time), o->interleave->name);
+    diag_help(p->diags, d, "write %s: it reads a packet of each by turns", pass_text(p, pass_pair(p, time, mapping_symbol(p->mappings, o->interleave))));
+    return false;
+}
+
+/* What is to be known of a walk before it is taken or refused. */
+typedef struct fetch_walk {
+    sequence seq;
+    int64_t run;              /* elements */
+    int64_t end_bytes;        /* of the slice's DM */
+    const sequence_part *cut; /* steps inside a byte; NULL: none does */
+    int64_t access_bytes;     /* 0: there is no access size */
+} fetch_walk;
+
+/* False: no table walks it; seq says why. */
+static bool fetch_measure(pass_context *p, const op *o, const walk_request *walk, fetch_walk *out)
+{
+    sequence_space spaces[2];
+    const tensor *dm = &o->input->out;
+    int64_t bits = dtype_row_of(dm->dtype)->bits;
+    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet, SEQUENCE_READ, &out->seq);
+    out->run = sequence_run(&out->seq);
+    if (!ok || !sequence_fit(p->mappings, &out->seq, sequencer_limits(p->target, 1)))
+        return false;
+    out->end_bytes = walk_end_bytes(&out->seq, dm);
+    out->cut = step_inside_byte(&out->seq, bits);
+    out->access_bytes = out->cut ? 0 : fetch_access_bytes(p, o, walk->packet->size * bits, out->run * bits);
+    return true;
+}
+
+/* Does the packet, after a conversion, fill whole units of 8 bytes? */
+static bool packet_is_aligned(const pass_context *p, const op *o, const mapping *packet, int64_t *out_bits)
+{
+    int64_t multiple = p->target->fetch_packet_multiple_bytes;
+    return !__builtin_mul_overflow(packet->size, (int64_t)dtype_row_of(o->out.dtype)->bits, out_bits) && *out_bits % (8 * multiple) == 0;
+}
+
+static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk)
+{
+    fetch_walk w;
+    int64_t out_bits;
+    return packet_is_aligned(p, o, walk->packet, &out_bits) && fetch_measure(p, o, walk, &w) && w.end_bytes <= p->target->dm_bytes_per_slice &&
+           w.access_bytes > 0;
+}
+
+static void fetch_one(pass_context *p, kernel *k, op *o)
+{
+    const tensor *dm = &o->input->out, *out = &o->out;
+    const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
+    if (dm->dtype != out->dtype && !target_converts(ENGINE_ID_FETCH, dm->dtype, out->dtype)) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s",
+                              dtype_row_of(dm->dtype)->name, dtype_row_of(out->dtype)->name);
+        diag_help(p->diags, d, "%s", conversions_text(p));
+        return;
+    }
+    int64_t out_bits, multiple = p->target->fetch_packet_multiple_bytes, bits = dtype_row_of(dm->dtype)->bits;
+    if (!packet_is_aligned(p, o, packet, &out_bits)) {
+        int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %lld%s bytes",
+                              (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
+        diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "", pass_text(p, pass_pad(p, packet, elements)));
+        return;
+    }
+    if (!names_both(p, k, o))
+        return;
+    fetch_walk w;
+    walk_request walk = {buffer, NULL, time, packet, false};
+    if (!fetch_measure(p, o, &walk, &w)) {
+        diag *d = pass_refuse(p, k, o, PACKET, sequence_id(&w.seq), "fetch cannot read this order from DM: %s", sequence_reason(p, &w.seq));
+        sequence_explain(p, d, &w.seq, buffer, time, packet, remedy_find(p, o, &w.seq, &walk, fetch_accepts));
+        return;
+    }
+    check_reach(p, k, o, w.end_bytes);
+    if (w.cut && !o->bad) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
+                              mapping_text(w.cut->term, p->arena), (long long)w.cut->stride, w.cut->stride == 1 ? "" : "s", (long long)(w.cut->stride * bits));
+        sequence_explain(p, d, &w.seq, buffer, time, packet, NULL);
+        diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
+        return;
+    }
+    if (w.access_bytes == 0 && !o->bad) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE,
+                              "no fetch_size of the %s context divides the packet of %lld bytes and the run of %lld%s bytes",
+                              context_name(o->context), (long long)(packet->size * bits / 8), (long long)(w.run * bits / 8),
+                              w.run * bits % 8 ? ".5" : "");
+        diag_help(p->diags, d, "keep at least %s together in DM and in the packet",
+                  o->context == CONTEXT_SUB ? "8 bytes" : "one byte");
+        return;
+    }
+    o->sequencer = ARENA_NEW(p->arena, sequencer_config);
+    *o->sequencer = (sequencer_config){.walk = WALK_DM_READ, .base = dm->address,
+                                       .packet = packet->size, .access_bytes = w.access_bytes, .contiguous_bytes = w.run * bits / 8};
+    sequencer_config_fill(o->sequencer, &w.seq, 1);
+}
+
+void pass_fetch(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_FETCH, fetch_one);
+}

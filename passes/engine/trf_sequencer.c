@@ -1,0 +1,160 @@
+/* Rules ("TRF Sequencer"). A reg_read_size is a power of two of bytes, at most 64, on which the innermost parts of the TRF Element and of
+ * OutPacket agree: the rest of the packet repeats those bytes, so it may not name anything stored. The entries walk OutTime over Element;
+ * what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may be read from anywhere in the Row's
+ * share of the register file. Of all sizes the largest whose walk obeys these rules is taken, and of two that read the same live bytes
+ * the smaller: what lies behind the innermost run, and how many of the outer axes there are, decides nothing. */
+#include "passes/engine/trf_sequencer.h"
+
+#include "passes/remedy.h"
+
+/* Is each run of n lanes the first run over again, for another value of what is outside? A group that does not cut there is not. */
+static bool repeats(pass_context *p, const mapping *packet, int64_t n)
+{
+    return mapping_equal(p->mappings, pass_pair(p, pass_outer(p, packet, n), pass_inner(p, packet, n)), packet);
+}
+
+/* Do the first n elements of Element and of OutPacket agree, n filling whole bytes? Padding behind Element counts as its own. */
+static bool agree(pass_context *p, const mapping *element, const mapping *packet, int64_t n)
+{
+    const mapping *padded = element->size % n ? pass_pad(p, element, round_up(element->size, n)) : element;
+    const mapping *stored = padded ? pass_inner(p, padded, n) : NULL, *read = packet->size % n == 0 ? pass_inner(p, packet, n) : NULL;
+    return stored && read && mapping_equal(p->mappings, stored, read) && repeats(p, packet, n);
+}
+
+/* Elements of the first n of a packet that are no padding. */
+static int64_t live_elements(pass_context *p, const mapping *packet, int64_t n)
+{
+    const mapping *read = pass_inner(p, packet, n);
+    int64_t live = 1;
+    for (size_t i = 0; i < read->count; i++)
+        live *= read->factors[i].live;
+    return live;
+}
+
+/* Does the packet beyond the read ask for stored elements that are not beside each other? */
+static const mapping *stored_outside_read(pass_context *p, const mapping *element, const mapping *rest)
+{
+    sequence seq;
+    if (!sequence_derive(p->mappings, element, rest, mapping_identity(p->mappings), SEQUENCE_READ, &seq))
+        return seq.term;
+    for (size_t i = 0; i < seq.count; i++)
+        if (seq.parts[i].stride != 0)
+            return seq.parts[i].term;
+    return NULL;
+}
+
+/* What is to be known of a walk before it is taken or refused. */
+typedef struct trf_walk {
+    int64_t n;                       /* elements of a read; 0: there is no read */
+    const mapping *outside;          /* stored, asked for in one cycle, and not in the read; NULL: nothing is */
+    sequence seq;
+    bool fits;                       /* else seq says why not */
+    const sequence_part *misaligned; /* its stride is no multiple of the read; NULL: none */
+} trf_walk;
+
+/* The entries walk in the order of OutTime alone: the packet is read at each of its steps. */
+static trf_walk measure_size(pass_context *p, const op *o, const walk_request *walk, int64_t n)
+{
+    const mapping *packet = o->out.part[PACKET];
+    trf_walk w = {.n = n};
+    w.outside = stored_outside_read(p, walk->buffer, pass_outer(p, packet, n));
+    if (w.outside)
+        return w;
+    w.fits = sequence_derive(p->mappings, walk->buffer, walk->time, mapping_identity(p->mappings), SEQUENCE_READ, &w.seq) &&
+             sequence_fit(p->mappings, &w.seq, sequencer_limits(p->target, (dtype_row_of(o->out.dtype)->bits + 7) / 8));
+    for (size_t i = 0; w.fits && i < w.seq.count && !w.misaligned; i++)
+        w.misaligned = w.seq.parts[i].stride % n ? &w.seq.parts[i] : NULL;
+    return w;
+}
+
+static bool is_walked(const trf_walk *w)
+{
+    return w->n > 0 && !w->outside && w->fits && !w->misaligned;
+}
+
+/* The size that is taken, or, where none is, the largest on which Element and OutPacket agree: what is wrong with it is said. */
+static trf_walk trf_measure(pass_context *p, const op *o, const walk_request *walk)
+{
+    const mapping *packet = o->out.part[PACKET];
+    int64_t bits = dtype_row_of(o->out.dtype)->bits;
+    trf_walk best = {0};
+    for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
+        int64_t n = bytes * 8 / bits;
+        if (bytes * 8 % bits || !agree(p, walk->buffer, packet, n))
+            continue;
+        trf_walk w = measure_size(p, o, walk, n);
+        bool same = is_walked(&best) && is_walked(&w) && live_elements(p, packet, n) == live_elements(p, packet, best.n);
+        if (best.n == 0 || (is_walked(&w) && !is_walked(&best)) || same)
+            best = w;
+    }
+    return best;
+}
+
+static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
+{
+    trf_walk w = trf_measure(p, o, walk);
+    return is_walked(&w);
+}
+
+/* Does the walk stay in a Row's share of the register file? Padding may be over-read, but not past its end. */
+static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
+{
+    int64_t lowest, highest, bits = dtype_row_of(o->out.dtype)->bits;
+    const tensor *trf = &o->weights->out;
+    sequence_reach(&w->seq, &lowest, &highest);
+    int64_t end = (highest + w->n) * bits / 8, share = target_trf_capacity_bytes(p->target, trf->trf_address) / trf->part[ROW]->size;
+    if (end <= share)
+        return true;
+    diag *d = pass_refuse(p, k, o, TIME, E_TRF_CAPACITY, "the walk of OutTime %s ends at byte %lld of a Row's share of TrfAddress::%s, which has %lld bytes with %lld Rows",
+                          pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address), (long long)share, (long long)trf->part[ROW]->size);
+    diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %lld bytes per Row", (long long)tensor_unit_bytes(trf));
+    return false;
+}
+
+static void sequence_one(pass_context *p, kernel *k, op *o)
+{
+    const mapping *element = o->weights->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
+    walk_request walk = {element, NULL, time, packet, true};
+    trf_walk w = trf_measure(p, o, &walk);
+    int64_t bits = dtype_row_of(o->out.dtype)->bits, read_bits = w.n * bits;
+    if (w.n == 0) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_TRF_READ, "no reg_read_size: the innermost parts of the TRF Element %s and of OutPacket %s differ",
+                              pass_text(p, element), pass_text(p, packet));
+        diag_help(p->diags, d, "store the packet's innermost axis innermost in the TRF");
+        return;
+    }
+    if (w.outside) {
+        diag *d = pass_refuse(p, k, o, PACKET, E_TRF_PACKET,
+                              "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but the longest read, a power of two of bytes, that is contiguous in both has %lld bytes",
+                              pass_text(p, packet), mapping_text(w.outside, p->arena), pass_text(p, element), (long long)(read_bits / 8));
+        diag_help(p->diags, d, "store the weights in the packet's order, or move `%s` to OutTime", mapping_text(w.outside, p->arena));
+        return;
+    }
+    if (!w.fits) {
+        diag *d = pass_refuse(p, k, o, TIME, sequence_id(&w.seq), "the TRF Sequencer cannot walk OutTime: %s", sequence_reason(p, &w.seq));
+        sequence_explain(p, d, &w.seq, element, time, packet, remedy_find(p, o, &w.seq, &walk, trf_accepts));
+        return;
+    }
+    if (w.misaligned) {
+        int64_t stride_bits = w.misaligned->stride * bits;
+        diag *d = pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %lld%s bytes, is not a multiple of reg_read_size, %lld bytes",
+                              mapping_text(w.misaligned->term, p->arena), (long long)(stride_bits / 8), stride_bits % 8 ? ".5" : "", (long long)(read_bits / 8));
+        diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %lld elements", (long long)w.n);
+        return;
+    }
+    if (!check_reach(p, k, o, &w))
+        return;
+    o->align->reg_read_size = read_bits / 8;
+    o->align->broadcast = packet->size / w.n;
+    sequencer_config *s = &o->align->trf_sequencer;
+    *s = (sequencer_config){.walk = WALK_TRF_READ, .packet = w.n, .access_bytes = read_bits / 8,
+                            .contiguous_bytes = sequence_run(&w.seq) * bits / 8};
+    sequencer_config_fill(s, &w.seq, 1);
+    for (uint32_t i = 0; i < s->count; i++)
+        s->entries[i].stride = s->entries[i].stride * bits / 8;
+}
+
+void pass_trf_sequencer(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_ALIGN, sequence_one);
+}

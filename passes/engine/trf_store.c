@@ -1,0 +1,113 @@
+/* Rule ("TRF Sequencer", to_trf): the outermost part of Time becomes Row, what remains of Time and the Packet become
+ * Element. Flit k goes to Row k / flits_per_row. The store is a short command when the whole load is one contiguous run
+ * ("SRAM-to-TRF"): same type, no padding added, and the fetch is a single loop of stride 1 over the whole tensor. */
+#include "passes/engine/trf_store.h"
+
+static bool is_row_count(const target *t, int64_t rows)
+{
+    return rows >= 1 && rows <= t->rows && (rows & (rows - 1)) == 0;
+}
+
+/* Is the load that feeds this store one run of addresses? */
+static bool is_contiguous(const op *store)
+{
+    const op *collect = store->input, *fetch = collect->kind == IR_COLLECT ? collect->input : NULL;
+    if (!fetch || fetch->kind != IR_FETCH || !fetch->sequencer || !collect->collect || collect->collect->pad_bytes)
+        return false;
+    const tensor *dm = &fetch->input->out;
+    return fetch->out.dtype == dm->dtype && fetch->sequencer->contiguous_bytes == tensor_unit_bytes(dm) &&
+           fetch->sequencer->contiguous_bytes ==
+               dtype_bytes(dm->dtype, fetch->out.part[TIME]->size * fetch->out.part[PACKET]->size);
+}
+
+static diag *check_store(pass_context *p, kernel *k, op *o)
+{
+    const tensor *in = &o->input->out, *out = &o->out;
+    const mapping *row = out->part[ROW], *element = out->part[ELEMENT], *time = in->part[TIME];
+    const char *type = dtype_row_of(in->dtype)->name;
+    if (dtype_row_of(in->dtype)->trf_reg_type < 0) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TRF_TYPE, "%s elements cannot be stored in the TRF", type);
+        diag_help(p->diags, d, "it stores i4, i8, f8e4m3, f8e5m2 and bf16; fetch converts f32 to bf16");
+        return d;
+    }
+    if (!is_row_count(p->target, row->size)) {
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE must be %s, got %lld from %s", pass_row_counts(p),
+                              (long long)row->size, pass_text(p, row));
+        int64_t next = 1;
+        while (next < row->size && next < p->target->rows)
+            next *= 2;
+        if (row->size < next)
+            diag_help(p->diags, d, "let Row be %s, and collect with it outermost in Time", pass_text(p, pass_pad(p, row, next)));
+        else
+            diag_help(p->diags, d, "let %lld of it be Row and the rest Element or time", (long long)p->target->rows);
+        return d;
+    }
+    int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    if (packet_bytes != p->target->flit_bytes) { /* of a parameter: what collect gives is checked there */
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT, "to_trf stores flits of %lld bytes, got a packet of %lld bytes from %s", (long long)p->target->flit_bytes,
+                              (long long)packet_bytes, pass_text(p, in->part[PACKET]));
+        diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
+        return d;
+    }
+    int64_t per_row = dtype_bytes(in->dtype, element->size), capacity = target_trf_capacity_bytes(p->target, out->trf_address);
+    if (per_row < 0) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "%lld %s elements per Row are not a whole number of bytes",
+                              (long long)element->size, type);
+        diag_help(p->diags, d, "store an even number of elements per Row");
+        return d;
+    }
+    if (per_row > capacity / row->size) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY,
+                              "TRF data (%lld bytes = %lld rows x %lld bytes) exceeds register file capacity (%lld bytes for "
+                              "TrfAddress::%s)",
+                              (long long)(per_row * row->size), (long long)row->size, (long long)per_row, (long long)capacity,
+                              trf_address_name(out->trf_address));
+        if (out->trf_address != TRF_FULL && per_row <= p->target->trf_bytes / row->size)
+            diag_help(p->diags, d, "TrfAddress::Full holds it");
+        else
+            diag_help(p->diags, d, "store at most %lld elements per Row at a time", (long long)elements_of(in->dtype, capacity / row->size));
+        return d;
+    }
+    if (time->size % row->size) {
+        bool more = row->size > time->size;
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW_TIME,
+                              more ? "Row::SIZE must be <= Time::SIZE, got %lld > %lld" : "Row::SIZE (%lld) does not divide Time::SIZE (%lld)",
+                              (long long)row->size, (long long)time->size);
+        diag_help(p->diags, d, "collect with %s outermost in Time, which is %s", mapping_text(row, p->arena), pass_text(p, time));
+        return d;
+    }
+    const mapping *outer = pass_outer(p, time, time->size / row->size), *inner = pass_inner(p, time, time->size / row->size);
+    if (!mapping_equal(p->mappings, outer, row)) {
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW, "`to_trf` row mismatch: time_outer != Row: the outermost part of Time %s is %s, Row is %s",
+                              pass_text(p, time), pass_text(p, outer), pass_text(p, row));
+        diag_help(p->diags, d, "collect with %s outermost in Time", mapping_text(row, p->arena));
+        return d;
+    }
+    const mapping *rest = pass_pair(p, inner, in->part[PACKET]);
+    if (rest && !mapping_equal(p->mappings, rest, element)) {
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT,
+                              "Element %s is not what remains of the stream inside Row, which is %s", pass_text(p, element),
+                              pass_text(p, rest));
+        diag_help(p->diags, d, "declare the TrfTensor with Element %s", pass_text(p, rest));
+        return d;
+    }
+    return NULL;
+}
+
+static void store_one(pass_context *p, kernel *k, op *o)
+{
+    if (check_store(p, k, o))
+        return;
+    int64_t rows = o->out.part[ROW]->size;
+    o->to_trf = ARENA_NEW(p->arena, to_trf_config);
+    *o->to_trf = (to_trf_config){.rows = rows,
+                                 .bytes_per_row = dtype_bytes(o->out.dtype, o->out.part[ELEMENT]->size),
+                                 .flits_per_row = o->input->out.part[TIME]->size / rows,
+                                 .reg_type = dtype_row_of(o->out.dtype)->trf_reg_type,
+                                 .short_command = is_contiguous(o)};
+}
+
+void pass_trf_store(pass_context *p, kernel *k)
+{
+    pass_each(p, k, IR_TO_TRF, store_one);
+}

@@ -1,0 +1,601 @@
+/* The statements of an einsum: what each operation makes of its values. */
+#include <string.h>
+
+#include "passes/mathematics/einsum_build.h"
+#include "target/einsum_text.h"
+
+uint32_t einsum_axis_number(einsum_builder *b, const axis *a)
+{
+    for (size_t i = 0; i < b->axis_count; i++)
+        if (b->axes[i] == a)
+            return (uint32_t)i;
+    ARENA_PUSH(b->context->arena, b->axes, b->axis_count, b->axis_capacity, a);
+    return (uint32_t)b->axis_count - 1;
+}
+
+static uint32_t add_value(einsum_builder *b, dtype type, int64_t port)
+{
+    einsum_tensor v = {.dtype = type, .port = (int32_t)port};
+    ARENA_PUSH(b->context->arena, b->values, b->value_count, b->value_capacity, v);
+    return (uint32_t)b->value_count - 1;
+}
+
+/* The axes of a tensor become those of the value. */
+static void set_axes(einsum_builder *b, einsum_tensor *v, const tensor *t)
+{
+    const axis *axes[EINSUM_MAX_AXES];
+    v->rank = tensor_axes(t, axes, EINSUM_MAX_AXES);
+    uint32_t *numbers = ARENA_ARRAY(b->context->arena, uint32_t, v->rank);
+    for (uint32_t i = 0; i < v->rank; i++)
+        numbers[i] = einsum_axis_number(b, axes[i]);
+    v->axes = numbers;
+}
+
+/* A value with the axes of the tensor, in its element type. */
+static uint32_t add_value_like(einsum_builder *b, const tensor *t, int64_t port)
+{
+    uint32_t v = add_value(b, t->dtype, port);
+    set_axes(b, &b->values[v], t);
+    return v;
+}
+
+static void add_shifts(einsum_builder *b, einsum_step *s, einsum_side side, const tile_window *w)
+{
+    for (uint32_t i = 0; w && i < w->shift_count; i++) {
+        if (w->shifts[i].offset == 0)
+            continue;
+        einsum_shift *grown = ARENA_ARRAY(b->context->arena, einsum_shift, s->s.shift_count + 1);
+        for (uint32_t k = 0; k < s->s.shift_count; k++)
+            grown[k] = s->shifts[k];
+        grown[s->s.shift_count++] = (einsum_shift){side, einsum_axis_number(b, w->shifts[i].axis), w->shifts[i].offset};
+        s->shifts = grown;
+    }
+}
+
+static einsum_step *add_step(einsum_builder *b, math_op what, reference dst, reference a, reference other)
+{
+    const reference sources[] = {a, other};
+    einsum_step s = {.s = {.op = what, .dst = dst.value, .source_count = math_row_of(what)->fewest_sources}};
+    add_shifts(b, &s, EINSUM_DST, dst.window);
+    for (uint32_t i = 0; i < s.s.source_count; i++) {
+        s.s.sources[i] = sources[i].value;
+        add_shifts(b, &s, (einsum_side)(EINSUM_A + i), sources[i].window);
+    }
+    ARENA_PUSH(b->context->arena, b->steps, b->step_count, b->step_capacity, s);
+    return &b->steps[b->step_count - 1];
+}
+
+static reference whole(uint32_t value)
+{
+    return (reference){.value = value};
+}
+
+/* ---- statements ---- */
+
+/* A window whose outer places are zero, in a value that is the same at all places: it would be zero there as well. */
+static void check_borders(einsum_builder *b, op *o, const op *stream)
+{
+    const einsum_tensor *v = &b->values[b->of[stream->index].value];
+    for (int c = 0; c < MAPPING_COMPONENTS && !o->bad; c++) {
+        const axis *axes[EINSUM_MAX_AXES];
+        uint32_t count = stream->out.part[c] ? mapping_axes(stream->out.part[c], axes, EINSUM_MAX_AXES) : 0;
+        for (uint32_t i = 0; i < count && !o->bad; i++) {
+            if (!axes[i]->bordered || einsum_tensor_has(v, einsum_axis_number(b, axes[i])))
+                continue;
+            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the window `%s` is zero outside the places it holds, and what it holds are copies of one element",
+                                  axes[i]->name);
+            diag_help(b->context->diags, d, "let the tensor have the window from the beginning");
+        }
+    }
+}
+
+/* The axes of the kept digits, in their order. */
+static void set_kept_axes(einsum_builder *b, einsum_tensor *v, const einsum_step *step)
+{
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, EINSUM_MAX_AXES);
+    v->axes = axes;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        if (step->digits[i].kept && !einsum_tensor_has(v, step->digits[i].axis) && v->rank < EINSUM_MAX_AXES)
+            axes[v->rank++] = step->digits[i].axis;
+}
+
+static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
+{
+    const op *align = o->input;
+    uint32_t dst = add_value(b, o->out.dtype, -1);
+    einsum_step *step = add_step(b, MATH_CONTRACT, whole(dst), b->of[align->input->index], b->of[align->weights->index]);
+    step->s.accumulator = o->out.dtype;
+    einsum_contract_digits(b, step, o, accumulate);
+    set_kept_axes(b, &b->values[dst], step);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, align->input, align->weights);
+    if (!o->bad)
+        check_borders(b, o, align->input);
+    b->of[o->index] = whole(dst);
+}
+
+/* A value moved or converted: a statement of its own. */
+static void add_copy(einsum_builder *b, op *o, reference to, const op *source, const tensor *t)
+{
+    einsum_step *step = add_step(b, MATH_COPY, to, b->of[source->index], b->of[source->index]);
+    einsum_copy_digits(b, step, o, t);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, source, NULL);
+}
+
+static void drop_axis(einsum_step *s, uint32_t dropped)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->s.digit_count; i++)
+        if (s->digits[i].axis != dropped)
+            s->digits[kept++] = s->digits[i];
+    s->s.digit_count = kept;
+}
+
+/* Two tensors by turns: a value with the axis that tells them apart, written in two parts. */
+static void visit_interleaved(einsum_builder *b, op *o)
+{
+    const op *sources[] = {o->input, o->second};
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    for (int i = 0; i < 2 && !o->bad; i++) {
+        tile_window *w = ARENA_NEW(b->context->arena, tile_window);
+        *w = (tile_window){.shifts = {{o->interleave, i}}, .shift_count = 1};
+        einsum_step *step = add_step(b, MATH_COPY, (reference){dst, w}, b->of[sources[i]->index], b->of[sources[i]->index]);
+        einsum_copy_digits(b, step, o, &o->out);
+        drop_axis(step, einsum_axis_number(b, o->interleave));
+        if (!o->bad)
+            einsum_settle_sources(b, step, o, sources[i], NULL);
+    }
+    b->of[o->index] = whole(dst);
+}
+
+/* The step that made the value, when it was the last one and its value is seen whole. */
+static einsum_step *just_made(einsum_builder *b, reference from)
+{
+    einsum_step *last = b->step_count ? &b->steps[b->step_count - 1] : NULL;
+    return last && last->s.dst == from.value && !from.window && b->values[from.value].port < 0 ? last : NULL;
+}
+
+static void visit_conversion(einsum_builder *b, op *o)
+{
+    reference from = b->of[o->input->index];
+    einsum_step *last = just_made(b, from);
+    if (last && last->s.op == MATH_CONTRACT && b->uses[o->input->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
+        b->values[from.value].dtype = o->out.dtype; /* the sum is cast where it is made */
+        b->of[o->index] = from;
+        return;
+    }
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    add_copy(b, o, whole(dst), o->input, &o->out);
+    b->of[o->index] = whole(dst);
+}
+
+/* Is the memory or stream used by one operation only, on all the way back to where its value was made? */
+static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
+{
+    for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = o->input) {
+        if (b->uses[o->index] != 1 || o->into || o->kind == IR_ALLOC || o->kind == IR_VIEW)
+            return false;
+        if (!o->input || b->of[o->input->index].value != value)
+            return true;
+    }
+    return true;
+}
+
+enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
+
+/* A write through a view: the step that made the value writes the part of the memory at once where nothing else needs it. */
+static void visit_write(einsum_builder *b, op *o)
+{
+    reference from = b->of[o->input->index], to = {b->of[op_root(o->into)->index].value, o->into->window};
+    einsum_step *last = just_made(b, from);
+    if (last && last->s.shift_count < MAX_SHIFTS && is_only_use(b, o->input, from.value) &&
+        einsum_source_holds(b, o, o->input, &o->into->out)) {
+        last->s.dst = to.value;
+        add_shifts(b, last, EINSUM_DST, to.window);
+        return;
+    }
+    add_copy(b, o, to, o->input, &o->into->out);
+}
+
+static bool same_axes(const einsum_tensor *a, const einsum_tensor *b)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < a->rank; i++)
+        for (uint32_t j = 0; j < b->rank; j++)
+            found += a->axes[i] == b->axes[j];
+    return a->rank == b->rank && found == a->rank;
+}
+
+/* The result: the statement that makes it writes the port at once where the port has the same axes. */
+static void visit_output(einsum_builder *b, op *o, uint32_t port, const op *source)
+{
+    reference from = b->of[source->index];
+    einsum_tensor *value = &b->values[from.value];
+    einsum_tensor result = {.dtype = value->dtype, .port = (int32_t)port};
+    const tensor *t = &b->kernel->ports[port].tensor;
+    set_axes(b, &result, t);
+    if (value->port < 0 && same_axes(value, &result) && !from.window && einsum_source_holds(b, o, source, t)) {
+        *value = result;
+        return;
+    }
+    uint32_t dst = add_value(b, result.dtype, port);
+    b->values[dst] = result;
+    add_copy(b, o, whole(dst), source, t);
+}
+
+static void visit_memory(einsum_builder *b, op *o, int64_t port)
+{
+    b->of[o->index] = whole(add_value_like(b, &o->out, port));
+}
+
+/* A tile of memory that is itself a tile of a value (a copy of it). */
+static const tile_window *add_windows(einsum_builder *b, const tile_window *of, const tile_window *w)
+{
+    tile_window *sum = ARENA_NEW(b->context->arena, tile_window);
+    *sum = *of;
+    for (uint32_t i = 0; i < w->shift_count; i++) {
+        uint32_t k = 0;
+        while (k < sum->shift_count && sum->shifts[k].axis != w->shifts[i].axis)
+            k++;
+        if (k == sum->shift_count && k < TILE_MAX_SHIFTS)
+            sum->shifts[sum->shift_count++] = (tile_shift){w->shifts[i].axis, 0};
+        if (k < sum->shift_count)
+            sum->shifts[k].offset += w->shifts[i].offset;
+    }
+    return sum;
+}
+
+/* The terms by which the axis is read under its new names. */
+static einsum_relabel *relabel_of(einsum_builder *b, uint32_t number)
+{
+    for (size_t i = 0; i < b->relabel_count; i++)
+        if (b->relabels[i].axis == number)
+            return &b->relabels[i];
+    return NULL;
+}
+
+static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *why)
+{
+    diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "axis %s %s", a->name, why);
+    diag_help(b->context->diags, d, "reshape to axes of their own names, used for nothing else");
+    return false;
+}
+
+/* Adds what the axis is under its new names; said before, it must be the same. */
+static bool add_relabel(einsum_builder *b, op *o, const axis *a)
+{
+    const reshape_config *c = o->reshape;
+    uint32_t number = einsum_axis_number(b, a);
+    einsum_relabel *old = relabel_of(b, number), r = {.axis = number, .terms = ARENA_ARRAY(b->context->arena, einsum_term, c->count)};
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->digits[i].from == a && c->digits[i].size > 1)
+            r.terms[r.term_count++] = (einsum_term){einsum_axis_number(b, c->digits[i].to), c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
+    bool same = old && old->term_count == r.term_count;
+    for (uint32_t i = 0; i < r.term_count; i++) {
+        const einsum_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
+        if (b->axes[t->axis]->term_count || relabel_of(b, t->axis) || t->axis == number)
+            return refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window or named anew");
+        same = same && t->axis == u->axis && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
+    }
+    for (size_t i = 0; i < b->relabel_count; i++)
+        for (uint32_t k = 0; k < b->relabels[i].term_count; k++)
+            if (b->relabels[i].terms[k].axis == number)
+                return refuse_relabel(b, o, a, "is named anew, and is itself a new name");
+    if (r.term_count > WINDOW_MAX_TERMS)
+        return refuse_relabel(b, o, a, "gets more names than a window has terms");
+    if (a->term_count)
+        return refuse_relabel(b, o, a, "is a window, which has no other names");
+    if (old && !same)
+        return refuse_relabel(b, o, a, "is named anew in two ways");
+    if (!old)
+        ARENA_PUSH(b->context->arena, b->relabels, b->relabel_count, b->relabel_capacity, r);
+    return true;
+}
+
+/* Positions keep their elements: the new value's digits read the old one. */
+static void visit_reshape(einsum_builder *b, op *o)
+{
+    const reshape_config *c = o->reshape;
+    reference from = b->of[c->from->index];
+    if (c->count == 0 || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
+        b->of[o->index] = from;
+        return;
+    }
+    bool copies = false;
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
+    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    for (uint32_t i = 0; i < c->count && !o->bad; i++) {
+        const reshape_digit *d = &c->digits[i];
+        if (d->size == 1)
+            continue;
+        bool renamed = d->from != d->to || d->from_weight != d->to_weight;
+        renamed = renamed && einsum_tensor_has(&b->values[step->s.sources[0]], einsum_axis_number(b, d->from));
+        if (renamed && !add_relabel(b, o, d->from))
+            return;
+        step->renamed |= (uint64_t)renamed << step->s.digit_count;
+        step->digits[step->s.digit_count++] = (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
+        copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
+    }
+    if (copies && !o->bad) {
+        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the memory holds copies of elements, under axes that get other names");
+        diag_help(b->context->diags, d, "reshape in front of what makes the copies");
+    }
+    if (o->bad)
+        return;
+    einsum_settle_sources(b, step, o, c->from, NULL);
+    b->of[o->index] = whole(dst);
+}
+
+static void visit(einsum_builder *b, op *o)
+{
+    switch (o->kind) {
+    case IR_PORT_IN:
+        visit_memory(b, o, o->port);
+        break;
+    case IR_ALLOC:
+        visit_memory(b, o, -1);
+        break;
+    case IR_VIEW:
+        b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};
+        if (b->of[op_root(o)->index].window)
+            b->of[o->index].window = add_windows(b, b->of[op_root(o)->index].window, o->window);
+        break;
+    case IR_RESHAPE:
+        visit_reshape(b, o);
+        break;
+    case IR_CONTRACT:
+        visit_contract(b, o, op_accumulation(b->kernel, o));
+        break;
+    case IR_PORT_OUT:
+        visit_output(b, o, o->port, o->input->kind == IR_ALIGN ? o->input->input : o->input);
+        if (o->input->kind == IR_ALIGN)
+            visit_output(b, o, o->port + 1, o->input->weights);
+        break;
+    default:
+        if (o->second)
+            visit_interleaved(b, o);
+        else if (o->into)
+            visit_write(b, o);
+        else if (o->out.dtype != o->input->out.dtype)
+            visit_conversion(b, o);
+        else
+            b->of[o->index] = b->of[o->input->index];
+    }
+}
+
+/* A tile along an axis that the value does not have is one of equal copies. */
+static void drop_shifts(const einsum_builder *b, einsum_step *s)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->s.shift_count; i++)
+        if (einsum_tensor_has(&b->values[einsum_operand(&s->s, s->shifts[i].side)], s->shifts[i].axis))
+            s->shifts[kept++] = s->shifts[i];
+    s->s.shift_count = kept;
+}
+
+static bool is_term(const einsum_relabel *r, uint32_t number)
+{
+    for (uint32_t i = 0; i < r->term_count; i++)
+        if (r->terms[i].axis == number)
+            return true;
+    return false;
+}
+
+/* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
+static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relabel *r)
+{
+    for (uint32_t i = 0; i < s->s.digit_count; i++) {
+        einsum_digit *d = &s->digits[i];
+        if (!is_term(r, d->axis))
+            continue;
+        for (uint32_t k = 0; k < s->s.source_count; k++)
+            if (einsum_tensor_has(&b->values[s->s.sources[k]], r->axis) && !(k == 0 && s->renamed >> i & 1))
+                d->broadcast |= 1u << (EINSUM_A + k);
+        if (!einsum_tensor_has(&b->values[s->s.dst], r->axis) || b->kernel->bad)
+            continue;
+        op *o = b->kernel->ops[b->kernel->op_count - 1];
+        for (size_t k = 0; k < b->kernel->op_count; k++)
+            o = b->kernel->ops[k]->kind == IR_RESHAPE ? b->kernel->ops[k] : o;
+        refuse_relabel(b, o, b->axes[r->axis], "is named anew, and stands beside its new name in one result");
+    }
+}
+
+/* Values that no step needs any more are forgotten. */
+static void compact(einsum_builder *b)
+{
+    for (size_t i = 0; i < b->step_count; i++)
+        drop_shifts(b, &b->steps[i]);
+    for (size_t i = 0; i < b->step_count; i++)
+        for (size_t k = 0; k < b->relabel_count; k++)
+            separate_names(b, &b->steps[i], &b->relabels[k]);
+    uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, b->value_count + 1), kept = 0;
+    for (size_t i = 0; i < b->step_count; i++)
+        for (unsigned side = 0; side < einsum_side_count(&b->steps[i].s); side++)
+            number[einsum_operand(&b->steps[i].s, (einsum_side)side)] = 1;
+    for (size_t i = 0; i < b->value_count; i++)
+        if (number[i] || b->values[i].port >= 0) {
+            b->values[kept] = b->values[i];
+            number[i] = kept++;
+        }
+    b->value_count = kept;
+    for (size_t i = 0; i < b->step_count; i++) {
+        einsum_statement *s = &b->steps[i].s;
+        s->dst = number[s->dst];
+        for (uint32_t k = 0; k < s->source_count; k++)
+            s->sources[k] = number[s->sources[k]];
+    }
+}
+
+static void count_uses(einsum_builder *b)
+{
+    for (size_t i = 0; i < b->kernel->op_count; i++) {
+        const op *o = b->kernel->ops[i];
+        if (o->input)
+            b->uses[o->input->index]++;
+        if (o->second)
+            b->uses[o->second->index]++;
+        if (o->weights)
+            b->uses[o->weights->index]++;
+    }
+}
+
+/* ---- the finished einsum ---- */
+
+static const char *value_name(const einsum_builder *b, size_t number)
+{
+    int32_t port = b->values[number].port;
+    return port >= 0 ? b->kernel->ports[port].name : arena_printf(b->context->arena, "%%%zu", number);
+}
+
+static const layout_axis *axis_table(const einsum_builder *b)
+{
+    layout_axis *axes = ARENA_ARRAY(b->context->arena, layout_axis, b->axis_count + 1);
+    for (size_t i = 0; i < b->axis_count; i++)
+        axes[i] = (layout_axis){b->axes[i]->name, b->axes[i]->size};
+    return axes;
+}
+
+static const einsum_statement *statements_of(einsum_builder *b)
+{
+    einsum_statement *out = ARENA_ARRAY(b->context->arena, einsum_statement, b->step_count + 1);
+    for (size_t i = 0; i < b->step_count; i++) {
+        einsum_step *step = &b->steps[i];
+        out[i] = step->s;
+        out[i].digits = step->digits;
+        out[i].pieces = step->pieces;
+        out[i].shifts = step->shifts;
+        if (step->s.op == MATH_COPY)
+            out[i].accumulator = b->values[step->s.sources[0]].dtype;
+        for (uint32_t k = 0; k < step->s.digit_count; k++)
+            if (!step->digits[k].group)
+                step->digits[k].stride = 0;
+    }
+    return out;
+}
+
+static const einsum_window *windows_of(einsum_builder *b)
+{
+    einsum_window *out = ARENA_ARRAY(b->context->arena, einsum_window, b->relabel_count + 1);
+    for (size_t i = 0; i < b->relabel_count; i++)
+        out[i] = (einsum_window){.axis = b->relabels[i].axis, .term_count = b->relabels[i].term_count, .terms = b->relabels[i].terms};
+    return out;
+}
+
+static kernel_einsum *finish(einsum_builder *b)
+{
+    kernel_einsum *k = ARENA_NEW(b->context->arena, kernel_einsum);
+    for (size_t i = 0; i < b->value_count; i++)
+        b->values[i].name = value_name(b, i);
+    k->e = (einsum){.axes = axis_table(b), .axis_count = (uint32_t)b->axis_count, .tensors = b->values, .tensor_count = (uint32_t)b->value_count,
+                    .statements = statements_of(b), .statement_count = (uint32_t)b->step_count, .windows = windows_of(b),
+                    .window_count = (uint32_t)b->relabel_count};
+    k->axes = b->axes;
+    return k;
+}
+
+/* ---- "MK,NK->MN" ---- */
+
+static const char *step_text(arena *a, const einsum *e, uint32_t number, bool dense)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    einsum_print_statement(&s, e, &e->statements[number], dense);
+    return s.text;
+}
+
+enum { PERIOD_MAX = 16, OFTEN = 3 }; /* statements of a loop's body that is seen to repeat; twice are two */
+
+/* How often the `period` texts at the beginning stand there, one behind the other. */
+static size_t repeats(const char *const *texts, size_t count, size_t period)
+{
+    size_t n = period;
+    while (n < count && texts[n] == texts[n - period])
+        n++;
+    return n / period;
+}
+
+/* The shortest beginning that stands there often. 0: none does. */
+static size_t repeated_period(const char *const *texts, size_t count)
+{
+    for (size_t period = 1; period <= PERIOD_MAX && OFTEN * period <= count; period++)
+        if (repeats(texts, count, period) >= OFTEN)
+            return period;
+    return 0;
+}
+
+static const char *einsum_text(arena *a, const einsum *e)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    bool dense = einsum_is_dense(e);
+    size_t count = e->statement_count;
+    const char **texts = ARENA_ARRAY(a, const char *, count + 1); /* equal ones of neighbours are one */
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = step_text(a, e, (uint32_t)i, dense);
+        for (size_t k = i; k-- > 0 && i - k <= PERIOD_MAX;)
+            if (strcmp(texts[k], texts[i]) == 0) {
+                texts[i] = texts[k];
+                break;
+            }
+    }
+    for (size_t i = 0; i < count;) {
+        size_t period = repeated_period(texts + i, count - i), times = period ? repeats(texts + i, count - i, period) : 1;
+        strbuf_puts(&s, i ? "; " : "");
+        if (times > 1)
+            strbuf_printf(&s, "%zu x %s", times, period > 1 ? "(" : "");
+        for (size_t k = 0; k < (period ? period : 1); k++)
+            strbuf_printf(&s, "%s%s", k ? "; " : "", texts[i + k]);
+        strbuf_puts(&s, period > 1 ? ")" : "");
+        i += times * (period ? period : 1);
+    }
+    return s.text;
+}
+
+/* Parts of a result that its type leaves open are those of the stage that makes it. */
+static void settle_outputs(kernel *k)
+{
+    for (size_t i = 0; i < k->op_count; i++)
+        for (int c = 0; c < MAPPING_COMPONENTS && k->ops[i]->kind == IR_PORT_OUT; c++)
+            if (!k->ops[i]->out.part[c] && k->ops[i]->input->out.kind == k->ops[i]->out.kind) {
+                k->ops[i]->out.part[c] = k->ops[i]->input->out.part[c];
+                k->ports[k->ops[i]->port].tensor.part[c] = k->ops[i]->out.part[c];
+            }
+}
+
+/* The axes of size 1 that the ports' types name: no statement counts them, but they are dimensions of the tensors. */
+static void add_units(einsum_builder *b)
+{
+    for (size_t i = 0; i < b->value_count; i++) {
+        einsum_tensor *v = &b->values[i];
+        const axis *axes[EINSUM_MAX_AXES];
+        uint32_t rank = v->port >= 0 ? port_axes(&b->kernel->ports[v->port], b->context->arena, axes, EINSUM_MAX_AXES) : 0, others = 0;
+        for (uint32_t k = 0; k < rank; k++)
+            others += axes[k]->size > 1;
+        if (others != v->rank || rank == others)
+            continue;
+        uint32_t *numbers = ARENA_ARRAY(b->context->arena, uint32_t, rank);
+        for (uint32_t k = 0; k < rank; k++)
+            numbers[k] = einsum_axis_number(b, axes[k]);
+        v->rank = rank;
+        v->axes = numbers;
+    }
+}
+
+void pass_einsum(pass_context *p, kernel *k)
+{
+    settle_outputs(k);
+    for (size_t i = 0; i < k->op_count; i++)
+        if (k->ops[i]->bad || (k->ops[i]->input && k->ops[i]->input->bad) || k->bad)
+            return;
+    einsum_builder b = {.context = p, .kernel = k, .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                 .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
+    count_uses(&b);
+    for (size_t i = 0; i < k->op_count; i++)
+        visit(&b, k->ops[i]);
+    compact(&b);
+    add_units(&b);
+    k->einsum = finish(&b);
+    k->einsum->e.text = einsum_text(p->arena, &k->einsum->e);
+}

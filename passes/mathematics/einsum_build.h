@@ -1,0 +1,61 @@
+/* The einsum while it is built, for its three parts: statements (einsum.c), the digits that a statement walks
+ * (einsum_digits.c), and which of them each operand holds (einsum_sources.c). */
+#ifndef VISA_PASSES_MATHEMATICS_EINSUM_BUILD_H
+#define VISA_PASSES_MATHEMATICS_EINSUM_BUILD_H
+
+#include "ir/mapping/tile.h"
+#include "passes/mathematics/einsum.h"
+
+/* What an operation's tensor is: a value, seen through the tiles of a view. */
+typedef struct reference {
+    uint32_t value;
+    const tile_window *window; /* NULL: the whole value */
+} reference;
+
+/* A statement whose arrays still grow. */
+typedef struct einsum_step {
+    einsum_statement s;
+    einsum_digit *digits; /* EINSUM_MAX_DIGITS while it is built */
+    einsum_piece *pieces;
+    einsum_shift *shifts;
+    uint64_t renamed; /* 1 << number of each digit under which source a is read by an axis's old name (a
+                         reshape) */
+} einsum_step;
+
+/* An axis of a value that a reshape names anew: a step without digits of it reads it through those of other
+ * axes. */
+typedef struct einsum_relabel {
+    uint32_t axis, term_count;
+    einsum_term *terms;
+} einsum_relabel;
+
+typedef struct einsum_builder {
+    pass_context *context;
+    kernel *kernel;
+    const axis **axes; /* by number */
+    size_t axis_count, axis_capacity;
+    einsum_tensor *values;
+    size_t value_count, value_capacity;
+    einsum_step *steps;
+    size_t step_count, step_capacity;
+    einsum_relabel *relabels;
+    size_t relabel_count, relabel_capacity;
+    reference *of;  /* by operation */
+    uint32_t *uses; /* by operation: how often the memory or stream is used */
+} einsum_builder;
+
+uint32_t einsum_axis_number(einsum_builder *b, const axis *a);
+
+/* The digits of a copy whose destination is `t`. */
+void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);
+/* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel
+ * ends behind contract. */
+void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate);
+
+/* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand
+ * repeats, and refuses what operands cannot be indexed by. */
+void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other);
+/* Does the operand hold every digit of t, so that nothing of it is repeated there? */
+bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);
+
+#endif

@@ -1,0 +1,153 @@
+#include "passes/step/metrics.h"
+
+#include "ir/step/total.h"
+#include "ir/step/type.h"
+
+const char *const step_equation_names[] = {"paper", "artifact"};
+
+static const step_expr *number(step_graph *g, int64_t value)
+{
+    return step_expr_number(g->exprs, value);
+}
+
+static const step_expr *product(step_graph *g, const step_expr *a, const step_expr *b)
+{
+    return step_expr_multiply(g->exprs, a, b);
+}
+
+static const step_expr *sum(step_graph *g, const step_expr *a, const step_expr *b)
+{
+    return step_expr_add(g->exprs, a, b);
+}
+
+/* ---- traffic ---- */
+
+static bool is_load(step_op op)
+{
+    return op == STEP_LINEAR_LOAD || op == STEP_RANDOM_LOAD;
+}
+
+static bool is_offchip(step_op op)
+{
+    return is_load(op) || op == STEP_LINEAR_STORE || op == STEP_RANDOM_STORE;
+}
+
+/* As stored. */
+static const step_expr *stored_tile_bytes(step_graph *g, const step_graph_tensor *t)
+{
+    step_data tile = {.kind = STEP_TILE, .dtype = t->dtype, .rows = number(g, t->rows), .columns = number(g, t->columns)};
+    return step_data_bytes(g, &tile);
+}
+
+/* The stream of tiles that crosses the edge of the chip. */
+static const step_stream *tiles_of(const step_graph_node *n)
+{
+    return is_load(n->spec.op) ? &n->outputs[0] : n->spec.inputs[n->spec.op == STEP_RANDOM_STORE];
+}
+
+static const step_expr *traffic(step_graph *g, const step_graph_node *n)
+{
+    return is_offchip(n->spec.op) ? product(g, step_cardinality(g, tiles_of(n)), stored_tile_bytes(g, n->spec.tensor)) : number(g, 0);
+}
+
+/* ---- memory on the chip ---- */
+
+static bool is_matmul(step_fn fn)
+{
+    return fn == STEP_FN_MATMUL || fn == STEP_FN_MATMUL_T || fn == STEP_FN_MATMUL_ADD || fn == STEP_FN_MATMUL_T_ADD;
+}
+
+/* Of the largest value of the stream. */
+static const step_expr *value_bytes(step_graph *g, const step_data *d)
+{
+    return step_total_largest(g, step_data_bytes(g, d));
+}
+
+/* A tile that is being made, and two buffers: one is filled while the other is read. */
+static const step_expr *buffer_bytes(step_graph *g, const step_graph_node *n)
+{
+    return sum(g, value_bytes(g, n->spec.inputs[0]->data), product(g, number(g, 2), value_bytes(g, n->outputs[0].data)));
+}
+
+/* Rows of the input that the matrix unit holds, and the weight. The paper gives the former no element size. */
+static const step_expr *operand_bytes(step_graph *g, const step_graph_node *n)
+{
+    const step_data *a = step_operand(&n->spec, 0), *b = step_operand(&n->spec, 1);
+    const step_expr *rows = product(g, number(g, STEP_MATMUL_ROWS), step_total_largest(g, a->columns));
+    return sum(g, rows, value_bytes(g, b));
+}
+
+/* What no value ever comes to takes no memory. */
+static const step_expr *where_used(step_graph *g, const step_stream *s, const step_expr *bytes)
+{
+    return product(g, step_expr_present(g->exprs, step_cardinality(g, s)), bytes);
+}
+
+/* A tile whose size is not in its type is none where there are no tiles. */
+static const step_expr *made_bytes(step_graph *g, const step_stream *s)
+{
+    const step_expr *bytes = value_bytes(g, s->data);
+    int64_t known;
+    return !bytes || step_expr_is_number(bytes, &known) ? bytes : where_used(g, s, bytes);
+}
+
+static const step_expr *by_paper(step_graph *g, const step_graph_node *n)
+{
+    const step_expr *operands = is_matmul(n->spec.fn) ? operand_bytes(g, n) : number(g, 0);
+    switch (n->spec.op) {
+    case STEP_LINEAR_LOAD:
+    case STEP_LINEAR_STORE:
+    case STEP_RANDOM_LOAD:
+    case STEP_RANDOM_STORE: return product(g, number(g, 2), stored_tile_bytes(g, n->spec.tensor));
+    case STEP_BUFFERIZE: return buffer_bytes(g, n);
+    case STEP_SCAN:
+    case STEP_EXPAND:
+    case STEP_REPEAT: return made_bytes(g, &n->outputs[0]);
+    case STEP_ACCUM: return sum(g, operands, made_bytes(g, &n->outputs[0]));
+    case STEP_MAP: return operands;
+    default: return number(g, 0);
+    }
+}
+
+static const step_expr *by_artifact(step_graph *g, const step_graph_node *n)
+{
+    if (is_offchip(n->spec.op))
+        return where_used(g, tiles_of(n), stored_tile_bytes(g, n->spec.tensor));
+    switch (n->spec.op) {
+    case STEP_BUFFERIZE: return where_used(g, n->spec.inputs[0], buffer_bytes(g, n));
+    case STEP_ACCUM:
+    case STEP_SCAN:
+    case STEP_EXPAND:
+    case STEP_REPEAT: return where_used(g, &n->outputs[0], value_bytes(g, n->outputs[0].data));
+    default: return number(g, 0);
+    }
+}
+
+/* ---- FLOPs ---- */
+
+/* A function is applied to every value that comes in. */
+static const step_expr *work(step_graph *g, const step_graph_node *n)
+{
+    if (n->spec.fn == STEP_FN_NONE)
+        return number(g, 0);
+    return step_total_of(g, step_cardinality(g, n->spec.inputs[0]), step_node_flops(g, n));
+}
+
+/* ---- all of it ---- */
+
+const step_metrics *step_measure(step_graph *g)
+{
+    step_metrics *m = ARENA_NEW(g->arena, step_metrics);
+    step_cost_expr *nodes = ARENA_ARRAY(g->arena, step_cost_expr, g->node_count + 1), total;
+    total = (step_cost_expr){number(g, 0), {number(g, 0), number(g, 0)}, number(g, 0)};
+    for (size_t i = 0; i < g->node_count; i++) {
+        const step_graph_node *n = g->nodes[i];
+        nodes[i] = (step_cost_expr){traffic(g, n), {by_paper(g, n), by_artifact(g, n)}, work(g, n)};
+        total.offchip_bytes = sum(g, total.offchip_bytes, nodes[i].offchip_bytes);
+        total.flops = sum(g, total.flops, nodes[i].flops);
+        for (int e = 0; e < STEP_EQUATIONS; e++)
+            total.onchip_bytes[e] = sum(g, total.onchip_bytes[e], nodes[i].onchip_bytes[e]);
+    }
+    *m = (step_metrics){nodes, total};
+    return m;
+}

@@ -1,0 +1,28 @@
+/* What a graph costs, as expressions over its sizes (reference/step.md section 5, the paper's section 4.1).
+ *
+ * The one idea: every cost is a sum over the values of a stream, so it follows from the shapes alone: bytes that cross the edge of the
+ * chip, bytes that lie on it, FLOPs. Memory on the chip is counted by two sets of equations: those that the paper prints, and those of
+ * its artifact, whose published numbers they give. */
+#ifndef VISA_PASSES_STEP_METRICS_H
+#define VISA_PASSES_STEP_METRICS_H
+
+#include "ir/step/graph.h"
+
+typedef enum step_equations { STEP_PAPER, STEP_ARTIFACT, STEP_EQUATIONS } step_equations;
+extern const char *const step_equation_names[STEP_EQUATIONS];
+
+/* NULL: past 2^62. */
+typedef struct step_cost_expr {
+    const step_expr *offchip_bytes;
+    const step_expr *onchip_bytes[STEP_EQUATIONS];
+    const step_expr *flops;
+} step_cost_expr;
+
+typedef struct step_metrics {
+    const step_cost_expr *nodes; /* by index */
+    step_cost_expr total;
+} step_metrics;
+
+const step_metrics *step_measure(step_graph *g);
+
+#endif

@@ -1,0 +1,296 @@
+#include "runtime/engine/dma.h"
+
+#include <string.h>
+
+#include "runtime/machine/parallel.h"
+#include "runtime/machine/proof.h"
+#include "runtime/machine/walk.h"
+
+enum {
+    SPACE_HBM = 0,
+    SPACE_DM = 1,
+    STACK_PACKET_BYTES = 4096,
+    THREAD_BYTES = 1 << 20, /* less is not worth a thread */
+    MOST_WORKERS = 64,
+};
+
+/* One side of the transfer. */
+typedef struct side {
+    machine *machine;
+    const command *command;
+    int64_t space;
+    const char *verb;
+    walk table; /* as in the command */
+    walk walk;  /* joined, in step with the other side */
+} side;
+
+typedef struct place {
+    memory *memory;
+    int64_t address;
+} place;
+
+static void side_read(side *s, machine *m, const command *c, command_field space, command_field base,
+                      command_column stride, const char *verb)
+{
+    *s = (side){.machine = m, .command = c, .space = command_get(c, space), .verb = verb};
+    s->table.count = c->entry_count;
+    s->table.base = command_get(c, base);
+    for (unsigned i = 0; i < c->entry_count; i++) {
+        s->table.size[i] = command_entry(c, i, DMA_ENTRY_SIZE);
+        s->table.stride[i] = command_entry(c, i, stride);
+    }
+    s->walk = s->table;
+}
+
+/* The memory behind [address, address + bytes), or false when a byte has none. */
+static bool place_at(const side *s, int64_t address, int64_t bytes, place *p)
+{
+    const target *t = s->machine->target;
+    int64_t window = s->space == SPACE_HBM ? t->hbm_chip_stride_bytes : t->dm_slice_stride_bytes;
+    int64_t capacity = s->space == SPACE_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice;
+    int64_t count = s->space == SPACE_HBM ? t->chips : s->machine->unit_count;
+    if (address < 0 || address / window >= count || address % window > capacity - bytes)
+        return false;
+    int64_t number = address / window;
+    p->memory = s->space == SPACE_HBM ? &s->machine->hbm[number] : &s->machine->units[number].dm;
+    p->address = address % window;
+    return true;
+}
+
+static bool outside(const side *s, const int64_t *counters, walk_address address, int64_t bytes, fault *f)
+{
+    char text[160];
+    walk_counters_text(&s->table, counters, text, sizeof text);
+    return fault_set(f, E_RUN_ACCESS, s->command,
+                     "%s outside %s: entry counters %s, address %lld (0x%llx), size %lld bytes", s->verb,
+                     s->space == SPACE_HBM ? "HBM" : "DM", text, (long long)address,
+                     (unsigned long long)(int64_t)address, (long long)bytes);
+}
+
+/* A first check of the whole walk, so that single addresses never overflow. */
+static bool side_in_space(const side *s, int64_t bytes, fault *f)
+{
+    int64_t counters[WALK_MAX_LOOPS];
+    walk_address address;
+    if (!walk_first_outside(&s->table, 0, (INT64_C(1) << 48) - bytes, counters, &address))
+        return true;
+    return outside(s, counters, address, bytes, f);
+}
+
+/* Writes into DM go in units of 8 bytes, but for transfers that are marked as element by element. */
+static bool destination_aligned(const side *d, int64_t packet_bytes, fault *f)
+{
+    int64_t unit = d->machine->target->dma_dm_multiple_bytes;
+    bool aligned = packet_bytes % unit == 0 && d->table.base % unit == 0;
+    for (unsigned i = 0; i < d->table.count; i++)
+        aligned &= d->table.size[i] == 1 || d->table.stride[i] % unit == 0;
+    return aligned || d->space != SPACE_DM || command_get(d->command, DMA_GRANULAR) ||
+           fault_set(f, E_RUN_ACCESS, d->command,
+                     "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
+                     (long long)unit);
+}
+
+/* Joins loops that continue each other on both sides; returns how many packets of `packet_bytes` the
+ * innermost loop then has as one contiguous run, and takes that loop off both walks. */
+static int64_t join(walk *a, walk *b, int64_t packet_bytes)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < a->count; i++) {
+        if (a->size[i] == 1)
+            continue;
+        if (kept > 0 && a->stride[kept - 1] == a->size[i] * a->stride[i] &&
+            b->stride[kept - 1] == b->size[i] * b->stride[i]) {
+            a->size[kept - 1] *= a->size[i];
+            a->stride[kept - 1] = a->stride[i];
+            b->stride[kept - 1] = b->stride[i];
+        } else {
+            a->size[kept] = a->size[i];
+            a->stride[kept] = a->stride[i];
+            b->stride[kept++] = b->stride[i];
+        }
+        b->size[kept - 1] = a->size[kept - 1];
+    }
+    int64_t run = 1;
+    if (kept > 0 && a->stride[kept - 1] == packet_bytes && b->stride[kept - 1] == packet_bytes)
+        run = a->size[--kept];
+    if (kept == 0) {
+        a->size[0] = b->size[0] = 1;
+        a->stride[0] = b->stride[0] = 0;
+        kept = 1;
+    }
+    a->count = b->count = kept;
+    return run;
+}
+
+/* The first packet of a run, which is packet number `first` of the whole, that lies outside. */
+static bool run_outside(const side *s, int64_t address, int64_t first, int64_t packet_bytes, fault *f)
+{
+    place p;
+    while (place_at(s, address, packet_bytes, &p)) {
+        address += packet_bytes;
+        first++;
+    }
+    int64_t counters[WALK_MAX_LOOPS];
+    walk_counters(&s->table, first, counters);
+    return outside(s, counters, address, packet_bytes, f);
+}
+
+/* Packet after packet, as the engine does it: only seen when the two ranges overlap. */
+static bool copy_packets(place to, place from, int64_t packets, int64_t packet_bytes)
+{
+    unsigned char packet[STACK_PACKET_BYTES];
+    for (int64_t i = 0; i < packets; i++)
+        if (!memory_read(from.memory, from.address + i * packet_bytes, packet, packet_bytes) ||
+            !memory_write(to.memory, to.address + i * packet_bytes, packet, packet_bytes))
+            return false;
+    return true;
+}
+
+static bool copy_run(place to, place from, int64_t packets, int64_t packet_bytes)
+{
+    int64_t bytes = packets * packet_bytes;
+    if (to.memory == from.memory && to.address < from.address + bytes && from.address < to.address + bytes)
+        return copy_packets(to, from, packets, packet_bytes);
+    return memory_copy(to.memory, to.address, from.memory, from.address, bytes);
+}
+
+static bool dma_legal(const side *source, const side *destination, int64_t packet_bytes, int64_t *packets,
+                      fault *f)
+{
+    const machine *m = source->machine;
+    int64_t limit = m->options.step_limit;
+    if (packet_bytes > STACK_PACKET_BYTES || packet_bytes > m->target->dma_packet_max_bytes)
+        return fault_set(f, E_RUN_CHAIN, source->command, "packets of %lld bytes are too long",
+                         (long long)packet_bytes);
+    if (!walk_positions(&source->table, packets))
+        return fault_set(f, E_RUN_CHAIN, source->command, "the product of the entry sizes overflows");
+    if (limit && *packets > limit)
+        return fault_set(f, E_RUN_LIMIT, source->command, "%lld packets pass the limit of %lld",
+                         (long long)*packets, (long long)limit);
+    return side_in_space(source, packet_bytes, f) && side_in_space(destination, packet_bytes, f) &&
+           destination_aligned(destination, packet_bytes, f);
+}
+
+/* The range of all its packets: in HBM as the addresses are, in DM those of a slice, of all of them if it is not simple. */
+static proof_range side_range(const side *s, int64_t packet_bytes, bool writes)
+{
+    const walk *w = &s->table;
+    walk_address low, high;
+    if (s->space == SPACE_HBM) {
+        walk_bounds(w, &low, &high);
+        return (proof_range){PROOF_HBM, low, high + packet_bytes, writes};
+    }
+    int64_t window = s->machine->target->dm_slice_stride_bytes;
+    walk inner = {.base = w->base % window};
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->stride[i] % window != 0) { /* else from slice to slice */
+            inner.size[inner.count] = w->size[i];
+            inner.stride[inner.count++] = w->stride[i];
+        }
+    walk_bounds(&inner, &low, &high);
+    bool simple = low >= 0 && high + packet_bytes <= window;
+    return (proof_range){PROOF_DM, simple ? low : 0, simple ? high + packet_bytes : window, writes};
+}
+
+/* A transfer whose walks are joined: `packets` in runs of `run`. */
+typedef struct transfer {
+    machine *machine;
+    side from, to;
+    int64_t packets, run, packet_bytes;
+    unsigned workers;
+    _Atomic bool no_memory;
+} transfer;
+
+/* Calls for every run; false at the first that fails. */
+static bool each_run(const transfer *x, bool (*call)(const transfer *x, place from, place to, void *of), void *of, fault *f)
+{
+    int64_t bytes = x->run * x->packet_bytes;
+    walk_cursor from, to;
+    walk_start(&x->from.walk, &from);
+    walk_start(&x->to.walk, &to);
+    for (int64_t packet = 0; packet < x->packets; packet += x->run) {
+        int64_t a = walk_step(&x->from.walk, &from), b = walk_step(&x->to.walk, &to);
+        place p, q;
+        if (!place_at(&x->from, a, bytes, &p))
+            return run_outside(&x->from, a, packet, x->packet_bytes, f);
+        if (!place_at(&x->to, b, bytes, &q))
+            return run_outside(&x->to, b, packet, x->packet_bytes, f);
+        if (!call(x, p, q, of))
+            return fault_memory(f, x->from.command, "HBM and DM");
+    }
+    return true;
+}
+
+static bool copy_one(const transfer *x, place from, place to, void *of)
+{
+    (void)of;
+    proof_read(x->machine, from.memory, from.address, x->run * x->packet_bytes);
+    if (!copy_run(to, from, x->run, x->packet_bytes))
+        return false;
+    proof_write(x->machine, to.memory, to.address, x->run * x->packet_bytes);
+    return true;
+}
+
+/* --- from HBM into many slices, on threads: a worker writes the slices that are its own ------------------- */
+
+/* Afterwards nothing that the workers read has to be made. */
+static bool touch_source(const transfer *x, place from, place to, void *of)
+{
+    (void)to, (void)of;
+    for (int64_t at = from.address, end = at + x->run * x->packet_bytes, part; at < end; at += part) {
+        part = from.memory->block_bytes - at % from.memory->block_bytes;
+        part = part < end - at ? part : end - at;
+        if (!memory_span(from.memory, at, part))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_own(const transfer *x, place from, place to, void *of)
+{
+    const size_t *share = of;
+    size_t unit = (size_t)((const char *)to.memory - (const char *)x->machine->units) / sizeof *x->machine->units;
+    return unit % x->workers != *share || copy_one(x, from, to, NULL);
+}
+
+static void copy_job(void *of, unsigned worker, size_t index)
+{
+    transfer *x = of;
+    fault f = {0};
+    (void)worker;
+    if (!each_run(x, copy_own, &index, &f))
+        atomic_store(&x->no_memory, true); /* what else there is was found before */
+}
+
+static bool copy_on_threads(transfer *x, fault *f)
+{
+    if (!each_run(x, touch_source, NULL, f))
+        return false;
+    parallel_for(x->workers, x->workers, copy_job, x);
+    return !x->no_memory || fault_memory(f, x->from.command, "HBM and DM");
+}
+
+static unsigned worker_count(const transfer *x)
+{
+    bool worth = x->from.space == SPACE_HBM && x->to.space == SPACE_DM && x->packets >= THREAD_BYTES / x->packet_bytes;
+    unsigned workers = parallel_workers(x->machine->options.threads);
+    return !worth ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
+}
+
+bool dma_run(machine *m, const command *c, int number, fault *f)
+{
+    transfer x = {.machine = m, .packet_bytes = command_get(c, DMA_PACKET_BYTES)};
+    side_read(&x.from, m, c, DMA_SOURCE, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, "reads");
+    side_read(&x.to, m, c, DMA_DESTINATION, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, "writes");
+    if (!dma_legal(&x.from, &x.to, x.packet_bytes, &x.packets, f))
+        return false;
+    x.run = join(&x.from.walk, &x.to.walk, x.packet_bytes);
+    x.workers = worker_count(&x);
+    if (!(x.workers > 1 ? copy_on_threads(&x, f) : each_run(&x, copy_one, NULL, f)))
+        return false;
+    if (proof_is_open(m)) {
+        proof_range from = side_range(&x.from, x.packet_bytes, false), to = side_range(&x.to, x.packet_bytes, true);
+        proof_dma(m, number, &from, &to, m->done[number] + 1);
+    }
+    return true;
+}

@@ -1,0 +1,60 @@
+/* The beginning of a chain: the Fetch Engine or a stream port.
+ *
+ * The one idea: both are a long run of elements, of which the next stage takes as many as it wants; packets
+ * are only where the run is cut. */
+#ifndef VISA_RUNTIME_ENGINE_SOURCE_H
+#define VISA_RUNTIME_ENGINE_SOURCE_H
+
+#include "runtime/tensor/convert.h"
+#include "runtime/engine/dm_walk.h"
+#include "runtime/machine/machine_state.h"
+#include "runtime/engine/stream.h"
+
+/* Copies `count` elements from index `from_index`, `from_index + stride`, ... of `from` to `to_index`... of
+ * `to`. */
+typedef void element_copy(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index,
+                          int64_t stride, int64_t count);
+
+typedef struct source {
+    const command *command;
+    stream_shape shape;
+    /* fetch */
+    dm_walk dm;
+    element_copy *copy;
+    convert_run *convert; /* NULL: the stream has the element type of the DM */
+    /* stream_in */
+    stream_port *stream; /* NULL: a fetch */
+    uint32_t port;
+} source;
+
+/* Checks the command and fills *s. */
+bool source_plan(source *s, machine *m, const command *c, fault *f);
+
+typedef struct source_run {
+    const unsigned char
+        *memory; /* DM bytes from low_byte, or the port's bytes; NULL: the port lacks this unit */
+    walk_cursor cursor;
+    int64_t position; /* stream port: its unit position */
+    unsigned char poison;
+} source_run;
+
+bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r, fault *f);
+
+/* The next elements, packed from to[0] on. They fill whole bytes. */
+void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements);
+
+/* Accesses of one packet: fetch_size bytes of the DM each. A stream port is always fast enough: 0. */
+int64_t source_accesses(const source *s);
+
+/* Can whole runs of so many elements be read where they lie? */
+bool source_has_places(const source *s, int64_t elements);
+/* Where the next `count` such runs lie; the source moves past them. True: one behind the other, then only to[0] is said. Only when a
+ * unit's memory is there. */
+bool source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count);
+
+/* Does a stream port have `packets` more time steps for every unit that it feeds or drains? Used by stream_in
+ * and stream_out; moves no cursor. */
+bool stream_port_ready(machine *m, const command *c, uint32_t port, const stream_shape *shape,
+                       port_direction direction, fault *f);
+
+#endif

@@ -1,0 +1,77 @@
+/* What an engine is to a chain.
+ *
+ * The one idea: a stage reads its own commands, says what leaves it when this arrives, and in every slice takes what the stage before it
+ * pushes and pushes on what it made. Whatever asks about a chain (its cycles, its traffic, the proof) asks its stages one after the other,
+ * so that an engine is known in its own file and in the list of chain.c only. */
+#ifndef VISA_RUNTIME_ENGINE_STAGE_H
+#define VISA_RUNTIME_ENGINE_STAGE_H
+
+#include "runtime/machine/machine_state.h"
+#include "runtime/engine/stream.h"
+
+struct chain;
+struct duration;
+struct field_stage;
+struct proof_range;
+struct schedule_item;
+
+typedef struct stage_type stage_type;
+
+/* A stage of a planned chain. */
+typedef struct stage {
+    const stage_type *type;
+    const struct chain *chain;
+    const command *commands; /* its own; NULL: no command says that flits are taken as they come (collect) */
+    size_t command_count;
+    stream_shape in, out; /* `in` of a source and `out` of a sink are empty */
+    void *plan;           /* what the engine made of its commands; type->plan_bytes */
+    int64_t out_bytes;    /* from one flit or beat that leaves to the next */
+} stage;
+
+/* A stage at work in one slice; a worker uses the same buffers slice after slice. */
+typedef struct stage_run {
+    const stage *stage;
+    struct stage_run *before, *next; /* NULL: the source, the sink */
+    void *state;                     /* type->run_bytes, zero at first */
+    int64_t unit_index;
+    fault *fault;
+} stage_run;
+
+/* A function that is NULL does nothing, and succeeds. */
+struct stage_type {
+    command_op op;           /* the command that it begins with */
+    unsigned takes;          /* bit per stream_form; 0: a source */
+    bool is_sink;
+    bool packs;              /* may leave no gaps between what it narrowed, when the sink asks for that (stage.out_bytes) */
+    size_t plan_bytes, run_bytes;
+    /* Takes the commands behind the first one that are its own (chain_take), checks them against `in` and fills `out`. */
+    bool (*plan)(stage *s, struct chain *c, fault *f);
+    bool (*run_new)(stage_run *r);
+    void (*run_free)(stage_run *r);
+    bool (*open)(stage_run *r);
+    /* Items of the form of `in`, one behind the other: bytes of packets, flits, beats, stream_pair or stream_partial. */
+    bool (*push)(stage_run *r, const void *items, int64_t count);
+    bool (*finish)(stage_run *r); /* pushes what it still holds */
+    bool (*drive)(stage_run *r);  /* sources, and collect: pushes the whole stream of the slice */
+    void (*advance)(const stage *s, const int64_t *units, size_t count); /* the slices have run: moves cursors of ports */
+    /* Questions, asked in the order of the chain. */
+    void (*cycles)(const stage *s, struct duration *d);
+    void (*traffic)(const stage *s, int64_t units, struct schedule_item *item);
+    unsigned (*ranges)(const stage *s, struct proof_range *out); /* of memory that every slice has; at most one */
+    void (*proof_reads)(const stage *s, int64_t unit_index);
+    void (*proof_writes)(const stage *s, int64_t unit_index);
+    const struct field_stage *field; /* the same over a field (runtime/field/NAME.c); every stage has it */
+};
+
+static inline bool stage_push(stage_run *r, const void *items, int64_t count)
+{
+    return r->stage->type->push(r, items, count);
+}
+
+/* The engines' stages, each in its own file; chain.c lists them. */
+extern const stage_type stage_fetch, stage_stream_in, stage_collect, stage_align, stage_contract, stage_accumulate, stage_cast, stage_trf_store,
+    stage_commit, stage_stream_out;
+extern const struct field_stage field_fetch, field_stream_in, field_collect, field_align, field_contract, field_accumulate, field_cast, field_trf_store,
+    field_commit, field_stream_out;
+
+#endif

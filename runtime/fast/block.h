@@ -1,0 +1,133 @@
+/* Blocks of a contraction: many steps of many outputs at once.
+ *
+ * The one idea: a vector holds outputs, never lanes of one sum, so every output keeps the order of sums that
+ * docs/numerics.md gives it. The outputs of a vector are the Rows times a group of packets that meet the same
+ * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
+ * group, and the group's packets as [word][packet], which one load spreads over the vector. Sets that take
+ * packets as they lie (block_pairs.c, block_tiles.c) have the weights of a word once for each Row; the element of a tile is packet * Rows + Row.
+ *
+ * A word is 32 bits of a packet: one f32 lane, two i16 lanes, or four i8 lanes. */
+#ifndef VISA_RUNTIME_FAST_BLOCK_H
+#define VISA_RUNTIME_FAST_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/machine/cpu.h"
+#include "target/target.h"
+
+typedef uint32_t block_word __attribute__((may_alias));
+
+enum { BLOCK_MOST_VECTOR = 128 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, BLOCK_MOST_WIDE = 4 /* vectors */ };
+
+typedef enum block_format {
+    BLOCK_F32,    /* a lane as float, which holds every operand value exactly; any values */
+    BLOCK_BF16,   /* the same, from bf16 as they lie; only for values whose products stay exact (block_range) */
+    BLOCK_BF16_ROWS, /* bf16 packets as they are; under the same condition */
+    BLOCK_I16X2,
+    BLOCK_I8X4, /* packets plus 128, for instructions that multiply unsigned with signed */
+    BLOCK_I8_ROWS, /* packets as they are */
+} block_format;
+
+/* One reduced step. */
+typedef struct block_step {
+    int64_t data, weights;  /* words from block_run's */
+    const block_word *keep; /* per word of the packet, the bits of the lanes that count; NULL: all */
+} block_step;
+
+/* Some vectors of packets over some reduced steps. */
+typedef struct block_run {
+    const block_word *data, *weights;
+    int64_t data_stride; /* words from one vector of packets to the next */
+    int64_t packet_bytes, rows; /* packets in rows: from one packet of a group to the next; Rows */
+    const block_step *steps;
+    int64_t step_count;
+    int64_t columns, column_words;
+    block_word *cells;       /* [vector][column][vector's words] */
+    const block_word *start; /* [column][vector's words]: where sums begin */
+    bool fresh;              /* the cells hold nothing yet */
+    bool near;               /* the packets were read just before */
+} block_run;
+
+typedef void block_kernel(const block_run *r);
+
+/* Magnitudes of bf16 values, as many largest and least ones as the widest vector has lanes; the least less one, so that zero is
+ * the largest. */
+enum { BLOCK_EXPONENTS = 32, BLOCK_MAGNITUDE_MASK = 0x7fff };
+typedef struct block_exponents {
+    uint16_t most[BLOCK_EXPONENTS], below[BLOCK_EXPONENTS];
+} block_exponents;
+
+/* The packets of a group, each `words` long, word by word; `flip` is xored. BLOCK_BF16 adds the exponents that it meets to `seen`. */
+typedef void block_interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, block_exponents *seen);
+
+/* The weights of all Rows, each `words` long, as vectors word by word. */
+typedef void block_repeat(const unsigned char *const *rows, int64_t words, block_word *to, block_exponents *seen);
+
+/* Adds the exponents of words that stay where they are. */
+typedef void block_look(const unsigned char *bytes, int64_t words, block_exponents *seen);
+
+/* The kernels of a level for integers or floats. */
+typedef struct block_set {
+    cpu_level level;
+    bool is_float;
+    block_format format;
+    unsigned vector;         /* words, with tiles the most */
+    unsigned wide;           /* vectors of packets that `many` takes at once */
+    block_kernel *one[4];    /* one vector, by the Rows' log2 */
+    block_kernel *two[4];
+    block_kernel *many[4];
+    block_interleave *interleave[4];
+    block_repeat *repeat[4];
+    unsigned packets;        /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
+    bool in_rows;            /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row */
+    bool whole;              /* only for eight Rows, columns of four lanes or more and lanes that all count */
+    block_look *look;        /* in_rows, for values in range: what they are is looked at behind the sums */
+    void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
+    void (*leave)(void);
+} block_set;
+
+/* The best set up to `most` that this processor has and that may be given any values; NULL: none. */
+const block_set *block_set_safe(cpu_level most, bool is_float);
+/* The same, but perhaps one that needs values in range (block_in_range), or where `whole` says that it may. */
+const block_set *block_set_fast(cpu_level most, bool is_float, bool whole);
+
+static inline bool block_in_range(block_format f)
+{
+    return f == BLOCK_BF16 || f == BLOCK_BF16_ROWS;
+}
+
+/* Lanes in a word of the format. */
+static inline int64_t block_lanes(block_format f)
+{
+    return f == BLOCK_I8X4 || f == BLOCK_I8_ROWS ? 4 : f == BLOCK_I16X2 || f == BLOCK_BF16_ROWS ? 2 : 1;
+}
+
+/* Bytes of a word before it is interleaved or repeated. */
+static inline int64_t block_word_bytes(block_format f)
+{
+    return f == BLOCK_BF16 ? 2 : 4;
+}
+
+/* Operand elements as words of the format; elements are a multiple of four. NULL: the bytes are the words already. */
+typedef void block_expand(block_word *to, const unsigned char *from, int64_t elements);
+block_expand *block_expand_of(block_format f, dtype operand);
+
+/* Exponents of bf16 values: what decides whether their products are exact and normal. */
+typedef struct block_range {
+    unsigned least, most; /* biased exponent fields of the values that are not zero, 0 of a subnormal; least > most: there is none */
+} block_range;
+
+void block_exponents_none(block_exponents *seen);
+block_range block_exponents_range(const block_exponents *seen);
+/* Are all products of a value of each, and all sums of two of them, finite and zero or normal? */
+bool block_range_fits(const block_range *a, const block_range *b);
+
+/* The sets by level (block_*.c); those of other processors' levels are not linked. */
+extern const block_set block_plain_float, block_plain_int;
+extern const block_set block_avx2_float, block_avx2_int;
+extern const block_set block_avx512_float, block_avx512_int;
+extern const block_set block_fused_float, block_pairs_float, block_dot_int, block_tiles_int;
+
+#endif

@@ -1,0 +1,108 @@
+#include "runtime/fast/blocks_drive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/machine/chain.h"
+
+typedef struct blocks_driver {
+    const blocks *plan;
+    const collect *collect;
+    const accumulate *sums;
+    blocks_run block;
+    collect_run at;
+    unsigned char *beats; /* complete ones that have not been pushed */
+    int64_t beat_count;
+} blocks_driver;
+
+bool blocks_chain_plan(blocks *p, const chain *c)
+{
+    bool joined = c->stage_count > 5 && c->stages[1].type == &stage_collect && c->stages[2].type == &stage_align && c->stages[3].type == &stage_contract &&
+                  c->stages[4].type == &stage_accumulate;
+    return joined && blocks_plan(p, chain_contraction(c), chain_accumulate(c), c->machine->options.cpu);
+}
+
+void *blocks_driver_new(const blocks *p, const chain *c)
+{
+    blocks_driver *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->plan = p;
+    d->collect = chain_collect(c);
+    d->sums = chain_accumulate(c);
+    size_t bytes = (size_t)((CHAIN_BLOCK_FLITS + d->sums->beats_each) * d->sums->beat_bytes);
+    d->beats = malloc(bytes);
+    if (!d->beats || !blocks_run_new(p, &d->block)) {
+        blocks_driver_free(d);
+        return NULL;
+    }
+    memset(d->beats, c->machine->options.poison, bytes);
+    return d;
+}
+
+void blocks_driver_free(void *driver)
+{
+    blocks_driver *d = driver;
+    if (!d)
+        return;
+    blocks_run_free(&d->block);
+    free(d->beats);
+    free(d);
+}
+
+/* The next packets where they lie, or read to where the blocks have room for them. */
+static void read_places(blocks_driver *d, const source *s, source_run *at, int64_t packets)
+{
+    int64_t flits = d->plan->contraction->collect_flits;
+    d->block.apart = d->plan->raw_bytes;
+    if (at->memory && collect_has_places(d->collect, s, flits)) {
+        if (!source_places(s, at, flits * d->collect->flit_elements, d->block.places, packets))
+            d->block.apart = 0;
+        return;
+    }
+    collect_read(d->collect, &d->at, s, at, d->block.raw, packets * flits);
+    d->block.places[0] = d->block.raw;
+}
+
+static bool flush_beats(blocks_driver *d, stage_run *next)
+{
+    int64_t count = d->beat_count;
+    d->beat_count = 0;
+    return count == 0 || stage_push(next, d->beats, count);
+}
+
+/* Output `number` of a region and those behind it whose sums are beats already. Returns how many; 0: something failed. */
+static int64_t push_outputs(blocks_driver *d, stage_run *next, int64_t number)
+{
+    const accumulate *k = d->sums;
+    stream_word words[STREAM_MOST_WORDS];
+    const stream_word *beats;
+    int64_t n = k->rows == k->lanes && !k->sequential ? blocks_beats(d->plan, &d->block, number, CHAIN_BLOCK_FLITS, &beats) : 0;
+    if (n > 0)
+        return flush_beats(d, next) && stage_push(next, beats, n) ? n : 0;
+    uint64_t seen = blocks_words(d->plan, &d->block, number, words);
+    d->beat_count += accumulate_emit(k, words, seen, d->beats + d->beat_count * k->beat_bytes);
+    return d->beat_count < CHAIN_BLOCK_FLITS || flush_beats(d, next) ? 1 : 0;
+}
+
+bool blocks_drive(void *driver, stage_run *from, stage_run *next)
+{
+    blocks_driver *d = driver;
+    machine *m = from->stage->chain->machine;
+    const unsigned char *file = memory_span(&m->units[from->unit_index].trf, 0, m->target->trf_bytes);
+    if (!file)
+        return fault_memory(from->fault, d->plan->contraction->commands.trf_read, "a slice's TRF");
+    d->at = (collect_run){0};
+    d->beat_count = 0;
+    blocks_open(d->plan, &d->block, file);
+    bool going = true;
+    for (int64_t packets; going && (packets = blocks_next(d->plan, &d->block)) > 0;) {
+        read_places(d, from->stage->plan, from->state, packets);
+        int64_t n = 1;
+        for (int64_t i = 0, count = blocks_sum(d->plan, &d->block); i < count && n > 0; i += n)
+            n = push_outputs(d, next, i);
+        going = n > 0;
+    }
+    blocks_close(d->plan);
+    return going && flush_beats(d, next);
+}

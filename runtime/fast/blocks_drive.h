@@ -1,0 +1,23 @@
+/* Blocks in a chain: collect, align, contract and accumulate of a slice as one.
+ *
+ * The one idea: where these stages stand behind each other and the contraction is a nest that blocks can sum (blocks.h), they are passed
+ * over: packets are read where they lie, and complete sums go to the stage behind accumulate. The bits are the same. */
+#ifndef VISA_RUNTIME_FAST_BLOCKS_DRIVE_H
+#define VISA_RUNTIME_FAST_BLOCKS_DRIVE_H
+
+#include "runtime/fast/blocks.h"
+#include "runtime/engine/stage.h"
+
+enum { BLOCKS_NEXT_STAGE = 5 /* of a chain with blocks: the one behind accumulate */ };
+
+/* False: the chain goes stage by stage. Free the plan with blocks_free. */
+bool blocks_chain_plan(blocks *p, const struct chain *c);
+
+/* A worker's buffers, for slice after slice; NULL: no memory. */
+void *blocks_driver_new(const blocks *p, const struct chain *c);
+void blocks_driver_free(void *driver);
+
+/* Pushes all beats of the source's slice. */
+bool blocks_drive(void *driver, stage_run *from, stage_run *next);
+
+#endif

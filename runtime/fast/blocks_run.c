@@ -1,0 +1,658 @@
+#include "runtime/fast/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/engine/trf.h"
+
+enum {
+    MOST_WORDS = 128, /* of a packet */
+    MOST_COLUMNS = 64,
+    MOST_SUMS = MOST_COLUMNS * BLOCK_MOST_VECTOR, /* of a vector of packets */
+    ROWS = 8,
+    ALIGNMENT = 64, /* bytes */
+};
+
+/* --- buffers ---------------------------------------------------------------------------------------------- */
+
+static block_word *words_new(int64_t count)
+{
+    size_t bytes = (size_t)count * sizeof(block_word);
+    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+}
+
+bool blocks_run_new(const blocks *p, blocks_run *r)
+{
+    const contraction *k = p->contraction;
+    const blocks_region *g = &p->full;
+    int64_t expanded = 0, packed = 0, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
+    int64_t outputs = p->forms[BLOCKS_FAST].outputs;
+    *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
+    r->places = calloc((size_t)g->packets, sizeof *r->places);
+    bool done = r->raw && r->places;
+    for (int i = 0; i < BLOCKS_FORMS; i++) {
+        const blocks_form *f = &p->forms[i];
+        if (!f->set)
+            continue;
+        int64_t all = g->pairs.count * blocks_shared_vectors(g, f) * g->distinct_count * f->words * f->group;
+        packed = all > packed ? all : packed;
+        expanded = g->packets * f->packet_words > expanded ? g->packets * f->packet_words : expanded;
+        r->weights[i] = words_new(k->weights.reads * f->words * f->weight_words);
+        done = done && r->weights[i];
+    }
+    r->expanded = words_new(expanded);
+    r->packed = words_new(packed);
+    r->cells = words_new(sums * k->tree.columns * outputs);
+    r->before = words_new(p->forms[BLOCKS_FAST].set->look ? p->box_vectors * k->tree.columns * outputs : 1);
+    r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
+    r->steps = calloc((size_t)g->reduced.count, sizeof *r->steps);
+    r->keep = words_new(k->masks.count ? g->reduced.count * MOST_WORDS : 1);
+    r->start = words_new(places * k->tree.columns * outputs);
+    r->start_version = calloc((size_t)places, sizeof *r->start_version);
+    return done && r->expanded && r->packed && r->cells && r->before && r->seen && r->steps && r->keep && r->start && r->start_version;
+}
+
+void blocks_run_free(blocks_run *r)
+{
+    free(r->raw);
+    free(r->places);
+    free(r->expanded);
+    free(r->packed);
+    free(r->cells);
+    free(r->before);
+    free(r->seen);
+    free(r->steps);
+    free(r->keep);
+    free(r->start);
+    free(r->start_version);
+    for (int i = 0; i < BLOCKS_FORMS; i++)
+        free(r->weights[i]);
+}
+
+/* --- weights ---------------------------------------------------------------------------------------------- */
+
+/* A read's words of one Row: its elements, repeated over the packet; in `to`, or where they lie. */
+static const unsigned char *read_words(const blocks *p, const blocks_form *f, const unsigned char *bytes, block_word *to)
+{
+    const weights *w = &p->contraction->weights;
+    unsigned char packet[64];
+    if (!f->expand && w->read_bytes >= f->words * f->word_bytes)
+        return bytes;
+    if (w->read_bytes < (int64_t)sizeof packet) {
+        for (size_t i = 0; i < sizeof packet; i += (size_t)w->read_bytes)
+            memcpy(packet + i, bytes, (size_t)w->read_bytes);
+        bytes = packet;
+    }
+    if (f->expand)
+        f->expand(to, bytes, p->contraction->lanes);
+    else
+        memcpy(to, bytes, sizeof packet);
+    return (const unsigned char *)to;
+}
+
+/* Reads from `byte` on that can be packed at once: their words follow each other in the file. */
+static int64_t reads_together(const blocks *p, const blocks_form *f, int64_t byte, int64_t left)
+{
+    const weights *w = &p->contraction->weights;
+    if (f->expand || w->read_bytes != f->words * f->word_bytes)
+        return 1;
+    int64_t n = trf_contiguous_bytes(w->target, w->mode, byte) / w->read_bytes;
+    return n < 1 ? 1 : n < left ? n : left;
+}
+
+static void weights_pack(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    const weights *w = &p->contraction->weights;
+    block_word rows[ROWS][MOST_WORDS];
+    const unsigned char *words[ROWS];
+    block_exponents seen;
+    block_exponents_none(&seen);
+    for (int64_t i = 0, n; i < w->reads; i += n) {
+        int64_t byte = w->low_byte + i * w->read_bytes;
+        n = reads_together(p, f, byte, w->reads - i);
+        for (int64_t row = 0; row < w->rows; row++)
+            words[row] = read_words(p, f, r->file + trf_address_of(w->target, row, w->rows, w->mode, byte), rows[row]);
+        f->set->repeat[p->rows_log2](words, n * f->words, r->weights[form] + i * f->words * f->weight_words, &seen);
+    }
+    r->ready[form] = true;
+    if (block_in_range(f->set->format))
+        r->weight_range = block_exponents_range(&seen);
+}
+
+/* --- from region to region -------------------------------------------------------------------------------- */
+
+void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file)
+{
+    r->file = file;
+    r->ready[BLOCKS_FAST] = r->ready[BLOCKS_SAFE] = r->done = false;
+    r->region = NULL;
+    r->steps_region = NULL;
+    memset(r->counter, 0, sizeof r->counter);
+    memset(r->start_version, 0, (size_t)(p->full.pairs.count * p->full.tiles.count) * sizeof *r->start_version);
+    r->version = 0;
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    if (f->set->enter)
+        f->set->enter(f->column_words, p->contraction->rows);
+}
+
+void blocks_close(const blocks *p)
+{
+    if (p->forms[BLOCKS_FAST].set->leave)
+        p->forms[BLOCKS_FAST].set->leave();
+}
+
+/* Where the region of the counters begins and which sums it continues. */
+static void region_open(const blocks *p, blocks_run *r)
+{
+    const nest *n = &p->nest;
+    int64_t part = r->counter[p->level];
+    r->region = part * p->full.chunk + p->full.chunk <= n->loops[p->level].size ? &p->full : &p->rest;
+    r->base = p->contraction->weights.table.base;
+    r->box = 0;
+    r->fresh = r->complete = true;
+    memset(r->outer_masks, 0, sizeof r->outer_masks);
+    for (unsigned i = 0; i <= p->level; i++) {
+        const nest_loop *l = &n->loops[i];
+        int64_t counter = i < p->level ? r->counter[i] : part * p->full.chunk;
+        int64_t parts = i < p->level ? l->size : p->regions_each;
+        r->base += counter * l->weights;
+        for (int m = 0; m < NEST_MOST_MASKS; m++)
+            r->outer_masks[m] += counter * l->masks[m];
+        if (l->reduced) {
+            r->fresh &= r->counter[i] == 0;
+            r->complete &= r->counter[i] == parts - 1;
+        } else if (i > n->outermost_reduced) {
+            r->box = r->box * parts + r->counter[i];
+        }
+    }
+}
+
+static bool advance(const blocks *p, blocks_run *r)
+{
+    for (unsigned i = p->level + 1; i-- > 0;) {
+        int64_t parts = i < p->level ? p->nest.loops[i].size : p->regions_each;
+        if (++r->counter[i] < parts)
+            return true;
+        r->counter[i] = 0;
+    }
+    return false;
+}
+
+int64_t blocks_next(const blocks *p, blocks_run *r)
+{
+    if (r->region && !advance(p, r))
+        return 0;
+    region_open(p, r);
+    return r->region->packets;
+}
+
+/* --- packets ---------------------------------------------------------------------------------------------- */
+
+static const unsigned char *place_of(const blocks_run *r, int64_t packet)
+{
+    return r->apart ? r->places[0] + packet * r->apart : r->places[packet];
+}
+
+/* Packets from `first` on that lie behind each other without a gap. */
+static int64_t packets_together(const blocks_run *r, int64_t first, int64_t bytes)
+{
+    int64_t n = 1;
+    if (r->apart)
+        return r->apart == bytes ? r->region->packets - first : 1;
+    while (first + n < r->region->packets && r->places[first + n] == r->places[first] + n * bytes)
+        n++;
+    return n;
+}
+
+/* The packets as words of the form, before packing. */
+static void packets_expand(const blocks *p, blocks_run *r, const blocks_form *f)
+{
+    const contraction *k = p->contraction;
+    int64_t used = f->words * k->packet_bytes / f->packet_words; /* bytes of a packet that columns look at */
+    r->first = r->places[0];
+    r->words_apart = r->apart;
+    if (!f->expand && used <= k->data_bytes)
+        return;
+    r->first = (const unsigned char *)r->expanded;
+    r->words_apart = f->packet_words * f->word_bytes;
+    int64_t elements = k->data_bytes * k->lanes / k->packet_bytes, bytes = elements * r->words_apart / k->lanes;
+    bool whole = k->data_bytes == k->packet_bytes;
+    for (int64_t i = 0, n; i < r->region->packets; i += n) {
+        unsigned char *to = (unsigned char *)r->expanded + i * r->words_apart;
+        n = whole ? packets_together(r, i, k->packet_bytes) : 1;
+        if (f->expand)
+            f->expand((block_word *)(void *)to, place_of(r, i), n * elements);
+        else
+            memcpy(to, place_of(r, i), (size_t)k->data_bytes);
+        memset(to + n * bytes, 0, (size_t)(n * (r->words_apart - bytes)));
+    }
+}
+
+/* Where the packets of a vector have their words, for distinct packet `d`. */
+static void group_words(const blocks_run *r, const blocks_form *f, int64_t pair, int64_t vector, int64_t d, const unsigned char **to)
+{
+    const blocks_region *g = r->region;
+    int64_t shared = blocks_vector_begin(g, f, vector);
+    int64_t from = g->pairs.items[pair].packet + g->distinct[d], last = g->shared.count - 1;
+    for (int64_t i = 0; i < f->group; i++) {
+        int64_t number = from + g->shared.items[shared + i < last ? shared + i : last].packet;
+        to[i] = r->words_apart ? r->first + number * r->words_apart : r->places[number];
+    }
+}
+
+/* Can kernels that take packets as rows have the region's where they lie? */
+static bool packets_in_rows(const blocks_run *r, const blocks_form *f)
+{
+    const blocks_region *g = r->region;
+    bool in_steps = g->shared.count == 1 || (g->shared_step != 0 && g->shared.count >= f->group); /* one alone fills its group */
+    return in_steps && r->words_apart && r->words_apart % (int64_t)sizeof(block_word) == 0;
+}
+
+/* Packets as rows, copied where they do not lie so; the last one fills up a group. */
+static void packets_place(blocks_run *r, const blocks_form *f)
+{
+    const blocks_region *g = r->region;
+    int64_t apart = r->words_apart, each = g->distinct_count * f->words, bytes = f->words * f->word_bytes;
+    r->in_place = packets_in_rows(r, f);
+    if (r->in_place) {
+        r->data = (const block_word *)(const void *)r->first;
+        r->data_packet = g->shared_step * apart;
+        r->data_vector = f->group * r->data_packet / (int64_t)sizeof(block_word);
+        return;
+    }
+    r->data = r->packed;
+    r->data_packet = each * (int64_t)sizeof(block_word);
+    r->data_vector = each * f->group;
+    r->data_pair = r->data_vector * blocks_shared_vectors(g, f);
+    unsigned char *to = (unsigned char *)r->packed;
+    const unsigned char *group[BLOCK_MOST_GROUP];
+    for (int64_t pair = 0; pair < g->pairs.count; pair++)
+        for (int64_t v = 0; v < blocks_shared_vectors(g, f); v++, to += r->data_packet * f->group)
+            for (int64_t d = 0; d < g->distinct_count; d++) {
+                group_words(r, f, pair, v, d, group);
+                for (int64_t i = 0; i < f->group; i++)
+                    memcpy(to + i * r->data_packet + d * bytes, group[i], (size_t)bytes);
+            }
+}
+
+/* Do the words that are looked at lie behind each other, those of one packet behind those of the packet before? */
+static bool packets_gapless(const blocks_run *r, const blocks_form *f)
+{
+    return r->words_apart == f->words * f->word_bytes;
+}
+
+/* The exponents of the region's packets, where they lie. */
+static void packets_look(blocks_run *r, const blocks_form *f)
+{
+    block_exponents seen;
+    block_exponents_none(&seen);
+    int64_t at_once = packets_gapless(r, f) ? r->region->packets : 1;
+    for (int64_t i = 0; i < r->region->packets; i += at_once)
+        f->set->look(r->words_apart ? r->first + i * r->words_apart : r->places[i], at_once * f->words, &seen);
+    r->data_range = block_exponents_range(&seen);
+}
+
+static void packets_pack(const blocks *p, blocks_run *r, const blocks_form *f)
+{
+    const blocks_region *g = r->region;
+    r->in_place = false;
+    r->data = r->packed;
+    r->data_vector = g->distinct_count * f->words * f->group;
+    r->data_pair = r->data_vector * blocks_shared_vectors(g, f);
+    const unsigned char *group[BLOCK_MOST_GROUP];
+    block_word flip = f->set->format == BLOCK_I8X4 ? UINT32_C(0x80808080) : 0, *to = r->packed;
+    block_interleave *interleave = f->set->interleave[p->rows_log2];
+    int64_t at_once = g->in_a_row && packets_gapless(r, f) ? g->distinct_count : 1;
+    block_exponents seen;
+    block_exponents_none(&seen);
+    for (int64_t pair = 0; pair < g->pairs.count; pair++)
+        for (int64_t v = 0; v < blocks_shared_vectors(g, f); v++)
+            for (int64_t d = 0; d < g->distinct_count; d += at_once, to += at_once * f->words * f->group) {
+                group_words(r, f, pair, v, d, group);
+                interleave(group, at_once * f->words, flip, to, &seen);
+            }
+    if (f->set->format == BLOCK_BF16)
+        r->data_range = block_exponents_range(&seen);
+}
+
+/* --- steps and masks -------------------------------------------------------------------------------------- */
+
+/* The bits of the lanes that count, per word, and the columns that have one. */
+static void keep_words(const blocks *p, const blocks_form *f, const unsigned char *live, block_word *keep, uint64_t *present)
+{
+    const contraction *k = p->contraction;
+    int64_t lanes = block_lanes(f->set->format), bits = 32 / lanes;
+    for (int64_t w = 0; w < f->words; w++) {
+        keep[w] = 0;
+        for (int64_t i = 0; i < lanes; i++)
+            if (live[w * lanes + i]) {
+                keep[w] |= (block_word)((UINT64_C(1) << bits) - 1) << i * bits;
+                *present |= UINT64_C(1) << ((w * lanes + i) >> k->tree.depth);
+            }
+    }
+}
+
+/* Where a reduced step finds its packets, in words from a vector's first. */
+static int64_t step_data(const blocks_run *r, const blocks_form *f, const blocks_offset *o)
+{
+    if (r->in_place)
+        return o->packet * r->words_apart / (int64_t)sizeof(block_word);
+    return o->distinct * f->words * (f->set->in_rows ? 1 : f->group);
+}
+
+/* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
+ * it. */
+static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *sums)
+{
+    const contraction *k = p->contraction;
+    const blocks_form *f = &p->forms[form];
+    const blocks_region *g = r->region;
+    if (r->steps_region == g && r->steps_form == form && r->steps_in_place == r->in_place && r->steps_base == r->base &&
+        memcmp(r->mask_sums, sums, sizeof r->mask_sums) == 0)
+        return;
+    r->steps_region = g;
+    r->steps_form = form;
+    r->steps_in_place = r->in_place;
+    r->steps_base = r->base;
+    memcpy(r->mask_sums, sums, sizeof r->mask_sums);
+    r->version++;
+    r->step_count = 0;
+    r->present = k->masks.count ? 0 : ~UINT64_C(0);
+    unsigned char live[2 * MOST_WORDS];
+    for (int64_t i = 0; i < g->reduced.count; i++) {
+        const blocks_offset *o = &g->reduced.items[i];
+        mask_state state = mask_set_live(&k->masks, sums, o->masks, live);
+        if (state == MASK_NONE)
+            continue;
+        block_step *s = &r->steps[r->step_count];
+        *s = (block_step){step_data(r, f, o), (o->weights >> k->weights.read_shift) * f->words * f->weight_words, NULL};
+        if (state == MASK_SOME) {
+            block_word *keep = r->keep + r->step_count * MOST_WORDS;
+            keep_words(p, f, live, keep, &r->present);
+            s->keep = keep;
+        } else {
+            r->present = ~UINT64_C(0);
+        }
+        r->step_count++;
+    }
+}
+
+/* Would all sums of the masks' terms from `low` to `high` give the same steps? */
+static bool masks_agree(const blocks *p, const blocks_run *r, const int64_t *low, const int64_t *high)
+{
+    const contraction *k = p->contraction;
+    for (int64_t i = 0; i < r->region->reduced.count; i++)
+        if (!mask_set_agrees(&k->masks, low, high, r->region->reduced.items[i].masks))
+            return false;
+    return true;
+}
+
+/* --- sums ------------------------------------------------------------------------------------------------- */
+
+/* Some vectors of one pair and tile. */
+typedef struct sum_place {
+    int form;
+    int64_t pair, tile, vector; /* the first of the vectors */
+} sum_place;
+
+static const block_word *weights_of(const blocks *p, const blocks_run *r, const sum_place *s)
+{
+    const blocks_form *f = &p->forms[s->form];
+    const weights *w = &p->contraction->weights;
+    int64_t address = r->base + r->region->pairs.items[s->pair].weights + r->region->tiles.items[s->tile].weights;
+    return r->weights[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->weight_words;
+}
+
+/* Packets of BLOCK_I8X4 are 128 too large: sums start at -128 times the weights, which the kernel itself adds up. */
+static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, block_word *start)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t count = p->contraction->tree.columns * f->outputs;
+    block_word bias[MOST_WORDS * BLOCK_MOST_GROUP], zero[MOST_SUMS];
+    memset(bias, 0x80, (size_t)(f->words * f->group) * sizeof *bias);
+    memset(zero, 0, (size_t)count * sizeof *zero);
+    for (int64_t i = 0; i < r->step_count; i++) {
+        block_step step = {0, r->steps[i].weights, NULL};
+        block_run k = {.data = bias,
+                       .weights = weights_of(p, r, s),
+                       .steps = &step,
+                       .step_count = 1,
+                       .columns = p->contraction->tree.columns,
+                       .column_words = f->column_words,
+                       .cells = start,
+                       .start = zero,
+                       .fresh = i == 0};
+        f->set->one[p->rows_log2](&k);
+    }
+    for (int64_t i = 0; i < count; i++)
+        start[i] = r->step_count ? -start[i] : 0;
+}
+
+static const block_word *start_of(const blocks *p, blocks_run *r, const sum_place *s)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t place = s->pair * r->region->tiles.count + s->tile, count = p->contraction->tree.columns * f->outputs;
+    block_word *start = r->start + place * count;
+    if (r->start_version[place] == r->version)
+        return start;
+    r->start_version[place] = r->version;
+    if (f->set->format == BLOCK_I8X4)
+        start_biased(p, r, s, start);
+    else
+        for (int64_t i = 0; i < count; i++)
+            start[i] = p->is_float ? UINT32_C(0x80000000) : 0;
+    return start;
+}
+
+static int64_t vector_number(const blocks *p, const blocks_run *r, const sum_place *s)
+{
+    int64_t each = blocks_shared_vectors(r->region, &p->forms[s->form]);
+    return r->box * p->box_vectors + (s->pair * r->region->tiles.count + s->tile) * each + s->vector;
+}
+
+static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t count, block_word *cells)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t at = s->pair * r->data_pair + s->vector * r->data_vector;
+    if (r->in_place)
+        at = (r->region->pairs.items[s->pair].packet * r->words_apart + blocks_vector_begin(r->region, f, s->vector) * r->data_packet) /
+             (int64_t)sizeof(block_word);
+    block_run k = {.data = r->data + at,
+                   .weights = weights_of(p, r, s),
+                   .data_stride = r->data_vector,
+                   .packet_bytes = r->data_packet,
+                   .rows = p->contraction->rows,
+                   .steps = r->steps,
+                   .step_count = r->step_count,
+                   .columns = p->contraction->tree.columns,
+                   .column_words = f->column_words,
+                   .cells = cells,
+                   .start = start_of(p, r, s),
+                   .fresh = r->fresh,
+                   .near = s->tile > 0};
+    (count > 2 ? f->set->many : count == 2 ? f->set->two : f->set->one)[p->rows_log2](&k);
+}
+
+static void seen_add(const blocks *p, blocks_run *r, const sum_place *s, int64_t from, int64_t count)
+{
+    uint64_t *seen = r->seen + vector_number(p, r, s) * p->forms[s->form].group + from;
+    for (int64_t i = 0; i < count; i++)
+        seen[i] = (r->fresh ? 0 : seen[i]) | r->present;
+}
+
+/* The masks' terms of everything but the reduced loops, for shared iteration `shared`. */
+static void mask_sums(const blocks *p, const blocks_run *r, const sum_place *s, int64_t shared, int64_t *sums)
+{
+    const blocks_region *g = r->region;
+    for (size_t m = 0; m < NEST_MOST_MASKS; m++)
+        sums[m] = r->outer_masks[m] + g->pairs.items[s->pair].masks[m] + g->tiles.items[s->tile].masks[m] +
+                  g->shared.items[shared].masks[m];
+    (void)p;
+}
+
+/* The cell of a vector's first packet for number column * Rows + Row. */
+static int64_t cell_at(const blocks *p, const blocks_form *f, int64_t number)
+{
+    int64_t rows = p->contraction->rows;
+    return number / rows * f->outputs + number % rows * f->cell_row;
+}
+
+/* A vector whose packets differ in their masks: once for each packet, of which only its own sums are kept. */
+static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t count = p->contraction->tree.columns * f->outputs, first = blocks_vector_begin(r->region, f, s->vector);
+    block_word *cells = r->cells + vector_number(p, r, s) * count, mine[MOST_SUMS];
+    block_word before[MOST_SUMS];
+    memcpy(before, cells, (size_t)count * sizeof *before);
+    for (int64_t g = 0; g < f->group && first + g < r->region->shared.count; g++) {
+        int64_t sums[NEST_MOST_MASKS];
+        mask_sums(p, r, s, first + g, sums);
+        steps_make(p, r, s->form, sums);
+        memcpy(mine, before, (size_t)count * sizeof *mine);
+        sum_run(p, r, s, 1, mine);
+        seen_add(p, r, s, g, 1);
+        for (int64_t i = 0; i < p->contraction->tree.columns * p->contraction->rows; i++) {
+            int64_t at = cell_at(p, f, i) + g * f->cell_packet;
+            cells[at] = mine[at];
+        }
+    }
+}
+
+/* `count` vectors from the place on, which one kernel can take if their masks agree. False: they do not. */
+static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int64_t count)
+{
+    const blocks_form *f = &p->forms[s->form];
+    int64_t low[NEST_MOST_MASKS], high[NEST_MOST_MASKS], first = blocks_vector_begin(r->region, f, s->vector), last = first + count * f->group;
+    mask_sums(p, r, s, first, low);
+    if (p->kept_masks) {
+        memcpy(high, low, sizeof high);
+        for (int64_t t = first + 1; t < last && t < r->region->shared.count; t++) {
+            int64_t sums[NEST_MOST_MASKS];
+            mask_sums(p, r, s, t, sums);
+            for (int m = 0; m < NEST_MOST_MASKS; m++) {
+                low[m] = sums[m] < low[m] ? sums[m] : low[m];
+                high[m] = sums[m] > high[m] ? sums[m] : high[m];
+            }
+        }
+        if (!masks_agree(p, r, low, high))
+            return false;
+    }
+    steps_make(p, r, s->form, low);
+    sum_run(p, r, s, count, r->cells + vector_number(p, r, s) * p->contraction->tree.columns * f->outputs);
+    if (p->contraction->masks.count)
+        seen_add(p, r, s, 0, count * f->group);
+    return true;
+}
+
+static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
+{
+    const blocks_region *g = r->region;
+    const blocks_form *f = &p->forms[s.form];
+    int64_t vectors = blocks_shared_vectors(g, f), wide = f->set->wide;
+    bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step behind the one before it */
+    for (; s.vector < vectors;) {
+        int64_t left = vectors - s.vector;
+        if (apart && left > 1)
+            left--;
+        int64_t count = left >= wide ? wide : left >= 2 ? 2 : 1;
+        int64_t vector = s.vector;
+        for (s.tile = 0; s.tile < g->tiles.count; s.tile++) {
+            if (sum_together(p, r, &s, count))
+                continue;
+            for (; s.vector < vector + count; s.vector++)
+                if (!sum_together(p, r, &s, 1))
+                    sum_apart(p, r, &s);
+            s.vector = vector;
+        }
+        s.vector += count;
+    }
+}
+
+static int64_t box_words(const blocks *p)
+{
+    return p->box_vectors * p->contraction->tree.columns * p->forms[BLOCKS_FAST].outputs;
+}
+
+static void region_sums(const blocks *p, blocks_run *r, int form)
+{
+    for (int64_t pair = 0; pair < r->region->pairs.count; pair++)
+        sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
+}
+
+/* Sums first and looks at the packets then, when they are in the caches. False: the sums are as they were. */
+static bool sum_and_look(const blocks *p, blocks_run *r, int form)
+{
+    const block_range none = {255, 0};
+    if (!block_range_fits(&none, &r->weight_range))
+        return false;
+    size_t bytes = (size_t)box_words(p) * sizeof(block_word);
+    block_word *cells = r->cells + r->box * box_words(p);
+    if (!r->fresh)
+        memcpy(r->before, cells, bytes);
+    region_sums(p, r, form);
+    packets_look(r, &p->forms[form]);
+    if (block_range_fits(&r->data_range, &r->weight_range))
+        return true;
+    if (!r->fresh)
+        memcpy(cells, r->before, bytes);
+    return false;
+}
+
+/* Packs the region's packets and sums them. False: their values are not for this form. */
+static bool sum_form(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    if (!r->ready[form])
+        weights_pack(p, r, form);
+    packets_expand(p, r, f);
+    if (f->set->in_rows)
+        packets_place(r, f);
+    else
+        packets_pack(p, r, f);
+    if (f->set->look)
+        return sum_and_look(p, r, form);
+    if (block_in_range(f->set->format) && !block_range_fits(&r->data_range, &r->weight_range))
+        return false;
+    region_sums(p, r, form);
+    return true;
+}
+
+int64_t blocks_sum(const blocks *p, blocks_run *r)
+{
+    if (!sum_form(p, r, BLOCKS_FAST))
+        sum_form(p, r, BLOCKS_SAFE);
+    return r->complete ? r->region->emit_count : 0;
+}
+
+/* The box's first words. */
+static const block_word *box_cells(const blocks *p, const blocks_run *r)
+{
+    return r->cells + r->box * box_words(p);
+}
+
+int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, int64_t most, const stream_word **words)
+{
+    const contraction *k = p->contraction;
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    if (k->tree.columns > 1 || f->cell_row != 1 || k->masks.count > 0)
+        return 0;
+    const blocks_region *g = r->region;
+    int64_t n = 1, first = g->cells[number];
+    while (n < most && number + n < g->emit_count && g->cells[number + n] == first + n * f->cell_packet)
+        n++;
+    *words = box_cells(p, r) + first;
+    return n;
+}
+
+uint64_t blocks_words(const blocks *p, const blocks_run *r, int64_t number, stream_word *words)
+{
+    const contraction *k = p->contraction;
+    const blocks_form *f = &p->forms[BLOCKS_FAST];
+    const block_word *cells = box_cells(p, r) + r->region->cells[number];
+    for (int64_t i = 0; i < k->tree.columns; i++)
+        for (int64_t row = 0; row < k->rows; row++)
+            words[i * k->rows + row] = cells[i * f->outputs + row * f->cell_row];
+    return k->masks.count ? r->seen[r->box * p->box_vectors * f->group + r->region->emit[number]] : ~UINT64_C(0);
+}

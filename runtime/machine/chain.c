@@ -1,0 +1,170 @@
+#include "runtime/machine/chain.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* The stages of every engine, and the commands that belong to a stage behind its first one. */
+static const struct {
+    command_op op;
+    const stage_type *type;
+} members[] = {
+    {OP_FETCH, &stage_fetch},           {OP_STREAM_IN, &stage_stream_in}, {OP_COLLECT, &stage_collect},     {OP_ALIGN, &stage_align},
+    {OP_SHIFT, &stage_align},           {OP_TRF_READ, &stage_align},      {OP_CONTRACT, &stage_contract},   {OP_MASK, &stage_contract},
+    {OP_ACCUMULATE, &stage_accumulate}, {OP_CAST, &stage_cast},           {OP_TRF_STORE, &stage_trf_store}, {OP_COMMIT, &stage_commit},
+    {OP_STREAM_OUT, &stage_stream_out},
+};
+enum { MEMBERS = sizeof members / sizeof *members };
+
+static const stage_type *type_of(command_op op)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        if (members[i].op == op)
+            return members[i].type;
+    return NULL;
+}
+
+static bool chain_length(chain *c, size_t available, fault *f)
+{
+    const stage_type *first = type_of(c->commands[0].op);
+    if (!first || first->takes)
+        return fault_set(f, E_RUN_CHAIN, c->commands, "does not begin a chain; fetch and stream_in do");
+    for (size_t i = 1; i < available; i++) {
+        const stage_type *t = type_of(c->commands[i].op);
+        if (t && t->is_sink) {
+            c->count = i + 1;
+            return true;
+        }
+        if (!t || !t->takes)
+            return fault_set(f, E_RUN_CHAIN, &c->commands[i], "stands inside the chain that begins at offset 0x%x", c->commands[0].offset);
+    }
+    return fault_set(f, E_RUN_CHAIN, c->commands, "begins a chain that does not end");
+}
+
+const command *chain_peek(const chain *c)
+{
+    return &c->commands[c->next];
+}
+
+const command *chain_take(chain *c, command_op op)
+{
+    const command *k = chain_peek(c);
+    if (k->op != op || c->next + 1 == c->count)
+        return NULL;
+    c->next++;
+    return k;
+}
+
+bool chain_unexpected(const chain *c, const char *after, fault *f)
+{
+    return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s", after);
+}
+
+/* "fetch; collect, commit and stream_out can" */
+static bool refuse_next(const chain *c, const stream_shape *shape, fault *f)
+{
+    char text[FAULT_TEXT_BYTES / 2] = "";
+    size_t used = 0;
+    const char *offered[MEMBERS];
+    int count = 0;
+    for (int i = 0; i < MEMBERS; i++)
+        if (members[i].op == members[i].type->op && members[i].type->takes >> shape->form & 1)
+            offered[count++] = command_row_of(members[i].op)->name;
+    for (int i = 0; i < count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", offered[i]);
+    return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can", command_row_of(c->stages[c->stage_count - 1].type->op)->name, text);
+}
+
+/* Flits that come from a port, or a packet of one flit that is committed as it is, need no collect. */
+static bool takes_packets_as_flits(const chain *c, const stage_type *t)
+{
+    return t->takes >> STREAM_FLITS & 1 && t != &stage_collect && (c->commands[0].op == OP_STREAM_IN || t == &stage_commit);
+}
+
+static bool add_stage(chain *c, const stage_type *type, const stream_shape *in, fault *f)
+{
+    if (c->stage_count == CHAIN_MAX_STAGES)
+        return fault_set(f, E_RUN_CHAIN, chain_peek(c), "is one of more than %d stages of a chain", CHAIN_MAX_STAGES);
+    stage *s = &c->stages[c->stage_count++];
+    size_t first = c->next;
+    bool own = chain_peek(c)->op == type->op;
+    *s = (stage){.type = type, .chain = c, .commands = own ? chain_peek(c) : NULL, .in = *in, .out_bytes = c->machine->target->flit_bytes,
+                 .plan = c->plans + c->plan_bytes};
+    c->plan_bytes += (type->plan_bytes + 15) / 16 * 16;
+    assert(c->plan_bytes <= sizeof c->plans && type->field);
+    c->next += own;
+    if (!type->plan(s, c, f))
+        return false;
+    s->command_count = c->next - first;
+    if (s->out.form == STREAM_PAIRS)
+        c->steps = s->out.packets;
+    return true;
+}
+
+/* Stage by stage, each against what leaves the one before it. */
+static bool plan_stages(chain *c, fault *f)
+{
+    if (!add_stage(c, type_of(c->commands[0].op), &(stream_shape){0}, f))
+        return false;
+    c->steps = c->stages[0].out.packets;
+    while (c->next < c->count) {
+        const stream_shape *shape = &c->stages[c->stage_count - 1].out;
+        const stage_type *t = type_of(chain_peek(c)->op);
+        if (shape->form == STREAM_PACKETS && !(t->takes >> STREAM_PACKETS & 1) && takes_packets_as_flits(c, t))
+            t = &stage_collect;
+        else if (chain_peek(c)->op != t->op || !(t->takes >> shape->form & 1))
+            return refuse_next(c, shape, f);
+        if (!add_stage(c, t, shape, f))
+            return false;
+    }
+    return true;
+}
+
+const void *chain_part(const chain *c, const stage_type *type)
+{
+    for (unsigned i = 0; i < c->stage_count; i++)
+        if (c->stages[i].type == type)
+            return c->stages[i].plan;
+    return NULL;
+}
+
+const stage *chain_source(const chain *c)
+{
+    return &c->stages[0];
+}
+
+const stage *chain_sink(const chain *c)
+{
+    return &c->stages[c->stage_count - 1];
+}
+
+/* Every packet of every slice is one step of work. */
+static bool within_step_limit(const chain *c, fault *f)
+{
+    int64_t limit = c->machine->options.step_limit, units = 0;
+    for (int i = 0; i < 4; i++)
+        units += __builtin_popcountll(c->units.slices[i]);
+    units *= __builtin_popcount(c->units.chips) * __builtin_popcount(c->units.clusters);
+    if (limit == 0 || units == 0 || c->steps <= limit / units)
+        return true;
+    return fault_set(f, E_RUN_LIMIT, c->commands, "%lld steps in %lld slices pass the limit of %lld",
+                     (long long)c->steps, (long long)units, (long long)limit);
+}
+
+bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available,
+                fault *f)
+{
+    c->machine = m;
+    c->units = *units;
+    c->commands = commands;
+    c->count = c->next = c->plan_bytes = 0;
+    c->stage_count = 0;
+    if (!chain_length(c, available, f))
+        return false;
+    if (!units->set)
+        return fault_set(f, E_RUN_CHAIN, commands, "no units command before the context's first chain");
+    if (!plan_stages(c, f))
+        return false;
+    int64_t at_sink = chain_sink(c)->in.packets;
+    c->steps = at_sink > c->steps ? at_sink : c->steps;
+    return within_step_limit(c, f);
+}

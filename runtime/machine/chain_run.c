@@ -1,0 +1,197 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/fast/blocks_drive.h"
+#include "runtime/machine/chain.h"
+#include "runtime/machine/parallel.h"
+#include "runtime/machine/proof.h"
+
+enum { THREAD_PACKETS = 1 << 14 /* less work than this is not worth a thread */ };
+
+/* One slice's run of a chain; a worker uses the same buffers slice after slice. */
+typedef struct slice_run {
+    const chain *chain;
+    stage_run stages[CHAIN_MAX_STAGES];
+    unsigned driver;      /* the stage that pushes the stream */
+    void *blocks;         /* NULL: the chain goes stage by stage; else what takes the place of stages 1 to BLOCKS_NEXT_STAGE - 1 */
+    unsigned char *state; /* of all stages */
+    fault fault;
+    size_t fault_index; /* which active unit had it */
+    bool ready;         /* buffers are there */
+} slice_run;
+
+/* Does the stage run by itself? Blocks do the work of those between them and the source. */
+static bool takes_part(const slice_run *r, unsigned number)
+{
+    return !r->blocks || number == 0 || number >= BLOCKS_NEXT_STAGE;
+}
+
+static size_t state_bytes(const stage_type *t)
+{
+    return (t->run_bytes + 15) / 16 * 16;
+}
+
+static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < c->stage_count; i++)
+        bytes += state_bytes(c->stages[i].type);
+    r->chain = c;
+    r->state = calloc(1, bytes + 1);
+    r->blocks = plan ? blocks_driver_new(plan, c) : NULL;
+    if (!r->state || (plan && !r->blocks))
+        return fault_memory(&r->fault, c->commands, "the buffers of a slice");
+    unsigned char *state = r->state;
+    for (unsigned i = 0; i < c->stage_count; i++) {
+        const stage_type *t = c->stages[i].type;
+        r->stages[i] = (stage_run){.stage = &c->stages[i], .state = state, .fault = &r->fault, .before = i ? &r->stages[i - 1] : NULL,
+                                   .next = i + 1 < c->stage_count ? &r->stages[i + 1] : NULL};
+        state += state_bytes(t);
+        r->driver = t->drive ? i : r->driver;
+        if (t->run_new && takes_part(r, i) && !t->run_new(&r->stages[i]))
+            return fault_memory(&r->fault, c->commands, "the buffers of a slice");
+    }
+    r->ready = true;
+    return true;
+}
+
+static void slice_run_free(slice_run *r)
+{
+    for (unsigned i = 0; r->chain && i < r->chain->stage_count; i++)
+        if (r->stages[i].stage && r->stages[i].stage->type->run_free)
+            r->stages[i].stage->type->run_free(&r->stages[i]);
+    blocks_driver_free(r->blocks);
+    free(r->state);
+}
+
+static bool slice_open(slice_run *r, int64_t unit_index)
+{
+    for (unsigned i = 0; i < r->chain->stage_count; i++) {
+        const stage_type *t = r->stages[i].stage->type;
+        r->stages[i].unit_index = unit_index;
+        if (t->open && takes_part(r, i) && !t->open(&r->stages[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool slice_drive(slice_run *r)
+{
+    if (r->blocks)
+        return blocks_drive(r->blocks, &r->stages[0], &r->stages[BLOCKS_NEXT_STAGE]);
+    return r->stages[r->driver].stage->type->drive(&r->stages[r->driver]);
+}
+
+/* What stages still hold is pushed through those behind them, which end later. */
+static bool slice_finish(slice_run *r)
+{
+    for (unsigned i = 0; i < r->chain->stage_count; i++) {
+        const stage_type *t = r->stages[i].stage->type;
+        if (t->finish && takes_part(r, i) && !t->finish(&r->stages[i]))
+            return false;
+    }
+    return true;
+}
+
+static void prove(const chain *c, int64_t unit_index, bool writes)
+{
+    for (unsigned i = 0; i < c->stage_count && proof_is_open(c->machine); i++) {
+        const stage *s = &c->stages[i];
+        if (!writes && s->type->proof_reads)
+            s->type->proof_reads(s, unit_index);
+        if (writes && s->type->proof_writes)
+            s->type->proof_writes(s, unit_index);
+    }
+}
+
+static bool slice_go(slice_run *r, int64_t unit_index)
+{
+    prove(r->chain, unit_index, false);
+    bool done = slice_open(r, unit_index) && slice_drive(r) && slice_finish(r);
+    prove(r->chain, unit_index, true);
+    return done;
+}
+
+/* --- slices on threads
+ * -------------------------------------------------------------------------------------- */
+
+typedef struct slice_jobs {
+    const chain *chain;
+    const blocks *blocks;
+    slice_run *runs; /* per worker */
+    const int64_t *units;
+    _Atomic size_t lowest_fault; /* active unit number; slices after it need not run */
+} slice_jobs;
+
+static void slice_job(void *jobs, unsigned worker, size_t index)
+{
+    slice_jobs *j = jobs;
+    slice_run *r = &j->runs[worker];
+    if (index > atomic_load(&j->lowest_fault) || r->fault.set)
+        return;
+    if ((r->ready || slice_run_new(r, j->chain, j->blocks)) && slice_go(r, j->units[index]))
+        return;
+    r->fault_index = index;
+    size_t lowest = atomic_load(&j->lowest_fault);
+    while (index < lowest && !atomic_compare_exchange_weak(&j->lowest_fault, &lowest, index))
+        ;
+}
+
+/* Numbers of the active units, in order. */
+static size_t active_units(const chain *c, int64_t *units)
+{
+    const target *t = c->machine->target;
+    size_t count = 0;
+    for (int64_t chip = 0; chip < t->chips; chip++)
+        for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
+            for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
+                if (c->units.chips >> chip & 1 && c->units.clusters >> cluster & 1 &&
+                    c->units.slices[slice / 64 % 4] >> slice % 64 & 1)
+                    units[count++] = machine_unit_index(c->machine, chip, cluster, slice);
+    return count;
+}
+
+static unsigned worker_count(const chain *c, size_t units)
+{
+    if (c->steps < THREAD_PACKETS / (int64_t)(units ? units : 1))
+        return 1;
+    unsigned workers = parallel_workers(c->machine->options.threads);
+    return workers < units ? workers : (unsigned)(units ? units : 1);
+}
+
+static bool slices_finish(slice_run *runs, unsigned workers, fault *f)
+{
+    const slice_run *first = NULL;
+    for (unsigned i = 0; i < workers; i++) {
+        if (runs[i].fault.set && (!first || runs[i].fault_index < first->fault_index))
+            first = &runs[i];
+        slice_run_free(&runs[i]);
+    }
+    if (first)
+        *f = first->fault;
+    return !first;
+}
+
+bool chain_run(const chain *c, fault *f)
+{
+    int64_t *units = calloc((size_t)c->machine->unit_count, sizeof *units);
+    size_t count = units ? active_units(c, units) : 0;
+    unsigned workers = worker_count(c, count);
+    slice_run *runs = calloc(workers, sizeof *runs);
+    blocks plan = {0};
+    bool done = false, block = blocks_chain_plan(&plan, c);
+    if (!units || !runs) {
+        fault_memory(f, c->commands, "the slices' state");
+    } else {
+        slice_jobs jobs = {c, block ? &plan : NULL, runs, units, SIZE_MAX};
+        parallel_for(count, workers, slice_job, &jobs);
+        done = slices_finish(runs, workers, f);
+        for (unsigned i = 0; done && i < c->stage_count; i++)
+            if (c->stages[i].type->advance)
+                c->stages[i].type->advance(&c->stages[i], units, count);
+    }
+    blocks_free(&plan);
+    free(runs);
+    free(units);
+    return done;
+}

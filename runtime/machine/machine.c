@@ -1,0 +1,169 @@
+#include "runtime/machine/machine.h"
+
+#include <string.h>
+
+#include "runtime/machine/chain.h"
+#include "runtime/engine/dma.h"
+#include "runtime/machine/port.h"
+#include "runtime/machine/proof.h"
+
+enum { CONTEXTS = 3, HBM_BLOCK_BYTES = 1 << 20 };
+
+machine *machine_new(const target *t, const binary_kernel *k, arena *a, const machine_options *options)
+{
+    machine *m = ARENA_NEW(a, machine);
+    m->target = t;
+    m->kernel = k;
+    m->arena = a;
+    if (options)
+        m->options = *options;
+    m->proof = m->options.prove ? ARENA_NEW(a, proof) : NULL;
+    m->budget.limit_bytes = m->options.memory_limit_bytes;
+    unsigned char poison = m->options.poison;
+    m->unit_count = t->chips * t->clusters_per_chip * t->slices_per_cluster;
+    m->units = ARENA_ARRAY(a, machine_unit, (size_t)m->unit_count);
+    for (int64_t i = 0; i < m->unit_count; i++) {
+        memory_init(&m->units[i].dm, t->dm_bytes_per_slice, t->dm_bytes_per_slice, poison, &m->budget);
+        memory_init(&m->units[i].trf, t->trf_bytes, t->trf_bytes, poison, &m->budget);
+    }
+    m->hbm = ARENA_ARRAY(a, memory, (size_t)t->chips);
+    for (int64_t i = 0; i < t->chips; i++)
+        memory_init(&m->hbm[i], t->hbm_bytes_per_chip, HBM_BLOCK_BYTES, poison, &m->budget);
+    m->coords = ARENA_ARRAY(a, int64_t, k->axis_count);
+    stream_ports_init(m);
+    return m;
+}
+
+void machine_free(machine *m)
+{
+    for (int64_t i = 0; i < m->unit_count; i++) {
+        memory_free(&m->units[i].dm);
+        memory_free(&m->units[i].trf);
+    }
+    for (int64_t i = 0; i < m->target->chips; i++)
+        memory_free(&m->hbm[i]);
+    stream_ports_free(m);
+}
+
+/* The next command of a context, or NULL at its end. */
+static const command *next_command(const machine *m, int number)
+{
+    return m->done[number] < m->kernel->streams[number].count
+               ? &m->kernel->streams[number].commands[m->done[number]]
+               : NULL;
+}
+
+static bool is_blocked(const machine *m, const command *c)
+{
+    return c->op == OP_WAIT && m->done[command_get(c, WAIT_CONTEXT)] < (size_t)command_get(c, WAIT_COUNT);
+}
+
+void unit_mask_select(unit_mask *units, const command *c)
+{
+    *units = (unit_mask){
+        .set = true,
+        .chips = (unsigned)command_get(c, UNITS_CHIPS),
+        .clusters = (unsigned)command_get(c, UNITS_CLUSTERS),
+        .slices = {(uint64_t)command_get(c, UNITS_SLICES_0), (uint64_t)command_get(c, UNITS_SLICES_1),
+                   (uint64_t)command_get(c, UNITS_SLICES_2), (uint64_t)command_get(c, UNITS_SLICES_3)}};
+}
+
+/* May these commands stand in this context? */
+static bool context_allows(const command *commands, size_t count, int number, fault *f)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(command_row_of(commands[i].op)->contexts >> number & 1))
+            return fault_set(f, E_RUN_CHAIN, &commands[i], "may not stand in the %s context",
+                             context_name((context)number));
+    return true;
+}
+
+static bool run_chain(machine *m, const command *c, int number, fault *f)
+{
+    chain k;
+    size_t available = m->kernel->streams[number].count - m->done[number];
+    if (!chain_plan(&k, m, &m->masks[number], c, available, f) || !context_allows(c, k.count, number, f) ||
+        !chain_run(&k, f))
+        return false;
+    m->done[number] += k.count;
+    proof_chain(m, number, &k, m->done[number]);
+    return true;
+}
+
+/* One command, or the whole chain that it begins. */
+static bool run_command(machine *m, const command *c, int number, fault *f)
+{
+    if (!context_allows(c, 1, number, f))
+        return false;
+    switch (c->op) {
+    case OP_WAIT:
+        proof_wait(m, number, (int)command_get(c, WAIT_CONTEXT), (size_t)command_get(c, WAIT_COUNT));
+        break;
+    case OP_UNITS:
+        unit_mask_select(&m->masks[number], c);
+        break;
+    case OP_DMA:
+        if (!dma_run(m, c, number, f))
+            return false;
+        break;
+    default:
+        return run_chain(m, c, number, f);
+    }
+    m->done[number]++;
+    return true;
+}
+
+static void report_deadlock(const machine *m, diag_list *diags)
+{
+    diag *d = NULL;
+    for (int i = 0; i < CONTEXTS; i++) {
+        const command *c = next_command(m, i);
+        if (!c)
+            continue;
+        int other = (int)command_get(c, WAIT_CONTEXT);
+        const char *text =
+            arena_printf(diags->arena,
+                         "the %s context, offset 0x%x, line %u, waits for %lld commands of the %s "
+                         "context, which has completed %zu of %zu",
+                         context_name((context)i), c->offset, c->line, (long long)command_get(c, WAIT_COUNT),
+                         context_name((context)other), m->done[other], m->kernel->streams[other].count);
+        if (d)
+            diag_note(diags, d, SRC_NOWHERE, "%s", text);
+        else
+            d = diag_add(diags, E_RUN_DEADLOCK, SRC_NOWHERE, "kernel %s: %s", m->kernel->name, text);
+    }
+}
+
+static void tell_progress(const machine *m)
+{
+    size_t done = 0, total = 0;
+    for (int i = 0; i < CONTEXTS; i++) {
+        done += m->done[i];
+        total += m->kernel->streams[i].count;
+    }
+    m->options.progress(m->options.progress_context, done, total);
+}
+
+bool machine_run(machine *m, diag_list *diags)
+{
+    fault f = {0};
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < CONTEXTS; i++) {
+            int number = (i + (int)m->options.first_context) % CONTEXTS;
+            for (const command *c; (c = next_command(m, number)) && !is_blocked(m, c); moved = true) {
+                if (!run_command(m, c, number, &f)) {
+                    fault_report(&f, m->kernel->name, diags);
+                    return false;
+                }
+                if (m->options.progress)
+                    tell_progress(m);
+            }
+        }
+    }
+    if (next_command(m, 0) || next_command(m, 1) || next_command(m, 2)) {
+        report_deadlock(m, diags);
+        return false;
+    }
+    return true;
+}

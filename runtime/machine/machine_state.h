@@ -1,0 +1,60 @@
+/* The inside of a machine, for the engines.
+ *
+ * The one idea: a unit is a slice with its DM and its TRF; HBM belongs to a chip; a stream port is a buffer
+ * with one cursor per unit. */
+#ifndef VISA_RUNTIME_MACHINE_MACHINE_STATE_H
+#define VISA_RUNTIME_MACHINE_MACHINE_STATE_H
+
+#include "runtime/machine/fault.h"
+#include "runtime/machine/machine.h"
+#include "runtime/machine/memory.h"
+
+typedef struct machine_unit {
+    memory dm, trf;
+} machine_unit;
+
+/* A stream port: for every unit position of its mapping, Rows x time steps x packets. */
+typedef struct stream_port {
+    unsigned char *bytes;     /* NULL until used */
+    int64_t *cursors;         /* per unit position: time steps done; NULL until used */
+    int64_t unit_count;       /* chips * clusters * slices of the mapping */
+    int64_t clusters, slices; /* positions of the components, at least 1 */
+    int64_t chips;
+    int64_t rows, steps, packet_elements;
+    int64_t packet_bytes; /* -1: not whole bytes */
+    bool *live;           /* per unit position */
+    bool usable;          /* the sizes fit */
+} stream_port;
+
+/* Selected by OP_UNITS. */
+typedef struct unit_mask {
+    bool set;
+    unsigned chips, clusters;
+    uint64_t slices[4];
+} unit_mask;
+
+/* What an OP_UNITS command selects. */
+void unit_mask_select(unit_mask *units, const command *c);
+
+struct machine {
+    const target *target;
+    const binary_kernel *kernel;
+    arena *arena;
+    machine_options options;
+    memory_budget budget;
+    machine_unit *units; /* chip, cluster, slice */
+    int64_t unit_count;
+    memory *hbm;          /* per chip */
+    int64_t *coords;      /* one per axis, for layout_map */
+    stream_port *streams; /* per port; unused for the other spaces */
+    unit_mask masks[3];   /* per context */
+    size_t done[3];       /* completed commands per context */
+    struct proof *proof;  /* NULL: none was asked for */
+};
+
+static inline int64_t machine_unit_index(const machine *m, int64_t chip, int64_t cluster, int64_t slice)
+{
+    return (chip * m->target->clusters_per_chip + cluster) * m->target->slices_per_cluster + slice;
+}
+
+#endif

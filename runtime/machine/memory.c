@@ -1,0 +1,203 @@
+#define _GNU_SOURCE /* madvise */
+#include "runtime/machine/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "support/integer.h"
+
+enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
+
+struct memory_block {
+    uint64_t touched;  /* bit g: granule g holds defined or poison bytes */
+    uint64_t *written; /* a bit for each unit; NULL: none was written */
+    unsigned char *bytes; /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
+};
+
+void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
+{
+    int64_t granule = (block_bytes + GRANULES_PER_BLOCK - 1) / GRANULES_PER_BLOCK;
+    *m = (memory){.bytes = bytes,
+                  .block_bytes = block_bytes,
+                  .granule_bytes = granule < LEAST_GRANULE_BYTES ? LEAST_GRANULE_BYTES : granule,
+                  .poison = poison,
+                  .budget = budget};
+}
+
+static int64_t block_count(const memory *m)
+{
+    return (m->bytes + m->block_bytes - 1) / m->block_bytes;
+}
+
+void memory_free(memory *m)
+{
+    if (!m->blocks)
+        return;
+    for (int64_t i = 0; i < block_count(m); i++) {
+        if (m->blocks[i]) {
+            free(m->blocks[i]->written);
+            free(m->blocks[i]->bytes);
+        }
+        free(m->blocks[i]);
+    }
+    free(m->blocks);
+    m->blocks = NULL;
+}
+
+/* The budget counts whole granules, the part of a block that the system really has to provide. */
+static bool budget_take(memory_budget *b, int64_t bytes)
+{
+    int64_t used = atomic_fetch_add(&b->used_bytes, bytes) + bytes;
+    if (b->limit_bytes == 0 || used <= b->limit_bytes)
+        return true;
+    atomic_fetch_sub(&b->used_bytes, bytes);
+    return false;
+}
+
+static memory_block *block_at(memory *m, int64_t index)
+{
+    if (!m->blocks)
+        m->blocks = calloc((size_t)block_count(m), sizeof *m->blocks);
+    if (!m->blocks)
+        return NULL;
+    if (!m->blocks[index]) {
+        memory_block *b = calloc(1, sizeof *b);
+        if (b)
+            b->bytes = aligned_alloc(PAGE_BYTES, (size_t)round_up(m->block_bytes, PAGE_BYTES));
+        if (!b || !b->bytes) {
+            free(b);
+            return NULL;
+        }
+        m->blocks[index] = b;
+    }
+    return m->blocks[index];
+}
+
+/* All at once: the system takes less time for that than for a fault at each. */
+static void pages_provide(unsigned char *begin, int64_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    if ((uintptr_t)begin % PAGE_BYTES == 0)
+        madvise(begin, (size_t)bytes, MADV_POPULATE_WRITE); /* where it fails, faults do it */
+#else
+    (void)begin, (void)bytes;
+#endif
+}
+
+static bool granule_touch(memory *m, memory_block *b, int64_t granule)
+{
+    if (b->touched >> granule & 1)
+        return true;
+    int64_t begin = granule * m->granule_bytes;
+    int64_t size = m->block_bytes - begin < m->granule_bytes ? m->block_bytes - begin : m->granule_bytes;
+    if (!budget_take(m->budget, size))
+        return false;
+    pages_provide(b->bytes + begin, size);
+    memset(b->bytes + begin, m->poison, (size_t)size);
+    b->touched |= UINT64_C(1) << granule;
+    return true;
+}
+
+unsigned char *memory_span(memory *m, int64_t address, int64_t size)
+{
+    memory_block *b = block_at(m, address / m->block_bytes);
+    if (!b)
+        return NULL;
+    int64_t offset = address % m->block_bytes;
+    int64_t last = size ? (offset + size - 1) / m->granule_bytes : offset / m->granule_bytes;
+    for (int64_t g = offset / m->granule_bytes; g <= last; g++)
+        if (!granule_touch(m, b, g))
+            return NULL;
+    return b->bytes + offset;
+}
+
+static int64_t span_size(const memory *m, int64_t address, int64_t size)
+{
+    int64_t left = m->block_bytes - address % m->block_bytes;
+    return size < left ? size : left;
+}
+
+bool memory_read(memory *m, int64_t address, unsigned char *destination, int64_t size)
+{
+    while (size > 0) {
+        int64_t part = span_size(m, address, size);
+        const unsigned char *from = memory_span(m, address, part);
+        if (!from)
+            return false;
+        memcpy(destination, from, (size_t)part);
+        address += part, destination += part, size -= part;
+    }
+    return true;
+}
+
+bool memory_write(memory *m, int64_t address, const unsigned char *source, int64_t size)
+{
+    while (size > 0) {
+        int64_t part = span_size(m, address, size);
+        unsigned char *to = memory_span(m, address, part);
+        if (!to)
+            return false;
+        memcpy(to, source, (size_t)part);
+        address += part, source += part, size -= part;
+    }
+    return true;
+}
+
+bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, int64_t size)
+{
+    while (size > 0) {
+        int64_t part = span_size(source, from, span_size(destination, to, size));
+        const unsigned char *s = memory_span(source, from, part);
+        unsigned char *d = memory_span(destination, to, part);
+        if (!s || !d)
+            return false;
+        memcpy(d, s, (size_t)part);
+        to += part, from += part, size -= part;
+    }
+    return true;
+}
+
+/* The bits of word `word` that lie in [begin, end) of a block's units. */
+static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
+{
+    int64_t low = begin - word * WORD_UNITS, high = end - word * WORD_UNITS;
+    uint64_t from = low <= 0 ? ~UINT64_C(0) : ~UINT64_C(0) << low;
+    return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
+}
+
+void memory_mark_written(memory *m, int64_t address, int64_t size)
+{
+    for (int64_t part; size > 0; address += part, size -= part) {
+        part = span_size(m, address, size);
+        int64_t offset = address % m->block_bytes, begin = (offset + UNIT_BYTES - 1) / UNIT_BYTES, end = (offset + part) / UNIT_BYTES;
+        memory_block *b = block_at(m, address / m->block_bytes);
+        if (b && !b->written)
+            b->written = calloc((size_t)(m->block_bytes / (UNIT_BYTES * WORD_UNITS) + 1), sizeof *b->written);
+        if (!b || !b->written || begin >= end)
+            continue;
+        int64_t first = begin / WORD_UNITS, last = (end - 1) / WORD_UNITS;
+        b->written[first] |= word_bits(first, begin, end);
+        b->written[last] |= word_bits(last, begin, end);
+        if (last > first + 1) /* whole words */
+            memset(&b->written[first + 1], 0xff, (size_t)(last - first - 1) * sizeof *b->written);
+    }
+}
+
+bool memory_is_written(const memory *m, int64_t address, int64_t size)
+{
+    for (int64_t part; size > 0; address += part, size -= part) {
+        part = span_size(m, address, size);
+        int64_t offset = address % m->block_bytes, begin = offset / UNIT_BYTES, end = (offset + part + UNIT_BYTES - 1) / UNIT_BYTES;
+        const memory_block *b = m->blocks ? m->blocks[address / m->block_bytes] : NULL;
+        if (!b || !b->written)
+            return false;
+        int64_t first = begin / WORD_UNITS, last = (end - 1) / WORD_UNITS;
+        uint64_t missing = (~b->written[first] & word_bits(first, begin, end)) | (~b->written[last] & word_bits(last, begin, end));
+        for (int64_t w = first + 1; w < last; w++) /* whole words */
+            missing |= ~b->written[w];
+        if (missing)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,46 @@
+/* A memory of the machine, held only where it was touched.
+ *
+ * The one idea: a memory is an array of blocks that are allocated when first touched, and a block is filled
+ * with the poison byte granule by granule, so that 48 GiB of HBM and 2048 slices cost what a kernel uses, and
+ * a span within one block is a plain pointer. A DM and a TRF are one block each. */
+#ifndef VISA_RUNTIME_MACHINE_MEMORY_H
+#define VISA_RUNTIME_MACHINE_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Shared by all memories of a machine; slices on several threads draw from it. */
+typedef struct memory_budget {
+    int64_t limit_bytes; /* 0: none */
+    _Atomic int64_t used_bytes;
+} memory_budget;
+
+typedef struct memory_block memory_block;
+
+typedef struct memory {
+    int64_t bytes, block_bytes, granule_bytes;
+    unsigned char poison;
+    memory_budget *budget;
+    memory_block **blocks; /* NULL until the first touch */
+} memory;
+
+/* Allocates nothing yet. block_bytes: the longest span that memory_span gives. */
+void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget);
+void memory_free(memory *m);
+
+/* The bytes [address, address + size), which must lie inside the memory and inside one block; bytes never
+ * written hold the poison. NULL when the system or the budget has no memory left. */
+unsigned char *memory_span(memory *m, int64_t address, int64_t size);
+
+/* Any range inside the memory. False: no memory left. */
+bool memory_read(memory *m, int64_t address, unsigned char *destination, int64_t size);
+bool memory_write(memory *m, int64_t address, const unsigned char *source, int64_t size);
+/* Whether bytes were written is noted in units of 8; a part of one does not count. */
+void memory_mark_written(memory *m, int64_t address, int64_t size);
+bool memory_is_written(const memory *m, int64_t address, int64_t size);
+/* `source` and `destination` ranges must not overlap. */
+bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, int64_t size);
+
+#endif

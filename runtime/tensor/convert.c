@@ -1,0 +1,142 @@
+#include "runtime/tensor/convert.h"
+
+#include <string.h>
+
+#include "runtime/machine/cpu.h"
+#include "runtime/tensor/numeric.h"
+
+/* Elements of a run, at whatever address: memcpy of a constant size is a plain load or store. */
+#define CONVERT_LANES(name, type, conversion, attribute)                                                     \
+    attribute static void name(float *restrict to, const unsigned char *restrict from, int64_t elements)     \
+    {                                                                                                        \
+        for (int64_t i = 0; i < elements; i++) {                                                             \
+            type x;                                                                                          \
+            memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);                                              \
+            to[i] = conversion(x);                                                                           \
+        }                                                                                                    \
+    }
+
+/* Nibbles are first spread to one per byte, which vectorises, and then converted like i8. */
+#define CONVERT_LANES_I4(name, lanes_i8, attribute)                                                          \
+    attribute static void name(float *restrict to, const unsigned char *restrict from, int64_t elements)     \
+    {                                                                                                        \
+        unsigned char spread[2 * NIBBLE_BYTES];                                                              \
+        for (int64_t done = 0; done < elements; done += 2 * NIBBLE_BYTES) {                                  \
+            int64_t n = elements - done < 2 * NIBBLE_BYTES ? elements - done : 2 * NIBBLE_BYTES;             \
+            for (int64_t i = 0; i < (n + 1) / 2; i++) {                                                      \
+                unsigned char byte = from[done / 2 + i];                                                     \
+                spread[2 * i] = (unsigned char)(((byte & 15) ^ 8) - 8);                                      \
+                spread[2 * i + 1] = (unsigned char)((byte >> 4 ^ 8) - 8);                                    \
+            }                                                                                                \
+            lanes_i8(to + done, spread, n);                                                                  \
+        }                                                                                                    \
+    }
+
+enum { NIBBLE_BYTES = 64 };
+
+#define CONVERT_SET(suffix, attribute)                                                                       \
+    CONVERT_LANES(i8_##suffix, int8_t, (float), attribute)                                                   \
+    CONVERT_LANES(f8e4m3_##suffix, uint8_t, numeric_f8e4m3_to_f32, attribute)                                \
+    CONVERT_LANES(f8e5m2_##suffix, uint8_t, numeric_f8e5m2_to_f32, attribute)                                \
+    CONVERT_LANES(bf16_##suffix, uint16_t, numeric_bf16_to_f32, attribute)                                   \
+    CONVERT_LANES_I4(i4_##suffix, i8_##suffix, attribute)                                                    \
+    static convert_lanes *operand_##suffix(dtype from)                                                       \
+    {                                                                                                        \
+        switch (from) {                                                                                      \
+        case DTYPE_I4:                                                                                       \
+            return i4_##suffix;                                                                              \
+        case DTYPE_I8:                                                                                       \
+            return i8_##suffix;                                                                              \
+        case DTYPE_F8E4M3:                                                                                   \
+            return f8e4m3_##suffix;                                                                          \
+        case DTYPE_F8E5M2:                                                                                   \
+            return f8e5m2_##suffix;                                                                          \
+        case DTYPE_BF16:                                                                                     \
+            return bf16_##suffix;                                                                            \
+        default:                                                                                             \
+            return NULL;                                                                                     \
+        }                                                                                                    \
+    }
+
+CONVERT_SET(base, )
+#if defined(__x86_64__)
+CONVERT_SET(avx2, __attribute__((target("avx2"))))
+#endif
+
+convert_lanes *convert_operand(dtype from)
+{
+#if defined(__x86_64__)
+    if (cpu_has(CPU_AVX2, false))
+        return operand_avx2(from);
+#endif
+    return operand_base(from);
+}
+
+convert_lanes *convert_operand_portable(dtype from)
+{
+    return operand_base(from);
+}
+
+#define CONVERT_RUN(name, from_type, to_type, conversion)                                                    \
+    static void name(unsigned char *to, const unsigned char *from, int64_t elements)                         \
+    {                                                                                                        \
+        for (int64_t i = 0; i < elements; i++) {                                                             \
+            from_type x;                                                                                     \
+            memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);                                              \
+            to_type y = conversion(x);                                                                       \
+            memcpy(to + i * (int64_t)sizeof y, &y, sizeof y);                                                \
+        }                                                                                                    \
+    }
+CONVERT_RUN(convert_I8_I32, int8_t, int32_t, (int32_t))
+CONVERT_RUN(convert_I16_I32, int16_t, int32_t, (int32_t))
+CONVERT_RUN(convert_F8E4M3_F32, uint8_t, float, numeric_f8e4m3_to_f32)
+CONVERT_RUN(convert_F8E5M2_F32, uint8_t, float, numeric_f8e5m2_to_f32)
+CONVERT_RUN(convert_BF16_F32, uint16_t, float, numeric_bf16_to_f32)
+CONVERT_RUN(convert_F32_BF16, float, uint16_t, numeric_f32_to_bf16)
+CONVERT_RUN(convert_F32_F8E4M3, float, uint8_t, numeric_f32_to_f8e4m3)
+CONVERT_RUN(convert_F32_F8E5M2, float, uint8_t, numeric_f32_to_f8e5m2)
+CONVERT_RUN(convert_I32_I16, uint32_t, uint16_t, (uint16_t))
+CONVERT_RUN(convert_I32_I8, uint32_t, uint8_t, (uint8_t))
+
+static void convert_I4_I32(unsigned char *to, const unsigned char *from, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; i++) {
+        int32_t value = numeric_i4_get(from, i);
+        memcpy(to + 4 * i, &value, sizeof value);
+    }
+}
+
+static void convert_I32_I4(unsigned char *to, const unsigned char *from, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; i++) {
+        int32_t value;
+        memcpy(&value, from + 4 * i, sizeof value);
+        numeric_i4_put(to, i, value);
+    }
+}
+
+static convert_run *convert_by(engine_id engine, dtype from, dtype to)
+{
+    static const struct {
+        engine_id engine;
+        dtype from, to;
+        convert_run *run;
+    } rows[] = {
+#define CONVERSION(engine, from, to) {ENGINE_ID_##engine, DTYPE_##from, DTYPE_##to, convert_##from##_##to},
+#include "target/engines.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].engine == engine && rows[i].from == from && rows[i].to == to)
+            return rows[i].run;
+    return NULL;
+}
+
+convert_run *convert_fetch(dtype from, dtype to)
+{
+    return convert_by(ENGINE_ID_FETCH, from, to);
+}
+
+convert_run *convert_cast(dtype from, dtype to)
+{
+    return convert_by(ENGINE_ID_CAST, from, to);
+}

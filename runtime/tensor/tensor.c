@@ -1,0 +1,223 @@
+#include "runtime/tensor/tensor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/tensor/convert.h"
+#include "runtime/tensor/numeric.h"
+#include "runtime/machine/parallel.h"
+#include "support/strbuf.h"
+
+#define ELEMENT_LIMIT (INT64_C(1) << 60)
+
+int64_t tensor_elements(const tensor_type *type)
+{
+    int64_t elements = 1;
+    bool fits = true;
+    for (int i = 0; i < type->rank; i++) {
+        if (type->shape[i] < 0)
+            return -1;
+        if (type->shape[i] == 0)
+            return 0;
+        fits =
+            fits && !__builtin_mul_overflow(elements, type->shape[i], &elements) && elements <= ELEMENT_LIMIT;
+    }
+    return fits ? elements : -1;
+}
+
+int64_t tensor_bytes(dtype t, int64_t elements)
+{
+    unsigned bits = dtype_row_of(t)->bits;
+    if (elements < 0 || elements > ELEMENT_LIMIT)
+        return -1;
+    return bits < 8 ? (elements + 1) / 2 : elements * (int64_t)(bits / 8);
+}
+
+static void type_copy(const tensor_type *type, arena *a, tensor_type *out)
+{
+    *out = *type;
+    if (type->rank == 0)
+        return;
+    int64_t *shape = ARENA_ARRAY(a, int64_t, (size_t)type->rank);
+    memcpy(shape, type->shape, (size_t)type->rank * sizeof *shape);
+    out->shape = shape;
+    if (!type->names)
+        return;
+    const char **names = ARENA_ARRAY(a, const char *, (size_t)type->rank);
+    for (int i = 0; i < type->rank; i++)
+        names[i] = arena_strdup(a, type->names[i]);
+    out->names = names;
+}
+
+bool tensor_new(const tensor_type *type, arena *a, tensor *out)
+{
+    int64_t size = tensor_bytes(type->dtype, tensor_elements(type));
+    *out = (tensor){0};
+    if (size < 0)
+        return false;
+    unsigned char *bytes = calloc(size ? (size_t)size : 1, 1);
+    if (!bytes)
+        return false;
+    type_copy(type, a, &out->type);
+    out->bytes = bytes;
+    out->size = (size_t)size;
+    return true;
+}
+
+void tensor_free(tensor *t)
+{
+    free(t->bytes);
+    *t = (tensor){0};
+}
+
+const char *tensor_shape_text(const tensor_type *type, arena *a)
+{
+    enum { SHOWN = 32 };
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_puts(&s, "[");
+    for (int i = 0; i < type->rank && i < SHOWN; i++) {
+        if (i)
+            strbuf_puts(&s, ", ");
+        if (type->names)
+            strbuf_printf(&s, "%s=", type->names[i]);
+        strbuf_printf(&s, "%" PRId64, type->shape[i]);
+    }
+    if (type->rank > SHOWN)
+        strbuf_printf(&s, ", ... %d axes", type->rank);
+    strbuf_puts(&s, "]");
+    return s.text;
+}
+
+/* One loop nest over the result: sizes of its axes and their strides in the source, in elements. */
+typedef struct permutation {
+    int rank;
+    int64_t *size, *stride, *counter;
+} permutation;
+
+static void copy_run(dtype t, unsigned char *to, int64_t at, const unsigned char *from, int64_t first,
+                     int64_t stride, int64_t count)
+{
+    switch (dtype_row_of(t)->bits) {
+    case 4:
+        for (int64_t i = 0; i < count; i++)
+            numeric_i4_put(to, at + i, numeric_i4_get(from, first + i * stride));
+        break;
+    case 8:
+        for (int64_t i = 0; i < count; i++)
+            to[at + i] = from[first + i * stride];
+        break;
+    case 16:
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + 2 * (at + i), from + 2 * (first + i * stride), 2);
+        break;
+    default:
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + 4 * (at + i), from + 4 * (first + i * stride), 4);
+        break;
+    }
+}
+
+/* Steps every loop but the innermost; returns the source element of the next run. */
+static int64_t next_run(permutation *p, int64_t source)
+{
+    for (int i = p->rank - 2; i >= 0; i--) {
+        source += p->stride[i];
+        if (++p->counter[i] < p->size[i])
+            break;
+        source -= p->size[i] * p->stride[i];
+        p->counter[i] = 0;
+    }
+    return source;
+}
+
+static permutation permutation_of(const tensor_type *from, const int *order, arena *a)
+{
+    size_t rank = (size_t)from->rank;
+    permutation p = {from->rank, ARENA_ARRAY(a, int64_t, rank), ARENA_ARRAY(a, int64_t, rank),
+                     ARENA_ARRAY(a, int64_t, rank)};
+    int64_t *strides = ARENA_ARRAY(a, int64_t, rank), weight = 1;
+    for (int i = from->rank - 1; i >= 0; i--) {
+        strides[i] = weight;
+        (void)__builtin_mul_overflow(weight, from->shape[i],
+                                     &weight); /* can only pass 2^63 when there are no elements */
+    }
+    for (int i = 0; i < from->rank; i++) {
+        p.size[i] = from->shape[order[i]];
+        p.stride[i] = strides[order[i]];
+    }
+    return p;
+}
+
+bool tensor_permute(const tensor *from, const int *order, arena *a, tensor *out)
+{
+    int rank = from->type.rank;
+    tensor_type type = from->type;
+    permutation p = {0};
+    const char **names = NULL;
+    if (rank) {
+        p = permutation_of(&from->type, order, a);
+        names = type.names ? ARENA_ARRAY(a, const char *, (size_t)rank) : NULL;
+        for (int i = 0; names && i < rank; i++)
+            names[i] = type.names[order[i]];
+        type.shape = p.size;
+        type.names = names;
+    }
+    if (!tensor_new(&type, a, out))
+        return false;
+    int64_t elements = tensor_elements(&type), source = 0;
+    int64_t run = rank ? p.size[rank - 1] : 1, stride = rank ? p.stride[rank - 1] : 1;
+    for (int64_t at = 0; at < elements; at += run) {
+        copy_run(type.dtype, out->bytes, at, from->bytes, source, stride, run);
+        source = next_run(&p, source);
+    }
+    return true;
+}
+
+/* Number `number` from 0 on of the sequence that `seed` begins: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+ * 2014), whose state only counts. */
+static uint64_t random_number(uint64_t seed, int64_t number)
+{
+    uint64_t z = seed + ((uint64_t)number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+enum { PIECE = 1024 /* elements, whole bytes of every type */ };
+
+typedef struct filling {
+    tensor *tensor;
+    int64_t elements;
+    uint64_t seed;
+} filling;
+
+static void fill_pieces(void *of, unsigned part, int64_t first, int64_t end)
+{
+    const filling *f = of;
+    dtype t = f->tensor->type.dtype;
+    bool is_float = dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
+    convert_run *narrow = convert_cast(is_float ? DTYPE_F32 : DTYPE_I32, t);
+    (void)part;
+    for (int64_t at = first * PIECE, n; at < end * PIECE && at < f->elements; at += n) {
+        uint32_t words[PIECE];
+        n = f->elements - at < PIECE ? f->elements - at : PIECE;
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t r = random_number(f->seed, at + i);
+            words[i] = is_float ? numeric_f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
+        }
+        unsigned char *to = f->tensor->bytes + tensor_bytes(t, at);
+        if (narrow)
+            narrow(to, (const unsigned char *)words, n);
+        else
+            memcpy(to, words, (size_t)n * sizeof *words);
+    }
+}
+
+void tensor_fill_random(tensor *t, uint64_t seed, unsigned threads)
+{
+    enum { LEAST = 128 /* pieces that repay a thread */ };
+    filling f = {t, t->bytes ? tensor_elements(&t->type) : 0, seed};
+    parallel_parts((f.elements + PIECE - 1) / PIECE, LEAST, threads, fill_pieces, &f);
+}

@@ -1,0 +1,314 @@
+#include "runtime/timing/analysis.h"
+
+#include <stdlib.h>
+
+#include "support/integer.h"
+
+/* ---- who waits for whom ---- */
+
+/* The items of each context, in order. */
+typedef struct item_order {
+    const schedule *schedule;
+    size_t *items[3], count[3];
+} item_order;
+
+static void order_items(const schedule *s, arena *a, item_order *o)
+{
+    *o = (item_order){.schedule = s};
+    for (int c = 0; c < 3; c++)
+        o->items[c] = ARENA_ARRAY(a, size_t, s->count + 1);
+    for (size_t i = 0; i < s->count; i++) {
+        int c = (int)s->items[i].context;
+        o->items[c][o->count[c]++] = i;
+    }
+}
+
+/* The item that completes the first `count` commands of a context, or NO_PREDECESSOR. */
+static int64_t item_completing(const item_order *o, int where, int64_t count)
+{
+    const command *base = o->schedule->kernel->streams[where].commands;
+    size_t low = 0, high = o->count[where];
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (o->schedule->items[o->items[where][middle]].commands - base < count)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? (int64_t)o->items[where][low - 1] : NO_PREDECESSOR;
+}
+
+/* Calls visit for each item that item i needs: the one before it in its context, and those that its waits name. */
+static void each_need(const item_order *o, size_t i, void (*visit)(void *, size_t needed), void *user)
+{
+    const schedule *s = o->schedule;
+    const schedule_item *item = &s->items[i];
+    const command *base = s->kernel->streams[item->context].commands, *at = item->commands;
+    int64_t before = item_completing(o, (int)item->context, at - base);
+    if (before != NO_PREDECESSOR)
+        visit(user, (size_t)before);
+    for (size_t n = 0; s->starves && n < i; n++) /* a chain that starves the DMA and a copy: whichever began later needs the other */
+        if (s->items[n].end <= item->start && (s->items[n].holds_dma ? item->commands->op == OP_DMA : item->holds_dma && s->items[n].commands->op == OP_DMA))
+            visit(user, n);
+    for (const command *c = at; c > base && (c[-1].op == OP_WAIT || c[-1].op == OP_UNITS); c--)
+        if (c[-1].op == OP_WAIT) {
+            int64_t other = item_completing(o, (int)command_get(&c[-1], WAIT_CONTEXT), command_get(&c[-1], WAIT_COUNT));
+            if (other != NO_PREDECESSOR && other != (int64_t)i)
+                visit(user, (size_t)other);
+        }
+}
+
+typedef struct latest {
+    const schedule *schedule;
+    int64_t item;
+} latest;
+
+static void keep_latest(void *user, size_t needed)
+{
+    latest *l = user;
+    if (l->item == NO_PREDECESSOR || l->schedule->items[needed].end > l->schedule->items[l->item].end)
+        l->item = (int64_t)needed;
+}
+
+typedef struct limits {
+    int64_t *late_end, start;
+} limits;
+
+static void limit_end(void *user, size_t needed)
+{
+    limits *l = user;
+    if (l->start < l->late_end[needed])
+        l->late_end[needed] = l->start;
+}
+
+static void find_path(const schedule *s, arena *a, item_place *places)
+{
+    item_order order;
+    order_items(s, a, &order);
+    int64_t *late_end = ARENA_ARRAY(a, int64_t, s->count + 1), last = NO_PREDECESSOR;
+    for (size_t i = 0; i < s->count; i++) {
+        latest l = {s, NO_PREDECESSOR};
+        each_need(&order, i, keep_latest, &l);
+        places[i].predecessor = l.item;
+        late_end[i] = s->cycles - s->end_sync_cycles;
+        if (s->items[i].end == late_end[i] && last == NO_PREDECESSOR)
+            last = (int64_t)i;
+    }
+    /* What needs an item begins at its end or later, so by descending start all that need it are done. */
+    for (size_t i = s->count; i-- > 0;) {
+        const schedule_item *item = &s->items[i];
+        limits l = {late_end, late_end[i] - (item->end - item->start) - item->queued};
+        places[i].slack = late_end[i] - item->end;
+        each_need(&order, i, limit_end, &l);
+    }
+    for (int64_t i = last; i != NO_PREDECESSOR; i = places[i].predecessor)
+        places[i].critical = true;
+}
+
+/* ---- the least that the mathematics needs ---- */
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Digits of one axis, the largest weight first; they do not overlap. How many of their combinations stay below `limit`? */
+static int64_t below(const einsum_digit *const *digits, size_t count, int64_t limit)
+{
+    int64_t rest = 1, reach = 0;
+    if (limit <= 0)
+        return 0;
+    if (count == 0)
+        return 1;
+    for (size_t i = 1; i < count; i++) {
+        rest = times(rest, digits[i]->size);
+        reach += (digits[i]->size - 1) * digits[i]->weight;
+    }
+    int64_t weight = digits[0]->weight, size = digits[0]->size;
+    int64_t whole = limit > reach ? (limit - 1 - reach) / weight + 1 : 0; /* counters with which all others stay below */
+    whole = whole < size ? whole : size;
+    int64_t sum = times(whole, rest);
+    for (int64_t c = whole; c < size && c * weight < limit; c++)
+        sum = plus(sum, below(digits + 1, count - 1, limit - c * weight));
+    return sum;
+}
+
+/* Coordinates of an axis that a statement runs through, or, with a side, those at which it meets this operand. */
+static int64_t coordinates(const einsum *e, const einsum_statement *s, uint32_t axis, const einsum_side *side)
+{
+    const einsum_digit *mine[EINSUM_STATEMENT_DIGITS];
+    size_t count = 0;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->axis != axis || d->size == 1 || (side && !einsum_digit_indexes(d, *side)))
+            continue;
+        size_t at = count++;
+        for (; at > 0 && mine[at - 1]->weight < d->weight; at--)
+            mine[at] = mine[at - 1];
+        mine[at] = d;
+    }
+    return count ? below(mine, count, e->axes[axis].size - einsum_largest_shift(s, axis)) : 1;
+}
+
+static int64_t combinations(const einsum *e, const einsum_statement *s)
+{
+    int64_t all = 1;
+    for (uint32_t axis = 0; axis < e->axis_count; axis++)
+        all = times(all, coordinates(e, s, axis, NULL));
+    return all;
+}
+
+/* ---- the elements of a port that are touched ---- */
+
+/* Those of a tensor that one operand of a statement names. The same part named again has the same key. */
+typedef struct touch {
+    uint32_t tensor;
+    uint64_t key;
+    int64_t elements;
+} touch;
+
+static uint64_t mix(uint64_t key, uint64_t value)
+{
+    return (key ^ value) * UINT64_C(0x100000001b3) ^ key >> 29;
+}
+
+static int64_t places(const einsum *e, const einsum_statement *s, uint32_t axis, const einsum_side *side)
+{
+    int64_t n = coordinates(e, s, axis, side), reach = 0;
+    for (uint32_t w = 0; n == 1 && w < e->window_count; w++)
+        for (uint32_t i = 0; e->windows[w].axis == axis && i < e->windows[w].term_count; i++) {
+            const einsum_term *t = &e->windows[w].terms[i];
+            reach = plus(reach, times(smaller(coordinates(e, s, t->axis, side), t->extent) - 1, t->stride));
+        }
+    return smaller(plus(n, reach), e->axes[axis].size);
+}
+
+static touch touch_of(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t tensor)
+{
+    touch t = {.tensor = tensor, .key = UINT64_C(0xcbf29ce484222325), .elements = 1};
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        t.elements = times(t.elements, places(e, s, e->tensors[tensor].axes[i], &side));
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].side == side)
+            t.key = mix(mix(t.key, s->shifts[i].axis), (uint64_t)s->shifts[i].offset);
+    return t;
+}
+
+static int by_part(const void *a, const void *b)
+{
+    const touch *x = a, *y = b;
+    if (x->tensor != y->tensor)
+        return x->tensor < y->tensor ? -1 : 1;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->elements < y->elements) - (x->elements > y->elements);
+}
+
+/* Of each part the most that one operand names; parts that begin elsewhere are taken for others, up to the whole tensor. */
+static int64_t *touched_elements(const einsum *e, arena *a)
+{
+    touch *all = ARENA_ARRAY(a, touch, (size_t)e->statement_count * EINSUM_SIDES + 1);
+    int64_t *elements = ARENA_ARRAY(a, int64_t, e->tensor_count + 1);
+    size_t count = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *s = &e->statements[i];
+        for (unsigned side = 0; side < einsum_side_count(s); side++)
+            all[count++] = touch_of(e, s, (einsum_side)side, einsum_operand(s, (einsum_side)side));
+    }
+    if (count > 0)
+        qsort(all, count, sizeof *all, by_part);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || all[i].tensor != all[i - 1].tensor || all[i].key != all[i - 1].key)
+            elements[all[i].tensor] = plus(elements[all[i].tensor], all[i].elements);
+    for (uint32_t i = 0; i < e->tensor_count; i++)
+        elements[i] = smaller(elements[i], einsum_tensor_elements(e, i));
+    return elements;
+}
+
+/* ---- the bound ---- */
+
+/* As many as the tensors of the ports are spread over. */
+static int64_t chips_of(const binary_kernel *k)
+{
+    int64_t chips = 1;
+    for (uint32_t i = 0; i < k->port_count; i++)
+        chips = larger(chips, layout_size(k->ports[i].mapping[COMPONENT_CHIP], k->axes));
+    return chips;
+}
+
+/* Statements may run side by side, on other slices: what they multiply is added up before it is divided. */
+static void count_einsum(const schedule *s, arena *a, analysis *out)
+{
+    const einsum *e = &s->kernel->einsum;
+    const target *t = s->target;
+    out->chips = chips_of(s->kernel);
+    int64_t bits_per_cycle = out->chips * t->clusters_per_chip * t->slices_per_cluster * t->rows * t->mac_width_bytes * 8, operand_bits = 0;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *x = &e->statements[i];
+        if (x->op != MATH_CONTRACT)
+            continue;
+        int64_t macs = combinations(e, x), bits = dtype_row_of(e->tensors[x->sources[0]].dtype)->bits;
+        out->machine_macs = bits_per_cycle / bits;
+        out->multiplications = plus(out->multiplications, macs);
+        operand_bits = plus(operand_bits, times(macs, bits));
+    }
+    out->mac_bound = ceil_div(operand_bits, bits_per_cycle);
+    const int64_t *elements = touched_elements(e, a);
+    for (uint32_t i = 0; i < e->tensor_count; i++) {
+        int32_t number = e->tensors[i].port;
+        if (number < 0 || s->kernel->ports[number].space != PORT_HBM)
+            continue;
+        int64_t bits = times(elements[i], dtype_row_of(e->tensors[i].dtype)->bits);
+        out->port_bytes = plus(out->port_bytes, ceil_div(bits, 8));
+    }
+    out->byte_bound = ceil_div(out->port_bytes, out->chips * t->hbm_bytes_per_cycle);
+    out->lower_bound = larger(out->mac_bound, out->byte_bound);
+}
+
+/* ---- sums ---- */
+
+static void count_dma(const schedule_item *item, analysis *out)
+{
+    int64_t bytes = times(item->alone.dma.steps, command_get(item->commands, DMA_PACKET_BYTES));
+    int64_t *from = command_get(item->commands, DMA_SOURCE) ? &out->dm_read_bytes : &out->hbm_read_bytes;
+    int64_t *to = command_get(item->commands, DMA_DESTINATION) ? &out->dm_written_bytes : &out->hbm_written_bytes;
+    *from = plus(*from, bytes);
+    *to = plus(*to, bytes);
+}
+
+static void count_item(const schedule_item *item, analysis *out)
+{
+    for (int i = 0; i < ENGINE_COUNT; i++)
+        out->engine_busy[i] = plus(out->engine_busy[i], item->alone.busy[i]);
+    if (item->commands->op == OP_DMA)
+        count_dma(item, out);
+    out->dm_read_bytes = plus(out->dm_read_bytes, item->dm_read_bytes);
+    out->dm_written_bytes = plus(out->dm_written_bytes, item->dm_written_bytes);
+    out->trf_written_bytes = plus(out->trf_written_bytes, item->trf_written_bytes);
+    out->trf_read_bytes = plus(out->trf_read_bytes, item->trf_read_bytes);
+    out->lane_products = plus(out->lane_products, item->lane_products);
+    out->trf_hits = plus(out->trf_hits, item->reads.column_hits);
+    out->trf_misses = plus(out->trf_misses, item->reads.column_misses);
+}
+
+void analysis_make(const schedule *s, arena *a, analysis *out)
+{
+    *out = (analysis){.schedule = s, .places = ARENA_ARRAY(a, item_place, s->count + 1)};
+    find_path(s, a, out->places);
+    for (size_t i = 0; i < s->count; i++)
+        count_item(&s->items[i], out);
+    count_einsum(s, a, out);
+    out->reducer_capacity = times(s->cycles, out->machine_macs);
+}
+
+int64_t analysis_permille(int64_t part, int64_t whole)
+{
+    return whole > 0 ? (int64_t)((__int128)part * 1000 / whole) : 0;
+}

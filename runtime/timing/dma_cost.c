@@ -1,0 +1,180 @@
+#include "runtime/timing/dma_cost.h"
+
+#include <string.h>
+
+#include "runtime/machine/walk.h"
+
+enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHANNELS = 32, BANKS = 64, DMNS = 64, HBM = 0 };
+enum { CHANNEL_BITS = 4, BLOCK_BITS = 8, ROW_BIT = 21 };
+
+typedef struct tally {
+    const target *target;
+    int64_t channel_millicycles[CHANNELS];
+    int64_t dmn_cycles[DMNS];
+    int64_t open_row[CHANNELS][BANKS]; /* plus 1; 0: none yet */
+    int64_t partial_writes;
+    uint64_t clusters; /* one bit each */
+} tally;
+
+/* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
+static unsigned channel_of(int64_t address)
+{
+    unsigned channel = 0;
+    for (int bit = BLOCK_BITS + 1; bit <= BLOCK_BITS + 1 + 4 * CHANNEL_BITS; bit += CHANNEL_BITS)
+        channel ^= (unsigned)(address >> bit) & 15;
+    return channel << 1 | ((unsigned)(address >> BLOCK_BITS) & 1);
+}
+
+/* Bank group (bits 13, 19), bank (17, 18), slice (20, 34). */
+static unsigned bank_of(int64_t a)
+{
+    return (unsigned)((a >> 13 & 1) | (a >> 19 & 1) << 1 | (a >> 17 & 3) << 2 | (a >> 20 & 1) << 4 | (a >> 34 & 1) << 5);
+}
+
+/* The part of a packet that lies in one block. */
+static void touch_block(tally *t, int64_t address, int64_t bytes, bool write)
+{
+    const target *k = t->target;
+    int64_t in_chip = address % k->hbm_chip_stride_bytes, row = (in_chip >> ROW_BIT) + 1;
+    unsigned channel = channel_of(in_chip);
+    int64_t *open = &t->open_row[channel][bank_of(in_chip)], *sum = &t->channel_millicycles[channel];
+    int64_t bursts = (bytes + k->hbm_burst_bytes - 1) / k->hbm_burst_bytes, cost = bursts * k->hbm_burst_millicycles;
+    if (*open && *open != row)
+        cost = k->hbm_row_switch_cycles * 1000;
+    *open = row;
+    if (write && bytes < k->hbm_block_bytes) {
+        cost = k->hbm_block_bytes / k->hbm_burst_bytes * k->hbm_burst_millicycles * k->hbm_partial_write_factor;
+        t->partial_writes++;
+    }
+    *sum += cost;
+}
+
+static void touch_hbm(tally *t, int64_t address, int64_t bytes, bool write)
+{
+    while (bytes > 0) {
+        int64_t here = t->target->hbm_block_bytes - address % t->target->hbm_block_bytes;
+        here = here < bytes ? here : bytes;
+        touch_block(t, address, here, write);
+        address += here;
+        bytes -= here;
+    }
+}
+
+static void touch_dm(tally *t, int64_t address, int64_t bytes)
+{
+    const target *k = t->target;
+    int64_t dmn = address / k->dm_slice_stride_bytes / k->dm_slices_per_dmn;
+    t->clusters |= UINT64_C(1) << (address / k->dm_slice_stride_bytes / k->slices_per_cluster & 63);
+    t->dmn_cycles[dmn % DMNS] += (bytes + k->dmn_bytes_per_cycle - 1) / k->dmn_bytes_per_cycle;
+}
+
+typedef struct side {
+    bool hbm, write;
+    int64_t address, next; /* of this step; where the last one ended */
+} side;
+
+static void touch(tally *t, const side *s, int64_t bytes)
+{
+    if (s->hbm)
+        touch_hbm(t, s->address, bytes, s->write);
+    else
+        touch_dm(t, s->address, bytes);
+}
+
+static int64_t most_of(const int64_t *values, int count)
+{
+    int64_t most = 0;
+    for (int i = 0; i < count; i++)
+        most = values[i] > most ? values[i] : most;
+    return most;
+}
+
+static int64_t in_proportion(int64_t value, int64_t steps, int64_t walked)
+{
+    return steps == walked || walked == 0 ? value : (int64_t)((__int128)value * steps / walked);
+}
+
+static void read_walk(const command *c, command_field base, command_column stride, walk *w)
+{
+    *w = (walk){.count = c->entry_count, .base = command_get(c, base)};
+    for (unsigned i = 0; i < c->entry_count; i++) {
+        w->size[i] = command_entry(c, i, DMA_ENTRY_SIZE);
+        w->stride[i] = command_entry(c, i, stride);
+    }
+}
+
+/* Which loops repeat the source in other slices of a cluster, and which spread it over them. */
+static void count_copies(const target *t, const walk *from, const walk *to, dma_cost *out)
+{
+    int64_t repeats = 0, spreads = 0; /* longest steps, in slices */
+    out->copies = 1;
+    for (unsigned i = 0; i < from->count; i++) {
+        int64_t slices = (to->stride[i] < 0 ? -to->stride[i] : to->stride[i]) / t->dm_slice_stride_bytes;
+        if (from->size[i] <= 1 || slices == 0 || slices >= t->slices_per_cluster)
+            continue;
+        int64_t *longest = from->stride[i] == 0 ? &repeats : &spreads;
+        if (from->stride[i] == 0)
+            out->copies *= from->size[i]; /* no more than steps */
+        *longest = slices > *longest ? slices : *longest;
+    }
+    out->spreads = spreads > 0;
+    out->copies_inside = repeats < spreads;
+}
+
+/* A walk that leaves every memory is not followed: the run says what is wrong with it. */
+static bool inside(const walk *w)
+{
+    walk_address low, high;
+    walk_bounds(w, &low, &high);
+    return low >= 0 && high < (walk_address)1 << 48;
+}
+
+static void walk_steps(const command *c, dma_cost *out, tally *t)
+{
+    walk walks[2];
+    walk_cursor cursors[2];
+    side sides[2] = {{.hbm = command_get(c, DMA_SOURCE) == HBM}, {.hbm = command_get(c, DMA_DESTINATION) == HBM, .write = true}};
+    int64_t bytes = command_get(c, DMA_PACKET_BYTES);
+    read_walk(c, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, &walks[0]);
+    read_walk(c, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, &walks[1]);
+    count_copies(t->target, &walks[0], &walks[1], out);
+    out->to_dm = !sides[1].hbm;
+    if (!inside(&walks[0]) || !inside(&walks[1]))
+        out->walked = 0;
+    const side *hbm = sides[0].hbm ? &sides[0] : sides[1].hbm ? &sides[1] : NULL;
+    for (int i = 0; i < 2; i++)
+        walk_start(&walks[i], &cursors[i]);
+    for (int64_t step = 0; step < out->walked; step++) {
+        bool follows = step > 0;
+        for (int i = 0; i < 2; i++) {
+            sides[i].address = walk_step(&walks[i], &cursors[i]);
+            follows = follows && sides[i].address == sides[i].next;
+            touch(t, &sides[i], bytes);
+            sides[i].next = sides[i].address + bytes;
+        }
+        out->pieces += !follows;
+        out->unaligned_pieces += !follows && hbm && hbm->address % t->target->hbm_block_bytes != 0;
+    }
+    if (hbm && out->pieces > 0)
+        out->piece_bytes = bytes * (out->walked / out->pieces);
+}
+
+bool dma_cost_of(const target *t, const command *c, dma_cost *out)
+{
+    tally sums = {.target = t};
+    *out = (dma_cost){.steps = 1};
+    for (unsigned i = 0; i < c->entry_count; i++)
+        if (__builtin_mul_overflow(out->steps, command_entry(c, i, DMA_ENTRY_SIZE), &out->steps) || out->steps > INT64_C(1) << MOST_STEPS_LOG2)
+            return false;
+    out->walked = out->steps < WALKED_STEPS ? out->steps : WALKED_STEPS;
+    walk_steps(c, out, &sums);
+    bool one_memory = command_get(c, DMA_SOURCE) == command_get(c, DMA_DESTINATION);
+    int64_t each = (command_get(c, DMA_PACKET_BYTES) + t->dma_request_bytes - 1) / t->dma_request_bytes;
+    out->requests = out->steps * each * (one_memory ? 2 : 1);
+    out->clusters = __builtin_popcountll(sums.clusters);
+    out->hbm_cycles = in_proportion((most_of(sums.channel_millicycles, CHANNELS) + 999) / 1000, out->steps, out->walked);
+    out->dmn_cycles = in_proportion(most_of(sums.dmn_cycles, DMNS), out->steps, out->walked);
+    out->pieces = in_proportion(out->pieces, out->steps, out->walked);
+    out->partial_writes = in_proportion(sums.partial_writes, out->steps, out->walked);
+    return true;
+}

@@ -1,0 +1,69 @@
+/* How long one command or chain takes when nothing disturbs it.
+ *
+ * The one idea: every engine of a chain works at its own steady rate, so a chain takes its slowest engine's
+ * time and the few cycles until the first result is through; all of it follows from the commands. What other
+ * contexts do to it is in schedule.h. Each formula with its source: docs/timing.md. */
+#ifndef VISA_RUNTIME_TIMING_DURATION_H
+#define VISA_RUNTIME_TIMING_DURATION_H
+
+#include "runtime/machine/chain.h"
+#include "runtime/timing/dma_cost.h"
+#include "runtime/timing/timing_preset.h"
+
+/* What works on a command, each on its own. */
+typedef enum engine {
+    ENGINE_DMA,
+    ENGINE_FETCH,
+    ENGINE_COLLECT,
+    ENGINE_TRF,      /* reads of weights, or writes of a store */
+    ENGINE_REDUCER,  /* computation steps */
+    ENGINE_CAST,     /* flits narrowed */
+    ENGINE_COMMIT,   /* writes to DM */
+    ENGINE_COUNT
+} engine;
+const char *engine_name(engine e);
+
+/* The engine that a duration follows from. */
+typedef enum duration_bound {
+    BOUND_DMA,
+    BOUND_FETCH,    /* accesses of the Fetch Engine */
+    BOUND_COLLECT,  /* flits, one per cycle */
+    BOUND_MULTIPLY, /* computation steps, one per cycle */
+    BOUND_OUTPUT,   /* beats of the Reducer, one per cycle */
+    BOUND_COMMIT,   /* writes of the Commit Engine */
+    BOUND_STORE,    /* writes to the TRF that are behind schedule */
+    BOUND_HBM,      /* the busiest HBM channel */
+    BOUND_DMN,      /* the busiest DMN */
+} duration_bound;
+const char *duration_bound_name(duration_bound b);
+
+/* fill + max(items * item_cycles, beats * beat_cycles), or with drains their sum. */
+typedef struct duration {
+    int64_t fill;        /* cycles until the first result leaves */
+    int64_t items;       /* what goes in: packets, flits, DMA requests ... */
+    int64_t item_cycles; /* ... each */
+    int64_t feed_cycles, tiling; /* of a contraction, whose item_cycles is the larger: for a packet's flits, and for its steps */
+    int64_t beats;       /* flits that leave; 0: nothing is slower on that side than on the other */
+    int64_t beat_cycles;
+    duration_bound in, out; /* what binds when what goes in is the slower side, and when what leaves is */
+    bool drains; /* everything leaves at the end, because the outermost loop is summed over */
+    duration_bound bound;
+    int64_t total;
+    int64_t busy[ENGINE_COUNT]; /* cycles of each engine */
+    dma_cost dma;               /* of a DMA command */
+    const char *text;           /* the formula, where it is none of the above */
+} duration;
+
+/* False, with E_RUN_LIMIT, when the number is absurdly large. */
+bool duration_of_chain(const chain *c, timing_preset preset, duration *out, fault *f);
+bool duration_of_dma(const target *t, const command *c, timing_preset preset, arena *a, duration *out, fault *f);
+
+/* For stages: cycles between the items that reach one which takes `together` flits at once, and what binds there; */
+int64_t duration_arrival(const chain *c, int64_t together, duration_bound *bound);
+/* an engine's cycles, a * b of them; more than can be told are as many as the chain takes. */
+void duration_busy(duration *d, engine e, int64_t a, int64_t b);
+
+/* "8 + max(256 x 4, 128 x 1)"; the published kind says what it is: "TRF fill: 263 + 4096/8" */
+const char *duration_formula(const duration *c, arena *a);
+
+#endif

@@ -1,0 +1,51 @@
+/* When each command of a kernel runs.
+ *
+ * The one idea: a context runs one command or chain after the other, a wait holds it until another context has
+ * completed its count, and nothing else holds anything: chains of main and sub and copies of the DMA overlap
+ * exactly where no wait stands between them. Where a main chain reads the TRF while a sub chain stores into it,
+ * the store's time comes from trf_timing.h. Nothing is executed; no tensor is needed. */
+#ifndef VISA_RUNTIME_TIMING_SCHEDULE_H
+#define VISA_RUNTIME_TIMING_SCHEDULE_H
+
+#include "runtime/timing/duration.h"
+#include "runtime/timing/trf_timing.h"
+
+/* A DMA command or a chain. Waits and units commands take no time and are no items. */
+typedef struct schedule_item {
+    context context;
+    const command *commands;
+    size_t count;
+    int64_t start, end; /* cycles */
+    duration alone;     /* when nothing disturbs it */
+    const command *trf_read, *trf_store; /* NULL: the chain has none */
+    trf_read_counts reads;
+    int64_t held_stall_cycles; /* stall cycles of stores that the reads caused */
+    trf_write_counts writes;
+    int64_t bank_streak; /* of a chain: accesses in a row to one bank of DM, fetch and commit together; up to the limit */
+    bool holds_dma;      /* because that starves a DMA: neither runs beside the other */
+    int64_t held_cycles; /* that this chain and copies stood still for each other, and for nothing else */
+    int64_t units;      /* slices that run a chain */
+    int64_t queued;     /* cycles behind what it waited for before it began: the published kind only */
+    /* what a chain moves: bytes of DM read and written, of the TRF stored and read, over all its slices; multiplications */
+    int64_t dm_read_bytes, dm_written_bytes, trf_written_bytes, trf_read_bytes, lane_products;
+    int64_t idle_lane_bytes, rows; /* of 64 bytes of a packet; Rows that take part */
+} schedule_item;
+
+typedef struct schedule {
+    const binary_kernel *kernel;
+    const target *target;
+    timing_preset preset;
+    schedule_item *items; /* by start, then context */
+    size_t count;
+    int64_t cycles;        /* the last end, and what the published kind does behind it */
+    int64_t end_sync_cycles;
+    int64_t serial_cycles; /* of all items, one after the other */
+    int64_t busy[3];       /* per context */
+    bool starves;          /* some item holds the DMA */
+} schedule;
+
+/* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be
+ * followed. Everything lives in the arena. */
+bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out);
+
+#endif

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""The mutation score: every configuration field of a good binary is changed, and the check must notice.
+
+A change is *refused* (visa-run says why and exits 1), *noticed* (the output differs from the reference or depends on unwritten
+memory), or it survives the check. A survivor is fine only when a reason is computed from the two binaries:
+
+* its loops visit the same addresses in the same order, or its masks leave the same lanes live;
+* the elements of the outputs are the same bytes for other inputs as well, with both fillings of unwritten memory; what lies in
+  their padding means nothing. What a chain computes before its casts is a polynomial in its inputs, and two that agree at
+  random points are one.
+
+Anything else that survives is missed.
+
+    mutations.py BIN_DIR KERNEL.vm...     quick: a sample of the fields; VISA_LONG=1: all of them
+"""
+import json
+import os
+import random
+import re
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+import nest  # noqa: E402
+from contraction import make  # noqa: E402
+
+SEEDS = (2, 3, 5, 7)  # of the other inputs
+RANDOM = (4, 300)  # random contractions: quick, long
+SAMPLE = 60  # quick: changes of a file of the command line
+SAMPLE_RANDOM = 12  # changes of a random contraction, quick and long
+NOTHING = (0, 1)
+
+
+def rows(source):
+    """(op, name) -> (word, low bit, width, is column, words in front of the table, words per entry), from the command rows."""
+    text = visa_tools.engine_rows(source)
+    fields, tables, last_word, names = [], {}, {}, {}
+    for m in re.finditer(r'COMMAND\((\w+), (\w+), "(\w+)"', text):
+        names[m[1]] = m[3]
+        last_word[m[1]] = 0
+    for m in re.finditer(r'FIELD\((\w+), \w+, "(\w+)", (\d+), (\d+), (\d+), (\w+)', text):
+        if m[1] in names:
+            fields.append((m[1], m[2], int(m[3]), int(m[4]), int(m[5]), False))
+            last_word[m[1]] = max(last_word[m[1]], int(m[3]))
+    for m in re.finditer(r'TABLE\((\w+), (\d+), \d+, \d+, (\d+), (\d+), (\d+)', text):
+        if m[1] in names:
+            tables[m[1]] = int(m[2])
+            last_word[m[1]] = max(last_word[m[1]], int(m[3]))
+    for m in re.finditer(r'COLUMN\((\w+), \w+, "(\w+)", (\d+), (\d+), (\d+), (\w+)', text):
+        if m[1] in names:
+            fields.append((m[1], m[2], int(m[3]), int(m[4]), int(m[5]), True))
+    return [(names[o], n, w, low, width, column, last_word[o] + 1, tables.get(o, 0)) for o, n, w, low, width, column in fields]
+
+
+def sections(data):
+    """Section name -> file offset of an ELF64 file."""
+    shoff, = struct.unpack_from("<Q", data, 40)
+    shentsize, shnum, shstrndx = struct.unpack_from("<HHH", data, 58)
+    headers = [struct.unpack_from("<IIQQQQ", data, shoff + i * shentsize) for i in range(shnum)]
+    base = headers[shstrndx][4]
+    return {data[base + h[0]:data.index(b"\0", base + h[0])].decode(): h[4] for h in headers}
+
+
+def changes(binary, dump, table):
+    """Every field of every command: (file offset, low bit, width, command, name, is column, entry, kernel's name, context, number of
+    the command in it)."""
+    where = sections(binary)
+    for kernel in dump["kernels"]:
+        for context, commands in kernel["streams"].items():
+            start = where.get(f".visa.{context}.{kernel['name']}")
+            for number, command in enumerate(visa_tools.commands(commands)):
+                for op, name, word, low, width, column, front, per_entry in table:
+                    if op != command["op"]:
+                        continue
+                    at = start + command["offset"]
+                    entries = command["table"]["entries"] if column else [None]
+                    for i, entry in enumerate(entries):
+                        here = at + 8 * (front + i * per_entry + word if column else word)
+                        yield here, low, width, command, name, column, entry, kernel["name"], context, number
+
+
+def mutated(binary, offset, low, width, bit):
+    word, = struct.unpack_from("<Q", binary, offset)
+    out = bytearray(binary)
+    struct.pack_into("<Q", out, offset, word ^ 1 << (low + bit % width))
+    return bytes(out)
+
+
+# ---- reasons ----
+
+def walked(command):
+    """The addresses that a table visits in order, for every column of strides; None: too many to write down."""
+    entries = command["table"]["entries"]
+    strides = sorted(key for key in entries[0] if key.endswith("stride")) if entries else []
+    if not strides:
+        return None
+    outermost_first = command["table"]["order"] != "innermost first"
+    loops = entries if outermost_first else entries[::-1]
+    steps = 1
+    for entry in loops:
+        steps *= entry["size"]
+    return [nest.walk([(e["size"], e[key]) for e in loops]) for key in strides] if steps <= 1 << 16 else None
+
+
+def live_lanes(command, fields):
+    """The (step, lane) pairs below a mask's limit; masks of slices and chips are left to the outputs."""
+    terms = command["table"]["entries"]
+    if any(t["counter"] > 1 for t in terms):
+        return None
+    span = [max([t["div"] * t["mod"] for t in terms if t["counter"] == c] + [64]) for c in NOTHING]
+    if span[0] * span[1] > 1 << 18:
+        return None
+    return {(s, p) for s in range(span[0]) for p in range(span[1])
+            if sum((s, p)[t["counter"]] // t["div"] % t["mod"] * t["weight"] for t in terms) < fields["limit"]}
+
+
+def fields_of(command):
+    return {field["name"]: field["value"] for field in command["fields"]}
+
+
+def same_steps(before, after):
+    """Why two decoded commands do the same, or None."""
+    if before["op"] != after["op"] or not before.get("table") or not after.get("table"):
+        return None
+    if before["op"] == "mask":
+        live = live_lanes(before, fields_of(before)), live_lanes(after, fields_of(after))
+        return "the same lanes are live" if live[0] is not None and live[0] == live[1] else None
+    if fields_of(before) != fields_of(after):
+        return None
+    walk = walked(before), walked(after)
+    return "the same addresses" if walk[0] is not None and walk[0] == walk[1] else None
+
+
+class Subject:
+    """A good binary, and what it gives for several inputs."""
+
+    def __init__(self, folder, name, source):
+        self.name, self.path, self.bad = name, os.path.join(folder, "good.bin"), os.path.join(folder, "bad.bin")
+        self.folder = folder
+        done = visa_tools.run(["visac", source, "-o", self.path])
+        self.compiles = done.status == 0
+        if not self.compiles:
+            return
+        with open(self.path, "rb") as file:
+            self.binary = file.read()
+        self.dump = self.decode(self.path)
+        self.given = {}
+        for kernel in self.dump["kernels"]:
+            done = self.check(self.path, kernel["name"])
+            if done.status != 0:
+                sys.exit(f"{name}, kernel {kernel['name']}, is not good: {done.text()}")
+
+    @staticmethod
+    def decode(path):
+        done = visa_tools.run(["visa-objdump", "--json", path])
+        return json.loads(done.out) if done.status == 0 else None
+
+    @staticmethod
+    def check(path, kernel, seed=1):
+        return visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", "--check"], timeout=600)
+
+    def command(self, dump, kernel, context, number):
+        return list(visa_tools.commands(next(k for k in dump["kernels"] if k["name"] == kernel)["streams"][context]))[number]
+
+    def outputs(self, path, kernel, seed):
+        ports = next(k for k in self.dump["kernels"] if k["name"] == kernel)["ports"]
+        ports = [p["name"] for p in ports if p["direction"] == "out"]
+        files = [os.path.join(self.folder, f"{i}.raw") for i in range(len(ports))]
+        arguments = [a for port, file in zip(ports, files) for a in ("--output", f"{port}={file}")]
+        done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", *arguments], timeout=600)
+        if done.status != 0:
+            return None
+        return [open(file, "rb").read() for file in files]
+
+    def reason(self, kernel, context, number):
+        """Why the changed binary does the same, or None."""
+        after = self.decode(self.bad)
+        if after:
+            why = same_steps(self.command(self.dump, kernel, context, number), self.command(after, kernel, context, number))
+            if why:
+                return why
+        for seed in SEEDS:
+            if (kernel, seed) not in self.given:
+                self.given[kernel, seed] = self.outputs(self.path, kernel, seed)
+            if self.outputs(self.bad, kernel, seed) != self.given[kernel, seed] or self.check(self.bad, kernel, seed).status != 0:
+                return None
+        return "the same elements for other inputs"
+
+
+def try_changes(subject, todo, count):
+    for (offset, low, width, command, name, _, _, kernel, context, number), bit in todo:
+        with open(subject.bad, "wb") as file:
+            file.write(mutated(subject.binary, offset, low, width, bit))
+        done = subject.check(subject.bad, kernel)
+        if done.status in (1, 3) and "error[" in done.text() and not done.crashed:
+            noticed = done.status == 3 or "[E-RUN-UNDEFINED]" in done.text()
+            count["noticed" if noticed else "refused"] += 1
+            continue
+        why = subject.reason(kernel, context, number) if done.status == 0 and not done.crashed else None
+        count[why or "missed"] = count.get(why or "missed", 0) + 1
+        if not why:
+            print(f"missed (exit {done.status}): {subject.name}, {kernel}: {command['op']} {number} of {context}, {name}, bit {bit % width}\n{done.text()[-600:]}")
+
+
+def main():
+    kernels = sys.argv[2:]
+    os.environ["VISA_BIN"] = sys.argv[1]
+    long_run = bool(os.environ.get("VISA_LONG"))
+    table, chance = rows(visa_tools.SOURCE), random.Random(1)
+    count = {"refused": 0, "noticed": 0, "missed": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        for kernel in kernels:
+            subject = Subject(folder, os.path.basename(kernel), kernel)
+            todo = [(c, bit) for c in changes(subject.binary, subject.dump, table)
+                    for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
+            if not long_run:
+                shifts = [t for t in todo if t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
+                todo = shifts + chance.sample(todo, min(SAMPLE // visa_tools.SLOWER, len(todo)))
+            try_changes(subject, todo, count)
+        made, seed = 0, 0
+        while made < RANDOM[long_run]:
+            source = os.path.join(folder, "random.vm")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(make(random.Random(f"kernel/{seed}")).source() + "\n")
+            subject = Subject(folder, f"kernels.py --case {seed}", source)
+            seed += 1
+            if subject.compiles:
+                made += 1
+                todo = [(c, chance.randrange(8)) for c in changes(subject.binary, subject.dump, table)]
+                try_changes(subject, chance.sample(todo, min(SAMPLE_RANDOM, len(todo))), count)
+    total, missed = sum(count.values()), count["missed"]
+    print(f"{total} changes of {len(kernels) + made} kernels: " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    print(f"{total - missed} passed, {missed} failed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""`mpirun -n N visac --explore` writes what `visac --explore` writes, with 1, 2 and 3 processes. Skips where the plugin or mpirun is absent."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+# Streams of different widths: ways of one cost differ in their bits, whichever process finds them first.
+ITEM = """const SPACE: Dataflow = Dataflow {
+    inputs: [Input { name: "x", tensor: [60, 720], block: [12, 720], dtype: i8 }, Input { name: "z", tensor: [48, 24], block: [48, 24], dtype: i4 }],
+    weights: [Weight { name: "w", tensor: [360, 720], block: [1, 720], dtype: u2 }, Weight { name: "v", tensor: [30], block: [1], dtype: i8 }],
+    outputs: [Output { name: "y", block: [1, 1] }],
+};
+const POINT: Dataflow = Dataflow {
+    inputs: [Input { name: "x", tensor: [5], block: [1], dtype: i8 }],
+    outputs: [Output { name: "y", block: [1] }],
+};
+"""
+QUESTIONS = [["--explore=SPACE", "--emit=csv"], ["--explore=SPACE", "--emit=svg", "--limit=multipliers=300,weight-bits=4000"],
+             ["--explore=SPACE", "--target-cycles=5000"], ["--explore=POINT"], ["--explore=SPACE", "--search=folding", "--target-cycles=90000"], ["--explore=NONE"]]
+RANKS = (1, 2, 3)
+
+
+def main():
+    plugin, mpirun = os.path.join(visa_tools.bin_dir(), "libvisa_mpi.so"), shutil.which("mpirun")
+    if not os.path.exists(plugin) or not mpirun:
+        print("skipped: no libvisa_mpi.so or no mpirun: apt-get install libopenmpi-dev openmpi-bin")
+        return visa_tools.SKIPPED
+    env = {**visa_tools.environment(), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+           "OMPI_MCA_mpi_yield_when_idle": "1"}
+    env["ASAN_OPTIONS"] += ":detect_leaks=0"  # MPI's own
+    faults = []
+
+    def run(command, text=None):
+        return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=300, check=False)
+
+    def compare(what, one, several):
+        if (one.returncode, one.stdout) != (several.returncode, several.stdout) or one.stderr not in several.stderr or several.stderr.count(b"error[") != one.stderr.count(b"error["):
+            faults.append(f"{what}: status {several.returncode} and not {one.returncode}, or other bytes: {several.stdout[:300]} {several.stderr[:300]}")
+
+    compared = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "space.vm")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(ITEM)
+        for n, question in enumerate(QUESTIONS):
+            one = run(["visac", path, *question])
+            for ranks in RANKS if n == 0 or "VISA_LONG" in os.environ else RANKS[2:]:
+                compare(f"{ranks} processes, {question}", one, run([mpirun, "-n", str(ranks), "visac", path, *question]))
+                compared += 1
+        one = run(["visac", "-", "--explore=SPACE", "--emit=csv"], ITEM.encode())
+        out = os.path.join(folder, "front.csv")
+        run([mpirun, "-n", "3", "visac", "-", "--explore=SPACE", "--emit=csv", "-o", out], ITEM.encode())
+        with open(out, "rb") as file:
+            if file.read() != one.stdout:
+                faults.append("standard input to a file: other bytes")
+        compare("a file that is not there", run(["visac", "no.vm", "--explore"]), run([mpirun, "-n", "2", "visac", "no.vm", "--explore"]))
+    print("\n".join(faults + [f"{compared + 2} runs, {len(faults)} faults"]))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""An independent judge of the machine over a field: test/field/field_machine.py, written from the documents on top of the second decoder,
+recomputes what every output is, from the binary alone, and `visa-run --dump-field` must say the same, run as a whole and traced back.
+
+    field_judge.py KERNEL.vm...   VISA_LONG=1: larger kernels too
+"""
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+import field_machine
+import second_decoder
+
+SEED = 11
+MOST_WORK = 40_000_000 if os.environ.get("VISA_LONG") else 400_000
+
+
+def judged(path, kernel, arguments):
+    """The lines of visa-run as {(port, element): value}."""
+    done = visa_tools.run(["visa-run", path, f"--kernel={kernel['name']}", f"--seed={SEED}", "--dump-field", *arguments], timeout=600)
+    if done.status != 0:
+        return done.text()
+    ports = {p["name"]: i for i, p in enumerate(kernel["ports"])}
+    out = {}
+    for line in done.out.decode().splitlines():
+        name, element, value = line.rsplit(" ", 2)
+        out[ports[name], int(element)] = int(value)
+    return out
+
+
+def compare(kernel, path, counts):
+    try:
+        known = field_machine.outputs(kernel, field_machine.Residues(SEED), MOST_WORK)
+    except field_machine.TooLarge:
+        counts["too large"] += 1
+        return None
+    flat = {(i, e): v for i, elements in known.items() for e, v in elements.items()}
+    for arguments in ([], ["--samples=40"]):
+        theirs = judged(path, kernel, arguments)
+        if isinstance(theirs, str):
+            return theirs
+        if not arguments and set(theirs) != set(flat):
+            return f"{len(theirs)} values, {len(flat)} expected"
+        for key, value in theirs.items():
+            if flat[key] is field_machine.UNKNOWN:
+                counts["unknown"] += 1
+            elif flat[key] != value:
+                return f"{' '.join(arguments)} {kernel['ports'][key[0]]['name']} element {key[1]}: {value}, the judge has {flat[key]}"
+            else:
+                counts["values"] += 1
+    counts["kernels"] += 1
+    return None
+
+
+def main(files):
+    isa = second_decoder.Isa(os.path.join(visa_tools.SOURCE, "docs", "isa.md"))
+    counts, faults = {"kernels": 0, "values": 0, "unknown": 0, "too large": 0}, 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "k.bin")
+        for file in files:
+            if visa_tools.run(["visac", file, "-o", path]).status != 0:
+                continue
+            with open(path, "rb") as binary:
+                dump = second_decoder.decode(binary.read(), isa)
+            for kernel in dump["kernels"]:
+                fault = compare(kernel, path, counts)
+                if fault:
+                    faults += 1
+                    print(f"{os.path.basename(file)}, kernel {kernel['name']}: {fault}")
+    print(f"{counts['kernels']} kernels, {counts['values']} values agree, {counts['unknown']} of memory that nobody wrote, "
+          f"{counts['too large']} kernels are too large, {faults} failed")
+    return 1 if faults or not counts["kernels"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,436 @@
+#!/usr/bin/env python3
+"""visa-lsp from the outside: real sessions as an editor has them, and hostile bytes.
+
+Usage: lsp_session.py [-v]. A request waits for its response; notifications that come meanwhile are kept."""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+URI = "file:///tmp/visa%20test/kernel.vm"
+MATMUL = os.path.join(visa_tools.SOURCE, "examples", "matmul.vm")
+
+
+class Fault(Exception):
+    pass
+
+
+def check(condition, *what):
+    if not condition:
+        raise Fault(" ".join(str(w) for w in what))
+
+
+class Server:
+    """One process; leaving the `with` checks that it ends in order and left no sanitizer's report."""
+
+    def __init__(self, encodings=None, start=True):
+        self.encodings, self.start = encodings, start
+        self.number, self.notes, self.version = 0, [], 0
+        self.ended = False # the session itself has said `exit`
+
+    def __enter__(self):
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([os.path.join(visa_tools.bin_dir(), "visa-lsp")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, env=visa_tools.environment())
+        if self.start:
+            general = {"positionEncodings": self.encodings} if self.encodings else {}
+            self.capabilities = self.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {"general": general}})["capabilities"]
+            self.tell("initialized", {})
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind is None and self.start and not self.ended:
+                check(self.ask("shutdown", None) is None, "shutdown has a result")
+                self.tell("exit", None)
+            self.process.stdin.close()
+            status = self.process.wait(30)
+        finally:
+            self.process.kill()
+        self.log.seek(0)
+        said = self.log.read().decode("utf-8", "replace")
+        check(not any(word in said for word in visa_tools.DAMAGE), said)
+        if kind is None:
+            check(status == (0 if self.start else 1), "exit status", status)
+
+    def raw(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, message):
+        body = json.dumps(message).encode()
+        self.raw(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    def receive(self):
+        length = None
+        while True:
+            line = self.process.stdout.readline()
+            check(line, "the server ended")
+            if line == b"\r\n":
+                break
+            name, value = line.split(b":")
+            if name == b"Content-Length":
+                length = int(value)
+        return json.loads(self.process.stdout.read(length))
+
+    def response(self, number):
+        while True:
+            message = self.receive()
+            if "method" in message:
+                self.notes.append(message)
+            else:
+                check(message["id"] == number, "response to", message["id"], "instead of", number)
+                return message
+
+    def ask(self, method, params, error=None):
+        self.number += 1
+        self.send({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
+        message = self.response(self.number)
+        if error is not None:
+            check(message.get("error", {}).get("code") == error, method, "gave", message)
+            return None
+        check("result" in message, method, "gave", message)
+        return message["result"]
+
+    def tell(self, method, params):
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    # ---- a document ----
+
+    def open(self, text, uri=URI):
+        self.version += 1
+        self.tell("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "vm", "version": self.version, "text": text}})
+        return self.diagnostics(uri)
+
+    def change(self, *changes, uri=URI):
+        self.version += 1
+        self.tell("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.version}, "contentChanges": list(changes)})
+        return self.diagnostics(uri)
+
+    def diagnostics(self, uri=URI):
+        """Those that are published next for the document."""
+        while True:
+            for i, note in enumerate(self.notes):
+                if note["method"] == "textDocument/publishDiagnostics" and note["params"]["uri"] == uri:
+                    del self.notes[i]
+                    return note["params"]["diagnostics"]
+            self.notes.append(self.receive())
+
+    def at(self, method, line, character, uri=URI, **more):
+        return self.ask("textDocument/" + method, {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}, **more})
+
+    def hover(self, text, needle, shift=0, nth=0):
+        found = self.at("hover", *place(text, needle, shift, nth))
+        return found["contents"]["value"] if found else ""
+
+    def labels(self, text, needle, shift=0, nth=0):
+        return {item["label"] for item in self.at("completion", *place(text, needle, shift, nth))}
+
+
+def place(text, needle, shift=0, nth=0, units="utf-16-le"):
+    """Line and character of the nth occurrence, `shift` characters on."""
+    at = -1
+    for _ in range(nth + 1):
+        at = text.index(needle, at + 1)
+    at += shift
+    line = text.count("\n", 0, at)
+    before = text[text.rfind("\n", 0, at) + 1:at]
+    return line, len(before.encode(units)) // (2 if units.startswith("utf-16") else 1)
+
+
+def span(text, needle, nth=0):
+    line, column = place(text, needle, 0, nth)
+    return {"start": {"line": line, "character": column}, "end": {"line": line, "character": column + len(needle)}}
+
+
+def apply(text, edits):
+    lines = text.split("\n")
+    begins = [sum(len(line) + 1 for line in lines[:i]) for i in range(len(lines))] + [len(text)]
+    for e in sorted(edits, key=lambda e: -begins[min(e["range"]["start"]["line"], len(lines))]):
+        first, last = (begins[min(e["range"][k]["line"], len(lines))] + e["range"][k]["character"] for k in ("start", "end"))
+        text = text[:first] + e["newText"] + text[last:]
+    return text
+
+
+def source():
+    with open(MATMUL, encoding="utf-8") as f:
+        return f.read()
+
+
+# ---- sessions ----
+
+def a_day_at_work():
+    text = source()
+    with Server() as s:
+        check(s.capabilities["positionEncoding"] == "utf-16", s.capabilities)
+        check(s.open(text) == [], "matmul has diagnostics")
+        # A misspelt axis: an error with its id, and the fix.
+        broken = text.replace("m![N, K / 16]", "m![N, Kk / 16]", 1)
+        found = s.change({"range": span(text, "K / 16"), "text": "Kk / 16"})
+        check([d["code"] for d in found] == ["E-AXIS-UNKNOWN"], found)
+        check(found[0]["severity"] == 1 and found[0]["source"] == "visac" and found[0]["range"] == span(broken, "Kk"), found)
+        check("did you mean `K`?" in found[0]["message"], found)
+        check("E-AXIS-UNKNOWN" in s.hover(broken, "Kk"), "no explanation")
+        actions = s.ask("textDocument/codeAction", {"textDocument": {"uri": URI}, "range": span(broken, "Kk"), "context": {"diagnostics": found}})
+        check(len(actions) == 1 and actions[0]["kind"] == "quickfix" and actions[0]["diagnostics"] == found, actions)
+        fixed = apply(broken, actions[0]["edit"]["changes"][URI])
+        check(fixed == text, "the fix does not restore the text")
+        check(s.change({"range": span(broken, "Kk"), "text": "K"}) == [], "the error stays")
+        # What the machine is told.
+        check("32 elements" in s.hover(text, "m![M, K]", 3), s.hover(text, "m![M, K]", 3))
+        fetch = s.hover(text, ".fetch", 2)
+        check("fetch::<Dtype, Time, Packet>()" in fetch and "sequencer: dm read" in fetch and "Entry 0" in fetch, fetch)
+        check("collect_flits = 2" in s.hover(text, ".align", 2), s.hover(text, ".align", 2))
+        check("2 positions" in s.hover(text, "K / 16", 2), s.hover(text, "K / 16", 2))
+        check("m![M, K]" in s.hover(text, "m![M, K]", 1) and "1024 positions = 32 × 32" in s.hover(text, "m![M, K]", 1), s.hover(text, "m![M, K]", 1))
+        check("padding" in s.hover(text, "1 # 256", 2), "a padded mapping")
+        check("TrfTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N], m![K]>" in s.hover(text, "&weights", 2), s.hover(text, "&weights", 2))
+        check("16 bits" in s.hover(text, "bf16", 0, 1) and "DmTensor<Dtype, Chip" in s.hover(text, "DmTensor"), "types")
+        # Names lead to where they were given; a shadowed one to the right one.
+        found = s.at("definition", *place(text, "&weights", 3))
+        check(found == {"uri": URI, "range": span(text, "weights", 1)}, found)
+        check(s.at("definition", *place(text, "a.to_dm"))["range"] == span(text, "a", text.count("a", 0, text.index("a: &Hbm"))), "the parameter")
+        check(s.at("definition", *place(text, "a.view()"))["range"] == span(text, "a", text.count("a", 0, text.index("a: DmTensor"))), "the variable")
+        check(s.at("definition", *place(text, "N, K / 16"))["range"]["start"] == dict(zip(("line", "character"), place(text, "N = 8"))), "the axis")
+        check(s.at("definition", 0, 3) is None and s.at("hover", 0, 3) is None, "a comment has a definition")
+        # Layout.
+        ugly = text.replace("    ctx: &mut Context,", "  ctx   :&mut Context ,")
+        s.change({"text": ugly})
+        edits = s.ask("textDocument/formatting", {"textDocument": {"uri": URI}, "options": {"tabSize": 4, "insertSpaces": True}})
+        pretty = apply(ugly, edits)
+        check(pretty.encode() == visa_tools.run(["visac", "--format", "-"], stdin=ugly.encode()).out, "another layout than visac's")
+        check(s.change({"text": pretty}) == [], "the layout has errors")
+        check(s.ask("textDocument/formatting", {"textDocument": {"uri": URI}, "options": {}}) == [], "formatting twice")
+        symbols = s.ask("textDocument/documentSymbol", {"textDocument": {"uri": URI}})
+        check([x["name"] for x in symbols] == ["M", "N", "K", "matmul"], symbols)
+        check([x["name"] for x in symbols[3]["children"]] == ["a", "b", "weights", "c"], symbols[3])
+        # Saved, closed: nothing is left.
+        s.tell("textDocument/didSave", {"textDocument": {"uri": URI}})
+        check(s.diagnostics() == [], "saved")
+        s.tell("textDocument/didClose", {"textDocument": {"uri": URI}})
+        check(s.diagnostics() == [], "closed")
+        s.ask("textDocument/hover", {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}, error=-32602)
+
+
+def half_written():
+    """A text in the middle of being typed answers for what is fine."""
+    text = source()
+    with Server() as s:
+        def typed(before, after):
+            now = text.replace(before, after, 1)
+            s.change({"text": now})
+            return now
+
+        s.open(text)
+        now = typed(".collect::<m![M, K / 16], m![K % 16]>()\n", ".\n")
+        got = s.labels(now, "        .\n", 9)
+        check({"collect", "commit", "commit_view"} <= got and "align" not in got, got)
+        check("8 elements" in s.hover(now, "m![N, K]>", 3, 1), "hover beside")
+        now = typed("c.to_hbm(&mut ctx.tdma, 1 << 20)", "let d = c.\n    c.to_hbm(&mut ctx.tdma, 1 << 20)")
+        got = s.labels(now, "= c.\n", 4)
+        check({"view", "to_hbm", "view_mut"} <= got and "fetch" not in got, got)
+        now = typed("c.to_hbm(&mut ctx.tdma, 1 << 20)", "c.to_hbm(&mut ctx.")
+        check({"main", "sub", "tdma"} <= s.labels(now, "&mut ctx.", 9, 2), s.labels(now, "&mut ctx.", 9, 2))
+        now = typed(".fetch::<bf16, m![N], m![K]>()", ".fetch::<bf16, m![N], m![")
+        got = s.labels(now, "m![N], m![\n", 10)
+        check(got == {"M", "N", "K"}, got)
+        check("8 elements" in s.hover(now, "m![N], m![\n", 3), "an axis in a broken line")
+        now = typed(".begin(b.view())", ".begin(b.)")
+        check("view" in s.labels(now, "b.)", 2), s.labels(now, "b.)", 2))
+        now = typed(".fetch::<bf16", ".fe::<bf16")
+        check(s.labels(now, ".fe::", 3) == {"fetch"}, s.labels(now, ".fe::", 3))
+        now = typed("TrfAddress::Full", "TrfAddress::")
+        check(s.labels(now, "TrfAddress::", 12) == {"Full", "FirstHalf", "SecondHalf"}, s.labels(now, "TrfAddress::", 12))
+        now = typed("axes!", "type Chip = m![1];\nconst ROWS: usize = 4 * 2;\naxes!")
+        now = typed("axes!", "type Chip = m![1 # 4];\nconst ROWS: usize = 4 * 2;\naxes!").replace("c.to_hbm(", "let x: ")
+        s.change({"text": now})
+        got = s.labels(now, "let x: ", 7)
+        check({"Chip", "ROWS", "DmTensor", "bf16", "a", "weights", "matmul", "let"} <= got and "x" not in got, got)
+        check("= 8" in s.hover(now, "ROWS") and "4 positions" in s.hover(now, "Chip"), s.hover(now, "ROWS") + s.hover(now, "Chip"))
+        check(s.labels(now, "// A bf16", 4) == set(), "in a comment")
+        program = "type T = Tile<bf16, 4, 4>;\n#[stream(channels = 8)]\nfn p(x: Stream<T, 0>) {\n    x.\n}\nfn q(x: &HbmTensor<i8, m![1], m![1]>) {\n    x.\n}\n"
+        s.change({"text": program})
+        got = s.labels(program, "    x.\n", 6)
+        check({"map", "zip", "bufferize", "compute"} <= got and "fetch" not in got and "source" not in got, got)
+        check("map" not in s.labels(program, "    x.\n", 6, 1), "beside a stream program")
+        # At every place of every prefix's end something is answered.
+        for cut in range(0, len(text), 97):
+            s.change({"text": text[:cut]})
+            line, column = place(text[:cut] + "|", "|")
+            s.at("completion", line, column)
+            s.at("hover", line, max(0, column - 1))
+            s.at("definition", line, column)
+
+
+def characters():
+    """Columns are UTF-16 units, or bytes where both sides agree on them."""
+    text = 'axes![A = 8]; // zwölf 🦀 Axen\n/* 🦀🦀 é */ axes![B = 4]; fn f(x: FetchTensor<i8, m![1], m![1], m![1], m![A], m![Bb]>) {}\n'
+    for encoding, units in (("utf-16", "utf-16-le"), ("utf-8", "utf-8")):
+        with Server(encodings=["utf-32", encoding]) as s:
+            check(s.capabilities["positionEncoding"] == encoding, s.capabilities)
+            found = s.open(text)
+            line, column = place(text, "Bb", 0, 0, units)
+            found = [d for d in found if d["code"] == "E-AXIS-UNKNOWN"]
+            check(found[0]["range"] == {"start": {"line": line, "character": column}, "end": {"line": line, "character": column + 2}}, encoding, found)
+            hover = s.at("hover", *place(text, "A]", 0, 0, units))
+            check("8 elements" in hover["contents"]["value"], hover)
+            # An edit behind the crabs, one that takes a crab away, one that ends inside of one.
+            end = place(text, "Bb", 2, 0, units)
+            found = s.change({"range": {"start": {"line": line, "character": end[1] - 1}, "end": {"line": line, "character": end[1]}}, "text": ""})
+            check("E-AXIS-UNKNOWN" not in [d["code"] for d in found], encoding, found)
+            text2 = text.replace("Bb", "B")
+            first, last = place(text2, "🦀🦀", 0, 0, units), place(text2, "🦀 é", 0, 0, units)
+            s.change({"range": {"start": {"line": first[0], "character": first[1]}, "end": {"line": last[0], "character": last[1]}}, "text": "\n\r\n"})
+            text3 = text2.replace("🦀🦀", "\n\r\n🦀", 1)
+            hover = s.at("hover", *place(text3, "B]", 0, 0, units))
+            check("4 elements" in hover["contents"]["value"], encoding, hover)
+            inside = place(text3, "🦀 é", 0, 0, units)
+            s.change({"range": {"start": {"line": inside[0], "character": inside[1] + 1}, "end": {"line": inside[0], "character": 10**6}}, "text": "*/ axes![C = 2];"})
+            text4 = text3[:text3.index("🦀 é")] + "*/ axes![C = 2];\n"
+            symbols = s.ask("textDocument/documentSymbol", {"textDocument": {"uri": URI}})
+            check([x["name"] for x in symbols] == ["A", "C"], symbols)
+            check(symbols[1]["selectionRange"]["start"]["character"] == place(text4, "C = 2", 0, 0, units)[1], symbols)
+
+
+def modules():
+    """A module's file: its errors under its own name, the editor's text before the disk's, names lead into it."""
+    kernel = "use shapes::*;\nmod shapes;\nfn f(x: SwitchTensor<i8, m![1], m![1], m![1], m![A], m![B]>) -> CollectTensor<i8, m![1], m![1], m![1], m![A], m![B]> {\n    x.collect()\n}\n"
+    with tempfile.TemporaryDirectory() as folder, Server() as s:
+        outer, inner = (f"file://{folder}/{name}.vm" for name in ("kernel", "shapes"))
+        with open(os.path.join(folder, "shapes.vm"), "w", encoding="utf-8") as f:
+            f.write("axes![A = 4, B = 32];\n")
+        check(s.open(kernel, outer) == [], "kernel with its module")
+        check(s.at("definition", *place(kernel, "A]"), uri=outer) == {"uri": inner, "range": span("axes![A", "A")}, "an axis of a module")
+        # A module alone would say that it has no kernel; here it belongs to one.
+        s.notes.clear()
+        check(s.open("axes![A = 4, B = 16];\n", inner) == [], "the module")
+        found = s.diagnostics(outer)
+        check([d["code"] for d in found] == ["E-COLLECT-PACKET"] or [d["code"] for d in found] == ["E-COLLECT-FLIT"], found)
+        s.notes.clear()
+        found = s.change({"text": "axes![A = 4, b = 32];\n"}, uri=inner)
+        check([d["code"] for d in found] == ["E-AXIS-NAME"], found)
+        related = [r for d in s.diagnostics(outer) for r in d["relatedInformation"]]
+        check(all(r["location"]["uri"] in (outer, inner) for r in related), related)
+
+
+def related_information():
+    text = "axes![A = 4, A = 5];\n"
+    with Server() as s:
+        found = [d for d in s.open(text) if d["code"] == "E-AXIS-DUP"]
+        check(found and found[0]["relatedInformation"][0]["location"] == {"uri": URI, "range": span(text, "A")}, found)
+
+
+def protocol():
+    with Server() as s:
+        s.ask("textDocument/rename", {}, error=-32601)
+        s.ask("no/such", None, error=-32601)
+        s.ask("initialize", {"capabilities": {}}, error=-32600)
+        s.tell("$/cancelRequest", {"id": 1})
+        s.tell("no/such/notification", {"x": 1})
+        for params in (None, [], {}, 3, {"textDocument": 3}, {"textDocument": {"uri": 7}}, {"textDocument": {"uri": "file:///none"}, "position": {"line": 0, "character": 0}}):
+            for method in ("hover", "definition", "completion", "formatting", "documentSymbol", "codeAction"):
+                s.ask("textDocument/" + method, params, error=-32602)
+            for method in ("didOpen", "didChange", "didClose", "didSave"):
+                s.tell("textDocument/" + method, params)
+        s.open(source())
+        for position in ({"line": -1, "character": 0}, {"line": 0, "character": -5}, {"line": 1.5, "character": 0}, {"line": "0", "character": 0}, None):
+            s.ask("textDocument/hover", {"textDocument": {"uri": URI}, "position": position}, error=-32602)
+        for position in ({"line": 10**15, "character": 10**15}, {"line": 3, "character": 10**9}):
+            s.ask("textDocument/hover", {"textDocument": {"uri": URI}, "position": position})
+            s.ask("textDocument/completion", {"textDocument": {"uri": URI}, "position": position})
+        # Ranges that are upside down, beyond the end, no ranges.
+        for rng in (span(source(), "axes"), {"start": {"line": 9, "character": 0}, "end": {"line": 2, "character": 1}}, {"start": {"line": 10**9, "character": 0}, "end": {"line": 10**10, "character": 0}}, {}, 3):
+            s.change({"range": rng, "text": "x"})
+        s.change({}, {"text": 5}, {"text": "axes![A = 8];\0\u0000"})
+        s.change({"text": ""})
+        check(s.ask("textDocument/formatting", {"textDocument": {"uri": URI}}) == [], "an empty text")
+        # Strings and numbers are ids.
+        s.send({"jsonrpc": "2.0", "id": "word", "method": "textDocument/documentSymbol", "params": {"textDocument": {"uri": URI}}})
+        check(s.response("word")["result"] == [], "a string as id")
+        s.send({"jsonrpc": "2.0", "id": 4, "result": None})
+    with Server(start=False) as s:
+        s.ask("textDocument/hover", {}, error=-32002)
+        s.tell("textDocument/didOpen", {"textDocument": {"uri": URI, "version": 1, "text": "axes!["}})
+        s.tell("exit", None)
+    with Server() as s:
+        s.ask("shutdown", None)
+        s.ask("textDocument/hover", {}, error=-32600)
+        s.ask("shutdown", None, error=-32600)
+        s.tell("exit", None)
+        check(s.process.wait(30) == 0, "exit behind shutdown")
+        s.ended = True
+
+
+def hostile_bytes():
+    """What is no message is answered with an error, and the next message is read."""
+    faults = [b"Content-Length: -1\r\n\r\n", b"Content-Length: 99999999999999999999999999\r\n\r\n", b"Content-Length: 1e3\r\n\r\n", b"Content-Length:\r\n\r\n",
+              b"Content-Type: text\r\n\r\n", b"\r\n\r\n", b"\n\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\xff\xfe\x00\x00\r\n\r\n", b"Content-Length: 4294967296\r\n\r\n"]
+    bodies = [b"", b"{", b"[]", b"3", b"null", b'"x"', b"{}", b'{"id":{}}', b'{"method":3,"id":1}', b'{"id":null,"method":"x"}', b"\xff\xff", b'{"a":"\xed\xa0\x80"}', b'{"a":"\\ud800"}',
+              b"[" * 100000, b'[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]', b'{"jsonrpc":"2.0","id":1.5,"method":"shutdown"}']
+    with Server() as s:
+        for fault in faults + [b"Content-Length: %d\r\n\r\n" % len(b) + b for b in bodies]:
+            s.raw(fault)
+            message = s.receive()
+            check(message["id"] in (None, 1) and message["error"]["code"] in (-32700, -32600), fault[:80], message)
+            s.ask("no/such", None, error=-32601)
+        # One byte at a time, and two at once.
+        body = b'{"jsonrpc":"2.0","id":77,"method":"a"}'
+        for byte in b"content-length:%d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n" % len(body) + body:
+            s.raw(bytes([byte]))
+        check(s.response(77)["error"]["code"] == -32601, "byte by byte")
+        one = b"Content-Length: %d\r\n\r\n" % len(body) + body
+        s.raw(one + one)
+        s.response(77), s.response(77)
+    rng = random.Random(2)
+    for cut in (b"Content-Le", b"Content-Length: 10\r\n", b"Content-Length: 10\r\n\r\n{", bytes(rng.randrange(256) for _ in range(20000)), b"x" * 100000):
+        with Server(start=False) as s:
+            s.raw(cut)
+
+
+def broken_texts():
+    """Random damage of real kernels: every request is answered."""
+    rng = random.Random(3)
+    text = source()
+    rounds = 200 if "VISA_LONG" in os.environ else 25
+    with Server() as s:
+        s.open(text)
+        for _ in range(rounds):
+            at, cut = rng.randrange(len(text)), rng.randrange(12)
+            put = rng.choice(["", "(", ")", "}", "m![", "]", "<", ".", "::", "🦀", "\0", '"', "/*", "let", "\r", "#"])
+            bad = text[:at] + put + text[at + cut:]
+            s.change({"text": bad})
+            for _ in range(6):
+                line = max(0, bad.count("\n", 0, at) + rng.randint(-1, 1))
+                for method in ("hover", "definition", "completion"):
+                    s.at(method, line, rng.randrange(90))
+            s.ask("textDocument/documentSymbol", {"textDocument": {"uri": URI}})
+            s.ask("textDocument/formatting", {"textDocument": {"uri": URI}})
+            s.ask("textDocument/codeAction", {"textDocument": {"uri": URI}, "range": {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}, "context": {"diagnostics": []}})
+
+
+def main():
+    failed = 0
+    sessions = [a_day_at_work, half_written, characters, modules, related_information, protocol, hostile_bytes, broken_texts]
+    for session in sessions:
+        try:
+            session()
+            if "-v" in sys.argv:
+                print("ok   ", session.__name__)
+        except (Fault, ValueError, BrokenPipeError) as fault:
+            failed += 1
+            print("FAIL ", session.__name__, "line", fault.__traceback__.tb_lineno, str(fault)[:2000])
+            trace = fault.__traceback__
+            while trace:
+                print("      ", os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno)
+                trace = trace.tb_next
+    print(f"{len(sessions) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

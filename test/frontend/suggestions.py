@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""A next step that is a mapping, applied, is accepted.
+
+Every refusal of test/cases whose help line says which mapping to write is applied to the case: the mapping is put where the help
+line says, and then this refusal is gone and no other has come. WAYS says how; a help line with a mapping that no way fits is
+a failure, so that new advice is not forgotten here."""
+import collections
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+CASES = os.path.join(visa_tools.SOURCE, "test", "cases")
+MAPPING = r"m!\[[^`\n]*?\]"
+PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
+# These show a form, or name something to look at, but no mapping to write here.
+NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
+# One step of several: what is refused next says the next one.
+LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
+
+
+class Case:
+    """A case's text and a refusal in it."""
+
+    def __init__(self, text, refusal):
+        self.text, self.refusal = text, refusal
+        place = refusal["range"]["begin"]["offset"]
+        starts = [m for m in re.finditer(r"^( *)(#\[device.*\n *)?fn ", text, re.M) if m.start() <= place]
+        self.begin = starts[-1].start() if starts else 0
+        close = "\n" + (starts[-1][1] if starts else "") + "}\n"
+        end = text.find(close, self.begin)
+        self.end = end + len(close) if end >= 0 else len(text)
+        self.function = text[self.begin:self.end]
+
+    def with_function(self, function):
+        return self.text[:self.begin] + function + self.text[self.end:]
+
+    def old(self):
+        return self.text[self.refusal["range"]["begin"]["offset"]:self.refusal["range"]["end"]["offset"]]
+
+    def at(self, place, new):
+        return self.text[:place["begin"]["offset"]] + new + self.text[place["end"]["offset"]:]
+
+    def behind_parameters(self, change):
+        cut = self.function.find(") -> ")
+        return self.with_function(self.function[:cut] + change(self.function[cut:]))
+
+
+def with_result_inferred(function, count):
+    """The last mappings of the result type left to the compiler."""
+    at = function.index(") -> ") + 5
+    end = function.index(" {\n", at)
+    result = function[at:end]
+    for part in [m.span() for m in PART.finditer(result)][-count:][::-1]:
+        result = result[:part[0]] + "_" + result[part[1]:]
+    return function[:at] + result + function[end:]
+
+
+def change_part(case, new):
+    """Where it was refused; with the result type left to the compiler; where the result type says the same; everywhere."""
+    yield case.at(case.refusal["range"], new)
+    begin = case.refusal["range"]["begin"]["offset"] - case.begin
+    if begin > case.function.find(" {\n") >= 0:
+        yield case.with_function(with_result_inferred(case.function[:begin] + new + case.function[begin + len(case.old()):], 1))
+    yield case.behind_parameters(lambda text: text.replace(case.old(), new))
+    yield case.with_function(case.function.replace(case.old(), new))
+
+
+def change_operator(case, new):
+    operand = re.search(r"the size of `(.*?)`", case.refusal["message"])[1]
+    front = case.text[:case.refusal["range"]["begin"]["offset"]].rstrip()
+    yield front[:len(front) - len(operand)] + new + case.text[case.refusal["range"]["end"]["offset"]:]
+
+
+def change_collect(case, time, packet):
+    text = re.sub(r"\.collect(::<.*?>)?\(\)", lambda _: f".collect::<{time}, {packet}>()", case.function)
+    yield case.with_function(with_result_inferred(text, 2))
+
+
+def change_align(case, time, packet):
+    text = re.sub(r"\.align(::<.*?>)?\(", lambda _: f".align::<{time}, {packet}, _, _>(", case.function)
+    yield case.with_function(with_result_inferred(text, 2))
+
+
+def change_call(case, method, arguments):
+    text = re.sub(rf"\.{method}(::<[^()]*>)?\(", lambda _: f".{method}::<{arguments}>(", case.function)
+    yield case.with_function(with_result_inferred(text, 1))
+
+
+def change_declaration(case, new):
+    yield case.at(case.refusal["notes"][0]["range"], new)
+
+
+def change_input_packet(case, new):
+    """The receiver of the first stage is the first parameter."""
+    end = case.function.index(">")
+    at = case.function.rindex("m![", 0, end)
+    yield case.with_function(case.function[:at] + new + case.function[end:])
+
+
+def change_buffer(case, new):
+    """Some mapping of the parameters is the buffer."""
+    cut = case.function.find(") -> ")
+    for part in PART.finditer(case.function[:cut]):
+        changed = case.function[:part.start()] + new + case.function[part.end():]
+        yield case.with_function(changed)
+        yield case.with_function(re.sub(r"\.align(::<[^()]*>)?\(", lambda call: call[0] if call[1] else ".align::<_, _, _, _>(", changed))
+
+
+def change_fetch(case, time, packet):
+    text = re.sub(r"\.fetch(::<[^()]*>)?\(\)", lambda _: f".fetch::<_, {time}, {packet}>()", case.function)
+    yield case.with_function(with_result_inferred(text, 2))
+
+
+WAYS = [
+    ("E-SEQ-.*", rf".*; accepted: the buffer ({MAPPING})", change_buffer),
+    ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
+    ("E-MISMATCH", rf"declare ({MAPPING})", change_declaration),
+    ("E-(?:STRIDE|MOD)-DIV", r"pad first: `(.*)`", change_operator),
+    ("E-RESIZE-GROW|E-PAD-SHRINK", r"to .* write `(.*)`", change_operator),
+    ("E-COLLECT-.*", rf"this stream collects as Time ({MAPPING}), Packet ({MAPPING})", change_collect),
+    ("E-ALIGN-(?:PACKET|TIME)", rf"(?:one|two) flits? per packet: write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
+    ("E-COMMIT-FLIT", rf"pad the packet to \d+ bytes: ({MAPPING})", change_input_packet),
+    ("E-TRF-ROWS", rf"let Row be ({MAPPING}), and collect with it outermost in Time", change_part),
+    ("E-.*", r".*write (contract|cast)::<(.*)>\(\)", change_call),
+    ("E-.*", rf"pad to \d+.*: ({MAPPING})", change_part),
+    ("E-.*", rf".*write (?:OutTime |OutPacket )?({MAPPING})(?:[:,].*)?", change_part),
+    ("E-.*", rf"declare .* Element ({MAPPING})", change_part),
+    ("E-COMMIT-STRIDE", rf".*; accepted: Element ({MAPPING})", change_part),
+    ("E-DMA-COVER", rf"declare .*, as in Element ({MAPPING}); a part is moved through a tile", change_part),
+    ("E-ALIGN-TIME", r"OutTime is .*, then what shifts, then what repeats", None),
+    ("E-TRF-ROW-TIME", r"collect with .* outermost in Time, which is .*", None),
+]
+
+
+def has_mapping(refusal):
+    text = refusal["help"] or ""
+    return not NO_MAPPING_TO_WRITE.search(refusal["id"]) and ("m![" in text or re.search(r"`[^`]*[#%/=][^`]*`", text))
+
+
+def declared_elsewhere(case):
+    """Of a function with several callers: which of them is meant is a choice."""
+    return case.refusal["id"] == "E-MISMATCH" and not case.begin <= case.refusal["notes"][0]["range"]["begin"]["offset"] < case.end
+
+
+def way_of(refusal):
+    """(function, its arguments), or None."""
+    for ids, pattern, way in WAYS:
+        matched = re.fullmatch(pattern, refusal["help"])
+        if matched and re.fullmatch(ids, refusal["id"]):
+            return way, matched.groups()
+    return None
+
+
+class Compiler:
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "applied.vm")
+
+    def refusals(self, text):
+        with open(self.path, "w") as file:
+            file.write(text)
+        done = visa_tools.run(["visac", self.path, "--emit=tables", "--diagnostics-format=json", "-ferror-limit=0"])
+        return [d for d in json.loads(done.err) if d["severity"] == "error"]
+
+
+def new_refusals(before, after, refusal):
+    """What came, and this refusal once more if it is still there."""
+    def key(d):
+        return d["id"], d["message"]
+    left = collections.Counter(key(d) for d in before)
+    left[key(refusal)] -= 1
+    come = []
+    for d in after:
+        if left[key(d)] > 0:
+            left[key(d)] -= 1
+        elif d["id"] not in LEADS_ON.get(refusal["id"], []):
+            come.append(d)
+    return come
+
+
+def apply(compiler, text, before, refusal):
+    """None when one way of reading the help line is accepted, else what is refused instead."""
+    way, arguments = way_of(refusal)
+    come = []
+    for changed in way(Case(text, refusal), *arguments):
+        come = new_refusals(before, compiler.refusals(changed), refusal)
+        if not come:
+            return None
+    return "\n".join(f"  then {d['id']}: {d['message']}" for d in come)
+
+
+def main(names):
+    count = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        compiler = Compiler(folder)
+        for path in sorted(glob.glob(os.path.join(CASES, "*-refused.vm"))):
+            name = os.path.basename(path)
+            if names and not any(part in name for part in names):
+                continue
+            with open(path, encoding="utf-8", errors="replace", newline="") as file:
+                text = "".join(line for line in file if not line.startswith("//"))
+            if not text.isascii():
+                continue  # offsets are bytes
+            before = compiler.refusals(text)
+            for refusal in filter(has_mapping, before):
+                place = f"{name}: {refusal['id']}: {refusal['help']}"
+                way = way_of(refusal)
+                if way is None or way[0] is None or declared_elsewhere(Case(text, refusal)):
+                    count["a choice" if way else "failed"] += 1
+                    if way is None:
+                        print(f"FAIL {place}\n  no row of WAYS applies it")
+                    continue
+                wrong = apply(compiler, text, before, refusal)
+                count["failed" if wrong else "accepted"] += 1
+                if wrong:
+                    print(f"FAIL {place}\n{wrong}")
+    print(", ".join(f"{n} {what}" for what, n in sorted(count.items())))
+    return 1 if count["failed"] or not count["accepted"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

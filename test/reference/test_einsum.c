@@ -1,0 +1,776 @@
+/* The einsum section: what is encoded is decoded, and nothing that is no einsum passes. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/fixture.h"
+#include "target/einsum_text.h"
+#include "test/reference/math_sample.h"
+
+static const char section[] = ".visa.einsum.k";
+
+static const einsum sample = {sample_axes, 3, sample_tensors, 4, sample_statements, 2, "MK,NK->MN; MN->MN", NULL, 0};
+
+static bool decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, sample_axes, 3, 3, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    ck_assert(ok || strncmp(diags.items[0]->message, "section .visa.einsum.k offset 0x", 32) == 0);
+    return ok;
+}
+
+static void expect_refused(const einsum *e, const char *part)
+{
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(e, memory, &words, &count));
+    ck_assert_msg(!decodes(words, count, &out), "accepted, expected: %s", part);
+    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message,
+                  part);
+}
+
+START_TEST(test_round_trip)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    ck_assert(decodes(words, count, &out));
+    ck_assert_str_eq(out.text, sample.text);
+    ck_assert_uint_eq(out.tensor_count, 4);
+    ck_assert_str_eq(out.tensors[2].name, "%0");
+    ck_assert_int_eq(out.tensors[2].port, -1);
+    ck_assert_int_eq(out.tensors[3].port, 2);
+    ck_assert_uint_eq(out.statement_count, 2);
+    ck_assert_int_eq(out.statements[0].op, MATH_CONTRACT);
+    ck_assert_int_eq(out.statements[0].accumulator, DTYPE_F32);
+    ck_assert_uint_eq(out.statements[0].digit_count, 4);
+    ck_assert(!out.statements[0].digits[2].kept && out.statements[0].digits[2].weight == 16);
+    ck_assert_int_eq(einsum_tensor_elements(&out, 0), 32 * 32);
+    ck_assert_int_eq(einsum_tensor_elements(&out, 3), 32 * 8);
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+}
+END_TEST
+
+/* A scalar has no axes, a statement may have no digits. */
+START_TEST(test_scalar)
+{
+    const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
+    const einsum_statement statement = {.op = MATH_CONTRACT, .dst = 1, .sources = {0, 0}, .source_count = 2, .accumulator = DTYPE_I32};
+    const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(&e, memory, &words, &count));
+    ck_assert(decodes(words, count, &out));
+    ck_assert_int_eq(einsum_tensor_elements(&out, 0), 1);
+}
+END_TEST
+
+START_TEST(test_encoder_refuses_texts)
+{
+    uint64_t *words;
+    size_t count;
+    einsum e = sample;
+    e.text = "";
+    ck_assert(!einsum_encode(&e, memory, &words, &count));
+    e.text = "a\nb";
+    ck_assert(!einsum_encode(&e, memory, &words, &count));
+    einsum_tensor tensors[4];
+    memcpy(tensors, sample_tensors, sizeof tensors);
+    tensors[1].port = -2;
+    e = sample;
+    e.tensors = tensors;
+    ck_assert(!einsum_encode(&e, memory, &words, &count));
+}
+END_TEST
+
+/* Tensors */
+
+typedef struct tensor_case {
+    uint32_t number;
+    einsum_tensor tensor;
+    const char *part;
+} tensor_case;
+
+static const uint32_t axes_mm[] = {SAMPLE_M, SAMPLE_M}, axes_far[] = {SAMPLE_M, 3};
+
+START_TEST(test_tensors_refused)
+{
+    static const tensor_case cases[] = {
+        {0, {"a", DTYPE_COUNT, 0, 2, sample_axes_mk}, "dtype code 8, allowed are 0 to 7"},
+        {0, {"a", DTYPE_BF16, 3, 2, sample_axes_mk}, "is port 3 of 3 ports"},
+        {0, {"a", DTYPE_BF16, 2147483647, 2, sample_axes_mk}, "is port 2147483647 of 3"},
+        {1, {"b", DTYPE_BF16, 0, 2, sample_axes_mk}, "port 0 is two tensors"},
+        {0, {"a", DTYPE_BF16, 0, 2, axes_mm}, "tensor a names axis M twice"},
+        {0, {"a", DTYPE_BF16, 0, 2, axes_far}, "axis number 3 of 3"},
+        {0, {"a", DTYPE_BF16, -1, 2, sample_axes_mk}, "tensor a is read before it is assigned"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_tensor tensors[4];
+        einsum e = sample;
+        memcpy(tensors, sample_tensors, sizeof tensors);
+        tensors[cases[i].number] = cases[i].tensor;
+        e.tensors = tensors;
+        expect_refused(&e, cases[i].part);
+    }
+}
+END_TEST
+
+START_TEST(test_no_tensors)
+{
+    const einsum e = {sample_axes, 3, NULL, 0, NULL, 0, "none", NULL, 0};
+    expect_refused(&e, "an einsum without tensors");
+}
+END_TEST
+
+START_TEST(test_huge_tensor)
+{
+    const layout_axis axes[] = {{"A", INT64_C(1) << 61}, {"B", 2}, {"C", INT64_C(1) << 61}};
+    const uint32_t ab[] = {0, 1}, ca[] = {2, 0};
+    const einsum_tensor fits = {"x", DTYPE_I8, 0, 1, ab},
+                        tensors[] = {{"x", DTYPE_I8, 0, 2, ab}, {"x", DTYPE_I8, 0, 2, ca}};
+    for (int i = -1; i < 2; i++) {
+        const einsum e = {axes, 3, i < 0 ? &fits : &tensors[i], 1, NULL, 0, "x", NULL, 0};
+        uint64_t *words;
+        size_t count;
+        einsum out;
+        diag_list_init(&diags, memory);
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert(einsum_decode(words, count, axes, 3, 1, section, memory, &diags, &out) == (i < 0));
+        ck_assert(i < 0 || strstr(diags.items[0]->message, "2^62 elements or more"));
+    }
+}
+END_TEST
+
+/* Statements */
+
+typedef struct statement_case {
+    einsum_statement statement;
+    const char *part;
+} statement_case;
+
+START_TEST(test_statements_refused)
+{
+    static const statement_case cases[] = {
+        {{.op = 0, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 0"},
+        {{.op = 8, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 8"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_BF16, .digit_count = 4, .digits = sample_digits}, "accumulates in bf16"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_COUNT, .digit_count = 4, .digits = sample_digits}, "accumulator dtype code 8"},
+        {{.op = MATH_CONTRACT, .dst = 4, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {4, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 0xffffffff}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4294967295 of 4"},
+        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 2}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor %0 is read before it is assigned"},
+        {{.op = MATH_CONTRACT, .dst = 0, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor a is assigned after it was read"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
+        einsum e = sample;
+        e.statements = statements;
+        expect_refused(&e, cases[i].part);
+    }
+    const einsum_statement twice[2] = {sample_statements[0],
+                                       {.op = MATH_COPY, .dst = 2, .sources = {0}, .source_count = 1, .accumulator = DTYPE_BF16, .digit_count = 1, .digits = sample_digits}};
+    einsum e = sample;
+    e.statements = twice;
+    expect_refused(&e, "tensor %0 is assigned twice");
+}
+END_TEST
+
+typedef struct shift_case {
+    einsum_shift shifts[2];
+    uint32_t count;
+    const char *part;
+} shift_case;
+
+START_TEST(test_shifts)
+{
+    static const shift_case cases[] = {
+        {{{(einsum_side)3, SAMPLE_M, 1}}, 1, "a shift of operand 3"},
+        {{{EINSUM_A, 3, 1}}, 1, "axis number 3 of 3"},
+        {{{EINSUM_B, SAMPLE_M, 1}}, 1, "tensor b has no axis M to shift"},
+        {{{EINSUM_A, SAMPLE_M, 0}}, 1, "shift 0 along axis M, allowed are 1 to 31"},
+        {{{EINSUM_A, SAMPLE_M, 32}}, 1, "shift 32 along axis M, allowed are 1 to 31"},
+        {{{EINSUM_DST, SAMPLE_M, 1}, {EINSUM_DST, SAMPLE_M, 2}}, 2, "axis M of tensor %0 is shifted twice"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[2] = {sample_statements[0], sample_statements[1]};
+        statements[0].shifts = cases[i].shifts;
+        statements[0].shift_count = cases[i].count;
+        einsum e = sample;
+        e.statements = statements;
+        expect_refused(&e, cases[i].part);
+    }
+}
+END_TEST
+
+typedef struct digits_case {
+    math_op op;
+    einsum_digit digits[3];
+    uint32_t count;
+    const char *part;
+} digits_case;
+
+START_TEST(test_digits_refused)
+{
+    static const digits_case cases[] = {
+        {MATH_CONTRACT, {{3, true, 1, 1, 0, 0, 0, 0}}, 1, "axis number 3 of 3"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 0, 1, 0, 0, 0, 0}}, 1, "weight 0 of a digit of axis M, allowed are 1 to 32"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
+        {MATH_CONTRACT,
+         {{SAMPLE_M, true, 1, 33, 0, 0, 0, 0}},
+         1,
+         "size 33 of a digit of axis M (size 32) with weight 1"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
+        {MATH_CONTRACT,
+         {{SAMPLE_K, true, 1, 32, 0, 0, 0, 0}},
+         1,
+         "a digit of axis K is kept, but tensor %0 has no such axis"},
+        {MATH_CONTRACT,
+         {{SAMPLE_K, false, 1, 32, 0, 0, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}},
+         2,
+         "stands after a summed one"},
+        {MATH_CONTRACT,
+         {{SAMPLE_K, false, 8, 4, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0, 0, 0}},
+         2,
+         "digits 0 and 1 reach the same"},
+        {MATH_CONTRACT,
+         {{SAMPLE_K, false, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0, 0, 0}},
+         2,
+         "digits 0 and 1 reach the same"},
+        {MATH_COPY,
+         {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0, 0, 0}},
+         2,
+         "a copy sums over a digit of axis K"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
+        {MATH_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 9, 0, 0}}, 1, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 1, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}}, 2, "a digit of axis K has no lanes"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 16, 2, 0, 8, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 1, 0, 0}}, 2, "a digit of axis K has no lanes"},
+    };
+    static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1, 0, 0}};
+    static const einsum_piece piece = {1, 1, 1, 32};
+    einsum_statement both = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 1, .digits = lanes, .piece_count = 1, .pieces = &piece};
+    einsum contradicts = sample;
+    contradicts.statements = &both;
+    contradicts.statement_count = 1;
+    expect_refused(&contradicts, "a digit of axis K has no lanes");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statement = {.op = cases[i].op, .dst = 2, .sources = {0, 1}, .source_count = cases[i].op == MATH_COPY ? 1 : 2, .accumulator = DTYPE_F32, .digit_count = cases[i].count, .digits = cases[i].digits};
+        einsum e = sample;
+        e.statements = &statement;
+        e.statement_count = 1;
+        expect_refused(&e, cases[i].part);
+    }
+}
+END_TEST
+
+/* K in two digits of a group of 40 positions, in 4 steps of 16 lanes. */
+typedef struct order_case {
+    einsum_digit digits[2];
+    einsum_piece pieces[2];
+    uint32_t piece_count;
+    const char *part; /* NULL: accepted */
+} order_case;
+
+START_TEST(test_orders)
+{
+    static const order_case cases[] = {
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 2, 1, 16}}, 2, NULL},
+        {{{SAMPLE_K, false, 12, 3, 0, 0, 1, 12}, {SAMPLE_K, false, 1, 12, 0, 0, 1, 1}}, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, NULL}, /* ends with K */
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{2, 0, 1, 8}, {1, 1, 1, 4}}, 2, NULL},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 1, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 0, 0}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 0 behind group 1, allowed are that one and the next"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 2, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 2 behind group 0"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{0}}, 0, "of group 1 behind group 0, in a statement without pieces"},
+        {{{SAMPLE_M, true, 1, 32, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 32, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 1 behind group 0, and is kept"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 0}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "0 positions of its group apart, allowed are 1 to 2^62 - 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_MAX}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "positions of its group apart"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_C(1) << 61}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "2^62 positions or more"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 7}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "is 7 positions of group 1 apart, and those inside it take 8"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, "2 of the 2 pieces of group 1 count on from each other, to position 32 of 40"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 8, 8}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 1, 64}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {2, 1, 1, 16}}, 2, "a piece of group 2 of 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {0, 1, 1, 16}}, 2, "a piece of group 0 of 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 17, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 8, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 1, 16, 4}, {1, 0, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 1}, {1, 1, 1, 16}}, 2, "weight 16 and size 1 of a piece of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 0, 4}, {1, 1, 1, 16}}, 2, "weight 0 and size 4"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, INT64_MAX}, {1, 1, 1, 16}}, 2, "weight 16 and size 9223372036854775807"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}}, 2, "pieces of a statement have 2^62 combinations"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 2, .digits = cases[i].digits, .piece_count = cases[i].piece_count, .pieces = cases[i].pieces};
+        einsum e = sample, out;
+        uint64_t *words, *again;
+        size_t count, again_count;
+        e.statements = &statement;
+        e.statement_count = 1;
+        if (cases[i].part) {
+            expect_refused(&e, cases[i].part);
+            continue;
+        }
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+        ck_assert(einsum_encode(&out, memory, &again, &again_count));
+        ck_assert_uint_eq(count, again_count);
+        ck_assert_mem_eq(words, again, count * 8);
+    }
+}
+END_TEST
+
+/* Digits of an axis whose size they do not divide; a digit of one iteration never overlaps. */
+START_TEST(test_digits_accepted)
+{
+    static const einsum_digit good[] = {{SAMPLE_M, true, 12, 3, 0, 0, 0, 0},
+                                        {SAMPLE_M, true, 1, 12, 1 << EINSUM_A, 0, 0, 0},
+                                        {SAMPLE_K, false, 1, 1, 0, 0, 0, 0},
+                                        {SAMPLE_K, false, 7, 5, 0, 16, 0, 0},
+                                        {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2, 0, 0}};
+    einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 5, .digits = good};
+    einsum e = sample, out;
+    uint64_t *words;
+    size_t count;
+    e.statements = &statement;
+    e.statement_count = 1;
+    ck_assert(einsum_encode(&e, memory, &words, &count));
+    ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    for (uint32_t i = 0; i < 5; i++)
+        ck_assert_uint_eq(out.statements[0].digits[i].broadcast, good[i].broadcast);
+}
+END_TEST
+
+/* Windows: Y[O, N] = sum over F, C of X[2 O + 3 F, C] * W[N, F, C], and the same with a window over O % 4 beside O / 4. */
+
+enum { CONV_O, CONV_F, CONV_C, CONV_N, CONV_X, CONV_Q, CONV_AXES };
+static const layout_axis conv_axes[] = {{"O", 8}, {"F", 3}, {"C", 4}, {"N", 2}, {"$(F:3, O:2)", 21}, {"$(O % 4:1, F:1)", 6}};
+static const einsum_term conv_terms[] = {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, part_terms[] = {{CONV_O, 1, 4, 1}, {CONV_F, 1, 3, 1}};
+static const einsum_window conv_windows[] = {{CONV_X, 2, conv_terms, false, 0}, {CONV_Q, 2, part_terms, false, 0}};
+static const uint32_t conv_input[] = {CONV_X, CONV_C}, conv_weights[] = {CONV_N, CONV_F, CONV_C}, conv_output[] = {CONV_O, CONV_N},
+                      part_input[] = {CONV_O, CONV_Q, CONV_C};
+static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
+                                             {"w", DTYPE_I8, 1, 3, conv_weights},
+                                             {"y", DTYPE_I32, 2, 2, conv_output}};
+static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 4, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}, {CONV_C, false, 1, 4, 0, 0, 0, 0}};
+static const einsum_statement conv_statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
+static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
+
+static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, conv_axes, CONV_AXES, 3, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    return ok;
+}
+
+static void conv_refused(const einsum *e, const char *part)
+{
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(e, memory, &words, &count));
+    ck_assert_msg(!conv_decodes(words, count, &out), "accepted, expected: %s", part);
+    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message, part);
+}
+
+START_TEST(test_windows)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&conv, memory, &words, &count));
+    ck_assert_msg(conv_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert_uint_eq(out.window_count, 2);
+    ck_assert_uint_eq(out.windows[0].axis, CONV_X);
+    ck_assert_uint_eq(out.windows[0].term_count, 2);
+    ck_assert_int_eq(out.windows[0].terms[0].stride, 3);
+    ck_assert_int_eq(out.windows[1].terms[0].extent, 4);
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+    /* O's outer digit stands outside the term O % 4. */
+    einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
+    tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 3, part_input};
+    einsum e = conv;
+    e.tensors = tensors;
+    ck_assert(einsum_encode(&e, memory, &words, &count));
+    ck_assert_msg(conv_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+}
+END_TEST
+
+/* X holds places 2 to 18 of its 21. */
+START_TEST(test_borders)
+{
+    static const struct {
+        int64_t size, first;
+        const char *part; /* NULL: accepted */
+    } cases[] = {{17, 2, NULL},
+                 {20, 0, NULL},
+                 {1, 20, NULL},
+                 {17, 5, "holds 17 places from place 5 on, of 21"},
+                 {21, 0, "holds 21 places from place 0 on, of 21"},
+                 {1, 21, "holds 1 places from place 21 on, of 21"},
+                 {17, -1, "holds 17 places from place -1 on"},
+                 {17, INT64_MAX, "holds 17 places"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        layout_axis axes[CONV_AXES];
+        einsum_window windows[2] = {conv_windows[0], conv_windows[1]};
+        uint64_t *words, *again;
+        size_t count, again_count;
+        einsum e = conv, out;
+        memcpy(axes, conv_axes, sizeof axes);
+        axes[CONV_X].size = cases[i].size;
+        windows[0].bordered = true;
+        windows[0].first = cases[i].first;
+        e.axes = axes;
+        e.windows = windows;
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        diag_list_init(&diags, memory);
+        bool ok = einsum_decode(words, count, axes, CONV_AXES, 3, section, memory, &diags, &out);
+        ck_assert_msg(ok == !cases[i].part && (ok || strstr(diags.items[0]->message, cases[i].part)), "case %zu: %s", i,
+                      diags.count ? diags.items[0]->message : "accepted");
+        if (!ok)
+            continue;
+        ck_assert(out.windows[0].bordered && out.windows[0].first == cases[i].first && !out.windows[1].bordered);
+        ck_assert(einsum_encode(&out, memory, &again, &again_count));
+        ck_assert(count == again_count && memcmp(words, again, count * 8) == 0);
+        words[2] |= UINT64_C(1) << 41; /* the first window's word */
+        diag_list_init(&diags, memory);
+        ck_assert(!einsum_decode(words, count, axes, CONV_AXES, 3, section, memory, &diags, &out));
+        ck_assert_ptr_nonnull(strstr(diags.items[0]->message, "reserved bits"));
+    }
+}
+END_TEST
+
+START_TEST(test_windows_refused)
+{
+    static const struct {
+        uint32_t axis, count;
+        einsum_term terms[2];
+        const char *part;
+    } cases[] = {
+        {CONV_AXES, 2, {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, "axis number 6 of 6"},
+        {CONV_X, 0, {{0}}, "0 terms of a window"},
+        {CONV_Q, 2, {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, "has 21 places by its terms and 6"},
+        {CONV_X, 2, {{CONV_F, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "weight 1 and extent 4"},
+        {CONV_X, 2, {{CONV_F, 0, 3, 3}, {CONV_O, 1, 8, 2}}, "weight 0 and extent 3"},
+        {CONV_X, 2, {{CONV_F, 1, 0, 3}, {CONV_O, 1, 8, 2}}, "extent 0"},
+        {CONV_X, 2, {{CONV_F, 1, 3, 0}, {CONV_O, 1, 8, 2}}, "a stride of 0"},
+        {CONV_X, 2, {{CONV_F, 1, 3, INT64_MAX}, {CONV_O, 1, 8, 2}}, "2^62 places"},
+        {CONV_X, 2, {{CONV_O, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "through the same coordinates"},
+        {CONV_X, 2, {{CONV_AXES, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "axis number 6 of 6"},
+        {CONV_Q, 1, {{CONV_X, 1, 6, 1}, {0}}, "a term of a window is a window"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const einsum_window windows[2] = {{cases[i].axis, cases[i].count, cases[i].terms, false, 0}, conv_windows[0]};
+        einsum e = conv;
+        e.windows = windows;
+        e.window_count = cases[i].axis == CONV_Q && cases[i].count == 1 ? 2 : 1;
+        conv_refused(&e, cases[i].part);
+    }
+    const einsum_window twice[2] = {conv_windows[0], conv_windows[0]};
+    einsum e = conv;
+    e.windows = twice;
+    conv_refused(&e, "is two windows");
+    /* The statement: a digit across a term's end, a window and its term at once, a result through a window. */
+    einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
+    static const einsum_digit across[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}};
+    static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 3, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}};
+    static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_X, false, 1, 21, 0, 0, 0, 0}};
+    static const uint32_t window_output[] = {CONV_O, CONV_X};
+    einsum_statement s = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 3, .digits = across};
+    e = conv;
+    e.tensors = tensors;
+    e.statements = &s;
+    tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 3, part_input};
+    conv_refused(&e, "inside a window's term and outside");
+    s.digits = passes;
+    conv_refused(&e, "more than a window's term");
+    tensors[0] = conv_tensors[0];
+    s.digits = named;
+    s.digit_count = 2;
+    conv_refused(&e, "tensor x is indexed by window $(F:3, O:2) and by its terms");
+    tensors[2] = (einsum_tensor){"y", DTYPE_I32, 2, 2, window_output};
+    s.digit_count = 1;
+    tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 1, conv_output};
+    conv_refused(&e, "tensor y is indexed by window");
+}
+END_TEST
+
+START_TEST(test_window_words)
+{
+    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
+    size_t count, again_count;
+    unsigned accepted = 0;
+    einsum out;
+    ck_assert(einsum_encode(&conv, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (conv_decodes(words, count, &out)) {
+            accepted++;
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    ck_assert_uint_lt(accepted, count * 64 / 3);
+    for (int round = 0; round < 20000; round++) {
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&conv, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        conv_decodes(words, count, &out);
+    }
+}
+END_TEST
+
+/* Map, reduce, gather, scatter, fill */
+
+static bool math_decodes(const uint64_t *words, size_t count, einsum *out)
+{
+    diag_list_init(&diags, memory);
+    bool ok = einsum_decode(words, count, math_axes, MATH_AXES, MATH_PORTS, section, memory, &diags, out);
+    ck_assert_uint_eq(diags.count, !ok);
+    return ok;
+}
+
+START_TEST(test_math)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+    ck_assert_msg(math_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert(einsum_encode(&out, memory, &again, &again_count));
+    ck_assert_uint_eq(count, again_count);
+    ck_assert_mem_eq(words, again, count * 8);
+    static const char *const texts[] = {"MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)", "REDUCE sums[] = add.f32[V, E] y[V, E] * x[V, E]",
+                                        "GATHER %7[T, E] = x[V + at[T] * 5, E]", "TE->TE", "FILL table[V, E] = 0xbf80", "SCATTER table[V + at[T], E] = %7[T, E]"};
+    for (uint32_t i = 0; i < out.statement_count; i++) {
+        strbuf s;
+        strbuf_init(&s, memory);
+        einsum_print_statement(&s, &out, &out.statements[i], einsum_is_dense(&out));
+        ck_assert_str_eq(s.text, texts[i]);
+    }
+}
+END_TEST
+
+typedef struct math_case {
+    uint32_t number;
+    einsum_statement statement;
+    const char *part;
+} math_case;
+
+START_TEST(test_math_refused)
+{
+    static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}}, argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}},
+                             few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}}, types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}},
+                             two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}}, truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}},
+                             unnamed[] = {{SCALAR_SOURCE, 0}}, integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
+    static scalar_step deep[SCALAR_MAX_DEPTH + 1];
+    static const einsum_index far[] = {{MATH_T, 1}}, none[] = {{MATH_V, 0}}, wide[] = {{MATH_V, 41}};
+    static const einsum_digit other[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_T, .kept = true, .weight = 1, .size = 6}};
+    static const einsum_digit summed[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_E, .weight = 1, .size = 32}};
+    for (int i = 0; i <= SCALAR_MAX_DEPTH; i++)
+        deep[i] = (scalar_step){SCALAR_SOURCE, 0};
+    einsum_statement map = math_statements[0], reduce = math_statements[1], gather = math_statements[2], fill = math_statements[4], scatter = math_statements[5];
+#define WITH(statement, ...) ((void)((changed = (statement)), __VA_ARGS__), changed)
+    einsum_statement changed;
+    const math_case cases[] = {
+        {0, WITH(map, changed.steps = no_source, changed.step_count = 1), "a source that there is not"},
+        {0, WITH(map, changed.steps = unknown, changed.step_count = 1), "operation of the expression is not known"},
+        {0, WITH(map, changed.steps = argument, changed.step_count = 2), "has an argument"},
+        {0, WITH(map, changed.steps = few, changed.step_count = 2), "fewer values"},
+        {0, WITH(map, changed.steps = types, changed.step_count = 2), "another type"},
+        {0, WITH(map, changed.steps = deep, changed.step_count = SCALAR_MAX_DEPTH + 1), "more than 32 values"},
+        {0, WITH(map, changed.steps = two, changed.step_count = 2), "leaves 2 values"},
+        {0, WITH(map, changed.steps = truth, changed.step_count = 3), "the last a bool"},
+        {0, WITH(map, changed.steps = unnamed, changed.step_count = 1), "does not name all 2 sources"},
+        {0, WITH(map, changed.steps = integer, changed.step_count = 4), "gives i32 and the statement says f32"},
+        {0, WITH(map, changed.accumulator = DTYPE_I32), "a map gives i32, which tensor y of bf16 does not take"},
+        {0, WITH(map, changed.step_count = 0), "an expression of 0 steps in a map"},
+        {0, WITH(map, changed.fold = SCALAR_ADD_F32), "a map has an operation to fold"},
+        {0, WITH(map, changed.digits = summed), "a map sums over a digit of axis E"},
+        {0, WITH(map, changed.digits = other), "a digit of axis T is kept, but tensor y has no such axis"},
+        {0, WITH(map, changed.source_count = 8, changed.op = MATH_COPY), "a copy has 8 sources, allowed are 1 to 1"},
+        {1, WITH(reduce, changed.fold = SCALAR_SUB_F32), "operation 0x31 does not fold f32"},
+        {1, WITH(reduce, changed.fold = SCALAR_ADD_I32), "operation 0x10 does not fold f32"},
+        {2, WITH(gather, changed.indices = far), "tensor x has no axis number 0 to index"},
+        {2, WITH(gather, changed.indices = none), "an index counts 0 along axis V, allowed are 1 to 40"},
+        {2, WITH(gather, changed.indices = wide), "an index counts 41"},
+        {2, WITH(gather, changed.sources[1] = MATH_W), "index tensor w is of f32"},
+        {2, WITH(gather, changed.accumulator = DTYPE_F32), "a gather of bf16 has the accumulator f32"},
+        {2, WITH(gather, changed.source_count = 1), "a gather has 1 sources"},
+        {4, WITH(fill, changed.bits = 0x10000), "an element of bf16 does not have the bits 0x10000"},
+        {4, WITH(fill, changed.accumulator = DTYPE_F32), "a fill of bf16 has the accumulator f32"},
+        {5, WITH(scatter, changed.digits = summed), "a scatter sums"},
+        {5, WITH(scatter, changed.dst = MATH_SUMS), "has no such axis"},
+    };
+#undef WITH
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        einsum_statement statements[COUNT_OF(math_statements)];
+        einsum e = math_sample, out;
+        uint64_t *words;
+        size_t count;
+        memcpy(statements, math_statements, sizeof statements);
+        statements[cases[i].number] = cases[i].statement;
+        if (statements[cases[i].number].digits == summed || statements[cases[i].number].digits == other)
+            statements[cases[i].number].digit_count = 2;
+        e.statements = statements;
+        ck_assert(einsum_encode(&e, memory, &words, &count));
+        ck_assert_msg(!math_decodes(words, count, &out), "accepted, expected: %s", cases[i].part);
+        ck_assert_msg(strstr(diags.items[0]->message, cases[i].part) != NULL, "%s (expected %s)", diags.items[0]->message, cases[i].part);
+    }
+}
+END_TEST
+
+/* Every bit says something, and no words do any harm; every text of what is accepted can be printed. */
+START_TEST(test_math_words)
+{
+    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
+    size_t count, again_count;
+    einsum out;
+    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (math_decodes(words, count, &out)) {
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    for (int round = 0; round < 20000; round++) {
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&math_sample, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        if (!math_decodes(words, count, &out))
+            continue;
+        for (uint32_t i = 0; i < out.statement_count; i++) {
+            strbuf s;
+            strbuf_init(&s, memory);
+            einsum_print_statement(&s, &out, &out.statements[i], false);
+        }
+    }
+}
+END_TEST
+
+/* Words */
+
+START_TEST(test_every_truncation)
+{
+    uint64_t *words;
+    size_t count;
+    einsum out;
+    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    for (size_t n = 0; n < count; n++) {
+        uint64_t *cut = malloc(n ? n * 8 : 1);
+        memcpy(cut, words, n * 8);
+        ck_assert(!decodes(cut, n, &out));
+        free(cut);
+    }
+    uint64_t *longer = ARENA_ARRAY(memory, uint64_t, count + 1);
+    memcpy(longer, words, count * 8);
+    ck_assert(!decodes(longer, count + 1, &out));
+}
+END_TEST
+
+/* Every bit of every word is refused or says something: what is accepted encodes to other words. */
+START_TEST(test_every_bit)
+{
+    uint64_t *words, *again;
+    size_t count, again_count;
+    unsigned accepted = 0;
+    einsum out;
+    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    uint64_t *good = arena_grow(memory, words, count, count, 8);
+    for (size_t bit = 0; bit < count * 64; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        if (decodes(words, count, &out)) {
+            accepted++;
+            ck_assert(einsum_encode(&out, memory, &again, &again_count));
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored",
+                          bit);
+        }
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    ck_assert_uint_lt(accepted, count * 64 / 3);
+}
+END_TEST
+
+START_TEST(test_random_words)
+{
+    uint64_t state = 0x853c49e6748fea9b;
+    for (int round = 0; round < 20000; round++) {
+        uint64_t *words;
+        size_t count;
+        einsum out;
+        if (round % 200 == 0) {
+            teardown();
+            setup();
+        }
+        ck_assert(einsum_encode(&sample, memory, &words, &count));
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            uint64_t value = state >> 33;
+            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
+        }
+        decodes(words, count, &out);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("einsum");
+    TCase *t = suite_case("einsum");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, test_round_trip);
+    tcase_add_test(t, test_scalar);
+    tcase_add_test(t, test_encoder_refuses_texts);
+    tcase_add_test(t, test_tensors_refused);
+    tcase_add_test(t, test_no_tensors);
+    tcase_add_test(t, test_huge_tensor);
+    tcase_add_test(t, test_statements_refused);
+    tcase_add_test(t, test_shifts);
+    tcase_add_test(t, test_digits_refused);
+    tcase_add_test(t, test_digits_accepted);
+    tcase_add_test(t, test_orders);
+    tcase_add_test(t, test_windows);
+    tcase_add_test(t, test_borders);
+    tcase_add_test(t, test_windows_refused);
+    tcase_add_test(t, test_window_words);
+    tcase_add_test(t, test_math);
+    tcase_add_test(t, test_math_refused);
+    tcase_add_test(t, test_math_words);
+    tcase_add_test(t, test_every_truncation);
+    tcase_add_test(t, test_every_bit);
+    tcase_add_test(t, test_random_words);
+    suite_add_tcase(s, t);
+    return suite_status(s);
+}

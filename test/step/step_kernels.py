@@ -1,0 +1,120 @@
+"""Stream programs that run vISA kernels of the same file: values against the stream function that computes the same, time against the kernel's own
+report, FLOPs against what is derived, and what is refused."""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.environ.get("VISA_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+BIN = os.environ.get("VISA_BIN", os.path.join(SOURCE, "build/dev/bin"))
+with open(os.path.join(SOURCE, "examples/step/linear.vm")) as f:
+    KERNEL = f.read().split("#[stream]")[0]
+# The same product of integers, whose sums leave as they are.
+INTEGERS = re.sub(r"        \.cast::<[^\n]*\n        \.commit", "        .commit", KERNEL.replace("fn matmul", "fn integers")).replace("bf16", "i8").replace(
+    "-> HbmTensor<i8", "-> HbmTensor<i32").replace("let c: DmTensor<i8", "let c: DmTensor<i32").replace("axes![M = 32, N = 8, K = 32];", "")
+INTEGERS = INTEGERS.replace("collect::<m![N, K / 16], m![K % 16]>", "collect::<m![N], m![K]>").replace("collect::<m![M, K / 16], m![K % 16]>", "collect::<m![M], m![K]>")
+INTEGERS = INTEGERS.replace("align::<m![M], m![K]", "align::<m![M], m![K # 64]")
+TWO = """
+#[stream(depth = DEPTH)]
+fn two<const B: Dim>(x: Stream<Tile<TYPE, 32, 32>, {[B]}>, w: Stream<Tile<TYPE, 8, 32>, {[B]}>) {
+    (x.CALL, x.map::<RESULT>(matmul_t, w))
+}
+"""
+
+
+def tool(*command):
+    return subprocess.run([f"{BIN}/{command[0]}", *command[1:]], capture_output=True, text=True)
+
+
+def two(folder, rng):
+    """A kernel beside the stream function."""
+    integers = rng.random() < 0.5
+    name, kind, result = ("integers", "i8", "i32") if integers else ("matmul", "bf16", "bf16")
+    call = rng.choice([f"map(kernel::{name}, w)", f"zip(w).map(kernel::{name})", f"map(kernel::{name}, w).write_back()"])
+    text = KERNEL + INTEGERS * integers + TWO.replace("CALL", call).replace("TYPE", kind).replace("RESULT", result).replace("DEPTH", rng.choice("012"))
+    count = rng.randrange(0, 4)
+    number = (lambda: rng.randrange(-128, 128)) if integers else (lambda: rng.randrange(-8, 9) / 4)
+    inputs = {n: [[[number() for _ in range(32)] for _ in range(rows)] for _ in range(count)] for n, rows in (("x", 32), ("w", 8))}
+    path, binary = os.path.join(folder, "p.vm"), os.path.join(folder, "p.bin")
+    with open(path, "w") as f:
+        f.write(text)
+    done = tool("visac", path, "-o", binary)
+    assert done.returncode == 0, done.stderr
+    command = ["visa-run", binary, "--kernel=two"]
+    for n, tokens in inputs.items():
+        with open(os.path.join(folder, n + ".json"), "w") as f:
+            json.dump(tokens, f)
+        command += ["--input", f"{n}={folder}/{n}.json"]
+    preset = rng.choice(["documented", "schedule"])
+    done = tool(*command, "--report=json", f"--timing={preset}", "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json")
+    assert done.returncode == 0, done.stderr
+    with open(f"{folder}/a.json") as a, open(f"{folder}/b.json") as b:
+        ours, theirs = json.load(a), json.load(b)
+    if ours != theirs or len(ours) != count:
+        return f"values differ\n{text}"
+    report, quick = json.loads(done.stdout), json.loads(tool(*command, "--report=json", f"--timing={preset}", "--timing-only").stdout)
+    if report["cycles"] != quick["cycles"]:
+        return "time depends on values"
+    alone = json.loads(tool("visa-run", binary, f"--kernel={name}", "--report=json", f"--timing={preset}").stdout)
+    runs = [o for o in report["operators"] if o["operator"] == "map" and o["busy_cycles"] == count * alone["cycles"]]
+    if not runs:
+        return f"no map is busy for {count} runs of {alone['cycles']} cycles: {report['operators']}"
+    derived = json.loads(tool("visac", path, "--emit=step-json", "-D", f"B={count}").stdout)[0]["total"]["flops"]["value"]
+    return None if report["flops"] == derived == 2 * count * 2 * 32 * 8 * 32 else f"FLOPs: counted {report['flops']}, derived {derived}"
+
+
+# (id, what is in the message, body of a program on x: 32 x 32 and w: 8 x 32 in bf16, n: 32 x 32 in i8, m: 8 x 32 in i8)
+REFUSED = [
+    ("E-STEP-PROGRAM", "there is no kernel `absent`", "x.map(kernel::absent, w)"),
+    ("E-STEP-PROGRAM", "`wide` is no function of tiles", "x.map(kernel::wide)"),
+    ("E-STEP-PROGRAM", "takes its own cycles", "x.map(kernel::matmul, w).compute(4)"),
+    ("E-STEP-PROGRAM", "`kernel` is neither", "x.map(kernel, w)"),
+    ("E-STEP-TYPE", "takes 2 tiles, not 1", "x.map(kernel::matmul)"),
+    ("E-STEP-TYPE", "input 0 of the kernel `matmul` is a tile bf16 32 x 32, not bf16 tiles 8 x 32", "w.map(kernel::matmul, x)"),
+    ("E-STEP-TYPE", "input 0 of the kernel `matmul` is a tile bf16 32 x 32, not i8 tiles 32 x 32", "n.map(kernel::matmul, w)"),
+    ("E-STEP-TYPE", "makes bf16", "x.map::<f32>(kernel::matmul, w)"),
+    ("E-STEP-TYPE", "no function for accum", "x.promote().accum(1, kernel::matmul, w.promote())"),
+]
+WIDE = """
+#[device(chip = 1)]
+fn wide(ctx: &mut Context, a: &HbmTensor<bf16, m![1], m![M, K]>) -> HbmTensor<bf16, m![1], m![L]> {
+    let a: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 0);
+    a.to_hbm(&mut ctx.tdma, 1 << 20)
+}
+"""
+
+
+def refused(folder):
+    faults = []
+    head = "#[stream]\nfn p<const B: Dim>(x: Stream<Tile<bf16, 32, 32>, {[B]}>, w: Stream<Tile<bf16, 8, 32>, {[B]}>, n: Stream<Tile<i8, 32, 32>, {[B]}>) {\n    "
+    path = os.path.join(folder, "r.vm")
+    for code, words, body in REFUSED:
+        kernel = KERNEL
+        if "wide" in body:
+            kernel += WIDE.replace("m![L]", "m![M, K]").replace("a: &HbmTensor<bf16, m![1], m![M, K]>", ", ".join(f"{p}: &HbmTensor<bf16, m![1], m![M, K]>" for p in "abcd"))
+        with open(path, "w") as f:
+            f.write(kernel + head + body + "\n}\n")
+        done = tool("visac", path, "-o", os.path.join(folder, "r.bin"))
+        if done.returncode != 1 or f"error[{code}]" not in done.stderr or words not in done.stderr or done.stderr.count("error[") != 1:
+            faults.append(f"{body}: {done.stderr}")
+    return faults
+
+
+def main():
+    rounds = 200 if os.environ.get("VISA_LONG") else 8
+    with tempfile.TemporaryDirectory() as folder:
+        faults = refused(folder)
+        for seed in range(rounds):
+            fault = two(folder, random.Random(seed))
+            if fault:
+                faults.append(f"seed {seed}: {fault}")
+    print("\n".join(faults))
+    print(f"{rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
+    return len(faults) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

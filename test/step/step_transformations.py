@@ -1,0 +1,179 @@
+"""visac --pass=..: what leaves a stream program is the same with and without each transformation. Both sides are run by visa-run on the same
+random tensors and routings, many sizes of each. Usage: step_transformations.py [-v] [--runs=N]"""
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402, F401 (finds the rooms)
+import step_shapes
+
+sys.path.insert(0, os.path.join(step_shapes.SOURCE, "examples/step"))
+import routing  # noqa: E402
+
+BIN = step_shapes.BIN
+
+PRODUCT = """
+#[stream]
+fn product(a: &Hbm<Tile<f32, M, K>, {[N]}>, b: &Hbm<Tile<f32, RIGHT>, {[N]}>, y: &mut Hbm<Tile<f32, M, COLS>, {[TILES]}>) {
+    let left = a.linear_load(once(), [N], [1]);
+    let right = b.linear_load(once(), [N], [1]);
+    let out = left.APPLY(FN, right);
+    y.linear_store(out);
+}
+"""
+
+
+def run(folder, text, inputs, passes, output):
+    """The bytes of the output behind a run, and the report."""
+    binary, out = os.path.join(folder, "p.bin"), os.path.join(folder, "y.raw")
+    done = step_shapes.visac(folder, text, "-o", binary, *[f"--pass={p}" for p in passes])
+    assert done.returncode == 0, done.stderr + text
+    command = [f"{BIN}/visa-run", binary, "--report=json", "--output", f"{output}={out}"]
+    for name, data in inputs.items():
+        path = os.path.join(folder, name + (".raw" if isinstance(data, bytes) else ".json"))
+        with open(path, "wb") as f:
+            f.write(data if isinstance(data, bytes) else json.dumps(data).encode())
+        command += ["--input", f"{name}={path}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + text
+    with open(out, "rb") as f:
+        return f.read(), json.loads(done.stdout)
+
+
+def bf16(rng, n):
+    """Quarters between -2 and 2."""
+    return b"".join(struct.pack("<f", rng.randrange(-8, 9) / 4)[2:] for _ in range(n))
+
+
+def f32(rng, n):
+    return b"".join(struct.pack("<f", rng.randrange(-8, 9) / 4) for _ in range(n))
+
+
+def close(a, b):
+    x, y = (struct.unpack(f"<{len(d) // 4}f", d) for d in (a, b))
+    return len(x) == len(y) and all(abs(p - q) <= 1e-5 * max(1, abs(p)) for p, q in zip(x, y))
+
+
+def same(folder, text, inputs, passes, output="y"):
+    before, counted = run(folder, text, inputs, [], output)
+    after, transformed = run(folder, text, inputs, passes, output)
+    if not (before == after or close(before, after)) or not any(before):
+        return f"{passes}: y differs, or is all zero\n{text}", None, None
+    return None, counted, transformed
+
+
+def layer(rng, experts):
+    k, batch, d, f = rng.choice([1, 2]), rng.randrange(1, 9), 8, 12
+    routing = [sorted(rng.sample(range(experts), k)) for _ in range(batch)]
+    text = step_shapes.moe({"B": batch, "E": experts, "K": k, "D": d, "F": f, "FT": 4, "T": rng.choice([2, 3, 4])})
+    inputs = {"x": bf16(rng, batch * d), "scale": bf16(rng, batch * k), "routing": routing, "picks": [[e] for r in routing for e in r]}
+    inputs.update({w: bf16(rng, experts * d * f) for w in ("w1", "w3", "w2")})
+    return text, inputs
+
+
+def dynamic_tiling(folder, rng):
+    text, inputs = layer(rng, rng.choice([2, 3]))
+    fault, before, after = same(folder, text, inputs, ["dynamic-tiling"])
+    if not fault and (after["offchip_bytes"] > before["offchip_bytes"] or after["flops"] > before["flops"]):
+        return "dynamic tiling costs more traffic or work"
+    return fault
+
+
+def time_multiplex(folder, rng):
+    text, inputs = layer(rng, 4)
+    both = rng.random() < 0.5
+    chosen = ["dynamic-tiling"] * both + [f"time-multiplex:from=tile,to=down,regions={rng.choice([1, 2])}"]
+    fault, before, after = same(folder, text, inputs, chosen)
+    if not fault and not both and (after["offchip_bytes"], after["flops"]) != (before["offchip_bytes"], before["flops"]):
+        return "sharing changes traffic or work"
+    return fault
+
+
+def hierarchical_tiling(folder, rng):
+    rows, inner, columns = (rng.choice([1, 2, 4]) for _ in range(3))
+    m, k, n, tiles = rows * rng.randrange(1, 4), inner * rng.randrange(1, 4), columns * rng.randrange(1, 4), rng.randrange(1, 4)
+    folds, turned = rng.random() < 0.5, rng.random() < 0.5
+    apply, name = ("accum", "matmul_t_add" if turned else "matmul_add") if folds else ("map", "matmul_t" if turned else "matmul")
+    text = "".join(f"const {x}: usize = {v};\n" for x, v in {"M": m, "K": k, "N": tiles, "COLS": n, "TILES": 1 if folds else tiles}.items())
+    text += PRODUCT.replace("RIGHT", "COLS, K" if turned else "K, COLS").replace("APPLY(FN", f"accum(1, {name}" if folds else f"map({name}")
+    inputs = {"a": f32(rng, tiles * m * k), "b": f32(rng, tiles * k * n)}
+    fault, before, after = same(folder, text, inputs, [f"hierarchical-tiling:node=out,rows={rows},inner={inner},columns={columns}"])
+    if not fault and after["offchip_bytes"] != before["offchip_bytes"]:
+        return "tiling on the chip changes traffic"
+    return fault
+
+
+REGIONS = """
+#[stream(depth = DEPTH)]
+fn regions(x: &Hbm<Tile<f32, 1, 4>, {[N, L]}>, w: &Hbm<Tile<f32, 4, 4>, {[3]}>, place: Stream<Address, {[N]}>, y: &mut Hbm<Tile<f32, 1, 4>, {[N]}>) {
+    let rows = x.linear_load(once()).flatten(1, 2).parallelize(1, R);
+    let places = place.parallelize(0, R);
+    for i in 0..R {
+        BODY
+        y.random_store(places[i], sum);
+    }
+}
+"""
+# What a region does with a row of tiles; the names a report may come from.
+BODIES = [("let sum = rows[i].map(exp).compute(1 + 3 * i).accum(1, add);", ["sum"]),
+          ("let each = rows[i].map(matmul, w.random_load(rows[i].map(signal)));\n        let sum = each.scan(1, add).compute(2 + i).accum(1, max);", ["each", "sum"]),
+          ("let one = rows[i].accum(1, add);\n        let many = one.repeat(3).map(matmul, w.linear_load(&one, [3], [1]));\n        let sum = many.compute(5).accum(1, add);", ["one", "many", "sum"]),
+          ("let whole = rows[i].bufferize(1);\n        let again = whole.streamify(&whole, 0);\n        let sum = again.reshape(0, 2, 0).0.accum(1, add).accum(1, mul);", ["whole", "again", "sum"])]
+
+
+def dynamic_parallel(folder, rng):
+    regions = rng.choice([1, 2, 3])
+    chunks, length = regions + rng.randrange(1, 8), rng.randrange(1, 4)
+    body, names = rng.choice(BODIES)
+    text = f"const N: usize = {chunks};\nconst L: usize = {length};\nconst R: usize = {regions};\n"
+    text += REGIONS.replace("BODY", body).replace("DEPTH", rng.choice("0123"))
+    places = list(range(chunks))
+    rng.shuffle(places)
+    inputs = {"x": f32(rng, chunks * length * 4), "w": f32(rng, 3 * 16), "place": places}
+    fault, before, after = same(folder, text, inputs, [f"dynamic-parallel:done={rng.choice(names)}"])
+    if not fault and (after["offchip_bytes"], after["flops"]) != (before["offchip_bytes"], before["flops"]):
+        return "the choice of regions changes traffic or work"
+    return fault
+
+
+def attention(folder, rng):
+    """Decoding with requests of random lengths: interleaved against dynamic placement."""
+    regions, longest, n, h, q = rng.choice([2, 3]), rng.randrange(2, 6), 4, 4, 2
+    tiles = [rng.randrange(1, longest + 1) for _ in range(regions + rng.randrange(1, 6))]
+    with open(os.path.join(os.path.dirname(routing.__file__), "attention.vm")) as f:
+        text = f.read()
+    sizes = {"B": len(tiles), "R": regions, "N": n, "H": h, "Q": q, "MAX": longest, "META": rng.choice([1, 4])}
+    for name, value in sizes.items():
+        text = re.sub(rf"(const {name}: usize) = \d+;", rf"\1 = {value};", text)
+    b = len(tiles)
+    inputs = {"queries": bf16(rng, b * q * h), "new_keys": bf16(rng, b * h), "new_values": bf16(rng, b * h), "keys": bf16(rng, b * longest * n * h),
+              "values": bf16(rng, b * longest * n * h), **routing.attention_tokens(tiles, regions, "static-interleave", tokens_per_tile=rng.randrange(1, n + 1))}
+    fault, before, after = same(folder, text, inputs, ["dynamic-parallel:done=keys_read"], "out")
+    if not fault and (after["offchip_bytes"], after["flops"]) != (before["offchip_bytes"], before["flops"]):
+        return "the choice of regions changes traffic or work"
+    return fault
+
+
+def main():
+    runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), 12)
+    agree, faults = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for what in (dynamic_tiling, time_multiplex, hierarchical_tiling, dynamic_parallel, attention):
+            for seed in range(runs):
+                fault = what(folder, random.Random(seed))
+                agree += fault is None
+                if fault:
+                    faults.append(f"{what.__name__}, seed {seed}: {fault}")
+    print("\n".join(faults))
+    print(f"{agree} agree, {len(faults)} differ")
+    return len(faults) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
