@@ -31,7 +31,8 @@ typedef struct axis_size {
     int64_t size; /* elements */
 } axis_size;
 
-static const axis_size axes[] = {{"A", 8}, {"B", 512}, {"C", 32}, {"H", 56}, {"W", 56}, {"M", 4096}, {"N", 64}, {"K", 1024}, {"P", 3}, {"Q", 5}, {NULL, 0}};
+static const axis_size axes[] = {{"A", 8},  {"B", 512},  {"C", 32}, {"H", 56}, {"W", 56}, {"M", 4096},
+                                 {"N", 64}, {"K", 1024}, {"P", 3},  {"Q", 5},  {NULL, 0}};
 
 static const pair pairs[] = {
     {"same order", "M, K", "M", "K", VISA_READ},

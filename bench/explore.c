@@ -14,7 +14,9 @@ typedef struct space {
 
 #define ROW "Input { name: \"x\", tensor: [512, 4096], block: [1, 4096], dtype: i8 }"
 #define IMAGE "Input { name: \"x\", tensor: [720, 720, 720], block: [720, 720, 720], dtype: i8 }"
-#define TILE "Input { name: \"x\", tensor: [720720, 5040], block: [5040, 5040], dtype: i8 }, Input { name: \"z\", tensor: [5040, 720], block: [5040, 720], dtype: i8 }"
+#define TILE \
+    "Input { name: \"x\", tensor: [720720, 5040], block: [5040, 5040], dtype: i8 }, Input { name: \"z\", tensor: [5040, 720], block: " \
+    "[5040, 720], dtype: i8 }"
 #define MATRIX "Weight { name: \"w\", tensor: [5040, 720], block: [1, 720], dtype: u2 }"
 
 static const space spaces[] = {
@@ -59,7 +61,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < (argc > 1 ? 1 : sizeof spaces / sizeof *spaces); i++) {
         char text[1024];
         int64_t points = 0;
-        snprintf(text, sizeof text, "const SPACE: Dataflow = Dataflow { inputs: [%s], weights: [%s], outputs: [Output { name: \"y\", block: [1] }] };\n", spaces[i].inputs, spaces[i].weights);
+        snprintf(text, sizeof text,
+                 "const SPACE: Dataflow = Dataflow { inputs: [%s], weights: [%s], outputs: [Output { name: \"y\", block: [1] }] };\n",
+                 spaces[i].inputs, spaces[i].weights);
         double seconds = explore_once(text, &spaces[i], &points);
         printf("{\"space\": \"%s\", \"points\": %lld, \"seconds\": %.6f}\n", spaces[i].what, (long long)points, seconds);
         fflush(stdout);

@@ -24,18 +24,12 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"i8 K=8192 N=8 M=48", DTYPE_I8, DTYPE_I8, 8, 128, 1, 48},
-    {"i8 K=1024 N=8 M=256", DTYPE_I8, DTYPE_I8, 8, 16, 1, 256},
-    {"i8 K=1024 N=64 M=256", DTYPE_I8, DTYPE_I8, 8, 16, 8, 256},
-    {"i8 K=64 N=8 M=4096", DTYPE_I8, DTYPE_I8, 8, 1, 1, 4096},
-    {"i8 K=16384 N=4 M=24", DTYPE_I8, DTYPE_I8, 4, 256, 1, 24},
-    {"i8 K=8192 N=8 M=1", DTYPE_I8, DTYPE_I8, 8, 128, 1, 1},
-    {"i4 K=16384 N=8 M=48", DTYPE_I4, DTYPE_I8, 8, 128, 1, 48},
-    {"bf16 K=4096 N=8 M=48", DTYPE_BF16, DTYPE_BF16, 8, 128, 1, 48},
-    {"bf16 K=512 N=8 M=256", DTYPE_BF16, DTYPE_BF16, 8, 16, 1, 256},
-    {"bf16 K=512 N=64 M=256", DTYPE_BF16, DTYPE_BF16, 8, 16, 8, 256},
-    {"bf16 K=32 N=8 M=4096", DTYPE_BF16, DTYPE_BF16, 8, 1, 1, 4096},
-    {"f8e4m3 K=8192 N=8 M=48", DTYPE_F8E4M3, DTYPE_BF16, 8, 128, 1, 48},
+    {"i8 K=8192 N=8 M=48", DTYPE_I8, DTYPE_I8, 8, 128, 1, 48},       {"i8 K=1024 N=8 M=256", DTYPE_I8, DTYPE_I8, 8, 16, 1, 256},
+    {"i8 K=1024 N=64 M=256", DTYPE_I8, DTYPE_I8, 8, 16, 8, 256},     {"i8 K=64 N=8 M=4096", DTYPE_I8, DTYPE_I8, 8, 1, 1, 4096},
+    {"i8 K=16384 N=4 M=24", DTYPE_I8, DTYPE_I8, 4, 256, 1, 24},      {"i8 K=8192 N=8 M=1", DTYPE_I8, DTYPE_I8, 8, 128, 1, 1},
+    {"i4 K=16384 N=8 M=48", DTYPE_I4, DTYPE_I8, 8, 128, 1, 48},      {"bf16 K=4096 N=8 M=48", DTYPE_BF16, DTYPE_BF16, 8, 128, 1, 48},
+    {"bf16 K=512 N=8 M=256", DTYPE_BF16, DTYPE_BF16, 8, 16, 1, 256}, {"bf16 K=512 N=64 M=256", DTYPE_BF16, DTYPE_BF16, 8, 16, 8, 256},
+    {"bf16 K=32 N=8 M=4096", DTYPE_BF16, DTYPE_BF16, 8, 1, 1, 4096}, {"f8e4m3 K=8192 N=8 M=48", DTYPE_F8E4M3, DTYPE_BF16, 8, 128, 1, 48},
 };
 
 typedef struct kernel {
@@ -52,15 +46,13 @@ static command *add(kernel *k, command_op op, const int64_t *fields, size_t coun
     memcpy(c->fields, fields, count * sizeof *fields);
     return c;
 }
-#define ADD(k, op, ...)                                                                                      \
-    add((k), (op), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define ADD(k, op, ...) add((k), (op), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static void entry(command *c, const int64_t *columns, size_t count)
 {
     memcpy(c->entries[c->entry_count++], columns, count * sizeof *columns);
 }
-#define ENTRY(c, ...)                                                                                        \
-    entry((c), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define ENTRY(c, ...) entry((c), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static layout plain(arena *a, int64_t size)
 {

@@ -2,8 +2,9 @@
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
- * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of calls that follow each other,
- * and each side begins rested: the other's threads, which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
+ * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of calls that follow each
+ * other, and each side begins rested: the other's threads, which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of
+ * ours. */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include <dirent.h>
 #include <getopt.h>
@@ -32,7 +33,8 @@ typedef struct kind {
     int bytes, result_bytes;
 } kind;
 
-static const kind kinds[] = {{"f32", DTYPE_F32, DTYPE_F32, 4, 4}, {"bf16", DTYPE_BF16, DTYPE_BF16, 2, 2}, {"i8", DTYPE_I8, DTYPE_I32, 1, 4}};
+static const kind kinds[] = {
+    {"f32", DTYPE_F32, DTYPE_F32, 4, 4}, {"bf16", DTYPE_BF16, DTYPE_BF16, 2, 2}, {"i8", DTYPE_I8, DTYPE_I32, 1, 4}};
 
 typedef struct shape {
     int64_t m, n, k;
@@ -40,17 +42,18 @@ typedef struct shape {
 
 typedef struct setting {
     unsigned threads;
-    double budget; /* seconds for a comparison */
-    const char *kind; /* NULL: all */
-    int64_t largest; /* m of the shapes */
+    double budget;                 /* seconds for a comparison */
+    const char *kind;              /* NULL: all */
+    int64_t largest;               /* m of the shapes */
     bool json, builds, odd, order; /* builds: compiling is compared, not running; order: the machine's beside a free one */
     const char *program;
     int shown;
 } setting;
 
 /* Vectors, outer products, primes, tails of every kind: beside the compiled loop nest only. */
-static const shape odd_shapes[] = {{1, 1, 1000},   {1, 1000, 1000}, {1000, 1, 1000}, {1000, 1000, 1}, {1, 4096, 1024}, {3, 5, 7},     {8, 8, 8},
-                                   {17, 33, 65},   {63, 65, 67},    {101, 103, 107}, {4, 1000, 1000}, {1000, 4, 1000}, {1000, 1000, 4}, {511, 513, 509}};
+static const shape odd_shapes[] = {{1, 1, 1000},    {1, 1000, 1000}, {1000, 1, 1000}, {1000, 1000, 1}, {1, 4096, 1024},
+                                   {3, 5, 7},       {8, 8, 8},       {17, 33, 65},    {63, 65, 67},    {101, 103, 107},
+                                   {4, 1000, 1000}, {1000, 4, 1000}, {1000, 1000, 4}, {511, 513, 509}};
 
 static const shape shapes[] = {{32, 32, 32}, {256, 256, 256}, {512, 512, 2048}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}};
 
@@ -97,8 +100,17 @@ static reference_kernel *build(const reference_api *api, const kind *t, shape s,
     einsum_tensor tensors[3];
     for (int i = 0; i < 3; i++)
         tensors[i] = (einsum_tensor){"t", i < 2 ? t->operand : t->result, i, 2, axes[i]};
-    einsum_digit digits[] = {{.axis = 0, .kept = true, .weight = 1, .size = s.m}, {.axis = 1, .kept = true, .weight = 1, .size = s.n}, {.axis = 2, .weight = lanes, .size = s.k / lanes}, {.axis = 2, .weight = 1, .size = lanes, .lane = 1}};
-    einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32, .digit_count = lanes > 1 ? 4 : 3, .digits = digits};
+    einsum_digit digits[] = {{.axis = 0, .kept = true, .weight = 1, .size = s.m},
+                             {.axis = 1, .kept = true, .weight = 1, .size = s.n},
+                             {.axis = 2, .weight = lanes, .size = s.k / lanes},
+                             {.axis = 2, .weight = 1, .size = lanes, .lane = 1}};
+    einsum_statement statement = {.op = MATH_CONTRACT,
+                                  .dst = 2,
+                                  .sources = {0, 1},
+                                  .source_count = 2,
+                                  .accumulator = t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32,
+                                  .digit_count = lanes > 1 ? 4 : 3,
+                                  .digits = digits};
     einsum e = {sizes, 3, tensors, 3, &statement, 1, "MK,KN->MN", NULL, 0};
     return reference_compile(api, &e, "bench", REFERENCE_VALUES | forms, diags);
 }
@@ -212,8 +224,8 @@ static double seconds(clockid_t clock, timed *f, void *argument, int calls)
     return (read_clock(clock) - start) / calls;
 }
 
-/* The calling thread gets a processor for itself and all others of the process the rest. Where no processor is idle Linux wakes a thread beside the one that
- * woke it, and leaves it there: then neither side's threads help, and chance says whose. */
+/* The calling thread gets a processor for itself and all others of the process the rest. Where no processor is idle Linux wakes a thread
+ * beside the one that woke it, and leaves it there: then neither side's threads help, and chance says whose. */
 static void part_threads(void)
 {
     cpu_set_t all, own, rest;
@@ -296,14 +308,16 @@ static void show(setting *how, const char *name, const kind *t, shape s, verdict
 {
     double flops = 2.0 * (double)s.m * (double)s.n * (double)s.k;
     if (how->json)
-        printf("%s\n  {\"type\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"threads\": %u, \"beside\": \"%s\", \"seconds\": %.3e, \"theirs\": %.3e, \"ratio\": %.3f}",
-               how->shown ? "," : "", t->name, (long long)s.m, (long long)s.n, (long long)s.k, how->threads, name, v.ours, v.theirs, v.ratio);
+        printf("%s\n  {\"type\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"threads\": %u, \"beside\": \"%s\", \"seconds\": %.3e, "
+               "\"theirs\": %.3e, \"ratio\": %.3f}",
+               how->shown ? "," : "", t->name, (long long)s.m, (long long)s.n, (long long)s.k, how->threads, name, v.ours, v.theirs,
+               v.ratio);
     else if (how->builds)
-        printf("%-5s %4lldx%4lldx%4lld  generated and compiled in %6.1f ms  %-13s %6.1f ms  ratio %5.2f\n", t->name, (long long)s.m, (long long)s.n,
-               (long long)s.k, v.ours * 1e3, name, v.theirs * 1e3, v.ratio);
+        printf("%-5s %4lldx%4lldx%4lld  generated and compiled in %6.1f ms  %-13s %6.1f ms  ratio %5.2f\n", t->name, (long long)s.m,
+               (long long)s.n, (long long)s.k, v.ours * 1e3, name, v.theirs * 1e3, v.ratio);
     else
-        printf("%-5s %4lldx%4lldx%4lld  %u thread%s  %8.1f GFlop/s  %-8s %8.1f  ratio %5.2f\n", t->name, (long long)s.m, (long long)s.n, (long long)s.k,
-               how->threads, how->threads > 1 ? "s" : " ", flops / v.ours / 1e9, name, flops / v.theirs / 1e9, v.ratio);
+        printf("%-5s %4lldx%4lldx%4lld  %u thread%s  %8.1f GFlop/s  %-8s %8.1f  ratio %5.2f\n", t->name, (long long)s.m, (long long)s.n,
+               (long long)s.k, how->threads, how->threads > 1 ? "s" : " ", flops / v.ours / 1e9, name, flops / v.theirs / 1e9, v.ratio);
     how->shown++;
     fflush(stdout);
 }
@@ -336,7 +350,8 @@ static void bench_build(setting *how, const kind *t, shape s)
     char size[96], define[32];
     snprintf(size, sizeof size, "--build=%s,%lld,%lld,%lld", t->name, (long long)s.m, (long long)s.n, (long long)s.k);
     snprintf(define, sizeof define, "-DONLY_%s", t->name);
-    char *build_one[] = {(char *)how->program, size, NULL}, *compile_nest[] = {VISA_CLANG, "-O2", "-c", define, VISA_NEST, "-o", "/dev/null", NULL};
+    char *build_one[] = {(char *)how->program, size, NULL},
+         *compile_nest[] = {VISA_CLANG, "-O2", "-c", define, VISA_NEST, "-o", "/dev/null", NULL};
     double mine[ROUNDS], others[ROUNDS], ratios[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double start = children_seconds();
@@ -444,17 +459,23 @@ static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
     return ok;
 }
 
-static const char usage[] = "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--odd] [--order] [--builds] [--json]\n"
-                            "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS.\n";
+static const char usage[] =
+    "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--odd] [--order] [--builds] [--json]\n"
+    "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS.\n";
 
 int main(int argc, char **argv)
 {
     enum { THREADS = 256, SECONDS, KIND, LARGEST, BUILDS, BUILD, ODD, ORDER, JSON };
-    static const struct option options[] = {{"threads", required_argument, NULL, THREADS}, {"seconds", required_argument, NULL, SECONDS},
-                                            {"kind", required_argument, NULL, KIND},       {"largest", required_argument, NULL, LARGEST},
-                                            {"builds", no_argument, NULL, BUILDS},         {"build", required_argument, NULL, BUILD},
-                                            {"odd", no_argument, NULL, ODD},               {"order", no_argument, NULL, ORDER},
-                                            {"json", no_argument, NULL, JSON},             {0}};
+    static const struct option options[] = {{"threads", required_argument, NULL, THREADS},
+                                            {"seconds", required_argument, NULL, SECONDS},
+                                            {"kind", required_argument, NULL, KIND},
+                                            {"largest", required_argument, NULL, LARGEST},
+                                            {"builds", no_argument, NULL, BUILDS},
+                                            {"build", required_argument, NULL, BUILD},
+                                            {"odd", no_argument, NULL, ODD},
+                                            {"order", no_argument, NULL, ORDER},
+                                            {"json", no_argument, NULL, JSON},
+                                            {0}};
     setting how = {.threads = 1, .budget = 1, .largest = INT64_MAX, .program = argv[0]};
     const char *only = NULL;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)

@@ -7,13 +7,13 @@
 #include "support/strbuf.h"
 
 static const command_field_row field_rows[] = {
-#define FIELD(op, symbol, name, word, low_bit, width, form, minimum, maximum, unit, summary)                 \
+#define FIELD(op, symbol, name, word, low_bit, width, form, minimum, maximum, unit, summary) \
     {op, name, word, low_bit, width, form, minimum, maximum, unit, summary},
 #include "target/engines.def"
 };
 
 static const command_field_row column_rows[] = {
-#define COLUMN(op, symbol, name, word, low_bit, width, form, minimum, maximum, unit, summary)                \
+#define COLUMN(op, symbol, name, word, low_bit, width, form, minimum, maximum, unit, summary) \
     {op, name, word, low_bit, width, form, minimum, maximum, unit, summary},
 #include "target/engines.def"
 };
@@ -33,10 +33,10 @@ enum {
 
 /* One struct per command with a byte per field, so that sizeof counts; `end` closes it. */
 struct fields_of_none {
-#define COMMAND(symbol, ...)                                                                                 \
-    char end;                                                                                                \
-    }                                                                                                        \
-    ;                                                                                                        \
+#define COMMAND(symbol, ...) \
+    char end; \
+    } \
+    ; \
     struct fields_of_##symbol {
 #define FIELD(op, symbol, ...) char symbol##_field;
 #include "target/engines.def"
@@ -44,10 +44,10 @@ struct fields_of_none {
 };
 
 struct columns_of_none {
-#define COMMAND(symbol, ...)                                                                                 \
-    char end;                                                                                                \
-    }                                                                                                        \
-    ;                                                                                                        \
+#define COMMAND(symbol, ...) \
+    char end; \
+    } \
+    ; \
     struct columns_of_##symbol {
 #define COLUMN(op, symbol, ...) char symbol##_column;
 #include "target/engines.def"
@@ -57,10 +57,10 @@ struct columns_of_none {
 /* The size of this union in bytes is the number of words of header and fields: the last word that a row
  * names, plus one. */
 union words_of_none {
-#define COMMAND(symbol, ...)                                                                                 \
-    char end;                                                                                                \
-    }                                                                                                        \
-    ;                                                                                                        \
+#define COMMAND(symbol, ...) \
+    char end; \
+    } \
+    ; \
     union words_of_##symbol {
 #define FIELD(op, symbol, name, word, ...) char symbol##_words[(word) + 1];
 #define TABLE(op, entry_words, least, most, word, ...) char table_words[(word) + 1];
@@ -69,22 +69,20 @@ union words_of_none {
 };
 
 static const command_row command_rows[COMMAND_OP_COUNT] = {
-#define COMMAND(symbol, code_, name_, contexts_, summary_)                                                   \
-    [symbol].code = (code_), [symbol].name = (name_), [symbol].contexts = (contexts_),                       \
-    [symbol].summary = (summary_), [symbol].field_count = sizeof(struct fields_of_##symbol) - 1,             \
-    [symbol].first_field = symbol##_FIRST_FIELD,                                                             \
-    [symbol].column_count = sizeof(struct columns_of_##symbol) - 1,                                          \
-    [symbol].first_column = symbol##_FIRST_COLUMN, [symbol].field_words = sizeof(union words_of_##symbol),
-#define TABLE(op, entry_words_, least, most, word, low_bit, width, order)                                    \
-    [op].entry_words = (entry_words_), [op].least_entries = (least), [op].most_entries = (most),             \
-    [op].count_word = (word), [op].count_low_bit = (low_bit), [op].count_width = (width),                    \
-    [op].entry_order = (order),
+#define COMMAND(symbol, code_, name_, contexts_, summary_) \
+    [symbol].code = (code_), [symbol].name = (name_), [symbol].contexts = (contexts_), [symbol].summary = (summary_), \
+    [symbol].field_count = sizeof(struct fields_of_##symbol) - 1, [symbol].first_field = symbol##_FIRST_FIELD, \
+    [symbol].column_count = sizeof(struct columns_of_##symbol) - 1, [symbol].first_column = symbol##_FIRST_COLUMN, \
+    [symbol].field_words = sizeof(union words_of_##symbol),
+#define TABLE(op, entry_words_, least, most, word, low_bit, width, order) \
+    [op].entry_words = (entry_words_), [op].least_entries = (least), [op].most_entries = (most), [op].count_word = (word), \
+    [op].count_low_bit = (low_bit), [op].count_width = (width), [op].entry_order = (order),
 #include "target/engines.def"
 };
 
 /* No command may outgrow the arrays of struct command. */
-#define COMMAND(symbol, ...)                                                                                 \
-    _Static_assert(sizeof(struct fields_of_##symbol) - 1 <= COMMAND_MAX_FIELDS, #symbol);                    \
+#define COMMAND(symbol, ...) \
+    _Static_assert(sizeof(struct fields_of_##symbol) - 1 <= COMMAND_MAX_FIELDS, #symbol); \
     _Static_assert(sizeof(struct columns_of_##symbol) - 1 <= COMMAND_MAX_COLUMNS, #symbol);
 #define TABLE(op, entry_words, least, most, ...) _Static_assert((most) <= COMMAND_MAX_ENTRIES, #op);
 #include "target/engines.def"
@@ -177,12 +175,9 @@ static int64_t value_from_bits(const command_field_row *row, uint64_t word)
         if (row->width < 64 && bits >> (row->width - 1))
             bits |= ~low_mask(row->width);
         return (int64_t)bits;
-    case MINUS1:
-        return bits < INT64_MAX ? (int64_t)bits + 1 : INT64_MIN;
-    case LOG2:
-        return bits < 63 ? INT64_C(1) << bits : INT64_MIN;
-    case UNSIGNED:
-        break;
+    case MINUS1: return bits < INT64_MAX ? (int64_t)bits + 1 : INT64_MIN;
+    case LOG2: return bits < 63 ? INT64_C(1) << bits : INT64_MIN;
+    case UNSIGNED: break;
     }
     return (int64_t)bits;
 }
@@ -196,9 +191,8 @@ static const char *place_text(command_op op, int entry, arena *a)
 
 static const char *illegal_text(const command_field_row *row, int64_t value, arena *a)
 {
-    return arena_printf(a, "%s is %" PRId64 " %s, allowed are %s%" PRId64 " to %" PRId64, row->name, value,
-                        row->unit, row->form == LOG2 ? "powers of two from " : "", row->minimum,
-                        row->maximum);
+    return arena_printf(a, "%s is %" PRId64 " %s, allowed are %s%" PRId64 " to %" PRId64, row->name, value, row->unit,
+                        row->form == LOG2 ? "powers of two from " : "", row->minimum, row->maximum);
 }
 
 static bool context_allowed(const command_row *row, context where)
@@ -208,8 +202,8 @@ static bool context_allowed(const command_row *row, context where)
 
 /* Encoder */
 
-static bool encode_rows(uint64_t *at, const command_field_row *rows, unsigned row_count,
-                        const int64_t *values, int entry, diag_list *diags, src_range range)
+static bool encode_rows(uint64_t *at, const command_field_row *rows, unsigned row_count, const int64_t *values, int entry, diag_list *diags,
+                        src_range range)
 {
     for (unsigned i = 0; i < row_count; i++) {
         if (!value_is_legal(&rows[i], values[i])) {
@@ -226,20 +220,18 @@ static bool encode_check(const command *c, diag_list *diags, src_range range)
 {
     const command_row *row = &command_rows[c->op];
     if (!context_allowed(row, c->context)) {
-        diag_add(diags, E_BIN_COMMAND, range, "%s cannot stand in the %s context", row->name,
-                 context_name(c->context));
+        diag_add(diags, E_BIN_COMMAND, range, "%s cannot stand in the %s context", row->name, context_name(c->context));
         return false;
     }
     if (c->entry_count < row->least_entries || c->entry_count > row->most_entries) {
-        diag_add(diags, E_BIN_COMMAND, range, "%s has %u entries, allowed are %u to %u", row->name,
-                 c->entry_count, row->least_entries, row->most_entries);
+        diag_add(diags, E_BIN_COMMAND, range, "%s has %u entries, allowed are %u to %u", row->name, c->entry_count, row->least_entries,
+                 row->most_entries);
         return false;
     }
     return true;
 }
 
-bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count, size_t *capacity,
-                    diag_list *diags, src_range range)
+bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count, size_t *capacity, diag_list *diags, src_range range)
 {
     enum { MOST_WORDS = 16 + COMMAND_MAX_ENTRIES * 8 };
     uint64_t made[MOST_WORDS] = {0};
@@ -253,8 +245,8 @@ bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count,
     if (!encode_rows(made, &field_rows[row->first_field], row->field_count, c->fields, -1, diags, range))
         return false;
     for (unsigned e = 0; e < c->entry_count; e++)
-        if (!encode_rows(made + row->field_words + e * row->entry_words, &column_rows[row->first_column],
-                         row->column_count, c->entries[e], (int)e, diags, range))
+        if (!encode_rows(made + row->field_words + e * row->entry_words, &column_rows[row->first_column], row->column_count, c->entries[e],
+                         (int)e, diags, range))
             return false;
     for (unsigned i = 0; i < length; i++)
         ARENA_PUSH(a, *words, *count, *capacity, made[i]);
@@ -273,15 +265,13 @@ typedef struct decoder {
     diag_list *diags;
 } decoder;
 
-__attribute__((format(printf, 3, 4))) static bool fault(const decoder *d, size_t word, const char *format,
-                                                        ...)
+__attribute__((format(printf, 3, 4))) static bool fault(const decoder *d, size_t word, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     const char *text = arena_vprintf(d->diags->arena, format, args);
     va_end(args);
-    diag_add(d->diags, E_BIN_COMMAND, SRC_NOWHERE, "section %s offset 0x%zx: %s", d->section,
-             (d->at + word) * 8, text);
+    diag_add(d->diags, E_BIN_COMMAND, SRC_NOWHERE, "section %s offset 0x%zx: %s", d->section, (d->at + word) * 8, text);
     return false;
 }
 
@@ -304,19 +294,16 @@ static bool decode_header(const decoder *d, command *c, unsigned *length)
         return fault(d, 0, "opcode 0x%02x is not known", code);
     const command_row *row = &command_rows[op];
     if (header & ~(uint64_t)HEADER_USED)
-        return fault(d, 0, "%s: reserved bits of the header are not zero: 0x%016" PRIx64, row->name,
-                     header & ~(uint64_t)HEADER_USED);
+        return fault(d, 0, "%s: reserved bits of the header are not zero: 0x%016" PRIx64, row->name, header & ~(uint64_t)HEADER_USED);
     if (where != (unsigned)d->expected)
-        return fault(d, 0, "%s: context code %u in a section of the %s context (code %u)", row->name, where,
-                     context_name(d->expected), (unsigned)d->expected);
+        return fault(d, 0, "%s: context code %u in a section of the %s context (code %u)", row->name, where, context_name(d->expected),
+                     (unsigned)d->expected);
     if (!context_allowed(row, d->expected))
         return fault(d, 0, "%s cannot stand in the %s context", row->name, context_name(d->expected));
     if (*length < row->field_words)
-        return fault(d, 0, "%s: length is %u words, at least %u are needed", row->name, *length,
-                     row->field_words);
+        return fault(d, 0, "%s: length is %u words, at least %u are needed", row->name, *length, row->field_words);
     if (*length > d->count - d->at)
-        return fault(d, 0, "%s: length is %u words, but the section ends after %zu", row->name, *length,
-                     d->count - d->at);
+        return fault(d, 0, "%s: length is %u words, but the section ends after %zu", row->name, *length, d->count - d->at);
     c->op = (command_op)op;
     c->context = d->expected;
     return true;
@@ -329,19 +316,17 @@ static bool decode_count(const decoder *d, command *c, unsigned length)
     if (row->column_count)
         count = word_bits(d->words[d->at + row->count_word], row->count_low_bit, row->count_width);
     if (count < row->least_entries || count > row->most_entries)
-        return fault(d, row->count_word, "%s: %" PRIu64 " entries, allowed are %u to %u", row->name, count,
-                     row->least_entries, row->most_entries);
+        return fault(d, row->count_word, "%s: %" PRIu64 " entries, allowed are %u to %u", row->name, count, row->least_entries,
+                     row->most_entries);
     c->entry_count = (unsigned)count;
     unsigned wanted = command_words(c);
     if (length != wanted)
-        return fault(d, 0, "%s: length is %u words, but with %u entries it is %u", row->name, length,
-                     c->entry_count, wanted);
+        return fault(d, 0, "%s: length is %u words, but with %u entries it is %u", row->name, length, c->entry_count, wanted);
     return true;
 }
 
 /* Reads the rows of the words from `first` on: the command's own (entry -1) or those of one table entry. */
-static bool decode_rows(const decoder *d, size_t first, const command_field_row *rows, unsigned row_count,
-                        int64_t *values, int entry)
+static bool decode_rows(const decoder *d, size_t first, const command_field_row *rows, unsigned row_count, int64_t *values, int entry)
 {
     for (unsigned i = 0; i < row_count; i++) {
         values[i] = value_from_bits(&rows[i], d->words[d->at + first + rows[i].word]);
@@ -353,20 +338,18 @@ static bool decode_rows(const decoder *d, size_t first, const command_field_row 
 }
 
 /* `used`: bits of the word that something else than a row names. */
-static bool reserved_is_zero(const decoder *d, const command *c, size_t first, unsigned word, uint64_t used,
-                             int entry)
+static bool reserved_is_zero(const decoder *d, const command *c, size_t first, unsigned word, uint64_t used, int entry)
 {
     const command_row *row = &command_rows[c->op];
-    const command_field_row *rows =
-        entry < 0 ? &field_rows[row->first_field] : &column_rows[row->first_column];
+    const command_field_row *rows = entry < 0 ? &field_rows[row->first_field] : &column_rows[row->first_column];
     unsigned row_count = entry < 0 ? row->field_count : row->column_count;
     for (unsigned i = 0; i < row_count; i++)
         if (rows[i].word == word)
             used |= row_mask(&rows[i]);
     uint64_t rest = d->words[d->at + first + word] & ~used;
     if (rest)
-        return fault(d, first + word, "%s: reserved bits of word %u are not zero: 0x%016" PRIx64,
-                     place_text(c->op, entry, d->diags->arena), word, rest);
+        return fault(d, first + word, "%s: reserved bits of word %u are not zero: 0x%016" PRIx64, place_text(c->op, entry, d->diags->arena),
+                     word, rest);
     return true;
 }
 
@@ -412,8 +395,8 @@ static size_t count_commands(const decoder *d)
     return count;
 }
 
-bool command_decode_all(const uint64_t *words, size_t word_count, context expected, const char *section,
-                        arena *a, diag_list *diags, command **out, size_t *count)
+bool command_decode_all(const uint64_t *words, size_t word_count, context expected, const char *section, arena *a, diag_list *diags,
+                        command **out, size_t *count)
 {
     decoder d = {words, word_count, 0, expected, section, diags};
     *out = NULL;
@@ -425,8 +408,7 @@ bool command_decode_all(const uint64_t *words, size_t word_count, context expect
     while (d.at < d.count) {
         command c = {.offset = (uint32_t)(d.at * 8)};
         unsigned length = 0;
-        if (!decode_header(&d, &c, &length) || !decode_count(&d, &c, length) || !decode_fields(&d, &c) ||
-            !decode_entries(&d, &c))
+        if (!decode_header(&d, &c, &length) || !decode_count(&d, &c, length) || !decode_fields(&d, &c) || !decode_entries(&d, &c))
             return false;
         ARENA_PUSH(a, *out, *count, capacity, c);
         d.at += length;
@@ -481,8 +463,7 @@ const char *command_text(const command *c, arena *a)
     for (unsigned e = 0; e < c->entry_count; e++) {
         strbuf_puts(&s, e ? ", " : " [");
         for (unsigned i = 0; i < row->column_count; i++)
-            strbuf_printf(&s, "%s%s", i ? ":" : "",
-                          command_value_text(&column_rows[row->first_column + i], c->entries[e][i], a));
+            strbuf_printf(&s, "%s%s", i ? ":" : "", command_value_text(&column_rows[row->first_column + i], c->entries[e][i], a));
     }
     if (c->entry_count)
         strbuf_puts(&s, "]");

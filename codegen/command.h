@@ -91,14 +91,13 @@ bool command_row_is_number(const command_field_row *row);
  * 16..31, all others zero. */
 
 /* Appends the words of `c`. False, with a diagnostic at `range`, when a value is outside its row. */
-bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count, size_t *capacity,
-                    diag_list *diags, src_range range);
+bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count, size_t *capacity, diag_list *diags, src_range range);
 
 /* Decodes all commands of one section. `section` names it in diagnostics, which give byte offsets. The
  * command's context must be `expected`. Every field is checked against its row, reserved bits must be zero.
  * Returns false when anything was wrong; *out and *count then hold the commands before the fault. */
-bool command_decode_all(const uint64_t *words, size_t word_count, context expected, const char *section,
-                        arena *a, diag_list *diags, command **out, size_t *count);
+bool command_decode_all(const uint64_t *words, size_t word_count, context expected, const char *section, arena *a, diag_list *diags,
+                        command **out, size_t *count);
 
 /* What a code stands for ("bf16", "hbm", "Interleaved"); NULL when the row holds a plain number. */
 const char *command_value_name(const command_field_row *row, int64_t value);

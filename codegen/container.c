@@ -16,12 +16,7 @@
 enum { MAX_PORTS = 0xffff, MAX_AXES = 0xffff, SYMBOL_WORDS = 3, NOTE_VERSION_TYPE = 1 };
 
 /* The sections of a kernel, in file order. The first three are the contexts. */
-typedef enum section_kind {
-    SECTION_PORTS = CONTEXT_DMA + 1,
-    SECTION_EINSUM,
-    SECTION_LINES,
-    SECTION_KINDS
-} section_kind;
+typedef enum section_kind { SECTION_PORTS = CONTEXT_DMA + 1, SECTION_EINSUM, SECTION_LINES, SECTION_KINDS } section_kind;
 
 static const char *const prefixes[SECTION_KINDS] = {".visa.main.",  ".visa.sub.",    ".visa.dma.",
                                                     ".visa.ports.", ".visa.einsum.", ".visa.lines."};
@@ -39,10 +34,7 @@ bool port_space_has(port_space space, port_component c)
 {
     static const bool has[4][COMPONENT_COUNT] = {
         [PORT_HBM] = {[COMPONENT_CHIP] = true, [COMPONENT_ELEMENT] = true},
-        [PORT_DM] = {[COMPONENT_CHIP] = true,
-                     [COMPONENT_CLUSTER] = true,
-                     [COMPONENT_SLICE] = true,
-                     [COMPONENT_ELEMENT] = true},
+        [PORT_DM] = {[COMPONENT_CHIP] = true, [COMPONENT_CLUSTER] = true, [COMPONENT_SLICE] = true, [COMPONENT_ELEMENT] = true},
         [PORT_TRF] = {[COMPONENT_CHIP] = true,
                       [COMPONENT_CLUSTER] = true,
                       [COMPONENT_SLICE] = true,
@@ -137,15 +129,12 @@ static uint64_t add_section(writer *w, const char *name, uint32_t type, const ui
     return w->count;
 }
 
-static uint64_t add_kernel_section(writer *w, const binary_kernel *k, unsigned kind, const uint64_t *words,
-                                   size_t count)
+static uint64_t add_kernel_section(writer *w, const binary_kernel *k, unsigned kind, const uint64_t *words, size_t count)
 {
-    return add_section(w, arena_printf(w->arena, "%s%s", prefixes[kind], k->name), SHT_PROGBITS, words,
-                       count);
+    return add_section(w, arena_printf(w->arena, "%s%s", prefixes[kind], k->name), SHT_PROGBITS, words, count);
 }
 
-static void add_symbol(writer *w, const char *name, unsigned type, uint64_t section, uint64_t offset,
-                       uint64_t size)
+static void add_symbol(writer *w, const char *name, unsigned type, uint64_t section, uint64_t offset, uint64_t size)
 {
     uint64_t info = ELF64_ST_INFO(STB_GLOBAL, type);
     uint64_t at = word_writer_string(&w->symbols, name);
@@ -182,8 +171,7 @@ bool binary_stream_words(const binary_kernel *k, context c, arena *a, uint64_t *
 }
 
 /* The words of one context, and its rows of the lines section. */
-static bool encode_stream(writer *w, const binary_kernel *k, unsigned where, word_writer *lines,
-                          uint64_t **words, size_t *count)
+static bool encode_stream(writer *w, const binary_kernel *k, unsigned where, word_writer *lines, uint64_t **words, size_t *count)
 {
     size_t capacity = 0, commands;
     const command *stored;
@@ -214,8 +202,8 @@ static bool put_mappings(writer *w, const binary_kernel *k, const port *p, word_
         const layout *l = &p->mapping[c];
         if (port_space_has(p->space, (port_component)c) != (l->count > 0))
             return refuse(w, k->name,
-                          arena_printf(w->scratch, "port %s has %s %s mapping", p->name,
-                                       l->count > 0 ? "a" : "no", port_component_name((port_component)c)));
+                          arena_printf(w->scratch, "port %s has %s %s mapping", p->name, l->count > 0 ? "a" : "no",
+                                       port_component_name((port_component)c)));
         if (l->count > 0)
             word_writer_put(out, l->count);
         for (size_t i = 0; i < l->count; i++)
@@ -226,12 +214,12 @@ static bool put_mappings(writer *w, const binary_kernel *k, const port *p, word_
 
 static bool put_port(writer *w, const binary_kernel *k, const port *p, word_writer *out)
 {
-    if ((unsigned)p->direction > PORT_OUT || (unsigned)p->space > PORT_STREAM ||
-        (unsigned)p->dtype >= DTYPE_COUNT || (unsigned)p->trf_address > TRF_SECOND_HALF)
+    if ((unsigned)p->direction > PORT_OUT || (unsigned)p->space > PORT_STREAM || (unsigned)p->dtype >= DTYPE_COUNT ||
+        (unsigned)p->trf_address > TRF_SECOND_HALF)
         return refuse(w, k->name, arena_printf(w->scratch, "port %s has an unknown code", p->name));
     uint64_t name = word_writer_string(out, p->name);
-    word_writer_put(out, name | (uint64_t)p->direction << 32 | (uint64_t)p->space << 40 |
-                             (uint64_t)p->dtype << 48 | (uint64_t)p->trf_address << 56);
+    word_writer_put(out, name | (uint64_t)p->direction << 32 | (uint64_t)p->space << 40 | (uint64_t)p->dtype << 48 |
+                             (uint64_t)p->trf_address << 56);
     word_writer_put(out, (uint64_t)p->address);
     return put_mappings(w, k, p, out);
 }
@@ -272,8 +260,7 @@ static bool write_einsum(writer *w, const binary_kernel *k)
 static bool write_kernel(writer *w, const binary_kernel *k)
 {
     uint64_t *words[3] = {0}, first = 0, ports;
-    size_t counts[3] = {0}, *begins = ARENA_ARRAY(w->scratch, size_t, (size_t)k->port_count + 1),
-           kernel_bytes = 0;
+    size_t counts[3] = {0}, *begins = ARENA_ARRAY(w->scratch, size_t, (size_t)k->port_count + 1), kernel_bytes = 0;
     word_writer lines, out;
     word_writer_init(&lines, w->scratch);
     if (!k->name || !kernel_name_is_legal(k->name))
@@ -298,8 +285,8 @@ static bool write_kernel(writer *w, const binary_kernel *k)
         add_kernel_section(w, k, SECTION_LINES, lines.words, lines.count);
     add_symbol(w, k->name, STT_FUNC, first ? first : ports, 0, first ? kernel_bytes : out.count * 8);
     for (uint32_t i = 0; i < k->port_count; i++)
-        add_symbol(w, arena_printf(w->scratch, "%s.%s", k->name, k->ports[i].name), STT_OBJECT, ports,
-                   begins[i] * 8, (begins[i + 1] - begins[i]) * 8);
+        add_symbol(w, arena_printf(w->scratch, "%s.%s", k->name, k->ports[i].name), STT_OBJECT, ports, begins[i] * 8,
+                   (begins[i + 1] - begins[i]) * 8);
     return true;
 }
 
@@ -416,8 +403,7 @@ static bool read_target(reader *r, const elf_section *s)
         return fault(r, s->name, 24, "the target's name is empty, not printable or without an end");
     r->target = target_by_name(name);
     if (!r->target)
-        diag_add(r->diags, E_BIN_VERSION, SRC_NOWHERE, "section %s offset 0x18: target \"%s\" is not known",
-                 s->name, name);
+        diag_add(r->diags, E_BIN_VERSION, SRC_NOWHERE, "section %s offset 0x18: target \"%s\" is not known", s->name, name);
     return r->target != NULL;
 }
 
@@ -441,8 +427,7 @@ static bool read_note(reader *r)
     if (version == BINARY_FORMAT_VERSION)
         return read_target(r, s);
     diag_add(r->diags, version ? E_BIN_VERSION : E_BIN_FORMAT, SRC_NOWHERE,
-             "section %s offset 0x14: format version %" PRIu64 ", this release reads %d", s->name, version,
-             BINARY_FORMAT_VERSION);
+             "section %s offset 0x14: format version %" PRIu64 ", this release reads %d", s->name, version, BINARY_FORMAT_VERSION);
     return false;
 }
 
@@ -467,8 +452,7 @@ static bool find_kernels(reader *r)
         if (!name)
             continue;
         if (!kernel_name_is_legal(name))
-            return fault(r, r->sections[i].name, 0,
-                         "a kernel's name has 1 to 255 letters, digits, `_` and `:`");
+            return fault(r, r->sections[i].name, 0, "a kernel's name has 1 to 255 letters, digits, `_` and `:`");
         kernel_place k = {.name = name, .number = r->kernel_count};
         ARENA_PUSH(r->arena, r->kernels, r->kernel_count, capacity, k);
     }
@@ -522,8 +506,7 @@ static bool read_axes(reader *r, word_reader *in, binary_kernel *k)
         axes[i].name = names[i] = word_reader_name(in, word_reader_next(in));
         axes[i].size = (int64_t)word_reader_next(in);
         if (!in->failed && (axes[i].size < 1 || axes[i].size >= SIZE_LIMIT))
-            word_reader_fault(in, in->at - 1, "axis %s has size %" PRId64 ", allowed are 1 to 2^62 - 1",
-                              axes[i].name, axes[i].size);
+            word_reader_fault(in, in->at - 1, "axis %s has size %" PRId64 ", allowed are 1 to 2^62 - 1", axes[i].name, axes[i].size);
         if (in->failed)
             return false;
     }
@@ -550,8 +533,7 @@ static bool read_port_head(reader *r, word_reader *in, port *p)
     for (unsigned i = 0; i < 4 && !in->failed; i++) {
         codes[i] = (unsigned)word_bits(word, 32 + 8 * i, 8);
         if (codes[i] > limits[i])
-            return word_reader_fault(in, at, "port %s has %s code %u, allowed are 0 to %u", p->name, what[i],
-                                     codes[i], limits[i]);
+            return word_reader_fault(in, at, "port %s has %s code %u, allowed are 0 to %u", p->name, what[i], codes[i], limits[i]);
     }
     if (in->failed)
         return false;
@@ -560,12 +542,10 @@ static bool read_port_head(reader *r, word_reader *in, port *p)
     p->dtype = (dtype)codes[2];
     p->trf_address = (trf_address)codes[3];
     if (p->trf_address != TRF_FULL && p->space != PORT_TRF)
-        return word_reader_fault(in, at, "port %s is not in the TRF but has trf_address %s", p->name,
-                                 trf_address_name(p->trf_address));
+        return word_reader_fault(in, at, "port %s is not in the TRF but has trf_address %s", p->name, trf_address_name(p->trf_address));
     if (address >= (uint64_t)address_limit(r, p->space))
-        return word_reader_fault(in, at + 1,
-                                 "port %s has address %" PRIu64 " bytes, allowed are 0 to %" PRId64, p->name,
-                                 address, address_limit(r, p->space) - 1);
+        return word_reader_fault(in, at + 1, "port %s has address %" PRIu64 " bytes, allowed are 0 to %" PRId64, p->name, address,
+                                 address_limit(r, p->space) - 1);
     p->address = (int64_t)address;
     return true;
 }
@@ -606,10 +586,9 @@ static bool read_ports(reader *r, const elf_section *s, binary_kernel *k)
     k->axis_count = (uint32_t)word_bits(counts, 0, 32);
     k->port_count = (uint32_t)word_bits(counts, 32, 32);
     if (!in.failed && (k->axis_count > MAX_AXES || k->port_count > MAX_PORTS))
-        return word_reader_fault(&in, 0, "%u axes and %u ports, allowed are at most %d and %d", k->axis_count,
-                                 k->port_count, MAX_AXES, MAX_PORTS);
-    if (!word_reader_has(&in, k->axis_count, 2, "axes") || !read_axes(r, &in, k) ||
-        !word_reader_has(&in, k->port_count, 2, "ports"))
+        return word_reader_fault(&in, 0, "%u axes and %u ports, allowed are at most %d and %d", k->axis_count, k->port_count, MAX_AXES,
+                                 MAX_PORTS);
+    if (!word_reader_has(&in, k->axis_count, 2, "axes") || !read_axes(r, &in, k) || !word_reader_has(&in, k->port_count, 2, "ports"))
         return false;
     port *ports = ARENA_ARRAY(r->arena, port, k->port_count);
     const char **names = ARENA_ARRAY(r->arena, const char *, k->port_count);
@@ -637,9 +616,8 @@ static bool check_directions(reader *r, const elf_section *s, const binary_kerne
         int32_t number = e->tensors[i].port;
         if (number >= 0 && assigned[i] != (k->ports[number].direction == PORT_OUT))
             return fault(r, s->name, 0,
-                         arena_printf(r->arena, "port %s is an %s but the einsum %s it",
-                                      k->ports[number].name, assigned[i] ? "input" : "output",
-                                      assigned[i] ? "assigns" : "never assigns"));
+                         arena_printf(r->arena, "port %s is an %s but the einsum %s it", k->ports[number].name,
+                                      assigned[i] ? "input" : "output", assigned[i] ? "assigns" : "never assigns"));
     }
     return true;
 }
@@ -649,8 +627,7 @@ static bool read_einsum(reader *r, const elf_section *s, binary_kernel *k)
     uint64_t *words;
     size_t count;
     return read_words(r, s, &words, &count) &&
-           einsum_decode(words, count, k->axes, k->axis_count, k->port_count, s->name, r->arena, r->diags,
-                         &k->einsum) &&
+           einsum_decode(words, count, k->axes, k->axis_count, k->port_count, s->name, r->arena, r->diags, &k->einsum) &&
            check_directions(r, s, k);
 }
 
@@ -669,8 +646,7 @@ static bool read_line(lines_reader *r)
     if (where > CONTEXT_DMA || word_bits(place, 40, 24))
         return word_reader_fault(&r->in, r->in.at - 2, "context code %" PRIu64 " or reserved bits", where);
     if (line < 1 || line > UINT32_MAX)
-        return word_reader_fault(&r->in, r->in.at - 1, "source line %" PRIu64 ", allowed are 1 to %u", line,
-                                 UINT32_MAX);
+        return word_reader_fault(&r->in, r->in.at - 1, "source line %" PRIu64 ", allowed are 1 to %u", line, UINT32_MAX);
     for (unsigned later = (unsigned)where + 1; later <= CONTEXT_DMA; later++)
         if (r->next[later])
             return word_reader_fault(&r->in, r->in.at - 2, "the rows are not in order of context");
@@ -679,9 +655,8 @@ static bool read_line(lines_reader *r)
         at++;
     if (at == r->counts[where] || r->commands[where][at].offset != offset)
         return word_reader_fault(&r->in, r->in.at - 2,
-                                 "no command begins at offset 0x%" PRIx64
-                                 " of the %s context, or the rows are not in order",
-                                 offset, context_name((context)where));
+                                 "no command begins at offset 0x%" PRIx64 " of the %s context, or the rows are not in order", offset,
+                                 context_name((context)where));
     r->commands[where][at].line = (uint32_t)line;
     r->next[where] = at + 1;
     return true;
@@ -721,8 +696,7 @@ static bool read_kernel(reader *r, const kernel_place *place, binary_kernel *k)
         return false;
     for (unsigned where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++) {
         size_t section = place->sections[where];
-        if (section && !read_stream(r, &r->sections[section], (context)where, &lines.commands[where],
-                                    &lines.counts[where]))
+        if (section && !read_stream(r, &r->sections[section], (context)where, &lines.commands[where], &lines.counts[where]))
             return false;
         k->streams[where].stored = lines.commands[where];
         k->streams[where].stored_count = lines.counts[where];
@@ -734,8 +708,9 @@ static bool read_kernel(reader *r, const kernel_place *place, binary_kernel *k)
     if (lines_section && !read_lines(r, &r->sections[lines_section], &lines))
         return false;
     for (unsigned where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++)
-        if (place->sections[where] && !command_unroll(k->streams[where].stored, k->streams[where].stored_count, r->sections[place->sections[where]].name, &r->loops_left,
-                                                      r->arena, r->diags, &k->streams[where].commands, &k->streams[where].count))
+        if (place->sections[where] &&
+            !command_unroll(k->streams[where].stored, k->streams[where].stored_count, r->sections[place->sections[where]].name,
+                            &r->loops_left, r->arena, r->diags, &k->streams[where].commands, &k->streams[where].count))
             return false;
     return true;
 }
@@ -745,19 +720,15 @@ static bool read_symbol(const reader *r, word_reader *in, const elf_section *nam
     uint64_t word = word_reader_next(in), offset = word_reader_next(in), size = word_reader_next(in);
     uint64_t name = word_bits(word, 0, 32), section = word_bits(word, 48, 16);
     size_t at = in->at - SYMBOL_WORDS;
-    if (name >= names->size ||
-        !word_text_is_plain((const char *)names->bytes + name, 2 * WORD_NAME_MAX_BYTES))
-        return word_reader_fault(in, at, "the symbol's name is outside %s or not printable ASCII",
-                                 names->name);
+    if (name >= names->size || !word_text_is_plain((const char *)names->bytes + name, 2 * WORD_NAME_MAX_BYTES))
+        return word_reader_fault(in, at, "the symbol's name is outside %s or not printable ASCII", names->name);
     out->name = (const char *)names->bytes + name;
     if (section == 0 || section >= r->section_count)
-        return word_reader_fault(in, at, "symbol %s is in section %" PRIu64 " of %zu", out->name, section,
-                                 r->section_count);
+        return word_reader_fault(in, at, "symbol %s is in section %" PRIu64 " of %zu", out->name, section, r->section_count);
     const elf_section *s = &r->sections[section];
     if (offset > s->size || size > s->size - offset)
-        return word_reader_fault(
-            in, at + 1, "symbol %s is 0x%" PRIx64 " bytes at 0x%" PRIx64 " of section %s, which has 0x%zx",
-            out->name, size, offset, s->name, s->size);
+        return word_reader_fault(in, at + 1, "symbol %s is 0x%" PRIx64 " bytes at 0x%" PRIx64 " of section %s, which has 0x%zx", out->name,
+                                 size, offset, s->name, s->size);
     out->section = s->name;
     out->offset = offset;
     out->size = size;
@@ -775,8 +746,7 @@ static bool read_symbols(reader *r, binary *out)
     if (!read_words(r, s, &words, &count))
         return false;
     const elf_section *names = &r->sections[s->link];
-    if (s->type != SHT_SYMTAB || count % SYMBOL_WORDS || count < SYMBOL_WORDS || words[0] || words[1] ||
-        words[2])
+    if (s->type != SHT_SYMTAB || count % SYMBOL_WORDS || count < SYMBOL_WORDS || words[0] || words[1] || words[2])
         return fault(r, s->name, 0, "the section is no symbol table");
     if (names->type != SHT_STRTAB || names->size == 0 || names->bytes[names->size - 1])
         return fault(r, s->name, 0, "the section does not link to a table of names");
@@ -827,7 +797,9 @@ static bool program_has_kernels(reader *r, const binary *out, const elf_section 
 {
     for (uint32_t i = 0; i < p->node_count; i++)
         if (p->nodes[i].kernel && !binary_kernel_by_name(out, p->nodes[i].kernel))
-            return fault(r, s->name, 0, arena_printf(r->arena, "node `%s` runs the kernel `%s`, which the file does not have", p->nodes[i].name, p->nodes[i].kernel));
+            return fault(r, s->name, 0,
+                         arena_printf(r->arena, "node `%s` runs the kernel `%s`, which the file does not have", p->nodes[i].name,
+                                      p->nodes[i].kernel));
     return true;
 }
 
@@ -836,7 +808,8 @@ static bool read_programs(reader *r, binary *out)
     step_program *programs = ARENA_ARRAY(r->arena, step_program, r->section_count + 1);
     for (size_t i = 1; i < r->section_count; i++)
         if (strncmp(r->sections[i].name, step_prefix, strlen(step_prefix)) == 0 &&
-            (!read_program(r, &r->sections[i], &programs[out->program_count++]) || !program_has_kernels(r, out, &r->sections[i], &programs[out->program_count - 1])))
+            (!read_program(r, &r->sections[i], &programs[out->program_count++]) ||
+             !program_has_kernels(r, out, &r->sections[i], &programs[out->program_count - 1])))
             return false;
     out->programs = programs;
     return true;
@@ -861,8 +834,8 @@ bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *d
     return read_file(&(reader){.arena = a, .diags = diags}, copy, size, out);
 }
 
-/* The reader has all the checks; a file that it would refuse is not written. A file of ten thousand kernels is not held twice for it. `bytes` are in an
- * arena. */
+/* The reader has all the checks; a file that it would refuse is not written. A file of ten thousand kernels is not held twice for it.
+ * `bytes` are in an arena. */
 static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags)
 {
     binary again;

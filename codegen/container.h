@@ -82,10 +82,9 @@ typedef struct binary {
 
 enum { BINARY_FORMAT_VERSION = 7 };
 
-/* Writes a file kernel by kernel, in the order in which they are added, and what it keeps of a kernel are the bytes of its sections: the rest
- * may be forgotten, `scratch` too. The file is in `a`; the same input gives the
- * same bytes. Each of these gives false with diagnostics when a value does not fit its field, or when binary_read would refuse the file, and is the
- * last call then. */
+/* Writes a file kernel by kernel, in the order in which they are added, and what it keeps of a kernel are the bytes of its sections: the
+ * rest may be forgotten, `scratch` too. The file is in `a`; the same input gives the same bytes. Each of these gives false with diagnostics
+ * when a value does not fit its field, or when binary_read would refuse the file, and is the last call then. */
 typedef struct binary_writer binary_writer;
 binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags);
 bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch);

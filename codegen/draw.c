@@ -41,8 +41,12 @@ static bool walk_dma(walk *w, const op *o)
 {
     const tensor *hbm = o->kind == IR_TO_DM ? &o->input->out : &o->out;
     bool writes = o->kind == IR_TO_HBM;
-    *w = (walk){.cells = hbm->part[ELEMENT], .memory = "HBM of a chip", .verb = writes ? "writes" : "reads", .unit = "bytes",
-                .bits_per_stride = 8, .element_bits = dtype_row_of(hbm->dtype)->bits};
+    *w = (walk){.cells = hbm->part[ELEMENT],
+                .memory = "HBM of a chip",
+                .verb = writes ? "writes" : "reads",
+                .unit = "bytes",
+                .bits_per_stride = 8,
+                .element_bits = dtype_row_of(hbm->dtype)->bits};
     walk_loops(w, &o->dma->sequencer, writes);
     w->first = ((writes ? o->dma->destination_base : o->dma->source_base) - hbm->address) * 8;
     w->run = o->dma->packet_bytes * 8 / w->element_bits;
@@ -55,8 +59,13 @@ static bool walk_of(walk *w, const op *o)
         return walk_dma(w, o);
     if (o->align) {
         const sequencer_config *s = &o->align->trf_sequencer;
-        *w = (walk){.cells = o->weights->out.part[ELEMENT], .memory = "TRF of a Row", .verb = "reads", .unit = "bytes", .run = s->packet,
-                    .bits_per_stride = 8, .element_bits = dtype_row_of(o->weights->out.dtype)->bits};
+        *w = (walk){.cells = o->weights->out.part[ELEMENT],
+                    .memory = "TRF of a Row",
+                    .verb = "reads",
+                    .unit = "bytes",
+                    .run = s->packet,
+                    .bits_per_stride = 8,
+                    .element_bits = dtype_row_of(o->weights->out.dtype)->bits};
         walk_loops(w, s, false);
         return true;
     }
@@ -128,7 +137,7 @@ static bool choose_walk(const emit_context *e, const module *m, const char *what
 /* ---- walking ---- */
 
 typedef struct cell {
-    int64_t first; /* time of the first access; -1: none */
+    int64_t first;  /* time of the first access; -1: none */
     uint32_t count; /* no more than DRAW_MAX_ACCESSES */
     bool live;
 } cell;
@@ -199,8 +208,9 @@ static bool take_footprint(const emit_context *e, const walk *w, footprint *f, d
 {
     int64_t accesses = walk_accesses(w);
     if (accesses < 0 || w->cells->size > DRAW_MAX_ACCESSES) {
-        diag *d = diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s of kernel %s is too large to draw: pictures show at most %lld accesses and cells",
-                           op_kind_name(w->op->kind), w->kernel->name, (long long)DRAW_MAX_ACCESSES);
+        diag *d =
+            diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s of kernel %s is too large to draw: pictures show at most %lld accesses and cells",
+                     op_kind_name(w->op->kind), w->kernel->name, (long long)DRAW_MAX_ACCESSES);
         diag_help(diags, d, "draw the same kernel with smaller axes: the entries differ in their sizes only");
         return false;
     }
@@ -221,11 +231,11 @@ enum { GRID_MAX = 64, PANEL_PIXELS = 416, CELL_MAX = 30 };
 
 /* Cells row by row; where there are too many, a drawn box stands for several cells. */
 typedef struct grid {
-    int64_t columns, rows;         /* cells */
-    int64_t box_columns, box_rows; /* cells in a box */
-    int64_t across, down;          /* boxes */
+    int64_t columns, rows;           /* cells */
+    int64_t box_columns, box_rows;   /* cells in a box */
+    int64_t across, down;            /* boxes */
     int64_t column_group, row_group; /* boxes between two gaps: the innermost factor of each side; 0: no gaps */
-    int pixels;                    /* of a box */
+    int pixels;                      /* of a box */
     const char *column_text, *row_text;
 } grid;
 
@@ -355,7 +365,8 @@ typedef struct rgb {
 } rgb;
 
 /* From dark violet (first) over green to yellow (last): as even to the eye in grey as in colour. */
-static const rgb time_stops[] = {{68, 1, 84}, {70, 50, 126}, {54, 92, 141}, {39, 127, 142}, {31, 161, 135}, {74, 193, 109}, {160, 218, 57}, {253, 231, 37}};
+static const rgb time_stops[] = {{68, 1, 84},    {70, 50, 126},  {54, 92, 141},  {39, 127, 142},
+                                 {31, 161, 135}, {74, 193, 109}, {160, 218, 57}, {253, 231, 37}};
 static const rgb count_stops[] = {{189, 215, 231}, {140, 191, 222}, {66, 146, 198}, {8, 81, 156}, {8, 48, 107}};
 
 static rgb colour(const rgb *stops, int count, int level)
@@ -454,7 +465,8 @@ static void draw_lines(picture *p)
         return;
     strbuf_puts(&p->out, "<path stroke=\"#fff\" d=\"");
     for (int64_t c = 0; c < g->across; c++)
-        strbuf_printf(&p->out, "M%lld.5 0v%lld", (long long)place(c, g->column_group, g->pixels) + g->pixels - 1, (long long)grid_height(g));
+        strbuf_printf(&p->out, "M%lld.5 0v%lld", (long long)place(c, g->column_group, g->pixels) + g->pixels - 1,
+                      (long long)grid_height(g));
     for (int64_t r = 0; r < g->down; r++)
         strbuf_printf(&p->out, "M0 %lld.5h%lld", (long long)place(r, g->row_group, g->pixels) + g->pixels - 1, (long long)grid_width(g));
     strbuf_puts(&p->out, "\"/>\n");
@@ -508,7 +520,8 @@ static void draw_ink(picture *p, panel which, const char *ink)
 {
     const grid *g = &p->g;
     bool corner = which == ORDER && shows_path(p);
-    strbuf_printf(&p->out, "<g fill=\"%s\" text-anchor=\"%s\" font-size=\"%d\">\n", ink, corner ? "start" : "middle", corner || p->f->accesses > 999 ? 9 : 10);
+    strbuf_printf(&p->out, "<g fill=\"%s\" text-anchor=\"%s\" font-size=\"%d\">\n", ink, corner ? "start" : "middle",
+                  corner || p->f->accesses > 999 ? 9 : 10);
     for (int64_t row = 0; row < g->down; row++)
         for (int64_t column = 0; column < g->across; column++) {
             box b = box_at(g, p->f, column, row);
@@ -517,7 +530,8 @@ static void draw_ink(picture *p, panel which, const char *ink)
                 continue;
             int64_t x = corner ? place(column, g->column_group, g->pixels) + 2 : centre_x(g, column);
             int64_t y = corner ? place(row, g->row_group, g->pixels) + 8 : centre_y(g, row) + 3;
-            strbuf_printf(&p->out, "<text x=\"%lld\" y=\"%lld\">%lld</text>\n", (long long)x, (long long)y, (long long)(which == ORDER ? b.first : b.count));
+            strbuf_printf(&p->out, "<text x=\"%lld\" y=\"%lld\">%lld</text>\n", (long long)x, (long long)y,
+                          (long long)(which == ORDER ? b.first : b.count));
         }
     strbuf_puts(&p->out, "</g>\n");
 }
@@ -540,12 +554,13 @@ static void draw_path(picture *p)
     for (int64_t i = 0; i < f->path_count; i++) {
         int64_t before = i > 0 ? f->path[i - 1] : -1, at = f->path[i], next = i + 1 < f->path_count ? f->path[i + 1] : -1;
         if (at >= 0 && !goes_straight(g, before, at, next))
-            strbuf_printf(&p->out, "%s%lld %lld", before < 0 ? "M" : "L", (long long)centre_x(g, at % g->columns), (long long)centre_y(g, at / g->columns));
+            strbuf_printf(&p->out, "%s%lld %lld", before < 0 ? "M" : "L", (long long)centre_x(g, at % g->columns),
+                          (long long)centre_y(g, at / g->columns));
     }
     strbuf_puts(&p->out, "\"/>\n");
     if (f->path[0] >= 0)
-        strbuf_printf(&p->out, "<circle cx=\"%lld\" cy=\"%lld\" r=\"3\" fill=\"#e6550d\"/>\n", (long long)centre_x(g, f->path[0] % g->columns),
-                      (long long)centre_y(g, f->path[0] / g->columns));
+        strbuf_printf(&p->out, "<circle cx=\"%lld\" cy=\"%lld\" r=\"3\" fill=\"#e6550d\"/>\n",
+                      (long long)centre_x(g, f->path[0] % g->columns), (long long)centre_y(g, f->path[0] / g->columns));
 }
 
 /* ---- around the panels ---- */
@@ -613,11 +628,12 @@ static void draw_bar(picture *p, panel which, int64_t x, int64_t y, int64_t leas
     for (int i = 0; i < steps; i++) {
         int level = steps == 1 ? 0 : i * (LEVELS - 1) / (steps - 1), from = i * BAR_WIDTH / steps, to = (i + 1) * BAR_WIDTH / steps;
         rgb c = which == ORDER ? time_colour(level) : count_colour(level);
-        strbuf_printf(&p->out, "<rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\"/>\n", (long long)x + from, (long long)y,
-                      steps == 1 ? BAR_HEIGHT : to - from, BAR_HEIGHT, c.r, c.g, c.b);
+        strbuf_printf(&p->out, "<rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\"/>\n", (long long)x + from,
+                      (long long)y, steps == 1 ? BAR_HEIGHT : to - from, BAR_HEIGHT, c.r, c.g, c.b);
     }
     const char *text = least == most ? arena_printf(p->e->arena, "%s%lld", which == ORDER ? "access " : "accesses: ", (long long)least)
-                                     : arena_printf(p->e->arena, "%s %lld .. %lld", which == ORDER ? "access" : "accesses:", (long long)least, (long long)most);
+                                     : arena_printf(p->e->arena, "%s %lld .. %lld",
+                                                    which == ORDER ? "access" : "accesses:", (long long)least, (long long)most);
     if (which == ORDER)
         text = arena_printf(p->e->arena, "%s of %lld", text, (long long)p->f->accesses);
     text_at(p, x + (steps == 1 ? BAR_HEIGHT : BAR_WIDTH) + 8, y + 9, "", text);
@@ -635,7 +651,8 @@ static void draw_legend(picture *p, int64_t x, int64_t second, int64_t y)
     }
     y += 20;
     if (untouched) {
-        strbuf_printf(&p->out, "<rect x=\"%lld\" y=\"%lld\" width=\"10\" height=\"10\" fill=\"#f4f4f4\" stroke=\"#ddd\"/>\n", (long long)x, (long long)y);
+        strbuf_printf(&p->out, "<rect x=\"%lld\" y=\"%lld\" width=\"10\" height=\"10\" fill=\"#f4f4f4\" stroke=\"#ddd\"/>\n", (long long)x,
+                      (long long)y);
         text_at(p, x + 16, y + 9, "", "never accessed");
     }
     if (padding) {
@@ -643,7 +660,9 @@ static void draw_legend(picture *p, int64_t x, int64_t second, int64_t y)
         text_at(p, x + 146, y + 9, "", "padding of the tensor");
     }
     if (p->g.box_columns * p->g.box_rows > 1)
-        text_at(p, second, y + 9, "", arena_printf(p->e->arena, "one box is %lld x %lld cells: first access of any, largest count", (long long)p->g.box_rows, (long long)p->g.box_columns));
+        text_at(p, second, y + 9, "",
+                arena_printf(p->e->arena, "one box is %lld x %lld cells: first access of any, largest count", (long long)p->g.box_rows,
+                             (long long)p->g.box_columns));
 }
 
 static void draw_table(picture *p, int64_t x, int64_t y)
@@ -658,13 +677,15 @@ static void draw_table(picture *p, int64_t x, int64_t y)
     }
     const char *rest = w->run > 1 ? arena_printf(p->e->arena, "each step accesses %lld elements side by side", (long long)w->run) : "";
     if (p->f->outside > 0)
-        rest = arena_printf(p->e->arena, "%s%s%lld accesses behind the tensor's end are not shown", rest, *rest ? "; " : "", (long long)p->f->outside);
+        rest = arena_printf(p->e->arena, "%s%s%lld accesses behind the tensor's end are not shown", rest, *rest ? "; " : "",
+                            (long long)p->f->outside);
     if (*rest)
         text_at(p, x, y + 18, "", rest);
 }
 
 static const char style[] =
-    "<style>text{font:12px sans-serif;fill:#222}.h{font-weight:bold}.t{font-size:11px;fill:#555}.a{font:11px monospace}.m{font:12px monospace}"
+    "<style>text{font:12px sans-serif;fill:#222}.h{font-weight:bold}.t{font-size:11px;fill:#555}.a{font:11px monospace}.m{font:12px "
+    "monospace}"
     "g>g>text{font-size:inherit;fill:inherit}</style>\n"
     "<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"6\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
     "<path d=\"M0 0L8 4L0 8z\" fill=\"#e6550d\"/></marker></defs>\n";
@@ -682,7 +703,8 @@ static void draw_all(picture *p)
     const tensor *t = &w->op->out;
     const char *stream = "";
     if (t->part[TIME])
-        stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(t->part[TIME], p->e->arena), mapping_text(t->part[PACKET], p->e->arena));
+        stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(t->part[TIME], p->e->arena),
+                              mapping_text(t->part[PACKET], p->e->arena));
     else if (w->op->input && w->op->input->out.part[TIME])
         stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(w->op->input->out.part[TIME], p->e->arena),
                               mapping_text(w->op->input->out.part[PACKET], p->e->arena));
@@ -690,8 +712,9 @@ static void draw_all(picture *p)
     size_t letters = strlen(title) > strlen(stream) ? strlen(title) : strlen(stream);
     int64_t text_width = 32 + LETTER * (int64_t)letters;
     width = text_width > width ? text_width : width;
-    strbuf_printf(&p->out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lld\" height=\"%lld\" viewBox=\"0 0 %lld %lld\" role=\"img\">\n", (long long)width,
-                  (long long)height, (long long)width, (long long)height);
+    strbuf_printf(&p->out,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lld\" height=\"%lld\" viewBox=\"0 0 %lld %lld\" role=\"img\">\n",
+                  (long long)width, (long long)height, (long long)width, (long long)height);
     strbuf_printf(&p->out, "<title>%s %s %s</title>\n", w->kernel->name, op_kind_name(w->op->kind), w->verb);
     strbuf_puts(&p->out, style);
     strbuf_puts(&p->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
@@ -735,7 +758,8 @@ static const char *draw_walk(const emit_context *e, const walk *w, diag_list *di
 static bool walks_alike(const walk *a, const walk *b)
 {
     const src_range *x = &a->op->range, *y = &b->op->range;
-    bool alike = x->file == y->file && x->begin == y->begin && a->op->kind == b->op->kind && a->cells == b->cells && a->count == b->count && a->run == b->run;
+    bool alike = x->file == y->file && x->begin == y->begin && a->op->kind == b->op->kind && a->cells == b->cells && a->count == b->count &&
+                 a->run == b->run;
     for (uint32_t i = 0; alike && i < a->count; i++)
         alike = a->size[i] == b->size[i] && a->stride[i] == b->stride[i];
     return alike;

@@ -289,8 +289,7 @@ static json_t *command_json(json_dump *j, const command *c, const uint64_t *word
         push(j, raw, json_string(arena_printf(j->arena, "0x%016" PRIx64, words[i])));
     set(j, out, "words", raw);
     for (unsigned i = 0; i < row->field_count; i++)
-        push(j, fields,
-             field_json(j, command_field_row_of((command_field)(row->first_field + i)), c->fields[i]));
+        push(j, fields, field_json(j, command_field_row_of((command_field)(row->first_field + i)), c->fields[i]));
     set(j, out, "fields", fields);
     if (row->column_count)
         set(j, out, "table", table_json(j, c));
@@ -355,7 +354,8 @@ static json_t *stream_json(json_dump *j, const binary_kernel *k, context where)
     size_t count;
     if (!binary_stream_words(k, where, j->arena, &words, &count))
         return json_array();
-    return range_json(j, &(stream_dump){k->streams[where].stored, k->streams[where].stored_count, words}, 0, k->streams[where].stored_count);
+    return range_json(j, &(stream_dump){k->streams[where].stored, k->streams[where].stored_count, words}, 0,
+                      k->streams[where].stored_count);
 }
 
 static json_t *kernel_json(json_dump *j, const binary_kernel *k)

@@ -24,8 +24,8 @@ static const char *space_name(port_space space)
 static void put_port(strbuf *s, const binary_kernel *k, uint32_t number)
 {
     const port *p = &k->ports[number];
-    strbuf_printf(s, "    %" PRIu32 ": %s %s %s in %s", number, p->direction == PORT_IN ? "in" : "out",
-                  p->name, dtype_row_of(p->dtype)->name, space_name(p->space));
+    strbuf_printf(s, "    %" PRIu32 ": %s %s %s in %s", number, p->direction == PORT_IN ? "in" : "out", p->name,
+                  dtype_row_of(p->dtype)->name, space_name(p->space));
     if (p->space == PORT_TRF)
         strbuf_printf(s, ", %s", trf_address_name(p->trf_address));
     if (p->space == PORT_HBM || p->space == PORT_DM)
@@ -53,12 +53,11 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
         strbuf_printf(s, "%s%s", i ? ", " : "", e->tensors[st->sources[i]].name);
     if (st->op == MATH_FILL)
         strbuf_printf(s, "0x%" PRIx32, st->bits);
-    strbuf_printf(s, " in %s as %s\n", dtype_row_of(st->accumulator)->name,
-                  dtype_row_of(e->tensors[st->dst].dtype)->name);
+    strbuf_printf(s, " in %s as %s\n", dtype_row_of(st->accumulator)->name, dtype_row_of(e->tensors[st->dst].dtype)->name);
     for (uint32_t i = 0; i < st->digit_count; i++) {
         const einsum_digit *d = &st->digits[i];
-        strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name, d->size,
-                      d->weight);
+        strbuf_printf(s, "      %s %s: size %" PRId64 ", weight %" PRId64 " elements", d->kept ? "for" : "sum", e->axes[d->axis].name,
+                      d->size, d->weight);
         for (uint32_t k = 0; k < st->source_count; k++)
             if (!einsum_digit_indexes(d, (einsum_side)(EINSUM_A + k)))
                 strbuf_printf(s, ", repeats %s", e->tensors[st->sources[k]].name);
@@ -85,7 +84,8 @@ static void put_indices(strbuf *s, const einsum *e, const einsum_statement *st)
 {
     for (uint32_t i = 0; i < einsum_index_count(st); i++)
         strbuf_printf(s, "      %s of %s from %s, %" PRId64 " each\n", e->axes[st->indices[i].axis].name,
-                      e->tensors[einsum_operand(st, einsum_indexed_side(st))].name, e->tensors[st->sources[i + 1]].name, st->indices[i].unit);
+                      e->tensors[einsum_operand(st, einsum_indexed_side(st))].name, e->tensors[st->sources[i + 1]].name,
+                      st->indices[i].unit);
 }
 
 static void put_einsum(strbuf *s, const einsum *e)
@@ -97,8 +97,8 @@ static void put_einsum(strbuf *s, const einsum *e)
         const einsum_window *x = &e->windows[i];
         strbuf_printf(s, "    window %s:", e->axes[x->axis].name);
         for (uint32_t k = 0; k < x->term_count; k++)
-            strbuf_printf(s, "%s %s / %" PRId64 " %% %" PRId64 " * %" PRId64, k ? " +" : "", e->axes[x->terms[k].axis].name, x->terms[k].weight,
-                          x->terms[k].extent, x->terms[k].stride);
+            strbuf_printf(s, "%s %s / %" PRId64 " %% %" PRId64 " * %" PRId64, k ? " +" : "", e->axes[x->terms[k].axis].name,
+                          x->terms[k].weight, x->terms[k].extent, x->terms[k].stride);
         if (x->bordered)
             strbuf_printf(s, ", held from place %" PRId64 " on", x->first);
         strbuf_puts(s, "\n");
@@ -146,8 +146,7 @@ static void put_table(strbuf *s, const command *c)
     if (command_loop_count(c))
         strbuf_puts(s, "      loops\n");
     for (unsigned depth = 0; depth < command_loop_count(c); depth++) {
-        strbuf_printf(s, "        %*sfor i%u in 0..%" PRId64 ":", (int)depth * 2, "", depth,
-                      command_loop_size(c, depth));
+        strbuf_printf(s, "        %*sfor i%u in 0..%" PRId64 ":", (int)depth * 2, "", depth, command_loop_size(c, depth));
         const char *steps = command_loop_steps(c, depth, s->arena);
         strbuf_printf(s, "%s%s\n", *steps ? " " : "", steps);
     }
@@ -259,8 +258,7 @@ const char *binary_to_text(const binary *b, arena *a)
     strbuf_puts(&s, "\nsymbols\n");
     for (size_t i = 0; i < b->symbol_count; i++) {
         const binary_symbol *y = &b->symbols[i];
-        strbuf_printf(&s, "  %s: %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes\n", y->name, y->section,
-                      y->offset, y->size);
+        strbuf_printf(&s, "  %s: %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes\n", y->name, y->section, y->offset, y->size);
     }
     return s.text;
 }

@@ -34,7 +34,8 @@ static void put_window(word_writer *w, const einsum_window *x)
 
 static void put_digit(word_writer *w, const einsum_digit *d)
 {
-    word_writer_put(w, d->axis | (uint64_t)d->kept << 32 | (uint64_t)(d->broadcast >> EINSUM_A) << 33 | (uint64_t)d->lane << 41 | (uint64_t)d->group << 49);
+    word_writer_put(w, d->axis | (uint64_t)d->kept << 32 | (uint64_t)(d->broadcast >> EINSUM_A) << 33 | (uint64_t)d->lane << 41 |
+                           (uint64_t)d->group << 49);
     word_writer_put(w, (uint64_t)d->weight);
     word_writer_put(w, (uint64_t)d->size);
     if (d->group)
@@ -72,8 +73,8 @@ static void put_statement(word_writer *w, const einsum_statement *s)
 /* Does what the statement has fit its fields? */
 static bool statement_fits(const einsum_statement *s)
 {
-    return s->source_count <= EINSUM_SOURCES && s->shift_count <= MAX_SHIFTS &&
-           s->piece_count <= MAX_PIECES && s->digit_count <= EINSUM_STATEMENT_DIGITS && s->step_count <= SCALAR_MAX_STEPS;
+    return s->source_count <= EINSUM_SOURCES && s->shift_count <= MAX_SHIFTS && s->piece_count <= MAX_PIECES &&
+           s->digit_count <= EINSUM_STATEMENT_DIGITS && s->step_count <= SCALAR_MAX_STEPS;
 }
 
 bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count)
@@ -217,11 +218,9 @@ static bool read_axes(einsum_reader *r, einsum_tensor *t, uint32_t mark)
     for (uint32_t i = 0; i < t->rank; i++) {
         uint64_t axis = word_reader_next(&r->in);
         if (axis >= r->axis_count)
-            return word_reader_fault(&r->in, r->in.at - 1, "axis number %" PRIu64 " of %u axes", axis,
-                                     r->axis_count);
+            return word_reader_fault(&r->in, r->in.at - 1, "axis number %" PRIu64 " of %u axes", axis, r->axis_count);
         if (r->axis_mark[axis] == mark)
-            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s names axis %s twice", t->name,
-                                     r->axes[axis].name);
+            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s names axis %s twice", t->name, r->axes[axis].name);
         r->axis_mark[axis] = mark;
         if (__builtin_mul_overflow(elements, r->axes[axis].size, &elements) || elements >= COUNT_LIMIT)
             return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has 2^62 elements or more", t->name);
@@ -235,8 +234,7 @@ static bool read_port(einsum_reader *r, einsum_tensor *t)
 {
     uint64_t port = word_reader_next(&r->in);
     if (port > r->port_count)
-        return word_reader_fault(&r->in, r->in.at - 1, "tensor %s is port %" PRIu64 " of %u ports", t->name,
-                                 port - 1, r->port_count);
+        return word_reader_fault(&r->in, r->in.at - 1, "tensor %s is port %" PRIu64 " of %u ports", t->name, port - 1, r->port_count);
     t->port = (int32_t)port - 1;
     if (port > 0 && r->port_taken[port - 1])
         return word_reader_fault(&r->in, r->in.at - 1, "port %" PRIu64 " is two tensors", port - 1);
@@ -254,8 +252,8 @@ static bool read_tensor(einsum_reader *r, uint32_t number)
     if (!t->name)
         return false;
     if (word_bits(word, 0, 8) >= DTYPE_COUNT)
-        return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has dtype code %u, allowed are 0 to %d",
-                                 t->name, (unsigned)word_bits(word, 0, 8), DTYPE_COUNT - 1);
+        return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has dtype code %u, allowed are 0 to %d", t->name,
+                                 (unsigned)word_bits(word, 0, 8), DTYPE_COUNT - 1);
     t->dtype = (dtype)word_bits(word, 0, 8);
     if (word_bits(word, 24, 8))
         return fault_here(r, "reserved bits are not zero");
@@ -278,21 +276,21 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
     const layout_axis *axis = &r->axes[d->axis];
     uint64_t weight = word_reader_next(&r->in);
     if (weight < 1 || weight > (uint64_t)axis->size)
-        return word_reader_fault(&r->in, r->in.at - 1,
-                                 "weight %" PRIu64 " of a digit of axis %s, allowed are 1 to %" PRId64,
-                                 weight, axis->name, axis->size);
+        return word_reader_fault(&r->in, r->in.at - 1, "weight %" PRIu64 " of a digit of axis %s, allowed are 1 to %" PRId64, weight,
+                                 axis->name, axis->size);
     uint64_t size = word_reader_next(&r->in), most = (uint64_t)(axis->size - 1) / weight + 1;
     if (size < 1 || size > most)
         return word_reader_fault(&r->in, r->in.at - 1,
-                                 "size %" PRIu64 " of a digit of axis %s (size %" PRId64
-                                 ") with weight %" PRIu64 ", allowed are 1 to %" PRIu64,
+                                 "size %" PRIu64 " of a digit of axis %s (size %" PRId64 ") with weight %" PRIu64
+                                 ", allowed are 1 to %" PRIu64,
                                  size, axis->name, axis->size, weight, most);
     d->weight = (int64_t)weight;
     d->size = (int64_t)size;
     uint64_t stride = d->group ? word_reader_next(&r->in) : 0;
     if (d->group && (stride < 1 || stride >= (uint64_t)COUNT_LIMIT))
-        return word_reader_fault(&r->in, r->in.at - 1, "a digit of axis %s is %" PRIu64 " positions of its group apart, allowed are 1 to 2^62 - 1",
-                                 axis->name, stride);
+        return word_reader_fault(&r->in, r->in.at - 1,
+                                 "a digit of axis %s is %" PRIu64 " positions of its group apart, allowed are 1 to 2^62 - 1", axis->name,
+                                 stride);
     d->stride = (int64_t)stride;
     return true;
 }
@@ -315,23 +313,20 @@ static bool moves_an_index(const einsum_reader *r, const einsum_statement *s, co
     return false;
 }
 
-static bool check_digit(einsum_reader *r, const einsum_statement *s, const einsum_digit *digits,
-                        uint32_t number)
+static bool check_digit(einsum_reader *r, const einsum_statement *s, const einsum_digit *digits, uint32_t number)
 {
     const einsum_digit *d = &digits[number];
     size_t at = r->digit_at;
     const char *axis = r->axes[d->axis].name;
     if (d->kept && d->size > 1 && !einsum_tensor_has(&r->tensors[s->dst], d->axis) && !(s->op == MATH_SCATTER && moves_an_index(r, s, d)))
-        return word_reader_fault(&r->in, at, "a digit of axis %s is kept, but tensor %s has no such axis",
-                                 axis, r->tensors[s->dst].name);
+        return word_reader_fault(&r->in, at, "a digit of axis %s is kept, but tensor %s has no such axis", axis, r->tensors[s->dst].name);
     if (!d->kept && !math_row_of(s->op)->sums)
         return word_reader_fault(&r->in, at, "a %s sums over a digit of axis %s", math_row_of(s->op)->name, axis);
     if (number > 0 && d->kept && !digits[number - 1].kept)
         return word_reader_fault(&r->in, at, "a kept digit of axis %s stands after a summed one", axis);
     for (uint32_t i = 0; i < number; i++)
         if (digits_overlap(&digits[i], d))
-            return word_reader_fault(&r->in, at, "digits %u and %u reach the same coordinates of axis %s", i,
-                                     number, axis);
+            return word_reader_fault(&r->in, at, "digits %u and %u reach the same coordinates of axis %s", i, number, axis);
     return true;
 }
 
@@ -356,8 +351,11 @@ static bool check_group(einsum_reader *r, const einsum_statement *s, const einsu
     unsigned before = number > 0 ? digits[number - 1].group : 0;
     if (s->piece_count && !d->kept ? d->group > 0 && (d->group == before || d->group == before + 1) : !d->group)
         return true;
-    return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is of group %u behind group %u, %s", r->axes[d->axis].name, d->group, before,
-                             d->kept ? "and is kept" : s->piece_count ? "allowed are that one and the next" : "in a statement without pieces");
+    return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is of group %u behind group %u, %s", r->axes[d->axis].name, d->group,
+                             before,
+                             d->kept          ? "and is kept"
+                             : s->piece_count ? "allowed are that one and the next"
+                                              : "in a statement without pieces");
 }
 
 /* Digits of one axis that count on from each other, as one: it ends with the axis. */
@@ -369,8 +367,8 @@ typedef struct digit_run {
 static bool run_goes_on(const digit_run *run, const einsum_digit *d)
 {
     int64_t weight, stride;
-    return run->outer && d->axis == run->outer->axis && !__builtin_mul_overflow(run->outer->weight, run->outer->size, &weight) && d->weight == weight &&
-           !__builtin_mul_overflow(run->outer->stride, run->outer->size, &stride) && d->stride == stride;
+    return run->outer && d->axis == run->outer->axis && !__builtin_mul_overflow(run->outer->weight, run->outer->size, &weight) &&
+           d->weight == weight && !__builtin_mul_overflow(run->outer->stride, run->outer->size, &stride) && d->stride == stride;
 }
 
 static int64_t run_size(const einsum_reader *r, const digit_run *run, const einsum_digit *d)
@@ -379,7 +377,8 @@ static int64_t run_size(const einsum_reader *r, const digit_run *run, const eins
     return __builtin_mul_overflow(run->size, d->size, &size) || size > most ? most : size;
 }
 
-/* Positions of the group, of which no two combinations that exist are the same one: a digit begins where those inside it end. 0: a fault. */
+/* Positions of the group, of which no two combinations that exist are the same one: a digit begins where those inside it end. 0: a fault.
+ */
 static int64_t group_positions(einsum_reader *r, const einsum_statement *s, unsigned group)
 {
     digit_run run = {.size = 1};
@@ -390,8 +389,10 @@ static int64_t group_positions(einsum_reader *r, const einsum_statement *s, unsi
             continue;
         if (!run_goes_on(&run, d)) {
             if (d->stride < positions) {
-                fault_here(r, arena_printf(r->arena, "a digit of axis %s is %" PRId64 " positions of group %u apart, and those inside it take %" PRId64,
-                                           r->axes[d->axis].name, d->stride, group, positions));
+                fault_here(r,
+                           arena_printf(r->arena,
+                                        "a digit of axis %s is %" PRId64 " positions of group %u apart, and those inside it take %" PRId64,
+                                        r->axes[d->axis].name, d->stride, group, positions));
                 return 0;
             }
             run = (digit_run){.weight = d->weight, .stride = d->stride, .size = 1};
@@ -426,8 +427,9 @@ static bool check_pieces_of(einsum_reader *r, const einsum_statement *s, unsigne
     }
     if (used == mine && next >= positions)
         return true;
-    return word_reader_fault(&r->in, r->in.at - 1, "%u of the %u pieces of group %u count on from each other, to position %" PRId64 " of %" PRId64, used,
-                             mine, group, next, positions);
+    return word_reader_fault(&r->in, r->in.at - 1,
+                             "%u of the %u pieces of group %u count on from each other, to position %" PRId64 " of %" PRId64, used, mine,
+                             group, next, positions);
 }
 
 static bool read_piece(einsum_reader *r, const einsum_statement *s, einsum_piece *p, const einsum_piece *before)
@@ -442,7 +444,8 @@ static bool read_piece(einsum_reader *r, const einsum_statement *s, einsum_piece
         return word_reader_fault(&r->in, r->in.at - 1, "a piece of group %u of %" PRIu64, p->group, groups);
     uint64_t weight = word_reader_next(&r->in), size = word_reader_next(&r->in);
     if (weight < 1 || size < 2 || weight >= (uint64_t)COUNT_LIMIT || size > (uint64_t)COUNT_LIMIT / weight)
-        return word_reader_fault(&r->in, r->in.at - 2, "weight %" PRIu64 " and size %" PRIu64 " of a piece of group %u", weight, size, p->group);
+        return word_reader_fault(&r->in, r->in.at - 2, "weight %" PRIu64 " and size %" PRIu64 " of a piece of group %u", weight, size,
+                                 p->group);
     p->weight = (int64_t)weight;
     p->size = (int64_t)size;
     int64_t room = before && before->lane ? before->lane : LANES;
@@ -556,8 +559,8 @@ static bool read_digits(einsum_reader *r, einsum_statement *s)
     einsum_digit *digits = ARENA_ARRAY(r->arena, einsum_digit, s->digit_count);
     int64_t points = 1;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]) || !check_lane(r, s, digits, i) ||
-            !check_group(r, s, digits, i))
+        if (!read_digit(r, &digits[i]) || !check_digit(r, s, digits, i) || !check_broadcast(r, s, &digits[i]) ||
+            !check_lane(r, s, digits, i) || !check_group(r, s, digits, i))
             return false;
         if (__builtin_mul_overflow(points, digits[i].size, &points) || points >= COUNT_LIMIT)
             return fault_here(r, "the digits of a statement have 2^62 combinations or more");
@@ -570,8 +573,7 @@ static bool read_digits(einsum_reader *r, einsum_statement *s)
 static bool check_source(einsum_reader *r, uint32_t number, size_t at)
 {
     if (r->tensors[number].port < 0 && !r->assigned[number])
-        return word_reader_fault(&r->in, at, "tensor %s is read before it is assigned",
-                                 r->tensors[number].name);
+        return word_reader_fault(&r->in, at, "tensor %s is read before it is assigned", r->tensors[number].name);
     r->used[number] = true;
     return true;
 }
@@ -605,14 +607,16 @@ static bool read_shifts(einsum_reader *r, einsum_statement *s)
             return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", axis, r->axis_count);
         uint32_t number = einsum_operand(s, (einsum_side)side);
         if (!einsum_tensor_has(&r->tensors[number], axis))
-            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has no axis %s to shift", r->tensors[number].name, r->axes[axis].name);
+            return word_reader_fault(&r->in, r->in.at - 1, "tensor %s has no axis %s to shift", r->tensors[number].name,
+                                     r->axes[axis].name);
         for (uint32_t k = 0; k < i; k++)
             if (shifts[k].axis == axis && shifts[k].side == side)
-                return word_reader_fault(&r->in, r->in.at - 1, "axis %s of tensor %s is shifted twice", r->axes[axis].name, r->tensors[number].name);
+                return word_reader_fault(&r->in, r->in.at - 1, "axis %s of tensor %s is shifted twice", r->axes[axis].name,
+                                         r->tensors[number].name);
         uint64_t offset = word_reader_next(&r->in);
         if (offset < 1 || offset >= (uint64_t)r->axes[axis].size)
-            return word_reader_fault(&r->in, r->in.at - 1, "shift %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, offset, r->axes[axis].name,
-                                     r->axes[axis].size - 1);
+            return word_reader_fault(&r->in, r->in.at - 1, "shift %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, offset,
+                                     r->axes[axis].name, r->axes[axis].size - 1);
         shifts[i] = (einsum_shift){(einsum_side)side, axis, (int64_t)offset};
         first = first && side != EINSUM_DST;
     }
@@ -700,13 +704,15 @@ static bool read_indices(einsum_reader *r, einsum_statement *s)
             return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "index tensor %s is of %s, allowed are integers", index->name,
                                      dtype_row_of(index->dtype)->name);
         if (axis >= r->axis_count || !einsum_tensor_has(indexed, (uint32_t)axis) || r->window_of[axis])
-            return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "tensor %s has no axis number %" PRIu64 " to index, or it is a window", indexed->name, axis);
+            return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "tensor %s has no axis number %" PRIu64 " to index, or it is a window",
+                                     indexed->name, axis);
         for (uint32_t k = 0; k < i; k++)
             if (indices[k].axis == axis)
-                return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "axis %s of tensor %s has two index tensors", r->axes[axis].name, indexed->name);
+                return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "axis %s of tensor %s has two index tensors", r->axes[axis].name,
+                                         indexed->name);
         if (unit < 1 || unit > (uint64_t)r->axes[axis].size)
-            return word_reader_fault(&r->in, r->in.at - 1, "an index counts %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, unit, r->axes[axis].name,
-                                     r->axes[axis].size);
+            return word_reader_fault(&r->in, r->in.at - 1, "an index counts %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, unit,
+                                     r->axes[axis].name, r->axes[axis].size);
         indices[i] = (einsum_index){(uint32_t)axis, (int64_t)unit};
     }
     s->indices = indices;
@@ -719,7 +725,8 @@ static bool read_fill(einsum_reader *r, einsum_statement *s)
         return true;
     uint64_t word = word_reader_next(&r->in);
     if (word >> dtype_row_of(r->tensors[s->dst].dtype)->bits)
-        return word_reader_fault(&r->in, r->in.at - 1, "an element of %s does not have the bits 0x%" PRIx64, dtype_row_of(r->tensors[s->dst].dtype)->name, word);
+        return word_reader_fault(&r->in, r->in.at - 1, "an element of %s does not have the bits 0x%" PRIx64,
+                                 dtype_row_of(r->tensors[s->dst].dtype)->name, word);
     s->bits = (uint32_t)word;
     return true;
 }
@@ -737,7 +744,8 @@ static bool check_operation(einsum_reader *r, const einsum_statement *s, size_t 
         return word_reader_fault(&r->in, at, "a contraction accumulates in %s, allowed are i32 and f32",
                                  dtype_row_of(s->accumulator)->name);
     if (s->source_count < row->fewest_sources || s->source_count > row->most_sources)
-        return word_reader_fault(&r->in, at, "a %s has %u sources, allowed are %u to %u", row->name, s->source_count, row->fewest_sources, row->most_sources);
+        return word_reader_fault(&r->in, at, "a %s has %u sources, allowed are %u to %u", row->name, s->source_count, row->fewest_sources,
+                                 row->most_sources);
     if (s->digit_count > EINSUM_STATEMENT_DIGITS)
         return word_reader_fault(&r->in, at, "%u digits, allowed are at most %d", s->digit_count, EINSUM_STATEMENT_DIGITS);
     if (s->piece_count && !row->sums)
@@ -753,8 +761,8 @@ static bool check_moved(einsum_reader *r, const einsum_statement *s, size_t at)
     bool moves = s->op == MATH_FILL || math_row_of(s->op)->indexed != MATH_INDEXED_NONE;
     uint32_t made = s->op == MATH_FILL ? s->dst : s->sources[0];
     if (moves && s->accumulator != r->tensors[made].dtype)
-        return word_reader_fault(&r->in, at, "a %s of %s has the accumulator %s", math_row_of(s->op)->name, dtype_row_of(r->tensors[made].dtype)->name,
-                                 dtype_row_of(s->accumulator)->name);
+        return word_reader_fault(&r->in, at, "a %s of %s has the accumulator %s", math_row_of(s->op)->name,
+                                 dtype_row_of(r->tensors[made].dtype)->name, dtype_row_of(s->accumulator)->name);
     bool floats = scalar_type_of(r->tensors[s->dst].dtype) == SCALAR_F32;
     if (s->op != MATH_COPY && s->op != MATH_CONTRACT && (scalar_type_of(s->accumulator) == SCALAR_F32) != floats)
         return word_reader_fault(&r->in, at, "a %s gives %s, which tensor %s of %s does not take", math_row_of(s->op)->name,
@@ -779,9 +787,9 @@ static bool read_statement(einsum_reader *r, einsum_statement *s)
     s->fold = (scalar_op)word_bits(second, 48, 16);
     if (word_bits(word, 56, 8))
         return word_reader_fault(&r->in, at, "reserved bits are not zero");
-    return check_operation(r, s, at) && read_sources(r, s) && check_destination(r, s, at + 1) && check_moved(r, s, at) && check_fold(r, s, at + 1) &&
-           read_digits(r, s) && check_windows(r, s) && read_pieces(r, s) && read_shifts(r, s) && read_expression(r, s) && read_indices(r, s) &&
-           read_fill(r, s);
+    return check_operation(r, s, at) && read_sources(r, s) && check_destination(r, s, at + 1) && check_moved(r, s, at) &&
+           check_fold(r, s, at + 1) && read_digits(r, s) && check_windows(r, s) && read_pieces(r, s) && read_shifts(r, s) &&
+           read_expression(r, s) && read_indices(r, s) && read_fill(r, s);
 }
 
 static bool read_head(einsum_reader *r, einsum *out)
@@ -799,8 +807,8 @@ static bool read_head(einsum_reader *r, einsum *out)
            word_reader_has(&r->in, out->statement_count, STATEMENT_WORDS, "statements");
 }
 
-bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *axes, uint32_t axis_count,
-                   uint32_t port_count, const char *section, arena *a, diag_list *diags, einsum *out)
+bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *axes, uint32_t axis_count, uint32_t port_count,
+                   const char *section, arena *a, diag_list *diags, einsum *out)
 {
     einsum_reader r = {.arena = a, .axes = axes, .axis_count = axis_count, .port_count = port_count};
     *out = (einsum){.axes = axes, .axis_count = axis_count};

@@ -13,7 +13,7 @@ bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count);
 /* Decodes and checks everything: numbers in range, sizes positive, products below 2^62, digits inside their
  * axes, expressions of one result, sources assigned before use, port numbers below port_count. The axis table
  * is the kernel's. */
-bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *axes, uint32_t axis_count,
-                   uint32_t port_count, const char *section, arena *a, diag_list *diags, einsum *out);
+bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *axes, uint32_t axis_count, uint32_t port_count,
+                   const char *section, arena *a, diag_list *diags, einsum *out);
 
 #endif

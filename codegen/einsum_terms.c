@@ -35,8 +35,8 @@ static bool has_digits(const einsum_statement *s, einsum_side side, uint32_t axi
 
 /* Of a window that has no digits of its own: the sum over its terms, less where it begins. False: the window
  * does not hold the place. */
-static bool window_coordinate(const einsum *e, const einsum_statement *s, const int64_t *counters,
-                              einsum_side side, uint32_t axis, int64_t *out)
+static bool window_coordinate(const einsum *e, const einsum_statement *s, const int64_t *counters, einsum_side side, uint32_t axis,
+                              int64_t *out)
 {
     const einsum_window *w = NULL;
     for (uint32_t i = 0; i < e->window_count; i++)
@@ -50,8 +50,8 @@ static bool window_coordinate(const einsum *e, const einsum_statement *s, const 
         place += t->stride * (coordinate(s, counters, side, t->axis) / t->weight % t->extent);
         for (uint32_t d = 0; d < s->digit_count; d++) { /* outside all terms it is not indexed by them */
             const einsum_digit *g = &s->digits[d];
-            moved |= g->axis == t->axis && g->size > 1 && einsum_digit_indexes(g, side) &&
-                     g->weight % (t->weight * t->extent) != 0 && g->weight * g->size > t->weight;
+            moved |= g->axis == t->axis && g->size > 1 && einsum_digit_indexes(g, side) && g->weight % (t->weight * t->extent) != 0 &&
+                     g->weight * g->size > t->weight;
         }
     }
     if (!moved)
@@ -61,8 +61,7 @@ static bool window_coordinate(const einsum *e, const einsum_statement *s, const 
 }
 
 /* -1: the tensor does not hold the element; it is zero. */
-static int64_t source_element(const einsum *e, const einsum_statement *s, const int64_t *counters,
-                              uint32_t tensor, einsum_side side)
+static int64_t source_element(const einsum *e, const einsum_statement *s, const int64_t *counters, uint32_t tensor, einsum_side side)
 {
     const einsum_tensor *t = &e->tensors[tensor];
     int64_t element = 0;
@@ -107,8 +106,7 @@ static bool count_axis(const einsum_statement *s, uint32_t axis, int64_t left, i
     for (int64_t below = INT64_MAX;;) {
         uint32_t best = s->digit_count;
         for (uint32_t i = 0; i < s->digit_count; i++)
-            if (s->digits[i].kept && s->digits[i].axis == axis && s->digits[i].size > 1 &&
-                s->digits[i].weight < below &&
+            if (s->digits[i].kept && s->digits[i].axis == axis && s->digits[i].size > 1 && s->digits[i].weight < below &&
                 (best == s->digit_count || s->digits[i].weight > s->digits[best].weight))
                 best = i;
         if (best == s->digit_count)
@@ -149,14 +147,12 @@ static bool count_on(const einsum_statement *s, int64_t *counters)
 }
 
 /* Does the statement assign the element? A copy, or a sum of which the kept digits alone leave no axis. */
-static bool assigns(const einsum *e, const einsum_statement *s, uint32_t tensor, int64_t element,
-                    int64_t *counters)
+static bool assigns(const einsum *e, const einsum_statement *s, uint32_t tensor, int64_t element, int64_t *counters)
 {
     return s->dst == tensor && count_kept(e, s, element, counters) && exists(e, s, counters);
 }
 
-bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element,
-                  bool (*call)(void *of, const einsum_product *term), void *of)
+bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of)
 {
     int64_t counters[EINSUM_STATEMENT_DIGITS];
     for (uint32_t i = e->statement_count; i-- > 0;) {

@@ -18,8 +18,7 @@ typedef struct einsum_product {
 
 /* The last statement that assigns the element: calls for each of its terms, in the order of the digits.
  * False: no statement does, or a call returned false. */
-bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element,
-                  bool (*call)(void *of, const einsum_product *term), void *of);
+bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of);
 
 /* "M=3, K=4094": the coordinates of an element. */
 const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a);

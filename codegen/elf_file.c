@@ -139,13 +139,11 @@ static const char *make_image(const elf_plan *p)
     return why;
 }
 
-bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_list *diags,
-                    const unsigned char **bytes, size_t *size)
+bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
 {
     elf_plan p = {0};
     if (count + 2 >= SHN_LORESERVE) {
-        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "a file of %zu sections, allowed are %d", count + 2,
-                 SHN_LORESERVE - 1);
+        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "a file of %zu sections, allowed are %d", count + 2, SHN_LORESERVE - 1);
         return false;
     }
     plan_names(&p, sections, count, a);
@@ -181,8 +179,7 @@ static uint64_t little(const unsigned char *at, unsigned bytes)
     return value;
 }
 
-__attribute__((format(printf, 3, 4))) static bool fault(elf_reader *r, uint64_t offset, const char *format,
-                                                        ...)
+__attribute__((format(printf, 3, 4))) static bool fault(elf_reader *r, uint64_t offset, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -221,26 +218,22 @@ static const struct {
 static bool read_header(elf_reader *r)
 {
     if (r->size < HEADER_BYTES)
-        return fault(r, r->size, "the file has %zu bytes, the ELF header alone has %d", r->size,
-                     HEADER_BYTES);
+        return fault(r, r->size, "the file has %zu bytes, the ELF header alone has %d", r->size, HEADER_BYTES);
     for (size_t i = 0; i < sizeof fixed_fields / sizeof *fixed_fields; i++) {
         uint64_t value = little(r->bytes + fixed_fields[i].offset, fixed_fields[i].bytes);
         if (value != fixed_fields[i].value)
-            return fault(r, fixed_fields[i].offset, "%s is 0x%" PRIx64 ", expected is 0x%" PRIx64,
-                         fixed_fields[i].what, value, fixed_fields[i].value);
+            return fault(r, fixed_fields[i].offset, "%s is 0x%" PRIx64 ", expected is 0x%" PRIx64, fixed_fields[i].what, value,
+                         fixed_fields[i].value);
     }
     r->headers = little(r->bytes + 40, 8);
     r->section_count = little(r->bytes + 60, 2);
     r->names_section = little(r->bytes + 62, 2);
     if (r->headers % 8 || r->headers < HEADER_BYTES || r->headers > r->size)
         return fault(r, 40, "section headers at 0x%" PRIx64 " in a file of %zu bytes", r->headers, r->size);
-    if (r->section_count < 2 || r->section_count >= SHN_LORESERVE ||
-        r->section_count > (r->size - r->headers) / SECTION_HEADER_BYTES)
-        return fault(r, 60, "%" PRIu64 " section headers at 0x%" PRIx64 " in a file of %zu bytes",
-                     r->section_count, r->headers, r->size);
+    if (r->section_count < 2 || r->section_count >= SHN_LORESERVE || r->section_count > (r->size - r->headers) / SECTION_HEADER_BYTES)
+        return fault(r, 60, "%" PRIu64 " section headers at 0x%" PRIx64 " in a file of %zu bytes", r->section_count, r->headers, r->size);
     if (r->names_section < 1 || r->names_section >= r->section_count)
-        return fault(r, 62, "the section names are in section %" PRIu64 " of %" PRIu64, r->names_section,
-                     r->section_count);
+        return fault(r, 62, "the section names are in section %" PRIu64 " of %" PRIu64, r->names_section, r->section_count);
     return true;
 }
 
@@ -267,15 +260,12 @@ static bool read_section_header(elf_reader *r, uint64_t number)
     if (little(at + 8, 8) || little(at + 16, 8))
         return fault(r, place + 8, "section %" PRIu64 " has flags or an address", number);
     if (offset > r->size || size > r->size - offset)
-        return fault(r, place + 24,
-                     "section %" PRIu64 " is 0x%" PRIx64 " bytes at 0x%" PRIx64 " in a file of %zu bytes",
-                     number, size, offset, r->size);
+        return fault(r, place + 24, "section %" PRIu64 " is 0x%" PRIx64 " bytes at 0x%" PRIx64 " in a file of %zu bytes", number, size,
+                     offset, r->size);
     if ((align & (align - 1)) || (align && offset % align))
-        return fault(r, place + 48, "section %" PRIu64 " at 0x%" PRIx64 " has alignment %" PRIu64, number,
-                     offset, align);
+        return fault(r, place + 48, "section %" PRIu64 " at 0x%" PRIx64 " has alignment %" PRIu64, number, offset, align);
     if (s->link >= r->section_count)
-        return fault(r, place + 40, "section %" PRIu64 " links to section %u of %" PRIu64, number, s->link,
-                     r->section_count);
+        return fault(r, place + 40, "section %" PRIu64 " links to section %u of %" PRIu64, number, s->link, r->section_count);
     s->bytes = r->bytes + offset;
     s->size = (size_t)size;
     return true;
@@ -323,17 +313,15 @@ static bool read_names(elf_reader *r)
 {
     const elf_section *names = &r->sections[r->names_section];
     if (names->type != SHT_STRTAB || names->size == 0 || names->bytes[names->size - 1])
-        return fault(r, r->offsets[r->names_section], "section %" PRIu64 " is no table of section names",
-                     r->names_section);
+        return fault(r, r->offsets[r->names_section], "section %" PRIu64 " is no table of section names", r->names_section);
     for (uint64_t i = 0; i < r->section_count; i++) {
         uint64_t place = r->headers + i * SECTION_HEADER_BYTES, at = little(r->bytes + place, 4);
         if (at >= names->size)
             return fault(r, place, "the name of section %" PRIu64 " is outside the table of names", i);
         r->sections[i].name = (const char *)names->bytes + at;
         if (!name_is_plain(r->sections[i].name))
-            return fault(r, r->offsets[r->names_section] + at,
-                         "the name of section %" PRIu64 " is not printable ASCII of at most %d bytes", i,
-                         MAX_NAME_BYTES);
+            return fault(r, r->offsets[r->names_section] + at, "the name of section %" PRIu64 " is not printable ASCII of at most %d bytes",
+                         i, MAX_NAME_BYTES);
     }
     return true;
 }
@@ -342,8 +330,8 @@ static bool read_names(elf_reader *r)
 static bool libelf_agrees(const elf_reader *r, Elf *elf)
 {
     size_t count, names;
-    if (elf_kind(elf) != ELF_K_ELF || elf_getshdrnum(elf, &count) || elf_getshdrstrndx(elf, &names) ||
-        count != r->section_count || names != r->names_section)
+    if (elf_kind(elf) != ELF_K_ELF || elf_getshdrnum(elf, &count) || elf_getshdrstrndx(elf, &names) || count != r->section_count ||
+        names != r->names_section)
         return false;
     for (size_t i = 1; i < count; i++) {
         const elf_section *s = &r->sections[i];
@@ -353,8 +341,7 @@ static bool libelf_agrees(const elf_reader *r, Elf *elf)
             return false;
         const char *name = elf_strptr(elf, names, header.sh_name);
         const Elf_Data *data = elf_rawdata(scn, NULL);
-        if (!name || strcmp(name, s->name) || !data || data->d_size != s->size ||
-            (s->size && memcmp(data->d_buf, s->bytes, s->size)))
+        if (!name || strcmp(name, s->name) || !data || data->d_size != s->size || (s->size && memcmp(data->d_buf, s->bytes, s->size)))
             return false;
     }
     return true;
@@ -368,12 +355,10 @@ static bool check_with_libelf(elf_reader *r)
     bool agrees = elf && libelf_agrees(r, elf);
     int error = elf_errno();
     elf_end(elf);
-    return agrees ||
-           fault(r, 0, "libelf does not accept the file: %s", error ? elf_errmsg(error) : "other sections");
+    return agrees || fault(r, 0, "libelf does not accept the file: %s", error ? elf_errmsg(error) : "other sections");
 }
 
-bool elf_file_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, elf_section **out,
-                   size_t *count)
+bool elf_file_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, elf_section **out, size_t *count)
 {
     elf_reader r = {.bytes = bytes, .size = size, .arena = a, .diags = diags};
     if (!read_header(&r))

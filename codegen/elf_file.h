@@ -21,12 +21,10 @@ typedef struct elf_section {
 /* ET_REL of EM_NONE, class 64, little-endian: sections in the given order without gaps, each a multiple of 8
  * bytes long, then .shstrtab, then the section headers. sections[i] becomes section i + 1; `link` counts
  * likewise. */
-bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_list *diags,
-                    const unsigned char **bytes, size_t *size);
+bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size);
 
 /* Reads such a file: *out has an element per section header, the null section 0 included. The contents point
  * into `bytes`, which must be aligned to 8 bytes. Any bytes at all may be given. */
-bool elf_file_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, elf_section **out,
-                   size_t *count);
+bool elf_file_read(const unsigned char *bytes, size_t size, arena *a, diag_list *diags, elf_section **out, size_t *count);
 
 #endif

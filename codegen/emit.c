@@ -4,8 +4,8 @@
 
 #include "codegen/hazard.h"
 
-_Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT_PACKET &&
-                   (int)ELEMENT == (int)COMPONENT_ELEMENT && (int)TIME == (int)COMPONENT_TIME,
+_Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT_PACKET && (int)ELEMENT == (int)COMPONENT_ELEMENT &&
+                   (int)TIME == (int)COMPONENT_TIME,
                "the components of tensors and ports have one order");
 
 enum { WORK_ACCESSES = 4 };
@@ -423,8 +423,11 @@ static const port *emit_ports(emission *m, mapping_context *c)
     for (size_t i = 0; i < k->port_count; i++) {
         const tensor *t = &k->ports[i].tensor;
         port *p = &ports[i];
-        *p = (port){.name = k->ports[i].name, .direction = k->ports[i].is_output ? PORT_OUT : PORT_IN, .space = space_of(t->kind),
-                    .dtype = t->dtype, .trf_address = t->kind == TENSOR_TRF ? t->trf_address : TRF_FULL,
+        *p = (port){.name = k->ports[i].name,
+                    .direction = k->ports[i].is_output ? PORT_OUT : PORT_IN,
+                    .space = space_of(t->kind),
+                    .dtype = t->dtype,
+                    .trf_address = t->kind == TENSOR_TRF ? t->trf_address : TRF_FULL,
                     .address = t->kind == TENSOR_HBM || t->kind == TENSOR_DM ? t->address : 0};
         for (int part = 0; part < COMPONENT_COUNT; part++)
             if (port_space_has(p->space, (port_component)part))
@@ -466,7 +469,8 @@ static void emit_windows(emission *m, einsum *out)
     for (size_t i = 0; i < m->axis_count; i++) {
         const axis *a = m->axes[i];
         if (a->term_count > 0)
-            windows[out->window_count++] = (einsum_window){(uint32_t)i, a->term_count, emit_terms(m, a->terms, a->term_count), a->bordered, a->first};
+            windows[out->window_count++] =
+                (einsum_window){(uint32_t)i, a->term_count, emit_terms(m, a->terms, a->term_count), a->bordered, a->first};
     }
     out->windows = windows;
 }

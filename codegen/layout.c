@@ -20,17 +20,13 @@ static int64_t size_of_word(uint64_t word, const layout_axis *axes, int64_t oute
 {
     int64_t n = operand_of(word);
     switch (op_of(word)) {
-    case LAYOUT_AXIS:
-        return axes[n].size;
-    case LAYOUT_STRIDE:
-        return inner / n;
-    case LAYOUT_PAIR:
-        return outer * inner;
+    case LAYOUT_AXIS: return axes[n].size;
+    case LAYOUT_STRIDE: return inner / n;
+    case LAYOUT_PAIR: return outer * inner;
     case LAYOUT_BROADCAST:
     case LAYOUT_MODULO:
     case LAYOUT_RESIZE:
-    case LAYOUT_PAD:
-        break;
+    case LAYOUT_PAD: break;
     }
     return n;
 }
@@ -79,8 +75,7 @@ static const char *pair_fault(int64_t n, int64_t outer, int64_t inner)
     return NULL;
 }
 
-static const char *word_fault(uint64_t word, const int64_t *sizes, size_t depth, const layout_axis *axes,
-                              size_t axis_count, arena *a)
+static const char *word_fault(uint64_t word, const int64_t *sizes, size_t depth, const layout_axis *axes, size_t axis_count, arena *a)
 {
     layout_op op = op_of(word);
     int64_t n = operand_of(word);
@@ -221,8 +216,7 @@ static void mark_text(layout l, text_marks *marks)
 
 static void put_word(layout l, size_t i, const layout_axis *axes, strbuf *s)
 {
-    static const char signs[] = {
-        [LAYOUT_STRIDE] = '/', [LAYOUT_MODULO] = '%', [LAYOUT_RESIZE] = '=', [LAYOUT_PAD] = '#'};
+    static const char signs[] = {[LAYOUT_STRIDE] = '/', [LAYOUT_MODULO] = '%', [LAYOUT_RESIZE] = '=', [LAYOUT_PAD] = '#'};
     layout_op op = op_of(l.words[i]);
     int64_t n = operand_of(l.words[i]);
     if (op == LAYOUT_AXIS)

@@ -9,18 +9,15 @@ const reference_api *reference_load(diag_list *diags)
 {
     void *library = plugin_open("libvisa_reference", "VISA_REFERENCE", false, diags->arena);
     if (!library) {
-        diag *d = diag_add(diags, E_REFERENCE, SRC_NOWHERE, "the reference generator cannot be loaded: %s",
-                           plugin_error());
-        diag_help(diags, d,
-                  "install libvisa_reference.so next to the program or in ../lib, or name it in VISA_REFERENCE");
+        diag *d = diag_add(diags, E_REFERENCE, SRC_NOWHERE, "the reference generator cannot be loaded: %s", plugin_error());
+        diag_help(diags, d, "install libvisa_reference.so next to the program or in ../lib, or name it in VISA_REFERENCE");
         return NULL;
     }
     reference_api_function *entry;
     *(void **)&entry = plugin_function(library, "visa_reference_api");
     const reference_api *api = entry ? entry(REFERENCE_API_VERSION) : NULL;
     if (!api)
-        diag_add(diags, E_REFERENCE, SRC_NOWHERE,
-                 "the reference generator is of another release: it does not speak version %d",
+        diag_add(diags, E_REFERENCE, SRC_NOWHERE, "the reference generator is of another release: it does not speak version %d",
                  REFERENCE_API_VERSION);
     return api;
 }
@@ -45,23 +42,23 @@ static bool take_build_fault(const reference_api *api, char *fault, const char *
     return false;
 }
 
-reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
-                                    diag_list *diags)
+reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms, diag_list *diags)
 {
     reference_kernel *k = NULL;
     const char *cpu = getenv("VISA_MCPU");
     return take_build_fault(api, api->build(e, name, forms, cpu && *cpu ? cpu : NULL, &k), name, diags) ? k : NULL;
 }
 
-bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
-                   double *const *bounds, unsigned threads, diag_list *diags)
+bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads,
+                   diag_list *diags)
 {
     uint64_t before = api->indices_outside(k);
     if (!take_fault(api, api->run(k, tensors, bounds, threads), diags))
         return false;
     uint64_t outside = api->indices_outside(k) - before;
     if (outside > 0) {
-        diag *d = diag_add(diags, E_CHECK_INDEX, SRC_NOWHERE, "reference kernel: %llu elements are gathered from or scattered to places outside an axis",
+        diag *d = diag_add(diags, E_CHECK_INDEX, SRC_NOWHERE,
+                           "reference kernel: %llu elements are gathered from or scattered to places outside an axis",
                            (unsigned long long)outside);
         diag_help(diags, d, "let every index, times its unit, name an element of the axis");
     }

@@ -13,11 +13,10 @@ const reference_api *reference_load(diag_list *diags);
 
 /* Compiles the einsum for this CPU, or for a lesser one that VISA_MCPU names; NULL with a diagnostic. `name` is the kernel's,
  * `forms` REFERENCE_VALUES, REFERENCE_BOUNDS, with REFERENCE_QUICK and REFERENCE_MACHINE_ORDER. */
-reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms,
-                                    diag_list *diags);
+reference_kernel *reference_compile(const reference_api *api, const einsum *e, const char *name, unsigned forms, diag_list *diags);
 /* See reference_api.run. */
-bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors,
-                   double *const *bounds, unsigned threads, diag_list *diags);
+bool reference_run(const reference_api *api, reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads,
+                   diag_list *diags);
 /* See reference_api.run_field. */
 bool reference_run_field(const reference_api *api, reference_kernel *k, uint64_t *const *tensors, unsigned threads, diag_list *diags);
 /* The bytes of a file, in the arena, with a NUL behind them. */

@@ -5,8 +5,8 @@
 
 #include "codegen/unroll.h"
 
-/* A stretch of the stream: a unit of work (waits and units with the chain or the copy behind them), or a loop over stretches. Two of one shape
- * differ in their values only. */
+/* A stretch of the stream: a unit of work (waits and units with the chain or the copy behind them), or a loop over stretches. Two of one
+ * shape differ in their values only. */
 typedef struct node {
     size_t shape;
     const int64_t *values; /* the numbers of its commands in order, of a loop those of its first iteration */
@@ -101,7 +101,8 @@ static void split_rows(const command_field_row *rows, unsigned row_count, const 
 static node unit_of_work(roller *r, const command *commands, size_t count)
 {
     enum { KEY_HEAD = 3, MOST = KEY_HEAD + COMMAND_MAX_FIELDS + COMMAND_MAX_ENTRIES * COMMAND_MAX_COLUMNS };
-    int64_t *values = ARENA_ARRAY(r->arena, int64_t, count * MOST), *key = ARENA_ARRAY(r->arena, int64_t, count * MOST), *v = values, *k = key;
+    int64_t *values = ARENA_ARRAY(r->arena, int64_t, count * MOST), *key = ARENA_ARRAY(r->arena, int64_t, count * MOST), *v = values,
+            *k = key;
     node n = {.commands = commands, .command_count = count, .values = values};
     for (size_t i = 0; i < count; i++) {
         const command *c = &commands[i];
@@ -343,8 +344,8 @@ static place *node_places(const node *n, size_t word, place *out)
         if (row->field_count)
             out = rows_places(command_field_row_of((command_field)row->first_field), row->field_count, word, out);
         for (unsigned e = 0; e < c->entry_count; e++)
-            out = rows_places(command_column_row_of((command_column)row->first_column), row->column_count, word + row->field_words + (size_t)e * row->entry_words,
-                              out);
+            out = rows_places(command_column_row_of((command_column)row->first_column), row->column_count,
+                              word + row->field_words + (size_t)e * row->entry_words, out);
         word += command_words(c);
     }
     word += n->head;

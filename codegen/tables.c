@@ -24,7 +24,11 @@ static const char *space_name(tensor_kind kind)
 /* The part of the packet or of time that is summed, as text for readers. */
 static const char *summed_text(const emit_context *e, const mapping *from, const mapping *kept)
 {
-    return arena_printf(e->arena, "%s of %s", from->size == kept->size ? "nothing" : kept->size == 1 ? "all" : "the rest", mapping_text(from, e->arena));
+    return arena_printf(e->arena, "%s of %s",
+                        from->size == kept->size ? "nothing"
+                        : kept->size == 1        ? "all"
+                                                 : "the rest",
+                        mapping_text(from, e->arena));
 }
 
 /* ---- text ---- */
@@ -61,8 +65,11 @@ static void text_sequencer(const emit_context *e, const op *o, strbuf *out)
     (void)e;
     const sequencer_config *s = o->sequencer;
     const walk_row *walk = walk_row_of(s->walk);
-    strbuf_printf(out, "    sequencer: %s %s, base %lld bytes, packet %lld elements, access %lld bytes, contiguous %lld bytes; strides in elements, outermost first\n",
-                  walk->memory, walk->access, (long long)s->base, (long long)s->packet, (long long)s->access_bytes, (long long)s->contiguous_bytes);
+    strbuf_printf(out,
+                  "    sequencer: %s %s, base %lld bytes, packet %lld elements, access %lld bytes, contiguous %lld bytes; strides in "
+                  "elements, outermost first\n",
+                  walk->memory, walk->access, (long long)s->base, (long long)s->packet, (long long)s->access_bytes,
+                  (long long)s->contiguous_bytes);
     text_entries(s, false, out);
 }
 
@@ -70,8 +77,9 @@ static void text_dma(const emit_context *e, const op *o, strbuf *out)
 {
     (void)e;
     for (const dma_config *d = o->dma; d; d = d->next) {
-        strbuf_printf(out, "    DMA: from %#llx to %#llx, packet %lld bytes%s; strides in bytes, source -> destination, outermost first\n", (long long)d->source_base,
-                      (long long)d->destination_base, (long long)d->packet_bytes, d->granular ? ", element by element" : "");
+        strbuf_printf(out, "    DMA: from %#llx to %#llx, packet %lld bytes%s; strides in bytes, source -> destination, outermost first\n",
+                      (long long)d->source_base, (long long)d->destination_base, (long long)d->packet_bytes,
+                      d->granular ? ", element by element" : "");
         text_entries(&d->sequencer, false, out);
     }
 }
@@ -86,8 +94,9 @@ static void text_collect(const emit_context *e, const op *o, strbuf *out)
 static void text_to_trf(const emit_context *e, const op *o, strbuf *out)
 {
     (void)e;
-    strbuf_printf(out, "    TRF: TrfAddress::%s, Rows = %lld, %lld bytes per Row, reg_types %lld, %s\n", trf_address_name(o->out.trf_address), (long long)o->to_trf->rows,
-                  (long long)o->to_trf->bytes_per_row, (long long)o->to_trf->reg_type, o->to_trf->short_command ? "short command" : "full path");
+    strbuf_printf(out, "    TRF: TrfAddress::%s, Rows = %lld, %lld bytes per Row, reg_types %lld, %s\n",
+                  trf_address_name(o->out.trf_address), (long long)o->to_trf->rows, (long long)o->to_trf->bytes_per_row,
+                  (long long)o->to_trf->reg_type, o->to_trf->short_command ? "short command" : "full path");
 }
 
 /* What stands between the flits and the packet: the loops are numbered as in the command, innermost first. */
@@ -102,11 +111,11 @@ static void text_shift(const align_config *a, strbuf *out)
                       (long long)a->shift->initial_shift, (long long)a->tiling->size, (long long)a->packets);
         return;
     }
-    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld, in elements; %lld packets of each pop: ", (long long)a->shift->initial_shift,
-                  (long long)a->shift->shift_stride, (long long)a->shift->shifts);
+    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld, in elements; %lld packets of each pop: ",
+                  (long long)a->shift->initial_shift, (long long)a->shift->shift_stride, (long long)a->shift->shifts);
     mapping_print(a->shift->term, out);
-    strbuf_printf(out, "; limits [%lld, %lld, %lld] innermost first, shift_dim 1, pop_dim 2\n", (long long)a->tiling->size, (long long)a->shift->shifts,
-                  (long long)a->packets);
+    strbuf_printf(out, "; limits [%lld, %lld, %lld] innermost first, shift_dim 1, pop_dim 2\n", (long long)a->tiling->size,
+                  (long long)a->shift->shifts, (long long)a->packets);
 }
 
 static void text_align(const emit_context *e, const op *o, strbuf *out)
@@ -126,15 +135,16 @@ static void text_align(const emit_context *e, const op *o, strbuf *out)
         strbuf_puts(out, "\n");
     }
     text_shift(a, out);
-    strbuf_printf(out, "    TRF Sequencer: reg_read_size = %lld bytes, broadcast x%lld; strides in bytes, innermost first\n", (long long)a->reg_read_size,
-                  (long long)a->broadcast);
+    strbuf_printf(out, "    TRF Sequencer: reg_read_size = %lld bytes, broadcast x%lld; strides in bytes, innermost first\n",
+                  (long long)a->reg_read_size, (long long)a->broadcast);
     text_entries(&a->trf_sequencer, true, out);
 }
 
 static void text_contract(const emit_context *e, const op *o, strbuf *out)
 {
-    strbuf_printf(out, "    Reducer: tree depth %lld, %lld column%s per Row, sums %s\n", (long long)o->contract->tree_depth, (long long)o->contract->columns,
-                  o->contract->columns == 1 ? "" : "s", summed_text(e, o->input->out.part[PACKET], o->contract->kept));
+    strbuf_printf(out, "    Reducer: tree depth %lld, %lld column%s per Row, sums %s\n", (long long)o->contract->tree_depth,
+                  (long long)o->contract->columns, o->contract->columns == 1 ? "" : "s",
+                  summed_text(e, o->input->out.part[PACKET], o->contract->kept));
 }
 
 static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
@@ -142,7 +152,8 @@ static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
     strbuf_printf(out, "    Reducer: %s, keeps time ", o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential");
     mapping_print(o->accumulate->kept, out);
     strbuf_printf(out, ", sums %s, %lld slot%s, buffer %lld of %lld\n", summed_text(e, o->input->out.part[TIME], o->accumulate->kept),
-                  (long long)o->accumulate->slots, o->accumulate->slots == 1 ? "" : "s", (long long)o->accumulate->buffer, (long long)o->accumulate->buffer_limit);
+                  (long long)o->accumulate->slots, o->accumulate->slots == 1 ? "" : "s", (long long)o->accumulate->buffer,
+                  (long long)o->accumulate->buffer_limit);
 }
 
 static void text_cast(const emit_context *e, const op *o, strbuf *out)
@@ -154,16 +165,18 @@ static void text_cast(const emit_context *e, const op *o, strbuf *out)
 static void text_commit(const emit_context *e, const op *o, strbuf *out)
 {
     (void)e;
-    strbuf_printf(out, "    Commit: commit_in_size %lld bytes, commit_size %lld bytes\n", (long long)o->commit->commit_in_bytes, (long long)o->commit->commit_bytes);
+    strbuf_printf(out, "    Commit: commit_in_size %lld bytes, commit_size %lld bytes\n", (long long)o->commit->commit_in_bytes,
+                  (long long)o->commit->commit_bytes);
 }
 
 static void text_op(const emit_context *e, const op *o, strbuf *out)
 {
-    strbuf_printf(out, "  %s (line %u, %s context) %s\n    ", op_kind_name(o->kind), line_of(e, o->range), context_name(o->context), dtype_row_of(o->out.dtype)->name);
+    strbuf_printf(out, "  %s (line %u, %s context) %s\n    ", op_kind_name(o->kind), line_of(e, o->range), context_name(o->context),
+                  dtype_row_of(o->out.dtype)->name);
     text_mapping(&o->out, NULL, out);
     strbuf_puts(out, "\n");
 #define CONFIG(name, ...) \
-    if (o->name)           \
+    if (o->name) \
         text_##name(e, o, out);
 #include "target/engines.def"
 }
@@ -195,7 +208,8 @@ const char *tables_text(const emit_context *e, const module *m)
         strbuf_printf(&out, "%skernel %s (line %u): %s\n", i ? "\n" : "", k->name, line_of(e, k->range), k->einsum->e.text);
         for (size_t p = 0; p < k->port_count; p++) {
             const kernel_port *at = &k->ports[p];
-            strbuf_printf(&out, "  port %s: %s %s in %s", at->name, at->is_output ? "out" : "in", dtype_row_of(at->tensor.dtype)->name, space_name(at->tensor.kind));
+            strbuf_printf(&out, "  port %s: %s %s in %s", at->name, at->is_output ? "out" : "in", dtype_row_of(at->tensor.dtype)->name,
+                          space_name(at->tensor.kind));
             if (at->tensor.kind == TENSOR_HBM || at->tensor.kind == TENSOR_DM)
                 strbuf_printf(&out, " at %lld", (long long)at->tensor.address);
             strbuf_puts(&out, ", ");
@@ -325,16 +339,16 @@ static json_t *json_accumulate_loops(const emit_context *e, const op *o, const a
     (void)e, (void)o;
     json_t *loops = json_array();
     for (uint32_t i = 0; i < x->count; i++)
-        json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)x->loops[i].size, "reduced", x->loops[i].reduced, "slot_stride",
-                                               (json_int_t)x->loops[i].slot_stride));
+        json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)x->loops[i].size, "reduced", x->loops[i].reduced,
+                                               "slot_stride", (json_int_t)x->loops[i].slot_stride));
     return loops;
 }
 
 /* The same with any struct, for the table below. */
-#define CONFIG_SHOWN(config, field)                                                                     \
-    static json_t *shown_##config##_##field(const emit_context *e, const op *o, const void *x)          \
-    {                                                                                                   \
-        return json_##config##_##field(e, o, x);                                                        \
+#define CONFIG_SHOWN(config, field) \
+    static json_t *shown_##config##_##field(const emit_context *e, const op *o, const void *x) \
+    { \
+        return json_##config##_##field(e, o, x); \
     }
 #include "target/engines.def"
 
@@ -352,7 +366,8 @@ static json_t *json_field(const emit_context *e, const op *o, size_t row, const 
     const config_row *r = config_row_at(row);
     const void *member = (const char *)config + r->offset;
     switch (r->kind) {
-    case FIELD_NUMBER: case FIELD_CHOICE: return json_integer(*(const int64_t *)member);
+    case FIELD_NUMBER:
+    case FIELD_CHOICE: return json_integer(*(const int64_t *)member);
     case FIELD_FLAG: return json_boolean(*(const bool *)member);
     case FIELD_TERM: return json_string(mapping_text(*(const mapping *const *)member, e->arena));
     case FIELD_DTYPE: return json_string(dtype_row_of(*(const dtype *)member)->name);
@@ -405,7 +420,7 @@ static json_t *json_op(const emit_context *e, const op *o, size_t index)
     if (o->out.kind == TENSOR_DM || o->out.kind == TENSOR_HBM)
         json_object_set_new(j, "address", json_integer(o->out.address));
 #define CONFIG(name, key, summary) \
-    if (o->name)                    \
+    if (o->name) \
         json_object_set_new(j, key, json_config(e, o, CONFIG_##name, o->name));
 #include "target/engines.def"
     return j;
@@ -416,8 +431,9 @@ static json_t *json_kernel(const emit_context *e, const kernel *k)
     json_t *ports = json_array(), *ops = json_array();
     for (size_t i = 0; i < k->port_count; i++) {
         const kernel_port *p = &k->ports[i];
-        json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I}", "name", p->name, "direction", p->is_output ? "out" : "in", "dtype", dtype_row_of(p->tensor.dtype)->name,
-                              "space", space_name(p->tensor.kind), "address", (json_int_t)(p->tensor.address < 0 ? 0 : p->tensor.address));
+        json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I}", "name", p->name, "direction", p->is_output ? "out" : "in", "dtype",
+                              dtype_row_of(p->tensor.dtype)->name, "space", space_name(p->tensor.kind), "address",
+                              (json_int_t)(p->tensor.address < 0 ? 0 : p->tensor.address));
         json_object_set_new(j, "mapping", json_mapping(e, &p->tensor, p->named));
         json_array_append_new(ports, j);
     }

@@ -15,7 +15,7 @@ typedef struct change {
 typedef struct unroller {
     const command *stored;
     size_t count;
-    change **changes;                        /* by stored command */
+    change **changes;                         /* by stored command */
     int64_t counters[COMMAND_LOOP_MAX_DEPTH]; /* of the loops around, while commands are made */
     size_t left;
     const char *section;
@@ -88,10 +88,13 @@ command_place command_advance_place(const command *stored, size_t count, size_t 
     uint64_t word = (offset - c->offset) / 8;
     int64_t low_bit = command_entry(advance, entry, ADVANCE_BIT);
     if (word < row->field_words)
-        return (command_place){c, -1, row->field_count ? row_at(command_field_row_of((command_field)row->first_field), row->field_count, word, low_bit) : NULL};
+        return (command_place){
+            c, -1,
+            row->field_count ? row_at(command_field_row_of((command_field)row->first_field), row->field_count, word, low_bit) : NULL};
     word -= row->field_words;
-    return (command_place){c, (int)(word / row->entry_words),
-                           row_at(command_column_row_of((command_column)row->first_column), row->column_count, word % row->entry_words, low_bit)};
+    return (command_place){
+        c, (int)(word / row->entry_words),
+        row_at(command_column_row_of((command_column)row->first_column), row->column_count, word % row->entry_words, low_bit)};
 }
 
 /* ---- checks ---- */
@@ -102,15 +105,20 @@ static bool read_entry(unroller *u, const command *loop, const command *advance,
     size_t where = advance->offset + 8 * (size_t)(command_row_of(OP_ADVANCE)->field_words + entry);
     int64_t word = command_entry(advance, entry, ADVANCE_WORD), low_bit = command_entry(advance, entry, ADVANCE_BIT);
     if (word >= command_get(loop, LOOP_BODY))
-        return fault(u, where, "advance entry %u: word %" PRId64 " of a body of %" PRId64 " words", entry, word, command_get(loop, LOOP_BODY));
+        return fault(u, where, "advance entry %u: word %" PRId64 " of a body of %" PRId64 " words", entry, word,
+                     command_get(loop, LOOP_BODY));
     command_place p = command_advance_place(u->stored, u->count, body, advance, entry);
     const command_row *row = command_row_of(p.at->op);
     if (!p.row || p.at->op == OP_LOOP || p.at->op == OP_ADVANCE || !command_row_is_number(p.row))
-        return fault(u, where, "advance entry %u: at bit %" PRId64 " of word %" PRId64 " of the body, in %s at offset 0x%" PRIx32 ", no number begins",
+        return fault(u, where,
+                     "advance entry %u: at bit %" PRId64 " of word %" PRId64 " of the body, in %s at offset 0x%" PRIx32
+                     ", no number begins",
                      entry, low_bit, word, row->name, p.at->offset);
-    const command_field_row *first = p.entry < 0 ? command_field_row_of((command_field)row->first_field) : command_column_row_of((command_column)row->first_column);
+    const command_field_row *first =
+        p.entry < 0 ? command_field_row_of((command_field)row->first_field) : command_column_row_of((command_column)row->first_column);
     change **list = &u->changes[p.at - u->stored], *c = ARENA_NEW(u->scratch, change);
-    *c = (change){*list, p.entry, (unsigned)(p.row - first), depth, command_entry(advance, entry, ADVANCE_STEP), command_get(loop, LOOP_COUNT)};
+    *c = (change){
+        *list, p.entry, (unsigned)(p.row - first), depth, command_entry(advance, entry, ADVANCE_STEP), command_get(loop, LOOP_COUNT)};
     *list = c;
     return true;
 }
@@ -146,13 +154,13 @@ static bool check_loop(unroller *u, size_t at, size_t end, unsigned depth, size_
         return fault(u, loop->offset, "loop: a body of %zu words from offset 0x%zx on, but %s ends at 0x%zx", words, first,
                      depth ? "the loop around it" : "the section", around);
     if (end_of(&u->stored[*behind - 1]) != last)
-        return fault(u, loop->offset, "loop: the body of %zu words ends inside %s at offset 0x%" PRIx32, words, command_row_of(u->stored[*behind - 1].op)->name,
-                     u->stored[*behind - 1].offset);
+        return fault(u, loop->offset, "loop: the body of %zu words ends inside %s at offset 0x%" PRIx32, words,
+                     command_row_of(u->stored[*behind - 1].op)->name, u->stored[*behind - 1].offset);
     if (!read_advances(u, loop, &u->stored[body], depth) || !check_range(u, body, *behind, depth + 1, &each))
         return false;
     if (each > u->left / (size_t)command_get(loop, LOOP_COUNT))
-        return fault(u, loop->offset, "loop: %" PRId64 " times %zu commands, the loops of a file make at most %d", command_get(loop, LOOP_COUNT), each,
-                     COMMAND_LOOP_MAX_COMMANDS);
+        return fault(u, loop->offset, "loop: %" PRId64 " times %zu commands, the loops of a file make at most %d",
+                     command_get(loop, LOOP_COUNT), each, COMMAND_LOOP_MAX_COMMANDS);
     *commands = each * (size_t)command_get(loop, LOOP_COUNT);
     return true;
 }
@@ -185,8 +193,9 @@ static bool check_number(const unroller *u, const command *c, const change *of)
             overflows |= __builtin_add_overflow(ends[k->step > 0], k->step * (k->iterations - 1), &ends[k->step > 0]);
     if (!overflows && ends[0] >= field->minimum && ends[1] <= field->maximum)
         return true;
-    return fault(u, c->offset, "%s: loops advance %s from %" PRId64 " %s to %s%" PRId64 ", allowed are %" PRId64 " to %" PRId64, row->name, field->name, value,
-                 field->unit, overflows ? "more than " : "", ends[0] < field->minimum ? ends[0] : ends[1], field->minimum, field->maximum);
+    return fault(u, c->offset, "%s: loops advance %s from %" PRId64 " %s to %s%" PRId64 ", allowed are %" PRId64 " to %" PRId64, row->name,
+                 field->name, value, field->unit, overflows ? "more than " : "", ends[0] < field->minimum ? ends[0] : ends[1],
+                 field->minimum, field->maximum);
 }
 
 static bool check_numbers(const unroller *u)

@@ -24,9 +24,9 @@ size_t command_loop_end(const command *stored, size_t count, size_t loop);
 /* The place that an entry of an advance command names in the body that begins with `body`. Only of checked commands. */
 command_place command_advance_place(const command *stored, size_t count, size_t body, const command *advance, unsigned entry);
 
-/* The commands that run. `stored` are the decoded commands of a section, with their offsets, and `lines` of them; what they expand to carries
- * both of its origin. `left`: commands that the streams of this file may still expand to, less those of this one afterwards. Without a loop
- * *out is `stored`. False with a diagnostic that names section and offset. */
+/* The commands that run. `stored` are the decoded commands of a section, with their offsets, and `lines` of them; what they expand to
+ * carries both of its origin. `left`: commands that the streams of this file may still expand to, less those of this one afterwards.
+ * Without a loop *out is `stored`. False with a diagnostic that names section and offset. */
 bool command_unroll(const command *stored, size_t count, const char *section, size_t *left, arena *a, diag_list *diags, const command **out,
                     size_t *out_count);
 

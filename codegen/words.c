@@ -3,8 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-void word_reader_init(word_reader *r, const uint64_t *words, size_t count, const char *section,
-                      diag_list *diags)
+void word_reader_init(word_reader *r, const uint64_t *words, size_t count, const char *section, diag_list *diags)
 {
     *r = (word_reader){.words = words, .count = count, .section = section, .diags = diags};
 }
@@ -40,8 +39,7 @@ bool word_reader_take_strings(word_reader *r, uint64_t bytes, arena *a)
         return false;
     uint64_t words = bytes / 8 + (bytes % 8 != 0);
     if (words > r->count - r->at)
-        return word_reader_fault(r, r->at, "the string area of %" PRIu64 " bytes is longer than the section",
-                                 bytes);
+        return word_reader_fault(r, r->at, "the string area of %" PRIu64 " bytes is longer than the section", bytes);
     r->count -= (size_t)words;
     unsigned char *area = arena_alloc(a, (size_t)words * 8 + 1);
     words_to_bytes(r->words + r->count, (size_t)words, area);
@@ -49,8 +47,7 @@ bool word_reader_take_strings(word_reader *r, uint64_t bytes, arena *a)
         if (area[i])
             return word_reader_fault(r, r->count + i / 8, "a padding byte of the string area is not zero");
     if (bytes > 0 && (area[bytes - 1] || bytes == 1 || !area[bytes - 2]))
-        return word_reader_fault(r, r->count + (size_t)words - 1,
-                                 "the string area does not end with one zero byte");
+        return word_reader_fault(r, r->count + (size_t)words - 1, "the string area does not end with one zero byte");
     r->strings = (const char *)area;
     r->string_bytes = (size_t)bytes;
     return true;
@@ -70,14 +67,12 @@ static const char *string_at(word_reader *r, uint64_t offset, size_t most)
     if (r->failed)
         return NULL;
     if (offset >= r->string_bytes) {
-        word_reader_fault(r, at, "string offset %" PRIu64 " is outside the string area of %zu bytes", offset,
-                          r->string_bytes);
+        word_reader_fault(r, at, "string offset %" PRIu64 " is outside the string area of %zu bytes", offset, r->string_bytes);
         return NULL;
     }
     if (word_text_is_plain(r->strings + offset, most))
         return r->strings + offset;
-    word_reader_fault(
-        r, at, "the text at string offset %" PRIu64 " is empty, too long or not printable ASCII", offset);
+    word_reader_fault(r, at, "the text at string offset %" PRIu64 " is empty, too long or not printable ASCII", offset);
     return NULL;
 }
 
@@ -96,8 +91,7 @@ bool word_reader_has(word_reader *r, uint64_t items, size_t words_each, const ch
     if (r->failed)
         return false;
     if (items > (r->count - r->at) / words_each)
-        return word_reader_fault(r, r->at, "%" PRIu64 " %s do not fit into the %zu words that are left",
-                                 items, what, r->count - r->at);
+        return word_reader_fault(r, r->at, "%" PRIu64 " %s do not fit into the %zu words that are left", items, what, r->count - r->at);
     return true;
 }
 

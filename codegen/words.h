@@ -19,11 +19,9 @@ typedef struct word_reader {
     size_t string_bytes;
 } word_reader;
 
-void word_reader_init(word_reader *r, const uint64_t *words, size_t count, const char *section,
-                      diag_list *diags);
+void word_reader_init(word_reader *r, const uint64_t *words, size_t count, const char *section, diag_list *diags);
 /* Reports a fault at word `at` (the first fault only) and fails the reader. Always returns false. */
-bool word_reader_fault(word_reader *r, size_t at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+bool word_reader_fault(word_reader *r, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t word_reader_next(word_reader *r);
 /* Bits low_bit .. low_bit+width-1 of a word (width 1..64). */
 uint64_t word_bits(uint64_t word, unsigned low_bit, unsigned width);

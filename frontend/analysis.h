@@ -36,10 +36,10 @@ typedef struct analysis {
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
     scope *kernel_names; /* of the module's kernels, paths included */
-    kernel *kernel; /* being built; NULL between functions */
-    bool broken;    /* text of its body was left out: a name may be unknown for that reason alone */
-    size_t steps;   /* of the kernel: iterations, calls and list elements so far */
-    bool stopped;   /* a limit was exceeded: unwind */
+    kernel *kernel;      /* being built; NULL between functions */
+    bool broken;         /* text of its body was left out: a name may be unknown for that reason alone */
+    size_t steps;        /* of the kernel: iterations, calls and list elements so far */
+    bool stopped;        /* a limit was exceeded: unwind */
 } analysis;
 
 static const value error_value = {.kind = VALUE_ERROR};
@@ -70,7 +70,8 @@ value unsupported(analysis *s, const ast *n);
 /* ---- call.c ---- */
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected);
-/* The generic parameters of a function, in the scope of its body. `path`: the one it is called by, read in `names`; NULL: it is a kernel. */
+/* The generic parameters of a function, in the scope of its body. `path`: the one it is called by, read in `names`; NULL: it is a kernel.
+ */
 void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path);
 
 /* ---- ports.c ---- */

@@ -17,8 +17,7 @@ static const char *const kind_symbols[] = {
 #undef AST
 };
 
-static const ast missing = {
-    .kind = AST_NONE, .range = {.file = -1}, .name_range = {.file = -1}, .text = "", .depth = 1};
+static const ast missing = {.kind = AST_NONE, .range = {.file = -1}, .name_range = {.file = -1}, .text = "", .depth = 1};
 
 const char *ast_kind_name(ast_kind kind)
 {
@@ -79,8 +78,7 @@ void ast_push(arena *a, ast *node, ast *kid)
 
 bool ast_equal(const ast *a, const ast *b)
 {
-    if (a->kind != b->kind || a->value != b->value || a->kid_count != b->kid_count ||
-        strcmp(a->text, b->text) != 0)
+    if (a->kind != b->kind || a->value != b->value || a->kid_count != b->kid_count || strcmp(a->text, b->text) != 0)
         return false;
     for (uint32_t i = 0; i < a->kid_count; i++)
         if (!ast_equal(a->kids[i], b->kids[i]))
@@ -128,7 +126,8 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
         *found = true;
         return with_kid(node, node->kid_count - 1, number, a);
     }
-    bool holds_items = ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) || ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
+    bool holds_items =
+        ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) || ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
     for (uint32_t i = 0; holds_items && i < node->kid_count; i++) {
         const ast *kid = ast_with_number(node->kids[i], name, value, a, found);
         if (kid != node->kids[i])

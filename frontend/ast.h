@@ -16,7 +16,6 @@
 #include "support/budget.h"
 #include "support/diag.h"
 
-
 typedef enum ast_kind {
 #define AST(symbol, name, layout) AST_##symbol,
 #include "frontend/ast.def"
@@ -25,7 +24,7 @@ typedef enum ast_kind {
 } ast_kind;
 
 typedef struct ast {
-    ast_kind kind : 16; /* a file of many kernels is mostly nodes: each is 64 bytes in its arena */
+    ast_kind kind : 16;  /* a file of many kernels is mostly nodes: each is 64 bytes in its arena */
     unsigned depth : 16; /* levels of the tree below and including this node */
     uint32_t kid_count;
     src_range range;      /* the whole construct, with the brackets around it if there are any */

@@ -43,23 +43,7 @@ static void print_enclosed(printer *w, const char *open, const ast *node, uint32
 /* ---- Expressions ---- */
 
 /* How tightly an expression binds; the grammar's levels. */
-enum level {
-    LOOSE,
-    RANGE,
-    OR,
-    AND,
-    COMPARE,
-    BIT_OR,
-    BIT_XOR,
-    BIT_AND,
-    SHIFT,
-    SUM,
-    PRODUCT,
-    CAST,
-    PREFIX,
-    POSTFIX,
-    PRIMARY
-};
+enum level { LOOSE, RANGE, OR, AND, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, CAST, PREFIX, POSTFIX, PRIMARY };
 
 static enum level binary_level(const char *op)
 {
@@ -76,35 +60,28 @@ static enum level binary_level(const char *op)
 
 static bool is_block_like(const ast *node)
 {
-    return node->kind == AST_IF || node->kind == AST_FOR || node->kind == AST_UNSAFE ||
-           node->kind == AST_BLOCK || node->kind == AST_UNSUPPORTED || node->kind == AST_MACRO;
+    return node->kind == AST_IF || node->kind == AST_FOR || node->kind == AST_UNSAFE || node->kind == AST_BLOCK ||
+           node->kind == AST_UNSUPPORTED || node->kind == AST_MACRO;
 }
 
 static enum level level_of(const ast *node)
 {
     switch (node->kind) {
     case AST_ASSIGN:
-    case AST_UNSUPPORTED: /* a closure reaches as far as it can */
-        return LOOSE;
-    case AST_RANGE:
-        return RANGE;
-    case AST_BINARY:
-        return binary_level(node->text);
-    case AST_CAST:
-        return CAST;
+    case AST_UNSUPPORTED: /* a closure reaches as far as it can */ return LOOSE;
+    case AST_RANGE: return RANGE;
+    case AST_BINARY: return binary_level(node->text);
+    case AST_CAST: return CAST;
     case AST_UNARY:
     case AST_DEREF:
-    case AST_BORROW:
-        return PREFIX;
+    case AST_BORROW: return PREFIX;
     case AST_FIELD:
     case AST_METHOD:
     case AST_CALL:
     case AST_INDEX:
     case AST_AWAIT:
-    case AST_TRY:
-        return POSTFIX;
-    default:
-        return PRIMARY;
+    case AST_TRY: return POSTFIX;
+    default: return PRIMARY;
     }
 }
 
@@ -183,17 +160,10 @@ static void print_postfix(printer *w, const ast *node)
     else
         print_receiver(w, operand);
     switch (node->kind) {
-    case AST_FIELD:
-        strbuf_printf(w->out, ".%s", node->text);
-        break;
-    case AST_CALL:
-        print_enclosed(w, "(", node->kids[1], 0, ")");
-        break;
-    case AST_INDEX:
-        print_enclosed(w, "[", node, 1, "]");
-        break;
-    default:
-        put(w, node->kind == AST_AWAIT ? ".await" : "?");
+    case AST_FIELD: strbuf_printf(w->out, ".%s", node->text); break;
+    case AST_CALL: print_enclosed(w, "(", node->kids[1], 0, ")"); break;
+    case AST_INDEX: print_enclosed(w, "[", node, 1, "]"); break;
+    default: put(w, node->kind == AST_AWAIT ? ".await" : "?");
     }
 }
 
@@ -281,8 +251,7 @@ static bool ends_statement(const ast *node)
     if (node->kind == AST_MACRO)
         return node->kids[0]->text[0] == '{';
     if (node->kind == AST_UNSUPPORTED)
-        return strcmp(node->text, "match") == 0 || strcmp(node->text, "while") == 0 ||
-               strcmp(node->text, "loop") == 0;
+        return strcmp(node->text, "match") == 0 || strcmp(node->text, "while") == 0 || strcmp(node->text, "loop") == 0;
     return is_block_like(node);
 }
 
@@ -396,9 +365,7 @@ static void print_item(printer *w, const ast *node)
 {
     print_attributes(w, node->kids[0]);
     switch (node->kind) {
-    case AST_AXES:
-        print_enclosed(w, "axes![", node, 1, "];");
-        break;
+    case AST_AXES: print_enclosed(w, "axes![", node, 1, "];"); break;
     case AST_TYPE_ALIAS:
         strbuf_printf(w->out, "type %s", node->text);
         print_generics(w, node->kids[1]);
@@ -409,20 +376,11 @@ static void print_item(printer *w, const ast *node)
         print(w, node->kids[1]);
         print_enclosed(w, " = ", node, 2, ";");
         break;
-    case AST_USE:
-        print_enclosed(w, "use ", node, 1, ";");
-        break;
-    case AST_EXTERN_CRATE:
-        print_extern_crate(w, node);
-        break;
-    case AST_MOD:
-        print_mod(w, node);
-        break;
-    case AST_FN:
-        print_fn(w, node);
-        break;
-    default: /* AST_ITEM_IGNORED */
-        print(w, node->kids[1]);
+    case AST_USE: print_enclosed(w, "use ", node, 1, ";"); break;
+    case AST_EXTERN_CRATE: print_extern_crate(w, node); break;
+    case AST_MOD: print_mod(w, node); break;
+    case AST_FN: print_fn(w, node); break;
+    default: /* AST_ITEM_IGNORED */ print(w, node->kids[1]);
     }
 }
 
@@ -527,30 +485,21 @@ static void print(printer *w, const ast *node)
 {
     switch (node->kind) {
     case AST_NONE:
-    case AST_KIND_COUNT:
-        break;
-    case AST_ERROR:
-        put(w, "/* error */");
-        break;
+    case AST_KIND_COUNT: break;
+    case AST_ERROR: put(w, "/* error */"); break;
     case AST_RAW:
     case AST_NAME:
     case AST_LIFETIME:
     case AST_INT:
     case AST_FLOAT:
     case AST_STRING:
-    case AST_MAP_AXIS:
-        put(w, node->text);
-        break;
-    case AST_LIST:
-        print_list(w, node, 0, ", ");
-        break;
+    case AST_MAP_AXIS: put(w, node->text); break;
+    case AST_LIST: print_list(w, node, 0, ", "); break;
     case AST_FILE:
         print_list(w, node, 0, "\n");
         put(w, node->kid_count > 0 ? "\n" : "");
         break;
-    case AST_ATTR:
-        print_attribute(w, node);
-        break;
+    case AST_ATTR: print_attribute(w, node); break;
     case AST_ATTR_ARG:
         put(w, node->text);
         print_enclosed(w, node->kids[0]->kind == AST_NONE ? "" : " = ", node, 0, "");
@@ -562,9 +511,7 @@ static void print(printer *w, const ast *node)
     case AST_EXTERN_CRATE:
     case AST_MOD:
     case AST_FN:
-    case AST_ITEM_IGNORED:
-        print_item(w, node);
-        break;
+    case AST_ITEM_IGNORED: print_item(w, node); break;
     case AST_AXIS:
         strbuf_printf(w->out, "%s = ", node->text);
         print(w, node->kids[0]);
@@ -572,30 +519,16 @@ static void print(printer *w, const ast *node)
     case AST_USE_NAME:
     case AST_USE_GLOB:
     case AST_USE_RENAME:
-    case AST_USE_GROUP:
-        print_use_tree(w, node);
-        break;
-    case AST_PARAM:
-        print_param(w, node);
-        break;
-    case AST_GENERICS:
-        print_generics(w, node);
-        break;
+    case AST_USE_GROUP: print_use_tree(w, node); break;
+    case AST_PARAM: print_param(w, node); break;
+    case AST_GENERICS: print_generics(w, node); break;
     case AST_GENERIC_LIFETIME:
     case AST_GENERIC_CONST:
-    case AST_GENERIC_TYPE:
-        print_generic_parameter(w, node);
-        break;
-    case AST_GENERIC_ARGS:
-        print_enclosed(w, "<", node, 0, ">");
-        break;
-    case AST_CONST_ARG:
-        print_enclosed(w, "{ ", node, 0, " }");
-        break;
+    case AST_GENERIC_TYPE: print_generic_parameter(w, node); break;
+    case AST_GENERIC_ARGS: print_enclosed(w, "<", node, 0, ">"); break;
+    case AST_CONST_ARG: print_enclosed(w, "{ ", node, 0, " }"); break;
     case AST_TYPE_PATH:
-    case AST_PATH:
-        print_path(w, node);
-        break;
+    case AST_PATH: print_path(w, node); break;
     case AST_SEGMENT:
         put(w, node->text);
         print(w, node->kids[0]);
@@ -606,128 +539,68 @@ static void print(printer *w, const ast *node)
         break;
     case AST_TYPE_TUPLE:
     case AST_PAT_TUPLE:
-    case AST_TUPLE:
-        print_tuple(w, node);
-        break;
-    case AST_TYPE_ARRAY:
-        print_array_type(w, node);
-        break;
+    case AST_TUPLE: print_tuple(w, node); break;
+    case AST_TYPE_ARRAY: print_array_type(w, node); break;
     case AST_TYPE_INFER:
-    case AST_PAT_WILD:
-        put(w, "_");
-        break;
-    case AST_TYPE_QUALIFIED:
-        print_qualified(w, node);
-        break;
-    case AST_MAP:
-        print_enclosed(w, "m![", node, 0, "]");
-        break;
-    case AST_MAP_NUMBER:
-        strbuf_printf(w->out, "%" PRId64, node->value);
-        break;
-    case AST_MAP_PAIR:
-        print_map_list(w, node);
-        break;
+    case AST_PAT_WILD: put(w, "_"); break;
+    case AST_TYPE_QUALIFIED: print_qualified(w, node); break;
+    case AST_MAP: print_enclosed(w, "m![", node, 0, "]"); break;
+    case AST_MAP_NUMBER: strbuf_printf(w->out, "%" PRId64, node->value); break;
+    case AST_MAP_PAIR: print_map_list(w, node); break;
     case AST_MAP_DIV:
     case AST_MAP_MOD:
     case AST_MAP_RESIZE:
     case AST_MAP_PAD:
-    case AST_MAP_SLIDE:
-        print_map_operator(w, node);
-        break;
-    case AST_MAP_WINDOW:
-        print_map_window(w, node);
-        break;
+    case AST_MAP_SLIDE: print_map_operator(w, node); break;
+    case AST_MAP_WINDOW: print_map_window(w, node); break;
     case AST_MAP_PLACES:
         print(w, node->kids[0]);
         put(w, "..");
         print(w, node->kids[1]);
         break;
-    case AST_MAP_ESCAPE:
-        print_enclosed(w, "{", node, 0, "}");
-        break;
-    case AST_PAT_NAME:
-        strbuf_printf(w->out, "%s%s", node->value ? "mut " : "", node->text);
-        break;
+    case AST_MAP_ESCAPE: print_enclosed(w, "{", node, 0, "}"); break;
+    case AST_PAT_NAME: strbuf_printf(w->out, "%s%s", node->value ? "mut " : "", node->text); break;
     case AST_PAT_REF:
         put(w, "&");
         print(w, node->kids[0]);
         break;
-    case AST_LET:
-        print_let(w, node);
-        break;
-    case AST_EXPR_STMT:
-        print_expression_statement(w, node);
-        break;
-    case AST_BOOL:
-        put(w, node->value ? "true" : "false");
-        break;
-    case AST_UNARY:
-        print_prefix(w, node->text, node);
-        break;
-    case AST_DEREF:
-        print_prefix(w, "*", node);
-        break;
-    case AST_BORROW:
-        print_prefix(w, node->text[0] != '\0' ? "&mut " : "&", node);
-        break;
-    case AST_BINARY:
-        print_binary(w, node);
-        break;
-    case AST_ASSIGN:
-        print_assign(w, node);
-        break;
-    case AST_RANGE:
-        print_range(w, node);
-        break;
+    case AST_LET: print_let(w, node); break;
+    case AST_EXPR_STMT: print_expression_statement(w, node); break;
+    case AST_BOOL: put(w, node->value ? "true" : "false"); break;
+    case AST_UNARY: print_prefix(w, node->text, node); break;
+    case AST_DEREF: print_prefix(w, "*", node); break;
+    case AST_BORROW: print_prefix(w, node->text[0] != '\0' ? "&mut " : "&", node); break;
+    case AST_BINARY: print_binary(w, node); break;
+    case AST_ASSIGN: print_assign(w, node); break;
+    case AST_RANGE: print_range(w, node); break;
     case AST_CAST:
         print_operand(w, node->kids[0], CAST);
         put(w, " as ");
         print(w, node->kids[1]);
         break;
-    case AST_ARRAY:
-        print_enclosed(w, "[", node, 0, "]");
-        break;
+    case AST_ARRAY: print_enclosed(w, "[", node, 0, "]"); break;
     case AST_ARRAY_REPEAT:
         put(w, "[");
         print_list(w, node, 0, "; ");
         put(w, "]");
         break;
-    case AST_METHOD:
-        print_method(w, node);
-        break;
+    case AST_METHOD: print_method(w, node); break;
     case AST_FIELD:
     case AST_CALL:
     case AST_INDEX:
     case AST_AWAIT:
-    case AST_TRY:
-        print_postfix(w, node);
-        break;
-    case AST_STRUCT_LITERAL:
-        print_struct_literal(w, node);
-        break;
-    case AST_FIELD_INIT:
-        print_field_init(w, node);
-        break;
-    case AST_BLOCK:
-        print_block(w, node);
-        break;
+    case AST_TRY: print_postfix(w, node); break;
+    case AST_STRUCT_LITERAL: print_struct_literal(w, node); break;
+    case AST_FIELD_INIT: print_field_init(w, node); break;
+    case AST_BLOCK: print_block(w, node); break;
     case AST_UNSAFE:
         put(w, "unsafe ");
         print_block(w, node->kids[0]);
         break;
-    case AST_IF:
-        print_if(w, node);
-        break;
-    case AST_FOR:
-        print_for(w, node);
-        break;
-    case AST_MACRO:
-        strbuf_printf(w->out, "%s!%s", node->text, node->kids[0]->text);
-        break;
-    case AST_UNSUPPORTED:
-        print_list(w, node, 0, node->kids[1]->kind != AST_NONE ? " " : "");
-        break;
+    case AST_IF: print_if(w, node); break;
+    case AST_FOR: print_for(w, node); break;
+    case AST_MACRO: strbuf_printf(w->out, "%s!%s", node->text, node->kids[0]->text); break;
+    case AST_UNSUPPORTED: print_list(w, node, 0, node->kids[1]->kind != AST_NONE ? " " : ""); break;
     }
 }
 

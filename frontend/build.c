@@ -223,8 +223,7 @@ ast *build_attribute(parse_state *p, const token *first, src_range range, bool i
     return node;
 }
 
-ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,
-              ast *result, ast *body)
+ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body)
 {
     ast *node = build_item(p, AST_FN, range, generics, params, result, body, NULL);
     return build_named(p, build_value(node, flags), name);
@@ -282,14 +281,12 @@ ast *build_integer(parse_state *p, const token *t)
     return build_value(build_named(p, ast_new(p->arena, AST_INT, token_range(p, t)), t), token_integer(p->source, t));
 }
 
-ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text,
-                  ast *right)
+ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text, ast *right)
 {
     return build_operator(build(p, AST_BINARY, range, left, right, NULL), name_range, text);
 }
 
-ast *build_prefix(parse_state *p, ast_kind kind, src_range range, src_range name_range, const char *text,
-                  ast *operand)
+ast *build_prefix(parse_state *p, ast_kind kind, src_range range, src_range name_range, const char *text, ast *operand)
 {
     return build_operator(build(p, kind, range, operand, NULL), name_range, text);
 }
@@ -353,8 +350,8 @@ static const char *pad_kind_text(const parse_state *p, const token *pad_kind)
     return "";
 }
 
-ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range,
-                        ast *number, const token *pad_kind)
+ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range, ast *number,
+                        const token *pad_kind)
 {
     name_range = src_range_join(name_range, number->range);
     bool escape = number->kind == AST_CONST_ARG;

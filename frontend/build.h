@@ -40,8 +40,7 @@ ast *build_group(ast *list, src_range range);
 ast *build_item_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count);
 ast *build_with_attributes(ast *item, ast *attributes, src_range range);
 ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner);
-ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params,
-              ast *result, ast *body);
+ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body);
 ast *build_ignored_item(parse_state *p, src_range range, const token *first);
 void build_file_part(parse_state *p, ast *part);
 
@@ -50,14 +49,10 @@ ast *build_path(parse_state *p, ast_kind kind, src_range range, const token *nam
 ast *build_path_add(parse_state *p, ast *path, const token *name, src_range range);
 ast *build_path_arguments(parse_state *p, ast *path, ast *arguments, src_range range);
 ast *build_integer(parse_state *p, const token *t);
-ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text,
-                  ast *right);
-ast *build_prefix(parse_state *p, ast_kind kind, src_range range, src_range name_range, const char *text,
-                  ast *operand);
-ast *build_range(parse_state *p, src_range range, ast *low, src_range name_range, const char *text,
-                 ast *high);
-ast *build_method(parse_state *p, src_range range, ast *receiver, const token *name, ast *generics,
-                  ast *args);
+ast *build_binary(parse_state *p, src_range range, ast *left, src_range name_range, const char *text, ast *right);
+ast *build_prefix(parse_state *p, ast_kind kind, src_range range, src_range name_range, const char *text, ast *operand);
+ast *build_range(parse_state *p, src_range range, ast *low, src_range name_range, const char *text, ast *high);
+ast *build_method(parse_state *p, src_range range, ast *receiver, const token *name, ast *generics, ast *args);
 ast *build_tuple_index(parse_state *p, src_range range, ast *operand, const token *index);
 ast *build_macro(parse_state *p, src_range range, const token *name);
 /* Legal Rust that the language has not: `first` is its first word, `unread` the tokens that stay text. */
@@ -67,7 +62,7 @@ ast *build_closure(parse_state *p, src_range range, src_range params, ast *body)
 /* Mappings */
 ast *build_map_list(parse_state *p, ast *list, src_range range, const token *trailing_comma);
 ast *build_map_number(ast *integer);
-ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range,
-                        ast *number, const token *pad_kind);
+ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range, ast *number,
+                        const token *pad_kind);
 
 #endif

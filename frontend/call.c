@@ -18,7 +18,8 @@ STACK_APART static value evaluate_from_addr(analysis *s, scope *names, const ast
         return error_value;
     }
     if (d.kind != DECLARED_TENSOR || d.is_view || (d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM))
-        return refuse(s, E_UNSUPPORTED, callee->range, "HbmTensor and DmTensor have addresses", "`from_addr` is not supported on this type");
+        return refuse(s, E_UNSUPPORTED, callee->range, "HbmTensor and DmTensor have addresses",
+                      "`from_addr` is not supported on this type");
     if (address.kind != VALUE_INT || address.number < 0)
         return refuse(s, E_ARGUMENTS, n->range, NULL, "`from_addr` takes an address in bytes, an integer of at least 0");
     if (expected && expected->kind == DECLARED_TENSOR && expected->tensor.kind == d.tensor.kind) {
@@ -53,20 +54,24 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
         v = error_value;
-    } else if (v.kind != VALUE_ERROR && ((d->kind == DECLARED_TENSOR) != memory || (d->kind == DECLARED_TENSOR && d->is_view != (v.kind == VALUE_VIEW)) ||
-                                         (d->kind == DECLARED_CONTEXT) != (v.kind == VALUE_CONTEXT))) {
-        diag *e = diag_add(s->context.diags, E_MISMATCH, argument->range, "the argument is %s, but the parameter has another type", value_kind_name(&v));
+    } else if (v.kind != VALUE_ERROR &&
+               ((d->kind == DECLARED_TENSOR) != memory || (d->kind == DECLARED_TENSOR && d->is_view != (v.kind == VALUE_VIEW)) ||
+                (d->kind == DECLARED_CONTEXT) != (v.kind == VALUE_CONTEXT))) {
+        diag *e = diag_add(s->context.diags, E_MISMATCH, argument->range, "the argument is %s, but the parameter has another type",
+                           value_kind_name(&v));
         diag_note(s->context.diags, e, ast_kid(param, 2)->range, "declared here");
         if (memory && d->kind == DECLARED_TENSOR && d->tensor.kind == v.op->out.kind)
             diag_help(s->context.diags, e, d->is_view ? "pass a view of it: `.view()`" : "pass the tensor itself: no `.view()`");
         else if (memory)
-            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_name(v.op->out.kind), v.kind == VALUE_VIEW ? "View" : "");
+            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_name(v.op->out.kind),
+                      v.kind == VALUE_VIEW ? "View" : "");
         s->kernel->bad = true;
         v = error_value;
     } else if (memory && d->kind == DECLARED_TENSOR && !v.op->bad && !stage_check_type(inner, argument->range, &v.op->out, d)) {
         s->kernel->bad = true;
     } else if (v.kind == VALUE_VIEW && d->mutable && !v.writable) {
-        v = refuse(s, E_VIEW_READ_ONLY, argument->range, "write view_mut() instead of view()", "the function writes into this view, which is only read");
+        v = refuse(s, E_VIEW_READ_ONLY, argument->range, "write view_mut() instead of view()",
+                   "the function writes into this view, which is only read");
     }
     if (v.kind == VALUE_VIEW)
         v.writable = v.writable && d->mutable;
@@ -76,7 +81,8 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
 /* Of a number, a condition or a choice; a parameter of another type (`const T: Tu`) carries no meaning. */
 static bool carries_value(const ast *type)
 {
-    static const char *const types[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind"};
+    static const char *const types[] = {"usize",      "isize",           "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool",
+                                        "TrfAddress", "AccumulationKind"};
     const ast *name = ast_last_segment(type);
     for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i], name->text) == 0)
@@ -128,7 +134,8 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
 {
     const ast *fn = y->node, *params = ast_kid(fn, 2), *args = ast_kid(n, 1), *body = ast_kid(fn, 4);
     if (y->busy)
-        return refuse(s, E_UNSUPPORTED, n->range, "use a constant `for`", "recursion is not supported in .vm kernels: `%s` calls itself", y->name);
+        return refuse(s, E_UNSUPPORTED, n->range, "use a constant `for`", "recursion is not supported in .vm kernels: `%s` calls itself",
+                      y->name);
     if (args->kid_count != params->kid_count)
         return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u arguments, got %u", y->name, params->kid_count, args->kid_count);
     if (!ast_is(body, AST_BLOCK))
@@ -159,7 +166,8 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     s->broken = broken;
     names_end(before_names);
     budget_leave(s->arena);
-    return result.kind == DECLARED_NONE || result.kind == DECLARED_UNIT ? (value){.kind = v.kind == VALUE_ERROR ? VALUE_ERROR : VALUE_UNIT} : v;
+    return result.kind == DECLARED_NONE || result.kind == DECLARED_UNIT ? (value){.kind = v.kind == VALUE_ERROR ? VALUE_ERROR : VALUE_UNIT}
+                                                                        : v;
 }
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -176,7 +184,9 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
             return error_value;
         }
         const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION);
-        return refuse(s, E_NAME, callee->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "functions of the file and of its modules can be called",
+        return refuse(s, E_NAME, callee->range,
+                      near ? arena_printf(s->context.arena, "did you mean `%s`?", near)
+                           : "functions of the file and of its modules can be called",
                       "there is no function `%s`", name);
     }
     return unsupported(s, n);

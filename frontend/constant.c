@@ -62,17 +62,18 @@ static bool compare(const char *operator, int64_t a, int64_t b, bool *out)
 static bool combine(const char *operator, bool a, bool b, bool *out)
 {
     bool and = strcmp(operator, "&&") == 0;
-    *out = and ? a && b : a || b;
+    *out = and? a && b : a || b;
     return and || strcmp(operator, "||") == 0;
 }
 
-bool constant_decides(const char *operator, const value *a)
+bool constant_decides(const char *operator, const value * a)
 {
     bool with_true, with_false;
-    return a->kind == VALUE_BOOL && combine(operator, a->number, true, &with_true) && combine(operator, a->number, false, &with_false) && with_true == with_false;
+    return a->kind == VALUE_BOOL && combine(operator, a->number, true, &with_true) && combine(operator, a->number, false, &with_false) &&
+           with_true == with_false;
 }
 
-value constant_binary(scope *s, const ast *n, const char *operator, const value *a, const value *b)
+value constant_binary(scope *s, const ast *n, const char *operator, const value * a, const value *b)
 {
     bool truth = false;
     int64_t number = 0;
@@ -82,8 +83,8 @@ value constant_binary(scope *s, const ast *n, const char *operator, const value 
     bool of_conditions = logical || strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0;
     bool both = a->kind == b->kind && ((a->kind == VALUE_INT && !logical) || (a->kind == VALUE_BOOL && of_conditions));
     if (!both && (logical || scope_is_arithmetic(operator) || compare(operator, 0, 0, &truth))) {
-        diag_add(scope_context_of(s)->diags, E_CONST, n->name_range, "`%s` takes two %s, got %s and %s", operator, logical ? "conditions" : "integers", value_kind_name(a),
-                 value_kind_name(b));
+        diag_add(scope_context_of(s)->diags, E_CONST, n->name_range, "`%s` takes two %s, got %s and %s", operator,
+                 logical ? "conditions" : "integers", value_kind_name(a), value_kind_name(b));
         return error_value;
     }
     if (logical || compare(operator, a->number, b->number, &truth))
@@ -109,8 +110,10 @@ value constant_cast(scope *s, const ast *n, const value *v)
     static const struct {
         const char *name;
         int64_t least, most;
-    } types[] = {{"usize", 0, INT64_MAX}, {"u64", 0, INT64_MAX}, {"u32", 0, UINT32_MAX}, {"u16", 0, UINT16_MAX}, {"u8", 0, UINT8_MAX}, {"isize", INT64_MIN, INT64_MAX},
-                 {"i64", INT64_MIN, INT64_MAX}, {"i32", INT32_MIN, INT32_MAX}, {"i16", INT16_MIN, INT16_MAX}, {"i8", INT8_MIN, INT8_MAX}};
+    } types[] = {{"usize", 0, INT64_MAX},       {"u64", 0, INT64_MAX},         {"u32", 0, UINT32_MAX},
+                 {"u16", 0, UINT16_MAX},        {"u8", 0, UINT8_MAX},          {"isize", INT64_MIN, INT64_MAX},
+                 {"i64", INT64_MIN, INT64_MAX}, {"i32", INT32_MIN, INT32_MAX}, {"i16", INT16_MIN, INT16_MAX},
+                 {"i8", INT8_MIN, INT8_MAX}};
     diag_list *diags = scope_context_of(s)->diags;
     const ast *type = ast_last_segment(ast_kid(n, 1));
     if (v->kind == VALUE_ERROR)
@@ -120,11 +123,15 @@ value constant_cast(scope *s, const ast *n, const value *v)
             continue;
         if (v->number >= types[i].least && v->number <= types[i].most)
             return integer(v->number);
-        diag_add(diags, E_CONST, n->range, "%lld does not fit %s, which holds %lld to %lld", (long long)v->number, types[i].name, (long long)types[i].least, (long long)types[i].most);
+        diag_add(diags, E_CONST, n->range, "%lld does not fit %s, which holds %lld to %lld", (long long)v->number, types[i].name,
+                 (long long)types[i].least, (long long)types[i].most);
         return error_value;
     }
-    diag *d = diag_add(diags, E_UNSUPPORTED, n->name_range, "`as` turns %s into `%s` in no .vm kernel", value_kind_name(v), type ? type->text : "this");
-    diag_help(diags, d, v->kind == VALUE_TENSOR ? "a stage casts: `.cast::<Dtype, OutPacket>()`" : "an integer or a condition becomes an integer: `as usize`");
+    diag *d = diag_add(diags, E_UNSUPPORTED, n->name_range, "`as` turns %s into `%s` in no .vm kernel", value_kind_name(v),
+                       type ? type->text : "this");
+    diag_help(diags, d,
+              v->kind == VALUE_TENSOR ? "a stage casts: `.cast::<Dtype, OutPacket>()`"
+                                      : "an integer or a condition becomes an integer: `as usize`");
     return error_value;
 }
 
@@ -156,7 +163,8 @@ value constant_range(scope *s, const ast *n, const value *first, const value *en
     if (first->kind == VALUE_ERROR || end->kind == VALUE_ERROR)
         return error_value;
     if (first->kind != VALUE_INT || end->kind != VALUE_INT) {
-        diag *d = diag_add(diags, E_CONST, n->range, "a range needs two integer bounds, got %s and %s", value_kind_name(first), value_kind_name(end));
+        diag *d = diag_add(diags, E_CONST, n->range, "a range needs two integer bounds, got %s and %s", value_kind_name(first),
+                           value_kind_name(end));
         diag_help(diags, d, "write `0..N` with a constant N");
         return error_value;
     }
@@ -164,7 +172,8 @@ value constant_range(scope *s, const ast *n, const value *first, const value *en
     if (strcmp(n->text, "..=") == 0 && __builtin_add_overflow(last, 1, &last))
         last = INT64_MAX;
     if (last > first->number && (__builtin_sub_overflow(last, first->number, &count) || count > (int64_t)UNROLL_MAX)) {
-        diag *d = diag_add(diags, E_UNROLL, n->range, "the range %lld%s%lld has more than %zu values", (long long)first->number, n->text, (long long)end->number, UNROLL_MAX);
+        diag *d = diag_add(diags, E_UNROLL, n->range, "the range %lld%s%lld has more than %zu values", (long long)first->number, n->text,
+                           (long long)end->number, UNROLL_MAX);
         diag_help(diags, d, "let an axis of Time count instead: a stage runs through all of its Time in one command");
         return error_value;
     }
@@ -176,11 +185,13 @@ value constant_index(scope *s, const ast *n, const value *list, const value *ind
     if (list->kind == VALUE_ERROR || index->kind == VALUE_ERROR)
         return error_value;
     if (list->kind != VALUE_LIST || index->kind != VALUE_INT) {
-        diag_add(scope_context_of(s)->diags, E_CONST, n->range, "%s cannot be indexed with %s", value_kind_name(list), value_kind_name(index));
+        diag_add(scope_context_of(s)->diags, E_CONST, n->range, "%s cannot be indexed with %s", value_kind_name(list),
+                 value_kind_name(index));
         return error_value;
     }
     if (index->number < 0 || (uint64_t)index->number >= list->count) {
-        diag_add(scope_context_of(s)->diags, E_CONST, n->range, "index %lld of an array of %zu elements", (long long)index->number, list->count);
+        diag_add(scope_context_of(s)->diags, E_CONST, n->range, "index %lld of an array of %zu elements", (long long)index->number,
+                 list->count);
         return error_value;
     }
     return list->items[index->number];

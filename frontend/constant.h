@@ -11,9 +11,9 @@
 #define UNROLL_MAX ((size_t)1000000)
 
 /* `n`: where it stands; the operator is not its text in `x += 1`. */
-value constant_binary(scope *s, const ast *n, const char *operator, const value *a, const value *b);
+value constant_binary(scope *s, const ast *n, const char *operator, const value * a, const value *b);
 /* Is the value of `a && b` or `a || b` that of `a`, whatever b is? */
-bool constant_decides(const char *operator, const value *a);
+bool constant_decides(const char *operator, const value * a);
 value constant_unary(scope *s, const ast *n, const value *operand);
 /* `a as usize` */
 value constant_cast(scope *s, const ast *n, const value *v);

@@ -39,7 +39,8 @@ static void read_list(reading *r, const ast *n, int64_t *list, const char **name
     *rank = count;
     if (count == 0 || count > DATAFLOW_RANK_MAX) {
         *rank = 0;
-        refuse(r, n->range, arena_printf(r->arena, "a list of %u sizes", count), arena_printf(r->arena, "an interface has 1 to %d dimensions", DATAFLOW_RANK_MAX));
+        refuse(r, n->range, arena_printf(r->arena, "a list of %u sizes", count),
+               arena_printf(r->arena, "an interface has 1 to %d dimensions", DATAFLOW_RANK_MAX));
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -63,7 +64,8 @@ static void read_type(reading *r, const ast *n, dataflow_interface *i)
     }
     unsigned long bits = (name[0] == 'i' || name[0] == 'u') && name[1] >= '1' && name[1] <= '9' ? strtoul(name + 1, &end, 10) : 0;
     if (bits == 0 || bits > 64 || *end)
-        refuse(r, n->range, arena_printf(r->arena, "`%s` is no element type", ast_text(n, r->arena)), "write a type of the machine (i8, bf16), or i1 to i64, u1 to u64");
+        refuse(r, n->range, arena_printf(r->arena, "`%s` is no element type", ast_text(n, r->arena)),
+               "write a type of the machine (i8, bf16), or i1 to i64, u1 to u64");
     else
         i->bits = (int64_t)bits;
 }
@@ -86,7 +88,12 @@ typedef struct interface_field {
     unsigned kinds; /* bits of dataflow_kind */
 } interface_field;
 
-enum { IN_INPUT = 1 << DATAFLOW_INPUT, IN_WEIGHT = 1 << DATAFLOW_WEIGHT, IN_OUTPUT = 1 << DATAFLOW_OUTPUT, IN_STREAMS = IN_INPUT | IN_WEIGHT | IN_OUTPUT };
+enum {
+    IN_INPUT = 1 << DATAFLOW_INPUT,
+    IN_WEIGHT = 1 << DATAFLOW_WEIGHT,
+    IN_OUTPUT = 1 << DATAFLOW_OUTPUT,
+    IN_STREAMS = IN_INPUT | IN_WEIGHT | IN_OUTPUT
+};
 
 static const interface_field interface_fields[] = {
     {"name", IN_STREAMS}, {"tensor", IN_STREAMS}, {"block", IN_STREAMS}, {"dtype", IN_STREAMS}, {"i_par", IN_INPUT},
@@ -159,7 +166,8 @@ static void require_fields(reading *r, const dataflow_interface *i)
     if (i->kind <= DATAFLOW_OUTPUT && i->rank == 0)
         refuse(r, i->range, arena_printf(r->arena, "this %s has no block", dataflow_kind_name(i->kind)), "write `block: [1, N]`");
     if (i->kind < DATAFLOW_OUTPUT && (i->tensor_rank == 0 || i->bits == 0))
-        refuse(r, i->range, arena_printf(r->arena, "this %s has no tensor or no dtype", dataflow_kind_name(i->kind)), "write `tensor: [M, N], dtype: i8`");
+        refuse(r, i->range, arena_printf(r->arena, "this %s has no tensor or no dtype", dataflow_kind_name(i->kind)),
+               "write `tensor: [M, N], dtype: i8`");
 }
 
 static bool is_literal(const ast *n, const char *name)
@@ -173,7 +181,8 @@ static bool said_twice(reading *r, const ast *literal, uint32_t at)
 {
     for (uint32_t k = 1; k < at; k++)
         if (strcmp(literal->kids[k]->text, literal->kids[at]->text) == 0) {
-            refuse(r, literal->kids[at]->name_range, arena_printf(r->arena, "`%s` is said twice", literal->kids[at]->text), "take one of them away");
+            refuse(r, literal->kids[at]->name_range, arena_printf(r->arena, "`%s` is said twice", literal->kids[at]->text),
+                   "take one of them away");
             return true;
         }
     return false;
@@ -182,7 +191,8 @@ static bool said_twice(reading *r, const ast *literal, uint32_t at)
 static void read_interface(reading *r, dataflow_kind kind, const ast *n)
 {
     if (!is_literal(n, literals[kind])) {
-        refuse(r, n->range, arena_printf(r->arena, "expected %s { .. } here", literals[kind]), arena_printf(r->arena, "its fields are %s", kind > DATAFLOW_OUTPUT ? "name, and whatever you like" : fields_of(r, kind)));
+        refuse(r, n->range, arena_printf(r->arena, "expected %s { .. } here", literals[kind]),
+               arena_printf(r->arena, "its fields are %s", kind > DATAFLOW_OUTPUT ? "name, and whatever you like" : fields_of(r, kind)));
         return;
     }
     bool was_bad = r->bad;
@@ -231,8 +241,7 @@ static void read_field(reading *r, const ast *field)
     if (strcmp(field->text, "batch") == 0) {
         read_number(r, n, &r->model->batch);
         r->model->batch_name = constant_name(r, n);
-    }
-    else if (strcmp(field->text, "clock_hz") == 0)
+    } else if (strcmp(field->text, "clock_hz") == 0)
         read_number(r, n, &r->model->clock_hz);
     else if (strcmp(field->text, "pads") == 0 && ast_is(n, AST_BOOL))
         r->model->pads = n->value != 0;
@@ -255,7 +264,8 @@ dataflow_model *dataflow_read(scope *s, const ast *item)
     reading r = {.scope = s, .diags = c->diags, .arena = c->arena, .model = m};
     const ast *literal = ast_kid(item, 2);
     if (!is_literal(literal, "Dataflow")) {
-        refuse(&r, literal->range, "expected Dataflow { .. } here", "its fields are inputs, weights, outputs, config, control, batch, clock_hz, pads");
+        refuse(&r, literal->range, "expected Dataflow { .. } here",
+               "its fields are inputs, weights, outputs, config, control, batch, clock_hz, pads");
         return NULL;
     }
     for (uint32_t i = 1; i < literal->kid_count; i++)

@@ -86,7 +86,7 @@ document *document_close(document *d, int limit)
 typedef struct trailing {
     size_t begin; /* offset of the output */
     uint32_t line, aligned;
-    int column;   /* of the output */
+    int column; /* of the output */
 } trailing;
 
 typedef struct printer {
@@ -196,7 +196,9 @@ static void align_comments(printer *w, int *blanks)
 {
     for (size_t i = 0, end; i < w->count; i = end) {
         int column = w->comments[i].column;
-        for (end = i + 1; end < w->count && w->comments[end].line == w->comments[end - 1].line + 1 && w->comments[end].aligned == w->comments[i].aligned; end++)
+        for (end = i + 1;
+             end < w->count && w->comments[end].line == w->comments[end - 1].line + 1 && w->comments[end].aligned == w->comments[i].aligned;
+             end++)
             column = w->comments[end].column > column ? w->comments[end].column : column;
         for (size_t k = i; k < end; k++)
             blanks[k] = column - w->comments[k].column;

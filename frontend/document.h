@@ -31,21 +31,21 @@ typedef enum break_kind {
     BREAK_SOFT_NONE, /* nothing, or a line end in a broken group */
     BREAK_SOFT,      /* a blank, or a line end in a broken group */
     BREAK_HARD,
-    BREAK_EMPTY,     /* a line end and an empty line */
+    BREAK_EMPTY, /* a line end and an empty line */
 } break_kind;
 
 typedef struct document {
     document_kind kind;
-    break_kind at;        /* DOC_BREAK */
-    const char *text;     /* DOC_TEXT */
+    break_kind at;    /* DOC_BREAK */
+    const char *text; /* DOC_TEXT */
     uint32_t bytes;
-    bool comment;         /* DOC_TEXT: ends its line and counts as no columns */
-    uint32_t aligned;     /* of a comment: the column in which it stood, from 1; 0: it has no partner */
+    bool comment;     /* DOC_TEXT: ends its line and counts as no columns */
+    uint32_t aligned; /* of a comment: the column in which it stood, from 1; 0: it has no partner */
     struct document **kids;
     uint32_t count, capacity;
-    int flat;  /* columns on one line; DOCUMENT_WIDE: never on one line */
-    int lead;  /* columns up to the first line end of a wide one, else flat */
-    int first; /* columns up to the first place where a line may end */
+    int flat;      /* columns on one line; DOCUMENT_WIDE: never on one line */
+    int lead;      /* columns up to the first line end of a wide one, else flat */
+    int first;     /* columns up to the first place where a line may end */
     bool has_soft; /* a soft break of its own, outside of the groups in it */
 } document;
 

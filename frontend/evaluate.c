@@ -67,9 +67,11 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
     if (!fits)
-        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v), what);
+        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v),
+                     what);
     else if (array && ast_is(length, AST_INT) && (uint64_t)length->value != v->count)
-        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this has %zu elements, but `%s` is declared with %lld", v->count, what, (long long)length->value);
+        d = diag_add(s->context.diags, E_MISMATCH, n->range, "this has %zu elements, but `%s` is declared with %lld", v->count, what,
+                     (long long)length->value);
     if (d)
         diag_note(s->context.diags, d, type->range, "declared here");
     bool ok = !d;
@@ -181,13 +183,16 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return error_value;
     }
     if (y && y->kind == SYMBOL_FUNCTION)
-        return refuse(s, E_NAME, path->range, arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name), "`%s` is a function and no value", name);
+        return refuse(s, E_NAME, path->range,
+                      arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
+                      "`%s` is a function and no value", name);
     const char *near = variant_named(s, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_CONST);
-    return refuse(s, E_NAME, path->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` is not known here", name);
+    return refuse(s, E_NAME, path->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL,
+                  "`%s` is not known here", name);
 }
 
 /* TrfAddress::Full, AccumulationKind::Interleaved, with any path in front. */
@@ -230,14 +235,17 @@ STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
     if (v.kind == VALUE_LIST && n->text[0] >= '0' && n->text[0] <= '9' && strlen(n->text) < 8 && strtoul(n->text, NULL, 10) < v.count)
         return v.items[strtoul(n->text, NULL, 10)];
     if (v.kind != VALUE_CONTEXT && stage_is_known(n->text))
-        return refuse(s, E_METHOD, n->name_range, arena_printf(s->context.arena, "write .%s(..), with type arguments .%s::<..>(..)", n->text, n->text), "`%s` is a method, not a field", n->text);
+        return refuse(s, E_METHOD, n->name_range,
+                      arena_printf(s->context.arena, "write .%s(..), with type arguments .%s::<..>(..)", n->text, n->text),
+                      "`%s` is a method, not a field", n->text);
     if (v.kind != VALUE_CONTEXT)
         return refuse(s, E_NAME, n->name_range, NULL, "there is no field `%s` on %s", n->text, value_kind_name(&v));
     for (int i = 0; fields[i]; i++)
         if (strcmp(fields[i], n->text) == 0)
             return (value){.kind = VALUE_UNIT_OF_CONTEXT, .context = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA};
     const char *near = choice_near(n->text, fields);
-    return refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
+    return refuse(s, E_NAME, n->name_range,
+                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
                   "the Context has no field `%s`", n->text);
 }
 
@@ -254,7 +262,8 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
 {
     const ast *list = ast_kid(n, 2);
     declared *hint = NULL;
-    if (ast_is(ast_kid(n, 0), AST_METHOD) && expected && expected->kind == DECLARED_TENSOR && expected->has_dtype && stage_expects_dtype(n->text)) { /* what cast or fetch in front has to give */
+    if (ast_is(ast_kid(n, 0), AST_METHOD) && expected && expected->kind == DECLARED_TENSOR && expected->has_dtype &&
+        stage_expects_dtype(n->text)) { /* what cast or fetch in front has to give */
         hint = ARENA_NEW(scope_arena(names), declared);
         *hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
     }
@@ -355,8 +364,8 @@ STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, co
     if (condition.kind == VALUE_ERROR)
         return condition;
     if (condition.kind != VALUE_BOOL)
-        return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`", "the condition of `if` is %s, not a constant condition",
-                      value_kind_name(&condition));
+        return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
+                      "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));
     return evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
 }
 
@@ -366,8 +375,8 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
     if (sequence.kind == VALUE_ERROR)
         return sequence;
     if (!value_is_sequence(&sequence))
-        return refuse(s, E_CONST, ast_kid(n, 1)->range, "write `0..N`, or the `.iter()` of an array", "`for` runs through a range or an array, not %s",
-                      value_kind_name(&sequence));
+        return refuse(s, E_CONST, ast_kid(n, 1)->range, "write `0..N`, or the `.iter()` of an array",
+                      "`for` runs through a range or an array, not %s", value_kind_name(&sequence));
     size_t errors_before = s->context.diags->error_count;
     bool outer = s->kernel->repeating;
     for (size_t i = 0; i < sequence.count && !s->stopped; i++) {
@@ -392,8 +401,8 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
 {
     const ast *place = ast_kid(n, 0);
     if (!ast_is(place, AST_PATH) || place->kid_count != 1)
-        return refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile", "assigning to this %s is not supported in .vm kernels",
-                      ast_kind_name(place->kind));
+        return refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile",
+                      "assigning to this %s is not supported in .vm kernels", ast_kind_name(place->kind));
     const char *name = place->kids[0]->text;
     symbol *y = scope_find(names, VALUE_NAMES, name);
     bool compound = strcmp(n->text, "=") != 0;
@@ -404,7 +413,8 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
     }
     if (!y || y->kind != SYMBOL_VARIABLE) {
         const char *near = scope_suggest(names, name, SYMBOL_VARIABLE);
-        return refuse(s, E_NAME, place->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` is not a variable", name);
+        return refuse(s, E_NAME, place->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL,
+                      "`%s` is not a variable", name);
     }
     if (!y->mutable && y->value.kind != VALUE_UNIT && y->value.kind != VALUE_ERROR) {
         diag *d = diag_add(s->context.diags, E_IMMUTABLE, place->range, "`%s` is assigned again, but it is not `mut`", name);
@@ -413,8 +423,8 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
         s->kernel->bad = true;
     }
     if (compound) {
-        const char *operator = arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
-        v = constant_checked(s, n, constant_binary(names, n, operator, &y->value, &v));
+        const char *operator= arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
+        v = constant_checked(s, n, constant_binary(names, n, operator, & y->value, &v));
     }
     if (v.kind == VALUE_TENSOR && y->declared && !v.op->bad && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
         s->kernel->bad = true;
@@ -446,8 +456,11 @@ value unsupported(analysis *s, const ast *n)
             return refuse(s, E_UNSUPPORTED, n->name_range, rows[i].instead, "%s is not supported in .vm kernels", rows[i].what);
     if (ast_is(n, AST_UNSUPPORTED)) {
         bool closure = strcmp(n->text, "closure") == 0, leaves = strcmp(n->text, "return") == 0;
-        const char *instead = closure ? "kernels have no functions as values" : leaves ? "end the body with the value" : "use a constant `if` or `for`";
-        return refuse(s, E_UNSUPPORTED, n->name_range, instead, closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported in .vm kernels", n->text);
+        const char *instead = closure  ? "kernels have no functions as values"
+                              : leaves ? "end the body with the value"
+                                       : "use a constant `if` or `for`";
+        return refuse(s, E_UNSUPPORTED, n->name_range, instead,
+                      closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported in .vm kernels", n->text);
     }
     return refuse(s, E_UNSUPPORTED, n->range, NULL, "this %s is not supported in .vm kernels", ast_kind_name(n->kind));
 }
@@ -455,51 +468,33 @@ value unsupported(analysis *s, const ast *n)
 static value evaluate_kind(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     switch (n->kind) {
-    case AST_NONE:
-        return (value){.kind = VALUE_UNIT};
-    case AST_ERROR:
-        s->kernel->bad = true;
-        return error_value;
-    case AST_PATH: case AST_TYPE_PATH: /* a generic argument is a type by its place */
+    case AST_NONE: return (value){.kind = VALUE_UNIT};
+    case AST_ERROR: s->kernel->bad = true; return error_value;
+    case AST_PATH:
+    case AST_TYPE_PATH: /* a generic argument is a type by its place */
         return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text);
-    case AST_BORROW: case AST_DEREF:
-        return evaluate(s, names, ast_kid(n, 0), expected);
-    case AST_FIELD:
-        return evaluate_field(s, names, n);
-    case AST_METHOD:
-        return evaluate_method(s, names, n, expected);
-    case AST_INT: case AST_TYPE_QUALIFIED:
-        return evaluate_integer(s, names, n);
-    case AST_BOOL:
-        return (value){.kind = VALUE_BOOL, .number = n->value};
-    case AST_UNARY:
-        return evaluate_unary(s, names, n);
-    case AST_BINARY:
-        return evaluate_binary(s, names, n);
-    case AST_CAST:
-        return evaluate_cast(s, names, n);
-    case AST_RANGE:
-        return evaluate_range(s, names, n);
-    case AST_INDEX:
-        return evaluate_index(s, names, n);
-    case AST_TUPLE: case AST_ARRAY:
-        return n->kid_count == 0 && ast_is(n, AST_TUPLE) ? (value){.kind = VALUE_UNIT} : evaluate_list(s, names, n, expected);
-    case AST_ARRAY_REPEAT:
-        return evaluate_repeat(s, names, n);
-    case AST_IF:
-        return evaluate_if(s, names, n, expected);
-    case AST_FOR:
-        return evaluate_for(s, names, n);
-    case AST_ASSIGN:
-        return evaluate_assignment(s, names, n);
-    case AST_CALL:
-        return evaluate_call(s, names, n, expected);
-    case AST_UNSAFE:
-        return evaluate_block(s, names, ast_kid(n, 0), expected);
-    case AST_BLOCK:
-        return evaluate_block(s, names, n, expected);
-    default:
-        return unsupported(s, n);
+    case AST_BORROW:
+    case AST_DEREF: return evaluate(s, names, ast_kid(n, 0), expected);
+    case AST_FIELD: return evaluate_field(s, names, n);
+    case AST_METHOD: return evaluate_method(s, names, n, expected);
+    case AST_INT:
+    case AST_TYPE_QUALIFIED: return evaluate_integer(s, names, n);
+    case AST_BOOL: return (value){.kind = VALUE_BOOL, .number = n->value};
+    case AST_UNARY: return evaluate_unary(s, names, n);
+    case AST_BINARY: return evaluate_binary(s, names, n);
+    case AST_CAST: return evaluate_cast(s, names, n);
+    case AST_RANGE: return evaluate_range(s, names, n);
+    case AST_INDEX: return evaluate_index(s, names, n);
+    case AST_TUPLE:
+    case AST_ARRAY: return n->kid_count == 0 && ast_is(n, AST_TUPLE) ? (value){.kind = VALUE_UNIT} : evaluate_list(s, names, n, expected);
+    case AST_ARRAY_REPEAT: return evaluate_repeat(s, names, n);
+    case AST_IF: return evaluate_if(s, names, n, expected);
+    case AST_FOR: return evaluate_for(s, names, n);
+    case AST_ASSIGN: return evaluate_assignment(s, names, n);
+    case AST_CALL: return evaluate_call(s, names, n, expected);
+    case AST_UNSAFE: return evaluate_block(s, names, ast_kid(n, 0), expected);
+    case AST_BLOCK: return evaluate_block(s, names, n, expected);
+    default: return unsupported(s, n);
     }
 }
 
@@ -528,22 +523,19 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
         y->declared = annotation;
         break;
     }
-    case AST_PAT_REF:
-        bind_pattern(s, names, ast_kid(pattern, 0), v, annotation);
-        break;
+    case AST_PAT_REF: bind_pattern(s, names, ast_kid(pattern, 0), v, annotation); break;
     case AST_PAT_TUPLE:
-        if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) && !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
-            refuse(s, E_MISMATCH, pattern->range, NULL, "the pattern has %u elements, but the value is %s%s", pattern->kid_count, value_kind_name(&v),
-                   v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
+        if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) &&
+            !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
+            refuse(s, E_MISMATCH, pattern->range, NULL, "the pattern has %u elements, but the value is %s%s", pattern->kid_count,
+                   value_kind_name(&v), v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
             v = error_value;
         }
         for (uint32_t i = 0; i < pattern->kid_count; i++)
             bind_pattern(s, names, pattern->kids[i], v.kind == VALUE_LIST ? v.items[i] : error_value, NULL);
         break;
-    case AST_PAT_WILD:
-        break;
-    default:
-        s->kernel->bad = true;
+    case AST_PAT_WILD: break;
+    default: s->kernel->bad = true;
     }
 }
 
@@ -561,7 +553,8 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
         v = error_value;
     if (v.kind == VALUE_TENSOR)
         stage_adopt(v.op, annotation);
-    if (v.kind == VALUE_TENSOR && s->kernel->op_count == before && !v.op->bad && !stage_check_type(names, ast_kid(let, 2)->range, &v.op->out, annotation))
+    if (v.kind == VALUE_TENSOR && s->kernel->op_count == before && !v.op->bad &&
+        !stage_check_type(names, ast_kid(let, 2)->range, &v.op->out, annotation))
         s->kernel->bad = true;
     bind_pattern(s, names, ast_kid(let, 0), v, annotation->kind == DECLARED_TENSOR ? annotation : NULL);
 }
@@ -571,7 +564,8 @@ STACK_APART static void warn_discarded(analysis *s, const ast *statement, const 
 {
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
         return;
-    diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used", tensor_kind_name(v->op->out.kind), op_kind_name(v->op->kind));
+    diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used",
+                       tensor_kind_name(v->op->out.kind), op_kind_name(v->op->kind));
     diag_help(s->context.diags, d, "bind it: `let name = ..;`, or remove the statement");
 }
 

@@ -11,8 +11,7 @@ static bool ends_attribute(const parse_state *p, uint32_t index)
     if (t->kind != ']' || t->match == TOKEN_NONE || t->match == 0)
         return false;
     uint32_t before = t->match - 1;
-    return kind_at(p, before, 0) == '#' ||
-           (kind_at(p, before, 0) == '!' && before > 0 && kind_at(p, before - 1, 0) == '#');
+    return kind_at(p, before, 0) == '#' || (kind_at(p, before, 0) == '!' && before > 0 && kind_at(p, before - 1, 0) == '#');
 }
 
 bool parse_begins_statement(const parse_state *p, uint32_t index)
@@ -25,12 +24,9 @@ bool parse_begins_statement(const parse_state *p, uint32_t index)
     switch (token_at(p, index - 1)->kind) {
     case ';':
     case '{':
-    case '}':
-        return true;
-    case T_MACRO_CLOSE:
-        return token_at(p, token_at(p, index - 1)->match)->kind == T_AXES_OPEN;
-    default:
-        return ends_attribute(p, index - 1);
+    case '}': return true;
+    case T_MACRO_CLOSE: return token_at(p, token_at(p, index - 1)->match)->kind == T_AXES_OPEN;
+    default: return ends_attribute(p, index - 1);
     }
 }
 
@@ -40,10 +36,8 @@ static bool begins_item(const parse_state *p, uint32_t index)
         return true;
     switch (token_at(p, index - 1)->kind) {
     case T_PUB:
-    case ')': /* of pub(crate) */
-        return true;
-    default:
-        return false;
+    case ')': /* of pub(crate) */ return true;
+    default: return false;
     }
 }
 
@@ -53,9 +47,7 @@ static uint32_t block_end(const parse_state *p, uint32_t index)
 {
     for (;;) {
         int kind = kind_at(p, index, 0);
-        uint32_t open = kind == '{'                          ? index
-                        : kind == T_UNSAFE || kind == T_LOOP ? index + 1
-                                                             : token_at(p, index)->match;
+        uint32_t open = kind == '{' ? index : kind == T_UNSAFE || kind == T_LOOP ? index + 1 : token_at(p, index)->match;
         if (open == TOKEN_NONE || kind_at(p, open, 0) != '{')
             return TOKEN_NONE;
         uint32_t close = token_at(p, open)->match;
@@ -136,8 +128,7 @@ static folded fold_name(const parse_state *p, uint32_t index)
     const token *open = token_at(p, index + 2 < p->tokens.count ? index + 2 : index);
     if (open->kind == '(' || open->kind == '[' || open->kind == '{') {
         int after = kind_at(p, open->match, 1);
-        bool statement =
-            open->kind == '{' && parse_begins_statement(p, index) && after != '.' && after != '?';
+        bool statement = open->kind == '{' && parse_begins_statement(p, index) && after != '.' && after != '?';
         return (folded){statement ? T_S_MACRO : T_MACRO_CALL, open->match};
     }
     if (open->kind == T_IDENT && token_is_word(p->source, t, "macro_rules"))
@@ -159,10 +150,8 @@ static folded fold(const parse_state *p, uint32_t index)
     const token *t = token_at(p, index);
     uint32_t end;
     switch (t->kind) {
-    case T_IDENT:
-        return fold_name(p, index);
-    case '#':
-        return fold_attribute(p, index);
+    case T_IDENT: return fold_name(p, index);
+    case '#': return fold_attribute(p, index);
     case T_STRUCT:
     case T_ENUM:
     case T_TRAIT:
@@ -171,18 +160,15 @@ static folded fold(const parse_state *p, uint32_t index)
         if (begins_item(p, index))
             return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, t->kind != T_STATIC)};
         break;
-    case T_WHERE:
-        return (folded){T_WHERE_CLAUSE, where_end(p, index)};
+    case T_WHERE: return (folded){T_WHERE_CLAUSE, where_end(p, index)};
     case T_MATCH:
     case T_WHILE:
     case T_LOOP:
         if ((end = block_end(p, index)) != TOKEN_NONE)
             return (folded){is_block_statement(p, index) ? T_S_REFUSED : T_REFUSED, end};
         break;
-    case T_IF:
-        return (folded){is_block_statement(p, index) ? T_S_IF : T_IF, index};
-    case T_FOR:
-        return (folded){is_block_statement(p, index) ? T_S_FOR : T_FOR, index};
+    case T_IF: return (folded){is_block_statement(p, index) ? T_S_IF : T_IF, index};
+    case T_FOR: return (folded){is_block_statement(p, index) ? T_S_FOR : T_FOR, index};
     case T_UNSAFE:
         if (kind_at(p, index, 1) == '{' && is_block_statement(p, index))
             return (folded){T_S_UNSAFE, index};
@@ -193,8 +179,7 @@ static folded fold(const parse_state *p, uint32_t index)
         if (t->flags & TOKEN_COND_BLOCK)
             return (folded){T_COND_BLOCK, index};
         return (folded){is_block_statement(p, index) ? T_S_BLOCK : '{', index};
-    default:
-        break;
+    default: break;
     }
     return (folded){t->kind, index};
 }

@@ -55,10 +55,12 @@ static void add_token(formatter *f, document *out, uint32_t i)
 static bool is_verbatim(const ast *n)
 {
     switch (n->kind) {
-    case AST_RAW: case AST_ITEM_IGNORED: case AST_MACRO: case AST_UNSUPPORTED: case AST_ERROR:
-        return true;
-    default:
-        return false;
+    case AST_RAW:
+    case AST_ITEM_IGNORED:
+    case AST_MACRO:
+    case AST_UNSUPPORTED:
+    case AST_ERROR: return true;
+    default: return false;
     }
 }
 
@@ -175,7 +177,8 @@ static document *brackets(formatter *f, const ast *node, const ast *parent, uint
 /* ---- sequences ---- */
 
 /* The tokens and kids of a node in [from, to); the caller has written what stands in front of `first`. */
-static void fill_in(formatter *f, document *out, const ast *node, const ast *parent, uint32_t *kid, uint32_t first, uint32_t from, uint32_t to)
+static void fill_in(formatter *f, document *out, const ast *node, const ast *parent, uint32_t *kid, uint32_t first, uint32_t from,
+                    uint32_t to)
 {
     for (uint32_t i = from; i < to;) {
         while (*kid < node->kid_count && (!is_present(f, node->kids[*kid]) || end_of(f, node->kids[*kid]) <= i))
@@ -259,10 +262,13 @@ static document *assignment(formatter *f, const ast *node)
 static bool is_postfix(const ast *n)
 {
     switch (n->kind) {
-    case AST_METHOD: case AST_FIELD: case AST_CALL: case AST_INDEX: case AST_AWAIT: case AST_TRY:
-        return true;
-    default:
-        return false;
+    case AST_METHOD:
+    case AST_FIELD:
+    case AST_CALL:
+    case AST_INDEX:
+    case AST_AWAIT:
+    case AST_TRY: return true;
+    default: return false;
     }
 }
 
@@ -323,19 +329,18 @@ static document *walk(formatter *f, const ast *node, const ast *parent)
     if (is_postfix(node) && is_open(f, node))
         return chain(f, node);
     switch (node->kind) {
-    case AST_ATTR:
-        return attribute(f, begin_of(f, node), end_of(f, node));
-    case AST_LET: case AST_CONST: case AST_TYPE_ALIAS: case AST_ASSIGN:
-        return assignment(f, node);
+    case AST_ATTR: return attribute(f, begin_of(f, node), end_of(f, node));
+    case AST_LET:
+    case AST_CONST:
+    case AST_TYPE_ALIAS:
+    case AST_ASSIGN: return assignment(f, node);
     case AST_BINARY:
-        return is_in_brackets(f, node) || (ast_is(parent, AST_BINARY) && is_level(node, parent)) ? plain(f, node, parent, DOC_SEQUENCE, DOCUMENT_WIDE)
-                                                                                                 : operators(f, node);
-    case AST_IF:
-        return conditional(f, node, parent);
-    case AST_UNSAFE:
-        return plain(f, node, parent, DOC_GROUP, DOCUMENT_WIDE);
-    default:
-        return plain(f, node, parent, DOC_SEQUENCE, DOCUMENT_WIDE);
+        return is_in_brackets(f, node) || (ast_is(parent, AST_BINARY) && is_level(node, parent))
+                   ? plain(f, node, parent, DOC_SEQUENCE, DOCUMENT_WIDE)
+                   : operators(f, node);
+    case AST_IF: return conditional(f, node, parent);
+    case AST_UNSAFE: return plain(f, node, parent, DOC_GROUP, DOCUMENT_WIDE);
+    default: return plain(f, node, parent, DOC_SEQUENCE, DOCUMENT_WIDE);
     }
 }
 

@@ -3,14 +3,14 @@
 #include <string.h>
 
 enum mark {
-    OPENS = 1,          /* the < of generic parameters or arguments */
-    CLOSES = 2,         /* its > */
-    PREFIX = 4,         /* a sign in front of its operand */
-    OPERATOR = 8,       /* first token of an operator between two operands */
-    OPERATOR_END = 16,  /* last token of one */
-    TIGHT = 32,         /* the `:` of a window's term */
-    LINE = 64,          /* begins a line */
-    QUALIFIED = 128,    /* the < of a qualified type: stands as a name does */
+    OPENS = 1,         /* the < of generic parameters or arguments */
+    CLOSES = 2,        /* its > */
+    PREFIX = 4,        /* a sign in front of its operand */
+    OPERATOR = 8,      /* first token of an operator between two operands */
+    OPERATOR_END = 16, /* last token of one */
+    TIGHT = 32,        /* the `:` of a window's term */
+    LINE = 64,         /* begins a line */
+    QUALIFIED = 128,   /* the < of a qualified type: stands as a name does */
 };
 
 /* ---- reading ---- */
@@ -55,30 +55,31 @@ static void mark_tokens(format_tokens *t, const ast *n)
     uint32_t first = format_token_at(t, n->range.begin), end = format_token_at(t, n->range.end);
     uint32_t name = format_token_at(t, n->name_range.begin), name_end = format_token_at(t, n->name_range.end);
     switch (n->kind) {
-    case AST_GENERICS: case AST_GENERIC_ARGS:
+    case AST_GENERICS:
+    case AST_GENERIC_ARGS:
         if (first < end)
             mark_pair(t, first, end - 1, OPENS);
         break;
-    case AST_TYPE_QUALIFIED:
-        mark_pair(t, first, name - 2, QUALIFIED);
-        break;
-    case AST_UNARY: case AST_DEREF: case AST_BORROW: case AST_TYPE_REF: case AST_PAT_REF:
-        t->marks[ast_is(n, AST_PAT_REF) ? first : name] |= PREFIX;
-        break;
-    case AST_BINARY: case AST_ASSIGN:
+    case AST_TYPE_QUALIFIED: mark_pair(t, first, name - 2, QUALIFIED); break;
+    case AST_UNARY:
+    case AST_DEREF:
+    case AST_BORROW:
+    case AST_TYPE_REF:
+    case AST_PAT_REF: t->marks[ast_is(n, AST_PAT_REF) ? first : name] |= PREFIX; break;
+    case AST_BINARY:
+    case AST_ASSIGN:
         t->marks[name] |= OPERATOR;
         t->marks[name_end - 1] |= OPERATOR_END;
         break;
-    case AST_FN:
-        mark_where(t, n);
-        break;
-    case AST_MAP_SLIDE:
-        t->marks[name] |= TIGHT;
-        break;
-    case AST_RAW: case AST_ATTR: case AST_ITEM_IGNORED: case AST_MACRO: case AST_UNSUPPORTED: case AST_ERROR:
-        return; /* kept as it is */
-    default:
-        break;
+    case AST_FN: mark_where(t, n); break;
+    case AST_MAP_SLIDE: t->marks[name] |= TIGHT; break;
+    case AST_RAW:
+    case AST_ATTR:
+    case AST_ITEM_IGNORED:
+    case AST_MACRO:
+    case AST_UNSUPPORTED:
+    case AST_ERROR: return; /* kept as it is */
+    default: break;
     }
     if (is_item(n) && ast_is(ast_kid(n, 0), AST_LIST)) {
         const ast *attributes = n->kids[0];
@@ -144,21 +145,31 @@ document *format_text_of(const format_tokens *t, uint32_t i)
 static bool ends_name(const format_tokens *t, uint32_t i)
 {
     switch (t->items[i].kind) {
-    case T_IDENT: case T_SELF: case T_SELF_TYPE: case T_CRATE: case T_SUPER: case T_AWAIT: case T_MACRO_CLOSE: case T_TUPLE_INDEX:
-    case ')': case ']': case '?':
-        return true;
-    default:
-        return t->marks[i] & CLOSES;
+    case T_IDENT:
+    case T_SELF:
+    case T_SELF_TYPE:
+    case T_CRATE:
+    case T_SUPER:
+    case T_AWAIT:
+    case T_MACRO_CLOSE:
+    case T_TUPLE_INDEX:
+    case ')':
+    case ']':
+    case '?': return true;
+    default: return t->marks[i] & CLOSES;
     }
 }
 
 static bool ends_operand(const format_tokens *t, uint32_t i)
 {
     switch (t->items[i].kind) {
-    case T_INT: case T_FLOAT: case T_STRING: case T_TRUE: case T_FALSE: case '}':
-        return true;
-    default:
-        return ends_name(t, i);
+    case T_INT:
+    case T_FLOAT:
+    case T_STRING:
+    case T_TRUE:
+    case T_FALSE:
+    case '}': return true;
+    default: return ends_name(t, i);
     }
 }
 
@@ -166,16 +177,21 @@ static bool ends_operand(const format_tokens *t, uint32_t i)
 static bool joins_left(const format_tokens *t, uint32_t i)
 {
     switch (t->items[i].kind) {
-    case ',': case ';': case '?': case '.': case T_TUPLE_INDEX: case ')': case ']': case T_MACRO_CLOSE: case ':':
-        return true;
-    case '(': case '[':
-        return ends_name(t, i - 1) || t->items[i - 1].kind == T_PUB;
-    case T_COLON2:
-        return ends_name(t, i - 1);
-    case T_DOT2: case T_DOT2_EQ:
-        return ends_operand(t, i - 1);
-    default:
-        return (t->marks[i] & CLOSES) || ((t->marks[i] & OPENS) && ends_name(t, i - 1));
+    case ',':
+    case ';':
+    case '?':
+    case '.':
+    case T_TUPLE_INDEX:
+    case ')':
+    case ']':
+    case T_MACRO_CLOSE:
+    case ':': return true;
+    case '(':
+    case '[': return ends_name(t, i - 1) || t->items[i - 1].kind == T_PUB;
+    case T_COLON2: return ends_name(t, i - 1);
+    case T_DOT2:
+    case T_DOT2_EQ: return ends_operand(t, i - 1);
+    default: return (t->marks[i] & CLOSES) || ((t->marks[i] & OPENS) && ends_name(t, i - 1));
     }
 }
 
@@ -183,16 +199,18 @@ static bool joins_left(const format_tokens *t, uint32_t i)
 static bool joins_right(const format_tokens *t, uint32_t i)
 {
     switch (t->items[i].kind) {
-    case '(': case '[': case T_MAP_OPEN: case T_AXES_OPEN: case '.': case T_COLON2: case '$':
-        return true;
-    case '#':
-        return !(t->items[i].flags & TOKEN_IN_MAP);
-    case '!':
-        return (t->marks[i] & PREFIX) || (i > 0 && t->items[i - 1].kind == '#'); /* `#![` */
-    case T_DOT2: case T_DOT2_EQ:
-        return t->items[i + 1].kind != '{';
-    default:
-        return t->marks[i] & (PREFIX | TIGHT | OPENS | QUALIFIED);
+    case '(':
+    case '[':
+    case T_MAP_OPEN:
+    case T_AXES_OPEN:
+    case '.':
+    case T_COLON2:
+    case '$': return true;
+    case '#': return !(t->items[i].flags & TOKEN_IN_MAP);
+    case '!': return (t->marks[i] & PREFIX) || (i > 0 && t->items[i - 1].kind == '#'); /* `#![` */
+    case T_DOT2:
+    case T_DOT2_EQ: return t->items[i + 1].kind != '{';
+    default: return t->marks[i] & (PREFIX | TIGHT | OPENS | QUALIFIED);
     }
 }
 
@@ -255,7 +273,10 @@ static comment next_comment(const format_tokens *t, uint32_t i, uint32_t from)
         at++;
     if (at >= end)
         return (comment){.lines_before = count_lines(t->source, from, end)};
-    comment c = {.begin = at, .end = comment_end(t->source, at, end), .is_line = t->source[at + 1] == '/', .lines_before = count_lines(t->source, from, at)};
+    comment c = {.begin = at,
+                 .end = comment_end(t->source, at, end),
+                 .is_line = t->source[at + 1] == '/',
+                 .lines_before = count_lines(t->source, from, at)};
     uint32_t next = c.end;
     while (next < end && t->source[next] != '/')
         next++;

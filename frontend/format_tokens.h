@@ -16,8 +16,8 @@ typedef struct format_tokens {
     const char *line_end; /* "\n" or "\r\n", as the first one of the file */
     token *items;         /* the last one is the end of the file */
     uint32_t count;
-    uint8_t *marks;       /* per token */
-    uint32_t *partners;   /* of < and >; else TOKEN_NONE */
+    uint8_t *marks;     /* per token */
+    uint32_t *partners; /* of < and >; else TOKEN_NONE */
 } format_tokens;
 
 void format_tokens_read(format_tokens *t, const source_map *sources, const ast *file, arena *a);

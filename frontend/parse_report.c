@@ -8,8 +8,7 @@
 static bool follows_from_fault(const parse_state *p, src_range at)
 {
     /* Inside a bracket whose end had to be supplied nothing is certain. */
-    for (uint32_t open = token_at(p, p->current)->parent; open != TOKEN_NONE;
-         open = token_at(p, open)->parent) {
+    for (uint32_t open = token_at(p, p->current)->parent; open != TOKEN_NONE; open = token_at(p, open)->parent) {
         if (token_at(p, open)->kind == '{')
             break;
         if (token_at(p, token_at(p, open)->match)->flags & TOKEN_SUPPLIED)
@@ -43,8 +42,7 @@ void parse_report_depth(parse_state *p, src_range at)
     if (p->depth_reported)
         return;
     p->depth_reported = true;
-    diag *d =
-        diag_add(p->diags, E_NESTING, at, "expressions are nested more than %d levels deep", NESTING_MAX);
+    diag *d = diag_add(p->diags, E_NESTING, at, "expressions are nested more than %d levels deep", NESTING_MAX);
     diag_help(p->diags, d, "name a part of it with `let` or `type`");
 }
 
@@ -77,11 +75,14 @@ static void forget(expectation *e, const char *const *group)
     e->count = kept;
 }
 
-static const char *const statement_words[] = {
-    "let",     "fn",     "use",   "type",     "const",        "mod",
-    "pub",     "extern", "async", "axes![",   "an attribute", "an inner attribute",
-    "an item", "`if`",   "`for`", "`unsafe`", "`{`",          "a block statement",
-    "a macro", "';'",    "a mapping alone", NULL};
+static const char *const statement_words[] = {"let",      "fn",           "use",
+                                              "type",     "const",        "mod",
+                                              "pub",      "extern",       "async",
+                                              "axes![",   "an attribute", "an inner attribute",
+                                              "an item",  "`if`",         "`for`",
+                                              "`unsafe`", "`{`",          "a block statement",
+                                              "a macro",  "';'",          "a mapping alone",
+                                              NULL};
 static const char *const expression_words[] = {"a name",
                                                "an integer",
                                                "a float",
@@ -190,8 +191,7 @@ static const char *expected_text(const parse_state *p, const char *name)
         return arena_printf(p->arena, "`%.*s`", (int)strlen(name) - 2, name + 1);
     if (strchr(name, ' ') != NULL || name[0] == '`')
         return name;
-    if (strcmp(name, "]") ==
-        0) { /* the end of m![..] or axes![..], which may be written with other brackets */
+    if (strcmp(name, "]") == 0) { /* the end of m![..] or axes![..], which may be written with other brackets */
         uint32_t parent = token_at(p, p->current)->parent;
         const token *t = token_at(p, p->current);
         uint32_t open = t->kind == T_MACRO_CLOSE ? t->match : parent;
@@ -209,8 +209,7 @@ static const char *expected_list(parse_state *p, expectation *e)
         return "";
     const char *text = "expected ";
     for (int i = 0; i < total; i++) {
-        const char *item =
-            i < e->phrase_count ? e->phrases[i] : expected_text(p, e->names[i - e->phrase_count]);
+        const char *item = i < e->phrase_count ? e->phrases[i] : expected_text(p, e->names[i - e->phrase_count]);
         text = arena_printf(p->arena, "%s%s%s", text, i == 0 ? "" : i + 1 < total ? ", " : " or ", item);
     }
     return arena_printf(p->arena, "%s, ", text);
@@ -223,9 +222,7 @@ static const char *found_text(const parse_state *p, src_range at)
     if (t->kind == 0 || (t->kind == T_MACRO_CLOSE && t->begin == t->end)) /* of a mapping that stands alone */
         return t->kind == 0 ? "the end of the file" : "the end of the mapping";
     if (at.end - at.begin > t->end - t->begin)
-        return t->kind == '#'
-                   ? "an attribute"
-                   : arena_printf(p->arena, "`%.*s ..`", (int)(t->end - t->begin), p->source + t->begin);
+        return t->kind == '#' ? "an attribute" : arena_printf(p->arena, "`%.*s ..`", (int)(t->end - t->begin), p->source + t->begin);
     if (t->end - t->begin > SHOWN_MAX)
         return t->kind == T_STRING ? "a string" : "a long name";
     return arena_printf(p->arena, "`%.*s`", (int)(t->end - t->begin), p->source + t->begin);
@@ -240,8 +237,7 @@ static const struct map_habit {
     {'@', "a mapping has no address", "the address is an argument of the method that stores the tensor"},
     {T_DOT3, "`...` is no mapping", "write the whole mapping"},
     {T_DOT2, "`..` is no mapping", "write the whole mapping; a part of an axis is `A / n` or `A % n`"},
-    {':', "a mapping has no sizes",
-     "sizes are declared once, with axes![A = 8]; a mapping names the axis alone"},
+    {':', "a mapping has no sizes", "sizes are declared once, with axes![A = 8]; a mapping names the axis alone"},
     {'+', "mappings are not added", "list the axes, outermost first: m![A, B]"},
     {'-', "mappings are not subtracted", "`A = n` takes the first n elements of A"},
 };
@@ -280,13 +276,10 @@ static const char *syntax_help(const parse_state *p)
 {
     const token *compared;
     switch (token_at(p, p->current)->kind) {
-    case T_DOT3:
-        return "`...` stands for something that was left out: write it";
-    case T_CHAR:
-        return "character literals are not part of the kernel language";
+    case T_DOT3: return "`...` stands for something that was left out: write it";
+    case T_CHAR: return "character literals are not part of the kernel language";
     case T_IMPL:
-    case T_DYN:
-        return "name the type: kernels have no traits";
+    case T_DYN: return "name the type: kernels have no traits";
     case T_LET:
         if (p->current > 0 && token_at(p, p->current - 1)->kind == T_IF)
             return "conditions are constants: `if let` is not part of the kernel language";
@@ -308,8 +301,7 @@ static const char *syntax_help(const parse_state *p)
         if (token_is_word(p->source, token_at(p, p->current), "M") && kind_at(p, p->current, 1) == '!')
             return mapping_help;
         break;
-    default:
-        break;
+    default: break;
     }
     return NULL;
 }
@@ -327,7 +319,8 @@ static void note_head(parse_state *p, diag *d)
             return;
         bool head = t->kind == T_IF || t->kind == T_FOR || t->kind == T_WHILE || t->kind == T_MATCH;
         if (head && t->match == TOKEN_NONE) {
-            diag_note(p->diags, d, (src_range){p->file, t->begin, t->end}, "this `%.*s` has no block", (int)(t->end - t->begin), p->source + t->begin);
+            diag_note(p->diags, d, (src_range){p->file, t->begin, t->end}, "this `%.*s` has no block", (int)(t->end - t->begin),
+                      p->source + t->begin);
             return;
         }
     }
@@ -342,8 +335,7 @@ static void report_syntax(parse_state *p, src_range at, expectation *e)
     group_expectations(e, in_map);
     bool separates = expects(e, "';'") || expects(e, "','");
     const char *expected = expected_list(p, e), *found = found_text(p, at);
-    const char *message = arena_printf(
-        p->arena, expected[0] != '\0' ? "%sfound %s" : "%s%s does not fit here", expected, found);
+    const char *message = arena_printf(p->arena, expected[0] != '\0' ? "%sfound %s" : "%s%s does not fit here", expected, found);
     /* What ends a line is missing there, not in front of the next one. */
     if (separates && p->current > 0 && parse_first_on_line(p, p->current))
         at.begin = at.end = token_at(p, p->current - 1)->end;

@@ -17,8 +17,8 @@ typedef struct parse_state {
     int file;
     const char *source;
     token_list tokens;
-    uint32_t next;                          /* index of the token that parse_next reads next */
-    uint32_t current;                       /* index of the first token behind the one it returned last */
+    uint32_t next;    /* index of the token that parse_next reads next */
+    uint32_t current; /* index of the first token behind the one it returned last */
     int block_count;
     uint32_t statement_begin; /* offset behind the last complete statement */
     int resync;               /* a RESYNC kind: the next token, at resync_to; 0 if none */

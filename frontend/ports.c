@@ -19,7 +19,9 @@ bool require_whole(analysis *s, const declared *d, const char *what)
     for (const component *p = tensor_kind_components(d->tensor.kind); *p < MAPPING_COMPONENTS; p++)
         whole = whole && d->tensor.part[*p];
     if (!whole)
-        refuse(s, E_INFER, d->range, d->tensor.address == -1 && strncmp(what, "parameter", 9) == 0 ? "write the parameter's whole type" : "write the whole type", "the type of %s cannot be inferred", what);
+        refuse(s, E_INFER, d->range,
+               d->tensor.address == -1 && strncmp(what, "parameter", 9) == 0 ? "write the parameter's whole type" : "write the whole type",
+               "the type of %s cannot be inferred", what);
     return whole;
 }
 
@@ -51,7 +53,8 @@ static bool memory_of_begun(analysis *s, declared *d)
 {
     const mapping *time = d->tensor.part[TIME], *packet = d->tensor.part[PACKET], *element = packet;
     if (time && time->size > 2) {
-        refuse(s, E_INTERLEAVE, d->parts[TIME], "begin with one tensor: write m![1], or an axis of 2", "Time of a BeginTensor has %lld positions; two tensors are interleaved", (long long)time->size);
+        refuse(s, E_INTERLEAVE, d->parts[TIME], "begin with one tensor: write m![1], or an axis of 2",
+               "Time of a BeginTensor has %lld positions; two tensors are interleaved", (long long)time->size);
         return false;
     }
     if (time && packet && mapping_pair(s->context.mappings, time, packet, &element) != MAPPING_OK)
@@ -85,31 +88,40 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     y->value = error_value;
     if (d.kind != DECLARED_TENSOR) {
         if (d.kind != DECLARED_ERROR)
-            refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "kernels take a Context and tensors", "a parameter of type %s is not supported in .vm kernels", type_name(s, ast_kid(param, 2)));
+            refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "kernels take a Context and tensors",
+                   "a parameter of type %s is not supported in .vm kernels", type_name(s, ast_kid(param, 2)));
         s->kernel->bad = true;
         return;
     }
     bool begun = d.tensor.kind == TENSOR_BEGIN;
     if (d.mutable && d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM) {
-        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "pass the stream itself, without `&mut`", "a stream behind `&mut` is not supported as a kernel's parameter");
+        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "pass the stream itself, without `&mut`",
+               "a stream behind `&mut` is not supported as a kernel's parameter");
         return;
     }
     if (d.tensor.kind == TENSOR_ALIGNED || d.tensor.kind == TENSOR_CONTRACTION) {
-        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "let the kernel begin at an earlier stage", "a %s as parameter is not supported yet", tensor_kind_name(d.tensor.kind));
+        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "let the kernel begin at an earlier stage",
+               "a %s as parameter is not supported yet", tensor_kind_name(d.tensor.kind));
         return;
     }
     if (begun && !memory_of_begun(s, &d))
         return;
     if (!require_whole(s, &d, arena_printf(s->context.arena, "parameter `%s`", name)))
         return;
-    op *o = kernel_add(s->kernel, s->context.arena, d.mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, ast_is(pattern, AST_PAT_NAME) ? pattern->name_range : pattern->range);
+    op *o = kernel_add(s->kernel, s->context.arena, d.mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN,
+                       ast_is(pattern, AST_PAT_NAME) ? pattern->name_range : pattern->range);
     o->out = d.tensor;
     o->name = name;
     memcpy(o->parts, d.parts, sizeof o->parts);
     memcpy(o->named, d.named, sizeof o->named);
     if (!d.mutable)
         o->port = add_port(s, name, false, &o->out, o->named, o->range);
-    y->value = (value){.kind = begun ? VALUE_BEGIN : d.is_view ? VALUE_VIEW : VALUE_TENSOR, .op = o, .context = CONTEXT_MAIN, .writable = d.mutable};
+    y->value = (value){.kind = begun       ? VALUE_BEGIN
+                               : d.is_view ? VALUE_VIEW
+                                           : VALUE_TENSOR,
+                       .op = o,
+                       .context = CONTEXT_MAIN,
+                       .writable = d.mutable};
 }
 
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
@@ -190,7 +202,8 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
     for (size_t i = 0; i < v->count; i++) {
         const value *item = &v->items[i];
         const ast *written = ast_is(tail, AST_TUPLE) ? ast_kid(tail, (uint32_t)i) : tail;
-        bool named = ast_is(written, AST_PATH) && written->kid_count == 1 && written != tail && !is_port_name(s->kernel, written->kids[0]->text);
+        bool named =
+            ast_is(written, AST_PATH) && written->kid_count == 1 && written != tail && !is_port_name(s->kernel, written->kids[0]->text);
         if (item->kind == VALUE_ERROR)
             continue;
         if (item->kind != VALUE_TENSOR) {
@@ -200,7 +213,8 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
         declared d = types ? scope_type(result->scope, types->kids[i]) : (declared){0};
         if (!item->op->bad && !stage_check_type(names, written->range, &item->op->out, &d))
             s->kernel->bad = true;
-        add_result(s, item, d.named, written->range, named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
+        add_result(s, item, d.named, written->range,
+                   named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
     }
 }
 
@@ -214,22 +228,26 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
     if (v.kind == VALUE_LIST) {
         add_results(s, names, &v, tail, result, range);
     } else if (v.kind == VALUE_TENSOR && result->kind == DECLARED_NONE) {
-        refuse(s, E_MISMATCH, range, arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_name(v.op->out.kind)),
+        refuse(s, E_MISMATCH, range,
+               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_name(v.op->out.kind)),
                "the body gives a %s, but the function declares no result", tensor_kind_name(v.op->out.kind));
     } else if (v.kind == VALUE_TENSOR) {
         stage_adopt(v.op, result);
         if (named && !v.op->bad && !stage_check_type(names, range, &v.op->out, result))
             s->kernel->bad = true;
-        add_result(s, &v, result->named, range, named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : free_name(s, "out"));
+        add_result(s, &v, result->named, range,
+                   named && !is_port_name(s->kernel, tail->kids[0]->text) ? tail->kids[0]->text : free_name(s, "out"));
     } else if (v.kind == VALUE_VIEW || v.kind == VALUE_BEGIN) {
-        refuse(s, E_UNSUPPORTED, range, v.kind == VALUE_VIEW ? "return the tensor, or write into an `&mut` parameter" : "return what fetch gives", "a kernel returns %s",
-               value_kind_name(&v));
+        refuse(s, E_UNSUPPORTED, range,
+               v.kind == VALUE_VIEW ? "return the tensor, or write into an `&mut` parameter" : "return what fetch gives",
+               "a kernel returns %s", value_kind_name(&v));
     } else if (v.kind == VALUE_ERROR || s->broken) {
         s->kernel->bad = true;
     } else if (result->kind == DECLARED_TENSOR) {
-        refuse(s, E_MISMATCH, range, "end the body with the tensor, without a semicolon", "the function declares a %s but its body gives no tensor",
-               tensor_kind_name(result->tensor.kind));
+        refuse(s, E_MISMATCH, range, "end the body with the tensor, without a semicolon",
+               "the function declares a %s but its body gives no tensor", tensor_kind_name(result->tensor.kind));
     } else if (written == 0 && !s->kernel->bad) {
-        refuse(s, E_UNSUPPORTED, fn->name_range, "return the tensor, or write an `&mut HbmTensor` through its view_mut()", "kernel `%s` returns no tensor", fn->text);
+        refuse(s, E_UNSUPPORTED, fn->name_range, "return the tensor, or write an `&mut HbmTensor` through its view_mut()",
+               "kernel `%s` returns no tensor", fn->text);
     }
 }

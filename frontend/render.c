@@ -18,16 +18,14 @@ typedef struct code_range {
 /* Characters two columns wide on terminals (East Asian Wide and Fullwidth, emoji) and without width. Tables
  * of our own, since wcwidth depends on the process's locale. */
 static const code_range wide[] = {
-    {0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},   {0x23e9, 0x23ec}, {0x2614, 0x2615},
-    {0x26a1, 0x26a1},   {0x2705, 0x2705},   {0x274c, 0x274c},   {0x2e80, 0x303e}, {0x3041, 0x33ff},
-    {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xa000, 0xa4cf},   {0xa960, 0xa97f}, {0xac00, 0xd7a3},
-    {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6}, {0x1f300, 0x1f64f},
-    {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
+    {0x1100, 0x115f}, {0x231a, 0x231b},   {0x2329, 0x232a},   {0x23e9, 0x23ec},   {0x2614, 0x2615},   {0x26a1, 0x26a1},
+    {0x2705, 0x2705}, {0x274c, 0x274c},   {0x2e80, 0x303e},   {0x3041, 0x33ff},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},
+    {0xa000, 0xa4cf}, {0xa960, 0xa97f},   {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+    {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 static const code_range narrow[] = {
-    {0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd}, {0x1ab0, 0x1aff},
-    {0x1dc0, 0x1dff}, {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x206f},
-    {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff},
+    {0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f},
+    {0x202a, 0x202e}, {0x2060, 0x206f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff},
 };
 
 static bool within(const code_range *ranges, size_t count, uint32_t c)
@@ -196,8 +194,7 @@ static void put_diag(renderer *r, const diag *d)
 {
     bool error = d->severity == DIAG_ERROR;
     put_place(r, d->range);
-    const char *label =
-        arena_printf(r->arena, "%s[%s]:", error ? "error" : "warning", diag_row_of(d->id)->name);
+    const char *label = arena_printf(r->arena, "%s[%s]:", error ? "error" : "warning", diag_row_of(d->id)->name);
     put_coloured(r, error ? RED : MAGENTA, label);
     strbuf_puts(&r->out, " ");
     put_message(r, d->message);
@@ -229,8 +226,8 @@ static json_t *json_text(const char *text, arena *a)
 static json_t *json_place(const source_map *sources, int file, uint32_t offset)
 {
     source_place at = source_locate(sources, file, offset);
-    return json_pack("{s:I, s:I, s:I}", "line", (json_int_t)at.line, "column", (json_int_t)at.column,
-                     "offset", (json_int_t)source_offset(sources, file, offset));
+    return json_pack("{s:I, s:I, s:I}", "line", (json_int_t)at.line, "column", (json_int_t)at.column, "offset",
+                     (json_int_t)source_offset(sources, file, offset));
 }
 
 /* Sets file and range, both null without a place. */

@@ -2,7 +2,8 @@
  *
  * The one idea: a diagnostic is a value until it is shown, and it is shown in one of three shapes: as clang
  * shows it (place, message, the source line with the whole range underlined, notes, a help line), as a
- * JSON array for programs, or as SARIF for viewers of such logs. All read the list in the order in which it is: sort it first (diag_list_sort). */
+ * JSON array for programs, or as SARIF for viewers of such logs. All read the list in the order in which it is: sort it first
+ * (diag_list_sort). */
 #ifndef VISA_FRONTEND_RENDER_H
 #define VISA_FRONTEND_RENDER_H
 

@@ -34,8 +34,8 @@ static bool has_place(const source_map *sources, src_range range)
 static json_t *location(const source_map *sources, src_range range, arena *a)
 {
     source_place begin = source_locate(sources, range.file, range.begin), end = source_locate(sources, range.file, range.end);
-    json_t *region = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "startLine", (json_int_t)begin.line, "startColumn", (json_int_t)begin.column,
-                               "endLine", (json_int_t)end.line, "endColumn", (json_int_t)end.column, "byteOffset",
+    json_t *region = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "startLine", (json_int_t)begin.line, "startColumn",
+                               (json_int_t)begin.column, "endLine", (json_int_t)end.line, "endColumn", (json_int_t)end.column, "byteOffset",
                                (json_int_t)source_offset(sources, range.file, range.begin), "byteLength",
                                (json_int_t)(range.end > range.begin ? range.end - range.begin : 0));
     json_t *artifact = json_pack("{s:o}", "uri", json_string(uri_of(source_name(sources, range.file), a)));
@@ -64,8 +64,8 @@ static json_t *result(const diag *d, json_int_t rule, const source_map *sources,
         strbuf_printf(&message, "\nhelp: %s", d->help);
     if (has_place(sources, d->range))
         json_array_append_new(locations, json_pack("{s:o}", "physicalLocation", location(sources, d->range, a)));
-    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "ruleId", diag_row_of(d->id)->name, "ruleIndex", rule, "level", level_of(d->severity),
-                     "message", text_object(message.text, a), "locations", locations, "relatedLocations", related);
+    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "ruleId", diag_row_of(d->id)->name, "ruleIndex", rule, "level",
+                     level_of(d->severity), "message", text_object(message.text, a), "locations", locations, "relatedLocations", related);
 }
 
 static json_t *rule(diag_id id, arena *a)
@@ -90,9 +90,9 @@ const char *render_sarif(const diag_list *diags, const source_map *sources, cons
     for (size_t i = 0; i < diags->count; i++)
         json_array_append_new(results, result(diags->items[i], index[diags->items[i]->id], sources, a));
     json_t *log = json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:s, s:o}]}", "$schema",
-                            "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "version", "2.1.0", "runs",
-                            "tool", "driver", "name", "visac", "version", version, "rules", rules, "columnKind", "unicodeCodePoints", "results",
-                            results);
+                            "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "version",
+                            "2.1.0", "runs", "tool", "driver", "name", "visac", "version", version, "rules", rules, "columnKind",
+                            "unicodeCodePoints", "results", results);
     char *text = json_dumps(log, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(log);
     const char *kept = arena_printf(a, "%s\n", text ? text : "{}");

@@ -27,19 +27,17 @@ static bool is_statement_word(int kind)
     case T_IMPL:
     case T_STATIC:
     case T_AXES_OPEN:
-    case '#':
-        return true;
-    default:
-        return false;
+    case '#': return true;
+    default: return false;
     }
 }
 
 /* After a } the next statement begins, unless the text goes on as an expression does. */
 static bool goes_on(int kind)
 {
-    return kind == T_ELSE || kind == ';' || kind == ',' || kind == '.' || kind == '?' || kind == '=' ||
-           kind == '+' || kind == '/' || kind == '%' || kind == ')' || kind == ']' || kind == '>' ||
-           kind == T_TUPLE_INDEX || kind == T_AS || kind == T_DOT2 || kind == T_COLON2 || kind == ':';
+    return kind == T_ELSE || kind == ';' || kind == ',' || kind == '.' || kind == '?' || kind == '=' || kind == '+' || kind == '/' ||
+           kind == '%' || kind == ')' || kind == ']' || kind == '>' || kind == T_TUPLE_INDEX || kind == T_AS || kind == T_DOT2 ||
+           kind == T_COLON2 || kind == ':';
 }
 
 /* The innermost bracket of that kind around the token, unless a block that the parser has open is further in. */
@@ -102,8 +100,7 @@ static resumption statement_after(const parse_state *p, uint32_t error, uint32_t
         if (t->kind == ';' || (t->kind == '}' && !goes_on(kind_at(p, i, 1))))
             return (resumption){T_RESYNC, i + 1};
         bool fresh = i > error || p->resync_to != error;
-        if (fresh && i > 0 && is_statement_word(t->kind) &&
-            (parse_begins_statement(p, i) || parse_first_on_line(p, i)))
+        if (fresh && i > 0 && is_statement_word(t->kind) && (parse_begins_statement(p, i) || parse_first_on_line(p, i)))
             return (resumption){T_RESYNC, i};
     }
     return (resumption){T_RESYNC, block_close};

@@ -14,10 +14,10 @@ struct scope {
     size_t count, capacity;
     symbol **buckets; /* by name, the latest first; as many as `capacity` */
     bool is_module;
-    scope *lost;   /* names in text that was not understood, or NULL */
-    bool visiting; /* a search through globs has been here */
+    scope *lost;         /* names in text that was not understood, or NULL */
+    bool visiting;       /* a search through globs has been here */
     const ast *dead_use; /* the first `use` of what is neither in the file nor the library's, or NULL */
-    scope **globs; /* `use x::*` */
+    scope **globs;       /* `use x::*` */
     size_t glob_count, glob_capacity;
 };
 
@@ -376,7 +376,7 @@ const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
     unsigned best = CHOICE_FAR;
     size_t *left = &s->context->suggestions_left;
     for (; s; s = s->parent)
-        for (size_t i = 0; i < s->count && *left > 0; i++, --*left)
+        for (size_t i = 0; i<s->count && * left> 0; i++, --*left)
             if (s->symbols[i]->kind == kind && choice_is_nearer(name, s->symbols[i]->name, &best))
                 found = s->symbols[i]->name;
     return found;
@@ -408,7 +408,8 @@ void scope_add_axes(scope *s, const ast *axes)
             diag *d = diag_add(diags, E_AXIS_NAME, a->name_range, "axis name `%s` does not start with an upper-case letter", a->text);
             diag_help(diags, d, "axis names are an upper-case letter followed by letters, digits and _");
         } else if (size->value < 1 || size->value > MAPPING_MAX_SIZE) {
-            diag *d = diag_add(diags, E_AXIS_SIZE, size->range, "axis %s has %lld elements; an axis has 1 to 2^62", a->text, (long long)size->value);
+            diag *d = diag_add(diags, E_AXIS_SIZE, size->range, "axis %s has %lld elements; an axis has 1 to 2^62", a->text,
+                               (long long)size->value);
             diag_help(diags, d, size->value < 1 ? "an axis of size 1 behaves like `1`" : "no memory holds so much: make the axis smaller");
         } else {
             y->axis = mapping_axis(s->context->mappings, a->text, size->value);
@@ -490,8 +491,7 @@ static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t
         d = diag_add(diags, E_MAP_ZERO, n->name_range, "the operand is %lld; it must be at least 1", v);
         diag_help(diags, d, "a mapping of one position is `1`");
         break;
-    default:
-        map_size_error(diags, n->range, "mapping");
+    default: map_size_error(diags, n->range, "mapping");
     }
 }
 
@@ -548,7 +548,8 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
         diag_help(diags, d, "a filter that does not move is an axis of its own, beside the window");
         break;
     case MAPPING_WINDOW_TERM:
-        d = diag_add(diags, E_MAP_WINDOW, n->range, "a window slides over whole axes and their digits; padding and broadcasts do not slide");
+        d = diag_add(diags, E_MAP_WINDOW, n->range,
+                     "a window slides over whole axes and their digits; padding and broadcasts do not slide");
         diag_help(diags, d, "write the padding behind the window: `$(A:2, B:1) # 16`");
         break;
     case MAPPING_WINDOW_TWICE:
@@ -559,15 +560,14 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
         d = diag_add(diags, E_MAP_WINDOW, n->range, "a window has at most %d digits", WINDOW_MAX_TERMS);
         diag_help(diags, d, "name fewer digits, or whole axes instead of their digits");
         break;
-    default:
-        map_size_error(diags, n->range, "window");
+    default: map_size_error(diags, n->range, "window");
     }
 }
 
 static void map_places_error(scope *s, const ast *n, int64_t from, int64_t to, int64_t size)
 {
-    diag *d = diag_add(s->context->diags, E_MAP_WINDOW, n->range, "the window has %lld places; %lld..%lld is no part of them", (long long)size,
-                       (long long)from, (long long)to);
+    diag *d = diag_add(s->context->diags, E_MAP_WINDOW, n->range, "the window has %lld places; %lld..%lld is no part of them",
+                       (long long)size, (long long)from, (long long)to);
     diag_help(s->context->diags, d, "write the places that are held, at least one of 0..%lld", (long long)size);
 }
 
@@ -619,7 +619,8 @@ static const mapping *map_kind(scope *s, const ast *n)
     case AST_MAP_NUMBER: {
         if (n->value == 1)
             return mapping_identity(s->context->mappings);
-        diag *d = diag_add(s->context->diags, E_MAP_LITERAL, n->range, "Broadcast not supported: %lld stands alone in a mapping", (long long)n->value);
+        diag *d = diag_add(s->context->diags, E_MAP_LITERAL, n->range, "Broadcast not supported: %lld stands alone in a mapping",
+                           (long long)n->value);
         diag_help(s->context->diags, d, "only 1 stands alone; to broadcast name a new axis with axes!");
         return NULL;
     }
@@ -630,7 +631,10 @@ static const mapping *map_kind(scope *s, const ast *n)
             diag_add(s->context->diags, E_INFER, n->range, "`_` cannot be inferred inside a mapping");
         return m;
     }
-    case AST_MAP_DIV: case AST_MAP_MOD: case AST_MAP_RESIZE: case AST_MAP_PAD: return map_operator(s, n);
+    case AST_MAP_DIV:
+    case AST_MAP_MOD:
+    case AST_MAP_RESIZE:
+    case AST_MAP_PAD: return map_operator(s, n);
     default: return NULL;
     }
 }
@@ -694,7 +698,9 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
         return NULL;
     dtype element;
     bool is_element = dtype_by_name(last->text, &element);
-    diag *d = diag_add(s->context->diags, E_NAME, last->range, is_element ? "`%s` is an element type, not a mapping" : "`%s` is not a mapping: no type alias or axis of that name", last->text);
+    diag *d = diag_add(s->context->diags, E_NAME, last->range,
+                       is_element ? "`%s` is an element type, not a mapping" : "`%s` is not a mapping: no type alias or axis of that name",
+                       last->text);
     note_dead_use(s, d);
     const char *near = scope_suggest(s, last->text, SYMBOL_ALIAS);
     if (near)
@@ -734,7 +740,11 @@ static void add_names(scope *s, const ast *n, mapping_names *names)
             add_name(s, names, axes[i]);
         return;
     case AST_MAP_ESCAPE: add_names_of_type(s, ast_kid(n, 0), names); return;
-    case AST_MAP: case AST_MAP_DIV: case AST_MAP_MOD: case AST_MAP_RESIZE: case AST_MAP_PAD: add_names(s, ast_kid(n, 0), names); return;
+    case AST_MAP:
+    case AST_MAP_DIV:
+    case AST_MAP_MOD:
+    case AST_MAP_RESIZE:
+    case AST_MAP_PAD: add_names(s, ast_kid(n, 0), names); return;
     default: return;
     }
 }
@@ -815,7 +825,7 @@ bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, i
     else {
         bool divides = strcmp(operator, "/") == 0 || strcmp(operator, "%") == 0, shifts = strcmp(operator, ">>") == 0;
         if (divides) {
-            diag_add(s->context->diags, E_CONST, n->name_range, "`%s` by %lld; the divisor must be at least 1", operator, (long long)b);
+            diag_add(s->context->diags, E_CONST, n->name_range, "`%s` by %lld; the divisor must be at least 1", operator,(long long) b);
         } else if (shifts) {
             diag_add(s->context->diags, E_CONST, n->name_range, "a shift by %lld; it must be 0 to 63", (long long)b);
         } else {
@@ -834,7 +844,8 @@ static bool integer_size(scope *s, const ast *path, int64_t *out)
     if (!y && scope_is_lost(s, path->kids[path->kid_count - 2]->text))
         return false;
     if (!y || (y->kind != SYMBOL_AXIS && y->kind != SYMBOL_ALIAS)) {
-        diag_add(s->context->diags, E_NAME, path->range, "`%s` has no SIZE: it is neither an axis nor a mapping alias", path->kids[path->kid_count - 2]->text);
+        diag_add(s->context->diags, E_NAME, path->range, "`%s` has no SIZE: it is neither an axis nor a mapping alias",
+                 path->kids[path->kid_count - 2]->text);
         return false;
     }
     bool infer = false;
@@ -895,9 +906,7 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
     int64_t a, b;
     bool infer = false;
     switch (n->kind) {
-    case AST_INT:
-        *out = n->value;
-        return true;
+    case AST_INT: *out = n->value; return true;
     case AST_UNARY:
         if (n->text[0] != '-' || !scope_integer(s, ast_kid(n, 0), &a))
             break;
@@ -906,24 +915,22 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
         bool left = scope_integer(s, ast_kid(n, 0), &a), right = scope_integer(s, ast_kid(n, 1), &b);
         return left && right && scope_arithmetic(s, n, n->text, a, b, out);
     }
-    case AST_PATH: case AST_TYPE_PATH:
-        return integer_path(s, n, out);
+    case AST_PATH:
+    case AST_TYPE_PATH: return integer_path(s, n, out);
     case AST_TYPE_QUALIFIED: {
         const mapping *m = strcmp(n->text, "SIZE") == 0 ? scope_mapping(s, ast_kid(n, 0), &infer) : NULL;
         if (m)
             *out = m->size;
         return m != NULL;
     }
-    case AST_BLOCK: case AST_CONST_ARG:
+    case AST_BLOCK:
+    case AST_CONST_ARG:
         if (n->kid_count == 1)
             return scope_integer(s, n->kids[0], out);
         break;
-    case AST_EXPR_STMT:
-        return scope_integer(s, ast_kid(n, 0), out);
-    case AST_ERROR:
-        return false;
-    default:
-        break;
+    case AST_EXPR_STMT: return scope_integer(s, ast_kid(n, 0), out);
+    case AST_ERROR: return false;
+    default: break;
     }
     if (n->kind != AST_UNARY || n->text[0] != '-')
         diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");

@@ -12,16 +12,16 @@
 typedef struct scope scope;
 
 typedef enum value_kind {
-    VALUE_ERROR,      /* diagnosed: stay silent */
+    VALUE_ERROR, /* diagnosed: stay silent */
     VALUE_UNIT,
     VALUE_INT,
-    VALUE_BOOL,       /* number: 0 or 1 */
-    VALUE_RANGE,      /* number, number + step, ..: `count` integers */
-    VALUE_LIST,       /* a tuple or an array: items, count */
-    VALUE_TENSOR,     /* op: a memory tensor or a stream */
-    VALUE_VIEW,       /* op: the DM or HBM tensor that is viewed, or a tile of it; writable */
-    VALUE_BEGIN,      /* op: the DM tensor; context */
-    VALUE_CONTEXT,    /* `ctx` */
+    VALUE_BOOL,            /* number: 0 or 1 */
+    VALUE_RANGE,           /* number, number + step, ..: `count` integers */
+    VALUE_LIST,            /* a tuple or an array: items, count */
+    VALUE_TENSOR,          /* op: a memory tensor or a stream */
+    VALUE_VIEW,            /* op: the DM or HBM tensor that is viewed, or a tile of it; writable */
+    VALUE_BEGIN,           /* op: the DM tensor; context */
+    VALUE_CONTEXT,         /* `ctx` */
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
@@ -33,15 +33,19 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable; /* VALUE_VIEW: of view_mut() */
-    int64_t number; /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    int64_t step;   /* VALUE_RANGE */
+    bool writable;             /* VALUE_VIEW: of view_mut() */
+    int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    int64_t step;              /* VALUE_RANGE */
     const struct value *items; /* VALUE_LIST */
     size_t count;              /* VALUE_LIST, VALUE_RANGE */
 } value;
 
 typedef enum symbol_kind {
-    SYMBOL_AXIS, SYMBOL_ALIAS, SYMBOL_CONST, SYMBOL_CONST_PARAM, SYMBOL_VARIABLE,
+    SYMBOL_AXIS,
+    SYMBOL_ALIAS,
+    SYMBOL_CONST,
+    SYMBOL_CONST_PARAM,
+    SYMBOL_VARIABLE,
     SYMBOL_FUNCTION, /* node: AST_FN */
     SYMBOL_MODULE,   /* inner */
     SYMBOL_LOST,     /* in text that was not understood; never found by its name */
@@ -55,24 +59,24 @@ typedef struct symbol {
     const char *name;
     struct symbol *next; /* of its bucket */
     src_range range;
-    const axis *axis;  /* SYMBOL_AXIS; NULL: refused */
-    const ast *node;   /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
-    const ast *type;   /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
-    scope *scope;      /* in which node is read */
-    const mapping *mapping; /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
-    bool resolved, infers;  /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
-    mapping_names *names; /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
-    value value;       /* SYMBOL_VARIABLE; SYMBOL_CONST, once it was asked for */
-    const kernel *read_by; /* SYMBOL_CONST: the kernel that asked for `value` the last time; NULL: none yet */
+    const axis *axis; /* SYMBOL_AXIS; NULL: refused */
+    const ast *node;  /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
+    const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
+    scope *scope;     /* in which node is read */
+    const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
+    bool resolved, infers;     /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
+    mapping_names *names;      /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
+    value value;               /* SYMBOL_VARIABLE; SYMBOL_CONST, once it was asked for */
+    const kernel *read_by;     /* SYMBOL_CONST: the kernel that asked for `value` the last time; NULL: none yet */
     bool measured, is_integer; /* SYMBOL_CONST: scope_integer asked for it; and it has one, `number` */
     int64_t number;
-    bool mutable;      /* `let mut` */
+    bool mutable;             /* `let mut` */
     const declared *declared; /* its annotation, or NULL */
-    scope *inner;      /* SYMBOL_MODULE */
-    struct symbol *target; /* imported by `use`: what it stands for */
-    uint32_t calls;    /* SYMBOL_FUNCTION: so far, in this kernel */
-    bool busy;         /* being resolved: a second visit is a cycle */
-    bool moved;        /* a stream that was consumed */
+    scope *inner;             /* SYMBOL_MODULE */
+    struct symbol *target;    /* imported by `use`: what it stands for */
+    uint32_t calls;           /* SYMBOL_FUNCTION: so far, in this kernel */
+    bool busy;                /* being resolved: a second visit is a cycle */
+    bool moved;               /* a stream that was consumed */
     src_range moved_at;
 } symbol;
 
@@ -84,9 +88,10 @@ typedef struct scope_context {
     arena *arena;
     arena *names; /* of scopes that are forgotten behind the block they are of; NULL: none is, they are in `arena` */
     diag_list *diags;
-    source_index *index; /* NULL: nobody will ask */
-    bool has_units; /* an axis of size 1 was declared */
-    size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no such help */
+    source_index *index;     /* NULL: nobody will ask */
+    bool has_units;          /* an axis of size 1 was declared */
+    size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no
+                                such help */
 } scope_context;
 
 scope *scope_new(scope_context *c, scope *parent);
@@ -131,7 +136,8 @@ const char *scope_suggest(scope *s, const char *name, symbol_kind kind);
 /* Declares `axes![..]`. */
 void scope_add_axes(scope *s, const ast *axes);
 
-/* A type argument that stands for a mapping: m![..] or an expression in it, an alias, or NULL with *infer set for `_`; NULL without: diagnosed. */
+/* A type argument that stands for a mapping: m![..] or an expression in it, an alias, or NULL with *infer set for `_`; NULL without:
+ * diagnosed. */
 const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
 /* What such an argument names, once it is known to be a mapping; NULL where no axis has size 1. A window is an axis, what it slides over is
  * not named. */
@@ -147,7 +153,14 @@ bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, i
 bool scope_is_arithmetic(const char *operator);
 
 /* A type as written. Tensor parts that are `_` are NULL. */
-typedef enum declared_kind { DECLARED_NONE, DECLARED_UNIT, DECLARED_TENSOR, DECLARED_CONTEXT, DECLARED_OTHER, DECLARED_ERROR } declared_kind;
+typedef enum declared_kind {
+    DECLARED_NONE,
+    DECLARED_UNIT,
+    DECLARED_TENSOR,
+    DECLARED_CONTEXT,
+    DECLARED_OTHER,
+    DECLARED_ERROR
+} declared_kind;
 struct declared {
     declared_kind kind;
     tensor tensor;
@@ -158,7 +171,7 @@ struct declared {
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
-    const ast *tuple; /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
+    const ast *tuple;                               /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
     scope *scope;
 };
 

@@ -34,7 +34,8 @@ static void read_device(analysis *s, const ast *fn)
             if (is_number && s->kernel->chips < 1)
                 refuse(s, E_CHIPS, arg->range, "without the attribute's `chip` it is one", "a kernel runs on at least 1 chip, got 0");
             else if (!is_number)
-                refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n`", strcmp(arg->text, "chip") == 0 ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);
+                refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n`",
+                       strcmp(arg->text, "chip") == 0 ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);
         }
     }
 }
@@ -179,8 +180,8 @@ static void collect_own_type(analysis *s, scope *names, const ast *n)
 static bool is_wordless_alias(const ast *n)
 {
     const ast *assign = ast_is(n, AST_EXPR_STMT) ? ast_kid(n, 0) : n;
-    return ast_is(n, AST_EXPR_STMT) && ast_is(assign, AST_ASSIGN) && ast_is(ast_kid(assign, 0), AST_PATH) && ast_kid(assign, 0)->kid_count == 1 &&
-           ast_is(ast_kid(assign, 1), AST_MAP);
+    return ast_is(n, AST_EXPR_STMT) && ast_is(assign, AST_ASSIGN) && ast_is(ast_kid(assign, 0), AST_PATH) &&
+           ast_kid(assign, 0)->kid_count == 1 && ast_is(ast_kid(assign, 1), AST_MAP);
 }
 
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
@@ -325,7 +326,8 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
     s->arena = a;
-    s->context = (scope_context){.mappings = mappings, .arena = a, .diags = diags, .index = options ? options->index : NULL, .suggestions_left = SUGGESTIONS_MAX};
+    s->context = (scope_context){
+        .mappings = mappings, .arena = a, .diags = diags, .index = options ? options->index : NULL, .suggestions_left = SUGGESTIONS_MAX};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;

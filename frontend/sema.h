@@ -15,8 +15,8 @@ typedef struct sema_options {
     const ast *(*load)(void *user, const ast *module);
     void *user;
     struct source_index *index; /* frontend/index.h: filled; NULL: nobody will ask */
-    /* What follows, for each kernel as soon as it is there, before the next one is read; NULL: nothing. What a kernel is made of lives in `kernels` (NULL:
-     * with the rest), and of what is there the next one uses nothing: kernel_forget, and the arena may be rewound. */
+    /* What follows, for each kernel as soon as it is there, before the next one is read; NULL: nothing. What a kernel is made of lives in
+     * `kernels` (NULL: with the rest), and of what is there the next one uses nothing: kernel_forget, and the arena may be rewound. */
     void (*done)(void *user, kernel *k);
     arena *kernels;
 } sema_options;

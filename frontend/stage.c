@@ -63,7 +63,8 @@ static const struct {
     [ARGUMENT_WEIGHTS] = {"&weights", "a reference to a TrfTensor", VALUE_TENSOR, TENSOR_TRF},
     [ARGUMENT_DM_VIEW] = {"x.view()", "a view of a DmTensor (`x.view()`)", VALUE_VIEW, TENSOR_DM},
     [ARGUMENT_DM_VIEW_MUT] = {"x.view_mut()", "a view of a DmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_DM, .writable = true},
-    [ARGUMENT_HBM_VIEW_MUT] = {"x.view_mut()", "a view of an HbmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_HBM, .writable = true},
+    [ARGUMENT_HBM_VIEW_MUT] = {"x.view_mut()", "a view of an HbmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_HBM,
+                               .writable = true},
     [ARGUMENT_TRF_ADDRESS] = {"TrfAddress", "a TrfAddress (Full, FirstHalf or SecondHalf)", VALUE_TRF_ADDRESS},
     [ARGUMENT_ACCUMULATION] = {"AccumulationKind", "an AccumulationKind (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
@@ -258,8 +259,8 @@ static bool check_arguments(const stage_call *call)
     diag_list *diags = stage_diags(call);
     unsigned given = types_given(call);
     if (given && given != f->type_count) {
-        diag *d = diag_add(diags, E_ARGUMENTS, ast_kid(call->node, 1)->range, "`%s` takes %u type argument%s or none, got %u", f->name, f->type_count,
-                           f->type_count == 1 ? "" : "s", given);
+        diag *d = diag_add(diags, E_ARGUMENTS, ast_kid(call->node, 1)->range, "`%s` takes %u type argument%s or none, got %u", f->name,
+                           f->type_count, f->type_count == 1 ? "" : "s", given);
         diag_help(diags, d, "they are %s", signature(f, a));
         return false;
     }
@@ -281,8 +282,9 @@ static bool check_arguments(const stage_call *call)
             diag_help(diags, d, "write view_mut() instead of view()");
             return false;
         }
-        diag *d = diag_add(diags, E_ARGUMENTS, args->kids[i]->range, "argument %u of `%s` must be %s, got %s", i + 1, f->name, arguments[wanted].name,
-                           v->kind == VALUE_INT ? arena_printf(a, "%lld", (long long)v->number) : value_kind_name(v));
+        diag *d =
+            diag_add(diags, E_ARGUMENTS, args->kids[i]->range, "argument %u of `%s` must be %s, got %s", i + 1, f->name,
+                     arguments[wanted].name, v->kind == VALUE_INT ? arena_printf(a, "%lld", (long long)v->number) : value_kind_name(v));
         note_binding(call, d, args->kids[i]);
         if (arguments[wanted].kind == VALUE_VIEW && arguments[wanted].tensor == TENSOR_DM && v->kind == VALUE_VIEW)
             diag_help(diags, d, "the Tensor Unit reads and writes DM: copy it there first, with to_dm");

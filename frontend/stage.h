@@ -20,16 +20,16 @@ enum {
 };
 const char *dialect_name(dialect d); /* "April", "0.6" */
 
-typedef struct stage_row stage_row;   /* frontend/stage_build.h */
+typedef struct stage_row stage_row; /* frontend/stage_build.h */
 typedef struct stage_form stage_form;
 
 /* A call with its receiver and arguments evaluated. */
 typedef struct stage_call {
     scope *scope;
     kernel *kernel;
-    const ast *node;   /* AST_METHOD */
+    const ast *node; /* AST_METHOD */
     value receiver;
-    const value *args; /* one per argument */
+    const value *args;        /* one per argument */
     const declared *expected; /* may be NULL or of kind DECLARED_NONE */
     const stage_form *form;   /* how it is written; stage_build finds it */
     const stage_row *row;     /* of the form */

@@ -128,8 +128,8 @@ bool stage_require_parts(const stage_call *call, op *o, unsigned parts)
     strbuf_init(&list, a);
     for (size_t i = 0; i < count; i++)
         strbuf_printf(&list, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", missing[i]);
-    diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", list.text, call->node->text,
-                       tensor_text(&o->out, a));
+    diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "%s of %s cannot be inferred; what is known: %s", list.text,
+                       call->node->text, tensor_text(&o->out, a));
     diag_help(stage_diags(call), d, "annotate the variable with its type, or write %s::<..>()", call->node->text);
     return false;
 }
@@ -346,8 +346,8 @@ static value finish_write(const stage_call *call, op *o, const value *view)
     if (view->op->bad)
         o->bad = true;
     if (o->out.dtype != o->input->out.dtype && !o->bad && o->kind != IR_COMMIT) {
-        diag_add(stage_diags(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s", dtype_row_of(o->input->out.dtype)->name,
-                 dtype_row_of(o->out.dtype)->name);
+        diag_add(stage_diags(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s",
+                 dtype_row_of(o->input->out.dtype)->name, dtype_row_of(o->out.dtype)->name);
         o->bad = call->kernel->bad = true;
     }
     return (value){.kind = VALUE_UNIT};

@@ -1,7 +1,7 @@
 /* The rows of the stages (target/engines.def), and what the functions behind them share: reading the call, adding the operation.
  *
- * The one idea: a stage is what is done, a form is how some releases write it. What a type argument means is in the form, so a function asks
- * for it by its meaning and never by its place. */
+ * The one idea: a stage is what is done, a form is how some releases write it. What a type argument means is in the form, so a function
+ * asks for it by its meaning and never by its place. */
 #ifndef VISA_FRONTEND_STAGE_BUILD_H
 #define VISA_FRONTEND_STAGE_BUILD_H
 

@@ -71,30 +71,38 @@ static void refuse_tile(const stage_call *call, component c, tile_status status,
     diag *d;
     switch (status) {
     case TILE_RANGE:
-        d = diag_add(diags, E_TILE_RANGE, call->node->name_range, "the tile takes positions %lld..%lld of `%s`, which has %lld", start, start + (long long)length, of, size);
-        diag_help(diags, d, "start counts positions of `%s` and is at most %lld here", of, size - (long long)length > 0 ? size - (long long)length : 0);
+        d = diag_add(diags, E_TILE_RANGE, call->node->name_range, "the tile takes positions %lld..%lld of `%s`, which has %lld", start,
+                     start + (long long)length, of, size);
+        diag_help(diags, d, "start counts positions of `%s` and is at most %lld here", of,
+                  size - (long long)length > 0 ? size - (long long)length : 0);
         break;
     case TILE_PADDING:
-        d = diag_add(diags, E_TILE_PADDING, call->node->name_range, "tile start maps to padding: positions %lld..%lld of `%s` are not all stored in m![%s]", start,
+        d = diag_add(diags, E_TILE_PADDING, call->node->name_range,
+                     "tile start maps to padding: positions %lld..%lld of `%s` are not all stored in m![%s]", start,
                      start + (long long)length, of, in);
         diag_help(diags, d, "cut the last, shorter part with a LEN of its own");
         break;
     case TILE_TERMS:
-        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is several digits of m![%s], and LEN is %lld", of, in, (long long)length);
+        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is several digits of m![%s], and LEN is %lld",
+                     of, in, (long long)length);
         diag_help(diags, d, "tile one digit after the other, or with LEN = 1");
         break;
     case TILE_DEEP:
-        diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: the tiles of this view fix more than %d digits", TILE_MAX_SHIFTS);
+        diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: the tiles of this view fix more than %d digits",
+                 TILE_MAX_SHIFTS);
         break;
     default:
         group = group_around(call->receiver.op->out.part[c], index);
         if (group) {
-            d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: `%s` is a part of the group `[%s]`, where a step carries from one axis into the next", of,
-                         mapping_text(group, a));
+            d = diag_add(diags, E_TILE_SPLIT, at,
+                         "failed to split by the index expression: `%s` is a part of the group `[%s]`, where a step carries from one axis "
+                         "into the next",
+                         of, mapping_text(group, a));
             diag_help(diags, d, "pad the axes one by one instead of the group, or move the group as a whole");
             break;
         }
-        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own", in, of);
+        d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own",
+                     in, of);
         diag_help(diags, d, "tile along an axis, or a part of one, that the view's %s names", component_parameter(c));
     }
 }
@@ -108,8 +116,9 @@ static bool check_tile_type(const stage_call *call, component part, const mappin
     scope_context *c = scope_context_of(call->scope);
     if (!given || mapping_equal(c->mappings, given, result))
         return given || infer;
-    diag *d = diag_add(c->diags, E_TILE_VIEW, written->range, "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared",
-                       component_parameter(part), mapping_text(result, c->arena), mapping_text(given, c->arena));
+    diag *d = diag_add(c->diags, E_TILE_VIEW, written->range,
+                       "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared", component_parameter(part),
+                       mapping_text(result, c->arena), mapping_text(given, c->arena));
     diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
     return false;
 }
@@ -132,7 +141,8 @@ static value tile_of(const stage_call *call, component part)
         *w = cut = *of->window;
     cut.displacement = 0;
     const mapping *guard = of->guard ? of->guard : of->out.part[ELEMENT], *result = NULL;
-    tile_status status = mapping_tile(c->mappings, of->out.part[part], index, length, call->args[0].number, &result, part == ELEMENT ? &guard : NULL, &cut);
+    tile_status status =
+        mapping_tile(c->mappings, of->out.part[part], index, length, call->args[0].number, &result, part == ELEMENT ? &guard : NULL, &cut);
     if (status != TILE_OK)
         refuse_tile(call, part, status, index, length);
     if (status != TILE_OK || !check_tile_type(call, part, result)) {
@@ -188,9 +198,11 @@ static const axis *interleave_axis(const stage_call *call)
         return y->axis;
     diag *d;
     if (y && y->kind == SYMBOL_AXIS)
-        d = diag_add(c->diags, E_INTERLEAVE, arg->range, "axis %s has %lld elements; two tensors are interleaved", y->axis->name, (long long)y->axis->size);
+        d = diag_add(c->diags, E_INTERLEAVE, arg->range, "axis %s has %lld elements; two tensors are interleaved", y->axis->name,
+                     (long long)y->axis->size);
     else
-        d = diag_add(c->diags, E_INTERLEAVE, arg ? arg->range : call->node->name_range, "`begin_interleaved` needs the axis that tells the two tensors apart");
+        d = diag_add(c->diags, E_INTERLEAVE, arg ? arg->range : call->node->name_range,
+                     "`begin_interleaved` needs the axis that tells the two tensors apart");
     diag_help(c->diags, d, "declare axes![I = 2] and write begin_interleaved::<I, _, _, _, _, _>(..)");
     return NULL;
 }

@@ -12,32 +12,24 @@ static const struct keyword {
     const char *name;
     int kind;
 } keywords[] = {
-    {"Self", T_SELF_TYPE}, {"_", T_UNDERSCORE},  {"as", T_AS},         {"async", T_ASYNC},
-    {"await", T_AWAIT},    {"break", T_BREAK},   {"const", T_CONST},   {"continue", T_CONTINUE},
-    {"crate", T_CRATE},    {"dyn", T_DYN},       {"else", T_ELSE},     {"enum", T_ENUM},
-    {"extern", T_EXTERN},  {"false", T_FALSE},   {"fn", T_FN},         {"for", T_FOR},
-    {"if", T_IF},          {"impl", T_IMPL},     {"in", T_IN},         {"let", T_LET},
-    {"loop", T_LOOP},      {"match", T_MATCH},   {"mod", T_MOD},       {"move", T_MOVE},
-    {"mut", T_MUT},        {"pub", T_PUB},       {"return", T_RETURN}, {"self", T_SELF},
-    {"static", T_STATIC},  {"struct", T_STRUCT}, {"super", T_SUPER},   {"trait", T_TRAIT},
-    {"true", T_TRUE},      {"type", T_TYPE},     {"unsafe", T_UNSAFE}, {"use", T_USE},
+    {"Self", T_SELF_TYPE}, {"_", T_UNDERSCORE},      {"as", T_AS},         {"async", T_ASYNC}, {"await", T_AWAIT},   {"break", T_BREAK},
+    {"const", T_CONST},    {"continue", T_CONTINUE}, {"crate", T_CRATE},   {"dyn", T_DYN},     {"else", T_ELSE},     {"enum", T_ENUM},
+    {"extern", T_EXTERN},  {"false", T_FALSE},       {"fn", T_FN},         {"for", T_FOR},     {"if", T_IF},         {"impl", T_IMPL},
+    {"in", T_IN},          {"let", T_LET},           {"loop", T_LOOP},     {"match", T_MATCH}, {"mod", T_MOD},       {"move", T_MOVE},
+    {"mut", T_MUT},        {"pub", T_PUB},           {"return", T_RETURN}, {"self", T_SELF},   {"static", T_STATIC}, {"struct", T_STRUCT},
+    {"super", T_SUPER},    {"trait", T_TRAIT},       {"true", T_TRUE},     {"type", T_TYPE},   {"unsafe", T_UNSAFE}, {"use", T_USE},
     {"where", T_WHERE},    {"while", T_WHILE},
 };
 
 char token_closer(const token *t)
 {
     switch (t->kind) {
-    case '(':
-        return ')';
-    case '[':
-        return ']';
-    case '{':
-        return '}';
+    case '(': return ')';
+    case '[': return ']';
+    case '{': return '}';
     case T_MAP_OPEN:
-    case T_AXES_OPEN:
-        return t->closer;
-    default:
-        return 0;
+    case T_AXES_OPEN: return t->closer;
+    default: return 0;
     }
 }
 
@@ -137,8 +129,8 @@ static bool opens_parameters(const token_scanner *s)
 bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char closer)
 {
     if (s->open_count == NESTING_MAX) {
-        diag *d = diag_add(s->diags, E_NESTING, (src_range){s->file, begin, end},
-                           "brackets are nested more than %d levels deep", NESTING_MAX);
+        diag *d =
+            diag_add(s->diags, E_NESTING, (src_range){s->file, begin, end}, "brackets are nested more than %d levels deep", NESTING_MAX);
         diag_help(s->diags, d, "name a part of it with `let` or `type`");
         s->list->too_deep = true;
         return false;
@@ -147,7 +139,8 @@ bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char c
     bool head = kind == '(' && opens_parameters(s);
     token *t = token_add(s, kind, begin, end);
     t->closer = closer;
-    s->open[s->open_count++] = (token_bracket){.index = (uint32_t)s->list->count - 1, .indent = s->indent, .closer = closer, .map = map, .head = head};
+    s->open[s->open_count++] =
+        (token_bracket){.index = (uint32_t)s->list->count - 1, .indent = s->indent, .closer = closer, .map = map, .head = head};
     s->fn_head = false;
     return true;
 }
@@ -157,8 +150,7 @@ static token *add_closer(token_scanner *s, uint32_t begin, uint32_t end)
 {
     token_bracket open = s->open[--s->open_count];
     int opener = s->list->items[open.index].kind;
-    token *t = token_add(s, opener == T_MAP_OPEN || opener == T_AXES_OPEN ? T_MACRO_CLOSE : open.closer,
-                         begin, end);
+    token *t = token_add(s, opener == T_MAP_OPEN || opener == T_AXES_OPEN ? T_MACRO_CLOSE : open.closer, begin, end);
     t->match = open.index;
     if (open.map)
         t->flags |= TOKEN_IN_MAP;
@@ -180,8 +172,7 @@ static void note_place(token_scanner *s, diag *d, const token_bracket *open, boo
 static void note_opener(token_scanner *s, diag *d, const token *opener, char closer)
 {
     if (d != NULL)
-        diag_note(s->diags, d, (src_range){s->file, opener->begin, opener->end}, "this bracket wants a `%c`",
-                  closer);
+        diag_note(s->diags, d, (src_range){s->file, opener->begin, opener->end}, "this bracket wants a `%c`", closer);
 }
 
 static int *supplied_count(token_scanner *s, char closer)
@@ -201,8 +192,7 @@ static void supply_closer(token_scanner *s, uint32_t begin, uint32_t end)
     if (!(at_end && s->bracket_fault)) {
         const char *found = at_end ? (s->outermost ? "the end of the mapping" : "the end of the file")
                                    : arena_printf(s->arena, "`%.*s`", (int)(end - begin), s->source + begin);
-        diag *d = add_fault(s, E_DELIMITER, begin, end,
-                            arena_printf(s->arena, "expected `%c`, found %s", open.closer, found));
+        diag *d = add_fault(s, E_DELIMITER, begin, end, arena_printf(s->arena, "expected `%c`, found %s", open.closer, found));
         note_place(s, d, &open, at_end);
         note_opener(s, d, at_end && open.closer == '}' && s->outdent ? &s->list->items[s->outdent_block] : &opener, open.closer);
     }
@@ -272,8 +262,7 @@ void token_close(token_scanner *s, char closer, uint32_t begin, uint32_t end)
     }
     char wanted = s->open[s->open_count - 1].closer;
     const token opener = s->list->items[s->open[s->open_count - 1].index];
-    diag *d = token_fault(s, E_DELIMITER, begin, end,
-                          arena_printf(s->arena, "expected `%c`, found `%c`", wanted, closer));
+    diag *d = token_fault(s, E_DELIMITER, begin, end, arena_printf(s->arena, "expected `%c`, found `%c`", wanted, closer));
     note_place(s, d, &s->open[s->open_count - 1], false);
     note_opener(s, d, &opener, wanted);
     s->bracket_fault = true;
@@ -286,8 +275,7 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
         const token_bracket *open = &s->open[s->open_count - 1];
         int opener = s->list->items[open->index].kind;
         /* `;` stands in [T; 4] and in every { }, a statement only in { }. */
-        bool allowed =
-            open->closer == '}' ? opener == '{' : !all && !open->map && !open->comma && opener == '[';
+        bool allowed = open->closer == '}' ? opener == '{' : !all && !open->map && !open->comma && opener == '[';
         if (allowed)
             return;
         supply_closer(s, begin, end);
@@ -314,7 +302,8 @@ void token_semicolon(token_scanner *s, uint32_t begin, uint32_t end, const char 
     int opener = open ? s->list->items[open->index].kind : 0;
     bool lists = (opener == T_AXES_OPEN || opener == T_MAP_OPEN || opener == '(') && s->list->count - 1 > open->index;
     if (lists && closed_on_line(line, open->closer)) {
-        diag *d = token_fault(s, open->map ? E_MAP_SYNTAX : E_PARSE, begin, end, arena_printf(s->arena, "expected `,` or `%c`, found `;`", open->closer));
+        diag *d = token_fault(s, open->map ? E_MAP_SYNTAX : E_PARSE, begin, end,
+                              arena_printf(s->arena, "expected `,` or `%c`, found `;`", open->closer));
         if (d != NULL)
             diag_help(s->diags, d, "entries are separated by commas");
         token_add(s, ',', begin, end);
@@ -403,9 +392,7 @@ static uint32_t read_digits(const char *text, uint32_t bytes, int base, int64_t 
     *value = 0, *fits = true;
     for (; used < bytes; used++) {
         char c = text[used];
-        int digit = c >= '0' && c <= '9'                     ? c - '0'
-                    : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                             : 99;
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : 99;
         if (c == '_')
             continue;
         if (digit >= base)
@@ -418,8 +405,7 @@ static uint32_t read_digits(const char *text, uint32_t bytes, int base, int64_t 
 
 static bool is_suffix(const char *text, uint32_t bytes)
 {
-    static const char *const suffixes[] = {"usize", "isize", "u8",  "u16", "u32",
-                                           "u64",   "i8",    "i16", "i32", "i64"};
+    static const char *const suffixes[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (strlen(suffixes[i]) == bytes && memcmp(suffixes[i], text, bytes) == 0)
             return true;
@@ -521,10 +507,8 @@ static bool ends_expression(int kind)
     case ')':
     case ']':
     case '}':
-    case '?':
-        return true;
-    default:
-        return false;
+    case '?': return true;
+    default: return false;
     }
 }
 
@@ -548,8 +532,7 @@ static void link_blocks(token_list *l)
     for (uint32_t i = 0; i < l->count; i++) {
         token *t = &l->items[i];
         int next = i + 1 < l->count ? l->items[i + 1].kind : 0;
-        if (t->kind == T_IF || t->kind == T_WHILE || t->kind == T_MATCH ||
-            (t->kind == T_FOR && next != '<' && next != T_LT_LT)) {
+        if (t->kind == T_IF || t->kind == T_WHILE || t->kind == T_MATCH || (t->kind == T_FOR && next != '<' && next != T_LT_LT)) {
             t->match = pending[level];
             pending[level] = i;
         } else if (token_closer(t) != 0) {
@@ -594,7 +577,9 @@ static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
     } others[] = {
         {"\xff\xfe", 2, "the text is UTF-16", "save it as UTF-8"},
         {"\xfe\xff", 2, "the text is UTF-16", "save it as UTF-8"},
-        {"\x7f" "ELF", 4, "this is a binary and no source", "visa-run runs a binary, visa-objdump shows what is in it"},
+        {"\x7f"
+         "ELF",
+         4, "this is a binary and no source", "visa-run runs a binary, visa-objdump shows what is in it"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (bytes >= others[i].bytes && memcmp(text, others[i].begin, others[i].bytes) == 0) {

@@ -68,13 +68,13 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
 /* ---- Between token.c and lexer.l ---- */
 
 typedef struct token_bracket {
-    uint32_t index; /* of the opening token */
+    uint32_t index;  /* of the opening token */
     uint32_t indent; /* bytes in front of the first token of its line */
     char closer;
-    bool map;   /* the rules of m![..] hold inside */
-    bool comma; /* one was seen inside: no [T; n] any more */
-    bool head;  /* the parameters of a function */
-    int angles; /* in a head: how many < are open */
+    bool map;         /* the rules of m![..] hold inside */
+    bool comma;       /* one was seen inside: no [T; n] any more */
+    bool head;        /* the parameters of a function */
+    int angles;       /* in a head: how many < are open */
     uint32_t outdent; /* last byte in front of the first token inside that stands no further in than the bracket's line; 0: none */
 } token_bracket;
 
@@ -92,16 +92,16 @@ struct token_scanner {
     int open_count;
     int outermost; /* brackets that the text cannot close: 1 in a lone mapping, else 0 */
     int error_count;
-    bool fn_head;             /* behind `fn`, in front of the first bracket or `;` */
-    int supplied[3];          /* how many ) ] } were */
-    uint32_t superfluous_end; /* offset behind the last superfluous bracket */
-    uint32_t indent;          /* of the line at hand, bytes in front of its first token */
-    uint32_t outdent;         /* that of the first { which has one */
-    uint32_t outdent_block;   /* index of that { */
-    uint32_t odd_close;       /* behind the last } whose place does not fit that of its {; 0: none */
-    bool string_fault;        /* one without an end was diagnosed */
-    bool bracket_fault;       /* one was diagnosed: what is left open at the end follows from it */
-    bool block_heads;         /* an if, for, while or match was seen */
+    bool fn_head;                    /* behind `fn`, in front of the first bracket or `;` */
+    int supplied[3];                 /* how many ) ] } were */
+    uint32_t superfluous_end;        /* offset behind the last superfluous bracket */
+    uint32_t indent;                 /* of the line at hand, bytes in front of its first token */
+    uint32_t outdent;                /* that of the first { which has one */
+    uint32_t outdent_block;          /* index of that { */
+    uint32_t odd_close;              /* behind the last } whose place does not fit that of its {; 0: none */
+    bool string_fault;               /* one without an end was diagnosed */
+    bool bracket_fault;              /* one was diagnosed: what is left open at the end follows from it */
+    bool block_heads;                /* an if, for, while or match was seen */
     token_bracket open[NESTING_MAX]; /* the last member: it need not be cleared between texts */
 };
 

@@ -22,8 +22,11 @@ static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         return ok;
     }
     if (!ast_is(type, AST_ERROR) && !(last && !y && scope_is_lost(s, last->text))) {
-        diag *d = diag_add(scope_context_of(s)->diags, E_TYPE, type->range, last ? "`%s` is not an element type" : "%s is not an element type",
-                           last ? last->text : ast_is(type, AST_MAP) ? "a mapping" : "this");
+        diag *d =
+            diag_add(scope_context_of(s)->diags, E_TYPE, type->range, last ? "`%s` is not an element type" : "%s is not an element type",
+                     last                    ? last->text
+                     : ast_is(type, AST_MAP) ? "a mapping"
+                                             : "this");
         diag_help(scope_context_of(s)->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
     }
     return false;
@@ -80,8 +83,8 @@ STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kin
         got++;
     }
     if (got != wanted && args->kid_count > 0) {
-        diag *e = diag_add(scope_context_of(s)->diags, E_ARGUMENTS, segment->range, "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind),
-                           wanted - 1, got);
+        diag *e = diag_add(scope_context_of(s)->diags, E_ARGUMENTS, segment->range,
+                           "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind), wanted - 1, got);
         strbuf list;
         strbuf_init(&list, scope_context_of(s)->arena);
         for (const component *p = components; *p < MAPPING_COMPONENTS; p++)
@@ -106,7 +109,10 @@ static const struct {
     const char *name;
     tensor_kind kind;
     bool mutable;
-} views[] = {{"HbmTensorView", TENSOR_HBM, false}, {"HbmTensorViewMut", TENSOR_HBM, true}, {"DmTensorView", TENSOR_DM, false}, {"DmTensorViewMut", TENSOR_DM, true}};
+} views[] = {{"HbmTensorView", TENSOR_HBM, false},
+             {"HbmTensorViewMut", TENSOR_HBM, true},
+             {"DmTensorView", TENSOR_DM, false},
+             {"DmTensorViewMut", TENSOR_DM, true}};
 enum { VIEWS = sizeof views / sizeof *views };
 
 const char *scope_suggest_type(const char *name)
@@ -179,12 +185,8 @@ static void type_kind(scope *s, const ast *type, declared *out)
 {
     switch (type->kind) {
     case AST_NONE:
-    case AST_TYPE_INFER:
-        out->kind = DECLARED_NONE;
-        return;
-    case AST_ERROR:
-        out->kind = DECLARED_ERROR;
-        return;
+    case AST_TYPE_INFER: out->kind = DECLARED_NONE; return;
+    case AST_ERROR: out->kind = DECLARED_ERROR; return;
     case AST_TYPE_REF:
         read_type(s, ast_kid(type, 0), out);
         out->mutable = out->mutable || type->text[0] != '\0';
@@ -194,11 +196,8 @@ static void type_kind(scope *s, const ast *type, declared *out)
         out->tuple = type->kid_count ? type : NULL;
         out->scope = s;
         return;
-    case AST_TYPE_PATH:
-        path_type(s, type, out);
-        return;
-    default:
-        return;
+    case AST_TYPE_PATH: path_type(s, type, out); return;
+    default: return;
     }
 }
 

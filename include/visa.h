@@ -32,28 +32,28 @@ typedef struct visa_parameter {
 } visa_parameter;
 
 typedef struct visa_options {
-    const char *target;         /* "rngd"; NULL: the default */
+    const char *target; /* "rngd"; NULL: the default */
     bool warnings_are_errors;
-    const char *const *warnings; /* what stands behind -W (visa_knows_warning), in order, ended by NULL; NULL: none */
-    const char *print_after;    /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
-    bool time_report;           /* measure for visa_time_report */
-    const char *kernel;         /* compile this kernel only; NULL: all */
+    const char *const *warnings;    /* what stands behind -W (visa_knows_warning), in order, ended by NULL; NULL: none */
+    const char *print_after;        /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
+    bool time_report;               /* measure for visa_time_report */
+    const char *kernel;             /* compile this kernel only; NULL: all */
     const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
     size_t step_pass_count;
-    const char *step_sizes;     /* a file of `visa-run --sizes`: numbers for the sizes of a stream program; NULL: none */
+    const char *step_sizes;           /* a file of `visa-run --sizes`: numbers for the sizes of a stream program; NULL: none */
     const visa_parameter *parameters; /* other numbers for constants, axes and sizes of the file; outlive the compilation */
     size_t parameter_count;
-    bool parse_only;            /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */
-    bool editor;                /* keep what include/visa_editor.h answers from */
+    bool parse_only; /* for visa_format and VISA_EMIT_AST: the meaning is not looked at */
+    bool editor;     /* keep what include/visa_editor.h answers from */
     /* The text of a module's file as it stands in an editor, in `*text` and `*bytes`; false: read the file. NULL: all are read. */
     bool (*open_text)(void *user, const char *path, const char **text, size_t *bytes);
-    void *user;                 /* of open_text */
-    bool modules;               /* read the files of `mod x;`, next to the file called `name` */
-    size_t error_limit;         /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
-    bool binary_only;           /* nothing but VISA_EMIT_BINARY will be asked for: a kernel is written and forgotten before the next one is read */
+    void *user;         /* of open_text */
+    bool modules;       /* read the files of `mod x;`, next to the file called `name` */
+    size_t error_limit; /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
+    bool binary_only;   /* nothing but VISA_EMIT_BINARY will be asked for: a kernel is written and forgotten before the next one is read */
     uint64_t max_steps, max_bytes; /* of work and of memory, docs/usage.md; 0: the default, UINT64_MAX: any number */
-    uint64_t max_milliseconds;  /* of processor time in this call and in each one that asks something of its result; 0: any number */
-    bool book;                  /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
+    uint64_t max_milliseconds;     /* of processor time in this call and in each one that asks something of its result; 0: any number */
+    bool book; /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
@@ -69,7 +69,8 @@ VISA_API size_t visa_warning_count(const visa_compilation *c);
 VISA_API const char *visa_module_file(const visa_compilation *c, size_t i);
 /* An error that a program met with the compilation's output, under an id that visa_explain knows, so that one text, JSON or SARIF says all;
  * `help` may be NULL. */
-VISA_API void visa_add_error(visa_compilation *c, const char *id, const char *message, const char *const *notes, size_t note_count, const char *help);
+VISA_API void visa_add_error(visa_compilation *c, const char *id, const char *message, const char *const *notes, size_t note_count,
+                             const char *help);
 
 /* Did the system end it and not the text: no memory, a file that cannot be read or written? */
 VISA_API bool visa_has_system_fault(const visa_compilation *c);
@@ -77,7 +78,12 @@ VISA_API bool visa_has_system_fault(const visa_compilation *c);
 /* NAME, no-NAME, error, error=NAME, no-error=NAME: a warning's NAME is its id in lower case without W-, `performance` or `all`. */
 VISA_API bool visa_knows_warning(const char *option);
 
-typedef enum visa_diagnostics_format { VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_COLOUR, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF } visa_diagnostics_format;
+typedef enum visa_diagnostics_format {
+    VISA_DIAGNOSTICS_TEXT,
+    VISA_DIAGNOSTICS_COLOUR,
+    VISA_DIAGNOSTICS_JSON,
+    VISA_DIAGNOSTICS_SARIF
+} visa_diagnostics_format;
 /* All diagnostics in source order; owned by the compilation. */
 VISA_API const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format);
 
@@ -109,8 +115,10 @@ typedef struct visa_contraction {
     const char *engine, *formula; /* what binds it, "collect"; "8 + max(32 x 2, 32 x 1)" */
 } visa_contraction;
 
-/* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has errors. */
-VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data, size_t *size);
+/* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has
+ * errors. */
+VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data,
+                            size_t *size);
 
 typedef enum visa_explore_form { VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL } visa_explore_form;
 

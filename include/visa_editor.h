@@ -49,8 +49,16 @@ VISA_API bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place
 VISA_API bool visa_definition(visa_compilation *c, uint32_t offset, visa_place *out);
 
 typedef enum visa_name_kind {
-    VISA_NAME_AXIS, VISA_NAME_ALIAS, VISA_NAME_CONST, VISA_NAME_VARIABLE, VISA_NAME_FUNCTION, VISA_NAME_MODULE,
-    VISA_NAME_METHOD, VISA_NAME_FIELD, VISA_NAME_TYPE, VISA_NAME_KEYWORD,
+    VISA_NAME_AXIS,
+    VISA_NAME_ALIAS,
+    VISA_NAME_CONST,
+    VISA_NAME_VARIABLE,
+    VISA_NAME_FUNCTION,
+    VISA_NAME_MODULE,
+    VISA_NAME_METHOD,
+    VISA_NAME_FIELD,
+    VISA_NAME_TYPE,
+    VISA_NAME_KEYWORD,
 } visa_name_kind;
 
 typedef struct visa_completion {

@@ -3,16 +3,16 @@
 static const config_row rows[] = {
 #define CONFIG_NUMBER(config, field, unit, least, most, summary) \
     {#config, #field, FIELD_NUMBER, offsetof(config##_config, field), unit, summary, least, most, NULL, 0},
-#define CONFIG_CHOICE(config, field, unit, summary, ...)                                                \
-    {#config,                                                                                           \
-     #field,                                                                                            \
-     FIELD_CHOICE,                                                                                      \
-     offsetof(config##_config, field),                                                                  \
-     unit,                                                                                              \
-     summary,                                                                                           \
-     0,                                                                                                 \
-     0,                                                                                                 \
-     (const int64_t[]){__VA_ARGS__},                                                                    \
+#define CONFIG_CHOICE(config, field, unit, summary, ...) \
+    {#config, \
+     #field, \
+     FIELD_CHOICE, \
+     offsetof(config##_config, field), \
+     unit, \
+     summary, \
+     0, \
+     0, \
+     (const int64_t[]){__VA_ARGS__}, \
      sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)},
 #define CONFIG_FLAG(config, field, summary) {#config, #field, FIELD_FLAG, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0},
 #define CONFIG_TERM(config, field, summary) {#config, #field, FIELD_TERM, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0},

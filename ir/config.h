@@ -12,10 +12,10 @@ typedef enum config_kind { FIELD_NUMBER, FIELD_CHOICE, FIELD_FLAG, FIELD_TERM, F
 typedef struct config_row {
     const char *config, *field;
     config_kind kind;
-    size_t offset;             /* bytes of the member in its struct; FIELD_SHOWN: none */
+    size_t offset;              /* bytes of the member in its struct; FIELD_SHOWN: none */
     const char *unit, *summary; /* NULL: none */
-    int64_t least, most;       /* FIELD_NUMBER; INT64_MAX: no bound */
-    const int64_t *choices;    /* FIELD_CHOICE */
+    int64_t least, most;        /* FIELD_NUMBER; INT64_MAX: no bound */
+    const int64_t *choices;     /* FIELD_CHOICE */
     size_t choice_count;
 } config_row;
 

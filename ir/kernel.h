@@ -113,8 +113,8 @@ enum { ACCUMULATE_MAX_LOOPS = 15 };
 struct no_config {
     char none;
 #define CONFIG(name, ...) \
-    }                     \
-    ;                     \
+    } \
+    ; \
     struct name##_config {
 #define CONFIG_PART CONFIG
 #define CONFIG_NUMBER(config, field, ...) int64_t field;
@@ -133,7 +133,7 @@ typedef struct reshape_digit {
 } reshape_digit;
 typedef struct reshape_config {
     const struct op *from; /* what made the memory under its first names */
-    uint32_t count; /* 0: the mappings are equal */
+    uint32_t count;        /* 0: the mappings are equal */
     reshape_digit digits[EINSUM_MAX_DIGITS];
 } reshape_config;
 
@@ -141,21 +141,21 @@ typedef struct op op;
 struct op {
     op_kind kind;
     context context;
-    uint32_t index;    /* place in the kernel */
-    src_range range;   /* the method's name, or the parameter */
-    src_range parts[MAPPING_COMPONENTS]; /* where a declared mapping was written; SRC_NOWHERE: inferred */
+    uint32_t index;                                 /* place in the kernel */
+    src_range range;                                /* the method's name, or the parameter */
+    src_range parts[MAPPING_COMPONENTS];            /* where a declared mapping was written; SRC_NOWHERE: inferred */
     const mapping_names *named[MAPPING_COMPONENTS]; /* IR_PORT_IN, IR_ALLOC: as kernel_port's */
-    const char *name;  /* the variable that holds the result, or the port's name; "" */
+    const char *name;                               /* the variable that holds the result, or the port's name; "" */
     op *input, *weights;
-    op *second;               /* IR_FETCH: the other of two interleaved tensors; NULL: one is read */
-    const axis *interleave;   /* IR_FETCH: its two positions are `input` and `second` */
-    op *into;              /* writes that make no tensor: the memory or view that is written */
-    tile_window *window;   /* IR_VIEW: from the memory's tensor, all tiles together */
-    const mapping *guard;  /* IR_VIEW: Element with PAD_BOTTOM outside the window */
+    op *second;             /* IR_FETCH: the other of two interleaved tensors; NULL: one is read */
+    const axis *interleave; /* IR_FETCH: its two positions are `input` and `second` */
+    op *into;               /* writes that make no tensor: the memory or view that is written */
+    tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
+    const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
     accumulation_kind accumulation;
-    const op *gone;    /* memory that a reshape took over; NULL: it may be used */
-    uint32_t port;     /* IR_PORT_IN, IR_PORT_OUT */
+    const op *gone; /* memory that a reshape took over; NULL: it may be used */
+    uint32_t port;  /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
     bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
 
@@ -177,13 +177,13 @@ typedef struct kernel {
     const char *name;
     src_range range; /* the function's name */
     bool is_device;  /* #[device]: whole-machine sizes are checked */
-    int64_t chips; /* 0: refused */
+    int64_t chips;   /* 0: refused */
     op **ops;
     size_t op_count, op_capacity;
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;
-    bool bad; /* any diagnostic of severity error; an operation is bad only where its kernel is */
+    bool bad;       /* any diagnostic of severity error; an operation is bad only where its kernel is */
     bool repeating; /* while it is built: what is added now is `repeated` */
 } kernel;
 

@@ -37,7 +37,8 @@ static void print_sequencer(const op *o, strbuf *out)
 {
     strbuf_puts(out, "\n        sequencer");
     print_entries(o->sequencer, out);
-    strbuf_printf(out, ", access %lld bytes, run %lld bytes", (long long)o->sequencer->access_bytes, (long long)o->sequencer->contiguous_bytes);
+    strbuf_printf(out, ", access %lld bytes, run %lld bytes", (long long)o->sequencer->access_bytes,
+                  (long long)o->sequencer->contiguous_bytes);
 }
 
 static void print_dma(const op *o, strbuf *out)
@@ -56,8 +57,8 @@ static void print_collect(const op *o, strbuf *out)
 
 static void print_to_trf(const op *o, strbuf *out)
 {
-    strbuf_printf(out, "\n        trf_store rows %lld, %lld bytes per Row%s", (long long)o->to_trf->rows, (long long)o->to_trf->bytes_per_row,
-                  o->to_trf->short_command ? ", short command" : "");
+    strbuf_printf(out, "\n        trf_store rows %lld, %lld bytes per Row%s", (long long)o->to_trf->rows,
+                  (long long)o->to_trf->bytes_per_row, o->to_trf->short_command ? ", short command" : "");
 }
 
 static void print_align(const op *o, strbuf *out)
@@ -68,8 +69,8 @@ static void print_align(const op *o, strbuf *out)
     if (a->transpose_rows > 1)
         strbuf_printf(out, ", transpose_rows %lld", (long long)a->transpose_rows);
     if (a->shift)
-        strbuf_printf(out, ", initial_shift %lld, shift_stride %lld, shifts %lld", (long long)a->shift->initial_shift, (long long)a->shift->shift_stride,
-                      (long long)a->shift->shifts);
+        strbuf_printf(out, ", initial_shift %lld, shift_stride %lld, shifts %lld", (long long)a->shift->initial_shift,
+                      (long long)a->shift->shift_stride, (long long)a->shift->shifts);
     if (a->reg_read_size) {
         strbuf_printf(out, "\n        trf_sequencer reg_read_size %lld", (long long)a->reg_read_size);
         print_entries(&a->trf_sequencer, out);
@@ -105,13 +106,14 @@ static void print_cast(const op *o, strbuf *out)
 
 static void print_commit(const op *o, strbuf *out)
 {
-    strbuf_printf(out, "\n        commit_in_size %lld bytes, commit_size %lld bytes", (long long)o->commit->commit_in_bytes, (long long)o->commit->commit_bytes);
+    strbuf_printf(out, "\n        commit_in_size %lld bytes, commit_size %lld bytes", (long long)o->commit->commit_in_bytes,
+                  (long long)o->commit->commit_bytes);
 }
 
 static void print_configuration(const op *o, strbuf *out)
 {
 #define CONFIG(name, ...) \
-    if (o->name)          \
+    if (o->name) \
         print_##name(o, out);
 #include "target/engines.def"
 }

@@ -99,7 +99,8 @@ static void put_verdict(visa_compilation *c, const char *name, uint32_t first_li
                 first = d;
         }
         uint32_t at = source_locate(c->sources, first->range.file, first->range.begin).line;
-        strbuf_printf(&c->verdicts, "refused: %zu error%s, the first at line %u: %s\n", errors, errors == 1 ? "" : "s", at, diag_row_of(first->id)->name);
+        strbuf_printf(&c->verdicts, "refused: %zu error%s, the first at line %u: %s\n", errors, errors == 1 ? "" : "s", at,
+                      diag_row_of(first->id)->name);
     } else if (c->module->count == 0) {
         t->without++;
         strbuf_puts(&c->verdicts, "accepted, without a kernel\n");
@@ -113,7 +114,8 @@ static void put_verdict(visa_compilation *c, const char *name, uint32_t first_li
     t->blocks++;
 }
 
-static void run_block(visa_compilation *c, const char *name, const char *text, size_t bytes, uint32_t first_line, size_t first_byte, tally *t)
+static void run_block(visa_compilation *c, const char *name, const char *text, size_t bytes, uint32_t first_line, size_t first_byte,
+                      tally *t)
 {
     size_t errors = c->diags.error_count, diags = c->diags.count;
     char *copy = arena_alloc(c->arena, bytes + 1);
@@ -154,6 +156,6 @@ void compilation_run_book(visa_compilation *c, const char *name, const char *tex
         if (rust)
             run_block(c, name, text + begin, end - begin, first_line, begin, &t);
     }
-    strbuf_printf(&c->verdicts, "%s: %zu block%s, %zu accepted (%zu without a kernel), %zu refused\n", name, t.blocks, t.blocks == 1 ? "" : "s", t.accepted,
-                  t.without, t.blocks - t.accepted);
+    strbuf_printf(&c->verdicts, "%s: %zu block%s, %zu accepted (%zu without a kernel), %zu refused\n", name, t.blocks,
+                  t.blocks == 1 ? "" : "s", t.accepted, t.without, t.blocks - t.accepted);
 }

@@ -8,8 +8,8 @@
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
-#include "ir/step/bind.h"
 #include "include/visa.h"
+#include "ir/step/bind.h"
 #include "support/strbuf.h"
 #include "target/target.h"
 
@@ -24,16 +24,16 @@ struct visa_compilation {
     const ast *file;
     module *module;
     step_module *programs;
-    bool has_programs;        /* stream programs, which may run kernels */
-    step_kernels kernels;     /* those, then */
-    arena *kernel_arena;      /* with binary_only of the kernel at hand, else of everything */
-    binary_writer *writer;    /* of the file under way; NULL: none is */
-    diag_list write_diags;    /* what is said if nothing else is wrong */
+    bool has_programs;     /* stream programs, which may run kernels */
+    step_kernels kernels;  /* those, then */
+    arena *kernel_arena;   /* with binary_only of the kernel at hand, else of everything */
+    binary_writer *writer; /* of the file under way; NULL: none is */
+    diag_list write_diags; /* what is said if nothing else is wrong */
     bool write_failed;
     const unsigned char *image; /* the file; NULL: not written yet */
     size_t image_bytes;
-    arena_mark no_kernel;       /* of kernel_arena */
-    bool *is_set; /* by parameter: a constant or an axis had its name */
+    arena_mark no_kernel;   /* of kernel_arena */
+    bool *is_set;           /* by parameter: a constant or an axis had its name */
     step_binding *bindings; /* by parameter */
     size_t binding_count;
     const visa_options *options;
@@ -45,16 +45,16 @@ struct visa_compilation {
     strbuf verdicts; /* of a book's blocks */
     struct timespec clock;
     size_t syntax_errors;
-    diag_list said;    /* of `diags` what is shown: as many errors as the limit lets through */
-    size_t said_count; /* of `diags` when that was decided; 0: not yet */
-    source_index *index;          /* options->editor; else NULL */
+    diag_list said;      /* of `diags` what is shown: as many errors as the limit lets through */
+    size_t said_count;   /* of `diags` when that was decided; 0: not yet */
+    source_index *index; /* options->editor; else NULL */
     const struct visa_completion *completions;
     size_t completion_count;
     struct visa_outline *outline; /* NULL: not asked for yet */
     size_t outline_count, outline_capacity;
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
-    bool gave_up; /* what may be spent was spent */
+    bool gave_up;                                    /* what may be spent was spent */
 };
 
 /* For the guard of the arena: its memory is exhausted, or what it may spend, which is diagnosed. Always true. */

@@ -72,7 +72,8 @@ static patched patch(const char *text, size_t bytes, uint32_t offset, int attemp
     uint32_t next = end;
     while (next < bytes && (text[next] == ' ' || text[next] == '\n' || text[next] == '\t' || text[next] == '\r'))
         next++;
-    bool called = next < bytes && (text[next] == '(' || (text[next] == ':' && next + 2 < bytes && text[next + 1] == ':' && text[next + 2] == '<'));
+    bool called =
+        next < bytes && (text[next] == '(' || (text[next] == ':' && next + 2 < bytes && text[next + 1] == ':' && text[next + 2] == '<'));
     uint32_t before = begin;
     while (before > 0 && strchr(" \n\t\r", text[before - 1]))
         before--;
@@ -137,7 +138,8 @@ static bool in_stream_program(const visa_compilation *c, const token_list *token
         i--;
     while (t[i].kind == T_FN && i > 0 && t[i - 1].kind == T_PUB)
         i--;
-    for (; i > 0 && t[i - 1].kind == ']' && t[i - 1].match != TOKEN_NONE && t[i - 1].match > 0 && t[t[i - 1].match - 1].kind == '#'; i = t[i - 1].match - 1) {
+    for (; i > 0 && t[i - 1].kind == ']' && t[i - 1].match != TOKEN_NONE && t[i - 1].match > 0 && t[t[i - 1].match - 1].kind == '#';
+         i = t[i - 1].match - 1) {
         const token *word = &t[t[i - 1].match + 1];
         if (token_is_word(source_text(c->sources, 0), word, "stream"))
             return true;
@@ -196,7 +198,8 @@ static void add_members(list *l, scope *s, const char *name)
 
 static void add_everything(list *l, scope *s)
 {
-    static const char *const words[] = {"axes!", "m![]", "fn", "let", "mut", "for", "in", "if", "else", "type", "const", "mod", "use", "pub", "unsafe", NULL};
+    static const char *const words[] = {"axes!", "m![]", "fn",    "let", "mut", "for", "in",     "if",
+                                        "else",  "type", "const", "mod", "use", "pub", "unsafe", NULL};
     scope_visit(s, add_name, l);
     add_types(l);
     add(l, "Context", VISA_NAME_TYPE, "");

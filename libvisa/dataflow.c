@@ -32,7 +32,8 @@ bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measu
         size_t contractions = dataflow_of_kernel(k, c->arena, &c->diags, &found);
         for (size_t n = 0; n < contractions; n++) {
             const dataflow_contraction *d = &found[n];
-            dataflow_place p = {k->name, dataflow_line(&l, d->align->range), d, measured_of(measured, count, k->name, n), d->model->latency};
+            dataflow_place p = {k->name, dataflow_line(&l, d->align->range), d, measured_of(measured, count, k->name, n),
+                                d->model->latency};
             p.cycles = d->stream_cycles > p.cycles ? d->stream_cycles : p.cycles;
             ARENA_PUSH(c->arena, l.places, l.count, l.capacity, p);
         }

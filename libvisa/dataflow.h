@@ -14,7 +14,7 @@ typedef struct dataflow_place {
     uint32_t line;
     const dataflow_contraction *contraction;
     const visa_contraction *measured; /* NULL: nothing was */
-    int64_t cycles; /* max(L, stream) */
+    int64_t cycles;                   /* max(L, stream) */
 } dataflow_place;
 
 typedef struct dataflow_listing {

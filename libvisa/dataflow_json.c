@@ -106,9 +106,11 @@ static json_t *json_place(const dataflow_place *p, arena *a)
     json_object_set_new(j, "cycles", json_integer(p->cycles));
     json_object_set_new(j, "lanes_with_data", json_ratio(d->lanes, a));
     if (p->measured)
-        json_object_set_new(j, "cycle_model", json_pack("{s:I, s:I, s:I, s:I, s:s, s:s}", "cycles", (json_int_t)p->measured->cycles, "fill_cycles",
-                                                        (json_int_t)p->measured->fill_cycles, "drain_cycles", (json_int_t)p->measured->drain_cycles,
-                                                        "load_cycles", (json_int_t)p->measured->load_cycles, "binds", p->measured->engine, "formula", p->measured->formula));
+        json_object_set_new(j, "cycle_model",
+                            json_pack("{s:I, s:I, s:I, s:I, s:s, s:s}", "cycles", (json_int_t)p->measured->cycles, "fill_cycles",
+                                      (json_int_t)p->measured->fill_cycles, "drain_cycles", (json_int_t)p->measured->drain_cycles,
+                                      "load_cycles", (json_int_t)p->measured->load_cycles, "binds", p->measured->engine, "formula",
+                                      p->measured->formula));
     return j;
 }
 

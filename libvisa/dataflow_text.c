@@ -15,7 +15,8 @@ static void text_stream(const char *what, dataflow_ratio stream, int64_t bits, s
 {
     strbuf_printf(out, "%s %s elements/cycle", what, dataflow_ratio_text(stream, out->arena));
     if (bits)
-        strbuf_printf(out, " (%" PRId64 " bits, port %" PRId64 ")", dataflow_port_bits(stream, bits, false), dataflow_port_bits(stream, bits, true));
+        strbuf_printf(out, " (%" PRId64 " bits, port %" PRId64 ")", dataflow_port_bits(stream, bits, false),
+                      dataflow_port_bits(stream, bits, true));
 }
 
 static void text_formulas(const dataflow_model *m, const dataflow_interface *i, strbuf *out)
@@ -78,7 +79,8 @@ static void text_measured(const dataflow_place *p, strbuf *out)
 {
     const visa_contraction *c = p->measured;
     int64_t more = c->cycles - p->cycles, rest = more - c->fill_cycles - c->drain_cycles;
-    strbuf_printf(out, "  cycle model %" PRId64 " cycles: %s; %" PRId64 " more than %" PRId64 ": %" PRId64 " to fill", c->cycles, c->formula, more, p->cycles, c->fill_cycles);
+    strbuf_printf(out, "  cycle model %" PRId64 " cycles: %s; %" PRId64 " more than %" PRId64 ": %" PRId64 " to fill", c->cycles,
+                  c->formula, more, p->cycles, c->fill_cycles);
     if (c->drain_cycles)
         strbuf_printf(out, ", %" PRId64 " to drain the accumulator", c->drain_cycles);
     if (rest != 0)
@@ -103,8 +105,8 @@ static void text_place(const dataflow_place *p, strbuf *out)
     const dataflow_contraction *d = p->contraction;
     strbuf_printf(out, "%s: contraction, line %" PRIu32 "\n", p->kernel, p->line);
     text_model(d->model, false, out);
-    strbuf_printf(out, "  Reducer %" PRId64 " cycles, flits %" PRId64 " cycles: the %s binds, %" PRId64 " cycles\n", d->compute_cycles, d->stream_cycles,
-                  d->stream_cycles > d->compute_cycles ? "stream" : "Reducer", p->cycles);
+    strbuf_printf(out, "  Reducer %" PRId64 " cycles, flits %" PRId64 " cycles: the %s binds, %" PRId64 " cycles\n", d->compute_cycles,
+                  d->stream_cycles, d->stream_cycles > d->compute_cycles ? "stream" : "Reducer", p->cycles);
     if (d->load_flits)
         text_load(p, out);
     strbuf_printf(out, "  lanes with data %s\n", dataflow_ratio_text(d->lanes, out->arena));
@@ -125,7 +127,8 @@ const char *dataflow_text(const dataflow_listing *l)
         slowest = !slowest || d->latency > slowest->latency ? d : slowest;
     }
     if (m->dataflow_count > 1)
-        strbuf_printf(&out, "slowest of the items: %s, %" PRId64 " cycles between inferences of a chain of them\n", slowest->name, slowest->latency);
+        strbuf_printf(&out, "slowest of the items: %s, %" PRId64 " cycles between inferences of a chain of them\n", slowest->name,
+                      slowest->latency);
     for (size_t i = 0; i < l->count; i++)
         text_place(&l->places[i], &out);
     return out.text;

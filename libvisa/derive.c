@@ -27,9 +27,9 @@ typedef struct reading {
 
 struct visa_deriver {
     arena *arena;
-    arena_mark empty; /* without axes */
-    mapping_mark ready; /* behind the axes */
-    mapping_mark kept;  /* behind the mappings that were read */
+    arena_mark empty;           /* without axes */
+    mapping_mark ready;         /* behind the axes */
+    mapping_mark kept;          /* behind the mappings that were read */
     reading readings[READINGS]; /* by hash; of two texts in one place the later stays */
     const target *target;
     mapping_parser *parser;
@@ -227,8 +227,8 @@ static bool derive(visa_deriver *d, const mapping *buffer, const mapping *time, 
     return true;
 }
 
-bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const char *packet, visa_access access,
-                 visa_entry *entries, size_t *count)
+bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const char *packet, visa_access access, visa_entry *entries,
+                 size_t *count)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
         return fail(d, out_of_memory);

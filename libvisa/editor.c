@@ -40,7 +40,8 @@ static void find_fix(visa_compilation *c, const diag *d, visa_diagnostic *out)
         for (size_t i = 0; i < old_bytes && !strstr(out->fix, "::"); i++) /* a name's path stays */
             if (old[i] == ':')
                 out->fix_place.begin = d->range.begin + (uint32_t)i + 1;
-    } else if (strncmp(d->help, write, sizeof write - 1) == 0 && ((d->id == E_TILE_VIEW && strncmp(old, "m!", 2) == 0) || d->id == E_MAP_SYNTAX)) {
+    } else if (strncmp(d->help, write, sizeof write - 1) == 0 &&
+               ((d->id == E_TILE_VIEW && strncmp(old, "m!", 2) == 0) || d->id == E_MAP_SYNTAX)) {
         out->fix = d->help + sizeof write - 1;
     }
 }
@@ -56,8 +57,13 @@ bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
     visa_note *notes = ARENA_ARRAY(c->arena, visa_note, d->note_count);
     for (size_t n = 0; n < d->note_count; n++)
         notes[n] = (visa_note){editor_place(d->notes[n].range), d->notes[n].text};
-    *out = (visa_diagnostic){.id = diag_row_of(d->id)->name, .is_error = d->severity == DIAG_ERROR, .place = editor_place(d->range),
-                             .message = d->message, .help = d->help, .notes = notes, .note_count = d->note_count};
+    *out = (visa_diagnostic){.id = diag_row_of(d->id)->name,
+                             .is_error = d->severity == DIAG_ERROR,
+                             .place = editor_place(d->range),
+                             .message = d->message,
+                             .help = d->help,
+                             .notes = notes,
+                             .note_count = d->note_count};
     find_fix(c, d, out);
     return true;
 }
@@ -286,8 +292,9 @@ static void put_code(hover *h, const char *text)
 
 static void hover_symbol(hover *h, symbol *y)
 {
-    static const char *const words[] = {[SYMBOL_AXIS] = "axis ", [SYMBOL_ALIAS] = "type ", [SYMBOL_CONST] = "const ", [SYMBOL_CONST_PARAM] = "const ", [SYMBOL_VARIABLE] = "let ",
-                                        [SYMBOL_FUNCTION] = "", [SYMBOL_MODULE] = "mod ", [SYMBOL_OWN_TYPE] = "type "};
+    static const char *const words[] = {
+        [SYMBOL_AXIS] = "axis ",    [SYMBOL_ALIAS] = "type ", [SYMBOL_CONST] = "const ", [SYMBOL_CONST_PARAM] = "const ",
+        [SYMBOL_VARIABLE] = "let ", [SYMBOL_FUNCTION] = "",   [SYMBOL_MODULE] = "mod ",  [SYMBOL_OWN_TYPE] = "type "};
     const char *detail = editor_detail(h->c, y);
     begin_part(h);
     if (y->kind == SYMBOL_FUNCTION)
@@ -295,7 +302,11 @@ static void hover_symbol(hover *h, symbol *y)
     else if (y->kind == SYMBOL_AXIS)
         put_code(h, arena_printf(h->c->arena, "axis %s%s%s", y->name, *detail ? ": " : "", detail));
     else
-        put_code(h, arena_printf(h->c->arena, "%s%s%s%s", words[y->kind], y->name, !*detail ? "" : y->kind == SYMBOL_VARIABLE ? ": " : " = ", detail));
+        put_code(h, arena_printf(h->c->arena, "%s%s%s%s", words[y->kind], y->name,
+                                 !*detail                     ? ""
+                                 : y->kind == SYMBOL_VARIABLE ? ": "
+                                                              : " = ",
+                                 detail));
 }
 
 /* The smallest expression of a mapping that holds the offset. */
@@ -319,14 +330,16 @@ static void hover_mapping(hover *h, const token_list *tokens, uint32_t i, uint32
         return;
     uint32_t begin = tokens->items[open].end, end = tokens->items[tokens->items[open].match].begin;
     editor_silence silence = editor_silence_begin(h->c, s);
-    const ast *tree = parse_mapping(mapping_parser_new(h->c->arena), source_text(h->c->sources, 0) + begin, end - begin, h->c->arena, silence.silent);
+    const ast *tree =
+        parse_mapping(mapping_parser_new(h->c->arena), source_text(h->c->sources, 0) + begin, end - begin, h->c->arena, silence.silent);
     const ast *part = tree && offset >= begin ? map_part_at(tree, offset - begin) : tree;
     bool infer = false;
     const mapping *m = part && !ast_is(part, AST_MAP_SLIDE) ? scope_mapping(s, part, &infer) : NULL;
     editor_silence_end(&silence);
     if (!m)
         return;
-    h->range = part == tree ? (src_range){0, tokens->items[open].begin, end + 1} : (src_range){0, begin + part->range.begin, begin + part->range.end};
+    h->range = part == tree ? (src_range){0, tokens->items[open].begin, end + 1}
+                            : (src_range){0, begin + part->range.begin, begin + part->range.end};
     begin_part(h);
     put_code(h, arena_printf(h->c->arena, "m![%s]", mapping_text(m, h->c->arena)));
     strbuf_printf(&h->text, "\n\n%s", elements_text(h->c, m->size, "position"));

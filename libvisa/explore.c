@@ -33,7 +33,8 @@ const char *explore_choice_text(const explore *x, const int64_t *choice)
 
 void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
 {
-    strbuf_printf(out, "%s: %" PRId64 " points, %" PRId64 " within the limits, %zu on the front\n", x->model->name, x->points, x->legal, x->count);
+    strbuf_printf(out, "%s: %" PRId64 " points, %" PRId64 " within the limits, %zu on the front\n", x->model->name, x->points, x->legal,
+                  x->count);
     if (x->count == 0)
         return;
     strbuf_printf(out, "%12s %12s %12s %12s  %s\n", "L", "multipliers", "weight bits", "input bits", "iPar and wPar");
@@ -44,16 +45,18 @@ void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
         for (size_t k = 0; k < ways; k++) {
             const int64_t *way = choices + k * x->parameter_count;
             explore_cost c = explore_cost_of(x, way);
-            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", c.latency, c.multipliers, c.weight_bits, c.input_bits, explore_choice_text(x, way));
+            strbuf_printf(out, "%12" PRId64 " %12" PRId64 " %12" PRId64 " %12" PRId64 "  %s\n", c.latency, c.multipliers, c.weight_bits,
+                          c.input_bits, explore_choice_text(x, way));
         }
         if (p->ways > (int64_t)ways)
             strbuf_printf(out, "%52s  and %" PRId64 " ways more\n", "", p->ways - (int64_t)ways);
     }
     const explore_point *cheap = &x->front[0], *fast = &x->front[x->count - 1];
     if (o->target_cycles && !o->folding)
-        strbuf_printf(out, "cheapest in at most %" PRId64 " cycles: %" PRId64 " multipliers, L %" PRId64 ", %" PRId64 " way%s\n", o->target_cycles, cheap->multipliers,
-                      cheap->latency, cheap->ways, cheap->ways == 1 ? "" : "s");
-    strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->latency, fast->multipliers, fast->ways, fast->ways == 1 ? "" : "s");
+        strbuf_printf(out, "cheapest in at most %" PRId64 " cycles: %" PRId64 " multipliers, L %" PRId64 ", %" PRId64 " way%s\n",
+                      o->target_cycles, cheap->multipliers, cheap->latency, cheap->ways, cheap->ways == 1 ? "" : "s");
+    strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->latency, fast->multipliers,
+                  fast->ways, fast->ways == 1 ? "" : "s");
 }
 
 /* A heading; in quotes, and quotes doubled, where it has what CSV means something by. */
@@ -78,7 +81,8 @@ void explore_csv(const explore *x, strbuf *out)
         for (size_t n = 0; n < ways; n++) {
             const int64_t *way = choices + n * x->parameter_count;
             explore_cost c = explore_cost_of(x, way);
-            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, c.latency, c.multipliers, c.weight_bits, c.input_bits, x->front[i].ways);
+            strbuf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, c.latency, c.multipliers, c.weight_bits,
+                          c.input_bits, x->front[i].ways);
             for (size_t k = 0; k < x->parameter_count; k++)
                 strbuf_printf(out, ",%" PRId64, x->parameters[k].divisors[way[k]]);
             strbuf_puts(out, "\n");
@@ -112,16 +116,22 @@ void explore_svg(const explore *x, strbuf *out)
         across = a > across ? a : across;
         up = u > up ? u : up;
     }
-    strbuf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n", WIDTH + LEFT + 20, HEIGHT + BELOW + 20);
-    strbuf_printf(out, "<text x=\"%d\" y=\"%d\">multipliers (log)</text>\n<text x=\"4\" y=\"14\">L in cycles (log)</text>\n", LEFT + WIDTH / 2, HEIGHT + BELOW + 10);
+    strbuf_printf(out,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n",
+                  WIDTH + LEFT + 20, HEIGHT + BELOW + 20);
+    strbuf_printf(out, "<text x=\"%d\" y=\"%d\">multipliers (log)</text>\n<text x=\"4\" y=\"14\">L in cycles (log)</text>\n",
+                  LEFT + WIDTH / 2, HEIGHT + BELOW + 10);
     strbuf_printf(out, "<path d=\"M%d 20V%dH%d\" fill=\"none\" stroke=\"#888\"/>\n", LEFT, HEIGHT + 20, LEFT + WIDTH);
     for (size_t i = 0; i < x->count; i++) {
         int64_t *choices;
         explore_ways(x, &x->front[i], &choices);
         const explore_cost c = explore_cost_of(x, choices);
-        int64_t at = LEFT + log2_thousandths(c.multipliers) * (WIDTH - 10) / across, down = 20 + HEIGHT - log2_thousandths(c.latency) * (HEIGHT - 10) / up;
-        strbuf_printf(out, "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64 " multipliers, %" PRId64 " weight bits: ", at, down,
-                      c.latency, c.multipliers, c.weight_bits);
+        int64_t at = LEFT + log2_thousandths(c.multipliers) * (WIDTH - 10) / across,
+                down = 20 + HEIGHT - log2_thousandths(c.latency) * (HEIGHT - 10) / up;
+        strbuf_printf(out,
+                      "<circle cx=\"%" PRId64 "\" cy=\"%" PRId64 "\" r=\"3\" fill=\"#1f6fb2\"><title>L %" PRId64 ", %" PRId64
+                      " multipliers, %" PRId64 " weight bits: ",
+                      at, down, c.latency, c.multipliers, c.weight_bits);
         strbuf_puts_xml(out, explore_choice_text(x, choices));
         strbuf_puts(out, "</title></circle>\n");
     }
@@ -141,7 +151,7 @@ static const dataflow_model *model_named(visa_compilation *c, const char *name)
     }
     diag *d = m->dataflow_count == 0 ? diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "the file has no dataflow item")
               : name                 ? diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "there is no dataflow item `%s`", name)
-                                     : diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "the file has %zu dataflow items", m->dataflow_count);
+                     : diag_add(&c->diags, E_DATAFLOW_EXPLORE, SRC_NOWHERE, "the file has %zu dataflow items", m->dataflow_count);
     if (m->dataflow_count == 0)
         diag_help(&c->diags, d, "write `const NAME: Dataflow = Dataflow { .. };`");
     else

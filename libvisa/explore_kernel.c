@@ -1,5 +1,6 @@
 /* From a point to a kernel: blocks are padded to whole packets and weights to whole Rows, so that the point is one the machine has.
- * A batch is one inference per slice, all with the same weights. Time is [input blocks, packets of a block, weight blocks / Rows], the last one innermost, as tiling: an execution's order. */
+ * A batch is one inference per slice, all with the same weights. Time is [input blocks, packets of a block, weight blocks / Rows], the last
+ * one innermost, as tiling: an execution's order. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ typedef struct matmul {
     const dataflow_interface *input, *weight;
     dtype type;
     int64_t m, n, k, n_padded, k_padded; /* elements */
-    int64_t flit, packet; /* elements of 32 bytes, of one packet (a flit or two) */
+    int64_t flit, packet;                /* elements of 32 bytes, of one packet (a flit or two) */
     int64_t rows;
 } matmul;
 
@@ -41,18 +42,24 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
         *place = f;
     }
     if (!mm->weight || outputs != 1 || others)
-        return refuse(x, diags, m->range, "is no matrix multiplication: it has not one input, one weight and one output", "--emit=vm writes kernels y[M, N] = sum over K of x[M, K] * w[N, K]");
+        return refuse(x, diags, m->range, "is no matrix multiplication: it has not one input, one weight and one output",
+                      "--emit=vm writes kernels y[M, N] = sum over K of x[M, K] * w[N, K]");
     if (!is_row(mm->input) || !is_row(mm->weight) || dataflow_block_elements(mm->input) != dataflow_block_elements(mm->weight))
-        return refuse(x, diags, mm->weight->block_range, "is no matrix multiplication: an input block is not one row of K that meets a weight block of K", "write both blocks as [1, K]");
+        return refuse(x, diags, mm->weight->block_range,
+                      "is no matrix multiplication: an input block is not one row of K that meets a weight block of K",
+                      "write both blocks as [1, K]");
     if (m->batch > t->slices_per_cluster)
-        return refuse(x, diags, m->range, "has a batch of more inferences than a cluster has slices", arena_printf(x->arena, "each slice takes one: at most %" PRId64, (int64_t)t->slices_per_cluster));
+        return refuse(x, diags, m->range, "has a batch of more inferences than a cluster has slices",
+                      arena_printf(x->arena, "each slice takes one: at most %" PRId64, (int64_t)t->slices_per_cluster));
     if (strcmp(mm->input->type, mm->weight->type) != 0 || !dtype_by_name(mm->input->type, &mm->type) || !dtype_is_operand(mm->type))
-        return refuse(x, diags, mm->input->range, "has operands that the Reducer does not multiply", "both are i4, i8, f8e4m3, f8e5m2 or bf16");
+        return refuse(x, diags, mm->input->range, "has operands that the Reducer does not multiply",
+                      "both are i4, i8, f8e4m3, f8e5m2 or bf16");
     mm->m = mm->input->num_blocks;
     mm->n = mm->weight->num_blocks;
     mm->k = dataflow_block_elements(mm->input);
     if (mm->k * mm->input->bits % 8 != 0)
-        return refuse(x, diags, mm->input->block_range, "has rows that do not end with a byte, which no copy can cut", "take an even number of 4-bit elements; a weight of 0 changes nothing");
+        return refuse(x, diags, mm->input->block_range, "has rows that do not end with a byte, which no copy can cut",
+                      "take an even number of 4-bit elements; a weight of 0 changes nothing");
     mm->flit = t->flit_bytes * 8 / mm->input->bits;
     return true;
 }
@@ -61,7 +68,10 @@ static bool read_matmul(const explore *x, const target *t, diag_list *diags, mat
 static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_list *diags)
 {
     dataflow_model *m = ARENA_NEW(x->arena, dataflow_model);
-    *m = (dataflow_model){.name = x->model->name, .range = x->model->range, .batch = x->model->batch, .interfaces = ARENA_ARRAY(x->arena, dataflow_interface, x->model->count)};
+    *m = (dataflow_model){.name = x->model->name,
+                          .range = x->model->range,
+                          .batch = x->model->batch,
+                          .interfaces = ARENA_ARRAY(x->arena, dataflow_interface, x->model->count)};
     for (size_t i = 0; i < x->model->count; i++) {
         dataflow_interface f = x->model->interfaces[i];
         if (f.kind > DATAFLOW_OUTPUT)
@@ -117,13 +127,15 @@ static bool choose(const explore *x, const target *t, diag_list *diags, matmul *
 static bool fits(const explore *x, const target *t, const matmul *mm, diag_list *diags, int64_t *weights_at, int64_t *result_at)
 {
     int64_t bits = mm->input->bits, tiles = mm->n_padded / mm->rows, lanes = t->output_lanes;
-    __int128 input = (__int128)mm->m * mm->k_padded * bits / 8, weights = (__int128)mm->n_padded * mm->k_padded * bits / 8, result = (__int128)mm->m * tiles * lanes * 4;
+    __int128 input = (__int128)mm->m * mm->k_padded * bits / 8, weights = (__int128)mm->n_padded * mm->k_padded * bits / 8,
+             result = (__int128)mm->m * tiles * lanes * 4;
     if (input + weights + result > t->dm_bytes_per_slice)
         return refuse(x, diags, x->model->range, "does not fit the DM of a slice", "cut the model: fewer input blocks, or fewer weights");
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return refuse(x, diags, x->model->range, "does not fit the TRF", "cut the model: fewer weights");
     if (mm->k_padded > mm->packet && tiles > t->accumulator_columns * t->accumulator_registers)
-        return refuse(x, diags, x->model->range, "keeps more partial sums than the accumulator has", "allow more Rows, or cut the model: fewer weights");
+        return refuse(x, diags, x->model->range, "keeps more partial sums than the accumulator has",
+                      "allow more Rows, or cut the model: fewer weights");
     *weights_at = round_up((int64_t)input, 64);
     *result_at = round_up(*weights_at + (int64_t)weights, 64);
     return true;
@@ -133,27 +145,43 @@ static void write_kernel(const matmul *mm, const explore *x, int64_t weights_at,
 {
     arena *a = x->arena;
     const char *type = mm->input->type, *sum = dtype_row_of(dtype_row_of(mm->type)->accumulates_in)->name;
-    const char *n = arena_printf(a, "N # %" PRId64, mm->n_padded), *k = arena_printf(a, "K # %" PRId64, mm->k_padded), *row = arena_printf(a, "%s %% %" PRId64, n, mm->rows);
-    const char *tile = arena_printf(a, "%s / %" PRId64, n, mm->rows), *flits = arena_printf(a, "%s / %" PRId64, k, mm->flit), *flit = arena_printf(a, "%s %% %" PRId64, k, mm->flit);
+    const char *n = arena_printf(a, "N # %" PRId64, mm->n_padded), *k = arena_printf(a, "K # %" PRId64, mm->k_padded),
+               *row = arena_printf(a, "%s %% %" PRId64, n, mm->rows);
+    const char *tile = arena_printf(a, "%s / %" PRId64, n, mm->rows), *flits = arena_printf(a, "%s / %" PRId64, k, mm->flit),
+               *flit = arena_printf(a, "%s %% %" PRId64, k, mm->flit);
     const char *packet = arena_printf(a, "%s %% %" PRId64, k, mm->packet);
     const char *slices = x->model->batch > 1 ? "B" : "1", *batch = x->model->batch > 1 ? "B, " : "";
-    strbuf_printf(out, "// %s as a kernel: iPar %" PRId64 ", wPar %" PRId64 ", L %" PRId64 " cycles of the Reducer.\n", x->model->name, mm->packet, mm->rows,
-                  mm->m * (mm->k_padded / mm->packet) * (mm->n_padded / mm->rows));
+    strbuf_printf(out, "// %s as a kernel: iPar %" PRId64 ", wPar %" PRId64 ", L %" PRId64 " cycles of the Reducer.\n", x->model->name,
+                  mm->packet, mm->rows, mm->m * (mm->k_padded / mm->packet) * (mm->n_padded / mm->rows));
     strbuf_puts(out, "axes![");
     if (x->model->batch > 1)
         strbuf_printf(out, "B = %" PRId64 ", ", x->model->batch);
     strbuf_printf(out, "M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 "];\n\n", mm->m, mm->n, mm->k);
-    strbuf_printf(out, "type Chip = m![1];\ntype Cluster = m![1 # 2];\ntype Slice = m![%s # 256];\n\n#[device(chip = 1)]\nfn matmul(\n    ctx: &mut Context,\n", slices);
+    strbuf_printf(out,
+                  "type Chip = m![1];\ntype Cluster = m![1 # 2];\ntype Slice = m![%s # 256];\n\n#[device(chip = 1)]\nfn matmul(\n    ctx: "
+                  "&mut Context,\n",
+                  slices);
     strbuf_printf(out, "    x: &HbmTensor<%s, Chip, m![%sM, %s]>,\n    w: &HbmTensor<%s, Chip, m![%s, %s]>,\n", type, batch, k, type, n, k);
     strbuf_printf(out, ") -> HbmTensor<%s, Chip, m![%sM, %s, %s # 8]> {\n", sum, batch, tile, row);
     strbuf_printf(out, "    let x: DmTensor<%s, Chip, Cluster, Slice, m![M, %s]> = x.to_dm(&mut ctx.tdma, 0);\n", type, k);
-    strbuf_printf(out, "    let w: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s, %s]> = w.to_dm(&mut ctx.tdma, %" PRId64 ");\n\n", type, row, tile, k, weights_at);
-    strbuf_printf(out, "    let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s, %s]> = ctx.sub\n        .begin(w.view())\n", type, row, tile, k);
-    strbuf_printf(out, "        .fetch::<%s, m![%s, %s], m![%s]>()\n        .collect::<m![%s, %s, %s], m![%s]>()\n        .to_trf(TrfAddress::Full);\n\n", type, row, tile, k, row, tile, flits, flit);
-    strbuf_printf(out, "    let y: DmTensor<%s, Chip, Cluster, Slice, m![M, %s, %s # 8]> = ctx.main\n        .begin(x.view())\n", sum, tile, row);
-    strbuf_printf(out, "        .fetch::<%s, m![M, %s / %" PRId64 "], m![%s]>()\n        .collect::<m![M, %s], m![%s]>()\n", type, k, mm->packet, packet, flits, flit);
-    strbuf_printf(out, "        .align::<m![M, %s / %" PRId64 ", %s], m![%s # %" PRId64 "], _, _>(&weights)\n", k, mm->packet, tile, packet, 2 * mm->flit);
-    strbuf_printf(out, "        .contract::<m![1]>()\n        .accumulate::<m![M, %s], m![%s # 8]>(AccumulationKind::Interleaved)\n        .commit(%" PRId64 ");\n\n", tile, row, result_at);
+    strbuf_printf(out, "    let w: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s, %s]> = w.to_dm(&mut ctx.tdma, %" PRId64 ");\n\n", type,
+                  row, tile, k, weights_at);
+    strbuf_printf(out, "    let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s, %s]> = ctx.sub\n        .begin(w.view())\n",
+                  type, row, tile, k);
+    strbuf_printf(
+        out,
+        "        .fetch::<%s, m![%s, %s], m![%s]>()\n        .collect::<m![%s, %s, %s], m![%s]>()\n        .to_trf(TrfAddress::Full);\n\n",
+        type, row, tile, k, row, tile, flits, flit);
+    strbuf_printf(out, "    let y: DmTensor<%s, Chip, Cluster, Slice, m![M, %s, %s # 8]> = ctx.main\n        .begin(x.view())\n", sum, tile,
+                  row);
+    strbuf_printf(out, "        .fetch::<%s, m![M, %s / %" PRId64 "], m![%s]>()\n        .collect::<m![M, %s], m![%s]>()\n", type, k,
+                  mm->packet, packet, flits, flit);
+    strbuf_printf(out, "        .align::<m![M, %s / %" PRId64 ", %s], m![%s # %" PRId64 "], _, _>(&weights)\n", k, mm->packet, tile, packet,
+                  2 * mm->flit);
+    strbuf_printf(out,
+                  "        .contract::<m![1]>()\n        .accumulate::<m![M, %s], m![%s # 8]>(AccumulationKind::Interleaved)\n        "
+                  ".commit(%" PRId64 ");\n\n",
+                  tile, row, result_at);
     strbuf_puts(out, "    y.to_hbm(&mut ctx.tdma, 1 << 30)\n}\n");
 }
 
@@ -164,7 +192,8 @@ bool explore_kernel(const explore *x, const target *t, diag_list *diags, strbuf 
     if (!read_matmul(x, t, diags, &mm))
         return false;
     if (!choose(x, t, diags, &mm))
-        return diags->error_count == 0 && refuse(x, diags, x->model->range, "has no point within the limits that the machine has", "it has packets of 32 or 64 bytes, and 1, 2, 4 or 8 Rows");
+        return diags->error_count == 0 && refuse(x, diags, x->model->range, "has no point within the limits that the machine has",
+                                                 "it has packets of 32 or 64 bytes, and 1, 2, 4 or 8 Rows");
     if (!fits(x, t, &mm, diags, &weights_at, &result_at))
         return false;
     write_kernel(&mm, x, weights_at, result_at, out);

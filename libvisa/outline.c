@@ -33,15 +33,9 @@ static void visit_pattern(visa_compilation *c, const ast *pattern, const ast *le
 static void visit(visa_compilation *c, const ast *n, int depth)
 {
     switch (n->kind) {
-    case AST_AXIS:
-        item(c, n, n->range, VISA_NAME_AXIS, source_of(c, ast_kid(n, 0)->range), depth);
-        break;
-    case AST_TYPE_ALIAS:
-        item(c, n, n->range, VISA_NAME_ALIAS, source_of(c, ast_kid(n, 2)->range), depth);
-        break;
-    case AST_CONST:
-        item(c, n, n->range, VISA_NAME_CONST, source_of(c, ast_kid(n, 2)->range), depth);
-        break;
+    case AST_AXIS: item(c, n, n->range, VISA_NAME_AXIS, source_of(c, ast_kid(n, 0)->range), depth); break;
+    case AST_TYPE_ALIAS: item(c, n, n->range, VISA_NAME_ALIAS, source_of(c, ast_kid(n, 2)->range), depth); break;
+    case AST_CONST: item(c, n, n->range, VISA_NAME_CONST, source_of(c, ast_kid(n, 2)->range), depth); break;
     case AST_FN:
         item(c, n, n->range, VISA_NAME_FUNCTION, "", depth);
         visit(c, ast_kid(n, 4), depth + 1);
@@ -50,14 +44,11 @@ static void visit(visa_compilation *c, const ast *n, int depth)
         item(c, n, n->range, VISA_NAME_MODULE, "", depth);
         visit(c, ast_kid(n, 1), depth + 1);
         break;
-    case AST_LET:
-        visit_pattern(c, ast_kid(n, 0), n, depth);
-        break;
-    case AST_FILE: case AST_AXES: case AST_BLOCK:
-        visit_kids(c, n, depth);
-        break;
-    default:
-        break;
+    case AST_LET: visit_pattern(c, ast_kid(n, 0), n, depth); break;
+    case AST_FILE:
+    case AST_AXES:
+    case AST_BLOCK: visit_kids(c, n, depth); break;
+    default: break;
     }
 }
 

@@ -207,7 +207,8 @@ static void read_arguments(visa_compilation *c, const char *text, step_pass_call
     step_pass_argument *list = NULL;
     while (*text) {
         size_t bytes = strcspn(text, ","), name = strcspn(text, "=,");
-        step_pass_argument one = {arena_strndup(c->arena, text, name), arena_strndup(c->arena, text + name + (name < bytes), bytes - name - (name < bytes))};
+        step_pass_argument one = {arena_strndup(c->arena, text, name),
+                                  arena_strndup(c->arena, text + name + (name < bytes), bytes - name - (name < bytes))};
         ARENA_PUSH(c->arena, list, call->argument_count, capacity, one);
         text += bytes + (text[bytes] == ',');
     }
@@ -250,11 +251,16 @@ static void check_sizes(visa_compilation *c, const step_binding *given)
         int64_t places;
         if (c->programs->graphs[i]->bad || step_bind_fits(&all, given, &places))
             continue;
-        diag *d = places < 0 ? diag_add(&c->diags, E_STEP_NUMBER, c->programs->graphs[i]->range, "%zu sizes for `%s` of `%s`, which is one size", given->count, given->name,
-                                        c->programs->graphs[i]->name)
-                             : diag_add(&c->diags, E_STEP_NUMBER, c->programs->graphs[i]->range, "%zu sizes for `~%s` of `%s`, which has %" PRId64 " place%s", given->count, given->name,
-                                        c->programs->graphs[i]->name, places, places == 1 ? "" : "s");
-        diag_help(&c->diags, d, places < 0 ? "a size that differs from place to place is a `const %s: Ragged`" : "give one for each place in the order of the stream, or their sum: -D 'sum(~%s)=..'", given->name);
+        diag *d = places < 0
+                      ? diag_add(&c->diags, E_STEP_NUMBER, c->programs->graphs[i]->range, "%zu sizes for `%s` of `%s`, which is one size",
+                                 given->count, given->name, c->programs->graphs[i]->name)
+                      : diag_add(&c->diags, E_STEP_NUMBER, c->programs->graphs[i]->range,
+                                 "%zu sizes for `~%s` of `%s`, which has %" PRId64 " place%s", given->count, given->name,
+                                 c->programs->graphs[i]->name, places, places == 1 ? "" : "s");
+        diag_help(&c->diags, d,
+                  places < 0 ? "a size that differs from place to place is a `const %s: Ragged`"
+                             : "give one for each place in the order of the stream, or their sum: -D 'sum(~%s)=..'",
+                  given->name);
         return;
     }
 }
@@ -272,8 +278,10 @@ static void check_parameters(visa_compilation *c)
         if (c->is_set[i] || is_size(c, name))
             continue;
         bool several = c->bindings[i].count > 1;
-        diag *d = diag_add(&c->diags, E_NAME, SRC_NOWHERE, several ? "there is no ragged dimension `%s` to set; a constant or an axis has one value"
-                                                                   : "there is no constant and no axis `%s` to set", name);
+        diag *d = diag_add(&c->diags, E_NAME, SRC_NOWHERE,
+                           several ? "there is no ragged dimension `%s` to set; a constant or an axis has one value"
+                                   : "there is no constant and no axis `%s` to set",
+                           name);
         if (c->programs->count > 0)
             diag_help(&c->diags, d, "--emit=step-report lists the sizes of stream programs");
     }
@@ -296,7 +304,8 @@ static void refuse_kernel(visa_compilation *c, const char *const *programs)
 static void read_sizes(visa_compilation *c)
 {
     step_size_list list = {0};
-    if (!c->options->step_sizes || !step_sizes_read(c->options->step_sizes, c->programs->graphs, c->programs->count, &list, c->arena, &c->diags))
+    if (!c->options->step_sizes ||
+        !step_sizes_read(c->options->step_sizes, c->programs->graphs, c->programs->count, &list, c->arena, &c->diags))
         return;
     step_binding *all = ARENA_ARRAY(c->arena, step_binding, c->binding_count + list.count + 1);
     memcpy(all, c->bindings, c->binding_count * sizeof *all);
@@ -356,8 +365,12 @@ void compilation_run_file(visa_compilation *c, int file)
     c->kernels = (step_kernels){0};
     c->kernel_arena = c->binary_only ? arena_new_inside(c->arena) : c->arena;
     c->no_kernel = arena_mark_here(c->kernel_arena);
-    sema_options options = {.only = is_program ? NULL : only, .load = c->options->modules ? load_module : NULL, .user = c, .index = c->index,
-                            .done = finish_kernel, .kernels = c->kernel_arena};
+    sema_options options = {.only = is_program ? NULL : only,
+                            .load = c->options->modules ? load_module : NULL,
+                            .user = c,
+                            .index = c->index,
+                            .done = finish_kernel,
+                            .kernels = c->kernel_arena};
     begin_dumps(c);
     if (c->binary_only)
         begin_file(c);
@@ -400,7 +413,8 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
             fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
         if (fn)
-            diag_note(&c->diags, d, fn->name_range, "`%s` is none: it has neither #[device] nor tensors as parameters, or others call it", fn->text);
+            diag_note(&c->diags, d, fn->name_range, "`%s` is none: it has neither #[device] nor tensors as parameters, or others call it",
+                      fn->text);
         diag_help(&c->diags, d, "a kernel is a #[device(chip = 1)] function, or a function with tensor parameters");
     }
 }
@@ -423,15 +437,21 @@ static void refuse_budget(visa_compilation *c, const budget *spent)
         diag_help(&c->diags, d, "let functions call each other less deeply, or write out what the innermost definitions stand for");
         break;
     case BUDGET_STEPS:
-        d = diag_add(&c->diags, E_BUDGET, spent->at, "this takes more than %llu steps of work; %llu bytes of memory are in use", most_steps, bytes);
-        diag_help(&c->diags, d, "let an axis of Time count where a loop, a call or a constant is repeated, or raise the limit: --max-steps=%llu", 10 * most_steps);
+        d = diag_add(&c->diags, E_BUDGET, spent->at, "this takes more than %llu steps of work; %llu bytes of memory are in use", most_steps,
+                     bytes);
+        diag_help(&c->diags, d,
+                  "let an axis of Time count where a loop, a call or a constant is repeated, or raise the limit: --max-steps=%llu",
+                  10 * most_steps);
         break;
     case BUDGET_BYTES:
-        d = diag_add(&c->diags, E_BUDGET, spent->at, "this takes more than %llu bytes of memory, after %llu steps of work", most_bytes, steps);
-        diag_help(&c->diags, d, "let an axis of Time count where a loop or a call is repeated, or raise the limit: --max-bytes=%llu", 10 * most_bytes);
+        d = diag_add(&c->diags, E_BUDGET, spent->at, "this takes more than %llu bytes of memory, after %llu steps of work", most_bytes,
+                     steps);
+        diag_help(&c->diags, d, "let an axis of Time count where a loop or a call is repeated, or raise the limit: --max-bytes=%llu",
+                  10 * most_bytes);
         break;
     default:
-        d = diag_add(&c->diags, E_BUDGET, spent->at, "given up after %llu milliseconds, %llu steps and %llu bytes: what is wrong behind this is not said",
+        d = diag_add(&c->diags, E_BUDGET, spent->at,
+                     "given up after %llu milliseconds, %llu steps and %llu bytes: what is wrong behind this is not said",
                      (unsigned long long)c->max_milliseconds, steps, bytes);
         diag_help(&c->diags, d, "visac has no limit of time: it says all of it");
     }
@@ -503,8 +523,14 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
         arena_free(a);
         return NULL;
     }
-    *c = (visa_compilation){.arena = a, .target = t, .options = chosen, .error_limit = chosen->error_limit, .is_book = chosen->book, .binary_only = chosen->binary_only,
-                            .max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX, .max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX,
+    *c = (visa_compilation){.arena = a,
+                            .target = t,
+                            .options = chosen,
+                            .error_limit = chosen->error_limit,
+                            .is_book = chosen->book,
+                            .binary_only = chosen->binary_only,
+                            .max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX,
+                            .max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX,
                             .max_milliseconds = chosen->max_milliseconds};
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
@@ -660,22 +686,18 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         strbuf_init(&text, c->arena);
         strbuf_puts(&text, tables_text(&e, c->module));
         for (size_t i = 0; i < c->programs->count; i++)
-            strbuf_printf(&text, "%sstream program %s: --emit=ir has its graph, --emit=step-report its costs\n", i > 0 || c->module->count > 0 ? "\n" : "",
-                          c->programs->graphs[i]->name);
+            strbuf_printf(&text, "%sstream program %s: --emit=ir has its graph, --emit=step-report its costs\n",
+                          i > 0 || c->module->count > 0 ? "\n" : "", c->programs->graphs[i]->name);
         return emit_text(text.text, data, size);
-    case VISA_EMIT_JSON:
-        return emit_text(tables_json(&e, c->module), data, size);
+    case VISA_EMIT_JSON: return emit_text(tables_json(&e, c->module), data, size);
     case VISA_EMIT_IR:
         strbuf_init(&text, c->arena);
         module_print(c->module, &text);
         print_programs(&e, c, &text);
         return emit_text(text.text, data, size);
-    case VISA_EMIT_STEP_REPORT:
-        return emit_text(step_cost_text(&e, &report), data, size);
-    case VISA_EMIT_STEP_JSON:
-        return emit_text(step_cost_json(&e, &report), data, size);
-    default:
-        return write_file(c, data, size);
+    case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
+    case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
+    default: return write_file(c, data, size);
     }
 }
 

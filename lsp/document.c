@@ -175,8 +175,14 @@ static visa_options options_of(documents *all, const document *d)
 {
     bool is_file = strncmp(d->uri, scheme, sizeof scheme - 1) == 0;
     const answer_limits *l = &all->limits;
-    return (visa_options){.editor = true, .modules = is_file, .open_text = open_text, .user = all, .error_limit = PUBLISHED_ERRORS_MAX,
-                          .max_steps = l->max_steps, .max_bytes = l->max_bytes, .max_milliseconds = l->max_milliseconds};
+    return (visa_options){.editor = true,
+                          .modules = is_file,
+                          .open_text = open_text,
+                          .user = all,
+                          .error_limit = PUBLISHED_ERRORS_MAX,
+                          .max_steps = l->max_steps,
+                          .max_bytes = l->max_bytes,
+                          .max_milliseconds = l->max_milliseconds};
 }
 
 visa_compilation *document_compilation(documents *all, document *d)

@@ -59,8 +59,8 @@ json_t *json_diagnostic(const documents *all, const document *d, const visa_comp
         if (from->notes[i].place.file >= 0)
             json_array_append_new(related, json_pack("{s:o, s:o}", "location", json_location(all, d, c, from->notes[i].place), "message",
                                                      json_bytes(from->notes[i].message)));
-    json_t *j = json_pack("{s:o, s:i, s:s, s:s}", "range", json_range(all, d, c, from->place), "severity", from->is_error ? ERROR : WARNING, "code", from->id,
-                          "source", "visac");
+    json_t *j = json_pack("{s:o, s:i, s:s, s:s}", "range", json_range(all, d, c, from->place), "severity", from->is_error ? ERROR : WARNING,
+                          "code", from->id, "source", "visac");
     size_t bytes = strlen(from->message) + (from->help ? strlen(from->help) : 0) + 16;
     for (size_t i = 0; i < from->note_count; i++)
         bytes += strlen(from->notes[i].message) + 16;

@@ -36,7 +36,8 @@ static json_t *hover(server *s, const json_t *params)
         return NULL;
     if (!visa_hover(q.c, q.offset, &place, &markdown))
         return json_null();
-    return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value", json_bytes(markdown), "range", json_range(q.all, q.d, q.c, place));
+    return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value", json_bytes(markdown), "range",
+                     json_range(q.all, q.d, q.c, place));
 }
 
 static json_t *definition(server *s, const json_t *params)
@@ -51,8 +52,9 @@ static json_t *definition(server *s, const json_t *params)
 static json_t *completion(server *s, const json_t *params)
 {
     /* CompletionItemKind */
-    static const int kinds[] = {[VISA_NAME_AXIS] = 20, [VISA_NAME_ALIAS] = 25, [VISA_NAME_CONST] = 21, [VISA_NAME_VARIABLE] = 6, [VISA_NAME_FUNCTION] = 3,
-                                [VISA_NAME_MODULE] = 9, [VISA_NAME_METHOD] = 2, [VISA_NAME_FIELD] = 5, [VISA_NAME_TYPE] = 7, [VISA_NAME_KEYWORD] = 14};
+    static const int kinds[] = {
+        [VISA_NAME_AXIS] = 20,  [VISA_NAME_ALIAS] = 25, [VISA_NAME_CONST] = 21, [VISA_NAME_VARIABLE] = 6, [VISA_NAME_FUNCTION] = 3,
+        [VISA_NAME_MODULE] = 9, [VISA_NAME_METHOD] = 2, [VISA_NAME_FIELD] = 5,  [VISA_NAME_TYPE] = 7,     [VISA_NAME_KEYWORD] = 14};
     documents *all = server_documents(s);
     const document *d = document_of(s, params);
     uint32_t offset;
@@ -92,8 +94,8 @@ static json_t *formatting(server *s, const json_t *params)
 static json_t *document_symbol(server *s, const json_t *params)
 {
     /* SymbolKind */
-    static const int kinds[] = {[VISA_NAME_AXIS] = 22, [VISA_NAME_ALIAS] = 26, [VISA_NAME_CONST] = 14, [VISA_NAME_VARIABLE] = 13,
-                                [VISA_NAME_FUNCTION] = 12, [VISA_NAME_MODULE] = 2};
+    static const int kinds[] = {[VISA_NAME_AXIS] = 22,     [VISA_NAME_ALIAS] = 26,    [VISA_NAME_CONST] = 14,
+                                [VISA_NAME_VARIABLE] = 13, [VISA_NAME_FUNCTION] = 12, [VISA_NAME_MODULE] = 2};
     enum { DEPTH_MAX = 64 };
     question q;
     if (!ask(s, params, false, &q))
@@ -105,8 +107,9 @@ static json_t *document_symbol(server *s, const json_t *params)
         while (depth > 0 && !levels[depth])
             depth--;
         json_t *children = json_array();
-        json_t *j = json_pack("{s:o, s:i, s:o, s:o, s:o}", "name", json_bytes(o.name), "kind", kinds[o.kind], "range", json_range(q.all, q.d, q.c, o.place),
-                              "selectionRange", json_range(q.all, q.d, q.c, o.name_place), "children", children);
+        json_t *j = json_pack("{s:o, s:i, s:o, s:o, s:o}", "name", json_bytes(o.name), "kind", kinds[o.kind], "range",
+                              json_range(q.all, q.d, q.c, o.place), "selectionRange", json_range(q.all, q.d, q.c, o.name_place), "children",
+                              children);
         if (o.detail[0])
             json_object_set_new(j, "detail", json_bytes(o.detail));
         json_array_append_new(levels[depth], j);
@@ -150,12 +153,8 @@ request_handler request_find(const char *method)
         const char *method;
         request_handler handler;
     } rows[] = {
-        {"textDocument/hover", hover},
-        {"textDocument/definition", definition},
-        {"textDocument/completion", completion},
-        {"textDocument/formatting", formatting},
-        {"textDocument/documentSymbol", document_symbol},
-        {"textDocument/codeAction", code_action},
+        {"textDocument/hover", hover},           {"textDocument/definition", definition},          {"textDocument/completion", completion},
+        {"textDocument/formatting", formatting}, {"textDocument/documentSymbol", document_symbol}, {"textDocument/codeAction", code_action},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].method, method) == 0)

@@ -11,7 +11,14 @@
 #include "support/json_nesting.h"
 
 /* Codes of JSON-RPC and the protocol. */
-enum { PARSE_ERROR = -32700, INVALID_REQUEST = -32600, METHOD_NOT_FOUND = -32601, INVALID_PARAMS = -32602, NOT_INITIALIZED = -32002, REQUEST_FAILED = -32803 };
+enum {
+    PARSE_ERROR = -32700,
+    INVALID_REQUEST = -32600,
+    METHOD_NOT_FOUND = -32601,
+    INVALID_PARAMS = -32602,
+    NOT_INITIALIZED = -32002,
+    REQUEST_FAILED = -32803
+};
 
 struct server {
     documents documents;
@@ -72,7 +79,8 @@ static void send_result(server *s, const json_t *id, json_t *result)
 static void send_error(server *s, const json_t *id, int code, const char *message)
 {
     json_t *null = json_null();
-    send_message(s, json_pack("{s:s, s:O, s:{s:i, s:o}}", "jsonrpc", "2.0", "id", id ? id : null, "error", "code", code, "message", json_bytes(message)));
+    send_message(s, json_pack("{s:s, s:O, s:{s:i, s:o}}", "jsonrpc", "2.0", "id", id ? id : null, "error", "code", code, "message",
+                              json_bytes(message)));
 }
 
 /* ---- lifecycle ---- */
@@ -81,9 +89,7 @@ static bool offers(const json_t *list, const char *word)
 {
     size_t i;
     const json_t *item;
-    json_array_foreach(list, i, item)
-        if (json_is_string(item) && strcmp(json_string_value(item), word) == 0)
-            return true;
+    json_array_foreach(list, i, item) if (json_is_string(item) && strcmp(json_string_value(item), word) == 0) return true;
     return false;
 }
 
@@ -93,10 +99,11 @@ static json_t *initialize(server *s, const json_t *params)
     const json_t *encodings = json_object_get(json_object_get(json_object_get(params, "capabilities"), "general"), "positionEncodings");
     s->documents.encoding = offers(encodings, "utf-8") ? TEXT_UTF8 : TEXT_UTF16;
     s->initialized = true;
-    json_t *capabilities = json_pack("{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:{s:[s,s,s,s]}, s:b, s:b, s:{s:[s]}}", "positionEncoding",
-                                     s->documents.encoding == TEXT_UTF8 ? "utf-8" : "utf-16", "textDocumentSync", "openClose", 1, "change", INCREMENTAL, "save", 1,
-                                     "hoverProvider", 1, "definitionProvider", 1, "completionProvider", "triggerCharacters", ".", ":", "[", "{",
-                                     "documentFormattingProvider", 1, "documentSymbolProvider", 1, "codeActionProvider", "codeActionKinds", "quickfix");
+    json_t *capabilities =
+        json_pack("{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:{s:[s,s,s,s]}, s:b, s:b, s:{s:[s]}}", "positionEncoding",
+                  s->documents.encoding == TEXT_UTF8 ? "utf-8" : "utf-16", "textDocumentSync", "openClose", 1, "change", INCREMENTAL,
+                  "save", 1, "hoverProvider", 1, "definitionProvider", 1, "completionProvider", "triggerCharacters", ".", ":", "[", "{",
+                  "documentFormattingProvider", 1, "documentSymbolProvider", 1, "codeActionProvider", "codeActionKinds", "quickfix");
     return json_pack("{s:o, s:{s:s, s:s}}", "capabilities", capabilities, "serverInfo", "name", "visa-lsp", "version", visa_version());
 }
 
@@ -112,7 +119,8 @@ static void did_open(server *s, const json_t *params)
 {
     const json_t *d = json_object_get(params, "textDocument"), *uri = json_object_get(d, "uri"), *text = json_object_get(d, "text");
     if (json_is_string(uri) && json_is_string(text))
-        documents_open(&s->documents, json_string_value(uri), json_string_value(text), json_string_length(text), json_integer_value(json_object_get(d, "version")));
+        documents_open(&s->documents, json_string_value(uri), json_string_value(text), json_string_length(text),
+                       json_integer_value(json_object_get(d, "version")));
 }
 
 static void apply_change(server *s, document *d, const json_t *change)
@@ -134,8 +142,7 @@ static void did_change(server *s, const json_t *params)
     const json_t *change;
     if (!d)
         return;
-    json_array_foreach(json_object_get(params, "contentChanges"), i, change)
-        apply_change(s, d, change);
+    json_array_foreach(json_object_get(params, "contentChanges"), i, change) apply_change(s, d, change);
     d->version = json_integer_value(json_object_get(json_object_get(params, "textDocument"), "version"));
     documents_forget(&s->documents);
 }
@@ -162,7 +169,7 @@ static void notification(server *s, const char *method, const json_t *params)
         const char *method;
         void (*handler)(server *s, const json_t *params);
     } rows[] = {
-        {"textDocument/didOpen", did_open}, {"textDocument/didChange", did_change}, {"textDocument/didClose", did_close},
+        {"textDocument/didOpen", did_open}, {"textDocument/didChange", did_change},        {"textDocument/didClose", did_close},
         {"textDocument/didSave", did_save}, {"workspace/didChangeWatchedFiles", did_save},
     };
     if (strcmp(method, "exit") == 0)

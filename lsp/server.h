@@ -15,7 +15,7 @@ typedef struct server server;
 /* How it speaks with the outside. */
 typedef struct server_ends {
     bool (*send)(void *user, const char *bytes, size_t size); /* a whole message with its header; false ends the server */
-    bool (*is_asked)(void *user); /* is a message waiting? Then diagnostics wait. NULL: nobody knows */
+    bool (*is_asked)(void *user);                             /* is a message waiting? Then diagnostics wait. NULL: nobody knows */
     void *user;
 } server_ends;
 
@@ -28,7 +28,8 @@ bool server_feed(server *s, const char *bytes, size_t size);
 /* 0: it was shut down in order. */
 int server_exit_status(const server *s);
 
-/* Serves until `exit`, the end of the input or false from `send`; returns the process's exit status. `user` of `send` is of no use to it. */
+/* Serves until `exit`, the end of the input or false from `send`; returns the process's exit status. `user` of `send` is of no use to it.
+ */
 int server_run(int in, bool (*send)(void *user, const char *bytes, size_t size), const answer_limits *limits);
 
 /* ---- Between the files of lsp/ ---- */

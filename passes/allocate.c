@@ -1,6 +1,6 @@
 /* Rules. Explicit addresses are honoured. A port without an address is placed at the lowest boundary (4 KiB in HBM, 8 bytes in DM) that
- * overlaps no other tensor of the kernel in that memory. A tensor must fit its memory, start on a multiple of its element size ("Memory and Stream"), and
- * nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
+ * overlaps no other tensor of the kernel in that memory. A tensor must fit its memory, start on a multiple of its element size ("Memory and
+ * Stream"), and nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
 enum { PORT_ALIGNMENT_BYTES = 4096 };
@@ -46,7 +46,8 @@ static bool overlaps(const kernel *k, const op *o, int64_t address, int64_t byte
 
 static void place_port(pass_context *p, kernel *k, op *o)
 {
-    int64_t bytes = bytes_of(o), address = 0, next, unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
+    int64_t bytes = bytes_of(o), address = 0, next,
+            unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
     while (overlaps(k, o, address, bytes, &next))
         address = (next + unit - 1) / unit * unit;
     o->out.address = address;
@@ -59,8 +60,8 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
     int64_t element = dtype_row_of(o->out.dtype)->bits / 8;
     if (bytes < 0) {
         const mapping *m = o->out.part[ELEMENT];
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large", pass_text(p, m),
-                              dtype_row_of(o->out.dtype)->name);
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large",
+                              pass_text(p, m), dtype_row_of(o->out.dtype)->name);
         int64_t unit = p->target->dma_dm_multiple_bytes * 8 / dtype_row_of(o->out.dtype)->bits, whole = (m->size / unit + 1) * unit;
         if (m->size % 2)
             diag_help(p->diags, d, "pad to %lld, units of %lld bytes: %s", (long long)whole, (long long)p->target->dma_dm_multiple_bytes,
@@ -74,8 +75,9 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
     if (o->out.address < 0)
         o->out.address = 0;
     if (bytes > limit || o->out.address > limit - bytes) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes", (long long)bytes,
-                              hbm ? "a chip's HBM" : "a slice's DM", (long long)o->out.address, hbm ? "a chip" : "a slice", (long long)limit);
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes",
+                              (long long)bytes, hbm ? "a chip's HBM" : "a slice's DM", (long long)o->out.address,
+                              hbm ? "a chip" : "a slice", (long long)limit);
         if (bytes <= limit)
             diag_help(p->diags, d, "the highest address for it is %lld", (long long)((limit - bytes) / 8 * 8));
         else
@@ -138,8 +140,8 @@ static void check_trf_port(pass_context *p, kernel *k, op *o)
     if (per_row >= 0 && per_row <= capacity / rows)
         return;
     diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY,
-                          "TRF data (%lld rows x %lld bytes) exceeds register file capacity (%lld bytes for TrfAddress::%s)", (long long)rows, (long long)per_row,
-                          (long long)capacity, trf_address_name(o->out.trf_address));
+                          "TRF data (%lld rows x %lld bytes) exceeds register file capacity (%lld bytes for TrfAddress::%s)",
+                          (long long)rows, (long long)per_row, (long long)capacity, trf_address_name(o->out.trf_address));
     diag_help(p->diags, d, "take at most %lld bytes per Row", (long long)(capacity / rows));
 }
 
@@ -149,7 +151,8 @@ static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *l
         op *other = live->items[i];
         if (other->bad || other->out.kind != TENSOR_TRF || !halves_overlap(other->out.trf_address, writer->out.trf_address))
             continue;
-        diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_TRF_OVERLAP, "TrfAddress::%s overlaps `%s` in TrfAddress::%s, which is read later",
+        diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_TRF_OVERLAP,
+                              "TrfAddress::%s overlaps `%s` in TrfAddress::%s, which is read later",
                               trf_address_name(writer->out.trf_address), other->name, trf_address_name(other->out.trf_address));
         diag_note(p->diags, d, other->range, "`%s` is stored here", other->name);
         diag_help(p->diags, d, "keep two tensors in FirstHalf and SecondHalf");
@@ -179,7 +182,8 @@ static void place_view(pass_context *p, kernel *k, op *o)
 {
     int64_t bits = dtype_row_of(o->out.dtype)->bits, from = o->window->displacement * bits;
     if (from % 8) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "the tile starts at bit %lld of `%s`, inside a byte", (long long)from, op_root(o)->name);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "the tile starts at bit %lld of `%s`, inside a byte", (long long)from,
+                              op_root(o)->name);
         diag_help(p->diags, d, "start it an element earlier or later");
         return;
     }

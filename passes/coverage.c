@@ -29,9 +29,9 @@ typedef struct memory {
     box_list boxes;
     const op **writers; /* by box */
     size_t writer_count, writer_capacity;
-    bool whole;   /* written at once, by the operation that made it */
-    bool refused; /* said already: judge no more */
-    bool aligned; /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
+    bool whole;                /* written at once, by the operation that made it */
+    bool refused;              /* said already: judge no more */
+    bool aligned;              /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
     size_t *table, table_size; /* of boxes, by where they begin; entries are number + 1 */
 } memory;
 
@@ -247,8 +247,8 @@ static void add_box(coverage *c, memory *m, const box *b, const op *writer)
 static void refuse_undecided(coverage *c, op *o, memory *m)
 {
     m->refused = true;
-    diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, "it cannot be decided which elements of `%s` its many different tiles write",
-                          m->root->name);
+    diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN,
+                          "it cannot be decided which elements of `%s` its many different tiles write", m->root->name);
     diag_help(c->context->diags, d, "cut `%s` into tiles of one size", m->root->name);
 }
 
@@ -262,9 +262,10 @@ static void write_part(coverage *c, op *o, memory *m)
         const op *other = writer_of(m, &boxes.items[i], &undecided);
         if (other) {
             m->refused = true;
-            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_WRITTEN_TWICE, "%s writes elements of `%s` that were written before", op_kind_name(o->kind),
-                                  m->root->name);
-            diag_note(c->context->diags, d, other->range, other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
+            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_WRITTEN_TWICE,
+                                  "%s writes elements of `%s` that were written before", op_kind_name(o->kind), m->root->name);
+            diag_note(c->context->diags, d, other->range,
+                      other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
             diag_help(c->context->diags, d, "let the tiles of `%s` lie beside each other: start counts positions of Index", m->root->name);
             return;
         }
@@ -356,8 +357,10 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
     } else if (found < wanted) {
         bool output = o->kind == IR_PORT_OUT;
         m->refused = true;
-        diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, output ? "of output `%s` only %lld of %lld elements are written%s" :
-                              "of `%s` only %lld of the %lld elements that are read here were written%s", m->root->name, (long long)found, (long long)wanted,
+        diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN,
+                              output ? "of output `%s` only %lld of %lld elements are written%s"
+                                     : "of `%s` only %lld of the %lld elements that are read here were written%s",
+                              m->root->name, (long long)found, (long long)wanted,
                               found ? first_missing(c, m, &boxes, output ? "is" : "was") : "");
         if (!output && m->root->out.kind == TENSOR_HBM && m->boxes.count == 0)
             diag_help(c->context->diags, d, "a tensor that is only read is passed as `&`, not `&mut`");

@@ -54,18 +54,32 @@ static dataflow_ratio live_lanes(const op *align)
         for (size_t k = 0; k < i && all[i]->kind == FACTOR_AXIS; k++)
             known = known || (all[k]->kind == FACTOR_AXIS && all[k]->axis == all[i]->axis);
         if (!known)
-            part = dataflow_multiply(part, all[i]->kind == FACTOR_AXIS ? live_digits(all, count, all[i]->axis) : dataflow_ratio_of(all[i]->live, all[i]->extent));
+            part = dataflow_multiply(part, all[i]->kind == FACTOR_AXIS ? live_digits(all, count, all[i]->axis)
+                                                                       : dataflow_ratio_of(all[i]->live, all[i]->extent));
     }
     return part;
 }
 
-static void add_interface(dataflow_model *m, dataflow_kind kind, const op *o, const char *name, int64_t blocks, int64_t block, int64_t outer, int64_t inner)
+static void add_interface(dataflow_model *m, dataflow_kind kind, const op *o, const char *name, int64_t blocks, int64_t block,
+                          int64_t outer, int64_t inner)
 {
     const dtype_row *type = dtype_row_of(kind == DATAFLOW_OUTPUT ? dtype_row_of(o->out.dtype)->accumulates_in : o->out.dtype);
     m->interfaces[m->count++] = (dataflow_interface){
-        .kind = kind, .name = name, .text = "", .range = o->range, .tensor_range = o->range, .block_range = o->range, .parallel_range = o->range,
-        .type = type->name, .bits = type->bits, .rank = 2, .tensor_rank = 2, .parallel_rank = 2,
-        .tensor = {blocks, block}, .block = {1, block}, .parallel = {outer, inner},
+        .kind = kind,
+        .name = name,
+        .text = "",
+        .range = o->range,
+        .tensor_range = o->range,
+        .block_range = o->range,
+        .parallel_range = o->range,
+        .type = type->name,
+        .bits = type->bits,
+        .rank = 2,
+        .tensor_rank = 2,
+        .parallel_rank = 2,
+        .tensor = {blocks, block},
+        .block = {1, block},
+        .parallel = {outer, inner},
     };
 }
 

@@ -1,9 +1,9 @@
 /* Rule ("TRF Sequencer", to_trf): the collected stream, Time and Packet, is Row and Element one behind the other, so each of the two
  * follows from the other. What is stored decides the Row of what is aligned with it and contracted.
  *
- * Rule ("Reducer"): contract and accumulate sum what does not leave them. So where the Element that commit writes is known, OutPacket of contract is
- * the digits of Packet that Element holds, and OutTime of accumulate those of Time, in their order, with what the kind of accumulation puts inside.
- * A written OutTime of accumulate says of contract the same. */
+ * Rule ("Reducer"): contract and accumulate sum what does not leave them. So where the Element that commit writes is known, OutPacket of
+ * contract is the digits of Packet that Element holds, and OutTime of accumulate those of Time, in their order, with what the kind of
+ * accumulation puts inside. A written OutTime of accumulate says of contract the same. */
 #include "passes/infer.h"
 
 #include "passes/engine/accumulate.h"
@@ -40,9 +40,11 @@ static void infer_store(pass_context *p, kernel *k, op *o)
         out->part[wanted] = wanted == ROW ? row : element;
         return;
     }
-    diag *d = pass_refuse(p, k, o, known, E_INFER, "%s of to_trf cannot be inferred: %s %s has %lld positions, and the stream Time %s, Packet %s is no whole number of %s",
-                          component_parameter(wanted), component_parameter(known), pass_text(p, out->part[known]), (long long)out->part[known]->size, pass_text(p, time),
-                          pass_text(p, packet), known == ROW ? "parts for so many Rows" : "such Elements");
+    diag *d = pass_refuse(
+        p, k, o, known, E_INFER,
+        "%s of to_trf cannot be inferred: %s %s has %lld positions, and the stream Time %s, Packet %s is no whole number of %s",
+        component_parameter(wanted), component_parameter(known), pass_text(p, out->part[known]), (long long)out->part[known]->size,
+        pass_text(p, time), pass_text(p, packet), known == ROW ? "parts for so many Rows" : "such Elements");
     diag_help(p->diags, d, "collect with Row outermost in Time; the rest of Time and the Packet are Element");
 }
 
@@ -55,7 +57,8 @@ static void infer_align(pass_context *p, kernel *k, op *o)
 
 /* ---- what is summed ---- */
 
-/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate behind it, or Element of the commit; NULL: not known. */
+/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate behind it, or Element of the commit; NULL: not
+ * known. */
 static const mapping *destination(pass_context *p, const kernel *k, const op *o)
 {
     for (size_t i = o->index + 1; i < k->op_count; i++) {
@@ -74,8 +77,8 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
     return NULL;
 }
 
-/* The part of a digit of `m` that the destination holds, the identity when it holds none of it; NULL: it is in several pieces, or no axis'. `digit`: the
- * digit alone, `f` its factor. */
+/* The part of a digit of `m` that the destination holds, the identity when it holds none of it; NULL: it is in several pieces, or no axis'.
+ * `digit`: the digit alone, `f` its factor. */
 static const mapping *held_part(pass_context *p, const mapping *held, const mapping *digit, const factor *f)
 {
     int64_t low = 0, high = 0, values = 1, end = f->weight * f->live; /* coordinates low * i below high */
@@ -124,8 +127,8 @@ static bool is_plain(const mapping *m)
 
 static void refuse_unknown(pass_context *p, kernel *k, op *o, component missing)
 {
-    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s", component_parameter(missing), op_kind_name(o->kind),
-                          tensor_text(&o->out, p->arena));
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s",
+                          component_parameter(missing), op_kind_name(o->kind), tensor_text(&o->out, p->arena));
     diag_help(p->diags, d, "annotate the variable with its type, or write %s::<..>()", op_kind_name(o->kind));
 }
 

@@ -133,20 +133,27 @@ void sequencer_config_fill(sequencer_config *config, const sequence *seq, int64_
 {
     config->count = (uint32_t)seq->count;
     for (size_t i = 0; i < seq->count; i++)
-        config->entries[i] = (sequencer_entry){
-            .term = seq->parts[i].term, .size = seq->parts[i].size, .stride = seq->parts[i].stride * scale};
+        config->entries[i] =
+            (sequencer_entry){.term = seq->parts[i].term, .size = seq->parts[i].size, .stride = seq->parts[i].stride * scale};
 }
 
 diag_id sequence_id(const sequence *seq)
 {
     static const diag_id ids[] = {
-        [SEQUENCE_INSUFFICIENT] = E_SEQ_INSUFFICIENT, [SEQUENCE_INCOMPATIBLE] = E_SEQ_INCOMPATIBLE,
-        [SEQUENCE_TWICE] = E_SEQ_TWICE,               [SEQUENCE_PADDING] = E_SEQ_PAD,
-        [SEQUENCE_BROADCAST] = E_SEQ_WRITE_BCAST,     [SEQUENCE_UNWRITTEN] = E_SEQ_UNWRITTEN,
-        [SEQUENCE_OUTSIDE] = E_SEQ_WRITE_OOB,         [SEQUENCE_ENTRIES] = E_SEQ_ENTRIES,
-        [SEQUENCE_ENTRY_SIZE] = E_SEQ_ITER,           [SEQUENCE_STRIDE] = E_SEQ_STRIDE,
-        [SEQUENCE_WINDOW_WRITE] = E_SEQ_WINDOW,       [SEQUENCE_WINDOW_TERMS] = E_SEQ_WINDOW,
-        [SEQUENCE_WINDOW_SHARED] = E_SEQ_WINDOW,      [SEQUENCE_WINDOW_MISSING] = E_SEQ_WINDOW,
+        [SEQUENCE_INSUFFICIENT] = E_SEQ_INSUFFICIENT,
+        [SEQUENCE_INCOMPATIBLE] = E_SEQ_INCOMPATIBLE,
+        [SEQUENCE_TWICE] = E_SEQ_TWICE,
+        [SEQUENCE_PADDING] = E_SEQ_PAD,
+        [SEQUENCE_BROADCAST] = E_SEQ_WRITE_BCAST,
+        [SEQUENCE_UNWRITTEN] = E_SEQ_UNWRITTEN,
+        [SEQUENCE_OUTSIDE] = E_SEQ_WRITE_OOB,
+        [SEQUENCE_ENTRIES] = E_SEQ_ENTRIES,
+        [SEQUENCE_ENTRY_SIZE] = E_SEQ_ITER,
+        [SEQUENCE_STRIDE] = E_SEQ_STRIDE,
+        [SEQUENCE_WINDOW_WRITE] = E_SEQ_WINDOW,
+        [SEQUENCE_WINDOW_TERMS] = E_SEQ_WINDOW,
+        [SEQUENCE_WINDOW_SHARED] = E_SEQ_WINDOW,
+        [SEQUENCE_WINDOW_MISSING] = E_SEQ_WINDOW,
         [SEQUENCE_WINDOW_BORDER] = E_SEQ_WINDOW,
     };
     return ids[seq->failure];
@@ -174,26 +181,29 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
         return arena_printf(p->arena, "insufficient input: the stream asks for `%s`, but the buffer does not store that digit%s%s", term,
                             seq->axis ? " of axis " : "", name);
     case SEQUENCE_INCOMPATIBLE:
-        return !seq->axis ? arena_printf(p->arena, "incompatible shapes: the group `%s` goes on over an axis's end, where the buffer's addresses do not", term)
-                          : arena_printf(p->arena, "incompatible shapes: `%s` cuts axis %s where the buffer's digits do not", term, name);
+        return !seq->axis
+                   ? arena_printf(p->arena,
+                                  "incompatible shapes: the group `%s` goes on over an axis's end, where the buffer's addresses do not",
+                                  term)
+                   : arena_printf(p->arena, "incompatible shapes: `%s` cuts axis %s where the buffer's digits do not", term, name);
     case SEQUENCE_TWICE:
         return !seq->axis ? arena_printf(p->arena, "`%s` counts through what another term counts through", term)
-                          : arena_printf(p->arena, "axis %s is used twice: `%s` counts through a digit that another term counts through", name, term);
-    case SEQUENCE_PADDING:
-        return arena_printf(p->arena, "the padding of `%s` cannot be expressed as a loop", term);
+                          : arena_printf(p->arena, "axis %s is used twice: `%s` counts through a digit that another term counts through",
+                                         name, term);
+    case SEQUENCE_PADDING: return arena_printf(p->arena, "the padding of `%s` cannot be expressed as a loop", term);
     case SEQUENCE_BROADCAST:
-        return arena_printf(p->arena, "`%s` of the stream has no place in the destination: one cell would receive several "
-                                      "values", term);
-    case SEQUENCE_UNWRITTEN:
-        return arena_printf(p->arena, "`%s` of the destination is not written completely", term);
-    case SEQUENCE_OUTSIDE:
-        return arena_printf(p->arena, "padding of the stream would be written over live cells or outside the tensor, at `%s`",
+        return arena_printf(p->arena,
+                            "`%s` of the stream has no place in the destination: one cell would receive several "
+                            "values",
                             term);
+    case SEQUENCE_UNWRITTEN: return arena_printf(p->arena, "`%s` of the destination is not written completely", term);
+    case SEQUENCE_OUTSIDE:
+        return arena_printf(p->arena, "padding of the stream would be written over live cells or outside the tensor, at `%s`", term);
     case SEQUENCE_ENTRIES:
         return arena_printf(p->arena, "the walk needs %lld sequencer entries after merging, the table has %lld", measure, limit);
     case SEQUENCE_ENTRY_SIZE:
-        return arena_printf(p->arena, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it", term,
-                            measure, limit);
+        return arena_printf(p->arena, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it", term, measure,
+                            limit);
     case SEQUENCE_STRIDE:
         return arena_printf(p->arena, "`%s` needs a stride of %lld elements, beyond the signed 32-bit field", term, measure);
     case SEQUENCE_WINDOW_WRITE:
@@ -203,11 +213,10 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
     case SEQUENCE_WINDOW_SHARED:
         return arena_printf(p->arena, "`%s` selects a place of the window `%s` and of another part of the buffer at once", term, name);
     case SEQUENCE_WINDOW_BORDER:
-        return arena_printf(p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only align reads those", name, term);
-    case SEQUENCE_WINDOW_MISSING:
-        return arena_printf(p->arena, "the buffer has the terms of the window `%s`, but not the window", name);
-    case SEQUENCE_OK:
-        break;
+        return arena_printf(
+            p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only align reads those", name, term);
+    case SEQUENCE_WINDOW_MISSING: return arena_printf(p->arena, "the buffer has the terms of the window `%s`, but not the window", name);
+    case SEQUENCE_OK: break;
     }
     return "no reason";
 }
@@ -217,9 +226,8 @@ static void explain_merging(pass_context *p, diag *d, const sequence *seq)
 {
     for (size_t i = 0; i + 1 < seq->count; i++) {
         const sequence_part *o = &seq->parts[i], *f = &seq->parts[i + 1];
-        diag_note(p->diags, d, SRC_NOWHERE, "`%s` and `%s` do not merge: %lld is not %lld x %lld",
-                  mapping_text(o->term, p->arena), mapping_text(f->term, p->arena), (long long)o->stride,
-                  (long long)f->size, (long long)f->stride);
+        diag_note(p->diags, d, SRC_NOWHERE, "`%s` and `%s` do not merge: %lld is not %lld x %lld", mapping_text(o->term, p->arena),
+                  mapping_text(f->term, p->arena), (long long)o->stride, (long long)f->size, (long long)f->stride);
     }
 }
 
@@ -228,47 +236,41 @@ const char *sequence_advice(pass_context *p, const sequence *seq)
     const char *name = seq->axis ? seq->axis->name : "";
     switch (seq->failure) {
     case SEQUENCE_INSUFFICIENT:
-        return !seq->axis ? "store the whole group in the buffer"
-                          : arena_printf(p->arena, "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended broadcast", name);
+        return !seq->axis
+                   ? "store the whole group in the buffer"
+                   : arena_printf(p->arena,
+                                  "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended broadcast", name);
     case SEQUENCE_INCOMPATIBLE:
-        return !seq->axis ? "store the axes of the group beside each other in its order, or stream them one by one"
-                          : arena_printf(p->arena, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
+        return !seq->axis
+                   ? "store the axes of the group beside each other in its order, or stream them one by one"
+                   : arena_printf(p->arena, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
     case SEQUENCE_TWICE:
         return !seq->axis ? "let each digit of an axis occur once in the stream"
                           : arena_printf(p->arena, "let each digit of `%s` occur once in the stream", name);
-    case SEQUENCE_ENTRIES:
-        return "stream neighbouring digits in the buffer's own order, so that they merge";
-    case SEQUENCE_ENTRY_SIZE:
-        return arena_printf(p->arena, "pad the axis to a size that has a divisor up to %lld", (long long)seq->limit);
+    case SEQUENCE_ENTRIES: return "stream neighbouring digits in the buffer's own order, so that they merge";
+    case SEQUENCE_ENTRY_SIZE: return arena_printf(p->arena, "pad the axis to a size that has a divisor up to %lld", (long long)seq->limit);
     case SEQUENCE_UNWRITTEN:
     case SEQUENCE_BROADCAST:
-    case SEQUENCE_OUTSIDE:
-        return "declare the destination with exactly the stream's digits and padding";
-    case SEQUENCE_PADDING:
-        return "pad the outermost axis of the group instead of the group";
+    case SEQUENCE_OUTSIDE: return "declare the destination with exactly the stream's digits and padding";
+    case SEQUENCE_PADDING: return "pad the outermost axis of the group instead of the group";
     case SEQUENCE_WINDOW_WRITE:
     case SEQUENCE_WINDOW_BORDER:
-    case SEQUENCE_WINDOW_MISSING:
-        return arena_printf(p->arena, "move the window as it is: name `%s` on both sides", name);
-    case SEQUENCE_WINDOW_TERMS:
-        return arena_printf(p->arena, "name every term of `%s` in the stream, or `%s` itself", name, name);
-    case SEQUENCE_WINDOW_SHARED:
-        return arena_printf(p->arena, "let each term of `%s` stand in one part of the buffer only", name);
+    case SEQUENCE_WINDOW_MISSING: return arena_printf(p->arena, "move the window as it is: name `%s` on both sides", name);
+    case SEQUENCE_WINDOW_TERMS: return arena_printf(p->arena, "name every term of `%s` in the stream, or `%s` itself", name, name);
+    case SEQUENCE_WINDOW_SHARED: return arena_printf(p->arena, "let each term of `%s` stand in one part of the buffer only", name);
     case SEQUENCE_STRIDE:
         return arena_printf(p->arena, "keep it within %lld elements: cut the buffer into smaller tensors", (long long)seq->limit);
-    case SEQUENCE_OK:
-        break;
+    case SEQUENCE_OK: break;
     }
     return NULL;
 }
 
-void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
-                      const mapping *packet, const char *remedy)
+void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time, const mapping *packet,
+                      const char *remedy)
 {
     diag_note(p->diags, d, SRC_NOWHERE, "buffer %s; stream time %s, packet %s", pass_text(p, buffer), pass_text(p, time),
               pass_text(p, packet));
-    diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term, size : stride in elements, outermost first): %s",
-              sequence_table(p, seq));
+    diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term, size : stride in elements, outermost first): %s", sequence_table(p, seq));
     if (seq->failure == SEQUENCE_ENTRIES)
         explain_merging(p, d, seq);
     const char *advice = sequence_advice(p, seq);

@@ -61,8 +61,8 @@ const mapping *pass_beside(pass_context *p, const tensor *t);
 
 /* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic; `remedy` (passes/remedy.h): a walk that is
  * accepted, NULL: none is known. */
-void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time,
-                      const mapping *packet, const char *remedy);
+void sequence_explain(pass_context *p, diag *d, const sequence *seq, const mapping *buffer, const mapping *time, const mapping *packet,
+                      const char *remedy);
 /* The diagnostic of a failure. */
 diag_id sequence_id(const sequence *seq);
 /* One sentence for the failure: "the buffer stores no digit A / 4". */

@@ -114,7 +114,8 @@ bool walk_fits(pass_context *p, const op *o, const walk_request *walk)
 {
     (void)o;
     sequence seq;
-    return sequence_derive_stream(p->mappings, &(sequence_space){walk->buffer, 1}, 1, walk->beside, walk->time, walk->packet, SEQUENCE_READ, &seq) &&
+    return sequence_derive_stream(p->mappings, &(sequence_space){walk->buffer, 1}, 1, walk->beside, walk->time, walk->packet, SEQUENCE_READ,
+                                  &seq) &&
            sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1));
 }
 
@@ -147,21 +148,20 @@ const char *remedy_find(pass_context *p, const op *o, const sequence *seq, const
     const mapping *whole = seq->axis ? with_whole_axis(&r, walk->buffer, seq->axis) : NULL, *stream;
     const axis *a = NULL;
     switch (seq->failure) {
-    case SEQUENCE_INSUFFICIENT:
-        return try_buffer(&r, whole);
+    case SEQUENCE_INSUFFICIENT: return try_buffer(&r, whole);
     case SEQUENCE_INCOMPATIBLE:
         found = try_buffer(&r, whole);
         return found ? found : try_stream(&r, in_order_of(&r, walk->time, walk->buffer), walk->packet);
-    case SEQUENCE_PADDING:
-        return try_stream(&r, padded_outermost(&r, walk->time), padded_outermost(&r, walk->packet));
+    case SEQUENCE_PADDING: return try_stream(&r, padded_outermost(&r, walk->time), padded_outermost(&r, walk->packet));
     case SEQUENCE_ENTRIES:
         found = try_stream(&r, in_order_of(&r, walk->time, walk->buffer), walk->packet);
         if (found || mapping_pair(p->mappings, walk->time, walk->packet, &stream) != MAPPING_OK)
             return found;
         return try_buffer(&r, in_order_of(&r, walk->buffer, stream));
     case SEQUENCE_ENTRY_SIZE:
-        return seq->term && mapping_axes(seq->term, &a, 1) == 1 ? try_stream(&r, padded_even(&r, walk->time, a), padded_even(&r, walk->packet, a)) : NULL;
-    default:
-        return NULL; /* nothing simple: the advice in words has to do */
+        return seq->term && mapping_axes(seq->term, &a, 1) == 1
+                   ? try_stream(&r, padded_even(&r, walk->time, a), padded_even(&r, walk->packet, a))
+                   : NULL;
+    default: return NULL; /* nothing simple: the advice in words has to do */
     }
 }

@@ -5,8 +5,8 @@
 /* What is left of one side's factors, innermost first. */
 typedef struct digit_walk {
     const mapping *m;
-    size_t next;        /* factors from here outwards are untouched: m->factors[next - 1] is the one at hand */
-    int64_t taken;      /* positions of the factor at hand that are behind us */
+    size_t next;   /* factors from here outwards are untouched: m->factors[next - 1] is the one at hand */
+    int64_t taken; /* positions of the factor at hand that are behind us */
 } digit_walk;
 
 static const factor *factor_at(const digit_walk *w)
@@ -50,7 +50,8 @@ static const char *pair_level(const mapping *from, const mapping *to, reshape_co
     digit_walk a = {from, from->count, 1}, b = {to, to->count, 1};
     while (factor_at(&a) && factor_at(&b)) {
         const factor *f = factor_at(&a), *g = factor_at(&b);
-        int64_t left = f->extent / a.taken, other = g->extent / b.taken, n = left > other ? common_positions(f, left, other) : common_positions(g, other, left);
+        int64_t left = f->extent / a.taken, other = g->extent / b.taken,
+                n = left > other ? common_positions(f, left, other) : common_positions(g, other, left);
         if (is_gap(f) != is_gap(g))
             return "an element would become padding, or padding an element";
         if (is_gap(f) && n > 0) {
@@ -80,7 +81,8 @@ static int64_t reached(const reshape_config *c, const axis *a, bool to)
     for (bool grew = true; grew;) {
         grew = false;
         for (uint32_t i = 0; i < c->count; i++)
-            if ((to ? c->digits[i].to : c->digits[i].from) == a && (to ? c->digits[i].to_weight : c->digits[i].from_weight) == weight && c->digits[i].size > 1 && !grew) {
+            if ((to ? c->digits[i].to : c->digits[i].from) == a && (to ? c->digits[i].to_weight : c->digits[i].from_weight) == weight &&
+                c->digits[i].size > 1 && !grew) {
                 weight *= c->digits[i].size;
                 grew = true;
             }
@@ -122,14 +124,15 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
         if (!from || !to)
             continue;
         if (from->size != to->size) {
-            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s has %lld positions, and %s of the memory has %lld: %s", pass_text(p, to), (long long)to->size,
-                                  component_parameter(c), (long long)from->size, pass_text(p, from));
+            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s has %lld positions, and %s of the memory has %lld: %s", pass_text(p, to),
+                                  (long long)to->size, component_parameter(c), (long long)from->size, pass_text(p, from));
             diag_help(p->diags, d, "reshape keeps the size of each of Chip, Cluster, Slice and Element");
             return;
         }
         const char *fault = pair_level(from, to, o->reshape);
         if (fault) {
-            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s does not name the positions of %s %s anew: %s", pass_text(p, to), component_parameter(c), pass_text(p, from), fault);
+            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s does not name the positions of %s %s anew: %s", pass_text(p, to),
+                                  component_parameter(c), pass_text(p, from), fault);
             diag_help(p->diags, d, "name a digit of the same positions for each digit, and padding for padding");
             return;
         }
@@ -137,7 +140,8 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
     const axis *torn = torn_axis(o->reshape);
     if (!torn)
         return;
-    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE, "the digits of axis %s that change their name are not the whole axis of %lld elements", torn->name,
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE,
+                          "the digits of axis %s that change their name are not the whole axis of %lld elements", torn->name,
                           (long long)torn->size);
     diag_help(p->diags, d, "name whole axes anew; what keeps its name may be a part of one");
 }

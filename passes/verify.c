@@ -1,5 +1,6 @@
 /* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the machine when a kernel runs on a device;
- * Chip is the device's chip count; every stage runs in a context that has its engine. Chip, Cluster and Slice pass through every stage of the Tensor Unit unchanged. */
+ * Chip is the device's chip count; every stage runs in a context that has its engine. Chip, Cluster and Slice pass through every stage of
+ * the Tensor Unit unchanged. */
 #include "passes/verify.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@ static void verify_units(pass_context *p, kernel *k, op *o)
         /* What flows through was said where it began. */
         if (o->input && o->input->out.part[c] == m)
             continue;
-        diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_parameter(c), (long long)sizes[c], (long long)m->size);
+        diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_parameter(c), (long long)sizes[c],
+                              (long long)m->size);
         if (m->size < sizes[c])
             diag_help(p->diags, d, "pad to %lld: %s", (long long)sizes[c], pass_text(p, pass_pad(p, m, sizes[c])));
         else
@@ -39,14 +41,17 @@ static void verify_fits(pass_context *p, kernel *k, op *o)
 
 void verify_counts(pass_context *p, kernel *k, op *o)
 {
-    const struct { component part; int64_t most; const char *what; } counts[] = {
-        {TIME, p->target->stream_steps, "time steps"}, {PACKET, p->target->stream_packet_elements, "elements of a packet"}};
+    const struct {
+        component part;
+        int64_t most;
+        const char *what;
+    } counts[] = {{TIME, p->target->stream_steps, "time steps"}, {PACKET, p->target->stream_packet_elements, "elements of a packet"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts && !o->bad; i++) {
         const mapping *m = o->out.part[counts[i].part];
         if (!m || m->size <= counts[i].most)
             continue;
-        diag *d = pass_refuse(p, k, o, counts[i].part, E_STREAM_SIZE, "%s has %lld %s; a command counts %lld at most",
-                              pass_text(p, m), (long long)m->size, counts[i].what, (long long)counts[i].most);
+        diag *d = pass_refuse(p, k, o, counts[i].part, E_STREAM_SIZE, "%s has %lld %s; a command counts %lld at most", pass_text(p, m),
+                              (long long)m->size, counts[i].what, (long long)counts[i].most);
         diag_help(p->diags, d, "spread an axis over Slice, Cluster or several kernels");
     }
 }
@@ -57,52 +62,60 @@ static void verify_context(pass_context *p, kernel *k, op *o)
     if (!op_kind_is_stage(o->kind) || may >> o->context & 1)
         return;
     bool sub = may & IN_SUB;
-    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
-                          op_kind_name(o->kind), sub ? " or the sub" : "", context_name(o->context));
-    diag_help(p->diags, d, o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
-                                                     : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
+    diag *d =
+        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
+                    op_kind_name(o->kind), sub ? " or the sub" : "", context_name(o->context));
+    diag_help(p->diags, d,
+              o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
+                                        : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
 }
 
 /* A stream begins in every slice at its own DM: a tile of other units begins at their position 0, and no stage writes a part of them. */
 static void verify_tiled_units(pass_context *p, kernel *k, op *o)
 {
-    const op *views[] = {o->kind == IR_FETCH ? o->input : NULL, o->kind == IR_FETCH ? o->second : NULL, o->kind == IR_COMMIT ? o->into : NULL};
+    const op *views[] = {o->kind == IR_FETCH ? o->input : NULL, o->kind == IR_FETCH ? o->second : NULL,
+                         o->kind == IR_COMMIT ? o->into : NULL};
     for (size_t i = 0; i < 3; i++)
         for (component c = CHIP; views[i] && c <= SLICE && !o->bad; c++) {
             const op *root = op_root(views[i]);
             int64_t from = views[i]->window ? views[i]->window->units[c] : 0;
             diag *d = NULL;
             if (o->kind == IR_FETCH && from)
-                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "the tile of `%s` begins at position %lld of %s, a stream of it at position 0", root->name, (long long)from,
-                                component_parameter(c));
+                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "the tile of `%s` begins at position %lld of %s, a stream of it at position 0",
+                                root->name, (long long)from, component_parameter(c));
             else if (o->kind == IR_COMMIT && views[i]->out.part[c] != root->out.part[c])
-                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them", component_parameter(c),
-                                pass_text(p, root->out.part[c]), root->name);
+                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them",
+                                component_parameter(c), pass_text(p, root->out.part[c]), root->name);
             if (d)
-                diag_help(p->diags, d, "only DMA moves data between slices: copy the tile with %s", o->kind == IR_FETCH ? "to_dm" : "to_dm_view");
+                diag_help(p->diags, d, "only DMA moves data between slices: copy the tile with %s",
+                          o->kind == IR_FETCH ? "to_dm" : "to_dm_view");
         }
 }
 
 static void verify_flow(pass_context *p, kernel *k, op *o)
 {
     for (component c = CHIP; c <= SLICE; c++)
-        if (op_kind_is(o->kind, KEEPS_UNITS) && o->input->out.part[c] && !mapping_equal(p->mappings, o->out.part[c], o->input->out.part[c]) && !o->bad) {
-            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_parameter(c),
-                                  op_kind_name(o->kind), pass_text(p, o->input->out.part[c]), pass_text(p, o->out.part[c]));
+        if (op_kind_is(o->kind, KEEPS_UNITS) && o->input->out.part[c] &&
+            !mapping_equal(p->mappings, o->out.part[c], o->input->out.part[c]) && !o->bad) {
+            diag *d =
+                pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_parameter(c),
+                            op_kind_name(o->kind), pass_text(p, o->input->out.part[c]), pass_text(p, o->out.part[c]));
             diag_help(p->diags, d, "only DMA moves data between slices");
         }
     if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)
         return;
     dtype from = o->input->out.dtype, expected = op_kind_is(o->kind, ACCUMULATES) ? dtype_row_of(from)->accumulates_in : from;
     if (o->out.dtype != expected)
-        diag_help(p->diags, pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
-                                        dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name),
+        diag_help(p->diags,
+                  pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
+                              dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name),
                   "declare %s; fetch and cast convert", dtype_row_of(expected)->name);
 }
 
 static void verify_one(pass_context *p, kernel *k, op *o)
 {
-    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units, verify_fits, verify_counts, verify_flow, verify_tiled_units};
+    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units, verify_fits,
+                                                                    verify_counts,  verify_flow,  verify_tiled_units};
     for (size_t i = 0; i < sizeof rules / sizeof *rules && !o->bad; i++)
         rules[i](p, k, o);
 }
@@ -110,7 +123,8 @@ static void verify_one(pass_context *p, kernel *k, op *o)
 void pass_verify(pass_context *p, kernel *k)
 {
     if (k->chips > p->target->chips) {
-        diag *d = diag_add(p->diags, E_CHIPS, k->range, "the kernel runs on %lld chips, the machine has %lld", (long long)k->chips, (long long)p->target->chips);
+        diag *d = diag_add(p->diags, E_CHIPS, k->range, "the kernel runs on %lld chips, the machine has %lld", (long long)k->chips,
+                           (long long)p->target->chips);
         diag_help(p->diags, d, "write #[device(chip = %lld)] or less", (long long)p->target->chips);
         k->bad = true;
         return;

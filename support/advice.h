@@ -1,5 +1,5 @@
-/* What a mapping leaves unused, in words: warnings of -Wperformance (passes/advice.c) and the lints of a report (runtime/timing/lint.c) say the
- * same of the same thing. The rules' ids and explanations are rows of diagnostics.def. */
+/* What a mapping leaves unused, in words: warnings of -Wperformance (passes/advice.c) and the lints of a report (runtime/timing/lint.c) say
+ * the same of the same thing. The rules' ids and explanations are rows of diagnostics.def. */
 #ifndef VISA_SUPPORT_ADVICE_H
 #define VISA_SUPPORT_ADVICE_H
 

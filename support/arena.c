@@ -19,8 +19,8 @@ struct block {
 
 struct arena {
     struct block *head;
-    struct block *spare; /* empty blocks that a rewind, or an arena inside, left behind */
-    struct arena *outer; /* where blocks come from and go to; NULL: the heap */
+    struct block *spare;           /* empty blocks that a rewind, or an arena inside, left behind */
+    struct arena *outer;           /* where blocks come from and go to; NULL: the heap */
     struct arena *inside, *beside; /* the latest arena inside, and of the same outer one the one before */
     size_t next_block_bytes;
     budget *budget; /* the outermost arena's */
@@ -35,8 +35,8 @@ static size_t mapped_bytes(size_t total)
 }
 
 /* Where memory comes from. Of the largest blocks many follow: each in huge pages where the system has them, since a page fault for every
- * 4 KiB is a fifth of a large compilation's time. These and blocks in between come zeroed from the system, page by page as they are used. A small one is
- * the heap's, where zeroing it at once would touch pages that a short compilation never needs. */
+ * 4 KiB is a fifth of a large compilation's time. These and blocks in between come zeroed from the system, page by page as they are used. A
+ * small one is the heap's, where zeroing it at once would touch pages that a short compilation never needs. */
 static struct block *block_memory(size_t total, bool *zeroed)
 {
     *zeroed = total > FIRST_BLOCK_BYTES;
@@ -258,7 +258,8 @@ void budget_nested(arena *a, unsigned depth, uint64_t parts)
     enum { MOST_LOG2 = 31 };
     if (depth > NESTING_MAX)
         arena_exhausted(a, BUDGET_NESTING);
-    budget_spend(a, parts >> MOST_LOG2 ? UINT64_MAX : parts + parts * parts / 16); /* the more there are, the more often they are walked through */
+    budget_spend(a, parts >> MOST_LOG2 ? UINT64_MAX
+                                       : parts + parts * parts / 16); /* the more there are, the more often they are walked through */
 }
 
 /* ---- allocations ---- */

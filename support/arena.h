@@ -9,8 +9,8 @@
 #define VISA_SUPPORT_ARENA_H
 
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,8 +20,8 @@ typedef struct arena arena;
 arena *arena_new(void);
 void arena_free(arena *a);
 
-/* An arena for what is dead before the rest is: its blocks come from `outer` and go back there when it is freed, at the latest with `outer`.
- * Where it runs out of memory, `outer` has. NULL never. `outer` is not rewound behind the call while it is in use. */
+/* An arena for what is dead before the rest is: its blocks come from `outer` and go back there when it is freed, at the latest with
+ * `outer`. Where it runs out of memory, `outer` has. NULL never. `outer` is not rewound behind the call while it is in use. */
 arena *arena_new_inside(arena *outer);
 
 /* Arms the out-of-memory exit: `if (setjmp(*arena_guard(a))) { ...out of memory... }`. Without a guard
@@ -43,9 +43,14 @@ void arena_rewind(arena *a, arena_mark mark);
 /* Bytes that were allocated behind a mark. */
 size_t arena_used_since(const arena *a, arena_mark mark);
 
-/* What is handed out is aligned for pointers and 64-bit numbers, no further: most of it is small, and a tree node of 56 bytes would take 64. */
+/* What is handed out is aligned for pointers and 64-bit numbers, no further: most of it is small, and a tree node of 56 bytes would
+ * take 64. */
 enum { ARENA_ALIGNMENT = 8 };
-#define ARENA_ALIGNED(type) ((void)sizeof(struct { _Static_assert(_Alignof(type) <= ARENA_ALIGNMENT, "the arena aligns less"); int unused; }))
+#define ARENA_ALIGNED(type) \
+    ((void)sizeof(struct { \
+        _Static_assert(_Alignof(type) <= ARENA_ALIGNMENT, "the arena aligns less"); \
+        int unused; \
+    }))
 /* Zeroed storage of `bytes` bytes. */
 void *arena_alloc(arena *a, size_t bytes);
 /* Zeroed array; a size product that overflows counts as out of memory. */
@@ -61,15 +66,15 @@ void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size
 #define ARENA_ARRAY(a, type, count) (ARENA_ALIGNED(type), (type *)arena_array((a), (count), sizeof(type)))
 
 /* Appends to a growing array that lives in an arena: `items`, `count` and `capacity` are lvalues. */
-#define ARENA_PUSH(a, items, count, capacity, value)                                                         \
-    do {                                                                                                     \
-        ARENA_ALIGNED(__typeof__(*(items)));                                                                 \
-        if ((count) == (capacity)) {                                                                         \
-            size_t arena_push_cap = (capacity) ? 2 * (size_t)(capacity) : sizeof *(items) > 256 ? 1 : 8;    \
-            (items) = arena_grow((a), (items), (count), arena_push_cap, sizeof *(items));                    \
-            (capacity) = arena_push_cap;                                                                     \
-        }                                                                                                    \
-        (items)[(count)++] = (value);                                                                        \
+#define ARENA_PUSH(a, items, count, capacity, value) \
+    do { \
+        ARENA_ALIGNED(__typeof__(*(items))); \
+        if ((count) == (capacity)) { \
+            size_t arena_push_cap = (capacity) ? 2 * (size_t)(capacity) : sizeof *(items) > 256 ? 1 : 8; \
+            (items) = arena_grow((a), (items), (count), arena_push_cap, sizeof *(items)); \
+            (capacity) = arena_push_cap; \
+        } \
+        (items)[(count)++] = (value); \
     } while (0)
 
 #endif

@@ -66,9 +66,9 @@ void choice_refuse_kernel(diag_list *diags, const char *file, const char *given,
     while (known[count])
         count++;
     const char *place = file ? file : "the file", *near = given ? choice_near(given, known) : NULL;
-    diag *d = given ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel `%s`", place, shown_text(given, diags->arena))
-                    : count == 0 ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel", place)
-                    : diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has %zu kernels; choose one", place, count);
+    diag *d = given        ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel `%s`", place, shown_text(given, diags->arena))
+              : count == 0 ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel", place)
+                           : diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has %zu kernels; choose one", place, count);
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
     else if (count > 0)

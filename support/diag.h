@@ -31,7 +31,7 @@ typedef enum diag_id {
 
 /* One row of support/diagnostics.def. */
 typedef struct diag_row {
-    const char *name;        /* "E-COLLECT-FLIT": what users search for */
+    const char *name; /* "E-COLLECT-FLIT": what users search for */
     diag_severity severity;
     bool on_request;         /* a warning that is given only when asked for (support/warning.h) */
     const char *title;       /* one line: the rule */
@@ -60,7 +60,7 @@ typedef struct diag {
 /* What the user chose for a warning; support/warning.h has the rule. */
 typedef enum warning_choice { WARNING_DEFAULT, WARNING_OFF, WARNING_ON, WARNING_PLAIN, WARNING_ERROR } warning_choice;
 typedef struct warning_levels {
-    bool errors; /* -Werror */
+    bool errors;                         /* -Werror */
     unsigned char chosen[DIAG_ID_COUNT]; /* warning_choice */
 } warning_levels;
 
@@ -77,10 +77,8 @@ void diag_list_init(diag_list *list, arena *a);
 
 /* Adds a diagnostic and returns it, for diag_note and diag_help. Never NULL. While `repeating` is not 0 a rule that was
  * already broken at that range is not added once more, and neither is a warning that is not wanted. */
-diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diag_help(diag_list *list, diag *d, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Adds what another list of the same arena holds. */

@@ -98,7 +98,8 @@ static bool refuse(output *o, const char *why, const char *help)
 
 static bool refuse_read_only(output *o, const char *why)
 {
-    diag *d = diag_add(o->set->diags, E_OUTPUT_READ_ONLY, SRC_NOWHERE, "the output would replace %s, which is read-only: %s", o->shown, why);
+    diag *d =
+        diag_add(o->set->diags, E_OUTPUT_READ_ONLY, SRC_NOWHERE, "the output would replace %s, which is read-only: %s", o->shown, why);
     diag_help(o->set->diags, d, "write to another file, or make this one writable");
     o->failed = true;
     return false;
@@ -155,7 +156,8 @@ static bool find_place(output *o)
         const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
         if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
             return fail(o, *path ? EISDIR : ENOENT);
-        int inner = openat(folder, slash ? arena_strndup(o->set->arena, path, (size_t)(slash - path) + 1) : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int inner =
+            openat(folder, slash ? arena_strndup(o->set->arena, path, (size_t)(slash - path) + 1) : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (inner < 0)
             return fail(o, errno);
         close_folder(o);
@@ -172,7 +174,8 @@ static bool find_place(output *o)
             return true;
         if (is_proc(folder)) {
             int descriptor = descriptor_named(folder, base);
-            return descriptor < 0 ? refuse(o, "it belongs to another process", "write to a file, or to - for standard output") : take_descriptor(o, descriptor);
+            return descriptor < 0 ? refuse(o, "it belongs to another process", "write to a file, or to - for standard output")
+                                  : take_descriptor(o, descriptor);
         }
         char *target = arena_alloc(o->set->arena, PATH_MAX + 1);
         if (readlinkat(folder, base, target, PATH_MAX) < 0)
@@ -186,7 +189,9 @@ static bool find_place(output *o)
 static bool may_be_replaced(output *o)
 {
     if (faccessat(o->folder, ".", W_OK | X_OK, AT_EACCESS))
-        return errno == EACCES ? refuse(o, "its folder takes no other file", "write to another folder; an output is made beside its place and renamed") : fail(o, errno);
+        return errno == EACCES
+                   ? refuse(o, "its folder takes no other file", "write to another folder; an output is made beside its place and renamed")
+                   : fail(o, errno);
     if (!o->exists)
         return true;
     if ((o->is.mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0)
@@ -334,7 +339,8 @@ static int copy_attributes(int from, int to, arena *a)
     for (ssize_t at = 0; at < bytes; at += (ssize_t)strlen(names + at) + 1) {
         ssize_t size = fgetxattr(from, names + at, NULL, 0);
         char *value = size >= 0 ? arena_alloc(a, (size_t)size + 1) : NULL;
-        bool copied = value && (size = fgetxattr(from, names + at, value, (size_t)size)) >= 0 && fsetxattr(to, names + at, value, (size_t)size, 0) == 0;
+        bool copied = value && (size = fgetxattr(from, names + at, value, (size_t)size)) >= 0 &&
+                      fsetxattr(to, names + at, value, (size_t)size, 0) == 0;
         if (!copied && strncmp(names + at, "system.", 7) == 0) /* access lists: without them others might read it */
             return errno;
     }
@@ -375,8 +381,7 @@ static int open_output(output *o)
         if (o->descriptor < 0 || fstat(o->descriptor, &st))
             return errno;
         return st.st_dev == o->is.device && st.st_ino == o->is.inode ? 0 : ESTALE;
-    case OUTPUT_DESCRIPTOR:
-        break;
+    case OUTPUT_DESCRIPTOR: break;
     }
     errno = 0;
     return o->descriptor == STDOUT_FILENO && fflush(stdout) ? errno ? errno : EIO : 0; /* what was printed before comes before */
@@ -446,8 +451,8 @@ static void go_back(output *o)
     if (o->place == PLACE_EXCHANGED && renameat2(o->folder, o->file.name, o->folder, o->base, RENAME_EXCHANGE)) {
         unfinished_done(&o->file); /* the old file is there */
         o->has_file = false;
-        diag_note(o->set->diags, diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot take back %s: %s", o->shown, strerror(errno)), SRC_NOWHERE,
-                  "what it was is in %s beside it", o->file.name);
+        diag_note(o->set->diags, diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot take back %s: %s", o->shown, strerror(errno)),
+                  SRC_NOWHERE, "what it was is in %s beside it", o->file.name);
     } else if (o->place == PLACE_NEW && unlinkat(o->folder, o->base, 0)) {
         diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot take back %s: %s", o->shown, strerror(errno));
     } else if (o->place == PLACE_REPLACED) {
@@ -482,7 +487,8 @@ static bool sync_folder(output *o)
         ;
     close(folder);
     if (error && !is_unsupported(error))
-        diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "%s is written, but a power failure may undo that: its folder: %s", o->shown, strerror(error));
+        diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "%s is written, but a power failure may undo that: its folder: %s", o->shown,
+                 strerror(error));
     return !error || is_unsupported(error);
 }
 

@@ -9,7 +9,8 @@
 
 #include "support/arena.h"
 
-/* `name` without its ending: "libvisa_reference". `global`: its symbols are for libraries that it loads itself. NULL: dlerror() says why. */
+/* `name` without its ending: "libvisa_reference". `global`: its symbols are for libraries that it loads itself. NULL: dlerror() says why.
+ */
 void *plugin_open(const char *name, const char *variable, bool global, arena *a);
 /* A function of it, to be copied into a pointer; NULL: there is none. */
 void *plugin_function(void *plugin, const char *name);

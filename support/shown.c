@@ -8,12 +8,7 @@ uint32_t utf8_decode(const char *text, uint32_t bytes, uint32_t *character)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char first = (unsigned char)text[0];
-    uint32_t length = first < 0x80   ? 1
-                      : first < 0xc2 ? 0
-                      : first < 0xe0 ? 2
-                      : first < 0xf0 ? 3
-                      : first < 0xf5 ? 4
-                                     : 0;
+    uint32_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
     if (length == 0 || length > bytes)
         return 0;
     uint32_t c = length == 1 ? first : first & (0x7fu >> length);

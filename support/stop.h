@@ -14,7 +14,7 @@ void stop_begin(const char *program);
 
 /* A file under a name of its own, until it is complete. Lives until unfinished_remove or unfinished_done. */
 typedef struct unfinished {
-    int folder; /* descriptor */
+    int folder;    /* descriptor */
     char name[32]; /* ".visa-0123456789abcdef.tmp" */
     struct unfinished *next;
 } unfinished;

@@ -4,7 +4,7 @@
 #define FIRST MATH_INDEXED_FIRST
 #define DST MATH_INDEXED_DST
 static const math_row rows[] = {
-#define MATH(symbol, code, name, fewest, most, sums, expression, indexed, meaning)                           \
+#define MATH(symbol, code, name, fewest, most, sums, expression, indexed, meaning) \
     {MATH_##symbol, name, fewest, most, sums, expression, indexed, meaning},
 #include "target/math.def"
 #undef MATH

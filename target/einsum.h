@@ -116,9 +116,9 @@ const math_row *math_row_at(size_t index);
  * cut at positions that are no digits, time and lanes are those of the statement's pieces, in the same way, and not the digits'. So is the
  * order in which a reduction applies its operation.
  *
- * A gather reads `a`, a scatter writes its destination, at the coordinates of the digits plus index * unit; digits of a scatter that move only the
- * sources come in their order, the last one innermost, and of several elements that meet in one place the last one stays. Outside the
- * axis a gather gives zero and a scatter nothing. */
+ * A gather reads `a`, a scatter writes its destination, at the coordinates of the digits plus index * unit; digits of a scatter that move
+ * only the sources come in their order, the last one innermost, and of several elements that meet in one place the last one stays. Outside
+ * the axis a gather gives zero and a scatter nothing. */
 typedef struct einsum_statement {
     math_op op;
     uint32_t dst; /* tensor number */
@@ -133,9 +133,9 @@ typedef struct einsum_statement {
     const einsum_piece *pieces;
     uint32_t step_count; /* of the expression; 0: it has none */
     const scalar_step *steps;
-    scalar_op fold; /* of a reduction; else 0 */
+    scalar_op fold;              /* of a reduction; else 0 */
     const einsum_index *indices; /* of a gather or scatter: one for each source behind the first */
-    uint32_t bits; /* of a fill: the element */
+    uint32_t bits;               /* of a fill: the element */
 } einsum_statement;
 
 /* The largest offset at which any operand meets the axis; 0: none is shifted along it. */

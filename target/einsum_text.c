@@ -79,8 +79,7 @@ static uint32_t operand_begin(const scalar_step *steps, uint32_t at)
 }
 
 /* The value that step `last` leaves. The depth is at most that of the stack. */
-static void print_value(strbuf *out, const einsum *e, const einsum_statement *s, uint32_t last,
-                        bool outermost)
+static void print_value(strbuf *out, const einsum *e, const einsum_statement *s, uint32_t last, bool outermost)
 {
     const scalar_step *step = &s->steps[last];
     const scalar_row *row = scalar_row_of(step->op);

@@ -8,7 +8,7 @@ static const scalar_row rows[] = {
 #define FOLDS SCALAR_FOLDS
 #define COMMUTES SCALAR_COMMUTES
 #define ASSOCIATES SCALAR_ASSOCIATES
-#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning)             \
+#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning) \
     {SCALAR_##symbol, name, {a, b, c}, result, flags, identity, BOUND_##bound, ulps, text, meaning},
 #include "target/scalar.def"
 #undef SCALAR
@@ -26,8 +26,7 @@ const scalar_row *scalar_row_of(unsigned code)
         while (rows[i].op != code)
             i++;
         return &rows[i];
-    default:
-        return NULL;
+    default: return NULL;
     }
 }
 
@@ -85,8 +84,7 @@ const char *scalar_take(scalar_stack *s, const scalar_step *step, const dtype *s
     return push(s, row->result);
 }
 
-scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype *sources,
-                          uint32_t source_count)
+scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype *sources, uint32_t source_count)
 {
     scalar_stack s = {.depth = 0};
     for (uint32_t i = 0; i < count; i++)

@@ -18,8 +18,7 @@ typedef enum scalar_op {
     SCALAR_SOURCE = 1,       /* the element of source number `argument`, widened */
     SCALAR_CONSTANT_I32 = 2, /* `argument` */
     SCALAR_CONSTANT_F32 = 3, /* the f32 of the bits `argument` */
-#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning)             \
-    SCALAR_##symbol = (code),
+#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning) SCALAR_##symbol = (code),
 #include "target/scalar.def"
 #undef SCALAR
 } scalar_op;
@@ -75,10 +74,8 @@ typedef struct scalar_stack {
 } scalar_stack;
 
 /* Takes one step; NULL, or what is wrong with it. `sources`: types of the sources' elements. */
-const char *scalar_take(scalar_stack *s, const scalar_step *step, const dtype *sources,
-                        uint32_t source_count);
+const char *scalar_take(scalar_stack *s, const scalar_step *step, const dtype *sources, uint32_t source_count);
 /* The result of all steps; SCALAR_NONE: this is no expression of one number. */
-scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype *sources,
-                          uint32_t source_count);
+scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype *sources, uint32_t source_count);
 
 #endif

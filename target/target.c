@@ -3,8 +3,7 @@
 #include <string.h>
 
 static const dtype_row dtype_rows[] = {
-#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth, transpose)                              \
-    {name, bits, reg_type, slots, kind, acc, depth, transpose},
+#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth, transpose) {name, bits, reg_type, slots, kind, acc, depth, transpose},
 #include "target/dtype.def"
 #undef DTYPE
 };
@@ -15,6 +14,7 @@ static const target targets[] = {
 #define LIMIT(field, value, unit, source) .field = (value),
 #define TIMING LIMIT
 #include "target/limits.def"
+
 #include "target/engines.def"
     },
 };

@@ -74,6 +74,7 @@ typedef struct target {
 #define LIMIT(field, value, unit, source) int64_t field;
 #define TIMING LIMIT
 #include "target/limits.def"
+
 #include "target/engines.def"
 } target;
 
@@ -90,7 +91,12 @@ typedef struct static_costs {
 } static_costs;
 const static_costs *target_static_costs(void);
 
-typedef enum static_point_kind { STATIC_POINT_LOAD, STATIC_POINT_COPIES_INSIDE, STATIC_POINT_COPIES_OUTSIDE, STATIC_POINT_STORE } static_point_kind;
+typedef enum static_point_kind {
+    STATIC_POINT_LOAD,
+    STATIC_POINT_COPIES_INSIDE,
+    STATIC_POINT_COPIES_OUTSIDE,
+    STATIC_POINT_STORE
+} static_point_kind;
 /* A published transfer of whole pieces (static_point.def). */
 typedef struct static_point {
     static_point_kind kind;

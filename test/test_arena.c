@@ -61,7 +61,8 @@ START_TEST(arenas_inside_give_back)
     unsigned char *kept = taken(a, 3000, 1);
     for (int round = 0; round < 20; round++) {
         arena *first = arena_new_inside(a), *second = arena_new_inside(a), *deep = arena_new_inside(second);
-        unsigned char *x = taken(first, sizes[round % KINDS], 2), *y = taken(second, sizes[(round + 3) % KINDS], 3), *z = taken(deep, 4000, 4);
+        unsigned char *x = taken(first, sizes[round % KINDS], 2), *y = taken(second, sizes[(round + 3) % KINDS], 3),
+                      *z = taken(deep, 4000, 4);
         taken(a, 100, 5);
         ck_assert(holds(x, sizes[round % KINDS], 2) && holds(y, sizes[(round + 3) % KINDS], 3) && holds(z, 4000, 4));
         arena_mark nothing = arena_mark_here(deep);

@@ -15,7 +15,8 @@ bool tool_dataflow(visa_compilation *c, bool json, arena *memory, diag_list *dia
         if (!contraction_cycles_of(b.target, &b.kernels[i], memory, diags, &found, &found_count))
             return false;
         for (size_t n = 0; n < found_count; n++) {
-            visa_contraction v = {b.kernels[i].name, found[n].cycles, found[n].fill_cycles, found[n].drain_cycles, found[n].load_cycles, found[n].load_binds, found[n].binds, found[n].formula};
+            visa_contraction v = {b.kernels[i].name,    found[n].cycles,     found[n].fill_cycles, found[n].drain_cycles,
+                                  found[n].load_cycles, found[n].load_binds, found[n].binds,       found[n].formula};
             ARENA_PUSH(memory, all, count, capacity, v);
         }
     }

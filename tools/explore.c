@@ -20,7 +20,11 @@ int tool_explore_limits(const char *tool, visa_explore_options *o, const char *t
     const struct {
         const char *name;
         int64_t *value;
-    } limits[] = {{"multipliers=", &o->multipliers}, {"weight-bits=", &o->weight_bits}, {"input-bits=", &o->input_bits}, {"block-bits=", &o->block_bits}, {"rows=", &o->rows}};
+    } limits[] = {{"multipliers=", &o->multipliers},
+                  {"weight-bits=", &o->weight_bits},
+                  {"input-bits=", &o->input_bits},
+                  {"block-bits=", &o->block_bits},
+                  {"rows=", &o->rows}};
     for (const char *at = text; *at;) {
         char word[64];
         size_t length = strcspn(at, ",");
@@ -32,7 +36,8 @@ int tool_explore_limits(const char *tool, visa_explore_options *o, const char *t
             known = strncmp(word, limits[i].name, name) == 0 && read_count(word + name, limits[i].value);
         }
         if (!known)
-            return tool_usage_error(tool, "--limit: `%s` is not target, multipliers=N, weight-bits=N, input-bits=N, block-bits=N or rows=N", word);
+            return tool_usage_error(tool, "--limit: `%s` is not target, multipliers=N, weight-bits=N, input-bits=N, block-bits=N or rows=N",
+                                    word);
         at += length + (at[length] == ',');
     }
     return EXIT_DONE;
@@ -45,7 +50,8 @@ bool tool_explore_limited(const visa_explore_options *o)
 
 int tool_explore_target(const char *tool, visa_explore_options *o, const char *text)
 {
-    return read_count(text, &o->target_cycles) ? EXIT_DONE : tool_usage_error(tool, "--target-cycles takes a number of cycles, not `%s`", text);
+    return read_count(text, &o->target_cycles) ? EXIT_DONE
+                                               : tool_usage_error(tool, "--target-cycles takes a number of cycles, not `%s`", text);
 }
 
 int tool_explore_search(const char *tool, visa_explore_options *o, const char *text)

@@ -39,7 +39,8 @@ int tool_unknown_option(const char *tool, const struct option *options, const ch
     for (; options->name && name[0]; options++)
         if (choice_is_nearer(name, options->name, &best))
             near = options->name;
-    return near ? tool_usage_error(tool, "unknown option %s; did you mean --%s?", word, near) : tool_usage_error(tool, "unknown option %s", word);
+    return near ? tool_usage_error(tool, "unknown option %s; did you mean --%s?", word, near)
+                : tool_usage_error(tool, "unknown option %s", word);
 }
 
 int tool_unknown_value(const char *tool, const char *option, const char *given, const char *const *known)
@@ -120,7 +121,8 @@ int tool_check_complete(const char *tool, const tool_check *c)
     return EXIT_DONE;
 }
 
-bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags, bool *agrees, const char **report)
+bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
+                        bool *agrees, const char **report)
 {
     *report = "";
     if (!c->algebra)
@@ -173,7 +175,8 @@ void tool_print_diags(const char *tool, const char *file, diag_list *diags)
     diag_list_sort(diags);
     for (size_t i = 0; i < diags->count; i++) {
         const diag *d = diags->items[i];
-        const char *place = file ? arena_printf(a, "%s: ", shown_text(file, a)) : "", *severity = d->severity == DIAG_ERROR ? "error" : "warning";
+        const char *place = file ? arena_printf(a, "%s: ", shown_text(file, a)) : "",
+                   *severity = d->severity == DIAG_ERROR ? "error" : "warning";
         print_line(arena_printf(a, "%s: %s%s[%s]: ", tool, place, severity, diag_row_of(d->id)->name), d->message, a);
         for (size_t n = 0; n < d->note_count; n++)
             print_line("note: ", d->notes[n].text, a);
@@ -193,7 +196,8 @@ int tool_report_format(const char *tool, tool_report *r, const char *text)
 
 int tool_report_timing(const char *tool, tool_report *r, const char *text)
 {
-    return timing_preset_by_name(text, &r->options.preset) ? EXIT_DONE : tool_usage_error(tool, "--timing is documented or schedule, not `%s`", text);
+    return timing_preset_by_name(text, &r->options.preset) ? EXIT_DONE
+                                                           : tool_usage_error(tool, "--timing is documented or schedule, not `%s`", text);
 }
 
 bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out)

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "runtime/field/check.h"
-#include "runtime/timing/report.h"
 #include "runtime/machine/session.h"
+#include "runtime/timing/report.h"
 #include "support/diag.h"
 #include "support/output.h"
 
@@ -54,7 +54,8 @@ int tool_check_samples(const char *tool, tool_check *c, const char *text);
 /* A certificate is of an algebra. */
 int tool_check_complete(const char *tool, const tool_check *c);
 /* Proves a kernel, where that is wanted; *report: lines for people. */
-bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags, bool *agrees, const char **report);
+bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
+                        bool *agrees, const char **report);
 /* Writes the certificate of what was proven, if one is wanted. */
 bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a);
 

@@ -11,7 +11,8 @@ enum { MESSAGE = 1 << 28 };
 static bool begin(int64_t *rank, int64_t *count)
 {
     int r, n;
-    if (MPI_Init(NULL, NULL) != MPI_SUCCESS || MPI_Comm_rank(MPI_COMM_WORLD, &r) != MPI_SUCCESS || MPI_Comm_size(MPI_COMM_WORLD, &n) != MPI_SUCCESS)
+    if (MPI_Init(NULL, NULL) != MPI_SUCCESS || MPI_Comm_rank(MPI_COMM_WORLD, &r) != MPI_SUCCESS ||
+        MPI_Comm_size(MPI_COMM_WORLD, &n) != MPI_SUCCESS)
         return false;
     *rank = r;
     *count = n;
@@ -61,7 +62,8 @@ static bool receive(int from, int64_t **all, size_t *total, size_t *count)
         return false;
     *all = grown;
     for (int64_t at = 0; at < length; at += MESSAGE)
-        MPI_Recv(grown + *total + at, (int)(length - at < MESSAGE ? length - at : MESSAGE), MPI_INT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(grown + *total + at, (int)(length - at < MESSAGE ? length - at : MESSAGE), MPI_INT64_T, from, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     *total += *count;
     return true;
 }

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/timing/kernel_diff.h"
 #include "runtime/step/diff.h"
+#include "runtime/timing/kernel_diff.h"
 #include "support/file.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 #include "tools/options.h"
 
 /* One value of a sweep: a row of the table; `any_legal` becomes true when it compiles. False: not even a row. */
-static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags, bool *any_legal)
+static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags,
+                      bool *any_legal)
 {
     visa_options options = v->options;
     visa_parameter *all = ARENA_ARRAY(out->arena, visa_parameter, options.parameter_count + 1); /* the last of a name counts */
@@ -41,8 +42,8 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
         if (ok)
-            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->values[0], b.kernels[i].name, (long long)f.cycles,
-                          (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
+            strbuf_printf(out, "%10lld  legal    %-16s %10lld %12lld %12lld  %s: %s\n", (long long)p->values[0], b.kernels[i].name,
+                          (long long)f.cycles, (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
     }
     visa_free(c);
     return ok;
@@ -88,7 +89,11 @@ static bool load_kernels(const variants *v, const char *file, arena *memory, dia
     unsigned char *bytes = file_read_all(file, &size, diags);
     if (!bytes)
         return false;
-    bool is_binary = size >= 4 && memcmp(bytes, "\x7f" "ELF", 4) == 0, ok;
+    bool is_binary = size >= 4 && memcmp(bytes,
+                                         "\x7f"
+                                         "ELF",
+                                         4) == 0,
+         ok;
     if (is_binary) {
         size_t before = diags->count;
         ok = binary_read(bytes, size, memory, diags, out);
@@ -120,6 +125,7 @@ int variants_diff(const variants *v, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     const char *text = kernel_diff(&before, &after, v->preset, memory, diags);
     if (text)
-        text = arena_printf(memory, "%s%s", text, step_diff((step_diff_side){&before, costs_before}, (step_diff_side){&after, costs_after}, memory));
+        text = arena_printf(memory, "%s%s", text,
+                            step_diff((step_diff_side){&before, costs_before}, (step_diff_side){&after, costs_after}, memory));
     return text && output_put(v->to, text, strlen(text)) && output_set_commit(v->files) ? EXIT_DONE : EXIT_INPUT;
 }

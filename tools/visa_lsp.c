@@ -58,12 +58,15 @@ int main(int argc, char **argv)
             if (!tool_number(optarg, &limits.max_milliseconds))
                 return tool_usage_error("visa-lsp", "--time-limit takes a number of milliseconds, 0 for no limit; not `%s`", optarg);
             break;
-        case MAX_STEPS: case MAX_BYTES:
+        case MAX_STEPS:
+        case MAX_BYTES:
             if (!tool_limit(optarg, o == MAX_STEPS ? &limits.max_steps : &limits.max_bytes))
-                return tool_usage_error("visa-lsp", "--max-%s takes a number, 0 for no limit; not `%s`", o == MAX_STEPS ? "steps" : "bytes", optarg);
+                return tool_usage_error("visa-lsp", "--max-%s takes a number, 0 for no limit; not `%s`", o == MAX_STEPS ? "steps" : "bytes",
+                                        optarg);
             break;
         case VERSION: printf("visa-lsp %s\n", visa_version()); return tool_printed("visa-lsp", EXIT_DONE);
-        case 'h': case HELP: fputs(usage, stdout); return tool_printed("visa-lsp", EXIT_DONE);
+        case 'h':
+        case HELP: fputs(usage, stdout); return tool_printed("visa-lsp", EXIT_DONE);
         case ':': return tool_usage_error("visa-lsp", "option %s needs a value", argv[optind - 1]);
         default: return tool_unknown_option("visa-lsp", options, argv[optind - 1]);
         }

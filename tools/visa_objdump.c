@@ -12,19 +12,18 @@
 #include "support/strbuf.h"
 #include "tools/options.h"
 
-static const char help[] =
-    "usage: visa-objdump [options] FILE...\n"
-    "\n"
-    "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
-    "fields, sequencer tables and loops, and the symbols. FILE `-` is standard input.\n"
-    "\n"
-    "options:\n"
-    "  --json       print JSON: an object for one FILE, an array for several\n"
-    "  -o FILE      write to FILE instead of standard output\n"
-    "  --help       print this text\n"
-    "  --version    print the version\n"
-    "\n"
-    "exit status: 0 done, 1 a file is at fault, 2 the command line is\n";
+static const char help[] = "usage: visa-objdump [options] FILE...\n"
+                           "\n"
+                           "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
+                           "fields, sequencer tables and loops, and the symbols. FILE `-` is standard input.\n"
+                           "\n"
+                           "options:\n"
+                           "  --json       print JSON: an object for one FILE, an array for several\n"
+                           "  -o FILE      write to FILE instead of standard output\n"
+                           "  --help       print this text\n"
+                           "  --version    print the version\n"
+                           "\n"
+                           "exit status: 0 done, 1 a file is at fault, 2 the command line is\n";
 
 typedef struct options {
     bool json;

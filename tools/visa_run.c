@@ -20,7 +20,7 @@ typedef struct arguments {
     const char **inputs, **outputs;
     size_t input_count, output_count;
     uint64_t max_cycles; /* UINT64_MAX: any number */
-    output **to; /* of each output */
+    output **to;         /* of each output */
     output *sizes_to;
     output_set *files;
     bool free_order, list, timing_only, unbounded, dump_field;
@@ -73,17 +73,55 @@ static const char usage[] =
     "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
     "or nothing to compare.\n";
 
-
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum { INPUT = 256, OUTPUT, CHECK, SAMPLES, CERTIFICATE, DUMP_FIELD, REPORT, TIMING, TRACE, REFERENCE_ORDER, SEED, THREADS, CPU, MAX_CYCLES, KERNEL, TIMING_ONLY, UNBOUNDED, SIZES, LIST, VERSION, HELP };
+    enum {
+        INPUT = 256,
+        OUTPUT,
+        CHECK,
+        SAMPLES,
+        CERTIFICATE,
+        DUMP_FIELD,
+        REPORT,
+        TIMING,
+        TRACE,
+        REFERENCE_ORDER,
+        SEED,
+        THREADS,
+        CPU,
+        MAX_CYCLES,
+        KERNEL,
+        TIMING_ONLY,
+        UNBOUNDED,
+        SIZES,
+        LIST,
+        VERSION,
+        HELP
+    };
     static const struct option options[] = {
-        {"input", required_argument, NULL, INPUT},   {"output", required_argument, NULL, OUTPUT}, {"check", optional_argument, NULL, CHECK},
-        {"samples", required_argument, NULL, SAMPLES}, {"certificate", required_argument, NULL, CERTIFICATE}, {"dump-field", no_argument, NULL, DUMP_FIELD},
-        {"report", optional_argument, NULL, REPORT}, {"timing", required_argument, NULL, TIMING}, {"trace", required_argument, NULL, TRACE}, {"reference-order", required_argument, NULL, REFERENCE_ORDER}, {"seed", required_argument, NULL, SEED},
-        {"threads", required_argument, NULL, THREADS}, {"cpu", required_argument, NULL, CPU}, {"max-cycles", required_argument, NULL, MAX_CYCLES}, {"kernel", required_argument, NULL, KERNEL}, {"timing-only", no_argument, NULL, TIMING_ONLY}, {"unbounded", no_argument, NULL, UNBOUNDED}, {"sizes", required_argument, NULL, SIZES}, {"list", no_argument, NULL, LIST},
-        {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},           {0},
+        {"input", required_argument, NULL, INPUT},
+        {"output", required_argument, NULL, OUTPUT},
+        {"check", optional_argument, NULL, CHECK},
+        {"samples", required_argument, NULL, SAMPLES},
+        {"certificate", required_argument, NULL, CERTIFICATE},
+        {"dump-field", no_argument, NULL, DUMP_FIELD},
+        {"report", optional_argument, NULL, REPORT},
+        {"timing", required_argument, NULL, TIMING},
+        {"trace", required_argument, NULL, TRACE},
+        {"reference-order", required_argument, NULL, REFERENCE_ORDER},
+        {"seed", required_argument, NULL, SEED},
+        {"threads", required_argument, NULL, THREADS},
+        {"cpu", required_argument, NULL, CPU},
+        {"max-cycles", required_argument, NULL, MAX_CYCLES},
+        {"kernel", required_argument, NULL, KERNEL},
+        {"timing-only", no_argument, NULL, TIMING_ONLY},
+        {"unbounded", no_argument, NULL, UNBOUNDED},
+        {"sizes", required_argument, NULL, SIZES},
+        {"list", no_argument, NULL, LIST},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP},
+        {0},
     };
     opterr = 0;
     for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
@@ -138,7 +176,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         case SIZES: a->sizes = optarg; break;
         case LIST: a->list = true; break;
         case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
-        case 'h': case HELP: fputs(usage, stdout); return EXIT_DONE;
+        case 'h':
+        case HELP: fputs(usage, stdout); return EXIT_DONE;
         case ':': return tool_usage_error("visa-run", "option %s needs a value", argv[optind - 1]);
         default: return tool_unknown_option("visa-run", options, argv[optind - 1]);
         }
@@ -267,8 +306,12 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
         return EXIT_INPUT;
     }
     if (program) {
-        step_session_options options = {.seed = a->seed, .timing_only = a->timing_only, .unbounded = a->unbounded, .keep_sizes = a->sizes != NULL,
-                                        .timing = a->report.options.preset, .max_cycles = a->max_cycles < INT64_MAX ? (int64_t)a->max_cycles : 0};
+        step_session_options options = {.seed = a->seed,
+                                        .timing_only = a->timing_only,
+                                        .unbounded = a->unbounded,
+                                        .keep_sizes = a->sizes != NULL,
+                                        .timing = a->report.options.preset,
+                                        .max_cycles = a->max_cycles < INT64_MAX ? (int64_t)a->max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
         int status = s ? run_program(a, s, diags) : EXIT_INPUT;
         step_session_close(s);
@@ -302,7 +345,11 @@ int main(int argc, char **argv)
         fputs("visa-run: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc), .to = ARENA_ARRAY(memory, output *, (size_t)argc), .seed = 1, .max_cycles = RUN_CYCLES_MAX};
+    arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc),
+                   .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc),
+                   .to = ARENA_ARRAY(memory, output *, (size_t)argc),
+                   .seed = 1,
+                   .max_cycles = RUN_CYCLES_MAX};
     int status = parse_arguments(argc, argv, &a);
     if (status < 0) {
         diag_list diags;

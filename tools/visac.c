@@ -23,11 +23,26 @@
 
 enum { ERROR_LIMIT = 100 };
 
-typedef enum emit_kind { EMIT_BINARY, EMIT_TABLES, EMIT_JSON, EMIT_IR, EMIT_AST, EMIT_LLVM, EMIT_BITCODE, EMIT_ASM, EMIT_OBJ, EMIT_HEADER, EMIT_STEP_REPORT, EMIT_STEP_JSON,
-    EMIT_DATAFLOW, EMIT_DATAFLOW_JSON, EMIT_KINDS } emit_kind;
+typedef enum emit_kind {
+    EMIT_BINARY,
+    EMIT_TABLES,
+    EMIT_JSON,
+    EMIT_IR,
+    EMIT_AST,
+    EMIT_LLVM,
+    EMIT_BITCODE,
+    EMIT_ASM,
+    EMIT_OBJ,
+    EMIT_HEADER,
+    EMIT_STEP_REPORT,
+    EMIT_STEP_JSON,
+    EMIT_DATAFLOW,
+    EMIT_DATAFLOW_JSON,
+    EMIT_KINDS
+} emit_kind;
 
-static const char *const emit_names[] = {"bin", "tables", "json", "ir", "ast", "llvm", "bc", "asm", "obj", "header", "step-report", "step-json", "dataflow",
-    "dataflow-json", NULL};
+static const char *const emit_names[] = {"bin", "tables", "json",        "ir",        "ast",      "llvm",          "bc", "asm",
+                                         "obj", "header", "step-report", "step-json", "dataflow", "dataflow-json", NULL};
 
 typedef struct arguments {
     const char *input, *output, *kernel, *draw, *sweep;
@@ -39,12 +54,12 @@ typedef struct arguments {
     tool_check check;
     bool emit_given, search_given, format_source, format_check;
     bool explores;
-    ranks ranks; /* of --explore */
+    ranks ranks;              /* of --explore */
     const char *explore_form; /* of --emit, behind --explore */
     visa_explore_options explore;
     size_t warning_count;
-    const char **warnings; /* room for as many as there are arguments */
-    visa_parameter *defines; /* likewise */
+    const char **warnings;     /* room for as many as there are arguments */
+    visa_parameter *defines;   /* likewise */
     uint64_t seed, max_cycles; /* cycles UINT64_MAX: any number */
     visa_diagnostics_format format;
     visa_options options;
@@ -168,8 +183,10 @@ static int choose(const char *option, const char *given, const char *const *know
 /* Do --explore and what it takes fit the rest of the command line? */
 static int check_explore(const arguments *a)
 {
-    if (a->explores && ((a->emit_given && !a->explore_form) || a->check.wanted || a->draw || a->sweep || a->report.wanted || a->report.trace || a->options.book))
-        return usage_error("--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->check.wanted || a->draw || a->sweep || a->report.wanted ||
+                        a->report.trace || a->options.book))
+        return usage_error(
+            "--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form)
         return usage_error("--emit=%s is a form of --explore", a->explore_form);
     if (!a->explores && (a->explore.target_cycles || a->search_given || tool_explore_limited(&a->explore)))
@@ -234,7 +251,8 @@ static int check_options(const visa_options *o)
         if (!is_one_of(transformation_name, o->step_passes[i], strcspn(o->step_passes[i], ":")))
             return unknown_transformation(o->step_passes[i]);
     const char *after = o->print_after;
-    if (after && strcmp(after, "all") != 0 && !is_one_of(pass_name, after, strlen(after)) && !is_one_of(transformation_name, after, strlen(after)))
+    if (after && strcmp(after, "all") != 0 && !is_one_of(pass_name, after, strlen(after)) &&
+        !is_one_of(transformation_name, after, strlen(after)))
         return usage_error("unknown pass --print-after=%s; visac --help lists the passes", after);
     return EXIT_DONE;
 }
@@ -242,7 +260,42 @@ static int check_options(const visa_options *o)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
 {
-    enum { EMIT = 256, MCPU, REFERENCE_ORDER, PASS, SIZES, DRAW, REPORT, TIMING, TRACE, SWEEP, EXPLORE, LIMIT, TARGET_CYCLES, SEARCH, FORMAT_SOURCE, FORMAT_CHECK, CHECK, SAMPLES, CERTIFICATE, SEED, KERNEL, TARGET, PRINT_AFTER, PRINT_AFTER_ALL, TIME_REPORT, MAX_STEPS, MAX_BYTES, MAX_CYCLES, FORMAT, COLOR, FROM_MARKDOWN, EXPLAIN, VERSION, HELP };
+    enum {
+        EMIT = 256,
+        MCPU,
+        REFERENCE_ORDER,
+        PASS,
+        SIZES,
+        DRAW,
+        REPORT,
+        TIMING,
+        TRACE,
+        SWEEP,
+        EXPLORE,
+        LIMIT,
+        TARGET_CYCLES,
+        SEARCH,
+        FORMAT_SOURCE,
+        FORMAT_CHECK,
+        CHECK,
+        SAMPLES,
+        CERTIFICATE,
+        SEED,
+        KERNEL,
+        TARGET,
+        PRINT_AFTER,
+        PRINT_AFTER_ALL,
+        TIME_REPORT,
+        MAX_STEPS,
+        MAX_BYTES,
+        MAX_CYCLES,
+        FORMAT,
+        COLOR,
+        FROM_MARKDOWN,
+        EXPLAIN,
+        VERSION,
+        HELP
+    };
     static const struct option options[] = {
         {"emit", required_argument, NULL, EMIT},
         {"mcpu", required_argument, NULL, MCPU},
@@ -280,7 +333,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a = (arguments){.memory = memory, .seed = 1, .max_cycles = RUN_CYCLES_MAX, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a =
+        (arguments){.memory = memory, .seed = 1, .max_cycles = RUN_CYCLES_MAX, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
     static const char *const formats[] = {"text", "json", "sarif", NULL}, *const colours[] = {"auto", "always", "never", NULL};
     static const visa_diagnostics_format format_values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
     enum { COLOUR_AUTO, COLOUR_ALWAYS };
@@ -374,7 +428,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case PRINT_AFTER: a->options.print_after = optarg; break;
         case PRINT_AFTER_ALL: a->options.print_after = "all"; break;
         case TIME_REPORT: a->options.time_report = true; break;
-        case MAX_STEPS: case MAX_BYTES:
+        case MAX_STEPS:
+        case MAX_BYTES:
             if (!tool_limit(optarg, o == MAX_STEPS ? &a->options.max_steps : &a->options.max_bytes))
                 return usage_error("--max-%s takes a number, 0 for no limit; not `%s`", o == MAX_STEPS ? "steps" : "bytes", optarg);
             break;
@@ -395,7 +450,11 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         case FROM_MARKDOWN: a->options.book = true; break;
         case EXPLAIN: return explain(optarg);
         case VERSION: printf("visac %s\n", visa_version()); return EXIT_DONE;
-        case 'h': case HELP: fputs(usage, stdout); print_passes(); return EXIT_DONE;
+        case 'h':
+        case HELP:
+            fputs(usage, stdout);
+            print_passes();
+            return EXIT_DONE;
         case ':': return usage_error("option %s needs a value", argv[optind - 1]);
         default: return tool_unknown_option("visac", options, argv[optind - 1]);
         }
@@ -415,7 +474,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
     optind += diff;
     if (tool_check_complete("visac", &a->check) != EXIT_DONE)
         return EXIT_USAGE;
-    if (a->options.parse_only && (a->emit_given || a->check.wanted || a->draw || reports || a->sweep || diff || a->options.book || (a->format_check && (a->format_source || a->output))))
+    if (a->options.parse_only && (a->emit_given || a->check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
+                                  (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
         return usage_error("no input file");
@@ -437,7 +497,8 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->report.wanted || a->format_source || strcmp(a->input, "-") == 0)
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->report.wanted ||
+        a->format_source || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -450,7 +511,8 @@ static const char *main_output(const arguments *a, arena *memory)
     bool stands_alone = a->sweep || a->other || a->options.book;
     if (stands_alone)
         return a->output ? a->output : "-";
-    bool nothing = a->format_check || (a->check.wanted && !a->emit_given && !a->output) || (a->report.trace && !a->report.wanted) || a->ranks.rank > 0;
+    bool nothing =
+        a->format_check || (a->check.wanted && !a->emit_given && !a->output) || (a->report.trace && !a->report.wanted) || a->ranks.rank > 0;
     return nothing ? NULL : default_output(a, memory);
 }
 
@@ -461,7 +523,8 @@ static bool declare(arguments *a, arena *memory)
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] && !output_set_reads(a->files, read[i]))
             return false;
-    return (!main || (a->to = output_declare(a->files, main))) && (!a->report.trace || (a->report.trace_to = output_declare(a->files, a->report.trace)));
+    return (!main || (a->to = output_declare(a->files, main))) &&
+           (!a->report.trace || (a->report.trace_to = output_declare(a->files, a->report.trace)));
 }
 
 /* Ends the writing with the main output. */
@@ -473,13 +536,18 @@ static int finish(const arguments *a, const void *data, size_t size)
 /* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
 static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
 {
-    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM, [EMIT_BITCODE] = REFERENCE_BITCODE, [EMIT_ASM] = REFERENCE_ASSEMBLY, [EMIT_OBJ] = REFERENCE_OBJECT, [EMIT_HEADER] = REFERENCE_HEADER};
+    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM,
+                                             [EMIT_BITCODE] = REFERENCE_BITCODE,
+                                             [EMIT_ASM] = REFERENCE_ASSEMBLY,
+                                             [EMIT_OBJ] = REFERENCE_OBJECT,
+                                             [EMIT_HEADER] = REFERENCE_HEADER};
     const binary_kernel *k = binary_choose_kernel(b, a->kernel, diags);
     if (!k)
         return false;
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, a->order_given && !a->free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu, kinds[a->emit], memory, &bytes, size, diags))
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->order_given && !a->free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu,
+                                kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
     return true;
@@ -492,7 +560,8 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
     const char *report = "", *proof = "";
     if (a->check.numbers) {
         session *s = session_open(b, k->name, memory, diags);
-        ok = s && tool_run_length("visac", s, k->name, a->max_cycles, diags) && session_fill(s, a->seed, diags) && session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
+        ok = s && tool_run_length("visac", s, k->name, a->max_cycles, diags) && session_fill(s, a->seed, diags) &&
+             session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
         session_close(s);
     }
     bool differs = !ok && session_found_mismatch(diags);
@@ -521,7 +590,8 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
         checked++;
     }
     if (checked == 0) {
-        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"), "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
+        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"),
+                  "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
         return EXIT_MISMATCH;
     }
     return tool_check_certify(&a->check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
@@ -540,7 +610,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
         return EXIT_INPUT;
     const char *report = "";
     for (size_t i = 0; i < b.kernel_count; i++) {
-        if (r.options.format == REPORT_HTML && visa_emit(c, VISA_EMIT_TABLES, &tables, &size) && visa_pictures(c, b.kernels[i].name, &pictures, &size)) {
+        if (r.options.format == REPORT_HTML && visa_emit(c, VISA_EMIT_TABLES, &tables, &size) &&
+            visa_pictures(c, b.kernels[i].name, &pictures, &size)) {
             r.options.source = arena_strndup(memory, (const char *)text, bytes);
             r.options.tables = (const char *)tables;
             r.options.pictures = (const char *)pictures;
@@ -578,8 +649,13 @@ static bool takes_binary_only(const arguments *a)
 
 static int produce(arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
 {
-    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY, VISA_EMIT_TABLES, VISA_EMIT_JSON, VISA_EMIT_IR, VISA_EMIT_AST,
-                                           [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT, [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
+    static const visa_emit_kind kinds[] = {VISA_EMIT_BINARY,
+                                           VISA_EMIT_TABLES,
+                                           VISA_EMIT_JSON,
+                                           VISA_EMIT_IR,
+                                           VISA_EMIT_AST,
+                                           [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT,
+                                           [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
     const unsigned char *data;
     size_t size;
     bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check.wanted;
@@ -604,8 +680,9 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
     int status = a->check.wanted ? check(a, &b, data, size, memory, diags) : EXIT_DONE;
     if (status != EXIT_DONE || (a->check.wanted && !a->output && !a->emit_given)) /* a certificate says what differs, too */
         return status != EXIT_INPUT && a->check.certificate && !a->to && !output_set_commit(a->files) ? EXIT_INPUT : status;
-    if (dataflow ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
-        : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size) : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
+    if (dataflow         ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
+        : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size)
+                         : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     return finish(a, data, size);
 }
@@ -677,7 +754,9 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    int status = !is_writing_no_module(a, c) ? tool_refused(diags) : a->options.parse_only ? format(a, c, text, size) : produce(a, c, text, size, memory, diags);
+    int status = !is_writing_no_module(a, c) ? tool_refused(diags)
+                 : a->options.parse_only     ? format(a, c, text, size)
+                                             : produce(a, c, text, size, memory, diags);
     free(text);
     if (visa_error_count(c) > 0 && status == EXIT_DONE)
         status = EXIT_INPUT;

@@ -47,7 +47,8 @@ static bool splits_rows(const plan_statement *s)
 
 static bool splits_columns(const plan_statement *s)
 {
-    return (s->block_tile.columns_in_place || s->sums_in_place) && s->rest_tile.live_columns == 0 && whole_column_tiles(s) < all_column_tiles(s);
+    return (s->block_tile.columns_in_place || s->sums_in_place) && s->rest_tile.live_columns == 0 &&
+           whole_column_tiles(s) < all_column_tiles(s);
 }
 
 static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
@@ -109,7 +110,8 @@ static void store_row(const block *k, LLVMValueRef sums, LLVMValueRef row_at, LL
     emitter *e = k->f->e;
     const plan_statement *s = k->f->of;
     int64_t columns = s->digits[PLAN_COLUMN].combinations, lanes = s->block_tile.lanes, whole = columns / lanes * lanes;
-    LLVMValueRef first = emit_scaled(e, k->columns.first, s->block_tile.columns), end = emit_scaled(e, k->columns.end, s->block_tile.columns);
+    LLVMValueRef first = emit_scaled(e, k->columns.first, s->block_tile.columns),
+                 end = emit_scaled(e, k->columns.end, s->block_tile.columns);
     if (whole > 0) {
         LLVMValueRef last = emit_least(e, end, emit_i64(e, whole));
         LLVMBasicBlockRef after = emit_if_some(e, first, last);
@@ -160,7 +162,8 @@ static LLVMValueRef row_in_place(const block_form *f, LLVMValueRef row)
 {
     emitter *e = f->e;
     LLVMValueRef base = emit_tensor_offset(e, f->rows.tensor, f->rows.side);
-    LLVMValueRef at = LLVMBuildAdd(e->b, base, emit_scaled(e, row, f->of->block_tile.row_line * (f->of->block_tile.along_depth ? 1 : f->of->block_tile.per)), "");
+    LLVMValueRef at = LLVMBuildAdd(
+        e->b, base, emit_scaled(e, row, f->of->block_tile.row_line * (f->of->block_tile.along_depth ? 1 : f->of->block_tile.per)), "");
     return emit_item(e, emit_code_type(e, e->plan->e->tensors[f->rows.tensor].dtype), f->rows.source, at);
 }
 
@@ -177,7 +180,8 @@ static LLVMValueRef rows_at(const block *k)
 static LLVMValueRef column_in_place(const block_form *f, LLVMValueRef column)
 {
     emitter *e = f->e;
-    LLVMValueRef at = LLVMBuildAdd(e->b, emit_tensor_offset(e, f->columns.tensor, f->columns.side), emit_scaled(e, column, plan_column_step(&f->of->block_tile)), "");
+    LLVMValueRef at = LLVMBuildAdd(e->b, emit_tensor_offset(e, f->columns.tensor, f->columns.side),
+                                   emit_scaled(e, column, plan_column_step(&f->of->block_tile)), "");
     return emit_item(e, emit_code_type(e, f->of->block_tile.column_type), f->columns.source, at);
 }
 
@@ -298,7 +302,8 @@ static void copy_rest_columns(const block_form *f, tile_range columns)
     LLVMBuildMemSet(e->b, f->columns.panel, LLVMConstInt(e->i8, 0, false), emit_i64(e, t->units * t->columns * bytes), 4);
     emitter_loop unit;
     emit_loop_open(e, &unit, emit_i64(e, 0), emit_i64(e, t->units), 1);
-    LLVMValueRef from = emit_item(e, code, column_in_place(f, emit_i64(e, whole * t->columns)), emit_scaled(e, unit.counter, t->column_line));
+    LLVMValueRef from =
+        emit_item(e, code, column_in_place(f, emit_i64(e, whole * t->columns)), emit_scaled(e, unit.counter, t->column_line));
     LLVMValueRef to = emit_item(e, code, f->columns.panel, emit_scaled(e, unit.counter, t->columns));
     LLVMBuildMemCpy(e->b, to, 1, from, 1, emit_i64(e, live * bytes));
     emit_loop_close(e, &unit);

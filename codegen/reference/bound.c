@@ -40,8 +40,8 @@ LLVMValueRef emit_rounded_up(emitter *e, LLVMValueRef bound)
     return LLVMBuildSelect(e->b, some, up, emit_f32(e, 0), "");
 }
 
-LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, LLVMValueRef value,
-                            LLVMValueRef magnitude, LLVMValueRef error)
+LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, LLVMValueRef value, LLVMValueRef magnitude,
+                            LLVMValueRef error)
 {
     double depth = (double)s->digits[PLAN_DEPTH].combinations, u = 0x1p-24;
     double roundings = s->exact_products ? depth - 1 : depth;

@@ -11,8 +11,8 @@
 
 /* Of the f32 sum `value`. magnitude: sum of |a||b| over finite terms; error: sum of |a|*eb + |b|*ea + ea*eb;
  * all f64. `inexact`: some source has an error. */
-LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, LLVMValueRef value,
-                            LLVMValueRef magnitude, LLVMValueRef error);
+LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, LLVMValueRef value, LLVMValueRef magnitude,
+                            LLVMValueRef error);
 /* Of `code`, which is `value` (f32, bound `error`) narrowed to t. */
 LLVMValueRef emit_cast_bound(emitter *e, dtype t, LLVMValueRef value, LLVMValueRef code, LLVMValueRef error);
 

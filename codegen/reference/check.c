@@ -40,7 +40,8 @@ static char *check_window(const einsum *e, uint32_t number)
 }
 
 /* Every digit lies inside the term or outside it, and no combination that exists passes the term's end. */
-static char *check_term_digits(const einsum *e, uint32_t number, const einsum_statement *s, einsum_side side, const einsum_term *t, bool *used)
+static char *check_term_digits(const einsum *e, uint32_t number, const einsum_statement *s, einsum_side side, const einsum_term *t,
+                               bool *used)
 {
     int64_t last = 0;
     for (uint32_t i = 0; i < s->digit_count; i++) {
@@ -129,8 +130,9 @@ static char *check_indices(const einsum *e, uint32_t number, const einsum_statem
         bool twice = false;
         for (uint32_t k = 0; k < i; k++)
             twice |= s->indices[k].axis == x->axis;
-        if (twice || x->axis >= e->axis_count || !einsum_tensor_has(&e->tensors[einsum_operand(s, einsum_indexed_side(s))], x->axis) || walk_window(e, x->axis) ||
-            x->unit < 1 || x->unit > e->axes[x->axis].size || dtype_is_float(e->tensors[s->sources[i + 1]].dtype))
+        if (twice || x->axis >= e->axis_count || !einsum_tensor_has(&e->tensors[einsum_operand(s, einsum_indexed_side(s))], x->axis) ||
+            walk_window(e, x->axis) || x->unit < 1 || x->unit > e->axes[x->axis].size ||
+            dtype_is_float(e->tensors[s->sources[i + 1]].dtype))
             return fault_text("statement %u has an index that is none of its tensor", number);
     }
     return NULL;
@@ -155,8 +157,8 @@ static char *check_types(const einsum *e, uint32_t number, const einsum_statemen
     return check_indices(e, number, s);
 }
 
-/* No two terms stand at one position: a digit's step is not shorter than what the digits inside it reach. Digits that count on from each other along
- * an axis end with it, because what is behind its end does not exist. */
+/* No two terms stand at one position: a digit's step is not shorter than what the digits inside it reach. Digits that count on from each
+ * other along an axis end with it, because what is behind its end does not exist. */
 static char *check_positions(const einsum *e, uint32_t number, const einsum_statement *s, unsigned group, int64_t *positions)
 {
     const einsum_digit *inner = NULL; /* counts on from others: together they have `longest` values, that begin `begins` apart */
@@ -198,7 +200,9 @@ static char *check_group(const einsum *e, uint32_t number, const einsum_statemen
         for (uint32_t k = 0; k < s->piece_count; k++)
             if (s->pieces[k].group == group && s->pieces[k].weight == counted)
                 counted *= s->pieces[k].size;
-    return counted == product && counted >= positions ? NULL : fault_text("statement %u has pieces that are not the whole of group %u", number, group);
+    return counted == product && counted >= positions
+               ? NULL
+               : fault_text("statement %u has pieces that are not the whole of group %u", number, group);
 }
 
 /* The same rule for lanes as below, and every summed digit in a group. */
@@ -272,13 +276,10 @@ static char *check_digit(const einsum *e, uint32_t number, const einsum_statemen
     int64_t last;
     if (d->axis >= e->axis_count)
         return fault_text("statement %u has a digit of axis %u of %u", number, d->axis, e->axis_count);
-    if (d->size < 1 || d->weight < 1 || __builtin_mul_overflow(d->size - 1, d->weight, &last) ||
-        last >= MAX_COORDINATE)
-        return fault_text("statement %u has a digit of size %" PRId64 " and weight %" PRId64, number, d->size,
-                          d->weight);
+    if (d->size < 1 || d->weight < 1 || __builtin_mul_overflow(d->size - 1, d->weight, &last) || last >= MAX_COORDINATE)
+        return fault_text("statement %u has a digit of size %" PRId64 " and weight %" PRId64, number, d->size, d->weight);
     if (d->size > 1 && d->kept && s->op != MATH_SCATTER && !einsum_tensor_has(&e->tensors[s->dst], d->axis))
-        return fault_text("statement %u keeps a digit of axis %u that its destination lacks", number,
-                          d->axis);
+        return fault_text("statement %u keeps a digit of axis %u that its destination lacks", number, d->axis);
     if (d->size > 1 && !d->kept && !math_row_of(s->op)->sums)
         return fault_text("statement %u is a %s with a summed digit", number, math_row_of(s->op)->name);
     return NULL;
@@ -294,8 +295,7 @@ static char *check_digits(const einsum *e, uint32_t number, const einsum_stateme
             return fault;
         if (__builtin_mul_overflow(combinations, d->size, &combinations) || combinations > MAX_COMBINATIONS)
             return fault_text("statement %u has more than 2^50 combinations of digits", number);
-        if (__builtin_add_overflow(coordinates, (d->size - 1) * d->weight, &coordinates) ||
-            coordinates >= MAX_COORDINATE)
+        if (__builtin_add_overflow(coordinates, (d->size - 1) * d->weight, &coordinates) || coordinates >= MAX_COORDINATE)
             return fault_text("statement %u has coordinates of 2^62 and more", number);
     }
     return NULL;

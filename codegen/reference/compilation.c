@@ -81,8 +81,7 @@ static char *make_machine(compilation *c, const char *triple, const char *cpu_na
     LLVMTargetRef family;
     if (LLVMGetTargetFromTriple(triple, &family, &message))
         return guard_message("target", message);
-    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level,
-                                         LLVMRelocPIC, LLVMCodeModelDefault);
+    c->machine = LLVMCreateTargetMachine(family, triple, cpu_name, features, level, LLVMRelocPIC, LLVMCodeModelDefault);
     return c->machine ? NULL : fault_text("target %s: no machine", triple);
 }
 
@@ -107,7 +106,8 @@ static char *make_module(compilation *c, unsigned forms)
 }
 
 /* Does code that is not optimised, which takes about a third of the time to compile, cost less than it saves in one run? At so many
- * clocks the reference of a check of f32 takes 111 ms with it and 121 ms without (AVX-512); code in tile registers loses little of its speed. */
+ * clocks the reference of a check of f32 takes 111 ms with it and 121 ms without (AVX-512); code in tile registers loses little of its
+ * speed. */
 static bool is_small(const reference_plan *p, bool bounded)
 {
     static const double most_clocks = 1 << 25;

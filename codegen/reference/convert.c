@@ -24,8 +24,7 @@ static LLVMValueRef shift_left(emitter *e, LLVMValueRef x, unsigned bits)
     return LLVMBuildShl(e->b, x, emit_i32_like(e, x, bits), "");
 }
 
-static LLVMValueRef choose(emitter *e, LLVMIntPredicate p, LLVMValueRef x, uint32_t than, LLVMValueRef yes,
-                           LLVMValueRef no)
+static LLVMValueRef choose(emitter *e, LLVMIntPredicate p, LLVMValueRef x, uint32_t than, LLVMValueRef yes, LLVMValueRef no)
 {
     return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, p, x, emit_i32_like(e, x, than), ""), yes, no, "");
 }
@@ -71,8 +70,7 @@ static LLVMValueRef nibble_byte(emitter *e, LLVMValueRef element)
 /* 0 for an even element, 4 for an odd one */
 static LLVMValueRef nibble_shift(emitter *e, LLVMValueRef element)
 {
-    LLVMValueRef odd =
-        LLVMBuildAnd(e->b, LLVMBuildTrunc(e->b, element, e->i8, ""), LLVMConstInt(e->i8, 1, false), "");
+    LLVMValueRef odd = LLVMBuildAnd(e->b, LLVMBuildTrunc(e->b, element, e->i8, ""), LLVMConstInt(e->i8, 1, false), "");
     return LLVMBuildShl(e->b, odd, LLVMConstInt(e->i8, 2, false), "");
 }
 
@@ -92,8 +90,7 @@ static void store_nibble(emitter *e, LLVMValueRef code, LLVMValueRef tensor, LLV
     LLVMValueRef fifteen = LLVMConstInt(e->i8, 15, false);
     LLVMValueRef at = nibble_byte(e, element), shift = nibble_shift(e, element);
     LLVMValueRef mask = LLVMBuildShl(e->b, fifteen, shift, "");
-    LLVMValueRef others =
-        LLVMBuildAnd(e->b, emit_load(e, e->i8, tensor, at), LLVMBuildNot(e->b, mask, ""), "");
+    LLVMValueRef others = LLVMBuildAnd(e->b, emit_load(e, e->i8, tensor, at), LLVMBuildNot(e->b, mask, ""), "");
     LLVMValueRef own = LLVMBuildShl(e->b, LLVMBuildAnd(e->b, code, fifteen, ""), shift, "");
     emit_store(e, LLVMBuildOr(e->b, others, own, ""), tensor, at);
 }
@@ -155,17 +152,12 @@ LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code)
         return LLVMBuildAShr(e->b, high, emit_i32_like(e, high, 28), "");
     }
     case DTYPE_I8:
-    case DTYPE_I16:
-        return LLVMBuildSExt(e->b, code, emit_type_like(e, code, e->i32), "");
+    case DTYPE_I16: return LLVMBuildSExt(e->b, code, emit_type_like(e, code, e->i32), "");
     case DTYPE_F8E4M3:
-    case DTYPE_F8E5M2:
-        return widen_f8(e, t, code);
-    case DTYPE_BF16:
-        return widen_bf16(e, code);
-    case DTYPE_F32:
-        return value_of(e, code);
-    default:
-        return code;
+    case DTYPE_F8E5M2: return widen_f8(e, t, code);
+    case DTYPE_BF16: return widen_bf16(e, code);
+    case DTYPE_F32: return value_of(e, code);
+    default: return code;
     }
 }
 
@@ -175,7 +167,8 @@ LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code)
     if (t != DTYPE_BF16)
         return emit_widen(e, t, code);
     LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(code)), wide = extended(e, code);
-    LLVMValueRef exponent = LLVMBuildAnd(e->b, code, emit_splat(e, LLVMConstInt(e->i16, EXPONENT, false), LLVMGetVectorSize(LLVMTypeOf(code))), "");
+    LLVMValueRef exponent =
+        LLVMBuildAnd(e->b, code, emit_splat(e, LLVMConstInt(e->i16, EXPONENT, false), LLVMGetVectorSize(LLVMTypeOf(code))), "");
     LLVMValueRef normal = LLVMBuildICmp(e->b, LLVMIntNE, exponent, zero, "");
     return value_of(e, shift_left(e, LLVMBuildSelect(e->b, normal, wide, LLVMConstNull(LLVMTypeOf(wide)), ""), 16));
 }
@@ -258,17 +251,11 @@ LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value)
     switch (t) {
     case DTYPE_I4:
     case DTYPE_I8:
-    case DTYPE_I16:
-        return truncated(e, value, emit_code_type(e, t));
-    case DTYPE_F8E4M3:
-        return narrow_f8e4m3(e, bits_of(e, value));
-    case DTYPE_F8E5M2:
-        return narrow_f8e5m2(e, bits_of(e, value));
-    case DTYPE_BF16:
-        return narrow_bf16(e, bits_of(e, value));
-    case DTYPE_F32:
-        return bits_of(e, value);
-    default:
-        return value;
+    case DTYPE_I16: return truncated(e, value, emit_code_type(e, t));
+    case DTYPE_F8E4M3: return narrow_f8e4m3(e, bits_of(e, value));
+    case DTYPE_F8E5M2: return narrow_f8e5m2(e, bits_of(e, value));
+    case DTYPE_BF16: return narrow_bf16(e, bits_of(e, value));
+    case DTYPE_F32: return bits_of(e, value);
+    default: return value;
     }
 }

@@ -1,6 +1,7 @@
 #include "codegen/reference/division.h"
 
-/* Each part reads all of the side that is not divided. Of a long product that is little beside what a processor loses that is away for a few milliseconds. */
+/* Each part reads all of the side that is not divided. Of a long product that is little beside what a processor loses that is away for a
+ * few milliseconds. */
 enum { PARTS_EACH = 2, LONG_PARTS_EACH = 4 };
 #define LONG_CLOCKS 1e7
 /* Taking a part costs some hundred. */
@@ -36,7 +37,8 @@ division division_make(const kernel_form *f, double clocks, unsigned members)
     if (batches >= (int64_t)members)
         return divide(f, PLAN_BATCHES, PLAN_BATCHES, parts_of(clocks, members));
     bool rows = divides_rows(f, members), keeps = f->blocks && batches == 1;
-    division d = divide(f, rows ? PLAN_ROW_PANELS : PLAN_COLUMN_PANELS, rows ? PLAN_ROW_TILES : PLAN_COLUMN_TILES, keeps ? parts_of(clocks, members) : members);
+    division d = divide(f, rows ? PLAN_ROW_PANELS : PLAN_COLUMN_PANELS, rows ? PLAN_ROW_TILES : PLAN_COLUMN_TILES,
+                        keeps ? parts_of(clocks, members) : members);
     if (keeps)
         d.kept = rows ? PLAN_COLUMN_PANELS : PLAN_ROW_PANELS;
     return d;

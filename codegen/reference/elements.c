@@ -30,14 +30,12 @@ typedef struct lane_place {
     int64_t stride, lanes, live;
 } lane_place;
 
-static LLVMValueRef load_vector(emitter *e, LLVMTypeRef type, LLVMValueRef from, LLVMValueRef offset,
-                                const lane_place *l)
+static LLVMValueRef load_vector(emitter *e, LLVMTypeRef type, LLVMValueRef from, LLVMValueRef offset, const lane_place *l)
 {
     return emit_part_load(e, emit_vector_type(type, l->lanes), emit_item(e, type, from, offset), 1, l->live);
 }
 
-static LLVMValueRef load_codes(emitter *e, dtype t, LLVMValueRef from, LLVMValueRef offset,
-                               const lane_place *l)
+static LLVMValueRef load_codes(emitter *e, dtype t, LLVMValueRef from, LLVMValueRef offset, const lane_place *l)
 {
     int64_t stride = l->stride, lanes = l->lanes;
     if (lanes == 1)
@@ -48,8 +46,7 @@ static LLVMValueRef load_codes(emitter *e, dtype t, LLVMValueRef from, LLVMValue
         return load_vector(e, emit_code_type(e, t), from, offset, l);
     LLVMValueRef all = LLVMConstNull(emit_vector_type(emit_code_type(e, t), lanes));
     for (int64_t i = 0; i < l->live; i++)
-        all = LLVMBuildInsertElement(e->b, all, emit_code_load(e, t, from, emit_plus(e, offset, i * stride)),
-                                     emit_i32(e, i), "");
+        all = LLVMBuildInsertElement(e->b, all, emit_code_load(e, t, from, emit_plus(e, offset, i * stride)), emit_i32(e, i), "");
     return all;
 }
 
@@ -64,14 +61,12 @@ static LLVMValueRef load_errors(emitter *e, LLVMValueRef from, LLVMValueRef offs
         return load_vector(e, e->f64, from, offset, l);
     LLVMValueRef all = LLVMConstNull(emit_vector_type(e->f64, lanes));
     for (int64_t i = 0; i < l->live; i++)
-        all = LLVMBuildInsertElement(e->b, all, emit_load(e, e->f64, from, emit_plus(e, offset, i * stride)),
-                                     emit_i32(e, i), "");
+        all = LLVMBuildInsertElement(e->b, all, emit_load(e, e->f64, from, emit_plus(e, offset, i * stride)), emit_i32(e, i), "");
     return all;
 }
 
 /* The destination's lanes lie side by side (plan). */
-static void store_codes(emitter *e, dtype t, LLVMValueRef codes, LLVMValueRef to, LLVMValueRef offset,
-                        int64_t lanes)
+static void store_codes(emitter *e, dtype t, LLVMValueRef codes, LLVMValueRef to, LLVMValueRef offset, int64_t lanes)
 {
     if (lanes == 1) {
         emit_code_store(e, t, codes, to, offset);
@@ -82,8 +77,7 @@ static void store_codes(emitter *e, dtype t, LLVMValueRef codes, LLVMValueRef to
         return;
     }
     for (int64_t i = 0; i < lanes; i++)
-        emit_code_store(e, t, LLVMBuildExtractElement(e->b, codes, emit_i32(e, i), ""), to,
-                        emit_plus(e, offset, i));
+        emit_code_store(e, t, LLVMBuildExtractElement(e->b, codes, emit_i32(e, i), ""), to, emit_plus(e, offset, i));
 }
 
 static void store_errors(emitter *e, LLVMValueRef errors, LLVMValueRef to, LLVMValueRef offset)
@@ -117,19 +111,16 @@ static expression_value load_element(const element_form *f, unsigned side, eleme
     emitter *e = f->e;
     LLVMValueRef offset = zero_unless(e, at.held, at.offset);
     lane_place l = {lane_stride(f, side), lanes, lanes};
-    expression_value v = {
-        .value = zero_unless(e, at.held, load_codes(e, dtype_of(f, side), f->at[side], offset, &l))};
+    expression_value v = {.value = zero_unless(e, at.held, load_codes(e, dtype_of(f, side), f->at[side], offset, &l))};
     if (!is_exact(f, side))
         v.error = zero_unless(e, at.held, load_errors(e, f->bound[side], offset, &l));
     return v;
 }
 
-expression_value emit_element_load(const element_form *f, unsigned side, LLVMValueRef offset, int64_t stride,
-                                   int64_t lanes, int64_t live)
+expression_value emit_element_load(const element_form *f, unsigned side, LLVMValueRef offset, int64_t stride, int64_t lanes, int64_t live)
 {
     lane_place l = {stride, lanes, live};
-    expression_value v = {.value = emit_widen(f->e, dtype_of(f, side),
-                                              load_codes(f->e, dtype_of(f, side), f->at[side], offset, &l))};
+    expression_value v = {.value = emit_widen(f->e, dtype_of(f, side), load_codes(f->e, dtype_of(f, side), f->at[side], offset, &l))};
     if (!is_exact(f, side))
         v.error = load_errors(f->e, f->bound[side], offset, &l);
     return v;
@@ -145,12 +136,10 @@ LLVMValueRef emit_element_cast_error(emitter *e, dtype to, const expression_valu
     if (dtype_row_of(to)->kind == DTYPE_KIND_FLOAT)
         return emit_cast_bound(e, to, v->value, code, v->error);
     LLVMValueRef none = emit_f64_like(e, v->error, 0);
-    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealOEQ, v->error, none, ""), none,
-                           emit_f64_like(e, v->error, INFINITY), "");
+    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealOEQ, v->error, none, ""), none, emit_f64_like(e, v->error, INFINITY), "");
 }
 
-static void store_element(const element_form *f, const expression_value *codes, LLVMValueRef offset,
-                          int64_t lanes)
+static void store_element(const element_form *f, const expression_value *codes, LLVMValueRef offset, int64_t lanes)
 {
     emitter *e = f->e;
     store_codes(e, dtype_of(f, EINSUM_DST), codes->value, f->at[EINSUM_DST], offset, lanes);
@@ -224,18 +213,14 @@ static LLVMValueRef move_by_indices(const element_form *f, element *at)
         const einsum_index *x = &s->indices[i];
         unsigned index_side = EINSUM_B + i;
         expression_value index = load_element(f, index_side, element_of(f, index_side), 1);
-        LLVMValueRef value =
-            LLVMBuildSExt(e->b, emit_widen(e, dtype_of(f, index_side), index.value), e->i64, "");
+        LLVMValueRef value = LLVMBuildSExt(e->b, emit_widen(e, dtype_of(f, index_side), index.value), e->i64, "");
         int64_t size = of->axes[x->axis].size, most = size / x->unit;
         LLVMValueRef near = LLVMBuildAnd(e->b, LLVMBuildICmp(e->b, LLVMIntSLE, value, emit_i64(e, most), ""),
                                          LLVMBuildICmp(e->b, LLVMIntSGE, value, emit_i64(e, -most), ""), "");
         LLVMValueRef moved = emit_scaled(e, value, x->unit);
         LLVMValueRef place = LLVMBuildAdd(e->b, coordinate_of(f, side, x->axis), moved, "");
-        inside =
-            both(e, inside, both(e, near, LLVMBuildICmp(e->b, LLVMIntULT, place, emit_i64(e, size), "")));
-        at->offset =
-            LLVMBuildAdd(e->b, at->offset,
-                         emit_scaled(e, moved, walk_axis_stride(of, plan_operand(f->p, side), x->axis)), "");
+        inside = both(e, inside, both(e, near, LLVMBuildICmp(e->b, LLVMIntULT, place, emit_i64(e, size), "")));
+        at->offset = LLVMBuildAdd(e->b, at->offset, emit_scaled(e, moved, walk_axis_stride(of, plan_operand(f->p, side), x->axis)), "");
     }
     return inside;
 }

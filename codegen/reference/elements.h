@@ -24,8 +24,7 @@ expression_value emit_element_value(const element_form *f, int64_t lanes);
 void emit_element_store(const element_form *f, const expression_value *v, int64_t lanes);
 
 /* An element of a source, widened, in lanes `stride` elements apart of which `live` are read. */
-expression_value emit_element_load(const element_form *f, unsigned side, LLVMValueRef offset, int64_t stride,
-                                   int64_t lanes, int64_t live);
+expression_value emit_element_load(const element_form *f, unsigned side, LLVMValueRef offset, int64_t stride, int64_t lanes, int64_t live);
 /* How the error of a value passes through the cast that made `code` of it; NULL: none. */
 LLVMValueRef emit_element_cast_error(emitter *e, dtype to, const expression_value *v, LLVMValueRef code);
 

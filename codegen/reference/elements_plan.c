@@ -58,8 +58,7 @@ static bool walks_freely(const reference_plan *p, const plan_statement *s, const
             if (walk_has_border(e, s->of, (einsum_side)(EINSUM_A + i), e->tensors[s->sources[i]].axes[k]))
                 return false;
     for (uint32_t i = 0; i < einsum_index_count(s->of); i++) {
-        bool moves_place =
-            s->of->indices[i].axis == d->axis && einsum_digit_indexes(d, einsum_indexed_side(s->of));
+        bool moves_place = s->of->indices[i].axis == d->axis && einsum_digit_indexes(d, einsum_indexed_side(s->of));
         if (moves_place || walk_varies(e, s->sources[i + 1], (einsum_side)(EINSUM_B + i), d))
             return false;
     }
@@ -84,8 +83,7 @@ static bool take_kept(const reference_plan *p, plan_statement *s)
     const plan_digits *digits = &s->digits[PLAN_BATCH];
     for (unsigned i = digits->count; i-- > 0;) {
         const einsum_digit *d = &digits->items[i];
-        if (walk_stride(p->e, s->of->dst, EINSUM_DST, d) == 1 && lanes_of(p, d->size) > 1 &&
-            walks_freely(p, s, d)) {
+        if (walk_stride(p->e, s->of->dst, EINSUM_DST, d) == 1 && lanes_of(p, d->size) > 1 && walks_freely(p, s, d)) {
             take_vector(p, s, PLAN_BATCH, i);
             return true;
         }
@@ -150,8 +148,7 @@ char *elements_plan(const reference_plan *p, plan_statement *s, uint32_t number)
     bool ordered = p->machine_order && !(scalar_row_of(s->of->fold)->flags & SCALAR_ASSOCIATES);
     if (!kept && !ordered)
         take_summed(p, s);
-    s->exact_products = s->wide_bound =
-        true; /* of bound.h: each term is added once, and errors are summed in f64 */
+    s->exact_products = s->wide_bound = true; /* of bound.h: each term is added once, and errors are summed in f64 */
     s->slots = ordered ? slots_of(s) : 0;
     int64_t bytes = s->slots ? elements_plan_slot_bytes(s) : 0;
     if (bytes < 0 || bytes > MAX_SLOT_BYTES)

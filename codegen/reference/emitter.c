@@ -163,7 +163,8 @@ void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRe
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     *l = (emitter_loop){.counter = first, .end = end, .step = step};
-    if (step > 0 && LLVMIsAConstantInt(first) && LLVMIsAConstantInt(end) && LLVMConstIntGetSExtValue(end) - LLVMConstIntGetSExtValue(first) <= step)
+    if (step > 0 && LLVMIsAConstantInt(first) && LLVMIsAConstantInt(end) &&
+        LLVMConstIntGetSExtValue(end) - LLVMConstIntGetSExtValue(first) <= step)
         return;
     l->body = LLVMAppendBasicBlockInContext(e->context, e->function, "loop");
     LLVMBuildBr(e->b, l->body);
@@ -422,8 +423,10 @@ LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, uns
     static const char name[] = "llvm.masked.load";
     LLVMTypeRef over[] = {type, e->ptr};
     unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
-    LLVMValueRef args[] = {from, LLVMConstInt(e->i32, alignment, false), first_lanes(e, LLVMGetVectorSize(type), live), LLVMConstNull(type)};
-    return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, over, 2), LLVMGetIntrinsicDeclaration(e->module, id, over, 2), args, 4, "");
+    LLVMValueRef args[] = {from, LLVMConstInt(e->i32, alignment, false), first_lanes(e, LLVMGetVectorSize(type), live),
+                           LLVMConstNull(type)};
+    return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->context, id, over, 2), LLVMGetIntrinsicDeclaration(e->module, id, over, 2), args, 4,
+                          "");
 }
 
 void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live)

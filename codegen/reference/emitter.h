@@ -29,9 +29,9 @@ typedef struct emitter {
     LLVMBuilderRef b;
     LLVMValueRef function; /* under construction */
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f32, f64, ptr;
-    bool fused; /* the CPU multiplies and adds at once */
+    bool fused;                      /* the CPU multiplies and adds at once */
     const plan_statement *statement; /* being generated */
-    LLVMValueRef base[PLAN_SIDES]; /* of its operands; NULL: none */
+    LLVMValueRef base[PLAN_SIDES];   /* of its operands; NULL: none */
     emitter_digit open[PLAN_MAX_DIGITS];
     unsigned open_count;
 } emitter;
@@ -114,8 +114,8 @@ LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, uns
 /* The others stay what they are. The machine has masks, or all are stored. */
 void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live);
 
-/* The same pointer, whose making LLVM does not look into: what lies a constant further is found by that constant, and the pass that reduces the
- * strength of loops does not weigh each such place by itself, which is a quarter of the time it takes to compile. */
+/* The same pointer, whose making LLVM does not look into: what lies a constant further is found by that constant, and the pass that reduces
+ * the strength of loops does not weigh each such place by itself, which is a quarter of the time it takes to compile. */
 LLVMValueRef emit_opaque(emitter *e, LLVMValueRef pointer);
 
 /* Pointer to item `index` of an array of `type`. */

@@ -9,7 +9,7 @@
 
 /* So many sums along the columns, of which `live` exist, become values of the destination. Row and column are
  * indices of their groups; NULL: the group's digits are open. Without nodes, they are these values. */
-expression_value emit_epilogue(const element_form *f, expression_value sums, LLVMValueRef row,
-                               LLVMValueRef column, int64_t lanes, int64_t live);
+expression_value emit_epilogue(const element_form *f, expression_value sums, LLVMValueRef row, LLVMValueRef column, int64_t lanes,
+                               int64_t live);
 
 #endif

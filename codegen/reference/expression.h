@@ -14,7 +14,7 @@ typedef struct expression_value {
 
 /* The value of the last node. `sources`: by number of the plan's sources; `sum`: of PLAN_SUM nodes. With
  * `bounded`, errors as well. */
-expression_value emit_expression(emitter *e, const plan_statement *p, const expression_value *sources,
-                                 const expression_value *sum, int64_t lanes, bool bounded);
+expression_value emit_expression(emitter *e, const plan_statement *p, const expression_value *sources, const expression_value *sum,
+                                 int64_t lanes, bool bounded);
 
 #endif

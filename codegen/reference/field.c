@@ -39,14 +39,13 @@ bool field_shape_of(const plan_statement *s, field_shape *out)
     *out = (field_shape){.batches = s->digits[PLAN_BATCH].combinations, .row_tiles = 1, .products = 1};
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         out->products *= (double)s->digits[g].combinations;
-    /* A copy has no tiles, and statements beside a map, which may have taken the contraction into itself, are not decided over the field. */
+    /* A copy has no tiles, and statements beside a map, which may have taken the contraction into itself, are not decided over the field.
+     */
     if (s->of->op != MATH_CONTRACT || s->digits[PLAN_DEPTH].combinations < 1)
         return true;
-    int64_t rows = tiles_of(s->digits[PLAN_ROW].combinations),
-            columns = tiles_of(s->digits[PLAN_COLUMN].combinations), line = line_of(s);
+    int64_t rows = tiles_of(s->digits[PLAN_ROW].combinations), columns = tiles_of(s->digits[PLAN_COLUMN].combinations), line = line_of(s);
     out->row_tiles = rows;
-    double values =
-        ((double)rows + (double)columns) * TILE * (double)line + (double)rows * (double)columns * TILE * TILE;
+    double values = ((double)rows + (double)columns) * TILE * (double)line + (double)rows * (double)columns * TILE * TILE;
     if (values * VALUE_BYTES > (double)(INT64_C(1) << 34))
         return false;
     out->scratch_bytes = ((rows + columns) * TILE * line + rows * columns * TILE * TILE) * VALUE_BYTES;
@@ -75,8 +74,7 @@ static LLVMValueRef emit_fold(emitter *e, LLVMValueRef sum)
 /* The residue itself, in 64 bits. */
 static LLVMValueRef emit_residue(emitter *e, LLVMValueRef sum)
 {
-    LLVMValueRef prime = wide(e, (UINT64_C(1) << PRIME_BITS) - 1),
-                 x = emit_fold(e, emit_fold(e, emit_fold(e, sum)));
+    LLVMValueRef prime = wide(e, (UINT64_C(1) << PRIME_BITS) - 1), x = emit_fold(e, emit_fold(e, emit_fold(e, sum)));
     LLVMValueRef less = LLVMBuildSub(e->b, x, prime, "");
     x = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntUGE, x, prime, ""), less, x, "");
     return LLVMBuildTrunc(e->b, x, e->i64, "");
@@ -138,8 +136,7 @@ static LLVMValueRef emit_tile(emitter *e, const plan_statement *s, const char *n
     for (int i = 0; i < TILE; i++) {
         LLVMValueRef row = load_line(e, rows, i, line, k);
         for (int j = 0; j < TILE; j++)
-            inner.sums[i * TILE + j] =
-                LLVMBuildAdd(e->b, inner.sums[i * TILE + j], LLVMBuildMul(e->b, row, column[j], ""), "");
+            inner.sums[i * TILE + j] = LLVMBuildAdd(e->b, inner.sums[i * TILE + j], LLVMBuildMul(e->b, row, column[j], ""), "");
     }
     carry_close(e, &inner);
     for (int i = 0; i < TILE * TILE; i++)
@@ -192,8 +189,7 @@ static LLVMValueRef counter_or_zero(emitter *e, const plan_digits *digits, const
 }
 
 /* Lines `first` to `end` of a side, one behind the other. */
-static void emit_pack(const statement *s, plan_group group, LLVMValueRef first, LLVMValueRef end,
-                      LLVMValueRef to)
+static void emit_pack(const statement *s, plan_group group, LLVMValueRef first, LLVMValueRef end, LLVMValueRef to)
 {
     emitter *e = s->e;
     const plan_statement *p = s->plan;
@@ -217,8 +213,7 @@ static void emit_pack(const statement *s, plan_group group, LLVMValueRef first, 
 }
 
 /* Sums go where the kept digits say. */
-static void emit_unpack(const statement *s, LLVMValueRef first, LLVMValueRef end, LLVMValueRef sums,
-                        int64_t columns)
+static void emit_unpack(const statement *s, LLVMValueRef first, LLVMValueRef end, LLVMValueRef sums, int64_t columns)
 {
     emitter *e = s->e;
     const plan_digits *rows = &s->plan->digits[PLAN_ROW];
@@ -235,23 +230,18 @@ static void emit_unpack(const statement *s, LLVMValueRef first, LLVMValueRef end
     emit_digits_close_part(e, rows, &l);
 }
 
-static void emit_tiles(const statement *s, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef sums,
-                       int64_t column_tiles)
+static void emit_tiles(const statement *s, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef sums, int64_t column_tiles)
 {
     emitter *e = s->e;
     int64_t block = BLOCK_BYTES / (TILE * s->line * VALUE_BYTES), width = column_tiles * TILE;
     emitter_loop blocks, row, column;
     emit_loop_open(e, &blocks, emit_i64(e, 0), emit_i64(e, column_tiles), block > 1 ? block : 1);
-    LLVMValueRef end =
-        emit_least(e, emit_plus(e, blocks.counter, block > 1 ? block : 1), emit_i64(e, column_tiles));
+    LLVMValueRef end = emit_least(e, emit_plus(e, blocks.counter, block > 1 ? block : 1), emit_i64(e, column_tiles));
     emit_loop_open(e, &row, s->params[FIRST_TILE], s->params[END_TILE], 1);
     emit_loop_open(e, &column, blocks.counter, end, 1);
-    LLVMValueRef at = LLVMBuildAdd(e->b, emit_scaled(e, row.counter, TILE * width),
-                                   emit_scaled(e, column.counter, TILE), "");
-    LLVMValueRef args[] = {emit_item(e, e->i64, sums, at),
-                           emit_item(e, e->i64, rows, emit_scaled(e, row.counter, TILE * s->line)),
-                           emit_item(e, e->i64, columns, emit_scaled(e, column.counter, TILE * s->line)),
-                           emit_i64(e, width)};
+    LLVMValueRef at = LLVMBuildAdd(e->b, emit_scaled(e, row.counter, TILE * width), emit_scaled(e, column.counter, TILE), "");
+    LLVMValueRef args[] = {emit_item(e, e->i64, sums, at), emit_item(e, e->i64, rows, emit_scaled(e, row.counter, TILE * s->line)),
+                           emit_item(e, e->i64, columns, emit_scaled(e, column.counter, TILE * s->line)), emit_i64(e, width)};
     LLVMBuildCall2(e->b, s->tile_type, s->tile, args, 4, "");
     emit_loop_close(e, &column);
     emit_loop_close(e, &row);
@@ -263,14 +253,10 @@ static void emit_contraction(const statement *s)
     emitter *e = s->e;
     const plan_statement *p = s->plan;
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
-    int64_t row_tiles = tiles_of(rows), column_tiles = tiles_of(columns),
-            packed = (row_tiles + column_tiles) * TILE * s->line;
-    LLVMValueRef row_pack = scratch_at(s, 0), column_pack = scratch_at(s, row_tiles * TILE * s->line),
-                 sums = scratch_at(s, packed);
-    if (packed !=
-        (rows + columns) * p->digits[PLAN_DEPTH].combinations) /* what stands beside the lines stays zero */
-        LLVMBuildMemSet(e->b, row_pack, LLVMConstInt(e->i8, 0, false), emit_i64(e, packed * VALUE_BYTES),
-                        VALUE_BYTES);
+    int64_t row_tiles = tiles_of(rows), column_tiles = tiles_of(columns), packed = (row_tiles + column_tiles) * TILE * s->line;
+    LLVMValueRef row_pack = scratch_at(s, 0), column_pack = scratch_at(s, row_tiles * TILE * s->line), sums = scratch_at(s, packed);
+    if (packed != (rows + columns) * p->digits[PLAN_DEPTH].combinations) /* what stands beside the lines stays zero */
+        LLVMBuildMemSet(e->b, row_pack, LLVMConstInt(e->i8, 0, false), emit_i64(e, packed * VALUE_BYTES), VALUE_BYTES);
     LLVMValueRef first = emit_scaled(e, s->params[FIRST_TILE], TILE),
                  end = emit_least(e, emit_scaled(e, s->params[END_TILE], TILE), emit_i64(e, rows));
     emitter_loop batch;
@@ -285,15 +271,13 @@ static void emit_contraction(const statement *s)
 static void emit_copies(const statement *s)
 {
     emitter *e = s->e;
-    plan_digits all = s->plan->digits[PLAN_BATCH],
-                *digits = &all; /* with the one that values are walked along in vectors */
+    plan_digits all = s->plan->digits[PLAN_BATCH], *digits = &all; /* with the one that values are walked along in vectors */
     if (s->plan->vector_lanes > 1)
         all.items[all.count++] = s->plan->vector;
     emitter_loop l;
     emit_digits_open_part(e, digits, s->params[FIRST_BATCH], s->params[END_BATCH], &l);
     LLVMBasicBlockRef after = emit_if(e, emit_source_guard(e, s->plan->of->sources[0], EINSUM_A));
-    LLVMValueRef value =
-        emit_load(e, e->i64, s->params[ROWS], emit_tensor_offset(e, s->plan->of->sources[0], EINSUM_A));
+    LLVMValueRef value = emit_load(e, e->i64, s->params[ROWS], emit_tensor_offset(e, s->plan->of->sources[0], EINSUM_A));
     emit_store(e, value, s->params[DST], emit_tensor_offset(e, s->plan->of->dst, EINSUM_DST));
     emit_if_end(e, after);
     emit_digits_close_part(e, digits, &l);
@@ -317,9 +301,7 @@ static LLVMValueRef emit_statement(emitter *e, unsigned number, LLVMTypeRef *typ
     for (unsigned i = 0; i < PARAMS; i++)
         s.params[i] = LLVMGetParam(function, i);
     for (int side = 0; side < 3; side++)
-        e->base[side] = s.plan->base_varies[side] ? s.params[BASES + side]
-                        : s.plan->base[side]      ? emit_i64(e, s.plan->base[side])
-                                                  : NULL;
+        e->base[side] = s.plan->base_varies[side] ? s.params[BASES + side] : s.plan->base[side] ? emit_i64(e, s.plan->base[side]) : NULL;
     if (copies)
         emit_copies(&s);
     else
@@ -335,33 +317,21 @@ static LLVMValueRef tensor_at(emitter *e, LLVMValueRef tensors, uint32_t number)
 
 void emit_field_entry(emitter *e, const char *name)
 {
-    enum {
-        TENSORS,
-        STORAGE,
-        ENTRY_POINTERS,
-        STATEMENT = ENTRY_POINTERS,
-        FIRST_RANGE,
-        ENTRY_INTEGERS = 5,
-        MOST = 1 << 16
-    };
+    enum { TENSORS, STORAGE, ENTRY_POINTERS, STATEMENT = ENTRY_POINTERS, FIRST_RANGE, ENTRY_INTEGERS = 5, MOST = 1 << 16 };
     uint32_t count = e->plan->e->statement_count;
     LLVMValueRef *functions = count <= MOST ? malloc(((size_t)count + 1) * sizeof *functions) : NULL;
     LLVMTypeRef statement_type = NULL, type;
     for (uint32_t i = 0; functions && i < count; i++)
-        functions[i] = e->plan->statements[i].code == i ? emit_statement(e, i, &statement_type)
-                                                        : functions[e->plan->statements[i].code];
+        functions[i] = e->plan->statements[i].code == i ? emit_statement(e, i, &statement_type) : functions[e->plan->statements[i].code];
     emit_function(e, name, ENTRY_POINTERS, ENTRY_INTEGERS, &type);
     LLVMSetLinkage(e->function, LLVMExternalLinkage);
     LLVMValueRef entry = e->function, tensors = LLVMGetParam(entry, TENSORS);
     for (uint32_t i = 0; functions && i < count; i++) {
         const plan_statement *p = &e->plan->statements[i];
         bool copies = p->of->op == MATH_COPY;
-        LLVMBasicBlockRef after =
-            emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMGetParam(entry, STATEMENT), emit_i64(e, i), ""));
-        LLVMValueRef args[PARAMS] = {tensor_at(e, tensors, p->of->dst),
-                                     tensor_at(e, tensors, copies ? p->of->sources[0] : p->row_source),
-                                     tensor_at(e, tensors, copies ? p->of->sources[0] : p->column_source),
-                                     LLVMGetParam(entry, STORAGE)};
+        LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMGetParam(entry, STATEMENT), emit_i64(e, i), ""));
+        LLVMValueRef args[PARAMS] = {tensor_at(e, tensors, p->of->dst), tensor_at(e, tensors, copies ? p->of->sources[0] : p->row_source),
+                                     tensor_at(e, tensors, copies ? p->of->sources[0] : p->column_source), LLVMGetParam(entry, STORAGE)};
         for (int side = 0; side < 3; side++)
             args[BASES + side] = emit_i64(e, p->base[side]);
         for (int r = 0; r < 4; r++)

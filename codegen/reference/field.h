@@ -20,8 +20,8 @@ typedef struct field_shape {
 bool field_shape_of(const plan_statement *s, field_shape *out);
 
 /* void NAME(uint64_t *const *tensors, void *scratch, statement, first batch, end, first row tile, end) */
-typedef void field_function(uint64_t *const *tensors, unsigned char *scratch, int64_t statement,
-                            int64_t first_batch, int64_t end_batch, int64_t first_tile, int64_t end_tile);
+typedef void field_function(uint64_t *const *tensors, unsigned char *scratch, int64_t statement, int64_t first_batch, int64_t end_batch,
+                            int64_t first_tile, int64_t end_tile);
 void emit_field_entry(emitter *e, const char *name);
 
 #endif

@@ -21,26 +21,20 @@ static void run_part(void *argument, unsigned number, unsigned member)
 {
     const field_job *j = argument;
     const field_shape *s = &j->kernel->steps[j->statement].field;
-    int64_t range[4] = {0, s->batches, 0, s->row_tiles}, *at = s->batches >= j->parts ? range : range + 2,
-            all = at[1];
+    int64_t range[4] = {0, s->batches, 0, s->row_tiles}, *at = s->batches >= j->parts ? range : range + 2, all = at[1];
     at[0] = all * number / j->parts;
     at[1] = all * (number + 1) / j->parts;
     if (at[0] < at[1])
-        j->kernel->field(j->tensors, j->scratch + member * j->scratch_each, j->statement, range[0], range[1],
-                         range[2], range[3]);
+        j->kernel->field(j->tensors, j->scratch + member * j->scratch_each, j->statement, range[0], range[1], range[2], range[3]);
 }
 
-static char *run_statement(const reference_kernel *k, uint64_t *const *tensors, int64_t statement,
-                           unsigned threads)
+static char *run_statement(const reference_kernel *k, uint64_t *const *tensors, int64_t statement, unsigned threads)
 {
     static const double worth_a_thread = 1e6;
     const kernel_step *step = &k->steps[statement];
-    unsigned parts = step->field.products < 2 * worth_a_thread ? 1
-                     : threads < MOST_PARTS                    ? threads
-                                                               : MOST_PARTS;
+    unsigned parts = step->field.products < 2 * worth_a_thread ? 1 : threads < MOST_PARTS ? threads : MOST_PARTS;
     if (step->field.batches < 0)
-        return fault_text("statement %lld is too large to be computed over a field as a whole",
-                          (long long)statement);
+        return fault_text("statement %lld is too large to be computed over a field as a whole", (long long)statement);
     field_job job = {.kernel = k,
                      .tensors = tensors,
                      .scratch_each = step->field.scratch_bytes + 64,

@@ -91,17 +91,15 @@ static bool contraction_fits(const pair *x)
     const einsum *e = x->p->e;
     const plan_statement *m = x->maker, *r = x->reader;
     bool moves;
-    if (m->of->op != MATH_CONTRACT || r->of->op != MATH_MAP || r->of->shift_count ||
-        !plan_covers_destination(e, r->of) || !same_axes(&e->tensors[m->of->dst], &e->tensors[r->of->dst]) ||
-        has_window(e, r->of->dst))
+    if (m->of->op != MATH_CONTRACT || r->of->op != MATH_MAP || r->of->shift_count || !plan_covers_destination(e, r->of) ||
+        !same_axes(&e->tensors[m->of->dst], &e->tensors[r->of->dst]) || has_window(e, r->of->dst))
         return false;
     for (uint32_t i = 0; i < e->tensors[m->of->dst].rank; i++)
         if (!moves_alike(r, EINSUM_A + x->slot, e->tensors[m->of->dst].axes[i], &moves) ||
             (!moves && e->axes[e->tensors[m->of->dst].axes[i]].size > 1))
             return false;
     for (uint32_t i = 0; i < m->of->digit_count; i++)
-        if (!m->of->digits[i].kept && m->of->digits[i].size > 1 &&
-            einsum_tensor_has(&e->tensors[r->of->dst], m->of->digits[i].axis))
+        if (!m->of->digits[i].kept && m->of->digits[i].size > 1 && einsum_tensor_has(&e->tensors[r->of->dst], m->of->digits[i].axis))
             return false;
     for (unsigned i = 0; i < r->source_count; i++)
         if (!walks_whole_axes(e, r, EINSUM_A + i))
@@ -115,20 +113,13 @@ static bool contraction_fits(const pair *x)
 static scalar_op stored_as(dtype t)
 {
     switch (t) {
-    case DTYPE_I4:
-        return SCALAR_WRAP_I4;
-    case DTYPE_I8:
-        return SCALAR_WRAP_I8;
-    case DTYPE_I16:
-        return SCALAR_WRAP_I16;
-    case DTYPE_F8E4M3:
-        return SCALAR_ROUND_F8E4M3;
-    case DTYPE_F8E5M2:
-        return SCALAR_ROUND_F8E5M2;
-    case DTYPE_BF16:
-        return SCALAR_ROUND_BF16;
-    default:
-        return (scalar_op)0;
+    case DTYPE_I4: return SCALAR_WRAP_I4;
+    case DTYPE_I8: return SCALAR_WRAP_I8;
+    case DTYPE_I16: return SCALAR_WRAP_I16;
+    case DTYPE_F8E4M3: return SCALAR_ROUND_F8E4M3;
+    case DTYPE_F8E5M2: return SCALAR_ROUND_F8E5M2;
+    case DTYPE_BF16: return SCALAR_ROUND_BF16;
+    default: return (scalar_op)0;
     }
 }
 
@@ -140,8 +131,7 @@ static plan_node lone_node(const plan_statement *s)
 
 /* The maker's nodes, its value as it would be stored, then the reader's, in which that stands for the source.
  * `renumber`: new numbers of the sources of each. */
-static bool join_nodes(const pair *x, const unsigned *of_maker, const unsigned *of_reader, plan_node **out,
-                       unsigned *count)
+static bool join_nodes(const pair *x, const unsigned *of_maker, const unsigned *of_reader, plan_node **out, unsigned *count)
 {
     const plan_statement *m = x->maker, *r = x->reader;
     plan_node lone = lone_node(m);
@@ -249,8 +239,7 @@ static bool join_map(const pair *x, plan_statement *to)
         for (unsigned i = 0; i < r->source_count; i++)
             if (i != x->slot)
                 set_broadcast(d, of_reader[i], !einsum_digit_indexes(old, (einsum_side)(EINSUM_A + i)));
-        bool moves = einsum_digit_indexes(old, (einsum_side)(EINSUM_A + x->slot)) &&
-                     einsum_tensor_has(&e->tensors[m->of->dst], d->axis);
+        bool moves = einsum_digit_indexes(old, (einsum_side)(EINSUM_A + x->slot)) && einsum_tensor_has(&e->tensors[m->of->dst], d->axis);
         for (unsigned i = 0; i < m->source_count; i++)
             set_broadcast(d, of_maker[i], !(moves && follows(m, EINSUM_A + i, d->axis)));
     }
@@ -304,8 +293,7 @@ static bool join(const pair *x, bool map)
 
 /* Who alone assigns each tensor, and who alone reads it, by statement number. */
 typedef struct uses {
-    uint32_t *maker, *makers,
-        *readers; /* by tensor: one of them; how many there are; how many sources it is */
+    uint32_t *maker, *makers, *readers; /* by tensor: one of them; how many there are; how many sources it is */
 } uses;
 
 /* Is each element read once? What is read again and again is better kept than made again. */
@@ -314,8 +302,7 @@ static bool reads_once(const pair *x)
     const einsum_tensor *t = &x->p->e->tensors[x->maker->of->dst];
     for (uint32_t i = 0; i < x->reader->of->digit_count; i++) {
         const einsum_digit *d = &x->reader->of->digits[i];
-        if (d->size > 1 &&
-            !(einsum_digit_indexes(d, (einsum_side)(EINSUM_A + x->slot)) && einsum_tensor_has(t, d->axis)))
+        if (d->size > 1 && !(einsum_digit_indexes(d, (einsum_side)(EINSUM_A + x->slot)) && einsum_tensor_has(t, d->axis)))
             return false;
     }
     return true;
@@ -324,20 +311,17 @@ static bool reads_once(const pair *x)
 static bool is_worth(const pair *x)
 {
     unsigned nodes = x->maker->node_count + x->reader->node_count + 2;
-    return x->maker->source_count + x->reader->source_count <= PLAN_SOURCES && nodes <= PLAN_MAX_NODES &&
-           reads_once(x);
+    return x->maker->source_count + x->reader->source_count <= PLAN_SOURCES && nodes <= PLAN_MAX_NODES && reads_once(x);
 }
 
 static bool fuse_into(reference_plan *p, const uses *u, uint32_t number, bool maps, bool *changed)
 {
     plan_statement *r = &p->statements[number];
-    for (unsigned slot = 0; slot < r->source_count && (r->of->op == MATH_MAP || r->of->op == MATH_REDUCE);
-         slot++) {
+    for (unsigned slot = 0; slot < r->source_count && (r->of->op == MATH_MAP || r->of->op == MATH_REDUCE); slot++) {
         uint32_t tensor = r->sources[slot];
         pair x = {p, &p->statements[u->maker[tensor]], r, slot};
-        if (p->e->tensors[tensor].port >= 0 || u->makers[tensor] != 1 || u->readers[tensor] != 1 ||
-            x.maker->absorbed || !is_worth(&x) || !plan_covers_destination(p->e, x.maker->of) ||
-            !sources_stay(&x) || !(maps ? map_fits(&x) : contraction_fits(&x)))
+        if (p->e->tensors[tensor].port >= 0 || u->makers[tensor] != 1 || u->readers[tensor] != 1 || x.maker->absorbed || !is_worth(&x) ||
+            !plan_covers_destination(p->e, x.maker->of) || !sources_stay(&x) || !(maps ? map_fits(&x) : contraction_fits(&x)))
             continue;
         *changed = true;
         return join(&x, maps);
@@ -367,8 +351,7 @@ static bool fuse_all(reference_plan *p, const uses *u)
 bool fuse_statements(reference_plan *p)
 {
     uint32_t *all = calloc(3 * (size_t)p->e->tensor_count + 1, sizeof *all);
-    bool have =
-        all && fuse_all(p, &(uses){all, all + p->e->tensor_count, all + 2 * (size_t)p->e->tensor_count});
+    bool have = all && fuse_all(p, &(uses){all, all + p->e->tensor_count, all + 2 * (size_t)p->e->tensor_count});
     free(all);
     return have;
 }

@@ -60,11 +60,13 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
 }
 
 /* The units of depth from `first` to `end` of a column tile; the panels are those of `whole` tiles, of which it may be the rest. */
-static void emit_column_tile(gemm *g, const gemm_operands *at, const plan_tile *whole, LLVMValueRef column, LLVMValueRef first, LLVMValueRef end)
+static void emit_column_tile(gemm *g, const gemm_operands *at, const plan_tile *whole, LLVMValueRef column, LLVMValueRef first,
+                             LLVMValueRef end)
 {
     emitter *e = g->e;
     g->column_tile = column;
-    g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), at->s, emit_scaled(e, column, whole->columns * plan_column_step(whole)))
+    g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), at->s,
+                                                          emit_scaled(e, column, whole->columns * plan_column_step(whole)))
                                               : emit_item(e, e->i32, at->s, emit_scaled(e, column, whole->columns * whole->units));
     LLVMValueRef c_column = emit_item(e, sum_type(g), at->c, emit_scaled(e, column, whole->columns));
     emit_row_tiles(g, c_column, at->r, at->tiles.rows, first, end);
@@ -107,7 +109,10 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name)
     gemm g = {.e = e, .tile = tile, .line = tile->padded_columns, .start = START_C};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
     f.function = e->function;
-    gemm_operands at = {.c = LLVMGetParam(f.function, 0), .r = LLVMGetParam(f.function, 1), .s = LLVMGetParam(f.function, 2), .column_line = emit_i64(e, tile->column_line)};
+    gemm_operands at = {.c = LLVMGetParam(f.function, 0),
+                        .r = LLVMGetParam(f.function, 1),
+                        .s = LLVMGetParam(f.function, 2),
+                        .column_line = emit_i64(e, tile->column_line)};
     at.tiles = (gemm_tiles){.rows = LLVMGetParam(f.function, POINTERS), .columns = LLVMGetParam(f.function, POINTERS + 1)};
     emit_blocks(&g, NULL, &at);
     emit_function_end(e);
@@ -117,17 +122,17 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name)
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, tile_range rows, tile_range columns)
 {
     const plan_tile *t = f->tile;
-    LLVMValueRef sums = LLVMBuildAdd(e->b, emit_scaled(e, rows.first, t->rows * t->padded_columns), emit_scaled(e, columns.first, t->columns), "");
+    LLVMValueRef sums =
+        LLVMBuildAdd(e->b, emit_scaled(e, rows.first, t->rows * t->padded_columns), emit_scaled(e, columns.first, t->columns), "");
     LLVMValueRef args[] = {emit_item(e, e->i8, c, emit_scaled(e, sums, gemm_sum_bytes(t->product))),
                            emit_item(e, e->i32, r, emit_scaled(e, rows.first, plan_row_tile_units(t))),
                            emit_item(e, e->i32, s, emit_scaled(e, columns.first, t->columns * t->units)),
-                           LLVMBuildSub(e->b, rows.end, rows.first, ""),
-                           LLVMBuildSub(e->b, columns.end, columns.first, "")};
+                           LLVMBuildSub(e->b, rows.end, rows.first, ""), LLVMBuildSub(e->b, columns.end, columns.first, "")};
     LLVMBuildCall2(e->b, f->type, f->function, args, sizeof args / sizeof *args, "");
 }
 
-/* A short product leaves the registers shaped: reading the shape takes a ninth of the time of setting it, and the next call finds it. Between
- * long ones they are released, because a switch of threads saves what they hold. */
+/* A short product leaves the registers shaped: reading the shape takes a ninth of the time of setting it, and the next call finds it.
+ * Between long ones they are released, because a switch of threads saves what they hold. */
 static bool stays_shaped(const emitter *e)
 {
     enum { SHORT_CLOCKS = 10000 };

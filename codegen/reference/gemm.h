@@ -32,7 +32,8 @@ typedef struct gemm_function {
 /* void f(C, R, S, row tiles, column tiles): C += R * S. */
 gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name);
 /* These tiles of it, at least one of rows and of columns; c, r and s are where the first ones of all are. */
-void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, tile_range rows, tile_range columns);
+void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, tile_range rows,
+                    tile_range columns);
 
 /* Around all products of a statement and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside
  * other work. */
@@ -56,7 +57,7 @@ typedef struct gemm {
     int64_t line;
     gemm_start start;
     LLVMValueRef c_tile, row_panel, column_panel;
-    LLVMValueRef column_line; /* of columns that are read in place */
+    LLVMValueRef column_line;           /* of columns that are read in place */
     LLVMValueRef row_tile, column_tile; /* numbers in the block */
 } gemm;
 

@@ -10,9 +10,9 @@ typedef struct depth_tile {
     gemm *g;
     emitter *e;
     const plan_tile *tile;
-    LLVMValueRef column; /* the first one of a group */
-    int64_t columns;     /* of the group */
-    int64_t chains;      /* sums of each row and column that do not wait for each other */
+    LLVMValueRef column;          /* the first one of a group */
+    int64_t columns;              /* of the group */
+    int64_t chains;               /* sums of each row and column that do not wait for each other */
     LLVMValueRef sums[MOST_SUMS]; /* [row][column][chain], and then a correction for each column and chain */
 } depth_tile;
 

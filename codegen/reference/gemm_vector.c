@@ -9,9 +9,9 @@ typedef struct vector_tile {
     gemm *g;
     emitter *e;
     const plan_tile *tile;
-    LLVMTypeRef sum;              /* scalar */
+    LLVMTypeRef sum;                /* scalar */
     LLVMValueRef row_at, column_at; /* of the panels, where a step begins: what it reads is a constant further */
-    LLVMValueRef sums[MOST_SUMS]; /* [row][vector], and then a correction for each vector */
+    LLVMValueRef sums[MOST_SUMS];   /* [row][vector], and then a correction for each vector */
 } vector_tile;
 
 /* Columns of a step; their address is known to be aligned to 4 bytes only. */
@@ -46,7 +46,8 @@ static LLVMValueRef load_in_place(vector_tile *v, int64_t step, int64_t vector)
 static LLVMValueRef load_row(vector_tile *v, int64_t step, int64_t row)
 {
     const plan_tile *t = v->tile;
-    LLVMValueRef load = emit_load(v->e, v->e->i32, v->row_at, emit_i64(v->e, t->rows_by_line ? row * t->row_line + step : step * t->rows + row));
+    LLVMValueRef load =
+        emit_load(v->e, v->e->i32, v->row_at, emit_i64(v->e, t->rows_by_line ? row * t->row_line + step : step * t->rows + row));
     LLVMSetAlignment(load, (unsigned)(4 / v->tile->per));
     return emit_splat(v->e, load, v->tile->lanes);
 }
@@ -88,7 +89,8 @@ static bool tree_nodes(vector_tile *v, int64_t vector, int64_t first, int64_t en
     while (middle < end && !(t->lane[middle] & half))
         middle++;
     LLVMValueRef high[MOST_TREES];
-    bool has_low = tree_nodes(v, vector, first, middle, half / 2, nodes), has_high = tree_nodes(v, vector, middle, end, half / 2, has_low ? high : nodes);
+    bool has_low = tree_nodes(v, vector, first, middle, half / 2, nodes),
+         has_high = tree_nodes(v, vector, middle, end, half / 2, has_low ? high : nodes);
     for (int64_t r = 0; has_low && has_high && r < t->rows; r++)
         nodes[r] = LLVMBuildFAdd(e->b, nodes[r], high[r], "");
     return true;
@@ -140,7 +142,8 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
 static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef *sums)
 {
     emitter *e = v->e;
-    LLVMValueRef none = emit_splat(e, emit_f32(e, -0.0), v->tile->lanes), begins = LLVMBuildICmp(e->b, LLVMIntEQ, first, emit_i64(e, 0), "");
+    LLVMValueRef none = emit_splat(e, emit_f32(e, -0.0), v->tile->lanes),
+                 begins = LLVMBuildICmp(e->b, LLVMIntEQ, first, emit_i64(e, 0), "");
     for (int64_t i = 0; i < count; i++)
         sums[i] = v->g->start == START_ZERO ? none : LLVMBuildSelect(e->b, begins, none, sums[i], "");
 }
@@ -172,20 +175,23 @@ static bool leaves_second_cache(const vector_tile *v)
     return (double)(t->padded_rows + t->padded_columns) * (double)t->units * 4 > (double)v->e->plan->machine.l2_bytes;
 }
 
-/* What the next units of depth read of a panel, far ahead of its use: the third cache is late, and all at once it is narrow. Each of the `sharers` tiles
- * that read the panel asks for other lines of it, a few in a step. */
-static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers, LLVMValueRef unit, LLVMValueRef first)
+/* What the next units of depth read of a panel, far ahead of its use: the third cache is late, and all at once it is narrow. Each of the
+ * `sharers` tiles that read the panel asks for other lines of it, a few in a step. */
+static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers, LLVMValueRef unit,
+                           LLVMValueRef first)
 {
     enum { LINE_UNITS = 16, READ = 0, SECOND_CACHE = 2, DATA = 1 };
     emitter *e = v->e;
     const plan_tile *t = v->tile;
-    int64_t steps = t->depth_block / t->unit_block, lines = t->depth_block * width / LINE_UNITS, each = (lines + steps * sharers - 1) / (steps * sharers);
+    int64_t steps = t->depth_block / t->unit_block, lines = t->depth_block * width / LINE_UNITS,
+            each = (lines + steps * sharers - 1) / (steps * sharers);
     LLVMValueRef step = LLVMBuildUDiv(e->b, LLVMBuildSub(e->b, unit, first, ""), emit_i64(e, t->unit_block), "");
     LLVMValueRef number = emit_scaled(e, LLVMBuildAdd(e->b, emit_scaled(e, sharer, steps), step, ""), each * LINE_UNITS);
     LLVMValueRef from = emit_scaled(e, emit_plus(e, first, t->depth_block), width);
     LLVMValueRef at = emit_opaque(e, emit_item(e, e->i32, panel, LLVMBuildAdd(e->b, from, number, "")));
     for (int64_t i = 0; i < each; i++) {
-        LLVMValueRef args[] = {emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)), emit_i32(e, READ), emit_i32(e, SECOND_CACHE), emit_i32(e, DATA)};
+        LLVMValueRef args[] = {emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)), emit_i32(e, READ), emit_i32(e, SECOND_CACHE),
+                               emit_i32(e, DATA)};
         emit_intrinsic(e, "llvm.prefetch", args, sizeof args / sizeof *args);
     }
 }

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/reference/block.h"
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
-#include "codegen/reference/block.h"
 #include "codegen/reference/epilogue.h"
 #include "codegen/reference/field.h"
 #include "codegen/reference/reduce.h"
@@ -100,7 +100,8 @@ static tile_range part_tiles(const statement *s, const plan_tile *t, plan_group 
     if (group != s->longer)
         return (tile_range){emit_i64(e, 0), emit_i64(e, (group == PLAN_ROW ? t->padded_rows : t->padded_columns) / lines)};
     LLVMValueRef each = emit_i64(e, lines);
-    return (tile_range){LLVMBuildUDiv(e->b, s->lines.first, each, ""), LLVMBuildUDiv(e->b, emit_plus(e, s->lines.end, lines - 1), each, "")};
+    return (tile_range){LLVMBuildUDiv(e->b, s->lines.first, each, ""),
+                        LLVMBuildUDiv(e->b, emit_plus(e, s->lines.end, lines - 1), each, "")};
 }
 
 /* Is it one of this part's? NULL: every line is. */
@@ -109,7 +110,8 @@ static LLVMValueRef is_own_line(const statement *s, plan_group group, LLVMValueR
     LLVMBuilderRef b = s->e->b;
     if (group != s->longer || !s->plan->parted)
         return NULL;
-    return LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, line, s->lines.first, ""), LLVMBuildICmp(b, LLVMIntSLT, line, s->lines.end, ""), "");
+    return LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, line, s->lines.first, ""), LLVMBuildICmp(b, LLVMIntSLT, line, s->lines.end, ""),
+                        "");
 }
 
 /* ---- contraction as a whole ---- */
@@ -333,8 +335,10 @@ static void emit_whole_form(statement *s)
 static void emit_blocks(const statement *s)
 {
     element_form operands = operands_of(s);
-    block_form form = {s->e, s->plan, side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
-                       &operands, s->at[EINSUM_DST], scratch_at(s, s->plan->scratch.value), s->first, s->end};
+    block_form form = {
+        s->e,      s->plan,           side_of(s, PLAN_ROW, &s->plan->block_tile), side_of(s, PLAN_COLUMN, &s->plan->block_tile),
+        &operands, s->at[EINSUM_DST], scratch_at(s, s->plan->scratch.value),      s->first,
+        s->end};
     emit_block_form(&form);
 }
 
@@ -541,7 +545,8 @@ static void emit_step_entry(emitter *e, const char *name, const statement_forms 
     for (uint32_t i = 0; i < e->plan->e->statement_count; i++) {
         if (e->plan->statements[i].absorbed)
             continue;
-        LLVMBasicBlockRef after = emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
+        LLVMBasicBlockRef after =
+            emit_if(e, e->plan->e->statement_count == 1 ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, step, emit_i64(e, i), ""));
         emit_statement_call(e, &e->plan->statements[i], &forms[i], &at);
         emit_if_end(e, after);
     }
@@ -577,7 +582,8 @@ static LLVMValueRef emit_storage(emitter *e, int64_t bytes)
 {
     if (bytes <= MOST_STACK_BYTES)
         return emit_stack(e, bytes, STORAGE_ALIGNMENT);
-    LLVMTypeRef params[] = {e->i64, e->i64}, type = LLVMFunctionType(e->ptr, params, 2, false), abort_type = LLVMFunctionType(e->void_type, NULL, 0, false);
+    LLVMTypeRef params[] = {e->i64, e->i64}, type = LLVMFunctionType(e->ptr, params, 2, false),
+                abort_type = LLVMFunctionType(e->void_type, NULL, 0, false);
     LLVMValueRef args[] = {emit_i64(e, STORAGE_ALIGNMENT), emit_i64(e, bytes)};
     LLVMValueRef storage = LLVMBuildCall2(e->b, type, library_function(e, "aligned_alloc", type), args, 2, "");
     LLVMBasicBlockRef after = emit_if(e, LLVMBuildIsNull(e->b, storage, ""));
@@ -623,10 +629,13 @@ static void emit_c_entry(emitter *e, const char *name, const statement_forms *fo
     emit_function_end(e);
 }
 
-static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes, LLVMValueRef *each)
+static void emit_module(emitter *e, const char *symbol, unsigned forms, statement_forms *f, char *name, size_t name_bytes,
+                        LLVMValueRef *each)
 {
     for (uint32_t i = 0; i < e->plan->e->statement_count && forms & ~(unsigned)GENERATE_FIELD; i++)
-        f[i] = e->plan->statements[i].absorbed ? (statement_forms){0} : e->plan->statements[i].code == i ? emit_statement(e, i, forms) : f[e->plan->statements[i].code];
+        f[i] = e->plan->statements[i].absorbed    ? (statement_forms){0}
+               : e->plan->statements[i].code == i ? emit_statement(e, i, forms)
+                                                  : f[e->plan->statements[i].code];
     if (forms & GENERATE_C)
         emit_c_entry(e, symbol, f, each);
     if (forms & GENERATE_STEPS) {

@@ -8,8 +8,9 @@
  *   void NAME_step(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, const plan_part *part, int64_t statement)
  *   void NAME_bounded, of the same arguments
  *
- * and NAME_field over the field (field.h). The first of these reads no bounds; they are for every tensor that is not exact. Parts of a statement may run at once, each with scratch storage
- * of its own, in which all panels that it reads have been packed, by it or by a part before it. */
+ * and NAME_field over the field (field.h). The first of these reads no bounds; they are for every tensor that is not exact. Parts of a
+ * statement may run at once, each with scratch storage of its own, in which all panels that it reads have been packed, by it or by a part
+ * before it. */
 #ifndef VISA_CODEGEN_REFERENCE_GENERATE_H
 #define VISA_CODEGEN_REFERENCE_GENERATE_H
 

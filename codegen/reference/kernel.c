@@ -43,8 +43,7 @@ static char *define_functions(reference_kernel *k)
 static char *make_jit(compilation *c, reference_kernel *k)
 {
     LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
-    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
-        builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(c->machine));
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(c->machine));
     c->machine = NULL;
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&k->jit, builder);
     if (error) {
@@ -53,8 +52,7 @@ static char *make_jit(compilation *c, reference_kernel *k)
     }
     /* memset, and what else LLVM's code generator calls */
     LLVMOrcDefinitionGeneratorRef process;
-    error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
-        &process, LLVMOrcLLJITGetGlobalPrefix(k->jit), NULL, NULL);
+    error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, LLVMOrcLLJITGetGlobalPrefix(k->jit), NULL, NULL);
     if (error)
         return guard_error("JIT", error);
     LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(k->jit), process);

@@ -15,7 +15,8 @@
 #include "codegen/reference/reference.h"
 #include "codegen/reference/team.h"
 
-typedef void step_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, const plan_part *part, int64_t statement);
+typedef void step_function(unsigned char *const *tensors, double *const *bounds, unsigned char *scratch, const plan_part *part,
+                           int64_t statement);
 
 typedef struct kernel_tensor {
     int64_t bytes, elements;
@@ -24,7 +25,7 @@ typedef struct kernel_tensor {
 
 /* A form of a statement. */
 typedef struct kernel_form {
-    bool blocks; /* it stores blocks: what one part packed, the next one may read */
+    bool blocks;                    /* it stores blocks: what one part packed, the next one may read */
     bool packs_rows, packs_columns; /* such a form */
     plan_group longer;
     plan_part whole;
@@ -59,10 +60,10 @@ struct reference_kernel {
     uint64_t jit_nanoseconds;
     int64_t outside; /* bytes into the scratch storage: of a run, how many elements had an index outside; -1: there are no indices */
     _Atomic(uint64_t) all_outside; /* of all runs */
-    _Atomic(run_scratch *) spare; /* of the last run, for the next one: fresh pages cost more than a small product */
-    pthread_mutex_t helping;      /* the run that has the threads' help */
-    team *helpers;                /* NULL before the first run in threads */
-    uint64_t helped_until;        /* ns: when the last run ended that they could have helped */
+    _Atomic(run_scratch *) spare;  /* of the last run, for the next one: fresh pages cost more than a small product */
+    pthread_mutex_t helping;       /* the run that has the threads' help */
+    team *helpers;                 /* NULL before the first run in threads */
+    uint64_t helped_until;         /* ns: when the last run ended that they could have helped */
 };
 
 char *kernel_build(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_kernel **out);

@@ -95,7 +95,7 @@ static char *emit_guarded(void *argument)
 }
 
 char *kernel_emit(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind, unsigned char **bytes,
-                         size_t *byte_count)
+                  size_t *byte_count)
 {
     *bytes = NULL;
     *byte_count = 0;

@@ -15,8 +15,8 @@ typedef struct panel {
     int64_t width; /* lines of a tile */
     bool by_line;
     dtype dtype;
-    LLVMTypeRef item; /* in a panel: 32 bits / per */
-    LLVMValueRef base; /* element of the tensor, from the batch digits and the shifts */
+    LLVMTypeRef item;        /* in a panel: 32 bits / per */
+    LLVMValueRef base;       /* element of the tensor, from the batch digits and the shifts */
     LLVMValueRef first, end; /* whole units to pack now; NULL: all */
 } panel;
 
@@ -58,8 +58,7 @@ static LLVMValueRef value_item(const panel *p, LLVMValueRef code)
         if (p->tile->product == PRODUCT_I8_DOT && p->side->group == PLAN_ROW)
             bits = LLVMBuildXor(e->b, bits, emit_i32_like(e, bits, 0x80), "");
         return LLVMBuildTrunc(e->b, bits, item, "");
-    default:
-        return LLVMBuildBitCast(e->b, emit_widen(e, p->dtype, code), item, "");
+    default: return LLVMBuildBitCast(e->b, emit_widen(e, p->dtype, code), item, "");
     }
 }
 
@@ -195,7 +194,8 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
     unsigned first_line = e->open_count;
     emit_digits_open(e, p->lines);
     LLVMValueRef line = emit_digits_index(e, first_line), tile = quotient(e, line, p->width);
-    LLVMValueRef inside = LLVMBuildAnd(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, tile, first, ""), LLVMBuildICmp(e->b, LLVMIntSLT, tile, end, ""), "");
+    LLVMValueRef inside =
+        LLVMBuildAnd(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, tile, first, ""), LLVMBuildICmp(e->b, LLVMIntSLT, tile, end, ""), "");
     LLVMBasicBlockRef after = emit_if(e, inside);
     LLVMValueRef base = emit_scaled(e, remainder_of(e, line, p->width), line_step(p));
     base = sum_of(e, base, emit_scaled(e, tile, tile_items));
@@ -349,14 +349,16 @@ static LLVMValueRef behind_depth(const panel *p, const depth_place *d, int64_t i
     return near ? near : source_place(p, sum_of(p->e, d->line, depth_offset(p, emit_plus(p->e, d->k, items))));
 }
 
-/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth, from `first` behind the place on. */
+/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth, from `first` behind the place on.
+ */
 static LLVMValueRef unit_along_lines(const panel *p, const depth_place *d, int64_t first, int64_t lanes, int64_t live, int64_t items)
 {
     emitter *e = p->e;
     int64_t per = p->tile->per;
     LLVMValueRef v[4];
     for (int64_t i = 0; i < per; i++)
-        v[i] = i < items ? item_of(p, load_codes(p, behind_depth(p, d, first + i), lanes, live)) : LLVMConstNull(emit_vector_type(p->item, lanes));
+        v[i] = i < items ? item_of(p, load_codes(p, behind_depth(p, d, first + i), lanes, live))
+                         : LLVMConstNull(emit_vector_type(p->item, lanes));
     for (int64_t half = per / 2; half > 0; half /= 2)
         for (int64_t i = 0; i < half; i++)
             v[i] = interleave(e, v[i], v[i + half]);
@@ -378,7 +380,8 @@ static void group_lines(const panel *p, const line_group *g, LLVMValueRef *lines
 }
 
 /* Units of every line from k on. Lines that do not exist repeat the last one: their sums are not used. */
-static void load_lines(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef k, int64_t units, int64_t live, LLVMValueRef *v)
+static void load_lines(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef k, int64_t units, int64_t live,
+                       LLVMValueRef *v)
 {
     LLVMValueRef depth = depth_offset(p, k), first = source_place(p, sum_of(p->e, lines[0], depth));
     for (int64_t i = 0; i < g->live; i++) {
@@ -564,7 +567,8 @@ static void clear_rest(const panel *p, int64_t tile, int64_t live, LLVMValueRef 
         return;
     LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, tile), end);
     int64_t units = p->width * p->tile->units;
-    LLVMBuildMemSet(e->b, emit_item(e, e->i32, p->side->panel, emit_i64(e, tile * units)), LLVMConstInt(e->i8, 0, false), emit_i64(e, units * 4), 4);
+    LLVMBuildMemSet(e->b, emit_item(e, e->i32, p->side->panel, emit_i64(e, tile * units)), LLVMConstInt(e->i8, 0, false),
+                    emit_i64(e, units * 4), 4);
     emit_if_end(e, after);
 }
 
@@ -572,7 +576,8 @@ static void emit_vectors(panel *p, way w, LLVMValueRef first, LLVMValueRef end)
 {
     enum { PAGE_UNITS = 8 };
     emitter *e = p->e;
-    int64_t whole = p->lines->combinations / p->width, rest = p->lines->combinations % p->width, units = p->depth->combinations / p->tile->per;
+    int64_t whole = p->lines->combinations / p->width, rest = p->lines->combinations % p->width,
+            units = p->depth->combinations / p->tile->per;
     clear_rest(p, whole, rest, end);
     emitter_loop few;
     bool chunks = w == ALONG_LINES && !p->by_line && units > PAGE_UNITS && whole > 1;

@@ -11,15 +11,11 @@
 static bool is_item_type(plan_product product, dtype t)
 {
     switch (product) {
-    case PRODUCT_F32:
-        return t == DTYPE_F32;
+    case PRODUCT_F32: return t == DTYPE_F32;
     case PRODUCT_BF16_DOT:
-    case PRODUCT_BF16_TILES:
-        return t == DTYPE_BF16;
-    case PRODUCT_I8_TILES:
-        return t == DTYPE_I8;
-    default:
-        return false;
+    case PRODUCT_BF16_TILES: return t == DTYPE_BF16;
+    case PRODUCT_I8_TILES: return t == DTYPE_I8;
+    default: return false;
     }
 }
 
@@ -33,7 +29,8 @@ static bool is_spread(int64_t line)
 /* Does the product take elements of the type as they lie, or widened to vectors of as many units? */
 static bool takes_type(plan_product product, dtype t)
 {
-    return is_item_type(product, t) || (product == PRODUCT_F32 && t == DTYPE_BF16) || ((product == PRODUCT_I8_DOT || product == PRODUCT_I16_PAIRS) && t == DTYPE_I8) ||
+    return is_item_type(product, t) || (product == PRODUCT_F32 && t == DTYPE_BF16) ||
+           ((product == PRODUCT_I8_DOT || product == PRODUCT_I16_PAIRS) && t == DTYPE_I8) ||
            (product == PRODUCT_I32 && dtype_row_of(t)->bits >= 8);
 }
 
@@ -44,8 +41,8 @@ static int64_t line_along_depth(const einsum *e, const plan_statement *p, plan_g
     uint32_t tensor = group == PLAN_ROW ? p->row_source : p->column_source;
     einsum_side side = group == PLAN_ROW ? p->row_side : p->column_side;
     const plan_digits *lines = &p->digits[group], *depth = &p->digits[PLAN_DEPTH];
-    if (lines->count > 1 || depth->count > 1 || walk_run(e, tensor, side, depth) != INT64_MAX || !takes_type(p->tile.product, e->tensors[tensor].dtype) ||
-        walk_is_guarded(e, p, tensor, side, own, 3))
+    if (lines->count > 1 || depth->count > 1 || walk_run(e, tensor, side, depth) != INT64_MAX ||
+        !takes_type(p->tile.product, e->tensors[tensor].dtype) || walk_is_guarded(e, p, tensor, side, own, 3))
         return -1;
     uint64_t stride = lines->count ? walk_stride(e, tensor, side, &lines->items[0]) : 0;
     return stride < (uint64_t)MAX_SCRATCH_BYTES ? (int64_t)stride : -1;
@@ -56,7 +53,8 @@ bool place_along_depth(const reference_plan *plan, const plan_statement *p)
     enum { MOST_ROWS = 4, FEWEST_VECTORS = 2 };
     const plan_tile *t = &p->tile;
     bool lone = p->digits[PLAN_ROW].combinations * p->digits[PLAN_COLUMN].combinations == 1; /* no other side to put into lanes */
-    return p->digits[PLAN_ROW].combinations <= MOST_ROWS && (lone || p->digits[PLAN_DEPTH].combinations >= FEWEST_VECTORS * t->lanes * t->per) &&
+    return p->digits[PLAN_ROW].combinations <= MOST_ROWS &&
+           (lone || p->digits[PLAN_DEPTH].combinations >= FEWEST_VECTORS * t->lanes * t->per) &&
            line_along_depth(plan->e, p, PLAN_ROW) >= 0 && line_along_depth(plan->e, p, PLAN_COLUMN) >= 0;
 }
 
@@ -101,9 +99,10 @@ static bool columns_lie_ready(const reference_plan *plan, const plan_statement *
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
     dtype type = plan->e->tensors[p->column_source].dtype;
     bool few = t->padded_rows <= t->rows && t->rows <= TILE_FEW_ROWS;
-    bool ready = type == DTYPE_F32 && tile_spares_packing(&plan->machine, t, p->digits[PLAN_ROW].combinations, p->digits[PLAN_COLUMN].combinations, depth->combinations);
-    if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units || !tile_columns_run(plan->e, p) ||
-        (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
+    bool ready = type == DTYPE_F32 && tile_spares_packing(&plan->machine, t, p->digits[PLAN_ROW].combinations,
+                                                          p->digits[PLAN_COLUMN].combinations, depth->combinations);
+    if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units ||
+        !tile_columns_run(plan->e, p) || (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
         return false;
     uint64_t stride = depth->count ? walk_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
     *line = (int64_t)stride;
@@ -157,7 +156,8 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     t->columns_in_place = columns_lie_ready(plan, p, &t->column_line);
     if (!t->columns_in_place)
         t->column_line = t->columns;
-    else if (t->padded_rows == t->rows) { /* then no column is read twice: a few lines of them are followed as far as their sums stay near */
+    else if (t->padded_rows ==
+             t->rows) { /* then no column is read twice: a few lines of them are followed as far as their sums stay near */
         t->column_block_tiles = most_of(plan->machine.l1_bytes / 2 / (t->rows * t->columns * 4), t->column_block_tiles);
         t->depth_block = least_of(t->depth_block, FEW_LINES / t->unit_block * t->unit_block);
         t->one_pass = t->units <= t->depth_block;
@@ -177,8 +177,7 @@ static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int6
     if (__builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, bytes_each, &bytes))
         return false;
     *at = *end;
-    return !__builtin_add_overflow(*end, bytes, end) && *end <= MAX_SCRATCH_BYTES &&
-           (*end = round_up(*end, 64) + 64);
+    return !__builtin_add_overflow(*end, bytes, end) && *end <= MAX_SCRATCH_BYTES && (*end = round_up(*end, 64) + 64);
 }
 
 char *place_scratch(plan_statement *p, uint32_t number)
@@ -188,7 +187,8 @@ char *place_scratch(plan_statement *p, uint32_t number)
     plan_scratch *s = &p->scratch;
     int64_t bound_bytes = p->wide_bound ? 8 : 4;
     s->end = 0;
-    bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows), most_of(most_of(t->units, b->units), k->rows_in_place ? k->row_line : 0), 4) &&
+    bool fits = place(&s->end, &s->row_pack, most_of(t->padded_rows, b->padded_rows),
+                      most_of(most_of(t->units, b->units), k->rows_in_place ? k->row_line : 0), 4) &&
                 place(&s->end, &s->column_pack, most_of(t->padded_columns, b->padded_columns), most_of(t->units, b->units), 4);
     int64_t block_rows = least_of(t->padded_rows, t->rows * t->row_block_tiles);
     if (!p->sums_in_place) {
@@ -197,8 +197,9 @@ char *place_scratch(plan_statement *p, uint32_t number)
             p->block_line += t->lanes; /* rows do not meet in a set of the cache */
     }
     s->plain_end = s->end;
-    fits = fits && place(&s->plain_end, &s->value, p->stores_blocks ? block_rows : t->padded_rows,
-                         p->stores_blocks ? p->block_line : t->padded_columns, 4) &&
+    fits = fits &&
+           place(&s->plain_end, &s->value, p->stores_blocks ? block_rows : t->padded_rows,
+                 p->stores_blocks ? p->block_line : t->padded_columns, 4) &&
            place(&s->end, &s->value, t->padded_rows, t->padded_columns, 4) &&
            place(&s->end, &s->magnitude, b->padded_rows, b->padded_columns, bound_bytes) &&
            place(&s->end, &s->error, b->padded_rows, b->padded_columns, bound_bytes);

@@ -63,7 +63,8 @@ static void digits_append(const reference_plan *p, plan_digits *list, const eins
     list->combinations *= d->size;
     einsum_digit *outer = list->count ? &list->items[list->count - 1] : NULL;
     int64_t span = d->size * d->weight;
-    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->broadcast == d->broadcast && outer->weight == span && !windows_separate(e, outer, d) && !order_separates(p, outer, d)) {
+    if (outer && outer->axis == d->axis && outer->kept == d->kept && outer->broadcast == d->broadcast && outer->weight == span &&
+        !windows_separate(e, outer, d) && !order_separates(p, outer, d)) {
         outer->size *= d->size;
         outer->weight = d->weight;
         outer->lane = d->lane;
@@ -103,9 +104,9 @@ static void swap_sides(plan_statement *p)
     p->column_side = EINSUM_A;
 }
 
-/* Does a swap of rows and columns, of which there are too few for a vector, cost more than the lanes that they leave empty? The result's elements would be
- * stored one by one, and where depth lies side by side in the rows, these would be transposed instead of read where they lie: measured, that
- * pays for less than half a vector, and where vectors are not stored in part. */
+/* Does a swap of rows and columns, of which there are too few for a vector, cost more than the lanes that they leave empty? The result's
+ * elements would be stored one by one, and where depth lies side by side in the rows, these would be transposed instead of read where they
+ * lie: measured, that pays for less than half a vector, and where vectors are not stored in part. */
 static bool swap_is_dear(const einsum *e, const plan_statement *p, const plan_machine *m)
 {
     enum { FEW_TERMS = 8 };
@@ -170,7 +171,8 @@ double plan_shared_clocks(const plan_statement *s)
 bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
     bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
-    return s->of->op == MATH_CONTRACT && !s->absorbed && apart && !s->unbounded && (s->covers || !s->first) && plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
+    return s->of->op == MATH_CONTRACT && !s->absorbed && apart && !s->unbounded && (s->covers || !s->first) &&
+           plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
 }
 
 plan_part plan_whole(const plan_statement *s, bool blocks)
@@ -226,8 +228,7 @@ static bool result_is_plain(const reference_plan *plan, const plan_statement *s)
     static const plan_group kept[] = {PLAN_BATCH, PLAN_ROW, PLAN_COLUMN};
     int64_t run = walk_run(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN]);
     return dtype_row_of(e->tensors[s->of->dst].dtype)->bits >= 8 && (s->digits[PLAN_COLUMN].count > 0 || place_along_depth(plan, s)) &&
-           (run == INT64_MAX || (run > 0 && run % s->tile.lanes == 0)) &&
-           !walk_is_guarded(e, s, s->of->dst, EINSUM_DST, kept, 3);
+           (run == INT64_MAX || (run > 0 && run % s->tile.lanes == 0)) && !walk_is_guarded(e, s, s->of->dst, EINSUM_DST, kept, 3);
 }
 
 /* ---- all of it ---- */
@@ -248,7 +249,8 @@ static void find_bases(const einsum *e, plan_statement *p)
         p->base[s->shifts[i].side] += s->shifts[i].offset * walk_axis_stride(e, plan_operand(p, s->shifts[i].side), s->shifts[i].axis);
 }
 
-/* What is made of exact values is exact, whatever it rounds, unless it is a sum whose order can be seen; one product that f32 holds is no sum. */
+/* What is made of exact values is exact, whatever it rounds, unless it is a sum whose order can be seen; one product that f32 holds is no
+ * sum. */
 static bool result_is_exact(const reference_plan *p, const plan_statement *s)
 {
     bool one = s->digits[PLAN_DEPTH].combinations == 1;
@@ -295,8 +297,7 @@ static char *plan_one(reference_plan *p, uint32_t number)
     if (s->of->op != MATH_CONTRACT)
         fault = elements_plan(p, s, number);
     if (s->of->op == MATH_CONTRACT) {
-        s->exact_products =
-            e->tensors[s->sources[0]].dtype != DTYPE_F32 && e->tensors[s->sources[1]].dtype != DTYPE_F32;
+        s->exact_products = e->tensors[s->sources[0]].dtype != DTYPE_F32 && e->tensors[s->sources[1]].dtype != DTYPE_F32;
         s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
         if (p->machine_order && !s->integer && s->of->piece_count) {
             s->order_places = 1;

@@ -43,26 +43,26 @@ typedef enum plan_product {
  * columns by unit, [units][columns]; rows likewise, or by line, [units / unit_block][rows][unit_block]. */
 typedef struct plan_tile {
     plan_product product;
-    int64_t per;                           /* items of depth in a unit */
-    int64_t rows, columns;                 /* of one register tile; columns = vectors * lanes */
+    int64_t per;           /* items of depth in a unit */
+    int64_t rows, columns; /* of one register tile; columns = vectors * lanes */
     int64_t lanes, vectors;
-    int64_t live_columns;                  /* of them; fewer than there are: the last vector is read and written in part */
-    int64_t padded_rows, padded_columns;   /* whole tiles */
-    int64_t units, unit_block;             /* a step of the kernel takes unit_block units; units is whole steps */
+    int64_t live_columns;                /* of them; fewer than there are: the last vector is read and written in part */
+    int64_t padded_rows, padded_columns; /* whole tiles */
+    int64_t units, unit_block;           /* a step of the kernel takes unit_block units; units is whole steps */
     bool rows_by_line;
-    bool rows_in_place; /* the source's own rows are read: its lines are as long as the panel's are apart; a copy of the last tile */
-    int64_t row_line;   /* units between rows that are read by line */
+    bool rows_in_place;    /* the source's own rows are read: its lines are as long as the panel's are apart; a copy of the last tile */
+    int64_t row_line;      /* units between rows that are read by line */
     bool columns_in_place; /* the source's own elements are read, whole tiles of them, and widened; units are one element */
     int64_t column_line;   /* elements between units of columns */
     dtype column_type;     /* of what is read in place */
     bool along_depth; /* lanes are neighbours in depth, in both sources' own lines; row_line and column_line are elements between these */
-    int64_t column_group;                  /* along depth: columns that are summed at once */
+    int64_t column_group; /* along depth: columns that are summed at once */
     int64_t depth_items;
     dtype row_type;
-    int64_t lane_count;                    /* of PRODUCT_TREE: live lanes of a packet, side by side in depth; a step takes them all */
-    unsigned char lane[PLAN_MAX_LANES];    /* where each stands */
-    bool one_pass; /* a column panel stays in the nearest cache whole: no sum is taken up again */
-    int64_t depth_block;                   /* units for which a column panel stays in the nearest cache */
+    int64_t lane_count;                          /* of PRODUCT_TREE: live lanes of a packet, side by side in depth; a step takes them all */
+    unsigned char lane[PLAN_MAX_LANES];          /* where each stands */
+    bool one_pass;                               /* a column panel stays in the nearest cache whole: no sum is taken up again */
+    int64_t depth_block;                         /* units for which a column panel stays in the nearest cache */
     int64_t row_block_tiles, column_block_tiles; /* whose sums stay in the next cache */
 } plan_tile;
 
@@ -85,7 +85,14 @@ static inline int64_t plan_row_tile_units(const plan_tile *t)
 }
 
 /* What is divided among threads: for each batch, panels are packed and then tiles computed. */
-typedef enum plan_range { PLAN_BATCHES, PLAN_ROW_PANELS, PLAN_COLUMN_PANELS, PLAN_ROW_TILES, PLAN_COLUMN_TILES, PLAN_RANGE_COUNT } plan_range;
+typedef enum plan_range {
+    PLAN_BATCHES,
+    PLAN_ROW_PANELS,
+    PLAN_COLUMN_PANELS,
+    PLAN_ROW_TILES,
+    PLAN_COLUMN_TILES,
+    PLAN_RANGE_COUNT
+} plan_range;
 
 /* A part of a contraction that threads share. The generated code reads it. */
 typedef struct plan_part {
@@ -118,27 +125,28 @@ typedef struct plan_statement {
     unsigned node_count;
     int64_t vector_lanes; /* of a statement that is no contraction: so many elements along its vector digit at once; 1: one by one */
     einsum_digit vector;
-    bool unbounded; /* no rule says how far another implementation may be from its result */
-    int64_t slots; /* places of a step of time in the order of a reduction; 0: it needs none */
+    bool unbounded;                       /* no rule says how far another implementation may be from its result */
+    int64_t slots;                        /* places of a step of time in the order of a reduction; 0: it needs none */
     plan_digits digits[PLAN_GROUP_COUNT]; /* a copy has batch digits only */
-    uint32_t sources[PLAN_SOURCES];       /* tensor numbers by side, from EINSUM_A on; more than the statement's where others were fused into it */
+    uint32_t
+        sources[PLAN_SOURCES]; /* tensor numbers by side, from EINSUM_A on; more than the statement's where others were fused into it */
     unsigned source_count;
-    uint32_t row_source, column_source;   /* tensor numbers */
+    uint32_t row_source, column_source; /* tensor numbers */
     einsum_side row_side, column_side;
     int64_t base[PLAN_SIDES]; /* elements from the beginning of each operand, from the shifts */
-    uint32_t code; /* the first statement that differs from this one only in where its operands begin: they share a function */
+    uint32_t code;            /* the first statement that differs from this one only in where its operands begin: they share a function */
     bool base_varies[PLAN_SIDES]; /* among them; of the first one */
-    bool parted; /* one of them is computed in parts; of the first one */
-    bool first; /* nothing was assigned to its destination before */
+    bool parted;                  /* one of them is computed in parts; of the first one */
+    bool first;                   /* nothing was assigned to its destination before */
     bool integer;
-    bool exact_products; /* f32 holds every product of the operand types */
-    bool wide_bound;     /* so many terms that the bound itself is summed in f64 */
-    bool sums_in_place; /* the destination's elements are the sums of a form that stores blocks, where they are whole tiles */
-    int64_t block_line; /* values between the rows of a block of sums */
-    bool covers;         /* every element of its destination */
-    int64_t order_places; /* of the machine's order, where pieces say it: terms stand at some of them; 0: depth itself is in order */
-    bool stores_blocks; /* vectors of the result lie side by side and all exist: they are stored block by block */
-    bool flushes; /* its products may turn sums below the f32 normals into zero */
+    bool exact_products;        /* f32 holds every product of the operand types */
+    bool wide_bound;            /* so many terms that the bound itself is summed in f64 */
+    bool sums_in_place;         /* the destination's elements are the sums of a form that stores blocks, where they are whole tiles */
+    int64_t block_line;         /* values between the rows of a block of sums */
+    bool covers;                /* every element of its destination */
+    int64_t order_places;       /* of the machine's order, where pieces say it: terms stand at some of them; 0: depth itself is in order */
+    bool stores_blocks;         /* vectors of the result lie side by side and all exist: they are stored block by block */
+    bool flushes;               /* its products may turn sums below the f32 normals into zero */
     plan_tile tile, bound_tile; /* of the values, and of what bounds are made from */
     plan_tile block_tile;       /* of the values, where blocks are stored */
     plan_tile rest_tile;        /* of the last columns, where they are read in place and are not a whole tile; live_columns is 0: none */
@@ -166,10 +174,11 @@ typedef struct reference_plan {
     bool *used;     /* by tensor: read by a statement */
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
     plan_machine machine;
-    bool machine_order; /* floats are added as the machine adds them (target/einsum.h) */
+    bool machine_order;   /* floats are added as the machine adds them (target/einsum.h) */
     bool calls_functions; /* there are expressions, which may call functions of the C library */
     bool has_indices;
-    int64_t outside; /* bytes into the scratch storage: how many elements had an index outside its axis (i64); only where there are indices */
+    int64_t
+        outside; /* bytes into the scratch storage: how many elements had an index outside its axis (i64); only where there are indices */
     int64_t scratch_bytes; /* of the form that computes bounds too */
     int64_t plain_scratch_bytes;
 } reference_plan;

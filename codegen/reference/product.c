@@ -7,22 +7,19 @@
 LLVMTypeRef product_sum_type(emitter *e, const plan_tile *t)
 {
     switch (t->product) {
-    case PRODUCT_F64:
-        return e->f64;
+    case PRODUCT_F64: return e->f64;
     case PRODUCT_F32:
     case PRODUCT_BF16_DOT:
-    case PRODUCT_TREE:
-        return e->f32;
-    default:
-        return e->i32;
+    case PRODUCT_TREE: return e->f32;
+    default: return e->i32;
     }
 }
 
 LLVMValueRef product_items(emitter *e, const plan_tile *t, LLVMValueRef units)
 {
-    LLVMTypeRef item = t->product == PRODUCT_I16_PAIRS ? e->i16
+    LLVMTypeRef item = t->product == PRODUCT_I16_PAIRS  ? e->i16
                        : t->product == PRODUCT_BF16_DOT ? LLVMBFloatTypeInContext(e->context)
-                                                              : e->f32;
+                                                        : e->f32;
     return LLVMBuildBitCast(e->b, units, emit_vector_type(item, t->lanes * t->per), "");
 }
 
@@ -30,7 +27,7 @@ static LLVMValueRef multiply_pairs(emitter *e, const plan_tile *t, LLVMValueRef 
 {
     const char *name = t->lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
                        : t->lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
-                                             : "llvm.x86.sse2.pmadd.wd";
+                                       : "llvm.x86.sse2.pmadd.wd";
     LLVMValueRef args[] = {product_items(e, t, row), product_items(e, t, column)};
     return emit_plain_intrinsic(e, name, args, 2);
 }
@@ -47,16 +44,11 @@ LLVMValueRef product_add(emitter *e, const plan_tile *t, LLVMValueRef sum, LLVMV
 {
     LLVMBuilderRef b = e->b;
     switch (t->product) {
-    case PRODUCT_I32:
-        return LLVMBuildAdd(b, sum, LLVMBuildMul(b, row, column, ""), "");
-    case PRODUCT_I16_PAIRS:
-        return LLVMBuildAdd(b, sum, multiply_pairs(e, t, row, column), "");
-    case PRODUCT_I8_DOT:
-        return dot(e, t, "llvm.x86.avx512.vpdpbusd", sum, row, column);
-    case PRODUCT_BF16_DOT:
-        return dot(e, t, "llvm.x86.avx512bf16.dpbf16ps", sum, product_items(e, t, row), product_items(e, t, column));
-    default:
-        break;
+    case PRODUCT_I32: return LLVMBuildAdd(b, sum, LLVMBuildMul(b, row, column, ""), "");
+    case PRODUCT_I16_PAIRS: return LLVMBuildAdd(b, sum, multiply_pairs(e, t, row, column), "");
+    case PRODUCT_I8_DOT: return dot(e, t, "llvm.x86.avx512.vpdpbusd", sum, row, column);
+    case PRODUCT_BF16_DOT: return dot(e, t, "llvm.x86.avx512bf16.dpbf16ps", sum, product_items(e, t, row), product_items(e, t, column));
+    default: break;
     }
     LLVMValueRef x = product_items(e, t, row), y = product_items(e, t, column);
     if (t->product == PRODUCT_F64) {

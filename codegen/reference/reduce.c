@@ -23,8 +23,7 @@ static fold fold_begin(const element_form *f, LLVMValueRef slots, int64_t lanes)
     fold x = {.f = f, .row = scalar_row_of(f->p->of->fold), .lanes = lanes, .slots = slots};
     x.count = f->bounded && !e->plan->exact[f->p->of->dst] ? FOLD_VALUES : 1;
     x.v[FOLD_VALUE] = emit_scalar_constant(e, x.row->result, x.row->identity, lanes);
-    x.v[FOLD_MAGNITUDE] = x.v[FOLD_ERROR] =
-        LLVMConstNull(lanes > 1 ? emit_vector_type(e->f64, lanes) : e->f64);
+    x.v[FOLD_MAGNITUDE] = x.v[FOLD_ERROR] = LLVMConstNull(lanes > 1 ? emit_vector_type(e->f64, lanes) : e->f64);
     return x;
 }
 
@@ -107,8 +106,7 @@ static void fold_in(fold *x, const expression_value *term)
     x->v[FOLD_VALUE] = emit_scalar(e, x->row->op, (LLVMValueRef[]){x->v[FOLD_VALUE], term->value});
     if (x->count == 1)
         return;
-    x->v[FOLD_MAGNITUDE] =
-        LLVMBuildFAdd(e->b, x->v[FOLD_MAGNITUDE], size_of(e, x->row->result, term->value), "");
+    x->v[FOLD_MAGNITUDE] = LLVMBuildFAdd(e->b, x->v[FOLD_MAGNITUDE], size_of(e, x->row->result, term->value), "");
     if (term->error)
         x->v[FOLD_ERROR] = join_errors(x, x->v[FOLD_ERROR], term->error);
 }
@@ -176,8 +174,7 @@ static void join_lanes(fold *x)
     }
 }
 
-static void fold_range(fold *x, const plan_digits *digits, unsigned from, int64_t first, int64_t end,
-                       int64_t step)
+static void fold_range(fold *x, const plan_digits *digits, unsigned from, int64_t first, int64_t end, int64_t step)
 {
     fold_loop l;
     if (from < digits->count) {
@@ -210,8 +207,7 @@ static LLVMTypeRef slot_type(const fold *x)
 
 static LLVMValueRef load_slot(const fold *x, LLVMValueRef slot)
 {
-    LLVMValueRef v =
-        LLVMBuildLoad2(x->f->e->b, slot_type(x), emit_item(x->f->e, slot_type(x), x->slots, slot), "");
+    LLVMValueRef v = LLVMBuildLoad2(x->f->e->b, slot_type(x), emit_item(x->f->e, slot_type(x), x->slots, slot), "");
     LLVMSetAlignment(v, 4);
     return v;
 }
@@ -239,8 +235,7 @@ static LLVMValueRef position_in(emitter *e, unsigned group)
     LLVMValueRef sum = emit_i64(e, 0);
     for (unsigned i = 0; i < e->open_count; i++)
         if (!e->open[i].digit.kept && e->open[i].digit.group == group)
-            sum =
-                LLVMBuildAdd(e->b, sum, emit_scaled(e, e->open[i].loop.counter, e->open[i].digit.stride), "");
+            sum = LLVMBuildAdd(e->b, sum, emit_scaled(e, e->open[i].loop.counter, e->open[i].digit.stride), "");
     return sum;
 }
 
@@ -253,8 +248,7 @@ static LLVMValueRef slot_of_term(const fold *x)
     LLVMValueRef lane = emit_i64(e, 0), step = emit_i64(e, 0);
     for (unsigned i = 0; i < e->open_count && !p->of->piece_count; i++)
         if (!e->open[i].digit.kept && e->open[i].digit.lane)
-            lane =
-                LLVMBuildAdd(e->b, lane, emit_scaled(e, e->open[i].loop.counter, e->open[i].digit.lane), "");
+            lane = LLVMBuildAdd(e->b, lane, emit_scaled(e, e->open[i].loop.counter, e->open[i].digit.lane), "");
     for (uint32_t i = 0; i < p->of->piece_count; i++) {
         const einsum_piece *piece = &p->of->pieces[i];
         LLVMValueRef at = LLVMBuildUDiv(e->b, position_in(e, piece->group), emit_i64(e, piece->weight), "");
@@ -288,17 +282,14 @@ static void fold_tree(fold *x, LLVMValueRef first)
     for (int64_t n = x->f->p->slots / 2; n > 0; n /= 2) {
         emitter_loop pair;
         emit_loop_open(e, &pair, emit_i64(e, 0), emit_i64(e, n), 1);
-        LLVMValueRef left = LLVMBuildAdd(e->b, first, emit_scaled(e, pair.counter, 2), ""),
-                     right = emit_plus(e, left, 1);
-        LLVMValueRef has_left = is_live(x, left), has_right = is_live(x, right), a = load_slot(x, left),
-                     b = load_slot(x, right);
+        LLVMValueRef left = LLVMBuildAdd(e->b, first, emit_scaled(e, pair.counter, 2), ""), right = emit_plus(e, left, 1);
+        LLVMValueRef has_left = is_live(x, left), has_right = is_live(x, right), a = load_slot(x, left), b = load_slot(x, right);
         LLVMValueRef one = LLVMBuildSelect(e->b, has_left, a, b, "");
-        LLVMValueRef both = LLVMBuildSelect(e->b, LLVMBuildAnd(e->b, has_left, has_right, ""),
-                                            emit_scalar(e, x->row->op, (LLVMValueRef[]){a, b}), one, "");
+        LLVMValueRef both =
+            LLVMBuildSelect(e->b, LLVMBuildAnd(e->b, has_left, has_right, ""), emit_scalar(e, x->row->op, (LLVMValueRef[]){a, b}), one, "");
         LLVMValueRef to = LLVMBuildAdd(e->b, first, pair.counter, "");
         store_slot(x, both, to);
-        emit_store(e, LLVMBuildZExt(e->b, LLVMBuildOr(e->b, has_left, has_right, ""), e->i8, ""), x->live,
-                   to);
+        emit_store(e, LLVMBuildZExt(e->b, LLVMBuildOr(e->b, has_left, has_right, ""), e->i8, ""), x->live, to);
         emit_loop_close(e, &pair);
     }
     LLVMValueRef next = emit_scalar(e, x->row->op, (LLVMValueRef[]){x->v[FOLD_VALUE], load_slot(x, first)});
@@ -369,8 +360,7 @@ static LLVMValueRef bound_of_fold(const fold *x)
         return unknown_if(e, has_error, error);
     if (x->row->result == SCALAR_F32)
         return emit_f64_like(e, error, INFINITY);
-    LLVMValueRef clamps =
-        LLVMBuildFCmp(e->b, LLVMRealOGT, x->v[FOLD_MAGNITUDE], emit_f64_like(e, error, INT32_MAX), "");
+    LLVMValueRef clamps = LLVMBuildFCmp(e->b, LLVMRealOGT, x->v[FOLD_MAGNITUDE], emit_f64_like(e, error, INT32_MAX), "");
     return unknown_if(e, LLVMBuildOr(e->b, clamps, has_error, ""), error);
 }
 

@@ -27,8 +27,9 @@ typedef enum reference_output {
 } reference_output;
 
 /* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel that runs
- * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, beside VALUES: floats are added in
- * the machine's order (target/einsum.h), which gives its bits. FIELD: the polynomials, over the field of 2^61 - 1 elements. */
+ * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, beside
+ * VALUES: floats are added in the machine's order (target/einsum.h), which gives its bits. FIELD: the polynomials, over the field of 2^61 -
+ * 1 elements. */
 enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8, REFERENCE_FIELD = 16 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.
@@ -50,12 +51,14 @@ typedef struct reference_api {
     /* Of the form FIELD: tensors[t] is one residue below 2^61 - 1 per element of tensor t, all of them given; casts are identities. */
     char *(*run_field)(reference_kernel *k, uint64_t *const *tensors, unsigned threads);
 
-    /* Elements of gathers and scatters, in all runs so far, whose index was outside its axis: a gather gave zero, a scatter wrote nothing. */
+    /* Elements of gathers and scatters, in all runs so far, whose index was outside its axis: a gather gave zero, a scatter wrote nothing.
+     */
     uint64_t (*indices_outside)(const reference_kernel *k);
     uint64_t (*jit_nanoseconds)(const reference_kernel *k);
     void (*release)(reference_kernel *k);
 
-    /* `forms`: 0 or REFERENCE_MACHINE_ORDER. `cpu`: NULL is any CPU of the host's family, so that the same einsum gives the same bytes everywhere. */
+    /* `forms`: 0 or REFERENCE_MACHINE_ORDER. `cpu`: NULL is any CPU of the host's family, so that the same einsum gives the same bytes
+     * everywhere. */
     char *(*emit)(const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind, unsigned char **bytes,
                   size_t *byte_count);
     void (*release_bytes)(void *bytes);

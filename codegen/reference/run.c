@@ -69,8 +69,8 @@ static bool run_bound(const reference_kernel *k, run_storage *r, uint32_t i, dou
     return given || t->exact;
 }
 
-static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
-                              int64_t scratch_bytes, run_storage *r)
+static char *run_storage_make(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, int64_t scratch_bytes,
+                              run_storage *r)
 {
     size_t count = k->tensor_count;
     void **pointers = count <= FEW_TENSORS ? r->few : calloc(4 * count, sizeof *pointers);
@@ -177,7 +177,8 @@ static uint64_t now_nanoseconds(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A short run is not worth waking anybody, unless it follows the last one so soon that helpers still watch for work, or will watch for the next. */
+/* A short run is not worth waking anybody, unless it follows the last one so soon that helpers still watch for work, or will watch for the
+ * next. */
 static void run_helped(reference_kernel *k, const run_form *r, unsigned threads)
 {
     enum { WATCHED_NANOSECONDS = 50000 };
@@ -228,11 +229,16 @@ static void run_near_by(reference_kernel *k, unsigned char *const *tensors)
 }
 
 /* Apart from the run near by: clearing what it keeps takes longer than a small run. */
-static __attribute__((noinline)) char *run_with_storage(reference_kernel *k, unsigned char *const *tensors, double *const *bounds, unsigned threads)
+static __attribute__((noinline)) char *run_with_storage(reference_kernel *k, unsigned char *const *tensors, double *const *bounds,
+                                                        unsigned threads)
 {
     run_storage r = {0};
     int64_t scratch_each = scratch_of_part(bounds ? k->scratch_bytes : k->plain_scratch_bytes);
-    char *fault = run_storage_make(k, tensors, bounds, scratch_each * (threads < 1 ? 1 : threads < MOST_MEMBERS ? threads : MOST_MEMBERS), &r);
+    char *fault = run_storage_make(k, tensors, bounds,
+                                   scratch_each * (threads < 1              ? 1
+                                                   : threads < MOST_MEMBERS ? threads
+                                                                            : MOST_MEMBERS),
+                                   &r);
     run_form form = {bounds ? k->bounded : k->step, &r, scratch_each, bounds != NULL};
     if (!fault) {
         begin_counting(k, r.scratch->data);

@@ -67,19 +67,16 @@ static LLVMValueRef call_each(emitter *e, const char *name, LLVMValueRef x)
     LLVMValueRef all = LLVMGetPoison(LLVMTypeOf(x));
     for (unsigned i = 0; i < LLVMGetVectorSize(LLVMTypeOf(x)); i++) {
         LLVMValueRef lane = LLVMBuildExtractElement(e->b, x, emit_i32(e, i), "");
-        all = LLVMBuildInsertElement(e->b, all, LLVMBuildCall2(e->b, type, callee, &lane, 1, ""),
-                                     emit_i32(e, i), "");
+        all = LLVMBuildInsertElement(e->b, all, LLVMBuildCall2(e->b, type, callee, &lane, 1, ""), emit_i32(e, i), "");
     }
     return all;
 }
 
 /* By value. A number before a NaN; of two equal numbers, which are two zeros or the same, the bits that
  * `meet` makes. */
-static LLVMValueRef extreme(emitter *e, LLVMRealPredicate first, LLVMValueRef x, LLVMValueRef y,
-                            LLVMValueRef meet)
+static LLVMValueRef extreme(emitter *e, LLVMRealPredicate first, LLVMValueRef x, LLVMValueRef y, LLVMValueRef meet)
 {
-    LLVMValueRef takes = LLVMBuildOr(e->b, LLVMBuildFCmp(e->b, first, x, y, ""),
-                                     LLVMBuildFCmp(e->b, LLVMRealUNO, y, y, ""), "");
+    LLVMValueRef takes = LLVMBuildOr(e->b, LLVMBuildFCmp(e->b, first, x, y, ""), LLVMBuildFCmp(e->b, LLVMRealUNO, y, y, ""), "");
     LLVMValueRef result = LLVMBuildSelect(e->b, takes, x, y, "");
     return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealOEQ, x, y, ""), value_of(e, meet), result, "");
 }
@@ -126,10 +123,8 @@ OP(MUL_SAT_I32)
 }
 OP(MUL_FXP)
 {
-    LLVMValueRef product = LLVMBuildMul(e->b, wide(e, x[0]), wide(e, x[1]), ""),
-                 one = i64_like(e, product, 1);
-    LLVMValueRef half =
-        LLVMBuildAdd(e->b, LLVMBuildAShr(e->b, product, i64_like(e, product, 30), ""), one, "");
+    LLVMValueRef product = LLVMBuildMul(e->b, wide(e, x[0]), wide(e, x[1]), ""), one = i64_like(e, product, 1);
+    LLVMValueRef half = LLVMBuildAdd(e->b, LLVMBuildAShr(e->b, product, i64_like(e, product, 30), ""), one, "");
     return clamped(e, LLVMBuildAShr(e->b, half, one, "")); /* only of two -2^31 is it 2^31 */
 }
 OP(NEG_I32)
@@ -138,8 +133,8 @@ OP(NEG_I32)
 }
 OP(ABS_I32)
 {
-    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x[0], emit_i32_like(e, x[0], 0), ""),
-                           LLVMBuildNeg(e->b, x[0], ""), x[0], "");
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x[0], emit_i32_like(e, x[0], 0), ""), LLVMBuildNeg(e->b, x[0], ""), x[0],
+                           "");
 }
 OP(MIN_I32)
 {
@@ -263,8 +258,7 @@ OP(TANH_F32)
 OP(SIGMOID_F32)
 {
     LLVMValueRef one = emit_f32_like(e, x[0], 1);
-    return LLVMBuildFDiv(
-        e->b, one, LLVMBuildFAdd(e->b, one, call_each(e, "expf", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
+    return LLVMBuildFDiv(e->b, one, LLVMBuildFAdd(e->b, one, call_each(e, "expf", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
 }
 OP(SIN_F32)
 {
@@ -345,8 +339,7 @@ OP(F32_OF_I32)
 static LLVMValueRef truncated(emitter *e, LLVMValueRef x, LLVMValueRef nan)
 {
     LLVMValueRef low = emit_f64_like(e, x, -0x1p31), high = emit_f64_like(e, x, 0x1p31);
-    LLVMValueRef below = LLVMBuildFCmp(e->b, LLVMRealOLE, x, low, ""),
-                 above = LLVMBuildFCmp(e->b, LLVMRealOGE, x, high, "");
+    LLVMValueRef below = LLVMBuildFCmp(e->b, LLVMRealOLE, x, low, ""), above = LLVMBuildFCmp(e->b, LLVMRealOGE, x, high, "");
     LLVMValueRef none = LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, "");
     LLVMValueRef outside = LLVMBuildOr(e->b, LLVMBuildOr(e->b, below, above, ""), none, "");
     LLVMValueRef safe = LLVMBuildSelect(e->b, outside, emit_f64_like(e, x, 0), x, "");
@@ -370,31 +363,25 @@ OP(I32_OF_F32)
 static LLVMValueRef power_of_two(emitter *e, LLVMValueRef n)
 {
     LLVMValueRef exponent = LLVMBuildAdd(e->b, wide(e, n), i64_like(e, n, 1023), "");
-    return LLVMBuildBitCast(e->b, LLVMBuildShl(e->b, exponent, i64_like(e, n, 52), ""),
-                            emit_type_like(e, n, e->f64), "");
+    return LLVMBuildBitCast(e->b, LLVMBuildShl(e->b, exponent, i64_like(e, n, 52), ""), emit_type_like(e, n, e->f64), "");
 }
 
 /* Exact in f64, and rounded once to f32. */
 OP(F32_OF_FXP)
 {
-    LLVMValueRef scale =
-        power_of_two(e, LLVMBuildSub(e->b, count_of(e, x[1]), emit_i32_like(e, x[1], 31), ""));
-    LLVMValueRef value =
-        LLVMBuildFMul(e->b, LLVMBuildSIToFP(e->b, x[0], emit_type_like(e, x[0], e->f64), ""), scale, "");
+    LLVMValueRef scale = power_of_two(e, LLVMBuildSub(e->b, count_of(e, x[1]), emit_i32_like(e, x[1], 31), ""));
+    LLVMValueRef value = LLVMBuildFMul(e->b, LLVMBuildSIToFP(e->b, x[0], emit_type_like(e, x[0], e->f64), ""), scale, "");
     return LLVMBuildFPTrunc(e->b, value, emit_type_like(e, x[0], e->f32), "");
 }
 
 /* x * 2^n is exact in f64; adding half of the sign to it is, below 2^52, and beyond it is clamped. */
 OP(FXP_OF_F32)
 {
-    LLVMValueRef scale =
-        power_of_two(e, LLVMBuildSub(e->b, emit_i32_like(e, x[1], 31), count_of(e, x[1]), ""));
+    LLVMValueRef scale = power_of_two(e, LLVMBuildSub(e->b, emit_i32_like(e, x[1], 31), count_of(e, x[1]), ""));
     LLVMValueRef value = LLVMBuildFMul(e->b, doubled(e, x[0]), scale, "");
-    LLVMValueRef half =
-        emit_intrinsic(e, "llvm.copysign", (LLVMValueRef[]){emit_f64_like(e, value, 0.5), value}, 2);
+    LLVMValueRef half = emit_intrinsic(e, "llvm.copysign", (LLVMValueRef[]){emit_f64_like(e, value, 0.5), value}, 2);
     LLVMValueRef negative = LLVMBuildICmp(e->b, LLVMIntSLT, bits_of(e, x[0]), emit_i32_like(e, x[0], 0), "");
-    LLVMValueRef nan = LLVMBuildSelect(e->b, negative, emit_i32_like(e, x[0], INT32_MIN),
-                                       emit_i32_like(e, x[0], INT32_MAX), "");
+    LLVMValueRef nan = LLVMBuildSelect(e->b, negative, emit_i32_like(e, x[0], INT32_MIN), emit_i32_like(e, x[0], INT32_MAX), "");
     return truncated(e, LLVMBuildFAdd(e->b, value, half, ""), nan);
 }
 
@@ -448,13 +435,12 @@ OP(ROUND_BF16)
 LLVMValueRef emit_scalar(emitter *e, scalar_op op, const LLVMValueRef *operands)
 {
     switch (op) {
-#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning)             \
-    case SCALAR_##symbol:                                                                                    \
+#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning) \
+    case SCALAR_##symbol: \
         return emit_##symbol(e, operands);
 #include "target/scalar.def"
 #undef SCALAR
-    default:
-        return NULL;
+    default: return NULL;
     }
 }
 
@@ -474,13 +460,12 @@ LLVMValueRef emit_scalar_constant(emitter *e, scalar_type type, uint32_t bits, i
 /* What LLVM calls where the CPU has no instruction, and what is called by name. */
 scalar_symbol scalar_symbol_at(size_t index)
 {
-#define SYMBOL(name)                                                                                         \
-    {                                                                                                        \
-#name, (void *)(uintptr_t)(name)                                                                     \
+#define SYMBOL(name) \
+    { \
+#name, (void *)(uintptr_t)(name) \
     }
-    static const scalar_symbol symbols[] = {SYMBOL(expf),   SYMBOL(logf),       SYMBOL(tanhf),  SYMBOL(sinf),
-                                            SYMBOL(cosf),   SYMBOL(fmaf),       SYMBOL(floorf), SYMBOL(ceilf),
-                                            SYMBOL(truncf), SYMBOL(roundevenf), SYMBOL(roundf)};
+    static const scalar_symbol symbols[] = {SYMBOL(expf),   SYMBOL(logf),  SYMBOL(tanhf),  SYMBOL(sinf),       SYMBOL(cosf),  SYMBOL(fmaf),
+                                            SYMBOL(floorf), SYMBOL(ceilf), SYMBOL(truncf), SYMBOL(roundevenf), SYMBOL(roundf)};
 #undef SYMBOL
     return index < sizeof symbols / sizeof *symbols ? symbols[index] : (scalar_symbol){NULL, NULL};
 }

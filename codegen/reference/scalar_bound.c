@@ -57,10 +57,8 @@ static LLVMValueRef is_zero(const bound_of *b, LLVMValueRef x)
 static LLVMValueRef rounded(const bound_of *b, LLVMValueRef error)
 {
     LLVMValueRef reach = plus(b, magnitude(b, b->result), error);
-    error = plus(b, times(b, error, constant(b, 1 + 0x1p-20)),
-                 plus(b, times(b, reach, constant(b, 0x1p-22)), constant(b, 0x1p-148)));
-    LLVMValueRef fits = LLVMBuildFCmp(b->e->b, LLVMRealOLT, times(b, reach, constant(b, 1 + 0x1p-20)),
-                                      constant(b, FLT_MAX), "");
+    error = plus(b, times(b, error, constant(b, 1 + 0x1p-20)), plus(b, times(b, reach, constant(b, 0x1p-22)), constant(b, 0x1p-148)));
+    LLVMValueRef fits = LLVMBuildFCmp(b->e->b, LLVMRealOLT, times(b, reach, constant(b, 1 + 0x1p-20)), constant(b, FLT_MAX), "");
     return choose(b, fits, error, constant(b, INFINITY));
 }
 
@@ -97,12 +95,10 @@ static LLVMValueRef bound_FUSED(const bound_of *b)
 static LLVMValueRef bound_QUOTIENT(const bound_of *b)
 {
     emitter *e = b->e;
-    LLVMValueRef x = magnitude(b, b->x[0]), y = magnitude(b, b->x[1]),
-                 least = LLVMBuildFSub(e->b, y, b->error[1], "");
+    LLVMValueRef x = magnitude(b, b->x[0]), y = magnitude(b, b->x[1]), least = LLVMBuildFSub(e->b, y, b->error[1], "");
     LLVMValueRef above = plus(b, times(b, x, b->error[1]), times(b, y, b->error[0]));
     LLVMValueRef error = rounded(b, LLVMBuildFDiv(e->b, above, times(b, y, least), ""));
-    return choose(b, LLVMBuildFCmp(e->b, LLVMRealOGT, least, constant(b, 0), ""), error,
-                  constant(b, INFINITY));
+    return choose(b, LLVMBuildFCmp(e->b, LLVMRealOGT, least, constant(b, 0), ""), error, constant(b, INFINITY));
 }
 
 static LLVMValueRef bound_MOST(const bound_of *b)
@@ -118,10 +114,8 @@ static LLVMValueRef interval_end(const bound_of *b, double sign)
 {
     emitter *e = b->e;
     LLVMValueRef end = plus(b, extended(b, b->x[0]), times(b, b->error[0], constant(b, sign)));
-    LLVMValueRef slack = plus(b, times(b, emit_intrinsic(e, "llvm.fabs", &end, 1), constant(b, 0x1p-23)),
-                              constant(b, 0x1p-149));
-    return LLVMBuildFPTrunc(e->b, plus(b, end, times(b, slack, constant(b, sign))),
-                            emit_type_like(e, b->result, e->f32), "");
+    LLVMValueRef slack = plus(b, times(b, emit_intrinsic(e, "llvm.fabs", &end, 1), constant(b, 0x1p-23)), constant(b, 0x1p-149));
+    return LLVMBuildFPTrunc(e->b, plus(b, end, times(b, slack, constant(b, sign))), emit_type_like(e, b->result, e->f32), "");
 }
 
 static LLVMValueRef distance_at(const bound_of *b, double sign)
@@ -136,8 +130,7 @@ static LLVMValueRef distance_at(const bound_of *b, double sign)
 static LLVMValueRef bound_MONOTONE(const bound_of *b)
 {
     LLVMValueRef up = distance_at(b, 1), down = distance_at(b, -1);
-    return choose(b, LLVMBuildFCmp(b->e->b, LLVMRealORD, up, down, ""), larger(b, up, down),
-                  constant(b, INFINITY));
+    return choose(b, LLVMBuildFCmp(b->e->b, LLVMRealORD, up, down, ""), larger(b, up, down), constant(b, INFINITY));
 }
 
 static LLVMValueRef bound_LIPSCHITZ(const bound_of *b)
@@ -169,26 +162,16 @@ static LLVMValueRef bound_SELECT(const bound_of *b)
 static LLVMValueRef bound_by_rule(const bound_of *b)
 {
     switch (b->row->bound) {
-    case BOUND_SUM:
-        return bound_SUM(b);
-    case BOUND_PRODUCT:
-        return bound_PRODUCT(b);
-    case BOUND_QUOTIENT:
-        return bound_QUOTIENT(b);
-    case BOUND_FUSED:
-        return bound_FUSED(b);
-    case BOUND_MOST:
-        return bound_MOST(b);
-    case BOUND_MONOTONE:
-        return bound_MONOTONE(b);
-    case BOUND_LIPSCHITZ:
-        return bound_LIPSCHITZ(b);
-    case BOUND_COMPARE:
-        return bound_COMPARE(b);
-    case BOUND_SELECT:
-        return bound_SELECT(b);
-    case BOUND_NONE:
-        break;
+    case BOUND_SUM: return bound_SUM(b);
+    case BOUND_PRODUCT: return bound_PRODUCT(b);
+    case BOUND_QUOTIENT: return bound_QUOTIENT(b);
+    case BOUND_FUSED: return bound_FUSED(b);
+    case BOUND_MOST: return bound_MOST(b);
+    case BOUND_MONOTONE: return bound_MONOTONE(b);
+    case BOUND_LIPSCHITZ: return bound_LIPSCHITZ(b);
+    case BOUND_COMPARE: return bound_COMPARE(b);
+    case BOUND_SELECT: return bound_SELECT(b);
+    case BOUND_NONE: break;
     }
     return bound_NONE(b);
 }
@@ -197,14 +180,13 @@ static LLVMValueRef bound_by_rule(const bound_of *b)
 static LLVMValueRef units(const bound_of *b)
 {
     LLVMValueRef size = magnitude(b, b->result);
-    LLVMValueRef error =
-        plus(b, times(b, size, constant(b, b->row->ulps * 0x1p-23)), constant(b, b->row->ulps * 0x1p-149));
+    LLVMValueRef error = plus(b, times(b, size, constant(b, b->row->ulps * 0x1p-23)), constant(b, b->row->ulps * 0x1p-149));
     LLVMValueRef number = LLVMBuildFCmp(b->e->b, LLVMRealOLT, size, constant(b, INFINITY), "");
     return choose(b, number, error, constant(b, 0));
 }
 
-LLVMValueRef emit_scalar_bound(emitter *e, const scalar_row *row, const LLVMValueRef *operands,
-                               const LLVMValueRef *errors, LLVMValueRef result)
+LLVMValueRef emit_scalar_bound(emitter *e, const scalar_row *row, const LLVMValueRef *operands, const LLVMValueRef *errors,
+                               LLVMValueRef result)
 {
     bound_of b = {.e = e, .row = row, .result = result};
     bool inexact = false;

@@ -9,7 +9,7 @@
 #include "codegen/reference/emitter.h"
 
 /* Of `result`, which the operation made of operands with these errors (NULL: none). NULL: it has none. */
-LLVMValueRef emit_scalar_bound(emitter *e, const scalar_row *row, const LLVMValueRef *operands,
-                               const LLVMValueRef *errors, LLVMValueRef result);
+LLVMValueRef emit_scalar_bound(emitter *e, const scalar_row *row, const LLVMValueRef *operands, const LLVMValueRef *errors,
+                               LLVMValueRef result);
 
 #endif

@@ -39,9 +39,9 @@ static bool guards_differ(const einsum *e, const plan_statement *x, const plan_s
 static bool statements_share_code(const reference_plan *p, const plan_statement *x, const plan_statement *y)
 {
     const einsum_statement *a = x->of, *b = y->of;
-    bool same = !x->absorbed && !y->absorbed && !x->fused && !y->fused && a->op == b->op && a->accumulator == b->accumulator && a->digit_count == b->digit_count && a->piece_count == b->piece_count &&
-                x->source_count == y->source_count && a->step_count == b->step_count && a->fold == b->fold && a->bits == b->bits &&
-                tensors_are_alike(p, a->dst, b->dst);
+    bool same = !x->absorbed && !y->absorbed && !x->fused && !y->fused && a->op == b->op && a->accumulator == b->accumulator &&
+                a->digit_count == b->digit_count && a->piece_count == b->piece_count && x->source_count == y->source_count &&
+                a->step_count == b->step_count && a->fold == b->fold && a->bits == b->bits && tensors_are_alike(p, a->dst, b->dst);
     for (unsigned i = 0; same && i < x->source_count; i++)
         same = tensors_are_alike(p, x->sources[i], y->sources[i]);
     for (uint32_t i = 0; same && i < a->step_count; i++)

@@ -8,9 +8,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of each member: a computation's number, how many members it has, where the member's own parts end and the next one to take, in one word, so that
- * a thread that comes late cannot take a part of another computation for one of its own. */
-enum { NEXT_BITS = 16, END_BITS = 16, MEMBERS_BITS = 8, END_SHIFT = NEXT_BITS, MEMBERS_SHIFT = END_SHIFT + END_BITS, NUMBER_SHIFT = MEMBERS_SHIFT + MEMBERS_BITS };
+/* Of each member: a computation's number, how many members it has, where the member's own parts end and the next one to take, in one word,
+ * so that a thread that comes late cannot take a part of another computation for one of its own. */
+enum {
+    NEXT_BITS = 16,
+    END_BITS = 16,
+    MEMBERS_BITS = 8,
+    END_SHIFT = NEXT_BITS,
+    MEMBERS_SHIFT = END_SHIFT + END_BITS,
+    NUMBER_SHIFT = MEMBERS_SHIFT + MEMBERS_BITS
+};
 
 typedef struct own_parts {
     _Alignas(64) _Atomic uint64_t word;
@@ -24,7 +31,7 @@ typedef struct helper {
 } helper;
 
 struct team {
-    own_parts *parts; /* by member */
+    own_parts *parts;                     /* by member */
     _Alignas(64) _Atomic uint64_t number; /* of the last computation that began */
     _Alignas(64) atomic_uint unfinished;
     _Alignas(64) team_part *work;
@@ -35,7 +42,7 @@ struct team {
     atomic_uint sleeping; /* threads */
     atomic_bool waits;    /* the caller sleeps */
     bool ends;
-    pid_t process; /* a child has no threads of its parent's */
+    pid_t process;  /* a child has no threads of its parent's */
     int caller_cpu; /* that the threads keep off; -1: none */
     unsigned count;
     helper each[];
@@ -72,8 +79,8 @@ static bool take_part(team *t, unsigned from, unsigned member, unsigned *part)
 /* Some ten microseconds. */
 enum { GRACE = 200 };
 
-/* A member that has begun is left to go on with its parts for a moment: what they read and write is near its processor, and comes as slowly from there as
- * from memory. A member that has not begun, or does not go on, has lost them. */
+/* A member that has begun is left to go on with its parts for a moment: what they read and write is near its processor, and comes as slowly
+ * from there as from memory. A member that has not begun, or does not go on, has lost them. */
 static void leave_alone(team *t, unsigned from)
 {
     const own_parts *own = &t->parts[from];
@@ -202,8 +209,8 @@ unsigned team_count(const team *t)
     return t ? t->count : 0;
 }
 
-/* A thread that wakes where no processor is idle is put beside whoever woke it, and stays there: neither gets on. Of the processors that the caller may
- * use, the threads may use all but the one that it is on. */
+/* A thread that wakes where no processor is idle is put beside whoever woke it, and stays there: neither gets on. Of the processors that
+ * the caller may use, the threads may use all but the one that it is on. */
 static void keep_apart(team *t)
 {
     int cpu = sched_getcpu();
@@ -235,7 +242,8 @@ void team_run(team *t, unsigned members, unsigned parts, team_part *work, void *
     atomic_store(&t->unfinished, parts);
     uint64_t number = atomic_load(&t->number) + 1;
     for (unsigned i = 0; i <= t->count; i++) {
-        uint64_t first = i < members ? (uint64_t)parts * i / members : parts, end = i < members ? (uint64_t)parts * (i + 1) / members : parts;
+        uint64_t first = i < members ? (uint64_t)parts * i / members : parts,
+                 end = i < members ? (uint64_t)parts * (i + 1) / members : parts;
         atomic_store(&t->parts[i].first, (unsigned)first);
         atomic_store(&t->parts[i].word, number << NUMBER_SHIFT | (uint64_t)members << MEMBERS_SHIFT | end << END_SHIFT | first);
     }

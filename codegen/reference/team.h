@@ -1,9 +1,9 @@
 /* Threads that share the parts of a computation, and wait for the next one.
  *
- * The one idea: parts are taken, not given. Whoever runs the computation takes parts too and never waits for one that nobody has begun, so a
- * thread that wakes late, or not at all, costs nothing but its help. Between two computations the threads watch for a moment before they sleep,
- * because a product of a few hundred microseconds would not pay for waking them; and they keep off the processor of their caller, where
- * they would take the time from it that they are to give. */
+ * The one idea: parts are taken, not given. Whoever runs the computation takes parts too and never waits for one that nobody has begun, so
+ * a thread that wakes late, or not at all, costs nothing but its help. Between two computations the threads watch for a moment before they
+ * sleep, because a product of a few hundred microseconds would not pay for waking them; and they keep off the processor of their caller,
+ * where they would take the time from it that they are to give. */
 #ifndef VISA_CODEGEN_REFERENCE_TEAM_H
 #define VISA_CODEGEN_REFERENCE_TEAM_H
 

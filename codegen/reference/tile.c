@@ -7,7 +7,8 @@
 bool tile_columns_run(const einsum *e, const plan_statement *p)
 {
     static const plan_group own[] = {PLAN_BATCH, PLAN_COLUMN, PLAN_DEPTH};
-    return p->digits[PLAN_DEPTH].count <= 1 && p->digits[PLAN_COLUMN].count == 1 && dtype_row_of(e->tensors[p->column_source].dtype)->bits >= 8 &&
+    return p->digits[PLAN_DEPTH].count <= 1 && p->digits[PLAN_COLUMN].count == 1 &&
+           dtype_row_of(e->tensors[p->column_source].dtype)->bits >= 8 &&
            walk_run(e, p->column_source, p->column_side, &p->digits[PLAN_COLUMN]) == INT64_MAX &&
            !walk_is_guarded(e, p, p->column_source, p->column_side, own, 3);
 }
@@ -17,19 +18,16 @@ static int64_t items_per_unit(plan_product product)
     switch (product) {
     case PRODUCT_I16_PAIRS:
     case PRODUCT_BF16_DOT:
-    case PRODUCT_BF16_TILES:
-        return 2;
+    case PRODUCT_BF16_TILES: return 2;
     case PRODUCT_I8_DOT:
-    case PRODUCT_I8_TILES:
-        return 4;
-    default:
-        return 1;
+    case PRODUCT_I8_TILES: return 4;
+    default: return 1;
     }
 }
 
 static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
 {
-    enum { FEWEST_LINES = 8 }; /* a tile register has 16, of 16 units */
+    enum { FEWEST_LINES = 8 };  /* a tile register has 16, of 16 units */
     enum { FEWEST_I8 = 20000 }; /* products that vectors make while tile registers are shaped */
     dtype a = e->tensors[s->sources[0]].dtype, b = e->tensors[s->sources[1]].dtype;
     int64_t depth = s->digits[PLAN_DEPTH].combinations;
@@ -86,13 +84,14 @@ bool tile_spares_packing(const plan_machine *m, const plan_tile *t, int64_t rows
 
 enum { FOUR_VECTORS = 4 };
 
-/* Four vectors of six rows take 34 instructions for 24 products, two of 14 rows 44 for 28: a few % of time where a core's other half works for somebody
- * else, and of what there is to compile. But not where they leave more columns empty, or many rows. */
+/* Four vectors of six rows take 34 instructions for 24 products, two of 14 rows 44 for 28: a few % of time where a core's other half works
+ * for somebody else, and of what there is to compile. But not where they leave more columns empty, or many rows. */
 static bool takes_four_vectors(const plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns)
 {
     enum { REGISTERS = 32, FEWEST_ROWS = 32 };
     int64_t two = 2 * m->lanes;
-    return t->product == PRODUCT_F32 && m->fused && m->registers >= REGISTERS && t->vectors == 2 && rows >= FEWEST_ROWS && round_up(columns, 2 * two) == round_up(columns, two);
+    return t->product == PRODUCT_F32 && m->fused && m->registers >= REGISTERS && t->vectors == 2 && rows >= FEWEST_ROWS &&
+           round_up(columns, 2 * two) == round_up(columns, two);
 }
 
 static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, bool columns_run)
@@ -116,7 +115,8 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
     /* A power of two, so that whole steps make a vector; and of columns that are read in place, no more than there are. */
     bool whole = rows <= TILE_FEW_ROWS || (columns_run && t->product == PRODUCT_F32 && tile_spares_packing(m, t, rows, columns, depth));
     t->unit_block = 1;
-    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth && (!whole || depth % (2 * t->unit_block * t->per) == 0))
+    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth &&
+           (!whole || depth % (2 * t->unit_block * t->per) == 0))
         t->unit_block *= 2;
 }
 
@@ -172,7 +172,8 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);
     t->units = round_up(round_up(depth, t->per) / t->per, t->unit_block);
-    t->rows_by_line = plan_in_tile_registers(t) || walk_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
+    t->rows_by_line =
+        plan_in_tile_registers(t) || walk_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
     /* A column panel takes two thirds of the nearest cache; sums, rows and twice as many columns of a block share the next one. More
      * rows than MOST_SIDE gain nothing. */
     t->depth_block = most_of(m->l1_bytes * 2 / 3 / (t->columns * 4) / t->unit_block, 1) * t->unit_block;
@@ -193,8 +194,8 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     }
 }
 
-/* Magnitudes of what comes from outside are as narrow as the values, and then the values' product makes the bound as well; bounds of what was
- * computed before are f32. */
+/* Magnitudes of what comes from outside are as narrow as the values, and then the values' product makes the bound as well; bounds of what
+ * was computed before are f32. */
 static plan_product choose_bound_product(const reference_plan *plan, const plan_statement *p)
 {
     bool narrow = p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES;

@@ -26,7 +26,8 @@ static const step_type *type_out(const checked *c, uint32_t output)
 
 static bool fault(const checked *c, const char *what)
 {
-    return word_reader_fault(c->in, c->in->at > 0 ? c->in->at - 1 : 0, "node `%s` (%s): %s", c->node->name, step_op_row_of(c->node->op)->name, what);
+    return word_reader_fault(c->in, c->in->at > 0 ? c->in->at - 1 : 0, "node `%s` (%s): %s", c->node->name,
+                             step_op_row_of(c->node->op)->name, what);
 }
 
 static bool is(const checked *c, uint32_t input, step_kind kind)
@@ -44,7 +45,8 @@ static bool same_type(const checked *c, uint32_t input, uint32_t output)
     return source(c, input)->type == c->node->outputs[output].type || fault(c, "an output's data type is not that of the input");
 }
 
-/* An input that becomes the output together with others: where selectors of one name one output and those of another two, the output's say nothing. */
+/* An input that becomes the output together with others: where selectors of one name one output and those of another two, the output's say
+ * nothing. */
 static bool joins_type(const checked *c, uint32_t input)
 {
     const step_type *in = type_in(c, input), *out = type_out(c, 0);
@@ -91,13 +93,22 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
     switch (c->node->fn) {
     case STEP_FN_IDENTITY: return same_type(c, 0, 0);
     case STEP_FN_SIGNAL: return makes(c, 0, STEP_ADDRESS);
-    case STEP_FN_ADDRESSES: return (is_number(in[0]) && is_number(in[count - 1]) && makes(c, 0, STEP_ADDRESS)) || fault(c, "its function takes numbers");
-    case STEP_FN_LAST: return (is_number(in[0]) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->width == 2 && type_out(c, 0)->hot == 1) || fault(c, "its function makes selectors of 1 of 2 from numbers");
-    case STEP_FN_SET_VALID_ROWS: return (in[0]->kind == STEP_TILE && in[1]->kind == STEP_ADDRESS && makes(c, 0, STEP_TILE)) || fault(c, "its function takes a tile and a number");
-    case STEP_FN_SELECT: return (in[0]->kind == STEP_ADDRESS && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->hot == 1) || fault(c, "its function makes selectors of one output of addresses");
+    case STEP_FN_ADDRESSES:
+        return (is_number(in[0]) && is_number(in[count - 1]) && makes(c, 0, STEP_ADDRESS)) || fault(c, "its function takes numbers");
+    case STEP_FN_LAST:
+        return (is_number(in[0]) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->width == 2 && type_out(c, 0)->hot == 1) ||
+               fault(c, "its function makes selectors of 1 of 2 from numbers");
+    case STEP_FN_SET_VALID_ROWS:
+        return (in[0]->kind == STEP_TILE && in[1]->kind == STEP_ADDRESS && makes(c, 0, STEP_TILE)) ||
+               fault(c, "its function takes a tile and a number");
+    case STEP_FN_SELECT:
+        return (in[0]->kind == STEP_ADDRESS && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->hot == 1) ||
+               fault(c, "its function makes selectors of one output of addresses");
     case STEP_FN_KERNEL: return (c->node->flops_per_cycle == 0 && all_tiles(c, in, count)) || fault(c, "a kernel takes its own cycles");
-    case STEP_FN_FIRST: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
-    case STEP_FN_SECOND: return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->second) || fault(c, "its function takes a pair");
+    case STEP_FN_FIRST:
+        return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
+    case STEP_FN_SECOND:
+        return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->second) || fault(c, "its function takes a pair");
     default: return all_tiles(c, in, count);
     }
 }
@@ -196,7 +207,8 @@ static bool check_reshape(const checked *c)
     bool pads_tiles = !c->node->param[STEP_PAD] || type_in(c, 0)->kind == STEP_TILE;
     if (!pads_tiles || c->node->param[STEP_B] > (int64_t)source(c, 0)->rank)
         return fault(c, "only tiles are padded, and only a dimension that exists is split");
-    return same_type(c, 0, 0) && makes(c, 1, STEP_BOOL) && rank_is(c, 0, (int64_t)source(c, 0)->rank + 1) && rank_is(c, 1, (int64_t)source(c, 0)->rank + 1);
+    return same_type(c, 0, 0) && makes(c, 1, STEP_BOOL) && rank_is(c, 0, (int64_t)source(c, 0)->rank + 1) &&
+           rank_is(c, 1, (int64_t)source(c, 0)->rank + 1);
 }
 
 static bool check_flatten(const checked *c)
@@ -226,7 +238,8 @@ static bool check_node(const checked *c)
     case STEP_LINEAR_LOAD: return tile_of_tensor(c, type_out(c, 0)) && rank_is(c, 0, rank + n->walk_count);
     case STEP_LINEAR_STORE: return tile_of_tensor(c, type_in(c, 0));
     case STEP_RANDOM_LOAD: return is(c, 0, STEP_ADDRESS) && tile_of_tensor(c, type_out(c, 0)) && rank_is(c, 0, rank);
-    case STEP_RANDOM_STORE: return is(c, 0, STEP_ADDRESS) && tile_of_tensor(c, type_in(c, 1)) && in_step(c) && makes(c, 0, STEP_BOOL) && rank_is(c, 0, rank);
+    case STEP_RANDOM_STORE:
+        return is(c, 0, STEP_ADDRESS) && tile_of_tensor(c, type_in(c, 1)) && in_step(c) && makes(c, 0, STEP_BOOL) && rank_is(c, 0, rank);
     case STEP_BUFFERIZE: return check_bufferize(c);
     case STEP_STREAMIFY: return check_streamify(c);
     case STEP_PARTITION: return check_partition(c);

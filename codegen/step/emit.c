@@ -12,8 +12,8 @@ typedef struct emission {
 
 static bool same_type(const step_type *a, const step_type *b)
 {
-    return a->kind == b->kind && a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns && a->width == b->width && a->hot == b->hot && a->first == b->first &&
-           a->second == b->second && a->rank == b->rank;
+    return a->kind == b->kind && a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns && a->width == b->width &&
+           a->hot == b->hot && a->first == b->first && a->second == b->second && a->rank == b->rank;
 }
 
 static int64_t size_of(const step_expr *e)
@@ -67,10 +67,17 @@ static void emit_edges(emission *m, const step_graph *g, const step_graph_node *
 static void emit_node(emission *m, const step_graph *g, const step_graph_node *from, step_node *to)
 {
     const step_spec *s = &from->spec;
-    *to = (step_node){.op = s->op, .name = from->name, .line = m->context->line_of(m->context->user, s->range), .walk_count = s->walk_count,
-                      .walk_sizes = s->walk_sizes, .walk_strides = s->walk_strides, .tensor = s->tensor ? s->tensor->index : 0, .fn = s->fn,
+    *to = (step_node){.op = s->op,
+                      .name = from->name,
+                      .line = m->context->line_of(m->context->user, s->range),
+                      .walk_count = s->walk_count,
+                      .walk_sizes = s->walk_sizes,
+                      .walk_strides = s->walk_strides,
+                      .tensor = s->tensor ? s->tensor->index : 0,
+                      .fn = s->fn,
                       .kernel = s->fn == STEP_FN_KERNEL ? s->kernel->name : NULL,
-                      .flops_per_cycle = s->fn == STEP_FN_NONE ? 0 : from->flops_per_cycle, .writes_back = from->writes_back};
+                      .flops_per_cycle = s->fn == STEP_FN_NONE ? 0 : from->flops_per_cycle,
+                      .writes_back = from->writes_back};
     memcpy(to->param, s->param, sizeof to->param);
     emit_edges(m, g, from, to);
 }
@@ -87,7 +94,13 @@ step_program *step_emit(const emit_context *e, const step_graph *g)
         const step_graph_tensor *t = g->tensors[i];
         tensors[i] = (step_tensor){t->name, t->dtype, t->rows, t->columns, t->dim_count, t->shape, t->written};
     }
-    *p = (step_program){.name = g->name, .machine = g->machine, .types = m.types, .type_count = m.type_count, .tensors = tensors,
-                        .tensor_count = (uint32_t)g->tensor_count, .nodes = nodes, .node_count = (uint32_t)g->node_count};
+    *p = (step_program){.name = g->name,
+                        .machine = g->machine,
+                        .types = m.types,
+                        .type_count = m.type_count,
+                        .tensors = tensors,
+                        .tensor_count = (uint32_t)g->tensor_count,
+                        .nodes = nodes,
+                        .node_count = (uint32_t)g->node_count};
     return p;
 }

@@ -24,7 +24,7 @@ int64_t step_tensor_tiles(const step_tensor *t)
 
 static void put_machine(word_writer *w, const step_machine *m)
 {
-    const int64_t numbers[] = {m->onchip_bytes_per_cycle, m->memory_channels,       m->requests_per_cycle,   m->request_bytes,
+    const int64_t numbers[] = {m->onchip_bytes_per_cycle, m->memory_channels,        m->requests_per_cycle,   m->request_bytes,
                                m->memory_latency_cycles,  m->memory_interval_cycles, m->memory_startup_cycles};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         word_writer_put(w, (uint64_t)numbers[i]);
@@ -41,7 +41,8 @@ static void put_type(word_writer *w, const step_type *t)
 
 static void put_tensor(word_writer *w, const step_tensor *t)
 {
-    word_writer_put(w, word_writer_string(w, t->name) | (uint64_t)t->dtype << 32 | (uint64_t)t->written << 40 | (uint64_t)t->dim_count << 48);
+    word_writer_put(w,
+                    word_writer_string(w, t->name) | (uint64_t)t->dtype << 32 | (uint64_t)t->written << 40 | (uint64_t)t->dim_count << 48);
     word_writer_put(w, (uint64_t)t->rows);
     word_writer_put(w, (uint64_t)t->columns);
     for (uint32_t i = 0; i < t->dim_count; i++)
@@ -64,7 +65,8 @@ static void put_node(word_writer *w, const step_node *n)
         word_writer_put(w, n->inputs[i].depth);
     }
     for (uint32_t i = 0; i < n->output_count; i++)
-        word_writer_put(w, word_writer_string(w, n->outputs[i].shape) | (uint64_t)n->outputs[i].type << 32 | (uint64_t)n->outputs[i].rank << 56);
+        word_writer_put(w, word_writer_string(w, n->outputs[i].shape) | (uint64_t)n->outputs[i].type << 32 |
+                               (uint64_t)n->outputs[i].rank << 56);
     for (uint32_t i = 0; i < n->walk_count; i++) {
         word_writer_put(w, (uint64_t)n->walk_sizes[i]);
         word_writer_put(w, (uint64_t)n->walk_strides[i]);
@@ -144,7 +146,10 @@ static bool read_type(reader *r, uint32_t index)
     uint64_t head = word_reader_next(&r->in);
     if ((head >> 24 & 0xff) || (head & 0xff) >= STEP_KINDS || (head >> 8 & 0xff) >= DTYPE_COUNT || (head >> 16 & 0xff) > STEP_RANK_MAX)
         return fault(r, "no data type has the head 0x%" PRIx64, head);
-    *t = (step_type){.kind = (step_kind)(head & 0xff), .dtype = (dtype)(head >> 8 & 0xff), .rank = (uint32_t)(head >> 16 & 0xff), .hot = (int64_t)(head >> 32)};
+    *t = (step_type){.kind = (step_kind)(head & 0xff),
+                     .dtype = (dtype)(head >> 8 & 0xff),
+                     .rank = (uint32_t)(head >> 16 & 0xff),
+                     .hot = (int64_t)(head >> 32)};
     bool is_tile = t->kind == STEP_TILE;
     t->rows = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "rows");
     t->columns = number(r, is_tile ? -1 : 0, is_tile ? STEP_TILE_MAX : 0, "columns");
@@ -164,7 +169,8 @@ static bool read_type(reader *r, uint32_t index)
         t->parts = 1 + first->parts + (has_second ? second->parts : 0);
     }
     if (t->depth > NESTING_MAX || t->parts > PARTS_MAX)
-        return fault(r, "data type %" PRIu32 " nests %" PRIu32 " levels deep with %" PRIu32 " parts; at most %d and %d", index, t->depth, t->parts, NESTING_MAX, PARTS_MAX);
+        return fault(r, "data type %" PRIu32 " nests %" PRIu32 " levels deep with %" PRIu32 " parts; at most %d and %d", index, t->depth,
+                     t->parts, NESTING_MAX, PARTS_MAX);
     return !r->in.failed;
 }
 
@@ -176,7 +182,8 @@ static bool read_tensor(reader *r, step_tensor *t)
     if (r->in.failed)
         return false;
     if (type >= DTYPE_COUNT || written > 1 || dims < 1 || dims > STEP_RANK_MAX + 1)
-        return fault(r, "tensor `%s` has dtype code %" PRIu64 ", direction %" PRIu64 ", %" PRIu64 " dimensions", t->name, type, written, dims);
+        return fault(r, "tensor `%s` has dtype code %" PRIu64 ", direction %" PRIu64 ", %" PRIu64 " dimensions", t->name, type, written,
+                     dims);
     t->dtype = (dtype)type;
     t->written = written != 0;
     t->dim_count = (uint32_t)dims;
@@ -197,8 +204,8 @@ static bool row_fits(reader *r, const step_node *n)
     for (size_t i = 0; step_param_row_at(i); i++) {
         const step_param_row *row = step_param_row_at(i);
         if (step_param_row_is_of(row, n->op, n->fn) && (n->param[row->slot] < row->minimum || n->param[row->slot] > row->maximum))
-            return fault(r, "`%s` of node `%s` is %" PRId64 ", outside %" PRId64 " to %" PRId64, row->name, n->name, n->param[row->slot], row->minimum,
-                         row->maximum);
+            return fault(r, "`%s` of node `%s` is %" PRId64 ", outside %" PRId64 " to %" PRId64, row->name, n->name, n->param[row->slot],
+                         row->minimum, row->maximum);
     }
     return true;
 }
@@ -208,7 +215,8 @@ static bool counts_fit(reader *r, const step_node *n)
     const step_op_row *row = step_op_row_of(n->op);
     bool inputs = (int64_t)n->input_count >= row->least_inputs && (row->most_inputs < 0 || (int64_t)n->input_count <= row->most_inputs);
     bool outputs = row->outputs < 0 ? n->output_count >= 1 : n->output_count == (uint32_t)row->outputs;
-    return (inputs && outputs) || fault(r, "node `%s` (%s) has %" PRIu32 " inputs and %" PRIu32 " outputs", n->name, row->name, n->input_count, n->output_count);
+    return (inputs && outputs) ||
+           fault(r, "node `%s` (%s) has %" PRIu32 " inputs and %" PRIu32 " outputs", n->name, row->name, n->input_count, n->output_count);
 }
 
 static bool uses_memory(step_op op)
@@ -223,7 +231,8 @@ static bool read_edges(reader *r, step_node *n)
         uint64_t from = word_reader_next(&r->in);
         inputs[i] = (step_input){(uint32_t)from, (uint32_t)(from >> 32), (uint32_t)number(r, 0, 1 << 24, "the depth of a queue")};
         if (inputs[i].node >= r->program->node_count)
-            return fault(r, "input %" PRIu32 " of `%s` comes from node %" PRIu32 " of %" PRIu32, i, n->name, inputs[i].node, r->program->node_count);
+            return fault(r, "input %" PRIu32 " of `%s` comes from node %" PRIu32 " of %" PRIu32, i, n->name, inputs[i].node,
+                         r->program->node_count);
     }
     n->inputs = inputs;
     step_output *outputs = ARENA_ARRAY(r->arena, step_output, n->output_count + 1);
@@ -232,7 +241,8 @@ static bool read_edges(reader *r, step_node *n)
         outputs[i] = (step_output){.type = (uint32_t)(word >> 32 & 0xffffff), .rank = (uint32_t)(word >> 56)};
         outputs[i].shape = word_reader_text(&r->in, word & 0xffffffff);
         if (!r->in.failed && (outputs[i].type >= r->program->type_count || outputs[i].rank > STEP_RANK_MAX))
-            return fault(r, "output %" PRIu32 " of `%s` has data type %" PRIu32 " and rank %" PRIu32, i, n->name, outputs[i].type, outputs[i].rank);
+            return fault(r, "output %" PRIu32 " of `%s` has data type %" PRIu32 " and rank %" PRIu32, i, n->name, outputs[i].type,
+                         outputs[i].rank);
     }
     n->outputs = outputs;
     return !r->in.failed;
@@ -240,7 +250,8 @@ static bool read_edges(reader *r, step_node *n)
 
 static bool read_walk(reader *r, step_node *n)
 {
-    int64_t *sizes = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), *strides = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), reach = 0; /* reach: in 16 tiles */
+    int64_t *sizes = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1), *strides = ARENA_ARRAY(r->arena, int64_t, n->walk_count + 1),
+            reach = 0; /* reach: in 16 tiles */
     for (uint32_t i = 0; i < n->walk_count; i++) {
         sizes[i] = number(r, 1, INT64_C(1) << SIZE_BITS, "the size of a walk");
         strides[i] = number(r, -(INT64_C(1) << SIZE_BITS), INT64_C(1) << SIZE_BITS, "the stride of a walk");
@@ -291,8 +302,8 @@ static bool ports_exist(reader *r)
         for (uint32_t k = 0; k < r->nodes[i].input_count; k++) {
             const step_input *in = &r->nodes[i].inputs[k];
             if (in->port >= r->nodes[in->node].output_count)
-                return fault(r, "input %" PRIu32 " of `%s` is output %" PRIu32 " of `%s`, which has %" PRIu32, k, r->nodes[i].name, in->port,
-                             r->nodes[in->node].name, r->nodes[in->node].output_count);
+                return fault(r, "input %" PRIu32 " of `%s` is output %" PRIu32 " of `%s`, which has %" PRIu32, k, r->nodes[i].name,
+                             in->port, r->nodes[in->node].name, r->nodes[in->node].output_count);
         }
     return true;
 }
@@ -307,8 +318,8 @@ static bool read_header(reader *r, arena *a)
         return false;
     r->program->name = word_reader_name(&r->in, name);
     read_machine(r);
-    return !r->in.failed && word_reader_has(&r->in, r->program->type_count, 5, "data types") && word_reader_has(&r->in, r->program->tensor_count, 4, "tensors") &&
-           word_reader_has(&r->in, r->program->node_count, 8, "nodes");
+    return !r->in.failed && word_reader_has(&r->in, r->program->type_count, 5, "data types") &&
+           word_reader_has(&r->in, r->program->tensor_count, 4, "tensors") && word_reader_has(&r->in, r->program->node_count, 8, "nodes");
 }
 
 bool step_program_decode(const uint64_t *words, size_t word_count, const char *section, arena *a, diag_list *diags, step_program *out)

@@ -54,13 +54,13 @@ typedef struct step_node {
     const step_input *inputs;
     const step_output *outputs;
     int64_t param[STEP_PARAMS];
-    uint32_t walk_count; /* linear_load, streamify through a view: loops, outermost first */
+    uint32_t walk_count;                      /* linear_load, streamify through a view: loops, outermost first */
     const int64_t *walk_sizes, *walk_strides; /* strides in tiles */
     uint32_t tensor;                          /* off-chip operators */
     step_fn fn;
-    const char *kernel;        /* the vISA kernel of the function `kernel`; else NULL */
-    int64_t flops_per_cycle;   /* of a higher-order operator */
-    bool writes_back;          /* the result goes through memory on the chip */
+    const char *kernel;      /* the vISA kernel of the function `kernel`; else NULL */
+    int64_t flops_per_cycle; /* of a higher-order operator */
+    bool writes_back;        /* the result goes through memory on the chip */
 } step_node;
 
 typedef struct step_program {

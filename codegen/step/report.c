@@ -117,7 +117,8 @@ static void put_node(strbuf *s, const reporting *r, const step_graph_node *n)
 {
     strbuf_printf(s, "  %s (%s, line %" PRIu32 ")\n", n->name, step_op_row_of(n->spec.op)->name, line_of(r, n));
     for (uint32_t o = 0; o < n->output_count; o++)
-        strbuf_printf(s, "    %-24s %s\n", n->output_count > 1 ? arena_printf(r->arena, "output %" PRIu32, o) : "output", step_stream_text(&n->outputs[o], r->arena));
+        strbuf_printf(s, "    %-24s %s\n", n->output_count > 1 ? arena_printf(r->arena, "output %" PRIu32, o) : "output",
+                      step_stream_text(&n->outputs[o], r->arena));
     put_cost(s, r, "values", values_of(r, n), true);
     put_costs(s, r, &r->metrics->nodes[n->index], false);
 }
@@ -126,7 +127,8 @@ static void put_intensity(strbuf *s, const reporting *r)
 {
     const step_cost_expr *t = &r->metrics->total;
     int64_t flops, bytes;
-    const char *ratio = arena_printf(r->arena, "(%s) / (%s)", step_expr_text(t->flops, r->arena), step_expr_text(t->offchip_bytes, r->arena));
+    const char *ratio =
+        arena_printf(r->arena, "(%s) / (%s)", step_expr_text(t->flops, r->arena), step_expr_text(t->offchip_bytes, r->arena));
     if (is_zero(t->offchip_bytes))
         return;
     if (number_of(r, t->flops, &flops) && number_of(r, t->offchip_bytes, &bytes) && bytes > 0)
@@ -143,7 +145,9 @@ static void put_symbols(strbuf *s, const reporting *r)
         const symbol *y = &r->symbols[i];
         bool known = !y->ragged && number_of(r, step_expr_symbol(r->graph->exprs, y->name, false), &value);
         strbuf_printf(s, "    %-24s %s\n", y->ragged ? arena_printf(r->arena, "~%s", y->name) : y->name,
-                      y->ragged ? "differs by outer index" : known ? arena_printf(r->arena, "%" PRId64, value) : "not given");
+                      y->ragged ? "differs by outer index"
+                      : known   ? arena_printf(r->arena, "%" PRId64, value)
+                                : "not given");
     }
 }
 

@@ -15,9 +15,14 @@ static const char *part_text(const step_program *p, uint32_t type, unsigned dept
     if (depth > PARTS_DEEP)
         return arena_printf(a, "type %" PRIu32, type);
     switch (t->kind) {
-    case STEP_TILE: return arena_printf(a, "%s tiles %s x %s", dtype_row_of(t->dtype)->name, extent_text(t->rows, a), extent_text(t->columns, a));
-    case STEP_SELECTOR: return t->hot > 0 ? arena_printf(a, "selectors of %" PRId64 " of %" PRId64, t->hot, t->width) : arena_printf(a, "selectors of %" PRId64, t->width);
-    case STEP_BUFFER: return arena_printf(a, "buffers of %" PRIu32 " dimension%s of %s", t->rank, t->rank == 1 ? "" : "s", part_text(p, t->first, depth + 1, a));
+    case STEP_TILE:
+        return arena_printf(a, "%s tiles %s x %s", dtype_row_of(t->dtype)->name, extent_text(t->rows, a), extent_text(t->columns, a));
+    case STEP_SELECTOR:
+        return t->hot > 0 ? arena_printf(a, "selectors of %" PRId64 " of %" PRId64, t->hot, t->width)
+                          : arena_printf(a, "selectors of %" PRId64, t->width);
+    case STEP_BUFFER:
+        return arena_printf(a, "buffers of %" PRIu32 " dimension%s of %s", t->rank, t->rank == 1 ? "" : "s",
+                            part_text(p, t->first, depth + 1, a));
     case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", part_text(p, t->first, depth + 1, a), part_text(p, t->second, depth + 1, a));
     case STEP_BOOL: return "bools";
     default: return "addresses";
@@ -39,8 +44,9 @@ static void put_list(strbuf *s, const int64_t *values, uint32_t count)
 
 const char *step_machine_text(const step_machine *m, arena *a)
 {
-    return arena_printf(a, "%" PRId64 " memory channels, %" PRId64 " requests of %" PRId64 " bytes per cycle; latency %" PRId64 ", interval %" PRId64
-                           ", start-up %" PRId64 " cycles; %" PRId64 " bytes per cycle on the chip",
+    return arena_printf(a,
+                        "%" PRId64 " memory channels, %" PRId64 " requests of %" PRId64 " bytes per cycle; latency %" PRId64
+                        ", interval %" PRId64 ", start-up %" PRId64 " cycles; %" PRId64 " bytes per cycle on the chip",
                         m->memory_channels, m->requests_per_cycle, m->request_bytes, m->memory_latency_cycles, m->memory_interval_cycles,
                         m->memory_startup_cycles, m->onchip_bytes_per_cycle);
 }
@@ -109,7 +115,8 @@ static void put_node(strbuf *s, const step_program *p, uint32_t index)
     const step_node *n = &p->nodes[index];
     strbuf_printf(s, "  %" PRIu32 " %s = %s, line %" PRIu32 "\n", index, n->name, step_node_text(p, n, s->arena), n->line);
     for (uint32_t i = 0; i < n->input_count; i++)
-        strbuf_printf(s, "    in %" PRIu32 "  %s.%" PRIu32 ", %s\n", i, p->nodes[n->inputs[i].node].name, n->inputs[i].port, step_depth_text(&n->inputs[i], s->arena));
+        strbuf_printf(s, "    in %" PRIu32 "  %s.%" PRIu32 ", %s\n", i, p->nodes[n->inputs[i].node].name, n->inputs[i].port,
+                      step_depth_text(&n->inputs[i], s->arena));
     for (uint32_t i = 0; i < n->output_count; i++)
         strbuf_printf(s, "    out %" PRIu32 " %s\n", i, step_output_text(p, &n->outputs[i], s->arena));
 }

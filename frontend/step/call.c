@@ -12,7 +12,7 @@
 
 typedef struct arguments {
     step_evaluation *e;
-    const ast *call;  /* for places */
+    const ast *call; /* for places */
     const char *name;
     step_term receiver, *items;
     const ast *const *nodes;
@@ -23,7 +23,8 @@ typedef struct arguments {
 
 STACK_APART static arguments arguments_of(step_evaluation *e, const ast *call, const char *name, const ast *list, const ast *generics)
 {
-    arguments a = {.e = e, .call = call, .name = name, .count = list->kid_count, .nodes = (const ast *const *)list->kids, .generics = generics};
+    arguments a = {
+        .e = e, .call = call, .name = name, .count = list->kid_count, .nodes = (const ast *const *)list->kids, .generics = generics};
     const char *wanted = e->wanted_name;
     e->wanted_name = NULL;
     a.items = ARENA_ARRAY(e->arena, step_term, a.count + 1);
@@ -49,7 +50,8 @@ static const step_term *wanted(arguments *a, size_t i, step_term_kind kind, cons
 {
     const step_term *t = i < a->count ? &a->items[i] : &step_term_error;
     if (!a->bad && t->kind != kind) {
-        step_refuse(a->e, i < a->count ? a->nodes[i]->range : a->call->range, "argument %zu of `%s` is %s; it takes %s", i + 1, a->name, step_term_text(t), what);
+        step_refuse(a->e, i < a->count ? a->nodes[i]->range : a->call->range, "argument %zu of `%s` is %s; it takes %s", i + 1, a->name,
+                    step_term_text(t), what);
         a->bad = true;
     }
     return t;
@@ -88,7 +90,8 @@ typedef struct building {
 
 static building begin(arguments *a, step_op op)
 {
-    return (building){.spec = {.op = op, .name = a->e->wanted_name, .range = ast_is(a->call, AST_METHOD) ? a->call->name_range : a->call->range}};
+    return (building){
+        .spec = {.op = op, .name = a->e->wanted_name, .range = ast_is(a->call, AST_METHOD) ? a->call->name_range : a->call->range}};
 }
 
 static void add_input(arguments *a, building *b, const step_term *t)
@@ -375,31 +378,50 @@ STACK_APART static step_term call_div_ceil(arguments *a)
 /* What follows an operator and says something about it; a `let` around names the operator. */
 static bool is_setting(const char *method)
 {
-    return strcmp(method, "compute") == 0 || strcmp(method, "depth") == 0 || strcmp(method, "write_back") == 0 || strcmp(method, "assume") == 0;
+    return strcmp(method, "compute") == 0 || strcmp(method, "depth") == 0 || strcmp(method, "write_back") == 0 ||
+           strcmp(method, "assume") == 0;
 }
 
 STACK_APART static step_term call_stream(arguments *a)
 {
     const char *m = a->name;
-    if (strcmp(m, "map") == 0) return call_map(a);
-    if (strcmp(m, "accum") == 0) return call_fold(a, STEP_ACCUM);
-    if (strcmp(m, "scan") == 0) return call_fold(a, STEP_SCAN);
-    if (strcmp(m, "flat_map") == 0) return call_flat_map(a);
-    if (strcmp(m, "zip") == 0) return call_zip(a);
-    if (strcmp(m, "bufferize") == 0) return call_numbers(a, STEP_BUFFERIZE, 1);
-    if (strcmp(m, "streamify") == 0) return call_with_reference(a, STEP_STREAMIFY);
-    if (strcmp(m, "partition") == 0) return call_partition(a);
-    if (strcmp(m, "parallelize") == 0) return call_parallelize(a);
-    if (strcmp(m, "broadcast") == 0) return call_numbers(a, STEP_BROADCAST, 0);
-    if (strcmp(m, "flatten") == 0) return call_numbers(a, STEP_FLATTEN, 2);
-    if (strcmp(m, "reshape") == 0) return call_reshape(a);
-    if (strcmp(m, "promote") == 0) return call_numbers(a, STEP_PROMOTE, 0);
-    if (strcmp(m, "expand") == 0) return call_with_reference(a, STEP_EXPAND);
-    if (strcmp(m, "repeat") == 0) return call_repeat(a);
-    if (strcmp(m, "assume") == 0) return assume(a);
-    if (is_setting(m)) return set_node(a, m);
+    if (strcmp(m, "map") == 0)
+        return call_map(a);
+    if (strcmp(m, "accum") == 0)
+        return call_fold(a, STEP_ACCUM);
+    if (strcmp(m, "scan") == 0)
+        return call_fold(a, STEP_SCAN);
+    if (strcmp(m, "flat_map") == 0)
+        return call_flat_map(a);
+    if (strcmp(m, "zip") == 0)
+        return call_zip(a);
+    if (strcmp(m, "bufferize") == 0)
+        return call_numbers(a, STEP_BUFFERIZE, 1);
+    if (strcmp(m, "streamify") == 0)
+        return call_with_reference(a, STEP_STREAMIFY);
+    if (strcmp(m, "partition") == 0)
+        return call_partition(a);
+    if (strcmp(m, "parallelize") == 0)
+        return call_parallelize(a);
+    if (strcmp(m, "broadcast") == 0)
+        return call_numbers(a, STEP_BROADCAST, 0);
+    if (strcmp(m, "flatten") == 0)
+        return call_numbers(a, STEP_FLATTEN, 2);
+    if (strcmp(m, "reshape") == 0)
+        return call_reshape(a);
+    if (strcmp(m, "promote") == 0)
+        return call_numbers(a, STEP_PROMOTE, 0);
+    if (strcmp(m, "expand") == 0)
+        return call_with_reference(a, STEP_EXPAND);
+    if (strcmp(m, "repeat") == 0)
+        return call_repeat(a);
+    if (strcmp(m, "assume") == 0)
+        return assume(a);
+    if (is_setting(m))
+        return set_node(a, m);
     const char *near = step_nearest_operator(m);
-    return step_refuse_with(a->e, a->call->name_range, near ? step_signature(near) : "docs/step.md has a table of the operators", "a stream has no operator `%s`", m);
+    return step_refuse_with(a->e, a->call->name_range, near ? step_signature(near) : "docs/step.md has a table of the operators",
+                            "a stream has no operator `%s`", m);
 }
 
 /* Like a stream, but for what asks after the node behind it. */
@@ -479,11 +501,16 @@ STACK_APART static step_term call_store(arguments *a, step_op op)
 
 STACK_APART static step_term call_tensor(arguments *a)
 {
-    if (strcmp(a->name, "linear_load") == 0) return call_linear_load(a);
-    if (strcmp(a->name, "random_load") == 0) return call_store(a, STEP_RANDOM_LOAD);
-    if (strcmp(a->name, "linear_store") == 0) return call_store(a, STEP_LINEAR_STORE);
-    if (strcmp(a->name, "random_store") == 0) return call_store(a, STEP_RANDOM_STORE);
-    return step_refuse(a->e, a->call->name_range, "a tensor off the chip has no `%s`; it has linear_load, linear_store, random_load, random_store", a->name);
+    if (strcmp(a->name, "linear_load") == 0)
+        return call_linear_load(a);
+    if (strcmp(a->name, "random_load") == 0)
+        return call_store(a, STEP_RANDOM_LOAD);
+    if (strcmp(a->name, "linear_store") == 0)
+        return call_store(a, STEP_LINEAR_STORE);
+    if (strcmp(a->name, "random_store") == 0)
+        return call_store(a, STEP_RANDOM_STORE);
+    return step_refuse(a->e, a->call->name_range,
+                       "a tensor off the chip has no `%s`; it has linear_load, linear_store, random_load, random_store", a->name);
 }
 
 /* ---- methods of lists: what a loop fills ---- */
@@ -499,7 +526,8 @@ STACK_APART static step_term call_list(arguments *a)
             list.items[i] = a->receiver.items[list.count - 1 - i];
         return list;
     }
-    const char *help = step_signature(a->name) ? "an operator with several outputs gives a list: `[i]`, or `.0` and `.1`, is one of them" : "a list has push, len and rev";
+    const char *help = step_signature(a->name) ? "an operator with several outputs gives a list: `[i]`, or `.0` and `.1`, is one of them"
+                                               : "a list has push, len and rev";
     return step_refuse_with(a->e, a->call->name_range, help, "a list has no `%s`", a->name);
 }
 
@@ -687,10 +715,14 @@ step_term step_call_function(step_evaluation *e, const ast *n)
     arguments a = arguments_of(e, n, name, n->kids[1], ast_kid(path->kids[0], 0));
     if (a.bad)
         return step_term_error;
-    if (strcmp(name, "once") == 0) return call_once(&a);
-    if (strcmp(name, "feedback") == 0) return call_declare(&a);
-    if (strcmp(name, "reassemble") == 0) return call_reassemble(&a);
-    if (strcmp(name, "eager_merge") == 0) return call_eager_merge(&a);
+    if (strcmp(name, "once") == 0)
+        return call_once(&a);
+    if (strcmp(name, "feedback") == 0)
+        return call_declare(&a);
+    if (strcmp(name, "reassemble") == 0)
+        return call_reassemble(&a);
+    if (strcmp(name, "eager_merge") == 0)
+        return call_eager_merge(&a);
     if (strcmp(name, "addresses") == 0) {
         if (!count_is(&a, 1, 2))
             return step_term_error;
@@ -698,10 +730,12 @@ step_term step_call_function(step_evaluation *e, const ast *n)
         f.kind = a.bad ? TERM_ERROR : TERM_FUNCTION;
         return f;
     }
-    if (strcmp(name, "select") == 0) return call_select(&a);
+    if (strcmp(name, "select") == 0)
+        return call_select(&a);
     const ast *fn = program_function(e->file, name);
     if (!fn && step_is_lost(e, name))
         return step_term_error;
-    const char *help = step_nearest_operator(name) ? "operators are methods: `x.map(f)`; functions of values stand without their arguments" : NULL;
+    const char *help =
+        step_nearest_operator(name) ? "operators are methods: `x.map(f)`; functions of values stand without their arguments" : NULL;
     return fn ? call_program(e, n, fn, &a) : step_refuse_with(e, path->range, help, "there is no #[stream] function `%s`", name);
 }

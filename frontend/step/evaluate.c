@@ -39,8 +39,8 @@ step_term step_refuse_with(step_evaluation *e, src_range range, const char *help
 
 const char *step_term_text(const step_term *t)
 {
-    static const char *const names[] = {"an error", "nothing", "an integer", "a condition", "a size", "a range", "a list", "a stream", "a tensor",
-                                        "a function", "a feedback stream"};
+    static const char *const names[] = {"an error", "nothing",  "an integer", "a condition", "a size",           "a range",
+                                        "a list",   "a stream", "a tensor",   "a function",  "a feedback stream"};
     return names[t->kind];
 }
 
@@ -180,7 +180,9 @@ STACK_APART static step_term size_arithmetic(step_evaluation *e, const ast *n, c
     switch (n->text[0]) {
     case '+': return of_size(e, n, step_expr_add(e->graph->exprs, x, y));
     case '*': return of_size(e, n, step_expr_multiply(e->graph->exprs, x, y));
-    default: return step_refuse(e, n->name_range, "sizes can be added, multiplied and divided by `.div_ceil(n)`; `%s` is not known of them", n->text);
+    default:
+        return step_refuse(e, n->name_range, "sizes can be added, multiplied and divided by `.div_ceil(n)`; `%s` is not known of them",
+                           n->text);
     }
 }
 
@@ -204,8 +206,12 @@ static bool compute(const char *op, int64_t a, int64_t b, int64_t *out)
 
 static bool compare(const char *op, int64_t a, int64_t b, bool *out)
 {
-    *out = strcmp(op, "==") == 0 ? a == b : strcmp(op, "!=") == 0 ? a != b : strcmp(op, "<") == 0 ? a < b : strcmp(op, "<=") == 0 ? a <= b
-         : strcmp(op, ">") == 0  ? a > b  : a >= b;
+    *out = strcmp(op, "==") == 0   ? a == b
+           : strcmp(op, "!=") == 0 ? a != b
+           : strcmp(op, "<") == 0  ? a < b
+           : strcmp(op, "<=") == 0 ? a <= b
+           : strcmp(op, ">") == 0  ? a > b
+                                   : a >= b;
     return strcmp(op, "==") == 0 || strcmp(op, "!=") == 0 || ((op[0] == '<' || op[0] == '>') && op[1] != op[0]);
 }
 
@@ -372,8 +378,11 @@ STACK_APART static step_term evaluate_if(step_evaluation *e, const ast *n)
     if (condition.kind == TERM_ERROR)
         return condition;
     if (condition.kind != TERM_BOOL)
-        return step_refuse(e, n->kids[0]->range, "`if` takes a condition over constants, not %s; streams are routed with `.partition`", step_term_text(&condition));
-    return condition.number ? step_evaluate(e, n->kids[1]) : ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT} : step_evaluate(e, n->kids[2]);
+        return step_refuse(e, n->kids[0]->range, "`if` takes a condition over constants, not %s; streams are routed with `.partition`",
+                           step_term_text(&condition));
+    return condition.number               ? step_evaluate(e, n->kids[1])
+           : ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT}
+                                          : step_evaluate(e, n->kids[2]);
 }
 
 STACK_APART static step_term evaluate_assign(step_evaluation *e, const ast *n)

@@ -8,20 +8,29 @@
 #include "frontend/step/program.h"
 
 typedef enum step_term_kind {
-    TERM_ERROR, TERM_UNIT, TERM_INT, TERM_BOOL, TERM_SIZE, TERM_RANGE, TERM_LIST, TERM_STREAM, TERM_TENSOR, TERM_FUNCTION,
+    TERM_ERROR,
+    TERM_UNIT,
+    TERM_INT,
+    TERM_BOOL,
+    TERM_SIZE,
+    TERM_RANGE,
+    TERM_LIST,
+    TERM_STREAM,
+    TERM_TENSOR,
+    TERM_FUNCTION,
     TERM_FEEDBACK /* a stream that is given its source later */
 } step_term_kind;
 
 typedef struct step_term step_term;
 struct step_term {
     step_term_kind kind;
-    int64_t number;            /* int, bool, first of a range; function: n */
-    int64_t end;               /* range: behind the last; function `addresses`: the first */
-    const step_expr *size;     /* size */
-    step_term *items;          /* list */
+    int64_t number;        /* int, bool, first of a range; function: n */
+    int64_t end;           /* range: behind the last; function `addresses`: the first */
+    const step_expr *size; /* size */
+    step_term *items;      /* list */
     size_t count;
-    step_stream *stream;       /* stream, feedback */
-    int64_t depth;             /* stream: of the queue to whoever takes it next */
+    step_stream *stream; /* stream, feedback */
+    int64_t depth;       /* stream: of the queue to whoever takes it next */
     step_graph_tensor *tensor;
     step_fn fn;                /* function */
     const step_data *data;     /* function: what it makes, where it says so */
@@ -43,10 +52,10 @@ typedef struct step_evaluation {
     const step_kernels *kernels;
     step_name *names; /* innermost last */
     size_t name_count, name_capacity;
-    size_t scope; /* names below it belong to a caller */
-    const char *wanted_name; /* of the `let` that is evaluated: the node's name */
+    size_t scope;                    /* names below it belong to a caller */
+    const char *wanted_name;         /* of the `let` that is evaluated: the node's name */
     struct step_constant *constants; /* of the file, by item; NULL: none was asked for */
-    size_t steps;            /* loop iterations and calls so far */
+    size_t steps;                    /* loop iterations and calls so far */
 } step_evaluation;
 
 enum { STEP_EVALUATIONS_MAX = 1 << 20 }; /* iterations and calls of one program */
@@ -57,7 +66,8 @@ step_term step_evaluate(step_evaluation *e, const ast *n);
 /* Adds an error of id E_STEP_PROGRAM and returns an error value. */
 step_term step_refuse(step_evaluation *e, src_range range, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same with the next step; NULL: none is known. */
-step_term step_refuse_with(step_evaluation *e, src_range range, const char *help, const char *format, ...) __attribute__((format(printf, 4, 5)));
+step_term step_refuse_with(step_evaluation *e, src_range range, const char *help, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 const char *step_term_text(const step_term *t);
 
 /* A name is visible until step_leave. */

@@ -45,10 +45,14 @@ static void read_settings(step_evaluation *e, const ast *attribute)
     step_graph *g = e->graph;
     step_machine *m = &g->machine;
     const setting settings[] = {
-        {"channels", &m->memory_channels, 1},          {"requests_per_cycle", &m->requests_per_cycle, 1},
-        {"request_bytes", &m->request_bytes, 1},       {"memory_latency", &m->memory_latency_cycles, 0},
-        {"memory_interval", &m->memory_interval_cycles, 1}, {"memory_startup", &m->memory_startup_cycles, 0},
-        {"onchip_bytes_per_cycle", &m->onchip_bytes_per_cycle, 1}, {"depth", &g->default_depth, 0},
+        {"channels", &m->memory_channels, 1},
+        {"requests_per_cycle", &m->requests_per_cycle, 1},
+        {"request_bytes", &m->request_bytes, 1},
+        {"memory_latency", &m->memory_latency_cycles, 0},
+        {"memory_interval", &m->memory_interval_cycles, 1},
+        {"memory_startup", &m->memory_startup_cycles, 0},
+        {"onchip_bytes_per_cycle", &m->onchip_bytes_per_cycle, 1},
+        {"depth", &g->default_depth, 0},
         {"compute", &g->default_flops_per_cycle, 0},
     };
     for (uint32_t i = 1; i < attribute->kid_count; i++) {
@@ -86,7 +90,8 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
     if (value->kind != TERM_LIST) {
         const ast *body = fn->kids[4];
         if (value->kind != TERM_ERROR && value->kind != TERM_UNIT)
-            step_refuse(e, body->kid_count ? body->kids[body->kid_count - 1]->range : fn->name_range, "a stream program returns streams, not %s", step_term_text(value));
+            step_refuse(e, body->kid_count ? body->kids[body->kid_count - 1]->range : fn->name_range,
+                        "a stream program returns streams, not %s", step_term_text(value));
         return;
     }
     budget_enter(e->arena);
@@ -171,8 +176,14 @@ step_module *step_module_of(const ast *file, const char *only, const step_kernel
         if (!is_whole(&called, fn) || (only && strcmp(only, fn->text) != 0))
             continue;
         step_graph *g = ARENA_NEW(a, step_graph);
-        *g = (step_graph){.name = fn->text, .range = fn->name_range, .arena = a, .diags = diags, .exprs = step_exprs_new(a),
-                          .machine = STEP_MACHINE_DEFAULT, .default_depth = STEP_DEFAULT_DEPTH, .default_flops_per_cycle = STEP_DEFAULT_FLOPS_PER_CYCLE};
+        *g = (step_graph){.name = fn->text,
+                          .range = fn->name_range,
+                          .arena = a,
+                          .diags = diags,
+                          .exprs = step_exprs_new(a),
+                          .machine = STEP_MACHINE_DEFAULT,
+                          .default_depth = STEP_DEFAULT_DEPTH,
+                          .default_flops_per_cycle = STEP_DEFAULT_FLOPS_PER_CYCLE};
         step_evaluation e = {.arena = a, .diags = diags, .file = file, .graph = g, .kernels = kernels};
         read_program(&e, fn);
         ARENA_PUSH(a, m->graphs, m->count, m->capacity, g);

@@ -1,6 +1,7 @@
 /* How operators are written, for messages.
  *
- * The one idea: a call with too few or too many arguments is answered with the calls that there are, a name that is none with the nearest that is one. */
+ * The one idea: a call with too few or too many arguments is answered with the calls that there are, a name that is none with the nearest
+ * that is one. */
 #ifndef VISA_FRONTEND_STEP_SIGNATURE_H
 #define VISA_FRONTEND_STEP_SIGNATURE_H
 

@@ -102,7 +102,8 @@ static const step_data *read_selector(step_evaluation *e, const ast *segment)
     step_term width = step_read_argument(e, argument(segment, 0));
     const ast *hot_at = argument(segment, 1);
     step_term hot = ast_is(hot_at, AST_NONE) ? (step_term){.kind = TERM_INT} : step_read_argument(e, hot_at);
-    if (width.kind != TERM_INT || width.number < 1 || width.number > STEP_NODES_MAX || hot.kind != TERM_INT || hot.number < 0 || hot.number > width.number) {
+    if (width.kind != TERM_INT || width.number < 1 || width.number > STEP_NODES_MAX || hot.kind != TERM_INT || hot.number < 0 ||
+        hot.number > width.number) {
         step_refuse(e, segment->range, "a selector is `Selector<width>`, or `Selector<width, k>` when it always names k outputs");
         return NULL;
     }
@@ -142,7 +143,8 @@ void step_read_generics(step_evaluation *e, const ast *generics)
             step_refuse(e, g->range, "a stream program's sizes are `const B: Dim` and `const R: Ragged`");
             continue;
         }
-        step_bind(e, g->text, g->name_range, (step_term){.kind = TERM_SIZE, .size = step_expr_symbol(e->graph->exprs, g->text, ragged)}, false);
+        step_bind(e, g->text, g->name_range, (step_term){.kind = TERM_SIZE, .size = step_expr_symbol(e->graph->exprs, g->text, ragged)},
+                  false);
     }
 }
 
@@ -176,7 +178,11 @@ static step_term read_tensor(step_evaluation *e, const ast *param, const char *n
     uint32_t count;
     if (!step_read_sizes(e, argument(segment, 1)->range, &shape, &dims, &count) || !data)
         return step_term_error;
-    step_graph_tensor t = {.name = name, .range = param->range, .dtype = data->dtype, .dim_count = count, .written = written,
+    step_graph_tensor t = {.name = name,
+                           .range = param->range,
+                           .dtype = data->dtype,
+                           .dim_count = count,
+                           .written = written,
                            .index = (uint32_t)e->graph->tensor_count};
     int64_t *sizes = ARENA_ARRAY(e->arena, int64_t, count), elements = 1;
     bool good = data->kind == STEP_TILE && number_of(data->rows, &t.rows) && number_of(data->columns, &t.columns);

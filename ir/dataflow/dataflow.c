@@ -72,13 +72,16 @@ static bool check_ranks(checking *c, const dataflow_interface *i)
     const char *kind = kind_names[i->kind];
     bool tensor = i->tensor_rank > 0 && i->tensor_rank != i->rank, parallel = i->parallel_rank > 1 && i->parallel_rank != i->rank;
     if (tensor)
-        diag_help(c->diags, refuse(c, E_DATAFLOW_RANK, i->tensor_range, "%s `%s`: the tensor has %" PRIu32 " dimensions and the block %" PRIu32, kind, i->name,
-                                   i->tensor_rank, i->rank),
+        diag_help(c->diags,
+                  refuse(c, E_DATAFLOW_RANK, i->tensor_range, "%s `%s`: the tensor has %" PRIu32 " dimensions and the block %" PRIu32, kind,
+                         i->name, i->tensor_rank, i->rank),
                   "write a 1 for each dimension that is not there");
     if (parallel)
-        diag_help(c->diags, refuse(c, E_DATAFLOW_RANK, i->parallel_range, "%s `%s`: %s has %" PRIu32 " dimensions and the block %" PRIu32, kind, i->name,
-                                   i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", i->parallel_rank, i->rank),
-                  i->kind == DATAFLOW_INPUT ? "one number is for the innermost dimension" : "one number is for the dimension that is cut into blocks");
+        diag_help(c->diags,
+                  refuse(c, E_DATAFLOW_RANK, i->parallel_range, "%s `%s`: %s has %" PRIu32 " dimensions and the block %" PRIu32, kind,
+                         i->name, i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", i->parallel_rank, i->rank),
+                  i->kind == DATAFLOW_INPUT ? "one number is for the innermost dimension"
+                                            : "one number is for the dimension that is cut into blocks");
     return !tensor && !parallel;
 }
 
@@ -86,14 +89,17 @@ static bool check_positive(checking *c, const dataflow_interface *i, src_range a
 {
     for (uint32_t k = 0; k < rank; k++)
         if (list[k] < 1) {
-            diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: dimension %" PRIu32 " of its %s is %" PRId64, kind_names[i->kind], i->name, k, what, list[k]),
+            diag_help(c->diags,
+                      refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: dimension %" PRIu32 " of its %s is %" PRId64, kind_names[i->kind], i->name,
+                             k, what, list[k]),
                       "sizes are 1 or more");
             return false;
         }
     int64_t elements;
     if (list_product(list, rank, &elements))
         return true;
-    diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: its %s has more than 2^62 elements", kind_names[i->kind], i->name, what), "make it smaller");
+    diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: its %s has more than 2^62 elements", kind_names[i->kind], i->name, what),
+              "make it smaller");
     return false;
 }
 
@@ -135,8 +141,10 @@ static void check_tiling(checking *c, const dataflow_interface *i)
 {
     for (uint32_t k = 0; k < i->tensor_rank; k++)
         if (i->tensor[k] % i->block[k] != 0 && !c->model->pads)
-            diag_help(c->diags, refuse(c, E_DATAFLOW_TILE, i->block_range, "%s `%s`: dimension %" PRIu32 " of the block, %" PRId64 " elements, does not tile the tensor's %" PRId64,
-                                       kind_names[i->kind], i->name, k, i->block[k], i->tensor[k]),
+            diag_help(c->diags,
+                      refuse(c, E_DATAFLOW_TILE, i->block_range,
+                             "%s `%s`: dimension %" PRIu32 " of the block, %" PRId64 " elements, does not tile the tensor's %" PRId64,
+                             kind_names[i->kind], i->name, k, i->block[k], i->tensor[k]),
                       "take %s, or `pads: true`", near_divisors(i->tensor[k], i->block[k], c->diags->arena));
 }
 
@@ -153,12 +161,16 @@ static void check_parallel(checking *c, const dataflow_interface *i)
         int64_t most = input ? i->block[k] : dataflow_blocks(i, k);
         const char *name = input ? "iPar" : "wPar", *of = input ? "elements of the block" : "blocks of the weight";
         if (i->parallel[k] < 1 || i->parallel[k] > most)
-            diag_help(c->diags, refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range, "%s `%s`: %s of dimension %" PRIu32 " is %" PRId64 "; there are %" PRId64 " %s", kind_names[i->kind],
-                                       i->name, name, k, i->parallel[k], most, of),
+            diag_help(c->diags,
+                      refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
+                             "%s `%s`: %s of dimension %" PRIu32 " is %" PRId64 "; there are %" PRId64 " %s", kind_names[i->kind], i->name,
+                             name, k, i->parallel[k], most, of),
                       "take 1 to %" PRId64, most);
         else if (most % i->parallel[k] != 0 && !c->model->pads)
-            diag_help(c->diags, refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range, "%s `%s`: %s of dimension %" PRIu32 ", %" PRId64 ", does not tile the %" PRId64 " %s", kind_names[i->kind],
-                                       i->name, name, k, i->parallel[k], most, of),
+            diag_help(c->diags,
+                      refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
+                             "%s `%s`: %s of dimension %" PRIu32 ", %" PRId64 ", does not tile the %" PRId64 " %s", kind_names[i->kind],
+                             i->name, name, k, i->parallel[k], most, of),
                       "take %s", near_divisors(most, i->parallel[k], c->diags->arena));
     }
 }
@@ -193,7 +205,8 @@ static bool count_blocks(const dataflow_interface *i, bool grouped, int64_t *out
 
 static bool past(checking *c, const dataflow_interface *i, const char *what)
 {
-    diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, i->range, "%s `%s`: %s is past 2^62", kind_names[i->kind], i->name, what), "make it smaller");
+    diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, i->range, "%s `%s`: %s is past 2^62", kind_names[i->kind], i->name, what),
+              "make it smaller");
     return false;
 }
 
@@ -207,7 +220,8 @@ static bool padded_elements(const dataflow_interface *i, int64_t *out)
             blocks = ceil_div(blocks, by) * by;
         else
             block = ceil_div(block, by) * by;
-        if (!dataflow_product(tensor, i->tensor[k], &tensor) || !dataflow_product(padded, blocks, &padded) || !dataflow_product(padded, block, &padded))
+        if (!dataflow_product(tensor, i->tensor[k], &tensor) || !dataflow_product(padded, blocks, &padded) ||
+            !dataflow_product(padded, block, &padded))
             return false;
     }
     *out = padded - tensor;
@@ -248,7 +262,8 @@ bool dataflow_given(const dataflow_interface *input, dataflow_interval which, in
 /* The stream, and the port that it needs. */
 static bool check_stream(checking *c, const dataflow_interface *i)
 {
-    return (i->stream.bottom != 0 && i->physical.bottom != 0 && dataflow_port_bits(i->physical, i->bits ? i->bits : 1, false) >= 0) || past(c, i, "its stream, in elements or bits,");
+    return (i->stream.bottom != 0 && i->physical.bottom != 0 && dataflow_port_bits(i->physical, i->bits ? i->bits : 1, false) >= 0) ||
+           past(c, i, "its stream, in elements or bits,");
 }
 
 /* Blocks of inputs and outputs grow by the batch. */
@@ -261,9 +276,11 @@ static bool batched_block(checking *c, dataflow_interface *i)
 static bool evaluate_input(checking *c, dataflow_interface *i)
 {
     static const char *const names[] = {"its cII", "its eII", "its L"};
-    int64_t stream = 1, times[DATAFLOW_INTERVALS] = {1, c->model->groups, 1}, *const results[] = {&i->cii, &i->eii, &i->latency}, before = 1;
+    int64_t stream = 1, times[DATAFLOW_INTERVALS] = {1, c->model->groups, 1}, *const results[] = {&i->cii, &i->eii, &i->latency},
+            before = 1;
     for (uint32_t k = 0; k < i->rank; k++)
-        if (!dataflow_product(times[DATAFLOW_CII], ceil_div(i->block[k], i->parallel[k]), &times[DATAFLOW_CII]) || !dataflow_product(stream, i->parallel[k], &stream))
+        if (!dataflow_product(times[DATAFLOW_CII], ceil_div(i->block[k], i->parallel[k]), &times[DATAFLOW_CII]) ||
+            !dataflow_product(stream, i->parallel[k], &stream))
             return past(c, i, names[DATAFLOW_CII]);
     if (!count_blocks(i, false, &i->num_blocks))
         return past(c, i, "the number of its blocks");
@@ -291,7 +308,8 @@ static bool evaluate_weight(checking *c, dataflow_interface *w)
         const dataflow_interface *i = &c->model->interfaces[k];
         if (i->kind != DATAFLOW_INPUT)
             continue;
-        dataflow_ratio one = dataflow_multiply(i->stream, dataflow_ratio_of(1, c->model->batch)), blocks = dataflow_ratio_of(dataflow_block_elements(w), dataflow_block_elements(i));
+        dataflow_ratio one = dataflow_multiply(i->stream, dataflow_ratio_of(1, c->model->batch)),
+                       blocks = dataflow_ratio_of(dataflow_block_elements(w), dataflow_block_elements(i));
         dataflow_ratio s = dataflow_multiply(dataflow_multiply(one, blocks), dataflow_ratio_of(together, 1));
         if (s.bottom == 0 || dataflow_larger(s, w->stream))
             w->stream = s;
@@ -340,7 +358,8 @@ static bool evaluate(checking *c)
         if ((i->kind == DATAFLOW_WEIGHT && !evaluate_weight(c, i)) || (i->kind == DATAFLOW_OUTPUT && !evaluate_output(c, i)))
             return false;
         int64_t padding = 0;
-        if (i->kind <= DATAFLOW_OUTPUT && m->pads && (!padded_elements(i, &padding) || __builtin_add_overflow(m->padding, padding, &m->padding)))
+        if (i->kind <= DATAFLOW_OUTPUT && m->pads &&
+            (!padded_elements(i, &padding) || __builtin_add_overflow(m->padding, padding, &m->padding)))
             return past(c, i, "its padded tensor");
     }
     return true;
@@ -358,12 +377,15 @@ bool dataflow_evaluate(dataflow_model *m, diag_list *diags)
 {
     checking c = {m, diags, false};
     if (count_of(m, DATAFLOW_INPUT) == 0 || count_of(m, DATAFLOW_OUTPUT) == 0)
-        diag_help(diags, refuse(&c, E_DATAFLOW_INTERFACES, m->range, "`%s` has %zu inputs and %zu outputs", m->name, count_of(m, DATAFLOW_INPUT), count_of(m, DATAFLOW_OUTPUT)),
+        diag_help(diags,
+                  refuse(&c, E_DATAFLOW_INTERFACES, m->range, "`%s` has %zu inputs and %zu outputs", m->name, count_of(m, DATAFLOW_INPUT),
+                         count_of(m, DATAFLOW_OUTPUT)),
                   "a kernel has at least one of each");
     if (m->batch < 1)
         diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the batch of `%s` is %" PRId64, m->name, m->batch), "a batch is 1 or more");
     if (m->clock_hz < 0)
-        diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the clock of `%s` is %" PRId64 " Hz", m->name, m->clock_hz), "a clock is 1 Hz or more");
+        diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the clock of `%s` is %" PRId64 " Hz", m->name, m->clock_hz),
+                  "a clock is 1 Hz or more");
     for (size_t k = 0; k < m->count; k++)
         check_interface(&c, &m->interfaces[k]);
     return !c.bad && evaluate(&c);

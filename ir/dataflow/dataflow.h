@@ -22,24 +22,25 @@ typedef enum dataflow_interval { DATAFLOW_CII, DATAFLOW_EII, DATAFLOW_LATENCY, D
 typedef struct dataflow_interface {
     dataflow_kind kind;
     const char *name;
-    src_range range;      /* of the whole interface */
+    src_range range; /* of the whole interface */
     src_range tensor_range, block_range, parallel_range;
-    const char *type; /* of an element: "i8" */
-    int64_t bits;     /* of an element; 0: not said (an output) */
+    const char *type;     /* of an element: "i8" */
+    int64_t bits;         /* of an element; 0: not said (an output) */
     uint32_t rank;        /* of block */
     uint32_t tensor_rank; /* 0: the tensor is not said (an output) */
     uint32_t parallel_rank;
     int64_t tensor[DATAFLOW_RANK_MAX], block[DATAFLOW_RANK_MAX];
     int64_t parallel[DATAFLOW_RANK_MAX]; /* iPar of an input (elements of the block per cycle), wPar of a weight (blocks at a time) */
-    const char *tensor_names[DATAFLOW_RANK_MAX], *block_names[DATAFLOW_RANK_MAX], *parallel_names[DATAFLOW_RANK_MAX]; /* of constants; NULL: a number */
-    const char *text;     /* config, control: what was said of it */
-    int64_t given[DATAFLOW_INTERVALS]; /* input: intervals of dataflow_given, in cycles; 0: by the formula */
+    const char *tensor_names[DATAFLOW_RANK_MAX], *block_names[DATAFLOW_RANK_MAX],
+        *parallel_names[DATAFLOW_RANK_MAX]; /* of constants; NULL: a number */
+    const char *text;                       /* config, control: what was said of it */
+    int64_t given[DATAFLOW_INTERVALS];      /* input: intervals of dataflow_given, in cycles; 0: by the formula */
 
     /* Results of dataflow_evaluate. */
-    int64_t num_blocks; /* input, weight */
-    int64_t block_elements; /* with the batch */
-    dataflow_ratio stream; /* elements per cycle */
-    dataflow_ratio physical; /* output: with all wPar calculations that run side by side, which the seed's stream_O leaves out */
+    int64_t num_blocks;        /* input, weight */
+    int64_t block_elements;    /* with the batch */
+    dataflow_ratio stream;     /* elements per cycle */
+    dataflow_ratio physical;   /* output: with all wPar calculations that run side by side, which the seed's stream_O leaves out */
     int64_t cii, eii, latency; /* input, in cycles */
 } dataflow_interface;
 
@@ -55,17 +56,17 @@ typedef struct dataflow_model {
     src_range range;
     dataflow_interface *interfaces;
     size_t count;
-    int64_t batch;      /* inferences that L covers; at least 1 */
-    const char *batch_name; /* of the constant; NULL: a number */
-    bool pads;          /* blocks that do not tile are padded (Brainsmith); otherwise they are refused */
-    int64_t clock_hz;   /* 0: not said */
+    int64_t batch;                                   /* inferences that L covers; at least 1 */
+    const char *batch_name;                          /* of the constant; NULL: a number */
+    bool pads;                                       /* blocks that do not tile are padded (Brainsmith); otherwise they are refused */
+    int64_t clock_hz;                                /* 0: not said */
     dataflow_function intervals[DATAFLOW_INTERVALS]; /* NULL: dataflow_formula */
 
     /* Results. */
-    int64_t latency;    /* L, in cycles */
-    int64_t groups;     /* max over weights of prod(num_blocks / wPar); 1 without weights */
-    size_t bottleneck;  /* the input with the largest eII, lowest on a tie */
-    int64_t padding;    /* elements that `pads` added, over all interfaces */
+    int64_t latency;   /* L, in cycles */
+    int64_t groups;    /* max over weights of prod(num_blocks / wPar); 1 without weights */
+    size_t bottleneck; /* the input with the largest eII, lowest on a tie */
+    int64_t padding;   /* elements that `pads` added, over all interfaces */
 } dataflow_model;
 
 /* Checks the constraints of the model, each with its own diagnostic, and fills the results. False: diagnosed. */

@@ -263,7 +263,8 @@ static void replace_given(const dataflow_model *m, const dataflow_interface *i, 
 
 static void intervals_of(const dataflow_model *m, const dataflow_interface *i, arena *a, term out[DATAFLOW_INTERVALS])
 {
-    term *cii = &out[DATAFLOW_CII], *eii = &out[DATAFLOW_EII], *latency = &out[DATAFLOW_LATENCY], weights = groups(m, a), blocks = num_blocks(m, i, a);
+    term *cii = &out[DATAFLOW_CII], *eii = &out[DATAFLOW_EII], *latency = &out[DATAFLOW_LATENCY], weights = groups(m, a),
+         blocks = num_blocks(m, i, a);
     *cii = one();
     for (uint32_t k = 0; k < i->rank; k++) {
         term block = one();
@@ -319,7 +320,9 @@ static term output_stream(const dataflow_model *m, const dataflow_interface *o, 
 dataflow_symbols dataflow_symbolic(const dataflow_model *m, const dataflow_interface *i, arena *a)
 {
     dataflow_symbols s = {0};
-    term stream = i->kind == DATAFLOW_INPUT ? input_stream(m, i, a) : i->kind == DATAFLOW_WEIGHT ? weight_stream(m, i, a) : output_stream(m, i, a);
+    term stream = i->kind == DATAFLOW_INPUT    ? input_stream(m, i, a)
+                  : i->kind == DATAFLOW_WEIGHT ? weight_stream(m, i, a)
+                                               : output_stream(m, i, a);
     s.stream = text_of(&stream, a);
     if (i->kind != DATAFLOW_INPUT)
         return s;

@@ -65,7 +65,8 @@ static bool open_face(explore *x, size_t interface, diag_list *diags)
     const dataflow_model *m = x->model;
     const dataflow_interface *i = &m->interfaces[interface];
     explore_face *f = &x->faces[x->face_count];
-    *f = (explore_face){.interface = interface, .elements = dataflow_block_elements(i), .blocks = i->num_blocks, .bits = i->bits, .level_count = 1};
+    *f = (explore_face){
+        .interface = interface, .elements = dataflow_block_elements(i), .blocks = i->num_blocks, .bits = i->bits, .level_count = 1};
     f->levels = ARENA_NEW(x->arena, explore_level);
     f->levels[0] = (explore_level){1, 1};
     for (uint32_t d = 0; d < i->rank; d++) {
@@ -103,7 +104,11 @@ static bool check_corners(const explore *x, diag_list *diags)
     const int64_t figures[] = {slow.latency, wide.multipliers, wide.weight_bits, wide.input_bits, wide.block_bits};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (figures[i] > INT64_C(1) << FIGURES_MAX)
-            return refuse(x->model, diags, arena_printf(x->arena, "has points with more than 2^%d %s", FIGURES_MAX, i == 0 ? "cycles" : i == 1 ? "multipliers" : "bits per cycle"),
+            return refuse(x->model, diags,
+                          arena_printf(x->arena, "has points with more than 2^%d %s", FIGURES_MAX,
+                                       i == 0   ? "cycles"
+                                       : i == 1 ? "multipliers"
+                                                : "bits per cycle"),
                           "make it smaller");
     return true;
 }
@@ -121,7 +126,8 @@ bool explore_open(explore *x, const dataflow_model *m, arena *a, diag_list *diag
             if (m->interfaces[i].kind != (dataflow_kind)kind)
                 continue;
             if (x->face_count == EXPLORE_FACES_MAX)
-                return refuse(m, diags, "has too many interfaces to explore", arena_printf(a, "at most %d inputs and weights together", EXPLORE_FACES_MAX));
+                return refuse(m, diags, "has too many interfaces to explore",
+                              arena_printf(a, "at most %d inputs and weights together", EXPLORE_FACES_MAX));
             if (!open_face(x, i, diags))
                 return false;
         }
@@ -177,7 +183,8 @@ explore_cost explore_cost_of_products(const explore *x, const int64_t *products)
     }
     for (size_t i = 0; i < x->input_count; i++) {
         const explore_face *in = &x->faces[i];
-        int64_t latency = times(times(in->elements / products[i], groups), in->blocks), bits = times(times(products[i], in->bits), x->model->batch);
+        int64_t latency = times(times(in->elements / products[i], groups), in->blocks),
+                bits = times(times(products[i], in->bits), x->model->batch);
         inputs = plus(inputs, products[i]);
         c.latency = latency > c.latency ? latency : c.latency;
         c.input_bits = bits > c.input_bits ? bits : c.input_bits;
@@ -212,7 +219,8 @@ void explore_fold(explore *x, int64_t cycles)
             choice[i] = (int64_t)k;
             explore_cost cost = explore_cost_of(x, choice);
             met = cost.latency < cycles;
-            if (met || x->parameters[i].face >= x->input_count || k == 0 || x->limits.block_bits == 0 || cost.block_bits <= x->limits.block_bits)
+            if (met || x->parameters[i].face >= x->input_count || k == 0 || x->limits.block_bits == 0 ||
+                cost.block_bits <= x->limits.block_bits)
                 continue;
             choice[i]--;
             break;

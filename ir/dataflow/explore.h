@@ -30,7 +30,7 @@ typedef struct explore_level {
 
 /* An input or a weight. */
 typedef struct explore_face {
-    size_t interface; /* of the model */
+    size_t interface;      /* of the model */
     explore_level *levels; /* ascending */
     size_t level_count;
     int64_t elements; /* of a block */
@@ -54,7 +54,7 @@ typedef struct explore_cost {
 
 typedef struct explore_point {
     int64_t latency, multipliers;
-    int64_t ways;   /* choices of this latency and these multipliers */
+    int64_t ways;    /* choices of this latency and these multipliers */
     int64_t *levels; /* positions in the faces' levels, a list for each combination, in order; those of the first EXPLORE_WAYS_MAX ways */
     size_t count, capacity;
     int64_t ways_kept; /* of these lists */
@@ -68,12 +68,12 @@ typedef struct explore {
     size_t parameter_count;
     explore_face *faces; /* inputs, then weights */
     size_t face_count, input_count;
-    int64_t points; /* of the space */
-    int64_t legal;  /* within the limits */
+    int64_t points;       /* of the space */
+    int64_t legal;        /* within the limits */
     explore_point *front; /* by multipliers */
     size_t count, capacity;
     const int64_t *folded; /* the choice of explore_fold; NULL: there was none */
-    int64_t part, parts; /* only every parts-th piece of the space, from `part` on */
+    int64_t part, parts;   /* only every parts-th piece of the space, from `part` on */
     void (*progress)(void *user, int64_t done, int64_t points);
     void *user;
 } explore;
@@ -83,7 +83,8 @@ bool explore_open(explore *x, const dataflow_model *m, arena *a, diag_list *diag
 /* Walks its part of the space. */
 void explore_run(explore *x);
 
-/* The first EXPLORE_WAYS_MAX ways of a point: lists of positions in the parameters' divisors, in order of the products, then of the choices. */
+/* The first EXPLORE_WAYS_MAX ways of a point: lists of positions in the parameters' divisors, in order of the products, then of the
+ * choices. */
 size_t explore_ways(const explore *x, const explore_point *p, int64_t **choices);
 /* The product that a combination of a point takes of a face. */
 int64_t explore_product(const explore *x, const explore_point *p, size_t combination, size_t face);

@@ -133,8 +133,8 @@ size_t explore_ways(const explore *x, const explore_point *p, int64_t **choices)
 
 /* ---- carrying it elsewhere ---- */
 
-/* Numbers: the points of the space, those within the limits; of each point of the front latency, multipliers, ways, how many combinations, and
- * these. */
+/* Numbers: the points of the space, those within the limits; of each point of the front latency, multipliers, ways, how many combinations,
+ * and these. */
 enum { SPACE_NUMBERS = 2, POINT_NUMBERS = 4 };
 
 size_t explore_save(const explore *x, int64_t **out)

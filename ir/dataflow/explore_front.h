@@ -1,4 +1,5 @@
-/* The front of a walk: the points of which no other has fewer cycles and not more multipliers, by multipliers, each with its ways in order. */
+/* The front of a walk: the points of which no other has fewer cycles and not more multipliers, by multipliers, each with its ways in order.
+ */
 #ifndef VISA_IR_DATAFLOW_EXPLORE_FRONT_H
 #define VISA_IR_DATAFLOW_EXPLORE_FRONT_H
 

@@ -7,7 +7,7 @@ typedef struct walk {
     int64_t levels[EXPLORE_FACES_MAX];
     int64_t most[EXPLORE_FACES_MAX];
     int64_t below[EXPLORE_FACES_MAX + 1]; /* points from that face on */
-    size_t split; /* pieces of the space are told apart by the faces before it */
+    size_t split;                         /* pieces of the space are told apart by the faces before it */
     int64_t done, said;
 } walk;
 
@@ -19,8 +19,8 @@ static bool over(int64_t limit, int64_t value)
 /* Of the smallest corner: a larger one breaks them too. */
 static bool breaks_widths(const explore_limits *l, const explore_cost *c)
 {
-    return over(l->multipliers, c->multipliers) || over(l->weight_bits, c->weight_bits) || over(l->input_bits, c->input_bits) || over(l->block_bits, c->block_bits) ||
-           over(l->rows, c->rows);
+    return over(l->multipliers, c->multipliers) || over(l->weight_bits, c->weight_bits) || over(l->input_bits, c->input_bits) ||
+           over(l->block_bits, c->block_bits) || over(l->rows, c->rows);
 }
 
 /* So many points more need no visit. With several processes, this one's share stands for all. */

@@ -96,8 +96,14 @@ static void add_window(buffer_digits *b, const piece *window)
     const axis *a = window->axis;
     for (uint32_t i = 0; i < a->term_count; i++) {
         const window_term *t = &a->terms[i];
-        push(b, (piece){.axis = t->of, .weight = t->weight, .live = t->extent, .extent = t->extent, .origin = window->origin,
-                        .stride = window->stride * t->stride, .window = a, .group = window->group});
+        push(b, (piece){.axis = t->of,
+                        .weight = t->weight,
+                        .live = t->extent,
+                        .extent = t->extent,
+                        .origin = window->origin,
+                        .stride = window->stride * t->stride,
+                        .window = a,
+                        .group = window->group});
     }
 }
 
@@ -134,8 +140,9 @@ static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
             break;
         live = more ? size : live;
         group_add_loop(&g, &s, size);
-        push_vector(b, &s.vector, (piece){.live = size, .extent = last && !more ? extent : size, .stride = stride, .origin = f,
-                                          .guarded = f->pad == PAD_BOTTOM});
+        push_vector(
+            b, &s.vector,
+            (piece){.live = size, .extent = last && !more ? extent : size, .stride = stride, .origin = f, .guarded = f->pad == PAD_BOTTOM});
         live /= size;
         extent /= size;
         stride *= size;
@@ -167,16 +174,29 @@ static void add_composite(buffer_digits *b, const factor *f, int64_t stride)
     } else {
         add_cut(b, f, stride);
     }
-    push(b, (piece){.front = front, .atom = f->inner, .weight = f->weight, .live = f->live, .extent = f->extent, .stride = stride, .origin = f,
-                    .parts = (unsigned)(b->count - before), .guarded = f->pad == PAD_BOTTOM});
+    push(b, (piece){.front = front,
+                    .atom = f->inner,
+                    .weight = f->weight,
+                    .live = f->live,
+                    .extent = f->extent,
+                    .stride = stride,
+                    .origin = f,
+                    .parts = (unsigned)(b->count - before),
+                    .guarded = f->pad == PAD_BOTTOM});
 }
 
 void buffer_digits_add(buffer_digits *b, const mapping *m, int64_t stride)
 {
     for (size_t i = m->count; i-- > 0;) {
         const factor *f = &m->factors[i];
-        piece p = {.axis = f->axis, .weight = f->weight, .live = f->live, .extent = f->extent, .stride = stride, .origin = f,
-                   .hole = f->kind == FACTOR_BROADCAST && f->live == 1, .guarded = f->pad == PAD_BOTTOM};
+        piece p = {.axis = f->axis,
+                   .weight = f->weight,
+                   .live = f->live,
+                   .extent = f->extent,
+                   .stride = stride,
+                   .origin = f,
+                   .hole = f->kind == FACTOR_BROADCAST && f->live == 1,
+                   .guarded = f->pad == PAD_BOTTOM};
         bool window = f->kind == FACTOR_AXIS && f->axis->term_count > 0;
         if (window)
             p.group = ++b->groups;

@@ -34,7 +34,7 @@ typedef struct piece {
     unsigned parts;     /* of an atom: that many digits before it in the list are the same positions, one by one */
     bool front;         /* an atom whose parts reach beyond it: only positions of it are live */
     bool hole, taken;   /* taken: by a stream term that wants it whole */
-    bool guarded; /* its dead positions must not be written */
+    bool guarded;       /* its dead positions must not be written */
 } piece;
 
 typedef struct buffer_digits {
@@ -76,8 +76,8 @@ typedef struct index_step {
 bool index_step_of_axis(const buffer_digits *b, const axis *a, int64_t weight, index_step *out);
 bool index_step_of_vector(const buffer_digits *b, index_vector v, index_step *out);
 
-/* A digit of a composite's inner mapping. Neighbouring ones that the buffer stores as one run may be one digit here: then a carry from one to
- * the next goes on in a straight line. */
+/* A digit of a composite's inner mapping. Neighbouring ones that the buffer stores as one run may be one digit here: then a carry from one
+ * to the next goes on in a straight line. */
 typedef struct group_digit {
     const factor *factor; /* NULL: several */
     bool linear;          /* a step is `stride` positions, whatever it carries into */
@@ -89,8 +89,8 @@ enum { GROUP_MAX_DIGITS = 16 };
 
 typedef struct group_digits {
     size_t count;
-    group_digit items[GROUP_MAX_DIGITS];      /* outermost first */
-    int64_t reached[GROUP_MAX_DIGITS]; /* largest sum of steps so far */
+    group_digit items[GROUP_MAX_DIGITS]; /* outermost first */
+    int64_t reached[GROUP_MAX_DIGITS];   /* largest sum of steps so far */
 } group_digits;
 
 /* One for each factor. False: too many, or one is no digit of an axis. */

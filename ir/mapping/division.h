@@ -17,8 +17,8 @@ typedef struct division_match {
 typedef struct division {
     division_match *matches; /* by descending dividend stride */
     size_t count, capacity;
-    bool exact;                    /* every divisor digit was found */
-    const mapping *dividend_rest;  /* the dividend with each match replaced by a gap */
+    bool exact;                   /* every divisor digit was found */
+    const mapping *dividend_rest; /* the dividend with each match replaced by a gap */
     const mapping *divisor_rest;
 } division;
 

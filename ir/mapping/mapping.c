@@ -161,8 +161,8 @@ mapping_status mapping_pad(mapping_context *c, const mapping *m, int64_t n, pad_
             factor_list_push(&l, g);
             factor_list_append_all(&l, m->factors + 1, m->count - 1);
         } else {
-            factor_list_push_composite(&l, (composite){.f = m->factors, .count = m->count, .weight = 1, .live = m->size,
-                                                .extent = n, .pad = kind});
+            factor_list_push_composite(
+                &l, (composite){.f = m->factors, .count = m->count, .weight = 1, .live = m->size, .extent = n, .pad = kind});
         }
     }
     *out = factor_list_finish(&l);
@@ -268,8 +268,7 @@ bool mapping_is_full(const mapping *m)
         if (overshoots(m, axes[i]))
             return false;
     for (size_t i = 0; i < m->count; i++)
-        if (m->factors[i].live < m->factors[i].extent ||
-            (m->factors[i].inner && !mapping_is_full(m->factors[i].inner)))
+        if (m->factors[i].live < m->factors[i].extent || (m->factors[i].inner && !mapping_is_full(m->factors[i].inner)))
             return false;
     return axis_count < 64;
 }

@@ -30,12 +30,12 @@ typedef struct window_term window_term;
  * place back into them: map() gives the window's own coordinate, and window_place says where an index of the terms is. */
 typedef struct axis {
     const char *name;
-    int64_t size; /* elements */
-    uint32_t number; /* order of first use in its context */
-    uint32_t term_count; /* 0: a declared axis; else a window */
+    int64_t size;             /* elements */
+    uint32_t number;          /* order of first use in its context */
+    uint32_t term_count;      /* 0: a declared axis; else a window */
     const window_term *terms; /* by descending stride; digits of declared axes that do not overlap */
-    int64_t first; /* the place at which coordinate 0 stands; before it, and from place first + size on, the elements are zero */
-    bool bordered; /* there are such places */
+    int64_t first;            /* the place at which coordinate 0 stands; before it, and from place first + size on, the elements are zero */
+    bool bordered;            /* there are such places */
 } axis;
 
 /* One digit of a window: coordinates weight * i of `of`, i < extent, stand at i * stride. */
@@ -69,8 +69,8 @@ typedef struct factor {
 struct mapping {
     int64_t size; /* positions: the product of the extents */
     uint32_t count;
-    uint32_t depth; /* of composites in it: 0, none */
-    uint64_t parts; /* composites in it and in those, each as often as it is met */
+    uint32_t depth;   /* of composites in it: 0, none */
+    uint64_t parts;   /* composites in it and in those, each as often as it is met */
     factor factors[]; /* outermost first; no factor of extent 1; empty: the identity `1` */
 };
 
@@ -126,7 +126,8 @@ typedef struct window_part {
 } window_part;
 mapping_status mapping_window(mapping_context *c, const window_part *parts, size_t count, const mapping **out);
 /* `$(e1:n1, .. | from..to)`: of those places only from .. to-1 are held; an element at another one is zero. */
-mapping_status mapping_window_held(mapping_context *c, const window_part *parts, size_t count, int64_t from, int64_t to, const mapping **out);
+mapping_status mapping_window_held(mapping_context *c, const window_part *parts, size_t count, int64_t from, int64_t to,
+                                   const mapping **out);
 
 /* The coordinate of the window at which the index with these coordinates is held: the relation of the formal notation. Outside
  * 0 .. size-1 it is not held. */
@@ -139,19 +140,19 @@ bool window_term_meets(const window_term *t, const axis *of, int64_t weight, int
  * on entry; after a dead position its content is unspecified. */
 bool mapping_map(const mapping *m, int64_t i, int64_t *coords);
 
-/* Equality of meaning. Mappings that cut into digits are equal when they are one object. Composites are compared by the stretches in which both
- * repeat themselves, whatever their sizes; where more than MAPPING_EQUAL_STEPS stretches and single positions are needed, which takes
+/* Equality of meaning. Mappings that cut into digits are equal when they are one object. Composites are compared by the stretches in which
+ * both repeat themselves, whatever their sizes; where more than MAPPING_EQUAL_STEPS stretches and single positions are needed, which takes
  * steps with large numbers in common with none of the extents, they count as different. `true` is always exact. */
 #define MAPPING_EQUAL_STEPS ((int64_t)1 << 20)
 bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b);
 
 /* [outer, inner] with SIZE(inner) == n: outer = m / n, inner = m % n. MAPPING_NOT_DIVISIBLE when n does not divide
  * SIZE. The halves together mean m exactly when `mapping_pair(outer, inner) == m`. */
-mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer,
-                             const mapping **inner);
+mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer, const mapping **inner);
 
 /* A composite factor as an outer and an inner mapping that together mean the same, where some of its steps end between two values of one of
- * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`, and `[A, B] = 10` is `[A, B / 2] = 5` beside `B % 2`. False: nowhere. */
+ * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`, and `[A, B] = 10` is `[A, B / 2] = 5` beside `B
+ * % 2`. False: nowhere. */
 bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **outer, const mapping **inner);
 
 /* A mapping that holds the same indices as the pair of all parts, in an order of its own: the parts of a group are one again, wherever they
@@ -164,7 +165,8 @@ const mapping *mapping_strip_padding(mapping_context *c, const mapping *m);
 /* The mapping of neighbouring factors, outermost first; of one. */
 const mapping *mapping_of_factors(mapping_context *c, const factor *f, size_t count);
 const mapping *mapping_of_factor(mapping_context *c, const factor *f);
-/* The live positions of a factor alone, which may be more digits than with its padding: `[A, B, C] = 6 # 7` is `[A, B] = 3, C` before the 7. */
+/* The live positions of a factor alone, which may be more digits than with its padding: `[A, B, C] = 6 # 7` is `[A, B] = 3, C` before
+ * the 7. */
 const mapping *mapping_without_padding(mapping_context *c, const factor *f);
 
 /* Does any factor name this axis? */

@@ -4,8 +4,7 @@
 #include "ir/mapping/mapping_parts.h"
 #include "support/integer.h"
 
-mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer,
-                             const mapping **inner)
+mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer, const mapping **inner)
 {
     mapping_status status = mapping_stride(c, m, n, outer);
     return status == MAPPING_OK ? mapping_modulo(c, m, n, inner) : status;
@@ -44,7 +43,8 @@ static bool divide_group_at(mapping_context *c, const factor *f, size_t at, cons
     factor_list parts;
     factor_list_init(&parts, c);
     if (l.count > 0)
-        factor_list_push_composite(&parts, (composite){.f = kept, .count = l.count, .weight = 1, .live = f->live / n, .extent = f->extent / n, .pad = f->pad});
+        factor_list_push_composite(
+            &parts, (composite){.f = kept, .count = l.count, .weight = 1, .live = f->live / n, .extent = f->extent / n, .pad = f->pad});
     *outer = factor_list_finish(&parts);
     factor_list_init(&l, c);
     factor_list_push(&l, low);

@@ -4,9 +4,9 @@
  * The one idea: a mapping repeats itself for long stretches. From any position on there are a period P and a window W such that position
  * i + P holds the index of position i plus a constant, the drift, as long as both are in the window: P is how many positions bring a digit
  * further and leave those inside it as they were, W ends where the digit does. Two mappings that agree on one common multiple of their
- * periods, and at one live position behind it, have the same drift and agree on the smaller of the two windows. Inside that multiple, digits
- * further in repeat; what does not is looked at position by position. So the cost is in how digits and steps lie to each other, not in the
- * sizes of axes. */
+ * periods, and at one live position behind it, have the same drift and agree on the smaller of the two windows. Inside that multiple,
+ * digits further in repeat; what does not is looked at position by position. So the cost is in how digits and steps lie to each other, not
+ * in the sizes of axes. */
 #include <string.h>
 
 #include "ir/mapping/mapping_parts.h"
@@ -131,7 +131,8 @@ static void list_steps(stretch_list *l, const factor *group, int64_t c, const be
     size_t first = l->count, kept = first;
     list_stretches(l, group->inner, at, inner);
     for (size_t i = first; i < l->count; i++) {
-        int64_t period = l->items[i].period / gcd(l->items[i].period, group->weight), last = ceil_div(at + l->items[i].window, group->weight);
+        int64_t period = l->items[i].period / gcd(l->items[i].period, group->weight),
+                last = ceil_div(at + l->items[i].window, group->weight);
         l->items[kept] = (mapping_stretch){period, (last < group->live ? last : group->live) - c};
         kept += l->items[kept].window > period;
     }

@@ -1,4 +1,5 @@
-/* Axes and mappings of one compilation: what has the same factors is the same object, so that equality of meaning is equality of pointers. */
+/* Axes and mappings of one compilation: what has the same factors is the same object, so that equality of meaning is equality of pointers.
+ */
 #include <assert.h>
 #include <string.h>
 
@@ -94,8 +95,8 @@ static uint64_t factors_hash(const factor *f, size_t count)
 
 bool factor_equal(const factor *a, const factor *b)
 {
-    return a->kind == b->kind && a->pad == b->pad && a->axis == b->axis && a->inner == b->inner &&
-           a->weight == b->weight && a->live == b->live && a->extent == b->extent;
+    return a->kind == b->kind && a->pad == b->pad && a->axis == b->axis && a->inner == b->inner && a->weight == b->weight &&
+           a->live == b->live && a->extent == b->extent;
 }
 
 static bool factors_equal(const factor *a, const factor *b, size_t count)

@@ -1,6 +1,6 @@
-/* The normal form of a list of factors. Rules, each keeping map(): a digit that is always 0 when live is a hole; digits of an axis stop where the
- * axis does; a hole outside a factor is padding of that factor; two adjacent factors that count through the
- * same thing without a gap are one; a factor of extent 1 is nothing. The parts of a group are one where that is certain (merge_parts). */
+/* The normal form of a list of factors. Rules, each keeping map(): a digit that is always 0 when live is a hole; digits of an axis stop
+ * where the axis does; a hole outside a factor is padding of that factor; two adjacent factors that count through the same thing without a
+ * gap are one; a factor of extent 1 is nothing. The parts of a group are one where that is certain (merge_parts). */
 #include <string.h>
 
 #include "ir/mapping/mapping_parts.h"
@@ -65,7 +65,8 @@ static bool merge_parts(const factor *o, factor *f)
     bool one_padding = live == last + f->extent || o->pad == PAD_TOP;
     if (live <= last || live > last + f->extent || !one_padding)
         return false;
-    if ((o->live > 1 && may_carry(e, step, o->live - 1, f->weight, f->extent)) || may_carry(e, (o->live - 1) * step, 0, f->weight, live - last))
+    if ((o->live > 1 && may_carry(e, step, o->live - 1, f->weight, f->extent)) ||
+        may_carry(e, (o->live - 1) * step, 0, f->weight, live - last))
         return false;
     f->inner = e;
     f->live = live;
@@ -90,8 +91,7 @@ static bool factor_merge(const factor *o, factor *f)
     if (f->kind == FACTOR_COMPOSITE)
         return merge_parts(o, f);
     int64_t next_weight;
-    if (f->kind == FACTOR_AXIS &&
-        (__builtin_mul_overflow(f->weight, f->extent, &next_weight) || o->weight != next_weight))
+    if (f->kind == FACTOR_AXIS && (__builtin_mul_overflow(f->weight, f->extent, &next_weight) || o->weight != next_weight))
         return false;
     f->live = o->live * f->extent;
     f->extent *= o->extent;
@@ -266,8 +266,12 @@ void factor_list_push_composite(factor_list *l, composite k)
     const factor *rest = k.f + beside;
     size_t rest_count = k.count - beside;
     k.count = beside;
-    factor f = {.kind = FACTOR_COMPOSITE, .pad = k.live < k.extent ? k.pad : PAD_TOP,
-                .inner = composite_intern(l->context, &k), .weight = k.weight, .live = k.live, .extent = k.extent};
+    factor f = {.kind = FACTOR_COMPOSITE,
+                .pad = k.live < k.extent ? k.pad : PAD_TOP,
+                .inner = composite_intern(l->context, &k),
+                .weight = k.weight,
+                .live = k.live,
+                .extent = k.extent};
     list_append(l, f);
     factor_list_append_all(l, rest, rest_count);
 }
@@ -275,8 +279,9 @@ void factor_list_push_composite(factor_list *l, composite k)
 void factor_list_push(factor_list *l, factor f)
 {
     if (f.kind == FACTOR_COMPOSITE && f.live > 1)
-        factor_list_push_composite(l, (composite){.f = f.inner->factors, .count = f.inner->count, .weight = f.weight,
-                                           .live = f.live, .extent = f.extent, .pad = f.pad});
+        factor_list_push_composite(
+            l, (composite){
+                   .f = f.inner->factors, .count = f.inner->count, .weight = f.weight, .live = f.live, .extent = f.extent, .pad = f.pad});
     else if (f.kind == FACTOR_COMPOSITE)
         list_append(l, (factor){.kind = FACTOR_BROADCAST, .pad = f.pad, .live = 1, .extent = f.extent});
     else

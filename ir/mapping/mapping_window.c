@@ -50,7 +50,7 @@ static mapping_status window_push(window_list *l, window_term n)
         if (window_merge(&l->items[i], &n)) {
             n = l->items[i];
             l->items[i] = l->items[--l->count];
-            bool inside = (n.extent - 1) * n.weight < n.of->size; /* `R # 16 / 4` beside `R # 16 % 4` is not */
+            bool inside = (n.extent - 1) * n.weight < n.of->size;    /* `R # 16 / 4` beside `R # 16 % 4` is not */
             return inside ? window_push(l, n) : MAPPING_WINDOW_TERM; /* it may now meet another */
         }
     if (l->count == WINDOW_MAX_TERMS)
@@ -154,7 +154,8 @@ mapping_status mapping_window(mapping_context *c, const window_part *parts, size
     return mapping_window_held(c, parts, count, 0, WHOLE_WINDOW, out);
 }
 
-mapping_status mapping_window_held(mapping_context *c, const window_part *parts, size_t count, int64_t from, int64_t to, const mapping **out)
+mapping_status mapping_window_held(mapping_context *c, const window_part *parts, size_t count, int64_t from, int64_t to,
+                                   const mapping **out)
 {
     window_list l = {.count = 0};
     for (size_t i = 0; i < count; i++) {

@@ -72,8 +72,12 @@ static bool stands_alone(mapping_context *c, const mapping *m, const tile_digit 
 /* `length` values of the digit, or a gap for one, with padding behind them. */
 static const mapping *window_of(mapping_context *c, const tile_digit *d, int64_t length, pad_kind pad)
 {
-    factor f = {.kind = length > 1 ? FACTOR_AXIS : FACTOR_BROADCAST, .axis = length > 1 ? d->axis : NULL, .pad = pad,
-                .weight = length > 1 ? d->weight : 0, .live = length, .extent = d->extent};
+    factor f = {.kind = length > 1 ? FACTOR_AXIS : FACTOR_BROADCAST,
+                .axis = length > 1 ? d->axis : NULL,
+                .pad = pad,
+                .weight = length > 1 ? d->weight : 0,
+                .live = length,
+                .extent = d->extent};
     if (length > 1)
         return mapping_of_factor(c, &f);
     const mapping *gap = mapping_identity(c);
@@ -102,8 +106,8 @@ static bool add_shift(tile_window *w, const axis *a, int64_t offset)
 }
 
 /* The window [start, start + length) of one digit. */
-static tile_status cut_digit(mapping_context *c, const tile_digit *d, int64_t length, int64_t start, const mapping **m, const mapping **guard,
-                             tile_window *w)
+static tile_status cut_digit(mapping_context *c, const tile_digit *d, int64_t length, int64_t start, const mapping **m,
+                             const mapping **guard, tile_window *w)
 {
     if (!stands_alone(c, *m, d))
         return TILE_SPLIT;
@@ -121,8 +125,8 @@ static tile_status cut_digit(mapping_context *c, const tile_digit *d, int64_t le
     return !guard || replace(c, *guard, d, window_of(c, d, length, PAD_BOTTOM), guard) ? TILE_OK : TILE_SPLIT;
 }
 
-tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *index, int64_t length, int64_t start,
-                         const mapping **out, const mapping **guard, tile_window *window)
+tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *index, int64_t length, int64_t start, const mapping **out,
+                         const mapping **guard, tile_window *window)
 {
     tile_digit digits[TILE_MAX_SHIFTS];
     size_t count = 0;
@@ -139,7 +143,8 @@ tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *in
         return TILE_TERMS;
     int64_t rest = start;
     for (size_t i = 0; i < count; i++) {
-        tile_status status = cut_digit(c, &digits[i], length, i + 1 < count ? rest % digits[i].size : rest, &m, guard ? &guarded : NULL, &w);
+        tile_status status =
+            cut_digit(c, &digits[i], length, i + 1 < count ? rest % digits[i].size : rest, &m, guard ? &guarded : NULL, &w);
         if (status != TILE_OK)
             return status;
         rest /= digits[i].size;

@@ -32,9 +32,9 @@ typedef enum tile_status {
     TILE_DEEP,    /* more than TILE_MAX_SHIFTS digits or shifted axes */
 } tile_status;
 
-/* The tile of `m`, a tensor's Element; its own window is added to *window. `guard`, when not NULL, is m as it may be written (dead positions
- * outside an earlier window are PAD_BOTTOM) and is replaced by the tile's. On failure nothing is changed. */
-tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *index, int64_t length, int64_t start,
-                         const mapping **out, const mapping **guard, tile_window *window);
+/* The tile of `m`, a tensor's Element; its own window is added to *window. `guard`, when not NULL, is m as it may be written (dead
+ * positions outside an earlier window are PAD_BOTTOM) and is replaced by the tile's. On failure nothing is changed. */
+tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *index, int64_t length, int64_t start, const mapping **out,
+                         const mapping **guard, tile_window *window);
 
 #endif

@@ -11,11 +11,11 @@
 /* One loop on one buffer digit, for the checks that need all of the stream together. */
 typedef struct landing {
     const piece *piece;
-    const factor *of; /* the stream digit that the loop is a part of */
-    unsigned digit;   /* number of that */
-    int64_t digits;   /* of the piece, per iteration */
+    const factor *of;             /* the stream digit that the loop is a part of */
+    unsigned digit;               /* number of that */
+    int64_t digits;               /* of the piece, per iteration */
     int64_t weight, live, extent; /* of the loop */
-    bool whole; /* the term takes the piece, a group, for itself: counts for what is around the group only */
+    bool whole;                   /* the term takes the piece, a group, for itself: counts for what is around the group only */
     /* Digits of a group that are one run; else NULL. A loop along it notes positions per iteration, which land on none of the pieces alone
      * (`digits` is 0); each piece is noted once more as a whole, with 0 here. */
     const group_digit *run;
@@ -34,7 +34,7 @@ typedef struct derivation {
     const mapping *beside; /* mentions axes that other units hold; NULL: none */
     unsigned segment, digit;
     const factor *padded; /* the stream digit that a copy walks with its padding; NULL: none */
-    int64_t position; /* of the stream digit at hand in its segment */
+    int64_t position;     /* of the stream digit at hand in its segment */
     sequence *seq;
 } derivation;
 

@@ -44,8 +44,13 @@ void derivation_emit(derivation *d, const mapping *term, int64_t size, int64_t l
 {
     if (size == 1)
         return;
-    sequence_part part = {.term = term, .size = size, .stride = stride, .live = live, .position = d->position * step,
-                          .segment = d->segment, .digit = d->digit};
+    sequence_part part = {.term = term,
+                          .size = size,
+                          .stride = stride,
+                          .live = live,
+                          .position = d->position * step,
+                          .segment = d->segment,
+                          .digit = d->digit};
     ARENA_PUSH(d->arena, d->seq->parts, d->seq->count, d->seq->capacity, part);
 }
 
@@ -186,8 +191,8 @@ static bool is_part_of(const piece *p, const piece *atom)
     return p >= atom - atom->parts && p < atom;
 }
 
-/* Does this part of the group begin at the position behind the front, beside it? Nothing else of the stream may step through it, and no other
- * front, which would not notice that it is reached, may end in it. */
+/* Does this part of the group begin at the position behind the front, beside it? Nothing else of the stream may step through it, and no
+ * other front, which would not notice that it is reached, may end in it. */
 static bool is_next_part(const derivation *d, const piece *p, const piece *front, const index_vector *behind)
 {
     group_digits g;
@@ -331,8 +336,13 @@ static bool derive(mapping_context *c, arena *scratch, const sequence_space *buf
                    const sequence_space *stream, size_t stream_count, sequence_access access, sequence *seq)
 {
     *seq = (sequence){0};
-    derivation d = {.context = c, .arena = mapping_context_arena(c), .scratch = scratch, .access = access & ~(SEQUENCE_NAMELESS | SEQUENCE_BORDERS),
-                    .nameless = access & SEQUENCE_NAMELESS, .beside = beside, .seq = seq};
+    derivation d = {.context = c,
+                    .arena = mapping_context_arena(c),
+                    .scratch = scratch,
+                    .access = access & ~(SEQUENCE_NAMELESS | SEQUENCE_BORDERS),
+                    .nameless = access & SEQUENCE_NAMELESS,
+                    .beside = beside,
+                    .seq = seq};
     d.buffer.context = c;
     d.buffer.arena = scratch;
     d.buffer.borders = access & SEQUENCE_BORDERS;
@@ -347,7 +357,8 @@ static bool derive(mapping_context *c, arena *scratch, const sequence_space *buf
     for (d.segment = 0; d.segment < stream_count; d.segment++)
         if (!derivation_walk(&d, stream[d.segment].mapping, 1))
             return false;
-    return check_twice(&d) && derivation_check_windows(&d) && check_carry(&d) && (d.access != SEQUENCE_WRITE || (check_dead(&d) && check_covered(&d)));
+    return check_twice(&d) && derivation_check_windows(&d) && check_carry(&d) &&
+           (d.access != SEQUENCE_WRITE || (check_dead(&d) && check_covered(&d)));
 }
 
 bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, size_t buffer_count, const mapping *beside,
@@ -390,8 +401,8 @@ bool sequence_derive_stream(mapping_context *c, const sequence_space *buffer, si
     return false;
 }
 
-bool sequence_derive(mapping_context *c, const mapping *buffer, const mapping *time, const mapping *packet,
-                     sequence_access access, sequence *seq)
+bool sequence_derive(mapping_context *c, const mapping *buffer, const mapping *time, const mapping *packet, sequence_access access,
+                     sequence *seq)
 {
     return sequence_derive_stream(c, &(sequence_space){buffer, 1}, 1, NULL, time, packet, access, seq);
 }

@@ -26,19 +26,19 @@ typedef struct sequence_part {
 
 typedef enum sequence_failure {
     SEQUENCE_OK,
-    SEQUENCE_INSUFFICIENT,  /* the buffer has the axis but not this digit of it */
-    SEQUENCE_INCOMPATIBLE,  /* no common factorisation of the axis */
-    SEQUENCE_TWICE,         /* two stream terms count through the same digit */
-    SEQUENCE_PADDING,       /* padding that no loop expresses */
-    SEQUENCE_BROADCAST,     /* write: a stream term has no place in the buffer */
-    SEQUENCE_UNWRITTEN,     /* write: live cells that no stream term reaches */
-    SEQUENCE_OUTSIDE,       /* write: dead stream positions would land on live cells or outside */
-    SEQUENCE_ENTRIES,       /* more loops than the table has entries, after merging */
-    SEQUENCE_ENTRY_SIZE,    /* an iteration count that cannot be split */
-    SEQUENCE_STRIDE,        /* a stride beyond its field */
-    SEQUENCE_WINDOW_WRITE,  /* write: a stream term lands on a term of a sliding window */
-    SEQUENCE_WINDOW_TERMS,  /* a window is read by some of its terms only, or by a term and as itself */
-    SEQUENCE_WINDOW_SHARED, /* a term of a window stands in another part of the buffer too */
+    SEQUENCE_INSUFFICIENT,   /* the buffer has the axis but not this digit of it */
+    SEQUENCE_INCOMPATIBLE,   /* no common factorisation of the axis */
+    SEQUENCE_TWICE,          /* two stream terms count through the same digit */
+    SEQUENCE_PADDING,        /* padding that no loop expresses */
+    SEQUENCE_BROADCAST,      /* write: a stream term has no place in the buffer */
+    SEQUENCE_UNWRITTEN,      /* write: live cells that no stream term reaches */
+    SEQUENCE_OUTSIDE,        /* write: dead stream positions would land on live cells or outside */
+    SEQUENCE_ENTRIES,        /* more loops than the table has entries, after merging */
+    SEQUENCE_ENTRY_SIZE,     /* an iteration count that cannot be split */
+    SEQUENCE_STRIDE,         /* a stride beyond its field */
+    SEQUENCE_WINDOW_WRITE,   /* write: a stream term lands on a term of a sliding window */
+    SEQUENCE_WINDOW_TERMS,   /* a window is read by some of its terms only, or by a term and as itself */
+    SEQUENCE_WINDOW_SHARED,  /* a term of a window stands in another part of the buffer too */
     SEQUENCE_WINDOW_BORDER,  /* a window that is not held as a whole is read by its terms */
     SEQUENCE_WINDOW_MISSING, /* the stream has a window of which the buffer has only terms */
 } sequence_failure;
@@ -55,22 +55,22 @@ typedef struct sequence {
 typedef enum sequence_access {
     SEQUENCE_READ,
     SEQUENCE_WRITE,
-    SEQUENCE_COPY, /* like a read, but only live values are walked, and a digit need not be a whole number of loops */
-    SEQUENCE_COPY_PADDED, /* the same, but the innermost digit is walked with the padding that buffer and stream share */
+    SEQUENCE_COPY,         /* like a read, but only live values are walked, and a digit need not be a whole number of loops */
+    SEQUENCE_COPY_PADDED,  /* the same, but the innermost digit is walked with the padding that buffer and stream share */
     SEQUENCE_BORDERS = 8,  /* added to one of them: outside the buffer there are zeros, so that every window offers its terms */
     SEQUENCE_NAMELESS = 4, /* added to one of them: every `term` is NULL, for who wants numbers only and wants them soon */
 } sequence_access;
 
 /* Derives the loops of the stream [time, packet] over `buffer`.
  *
- * A sliding window in the buffer offers itself and, when it is whole and all of its places are held, the digits of its terms, whose addresses overlap: they
- * are for reading only, and a stream that names one names all of them.
+ * A sliding window in the buffer offers itself and, when it is whole and all of its places are held, the digits of its terms, whose
+ * addresses overlap: they are for reading only, and a stream that names one names all of them.
  *
  * Read: a stream axis that the buffer does not mention is a broadcast (stride 0); padding may be over-read.
  * Write: every live cell is written exactly once, no broadcast, dead positions only reach padding.
  * On failure seq->failure says why; the parts found so far stay for the diagnostic. */
-bool sequence_derive(mapping_context *c, const mapping *buffer, const mapping *time, const mapping *packet,
-                     sequence_access access, sequence *seq);
+bool sequence_derive(mapping_context *c, const mapping *buffer, const mapping *time, const mapping *packet, sequence_access access,
+                     sequence *seq);
 
 /* A buffer in several address spaces, or a stream in several segments: a mapping and the distance of its positions. */
 typedef struct sequence_space {

@@ -1,7 +1,7 @@
-/* Rule of one stream digit: the digit asks for what weight * i counts to, i < extent, the first `live` of them real. Written in buffer digits a step of
- * weight is a step of so many positions, for as many iterations c as no buffer digit overflows: that is a loop. Where c is below live,
- * the walk leaves the straight line at i = c in every nest, so the next loop begins there, with weight * c, and the number of positions
- * must be a multiple of c. Where it is not, or where the digits of several loops together overflow, no nest exists. */
+/* Rule of one stream digit: the digit asks for what weight * i counts to, i < extent, the first `live` of them real. Written in buffer
+ * digits a step of weight is a step of so many positions, for as many iterations c as no buffer digit overflows: that is a loop. Where c is
+ * below live, the walk leaves the straight line at i = c in every nest, so the next loop begins there, with weight * c, and the number of
+ * positions must be a multiple of c. Where it is not, or where the digits of several loops together overflow, no nest exists. */
 #include "ir/sequence/derivation.h"
 #include "support/integer.h"
 
@@ -12,7 +12,12 @@ void loop_list_add(derivation *d, loop_list *l, const factor *f, const index_ste
     live = live < size ? live : size;
     l->items[l->count++] = (loop){size, s->stride, live, l->weight, d->landing_count};
     for (size_t i = 0; i < s->count; i++) {
-        landing here = {.piece = s->items[i].piece, .of = f, .digit = d->digit, .digits = s->items[i].digits, .weight = l->weight, .live = live,
+        landing here = {.piece = s->items[i].piece,
+                        .of = f,
+                        .digit = d->digit,
+                        .digits = s->items[i].digits,
+                        .weight = l->weight,
+                        .live = live,
                         .extent = size};
         derivation_land(d, here);
     }
@@ -76,7 +81,8 @@ void loop_list_emit(derivation *d, const factor *f, int64_t live, const loop_lis
     for (size_t i = 1; i < l->count; i++)
         steps[i] = steps[i - 1] * l->items[i - 1].size;
     for (size_t i = l->count; i-- > 0;)
-        derivation_emit(d, derivation_part_term(d, f, l->items[i].weight, l->items[i].live, l->items[i].size), l->items[i].size, live, l->items[i].stride, steps[i]);
+        derivation_emit(d, derivation_part_term(d, f, l->items[i].weight, l->items[i].live, l->items[i].size), l->items[i].size, live,
+                        l->items[i].stride, steps[i]);
 }
 
 /* Is the stream digit one digit of the buffer with at least the same padding? */

@@ -12,7 +12,8 @@ static bool is_free(const piece *atom)
     return true;
 }
 
-/* The same composite in the buffer, as a whole; with `front` also one that it is a front of, and of which a read takes every `step`th value:
+/* The same composite in the buffer, as a whole; with `front` also one that it is a front of, and of which a read takes every `step`th
+ * value:
  * `[A, B] / 4` is every second value of `[A, B] / 2`. NULL: none that is free. */
 static piece *find_composite(const derivation *d, const factor *f, bool front, int64_t *step)
 {
@@ -36,7 +37,8 @@ static bool take_composite(derivation *d, const factor *f, bool front)
     piece *atom = find_composite(d, f, front, &step);
     if (!atom)
         return false;
-    derivation_take(d, atom, (landing){.of = f, .digit = d->digit, .digits = step, .weight = f->weight, .live = f->live, .extent = f->extent});
+    derivation_take(d, atom,
+                    (landing){.of = f, .digit = d->digit, .digits = step, .weight = f->weight, .live = f->live, .extent = f->extent});
     derivation_emit(d, derivation_term(d, f), d->access == SEQUENCE_COPY ? f->live : f->extent, f->live, atom->stride * step, 1);
     return true;
 }
@@ -105,8 +107,14 @@ static void land_linear(derivation *d, const factor *f, const group_digits *g)
         position /= digit->extent;
         if (g->items[k].linear && digit->axis && index_step_of_axis(&d->buffer, digit->axis, digit->weight, &s))
             for (size_t n = 0; n < s.count; n++) {
-                landing here = {.piece = s.items[n].piece, .of = f, .digit = d->digit, .digits = s.items[n].digits, .weight = digit->weight,
-                                .live = digit->live, .extent = digit->live, .run = &g->items[k]};
+                landing here = {.piece = s.items[n].piece,
+                                .of = f,
+                                .digit = d->digit,
+                                .digits = s.items[n].digits,
+                                .weight = digit->weight,
+                                .live = digit->live,
+                                .extent = digit->live,
+                                .run = &g->items[k]};
                 derivation_land(d, here);
             }
         if (position == end && k + 1 < g->count)
@@ -120,8 +128,14 @@ static void land_along(derivation *d, const factor *f, const group_digits *g, co
     for (size_t k = 0; k < g->count; k++) {
         const group_digit *run = &g->items[k];
         if (run->low && s->digits[k] > 0)
-            derivation_land(d, (landing){.piece = run->low, .of = f, .digit = d->digit, .weight = along->weight, .live = along->live, .extent = along->size,
-                                         .run = run, .run_step = s->digits[k] * run->stride});
+            derivation_land(d, (landing){.piece = run->low,
+                                         .of = f,
+                                         .digit = d->digit,
+                                         .weight = along->weight,
+                                         .live = along->live,
+                                         .extent = along->size,
+                                         .run = run,
+                                         .run_step = s->digits[k] * run->stride});
     }
 }
 
@@ -145,7 +159,8 @@ static bool composite_loops(derivation *d, const factor *f, bool runs, loop_list
         group_add_loop(g, &inside, l->items[l->count - 1].size);
         land_along(d, f, g, &inside, &l->items[l->count - 1]);
     }
-    return group_separates(g) || derivation_fail(d, f->live == f->extent ? SEQUENCE_INCOMPATIBLE : SEQUENCE_PADDING, derivation_term(d, f), NULL);
+    return group_separates(g) ||
+           derivation_fail(d, f->live == f->extent ? SEQUENCE_INCOMPATIBLE : SEQUENCE_PADDING, derivation_term(d, f), NULL);
 }
 
 /* Loops through the group's digits one by one, or with its runs as one digit. */
@@ -186,7 +201,8 @@ static piece *find_part(const derivation *d, const factor *f, int64_t weight, in
 {
     for (size_t i = 0; i < d->buffer.count; i++) {
         piece *p = &d->buffer.items[i];
-        if (p->atom && is_free(p) && p->weight == weight && p->live <= live && (mapping_is_front(p->atom, f->inner) || mapping_is_front(f->inner, p->atom)))
+        if (p->atom && is_free(p) && p->weight == weight && p->live <= live &&
+            (mapping_is_front(p->atom, f->inner) || mapping_is_front(f->inner, p->atom)))
             return p;
     }
     return NULL;
@@ -197,7 +213,11 @@ static bool parts_are_group(derivation *d, const factor *f, piece *const *parts,
 {
     const mapping *all = mapping_identity(d->context), *one;
     for (size_t i = 0; i < count; i++) {
-        factor part = {.kind = FACTOR_COMPOSITE, .inner = parts[i]->atom, .weight = parts[i]->weight, .live = parts[i]->live, .extent = parts[i]->live};
+        factor part = {.kind = FACTOR_COMPOSITE,
+                       .inner = parts[i]->atom,
+                       .weight = parts[i]->weight,
+                       .live = parts[i]->live,
+                       .extent = parts[i]->live};
         one = mapping_of_factor(d->context, &part);
         if (mapping_pair(d->context, all, one, &all) != MAPPING_OK)
             return false;
@@ -208,7 +228,8 @@ static bool parts_are_group(derivation *d, const factor *f, piece *const *parts,
     return all == mapping_of_factor(d->context, &whole);
 }
 
-/* Each part is a loop, the outermost may end in padding: `[A, B] # 16` over `[A, B] # 16 / 8` and `[A, B] # 16 % 8`, wherever they stand. */
+/* Each part is a loop, the outermost may end in padding: `[A, B] # 16` over `[A, B] # 16 / 8` and `[A, B] # 16 % 8`, wherever they stand.
+ */
 static bool by_parts(derivation *d, const factor *f)
 {
     piece *parts[MAX_LOOPS];
@@ -232,8 +253,14 @@ static bool by_parts(derivation *d, const factor *f)
         return false;
     for (size_t i = first; i < MAX_LOOPS; i++) {
         bool outer = i == first;
-        factor part = {.kind = FACTOR_COMPOSITE, .inner = parts[i]->atom, .weight = parts[i]->weight, .live = parts[i]->live, .extent = outer ? extent / inside : parts[i]->live};
-        derivation_take(d, parts[i], (landing){.of = f, .digit = d->digit, .digits = 1, .weight = part.weight, .live = part.live, .extent = part.extent});
+        factor part = {.kind = FACTOR_COMPOSITE,
+                       .inner = parts[i]->atom,
+                       .weight = parts[i]->weight,
+                       .live = parts[i]->live,
+                       .extent = outer ? extent / inside : parts[i]->live};
+        derivation_take(
+            d, parts[i],
+            (landing){.of = f, .digit = d->digit, .digits = 1, .weight = part.weight, .live = part.live, .extent = part.extent});
         derivation_emit(d, derivation_term(d, &part), part.extent, f->live, parts[i]->stride, outer ? inside : (inside /= parts[i]->live));
     }
     return true;

@@ -19,7 +19,8 @@ enum { FREE, BOUND }; /* may the digits inside be anything, or at most those of 
 static int64_t plus(int64_t sum, int64_t digit, int64_t gain)
 {
     int64_t more;
-    return __builtin_mul_overflow(digit, gain, &more) || __builtin_add_overflow(sum, more, &sum) ? MAPPING_MAX_SIZE : smaller(sum, MAPPING_MAX_SIZE);
+    return __builtin_mul_overflow(digit, gain, &more) || __builtin_add_overflow(sum, more, &sum) ? MAPPING_MAX_SIZE
+                                                                                                 : smaller(sum, MAPPING_MAX_SIZE);
 }
 
 static void keep_larger(int64_t *kept, int64_t value)
@@ -103,7 +104,8 @@ static size_t list_loop(counted_loop *loops, size_t count, const landing *l, int
         }
     for (; at > 0 && loops[at - 1].step < l->weight; at--)
         loops[at] = loops[at - 1];
-    loops[at] = (counted_loop){.step = l->weight, .most = l->live - 1, .gain = gain, .last = (l->of->live - 1) * l->of->weight, .digit = l->digit};
+    loops[at] =
+        (counted_loop){.step = l->weight, .most = l->live - 1, .gain = gain, .last = (l->of->live - 1) * l->of->weight, .digit = l->digit};
     return count + 1;
 }
 

@@ -67,8 +67,13 @@ static void land_term(derivation *d, unsigned group, const window_term *t)
     const piece *p = term_holding(d, group, t);
     factor *digit = ARENA_NEW(d->arena, factor);
     *digit = (factor){.kind = FACTOR_AXIS, .axis = t->of, .weight = t->weight, .live = t->extent, .extent = t->extent};
-    derivation_land(d, (landing){.piece = p, .of = digit, .digit = d->digit, .digits = t->weight / p->weight, .weight = t->weight, .live = t->extent,
-                               .extent = t->extent});
+    derivation_land(d, (landing){.piece = p,
+                                 .of = digit,
+                                 .digit = d->digit,
+                                 .digits = t->weight / p->weight,
+                                 .weight = t->weight,
+                                 .live = t->extent,
+                                 .extent = t->extent});
 }
 
 /* Rule ("Sliding window", a window in a window): a part of a window whose terms are digits of its own, in the same proportion, is a run

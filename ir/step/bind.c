@@ -48,8 +48,8 @@ static bool value_at(place *p, const step_expr *of, int64_t *value)
     return step_expr_evaluate(of, size_at, p, value, &missing);
 }
 
-/* Over `expected` places, or, when that is negative, as many as there are sizes. A list that was read off tokens also has the groups that stand for
- * none (ir/step/groups.h), which are empty: they are taken off again. */
+/* Over `expected` places, or, when that is negative, as many as there are sizes. A list that was read off tokens also has the groups that
+ * stand for none (ir/step/groups.h), which are empty: they are taken off again. */
 static bool fold_places(const step_bindings *b, const step_expr *of, bool largest, int64_t expected, int64_t *value)
 {
     place p = {.bindings = b, .ask = SIZES_COUNTED};
@@ -82,7 +82,8 @@ static bool largest_part(const step_bindings *b, const step_total_part *parts, u
     *value = 0;
     for (uint32_t i = 0; i < count; i++) {
         int64_t places, size;
-        if (!step_bind_evaluate(b, parts[i].places, &places, &missing) || (places > 0 && !step_bind_evaluate(b, parts[i].each, &size, &missing)))
+        if (!step_bind_evaluate(b, parts[i].places, &places, &missing) ||
+            (places > 0 && !step_bind_evaluate(b, parts[i].each, &size, &missing)))
             return false;
         *value = places > 0 && size > *value ? size : *value;
     }
@@ -102,8 +103,8 @@ static void look_for_places(void *user, const char *symbol, bool ragged)
     const step_expr *of, *places;
     const char *missing;
     int64_t count;
-    if (ragged && snprintf(sum, sizeof sum, "sum(~%s)", symbol) < (int)sizeof sum && step_total_source(x->bindings->graph, sum, &of, &places) && places &&
-        step_bind_evaluate(x->bindings, places, &count, &missing))
+    if (ragged && snprintf(sum, sizeof sum, "sum(~%s)", symbol) < (int)sizeof sum &&
+        step_total_source(x->bindings->graph, sum, &of, &places) && places && step_bind_evaluate(x->bindings, places, &count, &missing))
         x->found = x->found || count == 0;
 }
 

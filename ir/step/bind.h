@@ -10,7 +10,7 @@
 typedef struct step_binding {
     const char *name; /* without the ~ */
     const int64_t *values;
-    size_t count; /* more than 1: sizes of a ragged symbol */
+    size_t count;            /* more than 1: sizes of a ragged symbol */
     const step_graph *graph; /* of which it is a symbol; NULL: of all */
 } step_binding;
 
@@ -23,8 +23,8 @@ typedef struct step_bindings {
 /* False when a symbol has no number, with its name in *missing, or past 2^62 (*missing NULL). */
 bool step_bind_evaluate(const step_bindings *b, const step_expr *e, int64_t *value, const char **missing);
 
-/* Can these be the sizes of their symbol? False: it is no ragged one and has one (*places -1), or they do not go into the places that there are. Sizes
- * of fewer places stand for several each. */
+/* Can these be the sizes of their symbol? False: it is no ragged one and has one (*places -1), or they do not go into the places that there
+ * are. Sizes of fewer places stand for several each. */
 bool step_bind_fits(const step_bindings *b, const step_binding *sizes, int64_t *places);
 
 #endif

@@ -225,7 +225,8 @@ static uint32_t drop_presences(const atom **atoms, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         bool implied = false;
         for (uint32_t k = 0; k < count; k++)
-            implied = implied || is_presence_of(atoms[i], atoms[k]) || (atoms[k]->kind == ATOM_CEIL && is_presence_of(atoms[i], symbol_of(atoms[k])));
+            implied = implied || is_presence_of(atoms[i], atoms[k]) ||
+                      (atoms[k]->kind == ATOM_CEIL && is_presence_of(atoms[i], symbol_of(atoms[k])));
         if (!implied)
             atoms[kept++] = atoms[i];
     }
@@ -338,7 +339,8 @@ const step_expr *step_expr_ceil_divide(step_exprs *c, const step_expr *a, int64_
     int64_t number;
     if (step_expr_is_number(odd, &number))
         return step_expr_add(c, even, step_expr_number(c, ceil_div(number, divisor)));
-    return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_CEIL, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
+    return step_expr_add(c, even,
+                         of_atom(c, intern_atom(c, (atom){.kind = ATOM_CEIL, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
 }
 
 /* floor(A/m) alone: then floor(floor(A/m)/n) = floor(A/(m n)). */
@@ -358,7 +360,8 @@ const step_expr *step_expr_floor_divide(step_exprs *c, const step_expr *a, int64
     const step_expr *odd, *even = divide_evenly(c, a, divisor, &odd);
     if (step_expr_is_number(odd, &number))
         return step_expr_add(c, even, step_expr_number(c, number / divisor));
-    return step_expr_add(c, even, of_atom(c, intern_atom(c, (atom){.kind = ATOM_FLOOR, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
+    return step_expr_add(c, even,
+                         of_atom(c, intern_atom(c, (atom){.kind = ATOM_FLOOR, .of = odd, .divisor = divisor, .ragged = odd->ragged})));
 }
 
 /* Is it x + absent(x)? */
@@ -393,8 +396,9 @@ const step_expr *step_expr_present(step_exprs *c, const step_expr *a)
     for (uint32_t i = 0; i < a->products[0].atom_count; i++) {
         const atom *t = a->products[0].atoms[i];
         const step_expr *one = atom_is_flag(t) ? of_atom(c, t)
-                               : t->kind == ATOM_CEIL  ? step_expr_present(c, t->of)
-                                                       : of_atom(c, intern_atom(c, (atom){.kind = ATOM_PRESENT, .of = of_atom(c, t), .ragged = t->ragged}));
+                               : t->kind == ATOM_CEIL
+                                   ? step_expr_present(c, t->of)
+                                   : of_atom(c, intern_atom(c, (atom){.kind = ATOM_PRESENT, .of = of_atom(c, t), .ragged = t->ragged}));
         all = step_expr_multiply(c, all, one);
     }
     return all;
@@ -475,7 +479,8 @@ static const step_expr *replace_atom(step_exprs *c, const atom *t, const step_ex
     }
 }
 
-const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user)
+const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol),
+                                   void *user)
 {
     const step_expr *sum = step_expr_number(c, 0);
     for (uint32_t i = 0; i < e->count; i++) {

@@ -1,9 +1,9 @@
 /* Sizes of stream dimensions as expressions over symbols.
  *
  * The one idea: every expression is kept in one normal form and only once, so two sizes are equal when their pointers are. The form is a
- * sum of products: a whole coefficient times atoms in order, where an atom is a symbol, ceil(expression / number), floor(expression / number),
- * present(expression): 1 when it is at least 1, else 0, or absent(expression), the other way round. Values are non-negative integers. A
- * symbol may be ragged: it then stands for all the sizes that a dimension has, one for each outer index. */
+ * sum of products: a whole coefficient times atoms in order, where an atom is a symbol, ceil(expression / number), floor(expression /
+ * number), present(expression): 1 when it is at least 1, else 0, or absent(expression), the other way round. Values are non-negative
+ * integers. A symbol may be ragged: it then stands for all the sizes that a dimension has, one for each outer index. */
 #ifndef VISA_IR_STEP_EXPR_H
 #define VISA_IR_STEP_EXPR_H
 
@@ -37,7 +37,8 @@ bool step_expr_part(step_exprs *c, const step_expr *e, uint32_t i, const step_ex
 /* a / b, where b is one product that divides every product of a, or a is one product times b; else NULL. */
 const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b);
 /* The expression with other ones for symbols; `replace` returns its argument for a symbol that stays. */
-const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol), void *user);
+const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol),
+                                   void *user);
 /* Is it one symbol and nothing else? */
 bool step_expr_is_symbol(const step_expr *e);
 /* The name of a symbol. */

@@ -70,8 +70,10 @@ static void put_atom(strbuf *s, const atom *t)
         strbuf_printf(s, "%s%s", t->ragged ? "~" : "", t->name);
         return;
     }
-    const step_expr *of = t->kind == ATOM_ABSENT && t->of->products[0].atom_count == 1 ? t->of->products[0].atoms[0]->of : t->of; /* absent(present(x)) is absent(x) */
-    static const char *const names[] = {[ATOM_CEIL] = "ceil(", [ATOM_FLOOR] = "floor(", [ATOM_PRESENT] = "present(", [ATOM_ABSENT] = "absent("};
+    const step_expr *of = t->kind == ATOM_ABSENT && t->of->products[0].atom_count == 1 ? t->of->products[0].atoms[0]->of
+                                                                                       : t->of; /* absent(present(x)) is absent(x) */
+    static const char *const names[] = {
+        [ATOM_CEIL] = "ceil(", [ATOM_FLOOR] = "floor(", [ATOM_PRESENT] = "present(", [ATOM_ABSENT] = "absent("};
     bool divides = t->kind == ATOM_CEIL || t->kind == ATOM_FLOOR, sum = of->count > 1;
     strbuf_puts(s, names[t->kind]);
     strbuf_puts(s, divides && sum ? "(" : "");

@@ -11,10 +11,10 @@ typedef enum atom_kind { ATOM_SYMBOL, ATOM_CEIL, ATOM_FLOOR, ATOM_PRESENT, ATOM_
 typedef struct atom {
     uint32_t number; /* atoms are ordered by when they were first made */
     atom_kind kind;
-    bool ragged;           /* itself or something in it */
-    const char *name;      /* symbol */
-    const step_expr *of;   /* ceil, floor, present; absent: what is then 0, a product of present(..) */
-    int64_t divisor;       /* ceil, floor */
+    bool ragged;         /* itself or something in it */
+    const char *name;    /* symbol */
+    const step_expr *of; /* ceil, floor, present; absent: what is then 0, a product of present(..) */
+    int64_t divisor;     /* ceil, floor */
 } atom;
 
 /* coefficient * the product of the atoms. */
@@ -25,7 +25,7 @@ typedef struct product {
 } product;
 
 struct step_expr {
-    uint32_t count; /* 0: the number 0 */
+    uint32_t count;          /* 0: the number 0 */
     const product *products; /* by their atoms, the plain number last */
     bool ragged;
     uint32_t depth; /* of quotients and flags in it: 0, none */

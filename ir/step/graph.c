@@ -129,8 +129,10 @@ bool step_graph_connect(step_graph *g, step_stream *feedback, const step_stream 
     if (at == g->feedback_count || source->node->index >= g->node_count || g->nodes[source->node->index] != source->node)
         return refuse_feedback(g, range, "a feedback stream is connected once, to a stream that has a source");
     if (feedback->rank != source->rank || !step_data_equal(feedback->data, source->data))
-        return refuse_feedback(g, range, arena_printf(g->arena, "feedback `%s` is %s, its source %s: rank and data type have to agree", feedback->node->name,
-                                                      step_stream_text(feedback, g->arena), step_stream_text(source, g->arena)));
+        return refuse_feedback(g, range,
+                               arena_printf(g->arena, "feedback `%s` is %s, its source %s: rank and data type have to agree",
+                                            feedback->node->name, step_stream_text(feedback, g->arena),
+                                            step_stream_text(source, g->arena)));
     g->feedbacks[at] = g->feedbacks[--g->feedback_count];
     for (size_t i = 0; i < g->node_count; i++)
         for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++)
@@ -146,10 +148,12 @@ void step_graph_close(step_graph *g)
         for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++) {
             const step_graph_node *from = g->nodes[i]->spec.inputs[k]->node;
             if (g->feedback_count == 0 && g->nodes[from->index] != from)
-                refuse_feedback(g, g->nodes[i]->spec.range, arena_printf(g->arena, "feedback `%s` is taken after it was connected", from->name));
+                refuse_feedback(g, g->nodes[i]->spec.range,
+                                arena_printf(g->arena, "feedback `%s` is taken after it was connected", from->name));
         }
     for (size_t i = 0; i < g->feedback_count && !g->bad; i++)
-        refuse_feedback(g, g->feedbacks[i]->node->spec.range, arena_printf(g->arena, "feedback `%s` is never connected", g->feedbacks[i]->node->name));
+        refuse_feedback(g, g->feedbacks[i]->node->spec.range,
+                        arena_printf(g->arena, "feedback `%s` is never connected", g->feedbacks[i]->node->name));
 }
 
 /* ---- text ---- */
@@ -174,8 +178,11 @@ const char *step_data_text(const step_data *d, arena *a)
 {
     strbuf text;
     switch (d->kind) {
-    case STEP_TILE: return arena_printf(a, "%s tiles %s x %s", dtype_row_of(d->dtype)->name, step_expr_text(d->rows, a), step_expr_text(d->columns, a));
-    case STEP_SELECTOR: return d->hot > 0 ? arena_printf(a, "selectors of %" PRId64 " of %" PRId64, d->hot, d->width) : arena_printf(a, "selectors of %" PRId64, d->width);
+    case STEP_TILE:
+        return arena_printf(a, "%s tiles %s x %s", dtype_row_of(d->dtype)->name, step_expr_text(d->rows, a), step_expr_text(d->columns, a));
+    case STEP_SELECTOR:
+        return d->hot > 0 ? arena_printf(a, "selectors of %" PRId64 " of %" PRId64, d->hot, d->width)
+                          : arena_printf(a, "selectors of %" PRId64, d->width);
     case STEP_PAIR: return arena_printf(a, "pairs (%s, %s)", step_data_text(d->first, a), step_data_text(d->second, a));
     case STEP_BOOL: return "bools";
     case STEP_ADDRESS: return "addresses";

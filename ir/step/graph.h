@@ -83,10 +83,10 @@ typedef struct step_spec {
     step_graph_tensor *tensor;
     step_fn fn;
     bool has_dtype;
-    dtype dtype;              /* of the result, where it is not the first input's */
-    const step_data *data;    /* source: its type; tiles: the pieces' */
+    dtype dtype;               /* of the result, where it is not the first input's */
+    const step_data *data;     /* source: its type; tiles: the pieces' */
     const step_kernel *kernel; /* of the function `kernel` */
-    const step_expr **dims;   /* source: its shape */
+    const step_expr **dims;    /* source: its shape */
     uint32_t rank;
 } step_spec;
 
@@ -108,7 +108,7 @@ typedef struct step_graph {
     diag_list *diags;
     step_exprs *exprs;
     step_machine machine;
-    int64_t default_depth;           /* values */
+    int64_t default_depth; /* values */
     int64_t default_flops_per_cycle;
     step_graph_node **nodes;
     size_t node_count, node_capacity;
@@ -117,11 +117,11 @@ typedef struct step_graph {
     struct step_split *splits; /* sizes of what is routed (ir/step/route.h) */
     step_stream **feedbacks;   /* not connected yet */
     size_t feedback_count, feedback_capacity;
-    struct step_group *groups; /* ragged sizes of groups, so that equal ones are one symbol (ir/step/groups.c) */
+    struct step_group *groups;  /* ragged sizes of groups, so that equal ones are one symbol (ir/step/groups.c) */
     struct step_alias *aliases; /* what the writer knows to be equal (ir/step/total.c) */
-    struct step_total *totals; /* sums and maxima of ragged sizes (ir/step/total.h) */
-    struct step_stem *stems;   /* names that were given, and how often */
-    bool bad;                  /* diagnosed: nothing is to be made of it */
+    struct step_total *totals;  /* sums and maxima of ragged sizes (ir/step/total.h) */
+    struct step_stem *stems;    /* names that were given, and how often */
+    bool bad;                   /* diagnosed: nothing is to be made of it */
 } step_graph;
 
 /* Adds the node. NULL when a rule of the operator does not hold: then it was diagnosed. */

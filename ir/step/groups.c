@@ -11,7 +11,8 @@ static bool may_be_bare(const step_graph *g, const step_stream *s, uint32_t i)
     const step_expr *d = step_dim(s, i);
     if (i + 1 == s->rank && step_dim(s, s->rank) == step_expr_present(g->exprs, d))
         return false;
-    return i > 0 && i < s->rank && !step_total_is_positive(g, d) && !(step_expr_is_number(step_expr_present(g->exprs, d), &known) && known == 1);
+    return i > 0 && i < s->rank && !step_total_is_positive(g, d) &&
+           !(step_expr_is_number(step_expr_present(g->exprs, d), &known) && known == 1);
 }
 
 /* The product of present(D_j), from <= j <= to. */
@@ -30,13 +31,15 @@ static const step_expr *bare_groups(step_graph *g, const step_stream *s, uint32_
     const step_expr *sum = step_expr_number(g->exprs, 0);
     for (uint32_t j = b; j <= top; j++)
         if (may_be_bare(g, s, j))
-            sum = step_expr_add(g->exprs, sum, step_total_of(g, step_total_places(g, s, s->rank - j), step_expr_absent(g->exprs, step_dim(s, j))));
+            sum = step_expr_add(g->exprs, sum,
+                                step_total_of(g, step_total_places(g, s, s->rank - j), step_expr_absent(g->exprs, step_dim(s, j))));
     return sum;
 }
 
 const step_expr *step_groups_inside(step_graph *g, const step_stream *s, uint32_t top, uint32_t b)
 {
-    return step_expr_add(g->exprs, step_total_places(g, s, s->rank + 1 - b), b > 0 ? bare_groups(g, s, top, b) : step_expr_number(g->exprs, 0));
+    return step_expr_add(g->exprs, step_total_places(g, s, s->rank + 1 - b),
+                         b > 0 ? bare_groups(g, s, top, b) : step_expr_number(g->exprs, 0));
 }
 
 const step_expr *step_groups_count(step_graph *g, const step_stream *s, uint32_t b)

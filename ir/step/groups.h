@@ -1,21 +1,22 @@
 /* How many groups a stream's tokens have (reference/step.md section 1).
  *
- * The one idea: tokens cannot tell a group without groups from a group with one empty group: a bare stop closes one empty innermost group and
- * everything around it. So where a dimension that has others inside and outside of it is 0, there is one group, and one in each dimension
- * further in. Operators that give a value for each group (accum, bufferize) or deal groups out count them so. */
+ * The one idea: tokens cannot tell a group without groups from a group with one empty group: a bare stop closes one empty innermost group
+ * and everything around it. So where a dimension that has others inside and outside of it is 0, there is one group, and one in each
+ * dimension further in. Operators that give a value for each group (accum, bufferize) or deal groups out count them so. */
 #ifndef VISA_IR_STEP_GROUPS_H
 #define VISA_IR_STEP_GROUPS_H
 
 #include "ir/step/graph.h"
 
-/* The sizes D_top .. D_b as tokens have them, inside of what is outside of D_top; fills dims, outermost first. D_0 is 0 where a group stands for
- * none. */
+/* The sizes D_top .. D_b as tokens have them, inside of what is outside of D_top; fills dims, outermost first. D_0 is 0 where a group
+ * stands for none. */
 void step_groups_dims(step_graph *g, const step_stream *s, uint32_t top, uint32_t b, const step_expr **dims);
 /* Groups of b dimensions of the whole stream; for b = 0 its values. */
 const step_expr *step_groups_count(step_graph *g, const step_stream *s, uint32_t b);
 /* The same, where 0 outside of D_top is 0. */
 const step_expr *step_groups_inside(step_graph *g, const step_stream *s, uint32_t top, uint32_t b);
-/* 1 where the group is one of the stream's own, 0 where it stands for groups that are not there: for what each group of b dimensions has. */
+/* 1 where the group is one of the stream's own, 0 where it stands for groups that are not there: for what each group of b dimensions has.
+ */
 const step_expr *step_groups_real(step_graph *g, const step_stream *s, uint32_t b);
 
 #endif

@@ -1,4 +1,5 @@
-/* Which rule an operator has (ir/step_shape_*.c; reference/step.md sections 3 and 4, the paper's appendix A.1), and that what it made fits. */
+/* Which rule an operator has (ir/step_shape_*.c; reference/step.md sections 3 and 4, the paper's appendix A.1), and that what it made fits.
+ */
 #include "ir/step/shape_parts.h"
 
 #include <inttypes.h>
@@ -40,8 +41,9 @@ static bool sizes_fit(step_graph *g, const step_graph_node *n)
     for (uint32_t o = 0; o < n->output_count; o++)
         for (uint32_t i = 0; i <= n->outputs[o].rank; i++)
             if (!n->outputs[o].dims[i])
-                return shape_refuse(g, n, E_STEP_SHAPE, "use smaller sizes", "dimension D%" PRIu32 " of output %" PRIu32 " would have more than 2^62 values",
-                              n->outputs[o].rank - i, o);
+                return shape_refuse(g, n, E_STEP_SHAPE, "use smaller sizes",
+                                    "dimension D%" PRIu32 " of output %" PRIu32 " would have more than 2^62 values", n->outputs[o].rank - i,
+                                    o);
     return true;
 }
 

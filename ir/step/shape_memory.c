@@ -27,7 +27,10 @@ static const step_data *tile_of(step_graph *g, const step_graph_node *n)
 {
     const step_graph_tensor *t = n->spec.tensor;
     step_data *d = ARENA_NEW(g->arena, step_data);
-    *d = (step_data){.kind = STEP_TILE, .dtype = n->spec.has_dtype ? n->spec.dtype : t->dtype, .rows = shape_number(g, t->rows), .columns = shape_number(g, t->columns)};
+    *d = (step_data){.kind = STEP_TILE,
+                     .dtype = n->spec.has_dtype ? n->spec.dtype : t->dtype,
+                     .rows = shape_number(g, t->rows),
+                     .columns = shape_number(g, t->columns)};
     return d;
 }
 
@@ -38,14 +41,16 @@ static bool walk_fits(step_graph *g, const step_graph_node *n, int64_t tiles)
     for (uint32_t i = 0; i < n->spec.walk_count; i++) {
         __int128 span = (__int128)(n->spec.walk_sizes[i] - 1) * n->spec.walk_strides[i];
         if (n->spec.walk_sizes[i] < 1)
-            return shape_refuse(g, n, E_STEP_NUMBER, "leave the dimension out of the walk", "a dimension of the walk has %" PRId64 " tiles; it has to be 1 or more", n->spec.walk_sizes[i]);
+            return shape_refuse(g, n, E_STEP_NUMBER, "leave the dimension out of the walk",
+                                "a dimension of the walk has %" PRId64 " tiles; it has to be 1 or more", n->spec.walk_sizes[i]);
         first += span < 0 ? span : 0;
         last += span > 0 ? span : 0;
     }
     if (first >= 0 && last < tiles)
         return true;
-    return shape_refuse(g, n, E_STEP_NUMBER, "sizes and strides are counted in tiles, outermost first", "the walk reads tiles %" PRId64 " to %" PRId64 " of %s, which has %" PRId64, (int64_t)first, (int64_t)last,
-                  n->spec.tensor ? arena_printf(g->arena, "`%s`", n->spec.tensor->name) : "a buffer", tiles);
+    return shape_refuse(g, n, E_STEP_NUMBER, "sizes and strides are counted in tiles, outermost first",
+                        "the walk reads tiles %" PRId64 " to %" PRId64 " of %s, which has %" PRId64, (int64_t)first, (int64_t)last,
+                        n->spec.tensor ? arena_printf(g->arena, "`%s`", n->spec.tensor->name) : "a buffer", tiles);
 }
 
 static int64_t stored_tiles(const step_graph_tensor *t)
@@ -80,8 +85,10 @@ static bool takes_tiles(step_graph *g, const step_graph_node *n, uint32_t input)
         return false;
     if (d->rows == shape_number(g, t->rows) && d->columns == shape_number(g, t->columns))
         return true;
-    return shape_refuse(g, n, E_STEP_TYPE, "tiles in memory have one size; `retile_rows`, `retile_cols` and `tiles` change that of a stream", "tiles %s x %s go to `%s`, whose tiles are %" PRId64 " x %" PRId64, shape_text_of(g, d->rows), shape_text_of(g, d->columns), t->name,
-                  t->rows, t->columns);
+    return shape_refuse(g, n, E_STEP_TYPE,
+                        "tiles in memory have one size; `retile_rows`, `retile_cols` and `tiles` change that of a stream",
+                        "tiles %s x %s go to `%s`, whose tiles are %" PRId64 " x %" PRId64, shape_text_of(g, d->rows),
+                        shape_text_of(g, d->columns), t->name, t->rows, t->columns);
 }
 
 bool shape_infer_linear_store(step_graph *g, step_graph_node *n)
@@ -97,8 +104,8 @@ bool shape_infer_random_load(step_graph *g, step_graph_node *n)
 
 bool shape_infer_random_store(step_graph *g, step_graph_node *n)
 {
-    return shape_is_kind(g, n, 0, STEP_ADDRESS, "addresses") && takes_tiles(g, n, 1) && shape_same_dims(g, n, n->spec.inputs[0], n->spec.inputs[1], 0) &&
-           shape_same_shape(g, n, shape_plain_data(g, STEP_BOOL));
+    return shape_is_kind(g, n, 0, STEP_ADDRESS, "addresses") && takes_tiles(g, n, 1) &&
+           shape_same_dims(g, n, n->spec.inputs[0], n->spec.inputs[1], 0) && shape_same_shape(g, n, shape_plain_data(g, STEP_BOOL));
 }
 
 /* ---- buffers ---- */
@@ -112,9 +119,14 @@ bool shape_infer_bufferize(step_graph *g, step_graph_node *n)
         return false;
     for (uint32_t i = 0; i < b; i++)
         if (step_expr_is_ragged(step_dim(in, i)))
-            return shape_refuse(g, n, E_STEP_SHAPE, "buffer the dimensions inside of the ragged one only", "dimension D%" PRIu32 " of the buffer, %s, is ragged; buffers are regular", i, shape_text_of(g, step_dim(in, i)));
+            return shape_refuse(g, n, E_STEP_SHAPE, "buffer the dimensions inside of the ragged one only",
+                                "dimension D%" PRIu32 " of the buffer, %s, is ragged; buffers are regular", i,
+                                shape_text_of(g, step_dim(in, i)));
     step_data *d = ARENA_NEW(g->arena, step_data);
-    *d = (step_data){.kind = STEP_BUFFER, .first = in->data, .dims = in->dims + (in->rank + 1 - b), .dim_count = b,
+    *d = (step_data){.kind = STEP_BUFFER,
+                     .first = in->data,
+                     .dims = in->dims + (in->rank + 1 - b),
+                     .dim_count = b,
                      .may_be_empty = step_groups_real(g, in, b) != shape_number(g, 1)};
     shape_nest(g, d);
     shape_outputs(g, n, 1);
@@ -141,12 +153,13 @@ bool shape_infer_streamify(step_graph *g, step_graph_node *n)
     if (!shape_is_kind(g, n, 0, STEP_BUFFER, "buffers"))
         return false;
     if (ref->rank != data->rank + c)
-        return shape_refuse(g, n, E_STEP_SHAPE, "c counts the innermost dimensions of the reference that repeat one buffer", "the reference has rank %" PRIu32 "; buffers of rank %" PRIu32 " with c = %" PRIu32 " want %" PRIu32, ref->rank,
-                      data->rank, c, data->rank + c);
+        return shape_refuse(g, n, E_STEP_SHAPE, "c counts the innermost dimensions of the reference that repeat one buffer",
+                            "the reference has rank %" PRIu32 "; buffers of rank %" PRIu32 " with c = %" PRIu32 " want %" PRIu32, ref->rank,
+                            data->rank, c, data->rank + c);
     for (uint32_t i = 0; i <= data->rank; i++)
         if (data->dims[i] != ref->dims[i])
-            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " of the buffers is %s and of the reference %s", data->rank - i,
-                          shape_text_of(g, data->dims[i]), shape_text_of(g, ref->dims[i]));
+            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " of the buffers is %s and of the reference %s",
+                                data->rank - i, shape_text_of(g, data->dims[i]), shape_text_of(g, ref->dims[i]));
     uint32_t view = n->spec.walk_count > 0 ? n->spec.walk_count : data->data->dim_count;
     if (!shape_rank_fits(g, n, (int64_t)ref->rank + view))
         return false;
@@ -156,7 +169,7 @@ bool shape_infer_streamify(step_graph *g, step_graph_node *n)
     step_stream *out = shape_output(g, n, 0, ref->rank + view, data->data->first);
     memcpy(out->dims, ref->dims, (ref->rank + 1) * sizeof *ref->dims);
     for (uint32_t i = 0; i < view; i++)
-        out->dims[ref->rank + 1 + i] = n->spec.walk_count > 0         ? shape_number(g, n->spec.walk_sizes[i])
+        out->dims[ref->rank + 1 + i] = n->spec.walk_count > 0     ? shape_number(g, n->spec.walk_sizes[i])
                                        : data->data->may_be_empty ? step_expr_fresh(g->exprs, "R", true)
                                                                   : data->data->dims[i];
     return true;

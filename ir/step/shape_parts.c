@@ -32,7 +32,8 @@ bool shape_refuse(step_graph *g, const step_graph_node *n, diag_id id, const cha
     va_end(args);
     diag *d = diag_add(g->diags, id, n->spec.range, "%s: %s", op_name(n), text);
     for (uint32_t i = 0; i < n->spec.input_count && i < NOTES_MAX; i++)
-        diag_note(g->diags, d, n->spec.inputs[i]->node->spec.range, "input %" PRIu32 " is %s", i, step_stream_text(n->spec.inputs[i], g->arena));
+        diag_note(g->diags, d, n->spec.inputs[i]->node->spec.range, "input %" PRIu32 " is %s", i,
+                  step_stream_text(n->spec.inputs[i], g->arena));
     diag_help(g->diags, d, "%s", help);
     return false;
 }
@@ -90,30 +91,34 @@ bool shape_rank_at_least(step_graph *g, const step_graph_node *n, uint32_t input
     const step_stream *s = n->spec.inputs[input];
     if (s->rank >= least)
         return true;
-    return shape_refuse(g, n, E_STEP_SHAPE, "`promote`, `repeat` and `reshape` raise a rank; a rank is one less than the dimensions", "input %" PRIu32 " has rank %" PRIu32 " and `%s` wants %" PRId64, input, s->rank, what, least);
+    return shape_refuse(g, n, E_STEP_SHAPE, "`promote`, `repeat` and `reshape` raise a rank; a rank is one less than the dimensions",
+                        "input %" PRIu32 " has rank %" PRIu32 " and `%s` wants %" PRId64, input, s->rank, what, least);
 }
 
 bool shape_rank_fits(step_graph *g, const step_graph_node *n, int64_t rank)
 {
-    return rank <= STEP_RANK_MAX || shape_refuse(g, n, E_STEP_SHAPE, "`flatten` joins dimensions that need not be apart", "the output would have rank %" PRId64 "; ranks end at %d", rank, STEP_RANK_MAX);
+    return rank <= STEP_RANK_MAX || shape_refuse(g, n, E_STEP_SHAPE, "`flatten` joins dimensions that need not be apart",
+                                                 "the output would have rank %" PRId64 "; ranks end at %d", rank, STEP_RANK_MAX);
 }
 
 /* Equal ranks, and D_from .. D_a of both equal. */
 bool shape_same_dims(step_graph *g, const step_graph_node *n, const step_stream *a, const step_stream *b, uint32_t from)
 {
     if (a->rank != b->rank)
-        return shape_refuse(g, n, E_STEP_SHAPE, "`repeat` or `expand` the stream that has fewer dimensions", "ranks %" PRIu32 " and %" PRIu32 " in lock step", a->rank, b->rank);
+        return shape_refuse(g, n, E_STEP_SHAPE, "`repeat` or `expand` the stream that has fewer dimensions",
+                            "ranks %" PRIu32 " and %" PRIu32 " in lock step", a->rank, b->rank);
     for (uint32_t i = a->rank + 1; i-- > from;)
         if (step_dim(a, i) != step_dim(b, i))
-            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " is %s of one input and %s of another", i, shape_text_of(g, step_dim(a, i)),
-                          shape_text_of(g, step_dim(b, i)));
+            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " is %s of one input and %s of another", i,
+                                shape_text_of(g, step_dim(a, i)), shape_text_of(g, step_dim(b, i)));
     return true;
 }
 
 bool shape_is_kind(step_graph *g, const step_graph_node *n, uint32_t input, step_kind kind, const char *what)
 {
     const step_data *d = n->spec.inputs[input]->data;
-    return d->kind == kind || shape_refuse(g, n, E_STEP_TYPE, "docs/step.md has a table of what each operator takes", "input %" PRIu32 " carries %s; it takes %s", input, step_data_text(d, g->arena), what);
+    return d->kind == kind || shape_refuse(g, n, E_STEP_TYPE, "docs/step.md has a table of what each operator takes",
+                                           "input %" PRIu32 " carries %s; it takes %s", input, step_data_text(d, g->arena), what);
 }
 
 bool shape_in_step(step_graph *g, const step_graph_node *n)

@@ -13,7 +13,8 @@
 extern const char shape_equal_help[];
 
 /* Always false. Shows the inputs' shapes, and what would be accepted. */
-bool shape_refuse(step_graph *g, const step_graph_node *n, diag_id id, const char *help, const char *format, ...) __attribute__((format(printf, 5, 6)));
+bool shape_refuse(step_graph *g, const step_graph_node *n, diag_id id, const char *help, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 const char *shape_text_of(step_graph *g, const step_expr *e);
 /* An output with room for rank + 1 sizes; all outputs, without. */
 step_stream *shape_output(step_graph *g, step_graph_node *n, uint32_t port, uint32_t rank, const step_data *data);

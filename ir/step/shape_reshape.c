@@ -12,7 +12,8 @@ bool shape_infer_flatten(step_graph *g, step_graph_node *n)
     const step_stream *in = n->spec.inputs[0];
     int64_t min = n->spec.param[STEP_B], max = n->spec.param[STEP_N];
     if (min >= max)
-        return shape_refuse(g, n, E_STEP_NUMBER, "dimensions are counted from the innermost one, D0", "min is %" PRId64 " and max %" PRId64 "; min has to be the smaller one", min, max);
+        return shape_refuse(g, n, E_STEP_NUMBER, "dimensions are counted from the innermost one, D0",
+                            "min is %" PRId64 " and max %" PRId64 "; min has to be the smaller one", min, max);
     if (!shape_rank_at_least(g, n, 0, max, "max"))
         return false;
     const step_expr *product = shape_number(g, 1), **sizes = ARENA_ARRAY(g->arena, const step_expr *, (size_t)max + 1);
@@ -22,7 +23,8 @@ bool shape_infer_flatten(step_graph *g, step_graph_node *n)
         product = step_expr_multiply(g->exprs, product, min > 0 ? sizes[i] : step_dim(in, (uint32_t)(max - i)));
     shape_outputs(g, n, 1);
     step_stream *out = shape_output(g, n, 0, in->rank - (uint32_t)(max - min), in->data);
-    const step_expr *outside = step_total_places(g, in, in->rank - (uint32_t)max), *inside = step_groups_inside(g, in, (uint32_t)max, (uint32_t)min);
+    const step_expr *outside = step_total_places(g, in, in->rank - (uint32_t)max),
+                    *inside = step_groups_inside(g, in, (uint32_t)max, (uint32_t)min);
     const step_expr *joined = shape_absorbed(g, product, outside, inside);
     if (min > 0 && max < in->rank)
         step_total_set_positive(g, joined);
@@ -49,12 +51,16 @@ bool shape_infer_reshape(step_graph *g, step_graph_node *n)
     bool exact = step_expr_multiply(g->exprs, chunks, shape_number(g, chunk)) == d;
     int64_t size;
     if (b > 0 && !exact)
-        return shape_refuse(g, n, E_STEP_SHAPE, "choose a chunk that divides the dimension, or `flatten` down to D0 first", "dimension D%" PRIu32 ", %s, is split into chunks of %" PRId64 "; only D0 may leave a rest", b, shape_text_of(g, d), chunk);
+        return shape_refuse(g, n, E_STEP_SHAPE, "choose a chunk that divides the dimension, or `flatten` down to D0 first",
+                            "dimension D%" PRIu32 ", %s, is split into chunks of %" PRId64 "; only D0 may leave a rest", b,
+                            shape_text_of(g, d), chunk);
     if (!exact && !n->spec.param[STEP_PAD] && step_expr_is_number(d, &size))
-        return shape_refuse(g, n, E_STEP_SHAPE, "a third argument of `reshape` is the value of the padding: `.reshape(0, 4, 0)`", "%" PRId64 " values are no whole number of chunks of %" PRId64 ", and nothing says how to pad", size, chunk);
+        return shape_refuse(g, n, E_STEP_SHAPE, "a third argument of `reshape` is the value of the padding: `.reshape(0, 4, 0)`",
+                            "%" PRId64 " values are no whole number of chunks of %" PRId64 ", and nothing says how to pad", size, chunk);
     shape_outputs(g, n, 2);
     const step_data *flags = shape_plain_data(g, STEP_BOOL);
-    const step_expr *places = step_total_places(g, in, in->rank - b), *count = shape_absorbed(g, chunks, places, step_total_of(g, places, chunks));
+    const step_expr *places = step_total_places(g, in, in->rank - b),
+                    *count = shape_absorbed(g, chunks, places, step_total_of(g, places, chunks));
     for (uint32_t o = 0; o < 2; o++) {
         step_stream *out = shape_output(g, n, o, in->rank + 1, o == 0 ? in->data : flags);
         memcpy(out->dims, in->dims, (in->rank - b) * sizeof *out->dims);
@@ -87,8 +93,9 @@ bool shape_infer_expand(step_graph *g, step_graph_node *n)
         return false;
     for (uint32_t i = 0; i < b; i++)
         if (step_dim(in, i) != shape_number(g, 1))
-            return shape_refuse(g, n, E_STEP_SHAPE, "`repeat(1)` adds a dimension of 1 that can be expanded", "dimension D%" PRIu32 " is %s; the b = %" PRIu32 " innermost dimensions have to be 1", i,
-                          shape_text_of(g, step_dim(in, i)), b);
+            return shape_refuse(g, n, E_STEP_SHAPE, "`repeat(1)` adds a dimension of 1 that can be expanded",
+                                "dimension D%" PRIu32 " is %s; the b = %" PRIu32 " innermost dimensions have to be 1", i,
+                                shape_text_of(g, step_dim(in, i)), b);
     shape_outputs(g, n, 1);
     memcpy(shape_output(g, n, 0, ref->rank, in->data)->dims, ref->dims, (ref->rank + 1) * sizeof *ref->dims);
     return true;

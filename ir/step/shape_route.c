@@ -27,14 +27,17 @@ bool shape_infer_partition(step_graph *g, step_graph_node *n)
     if (!shape_is_kind(g, n, 1, STEP_SELECTOR, "selectors") || !shape_rank_at_least(g, n, 0, b, "b"))
         return false;
     if (selector->data->width != n->spec.output_count)
-        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each output with one bit", "selectors of %" PRId64 " for %" PRIu32 " output%s", selector->data->width, n->spec.output_count, n->spec.output_count == 1 ? "" : "s");
+        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each output with one bit",
+                            "selectors of %" PRId64 " for %" PRIu32 " output%s", selector->data->width, n->spec.output_count,
+                            n->spec.output_count == 1 ? "" : "s");
     if (selector->rank != data->rank - b)
-        return shape_refuse(g, n, E_STEP_SHAPE, "one selector routes one chunk", "the selector has rank %" PRIu32 "; data of rank %" PRIu32 " in chunks of b = %" PRIu32 " wants %" PRIu32,
-                      selector->rank, data->rank, b, data->rank - b);
+        return shape_refuse(g, n, E_STEP_SHAPE, "one selector routes one chunk",
+                            "the selector has rank %" PRIu32 "; data of rank %" PRIu32 " in chunks of b = %" PRIu32 " wants %" PRIu32,
+                            selector->rank, data->rank, b, data->rank - b);
     for (uint32_t i = 0; i <= selector->rank; i++)
         if (data->dims[i] != selector->dims[i])
-            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " of the data is %s where the selector has %s", data->rank - i, shape_text_of(g, data->dims[i]),
-                          shape_text_of(g, selector->dims[i]));
+            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " of the data is %s where the selector has %s",
+                                data->rank - i, shape_text_of(g, data->dims[i]), shape_text_of(g, selector->dims[i]));
     const step_route route = step_route_by(selector);
     const step_expr **inside = sizes_inside(g, data, b, false);
     shape_outputs(g, n, n->spec.output_count);
@@ -77,7 +80,8 @@ static const step_expr *whole_of(const joining *j, const step_expr *const *sizes
 }
 
 /* What a size is that is sizes[i] of the chunks of input i, at places[i] places, and at `all` of them together. */
-static const step_expr *joined_size(const joining *j, const step_expr *const *sizes, const step_expr *const *places, const step_expr *all, const char *stem)
+static const step_expr *joined_size(const joining *j, const step_expr *const *sizes, const step_expr *const *places, const step_expr *all,
+                                    const char *stem)
 {
     bool same = true;
     for (uint32_t i = 0; i < j->count; i++)
@@ -99,7 +103,8 @@ static const step_expr *joined_size(const joining *j, const step_expr *const *si
 static void join_sizes(const joining *j)
 {
     const step_expr ***inside = ARENA_ARRAY(j->g->arena, const step_expr **, j->count + 1);
-    const step_expr **sizes = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1), **places = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1);
+    const step_expr **sizes = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1),
+                    **places = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1);
     for (uint32_t i = 0; i < j->count; i++)
         inside[i] = sizes_inside(j->g, input(j, i), j->b, false);
     for (uint32_t d = j->b; d-- > 0;) {
@@ -156,7 +161,8 @@ static const step_data *join_parts(const joining *j, const step_data *const *pai
 static const step_data *join_data(const joining *j, const step_data *const *part)
 {
     step_data *d = ARENA_NEW(j->g->arena, step_data);
-    const step_expr **sizes = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1), **places = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1);
+    const step_expr **sizes = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1),
+                    **places = ARENA_ARRAY(j->g->arena, const step_expr *, j->count + 1);
     *d = *part[0];
     if (d->kind == STEP_PAIR) {
         d->first = join_parts(j, part, false);
@@ -191,7 +197,8 @@ static bool sizes_agree(step_graph *g, const step_graph_node *n, uint32_t k, uin
     for (uint32_t i = 0; i < b; i++) {
         const step_expr *one = step_dim(first, i), *other = step_dim(s, i);
         if (one != other && !(step_expr_is_ragged(one) && step_expr_is_ragged(other)))
-            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " is %s of input 0 and %s of input %" PRIu32, i, shape_text_of(g, one), shape_text_of(g, other), k);
+            return shape_refuse(g, n, E_STEP_SHAPE, shape_equal_help, "dimension D%" PRIu32 " is %s of input 0 and %s of input %" PRIu32, i,
+                                shape_text_of(g, one), shape_text_of(g, other), k);
     }
     return true;
 }
@@ -203,12 +210,13 @@ static bool may_become_one(step_graph *g, const step_graph_node *n, uint32_t cou
     for (uint32_t k = 0; k < count; k++) {
         const step_stream *s = n->spec.inputs[k];
         if (s->rank != b)
-            return shape_refuse(g, n, E_STEP_SHAPE, "a chunk is b dimensions, and a stream of chunks has one more", "input %" PRIu32 " has rank %" PRIu32 "; all have to have %" PRIu32, k, s->rank, b);
+            return shape_refuse(g, n, E_STEP_SHAPE, "a chunk is b dimensions, and a stream of chunks has one more",
+                                "input %" PRIu32 " has rank %" PRIu32 "; all have to have %" PRIu32, k, s->rank, b);
         if (!sizes_agree(g, n, k, b))
             return false;
         if (!data_may_join(data, s->data))
-            return shape_refuse(g, n, E_STEP_TYPE, "streams that become one carry one type", "input 0 carries %s and input %" PRIu32 " %s", step_data_text(data, g->arena), k,
-                          step_data_text(s->data, g->arena));
+            return shape_refuse(g, n, E_STEP_TYPE, "streams that become one carry one type", "input 0 carries %s and input %" PRIu32 " %s",
+                                step_data_text(data, g->arena), k, step_data_text(s->data, g->arena));
     }
     return true;
 }
@@ -222,15 +230,18 @@ static const step_expr *chunks_of(step_graph *g, const step_graph_node *n, uint3
     return sum;
 }
 
-/* n x [_, D_b-1..D_0], selector [T_c..T_0] -> [T_c..T_0, D_sel, D_b-1..D_0]; D_sel is ragged unless every selector names k. All chunks are taken. */
+/* n x [_, D_b-1..D_0], selector [T_c..T_0] -> [T_c..T_0, D_sel, D_b-1..D_0]; D_sel is ragged unless every selector names k. All chunks are
+ * taken. */
 bool shape_infer_reassemble(step_graph *g, step_graph_node *n)
 {
     uint32_t b = (uint32_t)n->spec.param[STEP_B], count = n->spec.input_count - 1;
     const step_stream *selector = n->spec.inputs[count];
-    if (!shape_is_kind(g, n, count, STEP_SELECTOR, "selectors") || !may_become_one(g, n, count, b) || !shape_rank_fits(g, n, (int64_t)selector->rank + b + 1))
+    if (!shape_is_kind(g, n, count, STEP_SELECTOR, "selectors") || !may_become_one(g, n, count, b) ||
+        !shape_rank_fits(g, n, (int64_t)selector->rank + b + 1))
         return false;
     if (selector->data->width != count)
-        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each input with one bit", "selectors of %" PRId64 " for %" PRIu32 " input%s", selector->data->width, count, count == 1 ? "" : "s");
+        return shape_refuse(g, n, E_STEP_TYPE, "a selector names each input with one bit",
+                            "selectors of %" PRId64 " for %" PRIu32 " input%s", selector->data->width, count, count == 1 ? "" : "s");
     shape_outputs(g, n, 1);
     step_stream *out = shape_output(g, n, 0, selector->rank + b + 1, NULL);
     memcpy(out->dims, selector->dims, (selector->rank + 1) * sizeof *out->dims);
@@ -240,7 +251,12 @@ bool shape_infer_reassemble(step_graph *g, step_graph_node *n)
         step_total_define(g, picked, step_cardinality(g, selector), picked, chunks_of(g, n, count));
     }
     out->dims[selector->rank + 1] = picked;
-    join(&(joining){.g = g, .n = n, .count = count, .b = b, .taken_by = selector->data->hot > 0 ? step_route_by(selector) : (step_route){0}, .out = out});
+    join(&(joining){.g = g,
+                    .n = n,
+                    .count = count,
+                    .b = b,
+                    .taken_by = selector->data->hot > 0 ? step_route_by(selector) : (step_route){0},
+                    .out = out});
     return true;
 }
 

@@ -61,7 +61,8 @@ bool shape_infer_accum(step_graph *g, step_graph_node *n)
 
 bool shape_infer_scan(step_graph *g, step_graph_node *n)
 {
-    return shape_rank_at_least(g, n, 0, n->spec.param[STEP_B], "b") && shape_in_step(g, n) && shape_same_shape(g, n, function_data(g, n, step_expr_fresh(g->exprs, "K", true)));
+    return shape_rank_at_least(g, n, 0, n->spec.param[STEP_B], "b") && shape_in_step(g, n) &&
+           shape_same_shape(g, n, function_data(g, n, step_expr_fresh(g->exprs, "K", true)));
 }
 
 /* D_0 streams of `size` values, one behind the other; NULL: of sizes that are not known. */

@@ -9,12 +9,12 @@ typedef struct step_total {
     const step_expr *of;     /* a product of ragged atoms */
     const step_expr *places; /* sum: how many */
     bool largest;
-    bool elsewhere; /* over other places than those where it first occurs: no list of its sizes says it */
-    bool positive; /* of a symbol that is never 0; says no sum */
+    bool elsewhere;              /* over other places than those where it first occurs: no list of its sizes says it */
+    bool positive;               /* of a symbol that is never 0; says no sum */
     const step_expr *largest_of; /* of a symbol that is as large as this, at the largest; says no sum */
-    const char *name; /* of the symbol that stands for it; NULL: a rule knew the value */
+    const char *name;            /* of the symbol that stands for it; NULL: a rule knew the value */
     const step_expr *value;
-    const step_expr *each; /* of a symbol that a rule made: what it is at each place; NULL: more than that */
+    const step_expr *each;        /* of a symbol that a rule made: what it is at each place; NULL: more than that */
     const step_total_part *parts; /* of a symbol that has the sizes of several: those */
     uint32_t part_count;
 } step_total;
@@ -29,8 +29,8 @@ static step_total *add(step_graph *g, step_total wanted)
     return t;
 }
 
-/* The sum over the same places, or over places that these are a multiple of (*times). Of a size that has one place or none, the sum over one place is
- * asked where that one is there. */
+/* The sum over the same places, or over places that these are a multiple of (*times). Of a size that has one place or none, the sum over
+ * one place is asked where that one is there. */
 static const step_total *known_sum(step_graph *g, const step_expr *places, const step_expr *of, const step_expr **times)
 {
     const step_total *found = NULL;
@@ -43,7 +43,8 @@ static const step_total *known_sum(step_graph *g, const step_expr *places, const
         if (t->value && !t->largest && t->of == of && step_expr_is_flag(t->places))
             return t;
     for (const step_total *t = g->totals; t && !found; t = t->next) {
-        const step_expr *quotient = t->value && !t->largest && !t->elsewhere && t->of == of ? step_expr_divide(g->exprs, places, t->places) : NULL;
+        const step_expr *quotient =
+            t->value && !t->largest && !t->elsewhere && t->of == of ? step_expr_divide(g->exprs, places, t->places) : NULL;
         found = quotient ? t : NULL;
         *times = quotient ? quotient : *times;
     }
@@ -98,7 +99,12 @@ static step_total *new_symbol(step_graph *g, const step_expr *places, const step
     bool elsewhere = !largest && occurs(g, of, false);
     if (elsewhere)
         name = arena_printf(g->arena, "sum(%s over %s)", text, step_expr_text(places, g->arena));
-    return add(g, (step_total){.of = of, .places = places, .largest = largest, .elsewhere = elsewhere, .name = name, .value = step_expr_symbol(g->exprs, name, false)});
+    return add(g, (step_total){.of = of,
+                               .places = places,
+                               .largest = largest,
+                               .elsewhere = elsewhere,
+                               .name = name,
+                               .value = step_expr_symbol(g->exprs, name, false)});
 }
 
 /* What a size is at each place; at a single place it is its own sum. */
@@ -153,9 +159,11 @@ static const step_expr *sum_of_parts(step_graph *g, const step_expr *places, con
 {
     union_search u = {.g = g};
     step_expr_replace(g->exprs, ragged, find_union, &u);
-    const step_expr *times = u.found && !u.others ? step_expr_divide(g->exprs, places, u.found->places) : NULL, *sum = step_expr_number(g->exprs, 0);
+    const step_expr *times = u.found && !u.others ? step_expr_divide(g->exprs, places, u.found->places) : NULL,
+                    *sum = step_expr_number(g->exprs, 0);
     for (; times && u.part < u.found->part_count; u.part++)
-        sum = step_expr_add(g->exprs, sum, step_total_of(g, u.found->parts[u.part].places, step_expr_replace(g->exprs, ragged, take_part, &u)));
+        sum = step_expr_add(g->exprs, sum,
+                            step_total_of(g, u.found->parts[u.part].places, step_expr_replace(g->exprs, ragged, take_part, &u)));
     return times ? step_expr_multiply(g->exprs, times, sum) : NULL;
 }
 
@@ -186,7 +194,8 @@ static void set_largest_parts(step_graph *g, step_total *t)
     t->part_count = u.found->part_count;
     step_total_part *parts = ARENA_ARRAY(g->arena, step_total_part, t->part_count + 1);
     for (; u.part < t->part_count; u.part++)
-        parts[u.part] = (step_total_part){step_total_largest(g, step_expr_replace(g->exprs, t->of, take_part, &u)), u.found->parts[u.part].places};
+        parts[u.part] =
+            (step_total_part){step_total_largest(g, step_expr_replace(g->exprs, t->of, take_part, &u)), u.found->parts[u.part].places};
     t->parts = parts;
 }
 
@@ -222,7 +231,8 @@ const step_expr *step_total_of(step_graph *g, const step_expr *places, const ste
 /* What is plain stands beside it. Two sizes that differ need not be largest at one place. */
 const step_expr *step_total_largest(step_graph *g, const step_expr *each)
 {
-    const step_expr *plain, *ragged, *none = step_expr_number(g->exprs, 0), *even = none, *uneven = none, *lone = NULL, *one = step_expr_number(g->exprs, 1);
+    const step_expr *plain, *ragged, *none = step_expr_number(g->exprs, 0), *even = none, *uneven = none, *lone = NULL,
+                                     *one = step_expr_number(g->exprs, 1);
     if (!each)
         return NULL;
     budget_enter(g->arena);
@@ -240,7 +250,9 @@ const step_expr *step_total_largest(step_graph *g, const step_expr *each)
 void step_total_define(step_graph *g, const step_expr *symbol, const step_expr *places, const step_expr *each, const step_expr *total)
 {
     if (places && total)
-        add(g, (step_total){.of = symbol, .places = places, .value = total,
+        add(g, (step_total){.of = symbol,
+                            .places = places,
+                            .value = total,
                             .each = each != symbol && step_total_of(g, places, each) == total ? each : NULL});
 }
 
@@ -252,7 +264,8 @@ void step_total_define_largest(step_graph *g, const step_expr *symbol, const ste
 const step_expr *step_total_where_any(step_graph *g, const step_stream *s, const step_expr *size)
 {
     int64_t known;
-    bool may_be_none = size && step_expr_is_ragged(size) && !step_expr_is_number(step_expr_present(g->exprs, size), &known); /* then sizes that differ have no place */
+    bool may_be_none = size && step_expr_is_ragged(size) &&
+                       !step_expr_is_number(step_expr_present(g->exprs, size), &known); /* then sizes that differ have no place */
     return may_be_none ? size : step_expr_multiply(g->exprs, size, step_expr_present(g->exprs, step_cardinality(g, s)));
 }
 

@@ -46,8 +46,8 @@ void step_total_assume(step_graph *g, step_stream *s, const step_expr **dims);
 /* What the writer knows a ragged symbol to be, if it is one; NULL: nothing else. */
 const step_expr *step_total_same(const step_graph *g, const step_expr *symbol);
 
-/* What a symbol `sum(..)` or `max(..)` is made of (NULL: a sum over places that are not those of the sizes), a sum over how many places (else
- * NULL); false for any other one. */
+/* What a symbol `sum(..)` or `max(..)` is made of (NULL: a sum over places that are not those of the sizes), a sum over how many places
+ * (else NULL); false for any other one. */
 bool step_total_source(const step_graph *g, const char *symbol, const step_expr **of, const step_expr **places);
 /* Of a symbol `max(..)` over streams that became one: the largest of each, where there are any places. NULL: it is no such symbol. */
 const step_total_part *step_total_largest_parts(const step_graph *g, const char *symbol, uint32_t *count);

@@ -105,11 +105,12 @@ static const step_expr *joined(const typing *t, const step_expr *a, const step_e
 }
 
 /* Sizes that would have to be equal, of the first tile and of the second; `instead` fits, or is "". */
-static const step_data *two_sizes(const typing *t, const step_expr *a, const char *of_a, const step_expr *b, const char *of_b, const char *instead)
+static const step_data *two_sizes(const typing *t, const step_expr *a, const char *of_a, const step_expr *b, const char *of_b,
+                                  const char *instead)
 {
     arena *m = t->g->arena;
-    return wrong(t, arena_printf(m, "`%s` of %s and %s: %s %s of the first and %s %s of the second%s", step_fn_row_of(t->s->fn)->name, data_text(t, 0), data_text(t, 1),
-                                 step_expr_text(a, m), of_a, step_expr_text(b, m), of_b, instead));
+    return wrong(t, arena_printf(m, "`%s` of %s and %s: %s %s of the first and %s %s of the second%s", step_fn_row_of(t->s->fn)->name,
+                                 data_text(t, 0), data_text(t, 1), step_expr_text(a, m), of_a, step_expr_text(b, m), of_b, instead));
 }
 
 static const step_data *element_wise(const typing *t)
@@ -127,7 +128,9 @@ static const step_data *product(const typing *t, bool transposed)
     const step_expr *inner = transposed ? b->columns : b->rows, *other = transposed ? b->rows : b->columns;
     if (a->columns != inner)
         return two_sizes(t, a->columns, "columns", inner, transposed ? "columns" : "rows",
-                         a->columns != other ? "" : transposed ? "; `matmul` multiplies by it as it is" : "; `matmul_t` multiplies by it transposed");
+                         a->columns != other ? ""
+                         : transposed        ? "; `matmul` multiplies by it as it is"
+                                             : "; `matmul_t` multiplies by it transposed");
     return tile(t, a->rows, transposed ? b->rows : b->columns);
 }
 
@@ -171,14 +174,17 @@ static const step_data *with_row(const typing *t)
 static const step_data *first_tile_and_number(const typing *t)
 {
     if (t->in.of[0]->kind != STEP_TILE || t->in.of[1]->kind != STEP_ADDRESS)
-        return wrong(t, arena_printf(t->g->arena, "`set_valid_rows` takes a tile and an address, not %s and %s", data_text(t, 0), data_text(t, 1)));
+        return wrong(
+            t, arena_printf(t->g->arena, "`set_valid_rows` takes a tile and an address, not %s and %s", data_text(t, 0), data_text(t, 1)));
     return t->in.of[0];
 }
 
 static const step_data *selectors(const typing *t)
 {
     if (t->in.of[0]->kind != STEP_ADDRESS || !t->s->data || t->s->data->kind != STEP_SELECTOR || t->s->data->hot != 1)
-        return wrong(t, arena_printf(t->g->arena, "`select` makes selectors of one output from addresses, `select::<Selector<4, 1>>(n)`; not from %s", data_text(t, 0)));
+        return wrong(t, arena_printf(t->g->arena,
+                                     "`select` makes selectors of one output from addresses, `select::<Selector<4, 1>>(n)`; not from %s",
+                                     data_text(t, 0)));
     return t->s->data;
 }
 
@@ -186,10 +192,11 @@ static bool is_kernel_tile(const typing *t, uint32_t i)
 {
     const step_kernel_tile *k = &t->s->kernel->inputs[i];
     const step_data *d = t->in.of[i];
-    if (d->kind == STEP_TILE && d->dtype == k->dtype && d->rows == step_expr_number(t->g->exprs, k->rows) && d->columns == step_expr_number(t->g->exprs, k->columns))
+    if (d->kind == STEP_TILE && d->dtype == k->dtype && d->rows == step_expr_number(t->g->exprs, k->rows) &&
+        d->columns == step_expr_number(t->g->exprs, k->columns))
         return true;
-    wrong(t, arena_printf(t->g->arena, "input %" PRIu32 " of the kernel `%s` is a tile %s %" PRId64 " x %" PRId64 ", not %s", i, t->s->kernel->name,
-                          dtype_row_of(k->dtype)->name, k->rows, k->columns, data_text(t, i)));
+    wrong(t, arena_printf(t->g->arena, "input %" PRIu32 " of the kernel `%s` is a tile %s %" PRId64 " x %" PRId64 ", not %s", i,
+                          t->s->kernel->name, dtype_row_of(k->dtype)->name, k->rows, k->columns, data_text(t, i)));
     return false;
 }
 
@@ -197,14 +204,17 @@ static const step_data *kernel_result(const typing *t)
 {
     const step_kernel *k = t->s->kernel;
     if (t->in.count != k->input_count)
-        return wrong(t, arena_printf(t->g->arena, "the kernel `%s` takes %" PRIu32 " tiles, not %" PRIu32, k->name, k->input_count, t->in.count));
+        return wrong(
+            t, arena_printf(t->g->arena, "the kernel `%s` takes %" PRIu32 " tiles, not %" PRIu32, k->name, k->input_count, t->in.count));
     for (uint32_t i = 0; i < k->input_count; i++)
         if (!is_kernel_tile(t, i))
             return NULL;
     if (t->s->has_dtype && t->s->dtype != k->output.dtype)
         return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes %s", k->name, dtype_row_of(k->output.dtype)->name));
     step_data *d = ARENA_NEW(t->g->arena, step_data);
-    *d = (step_data){.kind = STEP_TILE, .dtype = k->output.dtype, .rows = step_expr_number(t->g->exprs, k->output.rows),
+    *d = (step_data){.kind = STEP_TILE,
+                     .dtype = k->output.dtype,
+                     .rows = step_expr_number(t->g->exprs, k->output.rows),
                      .columns = step_expr_number(t->g->exprs, k->output.columns)};
     return d;
 }
@@ -223,8 +233,9 @@ static const step_data *pieces(const typing *t)
     int64_t rows, columns, whole_rows, whole_columns;
     if (!d || d->kind != STEP_TILE)
         return wrong(t, "`tiles` has to say how large its pieces are: `tiles::<Tile<f32, 16, 16>>`");
-    if (step_expr_is_number(d->rows, &rows) && step_expr_is_number(d->columns, &columns) && step_expr_is_number(t->in.of[0]->rows, &whole_rows) &&
-        step_expr_is_number(t->in.of[0]->columns, &whole_columns) && (rows == 0 || columns == 0 || whole_rows % rows != 0 || whole_columns % columns != 0))
+    if (step_expr_is_number(d->rows, &rows) && step_expr_is_number(d->columns, &columns) &&
+        step_expr_is_number(t->in.of[0]->rows, &whole_rows) && step_expr_is_number(t->in.of[0]->columns, &whole_columns) &&
+        (rows == 0 || columns == 0 || whole_rows % rows != 0 || whole_columns % columns != 0))
         return wrong(t, arena_printf(t->g->arena, "%s are not made of pieces %" PRId64 " x %" PRId64, data_text(t, 0), rows, columns));
     return d;
 }

@@ -54,7 +54,8 @@ static void bind(reading *r, const step_expr *e, const json_t *list)
     ARENA_PUSH(r->arena, r->out->items, r->out->count, r->out->capacity, ((step_binding){step_expr_name(e), values, count, r->graph}));
 }
 
-/* A selector that names nothing is an empty group of chunks, which tokens show as one of an empty chunk: how many each names is read where it says so. */
+/* A selector that names nothing is an empty group of chunks, which tokens show as one of an empty chunk: how many each names is read where
+ * it says so. */
 static void read_picks(reading *r, const step_graph_node *n)
 {
     const step_stream *selector = n->spec.inputs[n->spec.input_count - 1];
@@ -66,7 +67,8 @@ static void read_output(reading *r, const step_stream *s, const json_t *output)
 {
     const json_t *sizes = json_object_get(output, "sizes");
     if (json_array_size(sizes) != s->rank + 1) {
-        refuse(r, arena_printf(r->arena, "output %u of `%s` has %zu dimensions there, and %u in the program", s->port, s->node->name, json_array_size(sizes), s->rank + 1));
+        refuse(r, arena_printf(r->arena, "output %u of `%s` has %zu dimensions there, and %u in the program", s->port, s->node->name,
+                               json_array_size(sizes), s->rank + 1));
         return;
     }
     for (uint32_t i = 0; i <= s->rank; i++)
@@ -80,7 +82,8 @@ static void read_output(reading *r, const step_stream *s, const json_t *output)
 static void read_graph(reading *r)
 {
     if (json_array_size(r->operators) != r->graph->node_count)
-        refuse(r, arena_printf(r->arena, "it has %zu operators of `%s`, and the program %zu", json_array_size(r->operators), r->graph->name, r->graph->node_count));
+        refuse(r, arena_printf(r->arena, "it has %zu operators of `%s`, and the program %zu", json_array_size(r->operators), r->graph->name,
+                               r->graph->node_count));
     for (size_t i = 0; i < r->graph->node_count && r->good; i++) {
         const step_graph_node *n = r->graph->nodes[i];
         const json_t *o = json_array_get(r->operators, i), *outputs = json_object_get(o, "outputs");
@@ -112,7 +115,8 @@ bool step_sizes_read(const char *file, step_graph *const *graphs, size_t count, 
             read_graph(&r);
         }
     if (!found)
-        refuse(&r, program ? arena_printf(a, "it is of a stream program `%s`, which the file has not", program) : "it is no JSON object with the sizes of a run");
+        refuse(&r, program ? arena_printf(a, "it is of a stream program `%s`, which the file has not", program)
+                           : "it is no JSON object with the sizes of a run");
     json_decref(root);
     return r.good;
 }

@@ -1,7 +1,7 @@
 /* The sizes of a run (visa-run --sizes) as numbers for the symbols of a stream program.
  *
- * The one idea: a symbol stands for a dimension of the stream where it first occurs alone, or for the rows or columns of its tiles; what the run saw
- * there is what it was. */
+ * The one idea: a symbol stands for a dimension of the stream where it first occurs alone, or for the rows or columns of its tiles; what
+ * the run saw there is what it was. */
 #ifndef VISA_LIBVISA_STEP_SIZES_H
 #define VISA_LIBVISA_STEP_SIZES_H
 

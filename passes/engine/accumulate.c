@@ -11,7 +11,8 @@ static const char *whole_out_time(pass_context *p, const op *o, const mapping *i
 
 static diag *refuse_out_time(pass_context *p, kernel *k, op *o, const mapping *inner, const char *what)
 {
-    diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: Could not decompose OutTime %s: its innermost part must be %s (%s)",
+    diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME,
+                          "OutTime mismatch: Could not decompose OutTime %s: its innermost part must be %s (%s)",
                           pass_text(p, o->out.part[TIME]), pass_text(p, inner), what);
     diag_help(p->diags, d, "write OutTime %s, without the digits of Time that are summed", whole_out_time(p, o, inner));
     return d;
@@ -110,8 +111,8 @@ static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
     const char *whole = whole_out_time(p, o, inner);
     sequence seq;
     if (!sequence_derive(p->mappings, time, a->kept, mapping_identity(p->mappings), SEQUENCE_READ, &seq)) {
-        diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: it keeps %s, which Time %s does not have: %s", pass_text(p, a->kept),
-                              pass_text(p, time), sequence_reason(p, &seq));
+        diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: it keeps %s, which Time %s does not have: %s",
+                              pass_text(p, a->kept), pass_text(p, time), sequence_reason(p, &seq));
         diag_help(p->diags, d, "keep digits of Time only: write OutTime %s, without those that are summed", whole);
         return false;
     }
@@ -128,18 +129,22 @@ static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
         if (end > low && part->stride != 0 && i > 0 && seq.parts[i - 1].stride < part->stride) {
             diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_ORDER, "the kept axes stand in another order: OutTime keeps %s, Time is %s",
                                   pass_text(p, a->kept), pass_text(p, time));
-            diag_help(p->diags, d, "keep them in Time's order; commit may reorder: write OutTime %s, without the digits that are summed", whole);
+            diag_help(p->diags, d, "keep them in Time's order; commit may reorder: write OutTime %s, without the digits that are summed",
+                      whole);
             return false;
         }
         if (part->stride == 0) { /* its one live value is no loop of Time */
-            diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING, "Padding mismatch: OutTime keeps `%s`, padding that no axis has", mapping_text(part->term, p->arena));
+            diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING, "Padding mismatch: OutTime keeps `%s`, padding that no axis has",
+                                  mapping_text(part->term, p->arena));
             diag_help(p->diags, d, "leave it out of OutTime; commit may put it back");
             return false;
         }
         if (end > low || low % end || cuts_padding(time, end) || !same_digit(p, time, part)) {
-            diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING, "Padding mismatch: the kept axes lose or gain padding: OutTime keeps %s, Time is %s",
+            diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_PADDING,
+                                  "Padding mismatch: the kept axes lose or gain padding: OutTime keeps %s, Time is %s",
                                   pass_text(p, a->kept), pass_text(p, time));
-            diag_help(p->diags, d, "keep each axis with the padding that it has in Time: write OutTime %s, without the digits that are summed", whole);
+            diag_help(p->diags, d,
+                      "keep each axis with the padding that it has in Time: write OutTime %s, without the digits that are summed", whole);
             return false;
         }
         if (!add_loop(a, low / end, true) || !add_loop(a, part->size, false))
@@ -184,10 +189,12 @@ static bool check_buffer(pass_context *p, kernel *k, op *o, accumulate_config *a
     }
     if (!__builtin_mul_overflow(a->slots, per_slot, &a->buffer) && a->buffer <= a->buffer_limit)
         return true;
-    diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_BUFFER,
-                          "axes inner to reduce must be <= %lld in size, got %lld: %lld kept time steps inside the outermost summed one x %lld",
-                          (long long)a->buffer_limit, (long long)a->buffer, (long long)a->slots, (long long)per_slot);
-    diag_help(p->diags, d, "move kept axes of Time outside the summed ones, %lld steps at most may stay inside", (long long)(a->buffer_limit / per_slot));
+    diag *d =
+        pass_refuse(p, k, o, TIME, E_ACCUMULATE_BUFFER,
+                    "axes inner to reduce must be <= %lld in size, got %lld: %lld kept time steps inside the outermost summed one x %lld",
+                    (long long)a->buffer_limit, (long long)a->buffer, (long long)a->slots, (long long)per_slot);
+    diag_help(p->diags, d, "move kept axes of Time outside the summed ones, %lld steps at most may stay inside",
+              (long long)(a->buffer_limit / per_slot));
     return false;
 }
 
@@ -195,8 +202,8 @@ static void accumulate_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &o->input->out;
     if (in->part[PACKET]->size > p->target->accumulator_columns) {
-        pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "accumulate takes at most %lld columns, got %lld", (long long)p->target->accumulator_columns,
-                    (long long)in->part[PACKET]->size);
+        pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "accumulate takes at most %lld columns, got %lld",
+                    (long long)p->target->accumulator_columns, (long long)in->part[PACKET]->size);
         return;
     }
     accumulate_config *a = ARENA_NEW(p->arena, accumulate_config);

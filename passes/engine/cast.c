@@ -33,8 +33,9 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     }
     int64_t flit_bytes = p->target->flit_bytes, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (in_bytes != flit_bytes) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CAST_FLIT, "cast input packet must be exactly 32 bytes, got %lld bytes from %s",
-                              (long long)in_bytes, pass_text(p, in->part[PACKET]));
+        diag *d =
+            pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CAST_FLIT, "cast input packet must be exactly 32 bytes, got %lld bytes from %s",
+                        (long long)in_bytes, pass_text(p, in->part[PACKET]));
         diag_help(p->diags, d, "collect gives flits of 32 bytes, 8 elements of %s", from);
         return;
     }

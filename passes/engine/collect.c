@@ -43,23 +43,20 @@ static void collect_one(pass_context *p, kernel *k, op *o)
         out->part[PACKET] = packet;
     if (!out->part[TIME])
         out->part[TIME] = time;
-    const char *accepted = arena_printf(p->arena, "this stream collects as Time %s, Packet %s", pass_text(p, time),
-                                        pass_text(p, packet));
+    const char *accepted = arena_printf(p->arena, "this stream collects as Time %s, Packet %s", pass_text(p, time), pass_text(p, packet));
     diag *d = NULL;
     int64_t out_bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
     if (out_bytes != flit_bytes)
         d = pass_refuse(p, k, o, PACKET, E_COLLECT_FLIT,
-                        "Collect output packet must be exactly 32 bytes (one flit), got %lld bytes from %s of %s",
-                        (long long)out_bytes, pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
+                        "Collect output packet must be exactly 32 bytes (one flit), got %lld bytes from %s of %s", (long long)out_bytes,
+                        pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
     else if (!mapping_equal(p->mappings, out->part[PACKET], packet))
-        d = pass_refuse(p, k, o, PACKET, E_COLLECT_PACKET,
-                        "Collect packet mismatch: the inner flit of packet %s is %s, not %s",
+        d = pass_refuse(p, k, o, PACKET, E_COLLECT_PACKET, "Collect packet mismatch: the inner flit of packet %s is %s, not %s",
                         pass_text(p, in->part[PACKET]), pass_text(p, packet), pass_text(p, out->part[PACKET]));
     else if (!mapping_equal(p->mappings, out->part[TIME], time))
         d = pass_refuse(p, k, o, TIME, E_COLLECT_TIME,
-                        "Collect time mismatch: a packet of %lld bytes is %lld flit%s, so time becomes %s, not %s",
-                        (long long)bytes, (long long)flits, flits == 1 ? "" : "s", pass_text(p, time),
-                        pass_text(p, out->part[TIME]));
+                        "Collect time mismatch: a packet of %lld bytes is %lld flit%s, so time becomes %s, not %s", (long long)bytes,
+                        (long long)flits, flits == 1 ? "" : "s", pass_text(p, time), pass_text(p, out->part[TIME]));
     if (d) {
         diag_help(p->diags, d, "%s", accepted);
         return;

@@ -49,7 +49,8 @@ static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
     const mapping *block = pass_inner(p, element, step);
     if (!block || front->size > step || !mapping_equal(p->mappings, block, pass_pad(p, front, step)))
         return false;
-    diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: each step of Time %s owns %s of %s",
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH,
+                          "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: each step of Time %s owns %s of %s",
                           (long long)owned, pass_text(p, time), pass_text(p, block), pass_text(p, element));
     diag_help(p->diags, d, "declare the destination with at most a flit per step: Element %s", pass_text(p, pass_pair(p, time, front)));
     return true;
@@ -99,8 +100,8 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_TIME, "Commit output Time of %s is not a valid transpose of the input Time %s: %s",
                         pass_text(p, element), pass_text(p, time), reason);
     else
-        d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s",
-                        pass_text(p, in->part[PACKET]), pass_text(p, element), reason);
+        d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s", pass_text(p, in->part[PACKET]),
+                        pass_text(p, element), reason);
     sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
     const char *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
     if (good)
@@ -120,7 +121,9 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
                 diag_note(p->diags, d, SRC_NOWHERE, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld",
                           (long long)owned_bytes(o));
             sequence_explain(p, d, seq, o->out.part[ELEMENT], o->input->out.part[TIME], packet, NULL);
-            help_element(p, d, arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements", (long long)(8 * multiple / bits)),
+            help_element(p, d,
+                         arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements",
+                                      (long long)(8 * multiple / bits)),
                          own_order(p, o));
             return false;
         }
@@ -139,15 +142,16 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     const mapping *element = o->out.part[ELEMENT];
     int64_t bits = dtype_row_of(in->dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (in_bytes != p->target->flit_bytes) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT, "Commit input packet must be exactly 32 bytes (one flit), got %lld",
-                              (long long)in_bytes);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT,
+                              "Commit input packet must be exactly 32 bytes (one flit), got %lld", (long long)in_bytes);
         if (o->input->kind == IR_FETCH)
             diag_help(p->diags, d, "put .collect() in front of commit: it pads and cuts packets to flits");
         else if (in_bytes >= 0 && in_bytes < p->target->flit_bytes)
             diag_help(p->diags, d, "pad the packet to %lld bytes: %s", (long long)p->target->flit_bytes,
                       pass_text(p, pass_pad(p, in->part[PACKET], elements_of(in->dtype, p->target->flit_bytes))));
         else
-            diag_help(p->diags, d, "keep %lld elements of the packet, and let Time count the rest", (long long)elements_of(in->dtype, p->target->flit_bytes));
+            diag_help(p->diags, d, "keep %lld elements of the packet, and let Time count the rest",
+                      (long long)elements_of(in->dtype, p->target->flit_bytes));
         return;
     }
     if (block_is_too_wide(p, k, o))
@@ -155,8 +159,9 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     int64_t kept = commit_elements(p, o);
     sequence seq = {.failure = SEQUENCE_OUTSIDE};
     const mapping *packet = in->part[PACKET];
-    bool ok = kept > 0 && mapping_resize(p->mappings, packet, kept, &packet) == MAPPING_OK &&
-              sequence_derive(p->mappings, o->into && o->into->guard ? o->into->guard : element, in->part[TIME], packet, SEQUENCE_WRITE, &seq);
+    bool ok =
+        kept > 0 && mapping_resize(p->mappings, packet, kept, &packet) == MAPPING_OK &&
+        sequence_derive(p->mappings, o->into && o->into->guard ? o->into->guard : element, in->part[TIME], packet, SEQUENCE_WRITE, &seq);
     int64_t run = sequence_run(&seq);
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         commit_mismatch(p, k, o, &seq, packet);
@@ -165,18 +170,19 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     int64_t kept_bytes = kept * bits / 8, multiple = p->target->commit_multiple_bytes;
     int64_t access = o->context == CONTEXT_SUB ? multiple : gcd(run * bits / 8, kept_bytes);
     if (run * bits % (8 * multiple) || access % multiple) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE,
-                              "commit writes runs of %lld%s byte%s; a write is 8, 16, 24 or 32 bytes",
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE, "commit writes runs of %lld%s byte%s; a write is 8, 16, 24 or 32 bytes",
                               (long long)(run * bits / 8), run * bits % 8 ? ".5" : "", run * bits == 8 ? "" : "s");
         sequence_explain(p, d, &seq, element, in->part[TIME], packet, NULL);
-        help_element(p, d, arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)), own_order(p, o));
+        help_element(
+            p, d, arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)),
+            own_order(p, o));
         return;
     }
     if (!commit_strides_aligned(p, k, o, &seq, packet))
         return;
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
-    *o->sequencer = (sequencer_config){.walk = WALK_DM_WRITE, .base = o->out.address,
-                                       .packet = kept, .access_bytes = access, .contiguous_bytes = run * bits / 8};
+    *o->sequencer = (sequencer_config){
+        .walk = WALK_DM_WRITE, .base = o->out.address, .packet = kept, .access_bytes = access, .contiguous_bytes = run * bits / 8};
     sequencer_config_fill(o->sequencer, &seq, 1);
     o->commit = ARENA_NEW(p->arena, commit_config);
     *o->commit = (commit_config){.commit_in_bytes = kept_bytes, .commit_bytes = access};

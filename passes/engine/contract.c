@@ -21,8 +21,8 @@ static void contract_one(pass_context *p, kernel *k, op *o)
     const mapping *packet = in->part[PACKET], *out_packet = out->part[PACKET];
     int64_t columns = p->target->accumulator_columns;
     if (out_packet->size > columns) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "OutPacket::SIZE must be at most %lld, got %lld from %s", (long long)columns,
-                              (long long)out_packet->size, pass_text(p, out_packet));
+        diag *d = pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "OutPacket::SIZE must be at most %lld, got %lld from %s",
+                              (long long)columns, (long long)out_packet->size, pass_text(p, out_packet));
         diag_help(p->diags, d, "sum at least %lld lanes into one", (long long)(packet->size / columns));
         return;
     }

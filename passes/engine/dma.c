@@ -180,8 +180,9 @@ static int64_t requests_of(const pass_context *p, int64_t bytes, int64_t packet)
     return bytes / packet * ((packet - 1) / p->target->dma_request_bytes + 1);
 }
 
-/* "DMA Engine", Packet size: a run without a large divisor degrades to small packets (4099 bytes: to single ones) and takes two commands instead, of
- * the largest packets and of what is left (4096 + 3), where the requests that this saves are more than the start-up of another command. */
+/* "DMA Engine", Packet size: a run without a large divisor degrades to small packets (4099 bytes: to single ones) and takes two commands
+ * instead, of the largest packets and of what is left (4096 + 3), where the requests that this saves are more than the start-up of another
+ * command. */
 static bool cut_run(const pass_context *p, const op *o, copy *c, copy *rest)
 {
     int64_t bytes = c->run_bits / 8, most = p->target->dma_packet_max_bytes, head = bytes - bytes % most, runs = 1;
@@ -189,7 +190,8 @@ static bool cut_run(const pass_context *p, const op *o, copy *c, copy *rest)
         return false;
     for (size_t i = 0; i < c->count && runs <= p->target->dma_startup_cycles; i++)
         runs *= c->loops[i].size;
-    int64_t saved = requests_of(p, bytes, packet_of_run(p, o, bytes)) - requests_of(p, head, most) - requests_of(p, bytes - head, bytes - head);
+    int64_t saved =
+        requests_of(p, bytes, packet_of_run(p, o, bytes)) - requests_of(p, head, most) - requests_of(p, bytes - head, bytes - head);
     if (saved <= p->target->dma_startup_cycles / runs)
         return false;
     *rest = *c;
@@ -234,9 +236,12 @@ static const copy_loop *copy_split_large(const pass_context *p, copy *c)
 static const char *misaligned(const pass_context *p, const op *o, const copy *c, int64_t packet, int64_t *value)
 {
     int64_t unit = p->target->dma_dm_multiple_bytes;
-    const struct { const char *name; int64_t bytes; } checks[] = {{"packet", packet},
-                                                                  {"destination address", o->out.address + c->destination / 8},
-                                                                  {"source address", o->input->out.address + c->source / 8}};
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } checks[] = {{"packet", packet},
+                  {"destination address", o->out.address + c->destination / 8},
+                  {"source address", o->input->out.address + c->source / 8}};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (checks[i].bytes % unit) {
             *value = checks[i].bytes;
@@ -261,19 +266,21 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
     if (c->run_bits == dtype_row_of(o->out.dtype)->bits) {
         if (!*warned) {
             diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
-                               "source and destination have only %lld byte%s in common runs: the transfer goes element by element", (long long)packet,
-                               packet == 1 ? "" : "s");
+                               "source and destination have only %lld byte%s in common runs: the transfer goes element by element",
+                               (long long)packet, packet == 1 ? "" : "s");
             diag_help(p->diags, d, "keep %lld bytes or more in the same order, and beside each other, on both sides", (long long)unit);
         }
         *warned = true;
         return true;
     }
-    diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "DMA %s of %lld bytes is not a multiple of %lld bytes, which a DM destination needs", what,
-                          (long long)value, (long long)unit);
+    diag *d =
+        pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "DMA %s of %lld bytes is not a multiple of %lld bytes, which a DM destination needs",
+                    what, (long long)value, (long long)unit);
     if (strstr(what, "address"))
         diag_help(p->diags, d, "place the tensor at a multiple of %lld", (long long)unit);
     else
-        diag_help(p->diags, d, "pad the innermost axis on both sides to a multiple of %lld elements", (long long)elements_of(o->out.dtype, unit));
+        diag_help(p->diags, d, "pad the innermost axis on both sides to a multiple of %lld elements",
+                  (long long)elements_of(o->out.dtype, unit));
     return false;
 }
 
@@ -300,7 +307,8 @@ static dma_config **copy_commands(pass_context *p, const copy *c, size_t count, 
     dma_config *d = ARENA_NEW(p->arena, dma_config);
     *d = like;
     sequencer_config *s = &d->sequencer;
-    *s = (sequencer_config){.walk = WALK_COPY, .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
+    *s = (sequencer_config){
+        .walk = WALK_COPY, .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
     for (size_t i = count; i-- > 0;)
         s->entries[s->count++] = (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8};
     if (s->count == 0)
@@ -337,7 +345,8 @@ static bool has_terms_of(const axis *window, const sequence_space *to, size_t to
     return found;
 }
 
-/* A window that the destination has by its terms, or in tiles, is covered when all digits of its terms are there: every place is some sum of them. */
+/* A window that the destination has by its terms, or in tiles, is covered when all digits of its terms are there: every place is some sum
+ * of them. */
 static const mapping *open_windows(pass_context *p, const mapping *m, const sequence_space *to, size_t to_count)
 {
     const mapping *out = mapping_identity(p->mappings);
@@ -385,7 +394,9 @@ static void refuse_loops(pass_context *p, kernel *k, op *o, const sequence *seq,
     diag *d = pass_refuse(p, k, o, ELEMENT, sequence_id(seq), "no DMA loops copy this: %s", sequence_reason(p, seq));
     note_sides(p, d, o);
     if (source_order)
-        diag_note(p->diags, d, SRC_NOWHERE, "entries so far (term of the destination, size : stride in bits of the source, outermost first): %s", sequence_table(p, seq));
+        diag_note(p->diags, d, SRC_NOWHERE,
+                  "entries so far (term of the destination, size : stride in bits of the source, outermost first): %s",
+                  sequence_table(p, seq));
     if (seq->failure == SEQUENCE_INSUFFICIENT && seq->axis)
         diag_help(p->diags, d, "take the copy from a source that holds the whole axis `%s`", seq->axis->name);
     else if (seq->failure == SEQUENCE_TWICE && seq->axis)
@@ -415,7 +426,8 @@ static const axis *axis_without_place(const sequence_space *from, size_t from_co
     return NULL;
 }
 
-static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to, size_t to_count)
+static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to,
+                          size_t to_count)
 {
     sequence whole;
     sequence_space from[COPY_SPACES];
@@ -425,7 +437,8 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
     for (size_t i = 0; i < to_count; i++)
         held[i] = to[i].mapping;
     sequence_space all = {mapping_gather(p->mappings, held, to_count), 1}; /* wherever it is held */
-    bool found = sequence_derive_spaces(p->mappings, all.mapping ? &all : to, all.mapping ? 1 : to_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
+    bool found = sequence_derive_spaces(p->mappings, all.mapping ? &all : to, all.mapping ? 1 : to_count, NULL, from, from_count,
+                                        SEQUENCE_COPY, &whole);
     const char *reason = found ? NULL : sequence_reason(p, &whole);
     for (size_t i = 0; found && i < whole.count && !reason; i++)
         if (whole.parts[i].stride == 0)
@@ -442,10 +455,10 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
     diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_COVER, "the destination does not hold all of the source: %s", reason);
     note_sides(p, d, o);
     int64_t bytes = tensor_unit_bytes(&o->input->out);
-    bool plain = !o->into && !has_units(&o->input->out) && !has_units(&o->out) && bytes > 0 && bytes % p->target->dma_dm_multiple_bytes == 0 &&
-                 bytes <= p->target->dm_bytes_per_slice - o->out.address;
-    diag_help(p->diags, d, "declare the destination with every axis of the source%s%s; a part is moved through a tile", plain ? ", as in Element " : "",
-              plain ? pass_text(p, o->input->out.part[ELEMENT]) : "");
+    bool plain = !o->into && !has_units(&o->input->out) && !has_units(&o->out) && bytes > 0 &&
+                 bytes % p->target->dma_dm_multiple_bytes == 0 && bytes <= p->target->dm_bytes_per_slice - o->out.address;
+    diag_help(p->diags, d, "declare the destination with every axis of the source%s%s; a part is moved through a tile",
+              plain ? ", as in Element " : "", plain ? pass_text(p, o->input->out.part[ELEMENT]) : "");
     return false;
 }
 
@@ -456,8 +469,8 @@ static bool ends_in_tile(const op *o)
     return m && m->count > 0 && m->factors[m->count - 1].pad == PAD_BOTTOM;
 }
 
-/* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both sides
- * share they are, the padding goes with the data; not behind a tile, where other data follows. */
+/* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both
+ * sides share they are, the padding goes with the data; not behind a tile, where other data follows. */
 static bool takes_padding(const pass_context *p, const op *o)
 {
     const mapping *element = o->out.part[ELEMENT];
@@ -485,16 +498,19 @@ static bool copy_packets(pass_context *p, kernel *k, op *o, copy *c, copy_output
         return false;
     const copy_loop *large = copy_split_large(p, c);
     if (large) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it",
-                    mapping_text(large->term, p->arena), (long long)large->size, (long long)p->target->sequencer_entry_size);
+        diag *d =
+            pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "`%s` needs %lld iterations, an entry has at most %lld, and no divisor splits it",
+                        mapping_text(large->term, p->arena), (long long)large->size, (long long)p->target->sequencer_entry_size);
         diag_help(p->diags, d, "pad the axis to a size that has a divisor up to %lld", (long long)p->target->sequencer_entry_size);
         return false;
     }
     out->commands += unrolled(c);
     if (out->commands > COPY_MAX_COMMANDS)
         return true;
-    dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8, .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
-                       .packet_bytes = packet, .granular = granular};
+    dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8,
+                       .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
+                       .packet_bytes = packet,
+                       .granular = granular};
     out->end = copy_commands(p, c, c->count, like, out->end);
     return true;
 }
@@ -518,8 +534,8 @@ static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
         all.too_many = out.commands > COPY_MAX_COMMANDS;
     }
     if (all.too_many) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "the copy would take more than %d DMA commands of %lld entries", COPY_MAX_COMMANDS,
-                              (long long)p->target->sequencer_entries);
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ENTRIES, "the copy would take more than %d DMA commands of %lld entries",
+                              COPY_MAX_COMMANDS, (long long)p->target->sequencer_entries);
         diag_help(p->diags, d, "keep neighbouring digits together on both sides");
     }
 }

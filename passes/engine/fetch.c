@@ -54,8 +54,8 @@ static void check_reach(pass_context *p, kernel *k, op *o, int64_t end)
 {
     if (end <= p->target->dm_bytes_per_slice)
         return;
-    diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes",
-                          (long long)end, (long long)p->target->dm_bytes_per_slice);
+    diag *d = pass_refuse(p, k, o, PACKET, E_DM_RANGE, "the walk ends at byte %lld of the slice's DM, which has %lld bytes", (long long)end,
+                          (long long)p->target->dm_bytes_per_slice);
     diag_help(p->diags, d, "place the tensor lower, or pad the packet less");
 }
 
@@ -89,8 +89,10 @@ static bool names_both(pass_context *p, kernel *k, op *o)
     const mapping *time = o->out.part[TIME];
     if (!o->second || mapping_mentions(time, o->interleave))
         return true;
-    diag *d = pass_refuse(p, k, o, TIME, E_INTERLEAVE, "Time %s does not name %s, the axis that tells the two tensors apart", pass_text(p, time), o->interleave->name);
-    diag_help(p->diags, d, "write %s: it reads a packet of each by turns", pass_text(p, pass_pair(p, time, mapping_symbol(p->mappings, o->interleave))));
+    diag *d = pass_refuse(p, k, o, TIME, E_INTERLEAVE, "Time %s does not name %s, the axis that tells the two tensors apart",
+                          pass_text(p, time), o->interleave->name);
+    diag_help(p->diags, d, "write %s: it reads a packet of each by turns",
+              pass_text(p, pass_pair(p, time, mapping_symbol(p->mappings, o->interleave))));
     return false;
 }
 
@@ -109,7 +111,8 @@ static bool fetch_measure(pass_context *p, const op *o, const walk_request *walk
     sequence_space spaces[2];
     const tensor *dm = &o->input->out;
     int64_t bits = dtype_row_of(dm->dtype)->bits;
-    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet, SEQUENCE_READ, &out->seq);
+    bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet,
+                                     SEQUENCE_READ, &out->seq);
     out->run = sequence_run(&out->seq);
     if (!ok || !sequence_fit(p->mappings, &out->seq, sequencer_limits(p->target, 1)))
         return false;
@@ -130,8 +133,8 @@ static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk
 {
     fetch_walk w;
     int64_t out_bits;
-    return packet_is_aligned(p, o, walk->packet, &out_bits) && fetch_measure(p, o, walk, &w) && w.end_bytes <= p->target->dm_bytes_per_slice &&
-           w.access_bytes > 0;
+    return packet_is_aligned(p, o, walk->packet, &out_bits) && fetch_measure(p, o, walk, &w) &&
+           w.end_bytes <= p->target->dm_bytes_per_slice && w.access_bytes > 0;
 }
 
 static void fetch_one(pass_context *p, kernel *k, op *o)
@@ -139,8 +142,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     const tensor *dm = &o->input->out, *out = &o->out;
     const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
     if (dm->dtype != out->dtype && !target_converts(ENGINE_ID_FETCH, dm->dtype, out->dtype)) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s",
-                              dtype_row_of(dm->dtype)->name, dtype_row_of(out->dtype)->name);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s", dtype_row_of(dm->dtype)->name,
+                              dtype_row_of(out->dtype)->name);
         diag_help(p->diags, d, "%s", conversions_text(p));
         return;
     }
@@ -149,7 +152,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %lld%s bytes",
                               (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
-        diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "", pass_text(p, pass_pad(p, packet, elements)));
+        diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "",
+                  pass_text(p, pass_pad(p, packet, elements)));
         return;
     }
     if (!names_both(p, k, o))
@@ -164,23 +168,25 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     check_reach(p, k, o, w.end_bytes);
     if (w.cut && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
-                              mapping_text(w.cut->term, p->arena), (long long)w.cut->stride, w.cut->stride == 1 ? "" : "s", (long long)(w.cut->stride * bits));
+                              mapping_text(w.cut->term, p->arena), (long long)w.cut->stride, w.cut->stride == 1 ? "" : "s",
+                              (long long)(w.cut->stride * bits));
         sequence_explain(p, d, &w.seq, buffer, time, packet, NULL);
         diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
         return;
     }
     if (w.access_bytes == 0 && !o->bad) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE,
-                              "no fetch_size of the %s context divides the packet of %lld bytes and the run of %lld%s bytes",
-                              context_name(o->context), (long long)(packet->size * bits / 8), (long long)(w.run * bits / 8),
-                              w.run * bits % 8 ? ".5" : "");
-        diag_help(p->diags, d, "keep at least %s together in DM and in the packet",
-                  o->context == CONTEXT_SUB ? "8 bytes" : "one byte");
+        diag *d = pass_refuse(
+            p, k, o, PACKET, E_FETCH_SIZE, "no fetch_size of the %s context divides the packet of %lld bytes and the run of %lld%s bytes",
+            context_name(o->context), (long long)(packet->size * bits / 8), (long long)(w.run * bits / 8), w.run * bits % 8 ? ".5" : "");
+        diag_help(p->diags, d, "keep at least %s together in DM and in the packet", o->context == CONTEXT_SUB ? "8 bytes" : "one byte");
         return;
     }
     o->sequencer = ARENA_NEW(p->arena, sequencer_config);
-    *o->sequencer = (sequencer_config){.walk = WALK_DM_READ, .base = dm->address,
-                                       .packet = packet->size, .access_bytes = w.access_bytes, .contiguous_bytes = w.run * bits / 8};
+    *o->sequencer = (sequencer_config){.walk = WALK_DM_READ,
+                                       .base = dm->address,
+                                       .packet = packet->size,
+                                       .access_bytes = w.access_bytes,
+                                       .contiguous_bytes = w.run * bits / 8};
     sequencer_config_fill(o->sequencer, &w.seq, 1);
 }
 

@@ -233,33 +233,39 @@ bool shift_derive(pass_context *p, const op *o, shift_plan *plan)
 
 static const char *flits_text(pass_context *p, const shift_plan *plan)
 {
-    const char *turned = plan->transpose_rows > 1 ? arena_printf(p->arena, ", transposed from %lld rows", (long long)plan->transpose_rows) : "";
+    const char *turned =
+        plan->transpose_rows > 1 ? arena_printf(p->arena, ", transposed from %lld rows", (long long)plan->transpose_rows) : "";
     return arena_printf(p->arena, "the flit%s %s%s", plan->collect_flits == 1 ? "" : "s", pass_text(p, plan->collected), turned);
 }
 
 static void refuse_flits(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &o->input->out;
-    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_FLITS,
-                          "OutTime %s and OutPacket %s read no 1, 2 or 3 flits of Time %s, Packet %s", pass_text(p, o->out.part[TIME]),
-                          pass_text(p, o->out.part[PACKET]), pass_text(p, in->part[TIME]), pass_text(p, in->part[PACKET]));
-    diag_help(p->diags, d, "let the window be the innermost part of Time and Packet, in at most %lld bytes, and the rest of Time the outer part of OutTime",
-              (long long)p->target->flit_buffer_bytes);
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_FLITS, "OutTime %s and OutPacket %s read no 1, 2 or 3 flits of Time %s, Packet %s",
+                          pass_text(p, o->out.part[TIME]), pass_text(p, o->out.part[PACKET]), pass_text(p, in->part[TIME]),
+                          pass_text(p, in->part[PACKET]));
+    diag_help(
+        p->diags, d,
+        "let the window be the innermost part of Time and Packet, in at most %lld bytes, and the rest of Time the outer part of OutTime",
+        (long long)p->target->flit_buffer_bytes);
 }
 
 static void refuse_range(pass_context *p, kernel *k, op *o, const shift_plan *plan)
 {
     long long most = elements_of(o->out.dtype, p->target->shift_stride_bytes) - 1;
-    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_STRIDE, "`%s` shifts the packet by %lld elements of %s a step; shift_stride is at most %lld",
-                          mapping_text(plan->term, p->arena), (long long)plan->shift.shift_stride, dtype_row_of(o->out.dtype)->name, most);
+    diag *d =
+        pass_refuse(p, k, o, TIME, E_SHIFT_STRIDE, "`%s` shifts the packet by %lld elements of %s a step; shift_stride is at most %lld",
+                    mapping_text(plan->term, p->arena), (long long)plan->shift.shift_stride, dtype_row_of(o->out.dtype)->name, most);
     diag_help(p->diags, d, "keep the inner digits of the window's axis, up to %lld elements apart, innermost in the flits", most);
 }
 
 static void refuse_start(pass_context *p, kernel *k, op *o, const shift_plan *plan)
 {
     long long most = elements_of(o->out.dtype, p->target->initial_shift_bytes);
-    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_START, "`%s` begins %lld places of %lld %s elements before the flits; initial_shift is %lld to %lld",
-                          mapping_text(plan->term, p->arena), (long long)plan->wanted, (long long)plan->stride, dtype_row_of(o->out.dtype)->name, 1 - most, most);
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_START,
+                          "`%s` begins %lld places of %lld %s elements before the flits; initial_shift is %lld to %lld",
+                          mapping_text(plan->term, p->arena), (long long)plan->wanted, (long long)plan->stride,
+                          dtype_row_of(o->out.dtype)->name, 1 - most, most);
     diag_help(p->diags, d, "hold more of the border as zeros in memory, or stream the axes inside the window in Time");
 }
 
@@ -269,21 +275,22 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
     diag *d;
     switch (plan->failure) {
     case SHIFT_TIME:
-        d = pass_refuse(p, k, o, TIME, E_ALIGN_TIME, "`align`: Time does not divide OutTime: %s of Time, outside %s, is not the outer part of OutTime %s",
+        d = pass_refuse(p, k, o, TIME, E_ALIGN_TIME,
+                        "`align`: Time does not divide OutTime: %s of Time, outside %s, is not the outer part of OutTime %s",
                         pass_text(p, plan->rest), flits, pass_text(p, o->out.part[TIME]));
         diag_help(p->diags, d, "OutTime is %s, then what shifts, then what repeats", pass_text(p, plan->rest));
         break;
     case SHIFT_DIGIT:
         d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "OutTime and OutPacket cannot read %s: %s", flits, sequence_reason(p, &plan->seq));
-        diag_help(p->diags, d, "name every term of the window in OutTime or OutPacket, and what is left of Time, %s, outside them", pass_text(p, plan->rest));
+        diag_help(p->diags, d, "name every term of the window in OutTime or OutPacket, and what is left of Time, %s, outside them",
+                  pass_text(p, plan->rest));
         break;
     case SHIFT_UNUSED:
         d = pass_refuse(p, k, o, PACKET, E_SHIFT_DIGIT, "neither OutTime nor OutPacket asks for `%s`, which is in %s", term, flits);
         diag_help(p->diags, d, "name it in OutPacket, or stream it outside the window");
         break;
     case SHIFT_LANE:
-        d = pass_refuse(p, k, o, PACKET, E_SHIFT_LANE,
-                        "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements in %s",
+        d = pass_refuse(p, k, o, PACKET, E_SHIFT_LANE, "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements in %s",
                         term, (long long)plan->wanted, pass_text(p, o->out.part[PACKET]), (long long)plan->stride, flits);
         if (plan->stride > plan->wanted && plan->stride % plan->wanted == 0)
             diag_help(p->diags, d, "put `1 # %lld` inside `%s` in OutPacket: the lanes between its neighbours then do not count",
@@ -292,25 +299,22 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
             diag_help(p->diags, d, "fetch the flits in OutPacket's order");
         break;
     case SHIFT_LOOPS:
-        d = pass_refuse(p, k, o, TIME, E_SHIFT_LOOPS, "`%s` would shift the packet by %lld elements of %s, beside the loops inside it, which shift it by %lld",
-                        term, (long long)plan->stride, flits, (long long)plan->shift.shift_stride);
+        d = pass_refuse(p, k, o, TIME, E_SHIFT_LOOPS,
+                        "`%s` would shift the packet by %lld elements of %s, beside the loops inside it, which shift it by %lld", term,
+                        (long long)plan->stride, flits, (long long)plan->shift.shift_stride);
         diag_help(p->diags, d, "keep one of the two axes in OutPacket, or fetch `%s` in Time", term);
         break;
     case SHIFT_TILING:
         d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING, "tiling axes must be innermost in OutTime: `%s` stands outside what shifts", term);
         diag_help(p->diags, d, "from the outside in: what is left of Time, what shifts, what repeats");
         break;
-    case SHIFT_STRIDE:
-        refuse_range(p, k, o, plan);
-        break;
+    case SHIFT_STRIDE: refuse_range(p, k, o, plan); break;
     case SHIFT_BORDER:
-        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER, "the window `%s` holds a part of its places, and beside it in %s there are no zeros", term, flits);
+        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER, "the window `%s` holds a part of its places, and beside it in %s there are no zeros",
+                        term, flits);
         diag_help(p->diags, d, "let the packet that fetch sends begin and end with `%s`; collect pads it with zeros", term);
         break;
-    case SHIFT_START:
-        refuse_start(p, k, o, plan);
-        break;
-    default:
-        refuse_flits(p, k, o);
+    case SHIFT_START: refuse_start(p, k, o, plan); break;
+    default: refuse_flits(p, k, o);
     }
 }

@@ -7,9 +7,9 @@
 
 /* Ordered by how much was right before it failed: of several attempts the one that came furthest is reported. */
 typedef enum shift_failure {
-    SHIFT_FLITS, /* no 1, 2 or 3 flits hold it */
-    SHIFT_TIME,  /* what is left of Time is not the outer part of OutTime */
-    SHIFT_DIGIT, /* OutTime or OutPacket asks for what the flits do not hold */
+    SHIFT_FLITS,  /* no 1, 2 or 3 flits hold it */
+    SHIFT_TIME,   /* what is left of Time is not the outer part of OutTime */
+    SHIFT_DIGIT,  /* OutTime or OutPacket asks for what the flits do not hold */
     SHIFT_UNUSED, /* the flits hold what neither asks for */
     SHIFT_LANE,
     SHIFT_LOOPS,

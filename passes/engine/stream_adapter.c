@@ -40,7 +40,8 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
     diag *d = pass_refuse(p, k, o, TIME, id, "%s: Time left for OutTime is %s, OutTime is %s", rule, pass_text(p, time), pass_text(p, out));
     const mapping *good = time;
     for (size_t i = 0; i < out->count && good; i++)
-        if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis) && mapping_mentions(o->weights->out.part[ELEMENT], out->factors[i].axis))
+        if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis) &&
+            mapping_mentions(o->weights->out.part[ELEMENT], out->factors[i].axis))
             good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
     diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor behind it", pass_text(p, good));
     return d;
@@ -53,7 +54,8 @@ static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *
     const mapping *both = pass_pair(p, packed, flit), *padded = both ? pass_pad(p, both, out->size) : NULL;
     if (!padded || mapping_equal(p->mappings, padded, out))
         return true;
-    diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET, "`align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
+    diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
+                          "`align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
                           pass_text(p, packed), pass_text(p, flit), pass_text(p, out));
     diag_help(p->diags, d, "pad an axis of the group so that 32 bytes hold a whole number of it");
     return false;
@@ -74,25 +76,31 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     const mapping *out = o->out.part[PACKET], *time = in->part[TIME];
     const mapping *inner = pass_inner(p, out, half), *outer = pass_outer(p, out, half);
     if (!mapping_equal(p->mappings, inner, in->part[PACKET])) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET, "`align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s",
-                              pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
+                              "`align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s", pass_text(p, out),
+                              pass_text(p, inner), pass_text(p, in->part[PACKET]));
         const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
         if (two)
-            diag_help(p->diags, d, "two flits per packet: write OutTime %s, OutPacket %s", pass_text(p, pass_outer(p, time, 2)), pass_text(p, pass_pair(p, two, in->part[PACKET])));
+            diag_help(p->diags, d, "two flits per packet: write OutTime %s, OutPacket %s", pass_text(p, pass_outer(p, time, 2)),
+                      pass_text(p, pass_pair(p, two, in->part[PACKET])));
         else
-            diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
+            diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time),
+                      pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
         return NULL;
     }
     *packed = mapping_strip_padding(p->mappings, outer);
-    bool second_is_padding = outer->size > 1 && (*packed)->size == 1 && time->size % outer->size == 0 && mapping_equal(p->mappings, pass_inner(p, time, outer->size), outer);
+    bool second_is_padding = outer->size > 1 && (*packed)->size == 1 && time->size % outer->size == 0 &&
+                             mapping_equal(p->mappings, pass_inner(p, time, outer->size), outer);
     if (second_is_padding && !tiling_of(p, o->out.part[TIME], time)) /* it comes, and OutTime does not count it */
         *packed = outer;
     const mapping *flits = time->size % (*packed)->size == 0 ? pass_inner(p, time, (*packed)->size) : NULL;
     if (!flits || !mapping_equal(p->mappings, flits, *packed)) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
-                              "`align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s", pass_text(p, out),
-                              pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
-        diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
+        diag *d =
+            pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
+                        "`align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
+                        pass_text(p, out), pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
+        diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time),
+                  pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
         return NULL;
     }
     if (!flits_make_packet(p, k, o, *packed))
@@ -120,7 +128,8 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     const mapping *computation = pass_pair(p, out->part[TIME], out->part[PACKET]);
     const axis *shared = computation ? shared_digit(trf->part[ROW], computation) : NULL;
     if (shared) {
-        diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
+        diag *d =
+            pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
         diag_help(p->diags, d, "every Row sees the whole stream: leave %s to the TRF tensor", shared->name);
         return false;
     }
@@ -135,7 +144,8 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_UNUSED, "the TRF tensor stores `%s`, which neither OutTime nor OutPacket asks for",
                               missing ? mapping_text(missing, p->arena) : "its Element");
         if (missing)
-            diag_help(p->diags, d, "add it, innermost, as a tiling axis: write OutTime %s", pass_text(p, pass_pair(p, out->part[TIME], missing)));
+            diag_help(p->diags, d, "add it, innermost, as a tiling axis: write OutTime %s",
+                      pass_text(p, pass_pair(p, out->part[TIME], missing)));
         else
             diag_help(p->diags, d, "add it to OutTime, innermost, as a tiling axis");
         return false;
@@ -209,8 +219,9 @@ static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles
         stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1 || !stream_names(&o->input->out, seq.parts[i].term);
     if (stored)
         return true;
-    diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling %s of OutTime is not in the TRF tensor's Element %s, and names an axis of the stream", pass_text(p, tiles),
-                          pass_text(p, element));
+    diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF,
+                          "tiling %s of OutTime is not in the TRF tensor's Element %s, and names an axis of the stream",
+                          pass_text(p, tiles), pass_text(p, element));
     diag_help(p->diags, d, "a tiling axis is stored in the TRF, or named by neither: store it there, or fetch it in Time");
     return false;
 }
@@ -221,7 +232,8 @@ static void align_one(pass_context *p, kernel *k, op *o)
     const tensor *trf = &o->weights->out;
     int64_t rows = trf->part[ROW]->size, bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
     if (!dtype_is_operand(out->dtype)) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ALIGN_TYPE, "%s elements cannot be contracted", dtype_row_of(out->dtype)->name);
+        diag *d =
+            pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ALIGN_TYPE, "%s elements cannot be contracted", dtype_row_of(out->dtype)->name);
         diag_help(p->diags, d, "operands are i4, i8, f8e4m3, f8e5m2 or bf16; fetch converts f32 to bf16");
         return;
     }

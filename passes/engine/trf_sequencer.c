@@ -45,8 +45,8 @@ static const mapping *stored_outside_read(pass_context *p, const mapping *elemen
 
 /* What is to be known of a walk before it is taken or refused. */
 typedef struct trf_walk {
-    int64_t n;                       /* elements of a read; 0: there is no read */
-    const mapping *outside;          /* stored, asked for in one cycle, and not in the read; NULL: nothing is */
+    int64_t n;              /* elements of a read; 0: there is no read */
+    const mapping *outside; /* stored, asked for in one cycle, and not in the read; NULL: nothing is */
     sequence seq;
     bool fits;                       /* else seq says why not */
     const sequence_part *misaligned; /* its stride is no multiple of the read; NULL: none */
@@ -105,8 +105,11 @@ static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
     int64_t end = (highest + w->n) * bits / 8, share = target_trf_capacity_bytes(p->target, trf->trf_address) / trf->part[ROW]->size;
     if (end <= share)
         return true;
-    diag *d = pass_refuse(p, k, o, TIME, E_TRF_CAPACITY, "the walk of OutTime %s ends at byte %lld of a Row's share of TrfAddress::%s, which has %lld bytes with %lld Rows",
-                          pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address), (long long)share, (long long)trf->part[ROW]->size);
+    diag *d =
+        pass_refuse(p, k, o, TIME, E_TRF_CAPACITY,
+                    "the walk of OutTime %s ends at byte %lld of a Row's share of TrfAddress::%s, which has %lld bytes with %lld Rows",
+                    pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address), (long long)share,
+                    (long long)trf->part[ROW]->size);
     diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %lld bytes per Row", (long long)tensor_unit_bytes(trf));
     return false;
 }
@@ -118,14 +121,16 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     trf_walk w = trf_measure(p, o, &walk);
     int64_t bits = dtype_row_of(o->out.dtype)->bits, read_bits = w.n * bits;
     if (w.n == 0) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_TRF_READ, "no reg_read_size: the innermost parts of the TRF Element %s and of OutPacket %s differ",
+        diag *d = pass_refuse(p, k, o, PACKET, E_TRF_READ,
+                              "no reg_read_size: the innermost parts of the TRF Element %s and of OutPacket %s differ",
                               pass_text(p, element), pass_text(p, packet));
         diag_help(p->diags, d, "store the packet's innermost axis innermost in the TRF");
         return;
     }
     if (w.outside) {
         diag *d = pass_refuse(p, k, o, PACKET, E_TRF_PACKET,
-                              "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but the longest read, a power of two of bytes, that is contiguous in both has %lld bytes",
+                              "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but the longest read, a power of two of bytes, "
+                              "that is contiguous in both has %lld bytes",
                               pass_text(p, packet), mapping_text(w.outside, p->arena), pass_text(p, element), (long long)(read_bits / 8));
         diag_help(p->diags, d, "store the weights in the packet's order, or move `%s` to OutTime", mapping_text(w.outside, p->arena));
         return;
@@ -137,8 +142,10 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     }
     if (w.misaligned) {
         int64_t stride_bits = w.misaligned->stride * bits;
-        diag *d = pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %lld%s bytes, is not a multiple of reg_read_size, %lld bytes",
-                              mapping_text(w.misaligned->term, p->arena), (long long)(stride_bits / 8), stride_bits % 8 ? ".5" : "", (long long)(read_bits / 8));
+        diag *d =
+            pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %lld%s bytes, is not a multiple of reg_read_size, %lld bytes",
+                        mapping_text(w.misaligned->term, p->arena), (long long)(stride_bits / 8), stride_bits % 8 ? ".5" : "",
+                        (long long)(read_bits / 8));
         diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %lld elements", (long long)w.n);
         return;
     }
@@ -147,8 +154,8 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     o->align->reg_read_size = read_bits / 8;
     o->align->broadcast = packet->size / w.n;
     sequencer_config *s = &o->align->trf_sequencer;
-    *s = (sequencer_config){.walk = WALK_TRF_READ, .packet = w.n, .access_bytes = read_bits / 8,
-                            .contiguous_bytes = sequence_run(&w.seq) * bits / 8};
+    *s = (sequencer_config){
+        .walk = WALK_TRF_READ, .packet = w.n, .access_bytes = read_bits / 8, .contiguous_bytes = sequence_run(&w.seq) * bits / 8};
     sequencer_config_fill(s, &w.seq, 1);
     for (uint32_t i = 0; i < s->count; i++)
         s->entries[i].stride = s->entries[i].stride * bits / 8;

@@ -16,8 +16,7 @@ static bool is_contiguous(const op *store)
         return false;
     const tensor *dm = &fetch->input->out;
     return fetch->out.dtype == dm->dtype && fetch->sequencer->contiguous_bytes == tensor_unit_bytes(dm) &&
-           fetch->sequencer->contiguous_bytes ==
-               dtype_bytes(dm->dtype, fetch->out.part[TIME]->size * fetch->out.part[PACKET]->size);
+           fetch->sequencer->contiguous_bytes == dtype_bytes(dm->dtype, fetch->out.part[TIME]->size * fetch->out.part[PACKET]->size);
 }
 
 static diag *check_store(pass_context *p, kernel *k, op *o)
@@ -31,8 +30,8 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         return d;
     }
     if (!is_row_count(p->target, row->size)) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE must be %s, got %lld from %s", pass_row_counts(p),
-                              (long long)row->size, pass_text(p, row));
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE must be %s, got %lld from %s", pass_row_counts(p), (long long)row->size,
+                              pass_text(p, row));
         int64_t next = 1;
         while (next < row->size && next < p->target->rows)
             next *= 2;
@@ -44,7 +43,8 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
     }
     int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (packet_bytes != p->target->flit_bytes) { /* of a parameter: what collect gives is checked there */
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT, "to_trf stores flits of %lld bytes, got a packet of %lld bytes from %s", (long long)p->target->flit_bytes,
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT,
+                              "to_trf stores flits of %lld bytes, got a packet of %lld bytes from %s", (long long)p->target->flit_bytes,
                               (long long)packet_bytes, pass_text(p, in->part[PACKET]));
         diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
         return d;
@@ -65,29 +65,31 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         if (out->trf_address != TRF_FULL && per_row <= p->target->trf_bytes / row->size)
             diag_help(p->diags, d, "TrfAddress::Full holds it");
         else
-            diag_help(p->diags, d, "store at most %lld elements per Row at a time", (long long)elements_of(in->dtype, capacity / row->size));
+            diag_help(p->diags, d, "store at most %lld elements per Row at a time",
+                      (long long)elements_of(in->dtype, capacity / row->size));
         return d;
     }
     if (time->size % row->size) {
         bool more = row->size > time->size;
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW_TIME,
-                              more ? "Row::SIZE must be <= Time::SIZE, got %lld > %lld" : "Row::SIZE (%lld) does not divide Time::SIZE (%lld)",
-                              (long long)row->size, (long long)time->size);
+        diag *d =
+            pass_refuse(p, k, o, ROW, E_TRF_ROW_TIME,
+                        more ? "Row::SIZE must be <= Time::SIZE, got %lld > %lld" : "Row::SIZE (%lld) does not divide Time::SIZE (%lld)",
+                        (long long)row->size, (long long)time->size);
         diag_help(p->diags, d, "collect with %s outermost in Time, which is %s", mapping_text(row, p->arena), pass_text(p, time));
         return d;
     }
     const mapping *outer = pass_outer(p, time, time->size / row->size), *inner = pass_inner(p, time, time->size / row->size);
     if (!mapping_equal(p->mappings, outer, row)) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW, "`to_trf` row mismatch: time_outer != Row: the outermost part of Time %s is %s, Row is %s",
-                              pass_text(p, time), pass_text(p, outer), pass_text(p, row));
+        diag *d =
+            pass_refuse(p, k, o, ROW, E_TRF_ROW, "`to_trf` row mismatch: time_outer != Row: the outermost part of Time %s is %s, Row is %s",
+                        pass_text(p, time), pass_text(p, outer), pass_text(p, row));
         diag_help(p->diags, d, "collect with %s outermost in Time", mapping_text(row, p->arena));
         return d;
     }
     const mapping *rest = pass_pair(p, inner, in->part[PACKET]);
     if (rest && !mapping_equal(p->mappings, rest, element)) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT,
-                              "Element %s is not what remains of the stream inside Row, which is %s", pass_text(p, element),
-                              pass_text(p, rest));
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT, "Element %s is not what remains of the stream inside Row, which is %s",
+                              pass_text(p, element), pass_text(p, rest));
         diag_help(p->diags, d, "declare the TrfTensor with Element %s", pass_text(p, rest));
         return d;
     }

@@ -82,7 +82,8 @@ static void check_borders(einsum_builder *b, op *o, const op *stream)
         for (uint32_t i = 0; i < count && !o->bad; i++) {
             if (!axes[i]->bordered || einsum_tensor_has(v, einsum_axis_number(b, axes[i])))
                 continue;
-            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the window `%s` is zero outside the places it holds, and what it holds are copies of one element",
+            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
+                                  "the window `%s` is zero outside the places it holds, and what it holds are copies of one element",
                                   axes[i]->name);
             diag_help(b->context->diags, d, "let the tensor have the window from the beginning");
         }
@@ -270,7 +271,8 @@ static bool add_relabel(einsum_builder *b, op *o, const axis *a)
     einsum_relabel *old = relabel_of(b, number), r = {.axis = number, .terms = ARENA_ARRAY(b->context->arena, einsum_term, c->count)};
     for (uint32_t i = 0; i < c->count; i++)
         if (c->digits[i].from == a && c->digits[i].size > 1)
-            r.terms[r.term_count++] = (einsum_term){einsum_axis_number(b, c->digits[i].to), c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
+            r.terms[r.term_count++] =
+                (einsum_term){einsum_axis_number(b, c->digits[i].to), c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
     bool same = old && old->term_count == r.term_count;
     for (uint32_t i = 0; i < r.term_count; i++) {
         const einsum_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
@@ -315,11 +317,13 @@ static void visit_reshape(einsum_builder *b, op *o)
         if (renamed && !add_relabel(b, o, d->from))
             return;
         step->renamed |= (uint64_t)renamed << step->s.digit_count;
-        step->digits[step->s.digit_count++] = (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
+        step->digits[step->s.digit_count++] =
+            (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
         copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
     }
     if (copies && !o->bad) {
-        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the memory holds copies of elements, under axes that get other names");
+        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
+                              "the memory holds copies of elements, under axes that get other names");
         diag_help(b->context->diags, d, "reshape in front of what makes the copies");
     }
     if (o->bad)
@@ -331,23 +335,15 @@ static void visit_reshape(einsum_builder *b, op *o)
 static void visit(einsum_builder *b, op *o)
 {
     switch (o->kind) {
-    case IR_PORT_IN:
-        visit_memory(b, o, o->port);
-        break;
-    case IR_ALLOC:
-        visit_memory(b, o, -1);
-        break;
+    case IR_PORT_IN: visit_memory(b, o, o->port); break;
+    case IR_ALLOC: visit_memory(b, o, -1); break;
     case IR_VIEW:
         b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};
         if (b->of[op_root(o)->index].window)
             b->of[o->index].window = add_windows(b, b->of[op_root(o)->index].window, o->window);
         break;
-    case IR_RESHAPE:
-        visit_reshape(b, o);
-        break;
-    case IR_CONTRACT:
-        visit_contract(b, o, op_accumulation(b->kernel, o));
-        break;
+    case IR_RESHAPE: visit_reshape(b, o); break;
+    case IR_CONTRACT: visit_contract(b, o, op_accumulation(b->kernel, o)); break;
     case IR_PORT_OUT:
         visit_output(b, o, o->port, o->input->kind == IR_ALIGN ? o->input->input : o->input);
         if (o->input->kind == IR_ALIGN)
@@ -488,8 +484,13 @@ static kernel_einsum *finish(einsum_builder *b)
     kernel_einsum *k = ARENA_NEW(b->context->arena, kernel_einsum);
     for (size_t i = 0; i < b->value_count; i++)
         b->values[i].name = value_name(b, i);
-    k->e = (einsum){.axes = axis_table(b), .axis_count = (uint32_t)b->axis_count, .tensors = b->values, .tensor_count = (uint32_t)b->value_count,
-                    .statements = statements_of(b), .statement_count = (uint32_t)b->step_count, .windows = windows_of(b),
+    k->e = (einsum){.axes = axis_table(b),
+                    .axis_count = (uint32_t)b->axis_count,
+                    .tensors = b->values,
+                    .tensor_count = (uint32_t)b->value_count,
+                    .statements = statements_of(b),
+                    .statement_count = (uint32_t)b->step_count,
+                    .windows = windows_of(b),
                     .window_count = (uint32_t)b->relabel_count};
     k->axes = b->axes;
     return k;
@@ -589,8 +590,10 @@ void pass_einsum(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->bad || (k->ops[i]->input && k->ops[i]->input->bad) || k->bad)
             return;
-    einsum_builder b = {.context = p, .kernel = k, .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
-                 .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
+    einsum_builder b = {.context = p,
+                        .kernel = k,
+                        .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                        .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
     count_uses(&b);
     for (size_t i = 0; i < k->op_count; i++)
         visit(&b, k->ops[i]);

@@ -9,7 +9,7 @@ typedef struct digit_sink {
     einsum_builder *builder;
     einsum_step *step; /* digits: EINSUM_MAX_DIGITS of them */
     op *op;
-    const tensor *tensor; /* whose digits are walked */
+    const tensor *tensor;            /* whose digits are walked */
     const op *contract, *accumulate; /* NULL: everything is kept */
     bool failed;
     const axis *whole[EINSUM_MAX_AXES]; /* axes of groups that do not cut into digits */
@@ -47,7 +47,8 @@ static void refuse_group(digit_sink *s, const factor *f)
     arena *a = s->builder->context->arena;
     diag *d = refuse(s, arena_printf(a, "`%s` is summed, and is a part of a group that does not cut into axis digits", factor_text(s, f)));
     if (d)
-        diag_help(s->builder->context->diags, d, "sum the whole group, or pad its axes one by one so that it cuts: the part must be digits of `%s`",
+        diag_help(s->builder->context->diags, d,
+                  "sum the whole group, or pad its axes one by one so that it cuts: the part must be digits of `%s`",
                   mapping_text(f->inner, a));
 }
 
@@ -71,9 +72,13 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
     unsigned group = kept ? 0 : s->group ? s->group : ++s->group_count;
     if (group && !s->group)
         push_piece(s, group, 1, size, lane);
-    s->step->digits[s->step->s.digit_count++] =
-        (einsum_digit){.axis = einsum_axis_number(s->builder, a), .kept = kept, .weight = weight, .size = size, .lane = (unsigned char)(kept ? 0 : lane),
-                       .group = (unsigned char)group, .stride = s->group ? stride : 1};
+    s->step->digits[s->step->s.digit_count++] = (einsum_digit){.axis = einsum_axis_number(s->builder, a),
+                                                               .kept = kept,
+                                                               .weight = weight,
+                                                               .size = size,
+                                                               .lane = (unsigned char)(kept ? 0 : lane),
+                                                               .group = (unsigned char)group,
+                                                               .stride = s->group ? stride : 1};
 }
 
 /* A kept part of a group: its axes as wholes. That says more elements than the part holds, and the port's mapping says which of
@@ -228,7 +233,10 @@ static void push_group(digit_sink *s, component c, const factor *f, int64_t posi
 /* The factor's pieces, outermost first, that are kept as wanted. */
 static void push_factor(digit_sink *s, component c, const factor *f, int64_t position, bool want)
 {
-    struct { int64_t from, to; bool kept; } pieces[ACCUMULATE_MAX_LOOPS + 2];
+    struct {
+        int64_t from, to;
+        bool kept;
+    } pieces[ACCUMULATE_MAX_LOOPS + 2];
     size_t count = 0;
     int64_t from = 1;
     while (from < f->extent && count < ACCUMULATE_MAX_LOOPS + 2) {
@@ -284,5 +292,6 @@ void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tenso
 
 void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate)
 {
-    push_all(&(digit_sink){.builder = b, .step = step, .op = contract, .tensor = &contract->input->out, .contract = contract, .accumulate = accumulate});
+    push_all(&(digit_sink){
+        .builder = b, .step = step, .op = contract, .tensor = &contract->input->out, .contract = contract, .accumulate = accumulate});
 }

@@ -36,7 +36,8 @@ static const char *window_fault(einsum_builder *b, const einsum_step *step, cons
     bool own = side == EINSUM_DST;
     for (uint32_t i = 0; i < step->s.digit_count; i++)
         if (!einsum_tensor_has(v, step->digits[i].axis) && windows_meet(window, b->axes[step->digits[i].axis]))
-            return arena_printf(b->context->arena, "a result is made of `%s`, a tile of the window `%s`", b->axes[step->digits[i].axis]->name, window->name);
+            return arena_printf(b->context->arena, "a result is made of `%s`, a tile of the window `%s`",
+                                b->axes[step->digits[i].axis]->name, window->name);
     for (uint32_t i = 0; i < step->s.digit_count; i++)
         own = own || (step->digits[i].axis == number && einsum_digit_indexes(&step->digits[i], side));
     for (uint32_t i = 0; i < step->s.digit_count; i++)
@@ -60,7 +61,8 @@ static void check_windows(einsum_builder *b, op *o, const einsum_step *step)
             if (!fault)
                 continue;
             diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "%s", fault);
-            diag_help(b->context->diags, d, "cut the axes where `%s` names them, and name either the window or its axes", b->axes[v->axes[k]]->name);
+            diag_help(b->context->diags, d, "cut the axes where `%s` names them, and name either the window or its axes",
+                      b->axes[v->axes[k]]->name);
         }
     }
 }
@@ -234,8 +236,9 @@ static bool check_factor(void *user, const factor *f)
     if (!d)
         return true;
     pass_context *p = c->builder->context;
-    diag *e = pass_refuse(p, c->builder->kernel, c->op, MAPPING_COMPONENTS, E_EINSUM, "an operand holds `%s`, which cuts a digit of %s in two",
-                          mapping_text(mapping_of_factor(p->mappings, f), p->arena), f->axis->name);
+    diag *e =
+        pass_refuse(p, c->builder->kernel, c->op, MAPPING_COMPONENTS, E_EINSUM, "an operand holds `%s`, which cuts a digit of %s in two",
+                    mapping_text(mapping_of_factor(p->mappings, f), p->arena), f->axis->name);
     diag_help(p->diags, e, "cut axis %s at the same places in all tensors of the contraction", f->axis->name);
     return false;
 }

@@ -1,8 +1,8 @@
 /* Configuration time-multiplexing (the paper's section 5.3): like subgraphs, each between a stream x_i and a stream y_i, share one.
  *
- * EagerMerge of the x_i feeds it in order of arrival; what each loaded for an x_i is loaded by an address that the merge's selector gives; a
- * partition by the same selector gives every y_i what was its own, in order. Legal when the subgraphs are equal but for where their weights are
- * stored, those places lie one behind the other, and nothing else goes in or out. */
+ * EagerMerge of the x_i feeds it in order of arrival; what each loaded for an x_i is loaded by an address that the merge's selector gives;
+ * a partition by the same selector gives every y_i what was its own, in order. Legal when the subgraphs are equal but for where their
+ * weights are stored, those places lie one behind the other, and nothing else goes in or out. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ typedef struct addresses {
 typedef struct multiplex {
     region *regions;
     size_t region_count;
-    int64_t *member;                    /* by node: 1 + the number of the member inside of which it is; 0: outside */
-    const step_graph_node **like;       /* by node: its like in the member that is compared now */
+    int64_t *member;              /* by node: 1 + the number of the member inside of which it is; 0: outside */
+    const step_graph_node **like; /* by node: its like in the member that is compared now */
     size_t now;
 } multiplex;
 
@@ -63,10 +63,12 @@ static bool mark_node(step_rewrite *r, const step_graph_node *n, const step_grap
     if (m->member[n->index] != 0)
         return step_rewrite_refuse(r, n, "let each subgraph have its own", "`%s` belongs to two of the subgraphs", n->name);
     if (n->spec.input_count == 0)
-        return step_rewrite_refuse(r, n, "start loads with the stream that comes in", "`%s` comes into a subgraph beside `%s`", n->name, from->name);
+        return step_rewrite_refuse(r, n, "start loads with the stream that comes in", "`%s` comes into a subgraph beside `%s`", n->name,
+                                   from->name);
     for (uint32_t i = 0; i < n->output_count; i++)
         if (n->outputs[i].assumed)
-            return step_rewrite_refuse(r, n, "leave `.assume` to streams outside", "the sizes of `%s` are given, and they would change", n->name);
+            return step_rewrite_refuse(r, n, "leave `.assume` to streams outside", "the sizes of `%s` are given, and they would change",
+                                       n->name);
     m->member[n->index] = member;
     return true;
 }
@@ -98,7 +100,8 @@ static bool is_closed(step_rewrite *r, const step_graph_node *to, int64_t member
         for (uint32_t k = 0; k < n->spec.input_count && m->member[i] != member; k++) {
             const step_graph_node *source = n->spec.inputs[k]->node;
             if (source != to && m->member[source->index] == member)
-                return step_rewrite_refuse(r, n, "name the last operator with `to`", "`%s` takes `%s` out of the middle of a subgraph", n->name, source->name);
+                return step_rewrite_refuse(r, n, "name the last operator with `to`", "`%s` takes `%s` out of the middle of a subgraph",
+                                           n->name, source->name);
         }
     }
     return true;
@@ -134,20 +137,24 @@ static bool load_fits(step_rewrite *r, const step_graph_node *a, const step_grap
     const multiplex *m = r->user;
     int64_t apart = walk_tiles(&a->spec);
     if (a->spec.inputs[0]->node != from || from->outputs[a->spec.inputs[0]->port].rank != 0)
-        return step_rewrite_refuse(r, a, "start the load with the stream of rank 0 that comes in", "`%s` is not started by `%s` itself", a->name, from->name);
+        return step_rewrite_refuse(r, a, "start the load with the stream of rank 0 that comes in", "`%s` is not started by `%s` itself",
+                                   a->name, from->name);
     if (!is_consecutive(&a->spec))
-        return step_rewrite_refuse(r, a, "store the tiles in the order in which they are read", "`%s` does not read tiles one after the other", a->name);
+        return step_rewrite_refuse(r, a, "store the tiles in the order in which they are read",
+                                   "`%s` does not read tiles one after the other", a->name);
     if (b->spec.param[STEP_BASE] == a->spec.param[STEP_BASE] + (int64_t)m->now * apart)
         return true;
-    return step_rewrite_refuse(r, b, "store the weights of the subgraphs one behind the other", "`%s` begins at tile %" PRId64 ", not at %" PRId64, b->name,
-                               b->spec.param[STEP_BASE], a->spec.param[STEP_BASE] + (int64_t)m->now * apart);
+    return step_rewrite_refuse(r, b, "store the weights of the subgraphs one behind the other",
+                               "`%s` begins at tile %" PRId64 ", not at %" PRId64, b->name, b->spec.param[STEP_BASE],
+                               a->spec.param[STEP_BASE] + (int64_t)m->now * apart);
 }
 
 /* Are the two alike, what they take apart? */
 static bool nodes_are_like(step_rewrite *r, const step_graph_node *a, const step_graph_node *b, const step_graph_node *from_a)
 {
     if (!same_node(a, b))
-        return step_rewrite_refuse(r, b, "share only equal subgraphs", "`%s` (%s) differs from `%s` (%s) in more than where its weights are stored", b->name,
+        return step_rewrite_refuse(r, b, "share only equal subgraphs",
+                                   "`%s` (%s) differs from `%s` (%s) in more than where its weights are stored", b->name,
                                    step_op_row_of(b->spec.op)->name, a->name, step_op_row_of(a->spec.op)->name);
     if (a->spec.op == STEP_LINEAR_LOAD && !load_fits(r, a, b, from_a))
         return false;
@@ -157,7 +164,8 @@ static bool nodes_are_like(step_rewrite *r, const step_graph_node *a, const step
     return true;
 }
 
-static bool is_like(step_rewrite *r, const step_graph_node *last_a, const step_graph_node *last_b, const step_graph_node *from_a, const step_graph_node *from_b)
+static bool is_like(step_rewrite *r, const step_graph_node *last_a, const step_graph_node *last_b, const step_graph_node *from_a,
+                    const step_graph_node *from_b)
 {
     multiplex *m = r->user;
     node_pairs left = {0};
@@ -208,9 +216,11 @@ static const step_stream *addresses_of(step_rewrite *r, const step_graph_node *l
             return a->stream;
     const step_stream *in[] = {selector};
     addresses *a = ARENA_NEW(r->to->arena, addresses);
-    *a = (addresses){*known, tiles, first,
-                     output_of(step_rewrite_add(r, load, "_addresses", (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_ADDRESSES, .param = {1, tiles, first},
-                                                                                     .inputs = in, .input_count = 1}))};
+    *a = (addresses){
+        *known, tiles, first,
+        output_of(step_rewrite_add(
+            r, load, "_addresses",
+            (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_ADDRESSES, .param = {1, tiles, first}, .inputs = in, .input_count = 1}))};
     *known = a;
     return a->stream;
 }
@@ -220,7 +230,8 @@ static const step_stream *shaped(step_rewrite *r, const step_graph_node *load, c
 {
     for (uint32_t i = load->spec.walk_count, b = 0; s && i-- > 1; b++) {
         const step_stream *in[] = {s};
-        s = output_of(step_rewrite_add(r, load, "_shape", (step_spec){.op = STEP_RESHAPE, .param = {b, load->spec.walk_sizes[i]}, .inputs = in, .input_count = 1}));
+        s = output_of(step_rewrite_add(
+            r, load, "_shape", (step_spec){.op = STEP_RESHAPE, .param = {b, load->spec.walk_sizes[i]}, .inputs = in, .input_count = 1}));
     }
     return s;
 }
@@ -230,8 +241,13 @@ static bool make_load(step_rewrite *r, const step_graph_node *load, const step_s
     const step_stream *in[] = {addresses_of(r, load, selector, known)};
     if (!in[0])
         return false;
-    step_graph_node *n = step_rewrite_add(r, load, "", (step_spec){.op = STEP_RANDOM_LOAD, .tensor = load->spec.tensor, .has_dtype = load->spec.has_dtype,
-                                                                   .dtype = load->spec.dtype, .inputs = in, .input_count = 1});
+    step_graph_node *n = step_rewrite_add(r, load, "",
+                                          (step_spec){.op = STEP_RANDOM_LOAD,
+                                                      .tensor = load->spec.tensor,
+                                                      .has_dtype = load->spec.has_dtype,
+                                                      .dtype = load->spec.dtype,
+                                                      .inputs = in,
+                                                      .input_count = 1});
     const step_stream *tiles = shaped(r, load, output_of(n));
     if (tiles)
         step_rewrite_become(r, &load->outputs[0], tiles);
@@ -250,8 +266,9 @@ static step_graph_node *merge(step_rewrite *r, const region *g)
 static bool give_back(step_rewrite *r, const region *g, const step_stream *selector)
 {
     const step_stream *in[] = {step_rewrite_stream(r, &g->to[0]->outputs[0]), selector};
-    step_graph_node *n = step_rewrite_add(r, g->to[0], "_split", (step_spec){.op = STEP_PARTITION, .param = {in[0]->rank}, .inputs = in, .input_count = 2,
-                                                                             .output_count = (uint32_t)g->count});
+    step_graph_node *n = step_rewrite_add(
+        r, g->to[0], "_split",
+        (step_spec){.op = STEP_PARTITION, .param = {in[0]->rank}, .inputs = in, .input_count = 2, .output_count = (uint32_t)g->count});
     if (!n)
         return false;
     n->depths[1] = 0; /* it waits here for the result while later ones are on their way */
@@ -276,7 +293,8 @@ static bool make(step_rewrite *r, region *g)
     step_rewrite_become(r, &g->from[0]->outputs[0], &merged->outputs[0]);
     for (size_t i = 0; i < r->from->node_count; i++) {
         const step_graph_node *n = r->from->nodes[i];
-        bool is_made = m->member[i] != member || (n->spec.op == STEP_LINEAR_LOAD ? make_load(r, n, &merged->outputs[1], &known) : step_rewrite_copy(r, n) != NULL);
+        bool is_made = m->member[i] != member ||
+                       (n->spec.op == STEP_LINEAR_LOAD ? make_load(r, n, &merged->outputs[1], &known) : step_rewrite_copy(r, n) != NULL);
         if (!is_made)
             return false;
     }
@@ -312,9 +330,11 @@ static bool divide(step_rewrite *r, multiplex *m)
     size_t count = collect(r, from_name, &from), ends = collect(r, to_name, &to), regions = (size_t)step_rewrite_number(r, "regions", 1);
     if (count < 2 || count != ends)
         return step_rewrite_refuse(r, NULL, "from=NAME and to=NAME are the `let`s of a loop that makes the subgraphs",
-                                   "%zu operators are called `%s` and %zu `%s`; as many of both, at least 2", count, from_name, ends, to_name);
+                                   "%zu operators are called `%s` and %zu `%s`; as many of both, at least 2", count, from_name, ends,
+                                   to_name);
     if (count % regions != 0 || count == regions)
-        return step_rewrite_refuse(r, NULL, "choose a divisor", "%zu subgraphs in %zu regions: each region has the same number of them, at least 2", count, regions);
+        return step_rewrite_refuse(r, NULL, "choose a divisor",
+                                   "%zu subgraphs in %zu regions: each region has the same number of them, at least 2", count, regions);
     m->regions = ARENA_ARRAY(r->from->arena, region, regions);
     m->region_count = regions;
     for (size_t i = 0; i < regions; i++)

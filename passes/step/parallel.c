@@ -1,20 +1,20 @@
 /* Dynamic parallelization (the paper's section 5.4): chunks that were dealt out to n regions in turn go to whichever region is free.
  *
- * The first n chunks go to the regions in turn; each further one goes to the region that has reported a chunk done: an eager merge of the reports
- * names it. The last n reports have no chunk behind them and are dropped. So the graph gets a cycle: selectors, partition, region, report.
- * Legal when it does not matter which region works on a chunk (passes/step/regions.c). */
+ * The first n chunks go to the regions in turn; each further one goes to the region that has reported a chunk done: an eager merge of the
+ * reports names it. The last n reports have no chunk behind them and are dropped. So the graph gets a cycle: selectors, partition, region,
+ * report. Legal when it does not matter which region works on a chunk (passes/step/regions.c). */
 #include <inttypes.h>
 
 #include "passes/step/regions.h"
 
 typedef struct parallel {
     step_regions *regions;
-    bool row;                   /* everything that is dealt out is one row of chunks, flattened for that alone: selectors come as one row too */
-    const step_stream *order;   /* selectors, one for each chunk; NULL: not made yet */
-    step_stream reports;        /* stands for the merged reports until they are there */
-    step_graph_node *kept;      /* takes them */
+    bool row; /* everything that is dealt out is one row of chunks, flattened for that alone: selectors come as one row too */
+    const step_stream *order;    /* selectors, one for each chunk; NULL: not made yet */
+    step_stream reports;         /* stands for the merged reports until they are there */
+    step_graph_node *kept;       /* takes them */
     const step_stream **signals; /* by region: one value for each chunk done */
-    const step_expr **shares;   /* by region: how many chunks it gets now */
+    const step_expr **shares;    /* by region: how many chunks it gets now */
 } parallel;
 
 /* ---- selectors ---- */
@@ -37,7 +37,8 @@ static const step_data *selector_data(step_rewrite *r, int64_t width)
 static const step_stream *flat(step_rewrite *r, const step_graph_node *like, const char *suffix, const step_stream *s)
 {
     const step_stream *in[] = {s};
-    return s ? steering(step_rewrite_add(r, like, suffix, (step_spec){.op = STEP_FLATTEN, .param = {0, 1}, .inputs = in, .input_count = 1})) : NULL;
+    return s ? steering(step_rewrite_add(r, like, suffix, (step_spec){.op = STEP_FLATTEN, .param = {0, 1}, .inputs = in, .input_count = 1}))
+             : NULL;
 }
 
 /* `count` selectors of `width`, as one row or in line: the first `each` name output 0, the next output 1, and so on. */
@@ -46,12 +47,15 @@ static const step_stream *counted(step_rewrite *r, const step_graph_node *like, 
     const step_stream *in[] = {steering(step_rewrite_add(r, like, "_once", (step_spec){.op = STEP_ONCE}))};
     if (!in[0])
         return NULL;
-    in[0] = steering(step_rewrite_add(r, like, "_numbers", (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_ADDRESSES, .param = {row, count},
-                                                                      .inputs = in, .input_count = 1}));
+    in[0] = steering(
+        step_rewrite_add(r, like, "_numbers",
+                         (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_ADDRESSES, .param = {row, count}, .inputs = in, .input_count = 1}));
     if (!in[0])
         return NULL;
-    return steering(step_rewrite_add(r, like, "_select", (step_spec){.op = STEP_MAP, .fn = STEP_FN_SELECT, .param = {0, each}, .inputs = in, .input_count = 1,
-                                                                     .data = selector_data(r, width)}));
+    return steering(step_rewrite_add(
+        r, like, "_select",
+        (step_spec){
+            .op = STEP_MAP, .fn = STEP_FN_SELECT, .param = {0, each}, .inputs = in, .input_count = 1, .data = selector_data(r, width)}));
 }
 
 static const step_expr **one_size(step_rewrite *r, int64_t size)
@@ -79,15 +83,20 @@ static bool make_order(step_rewrite *r, const step_graph_node *like)
     int64_t regions = p->regions->count, chunks = p->regions->chunks, more = chunks - regions;
     const step_stream *reports[] = {placeholder(r, like), counted(r, like, chunks, more, 2, false)};
     const step_stream *parts[] = {counted(r, like, regions, 1, regions, false), NULL, counted(r, like, chunks, regions, 2, p->row)};
-    p->kept = reports[1] ? step_rewrite_add(r, like, "_kept", (step_spec){.op = STEP_PARTITION, .inputs = reports, .input_count = 2, .output_count = 2}) : NULL;
+    p->kept = reports[1] ? step_rewrite_add(r, like, "_kept",
+                                            (step_spec){.op = STEP_PARTITION, .inputs = reports, .input_count = 2, .output_count = 2})
+                         : NULL;
     parts[1] = steering(p->kept);
     if (!parts[0] || !parts[1] || !parts[2])
         return false;
     p->kept->outputs[0].dims = one_size(r, more);
     p->kept->outputs[0].assumed = true;
-    const step_stream *order = flat(r, like, "_flat", steering(step_rewrite_add(r, like, "_order", (step_spec){.op = STEP_REASSEMBLE, .inputs = parts, .input_count = 3})));
+    const step_stream *order =
+        flat(r, like, "_flat",
+             steering(step_rewrite_add(r, like, "_order", (step_spec){.op = STEP_REASSEMBLE, .inputs = parts, .input_count = 3})));
     const step_stream *in[] = {order};
-    p->order = order ? steering(step_rewrite_add(r, like, "_routing", (step_spec){.op = STEP_BROADCAST, .inputs = in, .input_count = 1})) : NULL;
+    p->order =
+        order ? steering(step_rewrite_add(r, like, "_routing", (step_spec){.op = STEP_BROADCAST, .inputs = in, .input_count = 1})) : NULL;
     return p->order != NULL;
 }
 
@@ -126,7 +135,8 @@ static const step_stream *in_line(step_rewrite *r, const step_graph_node *n)
     int64_t b = n->spec.param[STEP_B];
     if (in[0]->rank == b || p->row)
         return in[0];
-    step_graph_node *one = step_rewrite_add(r, n, "_chunks", (step_spec){.op = STEP_FLATTEN, .param = {b, in[0]->rank}, .inputs = in, .input_count = 1});
+    step_graph_node *one =
+        step_rewrite_add(r, n, "_chunks", (step_spec){.op = STEP_FLATTEN, .param = {b, in[0]->rank}, .inputs = in, .input_count = 1});
     if (!one)
         return NULL;
     one->depths[0] = n->depths[0];
@@ -139,8 +149,12 @@ static bool deal(step_rewrite *r, const step_graph_node *n)
     if (!p->order && !make_order(r, n))
         return false;
     const step_stream *in[] = {in_line(r, n), p->order};
-    step_graph_node *made = in[0] ? step_rewrite_add(r, n, "", (step_spec){.op = STEP_PARTITION, .param = {n->spec.param[STEP_B]}, .inputs = in, .input_count = 2,
-                                                                          .output_count = n->output_count})
+    step_graph_node *made = in[0] ? step_rewrite_add(r, n, "",
+                                                     (step_spec){.op = STEP_PARTITION,
+                                                                 .param = {n->spec.param[STEP_B]},
+                                                                 .inputs = in,
+                                                                 .input_count = 2,
+                                                                 .output_count = n->output_count})
                                   : NULL;
     if (!made)
         return false;
@@ -162,7 +176,8 @@ static bool report(step_rewrite *r, const step_graph_node *done, int64_t region)
         return false;
     in[0] = &copies->outputs[0];
     step_rewrite_become(r, &done->outputs[0], in[0]);
-    step_spec s = {.op = in[0]->rank > 0 ? STEP_ACCUM : STEP_MAP, .fn = STEP_FN_SIGNAL, .param = {in[0]->rank}, .inputs = in, .input_count = 1};
+    step_spec s = {
+        .op = in[0]->rank > 0 ? STEP_ACCUM : STEP_MAP, .fn = STEP_FN_SIGNAL, .param = {in[0]->rank}, .inputs = in, .input_count = 1};
     step_graph_node *signal = step_rewrite_add(r, done, "_report", s);
     p->signals[region] = signal ? &signal->outputs[0] : NULL;
     return signal != NULL;
@@ -190,8 +205,10 @@ static bool visit(step_rewrite *r, const step_graph_node *n)
 static void close_cycle(step_rewrite *r)
 {
     parallel *p = r->user;
-    step_graph_node *merged = r->bad ? NULL : step_rewrite_add(r, p->regions->done[0], "_free", (step_spec){.op = STEP_EAGER_MERGE, .inputs = p->signals,
-                                                                                                          .input_count = (uint32_t)p->regions->count});
+    step_graph_node *merged =
+        r->bad ? NULL
+               : step_rewrite_add(r, p->regions->done[0], "_free",
+                                  (step_spec){.op = STEP_EAGER_MERGE, .inputs = p->signals, .input_count = (uint32_t)p->regions->count});
     if (!merged)
         return;
     steering(merged);
@@ -203,7 +220,8 @@ void step_pass_dynamic_parallel(step_rewrite *r)
 {
     const char *done = step_rewrite_text(r, "done", NULL);
     if (!done) {
-        step_rewrite_refuse(r, NULL, "done=NAME is the `let` of a stream that every region makes of its chunks", "nothing says when a region is free");
+        step_rewrite_refuse(r, NULL, "done=NAME is the `let` of a stream that every region makes of its chunks",
+                            "nothing says when a region is free");
         return;
     }
     step_regions *regions = step_regions_find(r, done);

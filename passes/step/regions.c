@@ -36,8 +36,9 @@ static bool may_stand(step_rewrite *r, const step_graph_node *n, int64_t region)
         return step_rewrite_refuse(r, n, by_address, "what leaves through `%s` would depend on which region was free", n->name);
     if (region < 0 && n->spec.op != STEP_EAGER_MERGE)
         return step_rewrite_refuse(r, n, by_address, "`%s` takes the regions together in a fixed order", n->name);
-    return !joins_chunks(n) || step_rewrite_refuse(r, n, "let a region work on each chunk alone", "`%s` (%s) looks at several chunks of a region", n->name,
-                                                   step_op_row_of(n->spec.op)->name);
+    return !joins_chunks(n) ||
+           step_rewrite_refuse(r, n, "let a region work on each chunk alone", "`%s` (%s) looks at several chunks of a region", n->name,
+                               step_op_row_of(n->spec.op)->name);
 }
 
 /* Nodes that are still to be looked at, and the region that their input brings, the next one last. */
@@ -85,14 +86,16 @@ static bool count_chunks(step_rewrite *r, step_regions *g, const step_graph_node
     int64_t chunks = 0, share;
     for (uint32_t i = 0; i < n->output_count; i++) {
         if (!step_expr_is_number(n->outputs[i].dims[0], &share))
-            return step_rewrite_refuse(r, n, "give the number of chunks as a constant", "how many chunks `%s` deals out is no fixed number", n->name);
+            return step_rewrite_refuse(r, n, "give the number of chunks as a constant", "how many chunks `%s` deals out is no fixed number",
+                                       n->name);
         chunks += share;
     }
     if (g->chunks != 0 && g->chunks != chunks)
-        return step_rewrite_refuse(r, n, "deal out streams of one length", "`%s` deals out %" PRId64 " chunks, another operator %" PRId64, n->name, chunks, g->chunks);
+        return step_rewrite_refuse(r, n, "deal out streams of one length", "`%s` deals out %" PRId64 " chunks, another operator %" PRId64,
+                                   n->name, chunks, g->chunks);
     g->chunks = chunks;
-    return chunks > g->count ||
-           step_rewrite_refuse(r, n, "there is nothing to choose", "`%s` deals out %" PRId64 " chunks to %" PRId64 " regions", n->name, chunks, g->count);
+    return chunks > g->count || step_rewrite_refuse(r, n, "there is nothing to choose",
+                                                    "`%s` deals out %" PRId64 " chunks to %" PRId64 " regions", n->name, chunks, g->count);
 }
 
 static bool mark(step_rewrite *r, step_regions *g, const char *done)
@@ -102,7 +105,8 @@ static bool mark(step_rewrite *r, step_regions *g, const char *done)
         any = (deals[i] = step_regions_deals(g, r->from->nodes[i])) || any;
     if (!any)
         return step_rewrite_refuse(r, NULL, "done=NAME is the `let` of a stream that every region makes of its chunks",
-                                   "%" PRId64 " operators are called `%s`, and no `parallelize` deals out to as many regions", g->count, done);
+                                   "%" PRId64 " operators are called `%s`, and no `parallelize` deals out to as many regions", g->count,
+                                   done);
     for (size_t i = 0; i < r->from->node_count; i++) {
         const step_graph_node *n = r->from->nodes[i];
         if (deals[i] && !count_chunks(r, g, n))
@@ -130,11 +134,13 @@ static bool same_inputs(step_rewrite *r, const step_regions *g, const step_graph
         const step_stream *x = a->spec.inputs[i], *y = b->spec.inputs[i];
         if (step_regions_deals(g, y->node)) {
             if (x->node != y->node || (int64_t)y->port != g->of[b->index] - 1)
-                return step_rewrite_refuse(r, b, "deal out to equal regions", "`%s` takes another dealt stream than `%s`", b->name, a->name);
+                return step_rewrite_refuse(r, b, "deal out to equal regions", "`%s` takes another dealt stream than `%s`", b->name,
+                                           a->name);
             continue;
         }
         if (g->of[y->node->index] != g->of[b->index])
-            return step_rewrite_refuse(r, b, "deal out all that goes into the regions", "`%s` comes into a region and is not dealt out with its chunks", y->node->name);
+            return step_rewrite_refuse(r, b, "deal out all that goes into the regions",
+                                       "`%s` comes into a region and is not dealt out with its chunks", y->node->name);
         if (x->port != y->port || g->like[y->node->index] != x->node)
             return step_rewrite_refuse(r, b, "deal out to equal regions", "`%s` takes another stream than `%s`", b->name, a->name);
     }
@@ -151,7 +157,8 @@ static bool is_like_first(step_rewrite *r, step_regions *g, int64_t region)
         if (!a && !b)
             return true;
         if (!a || !b || !step_rewrite_is_alike(a, b, true))
-            return step_rewrite_refuse(r, b ? b : a, "deal out to equal regions", "`%s` has no like in another region", b ? b->name : a->name);
+            return step_rewrite_refuse(r, b ? b : a, "deal out to equal regions", "`%s` has no like in another region",
+                                       b ? b->name : a->name);
         g->like[b->index] = a;
     } while (same_inputs(r, g, a, b));
     return false;
@@ -159,8 +166,8 @@ static bool is_like_first(step_rewrite *r, step_regions *g, int64_t region)
 
 /* ---- sizes ---- */
 
-/* Whether the outermost size of a stream counts chunks, and how many of it there are for each. A size that is one symbol alone counts what the
- * values decide, and does so still. */
+/* Whether the outermost size of a stream counts chunks, and how many of it there are for each. A size that is one symbol alone counts what
+ * the values decide, and does so still. */
 static bool counts_chunks(step_rewrite *r, const step_regions *g, const step_stream *s, const step_expr **each)
 {
     int64_t region = g->of[s->node->index] - 1;
@@ -177,7 +184,8 @@ static bool sizes_follow(step_rewrite *r, const step_regions *g, const step_grap
     const step_expr *each;
     for (uint32_t i = 0; i < n->output_count; i++)
         if (!counts_chunks(r, g, &n->outputs[i], &each) && !step_expr_is_symbol(n->outputs[i].dims[0]))
-            return step_rewrite_refuse(r, n, "flatten chunks only with what is in them", "the size %s of `%s` would not follow from the chunks that its region gets",
+            return step_rewrite_refuse(r, n, "flatten chunks only with what is in them",
+                                       "the size %s of `%s` would not follow from the chunks that its region gets",
                                        step_expr_text(n->outputs[i].dims[0], r->from->arena), n->name);
     return true;
 }
@@ -198,9 +206,11 @@ static bool check_done(step_rewrite *r, const step_regions *g)
     for (int64_t i = 0; i < g->count; i++) {
         const step_graph_node *n = g->done[i];
         if (g->of[n->index] != i + 1)
-            return step_rewrite_refuse(r, n, "name a stream that each region makes, in the order of the regions", "`%s` is not in region %" PRId64, n->name, i);
+            return step_rewrite_refuse(r, n, "name a stream that each region makes, in the order of the regions",
+                                       "`%s` is not in region %" PRId64, n->name, i);
         if (n->output_count == 0 || n->outputs[0].dims[0] != step_expr_number(r->from->exprs, share_of(g, i)))
-            return step_rewrite_refuse(r, n, "name a stream whose outermost dimension counts the chunks", "`%s` does not show when a chunk is done", n->name);
+            return step_rewrite_refuse(r, n, "name a stream whose outermost dimension counts the chunks",
+                                       "`%s` does not show when a chunk is done", n->name);
     }
     return true;
 }
@@ -221,7 +231,8 @@ step_regions *step_regions_find(step_rewrite *r, const char *done)
     arena *a = r->from->arena;
     size_t capacity = 0, count = 0;
     step_regions *g = ARENA_NEW(a, step_regions);
-    *g = (step_regions){.of = ARENA_ARRAY(a, int64_t, r->from->node_count + 1), .like = ARENA_ARRAY(a, const step_graph_node *, r->from->node_count + 1)};
+    *g = (step_regions){.of = ARENA_ARRAY(a, int64_t, r->from->node_count + 1),
+                        .like = ARENA_ARRAY(a, const step_graph_node *, r->from->node_count + 1)};
     for (size_t i = 0; i < r->from->node_count; i++)
         if (step_rewrite_is_named(r->from->nodes[i], done))
             ARENA_PUSH(a, g->done, count, capacity, r->from->nodes[i]);

@@ -1,9 +1,9 @@
-/* Like regions of a graph, to which `parallelize` deals out chunks in turn: which operators stand in which, and whether it matters where a chunk
- * goes.
+/* Like regions of a graph, to which `parallelize` deals out chunks in turn: which operators stand in which, and whether it matters where a
+ * chunk goes.
  *
- * The one idea: it does not matter when each region does the same to every chunk on its own, and stores what it makes where an address says that
- * was dealt out with the chunk. So the regions have to be equal operator by operator, nothing but dealt streams may go in, nothing may come
- * out, and no operator may join chunks. */
+ * The one idea: it does not matter when each region does the same to every chunk on its own, and stores what it makes where an address says
+ * that was dealt out with the chunk. So the regions have to be equal operator by operator, nothing but dealt streams may go in, nothing may
+ * come out, and no operator may join chunks. */
 #ifndef VISA_PASSES_STEP_REGIONS_H
 #define VISA_PASSES_STEP_REGIONS_H
 

@@ -39,8 +39,9 @@ bool step_rewrite_is_named(const step_graph_node *n, const char *stem)
 
 static bool same_walk(const step_spec *a, const step_spec *b)
 {
-    return a->walk_count == b->walk_count && (a->walk_count == 0 || (memcmp(a->walk_sizes, b->walk_sizes, a->walk_count * sizeof *a->walk_sizes) == 0 &&
-                                                                     memcmp(a->walk_strides, b->walk_strides, a->walk_count * sizeof *a->walk_strides) == 0));
+    return a->walk_count == b->walk_count &&
+           (a->walk_count == 0 || (memcmp(a->walk_sizes, b->walk_sizes, a->walk_count * sizeof *a->walk_sizes) == 0 &&
+                                   memcmp(a->walk_strides, b->walk_strides, a->walk_count * sizeof *a->walk_strides) == 0));
 }
 
 static bool same_numbers(const step_spec *a, const step_spec *b, bool bases)
@@ -55,8 +56,9 @@ bool step_rewrite_is_alike(const step_graph_node *a, const step_graph_node *b, b
 {
     const step_spec *x = &a->spec, *y = &b->spec;
     bool same_data = x->data == y->data || (x->data && y->data && step_data_equal(x->data, y->data));
-    return x->op == y->op && x->fn == y->fn && x->input_count == y->input_count && x->output_count == y->output_count && same_numbers(x, y, bases) &&
-           same_walk(x, y) && x->tensor == y->tensor && x->has_dtype == y->has_dtype && x->dtype == y->dtype && x->kernel == y->kernel && same_data;
+    return x->op == y->op && x->fn == y->fn && x->input_count == y->input_count && x->output_count == y->output_count &&
+           same_numbers(x, y, bases) && same_walk(x, y) && x->tensor == y->tensor && x->has_dtype == y->has_dtype && x->dtype == y->dtype &&
+           x->kernel == y->kernel && same_data;
 }
 
 void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...)
@@ -66,7 +68,8 @@ void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char 
     const char *text = arena_vprintf(r->from->arena, format, args);
     va_end(args);
     if (!r->bad) {
-        diag *d = diag_add(r->diags, E_STEP_PASS, n ? n->spec.range : r->from->range, "%s of `%s`: %s", r->call->pass->name, r->from->name, text);
+        diag *d =
+            diag_add(r->diags, E_STEP_PASS, n ? n->spec.range : r->from->range, "%s of `%s`: %s", r->call->pass->name, r->from->name, text);
         diag_help(r->diags, d, "%s", help);
     }
     r->bad = true;
@@ -106,7 +109,8 @@ void step_rewrite_become(step_rewrite *r, const step_stream *old, const step_str
 static void explain(step_rewrite *r, const step_graph_node *n)
 {
     const diag *why = r->to->diags->count > 0 ? r->to->diags->items[r->to->diags->count - 1] : NULL;
-    step_rewrite_refuse(r, n, why && why->help ? why->help : "leave the pass out", "`%s` would not fit any more: %s", n->name, why ? why->message : "a rule does not hold");
+    step_rewrite_refuse(r, n, why && why->help ? why->help : "leave the pass out", "`%s` would not fit any more: %s", n->name,
+                        why ? why->message : "a rule does not hold");
 }
 
 static bool same_sizes(const step_stream *a, const step_stream *b)
@@ -216,9 +220,11 @@ static bool arguments_fit(step_rewrite *r)
     for (size_t i = 0; i < r->call->argument_count; i++) {
         const char *name = r->call->arguments[i].name, *found = strstr(r->call->pass->parameters, name);
         size_t bytes = strlen(name);
-        bool whole = found && bytes > 0 && (found == r->call->pass->parameters || found[-1] == ' ') && (found[bytes] == ',' || !found[bytes]);
+        bool whole =
+            found && bytes > 0 && (found == r->call->pass->parameters || found[-1] == ' ') && (found[bytes] == ',' || !found[bytes]);
         if (!whole)
-            step_rewrite_refuse(r, NULL, arena_printf(r->from->arena, "it takes %s", r->call->pass->parameters), "there is no parameter `%s`", name);
+            step_rewrite_refuse(r, NULL, arena_printf(r->from->arena, "it takes %s", r->call->pass->parameters),
+                                "there is no parameter `%s`", name);
     }
     return !r->bad;
 }
@@ -234,7 +240,11 @@ step_graph *step_pass_run(const step_pass_call *call, step_graph *g)
     to->nodes = NULL;
     to->node_count = to->node_capacity = 0;
     to->stems = NULL;
-    step_rewrite r = {.call = call, .from = g, .to = to, .diags = g->diags, .streams = ARENA_ARRAY(a, const step_stream **, g->node_count + 1),
+    step_rewrite r = {.call = call,
+                      .from = g,
+                      .to = to,
+                      .diags = g->diags,
+                      .streams = ARENA_ARRAY(a, const step_stream **, g->node_count + 1),
                       .done = ARENA_ARRAY(a, bool, g->node_count + 1)};
     for (size_t i = 0; i < g->node_count; i++)
         r.streams[i] = ARENA_ARRAY(a, const step_stream *, g->nodes[i]->output_count + 1);

@@ -20,9 +20,9 @@ typedef struct step_pass_call {
 typedef struct step_rewrite {
     const step_pass_call *call;
     step_graph *from, *to;
-    diag_list *diags;           /* where refusals go */
+    diag_list *diags;             /* where refusals go */
     const step_stream ***streams; /* by node and port of `from`: what it became; NULL: not yet */
-    bool *done;                 /* by node */
+    bool *done;                   /* by node */
     size_t changes;
     bool bad;
     void *user; /* the pass's own */
@@ -52,9 +52,11 @@ int64_t step_rewrite_number(step_rewrite *r, const char *name, int64_t otherwise
 bool step_rewrite_is_named(const step_graph_node *n, const char *stem);
 
 /* NULL, after saying at the node (NULL: at the program) why the pass is not legal, and what to do. */
-void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-/* The same operator with the same function, types and numbers; where a load begins counts only with `bases`, and speeds and queues never do. */
+/* The same operator with the same function, types and numbers; where a load begins counts only with `bases`, and speeds and queues never
+ * do. */
 bool step_rewrite_is_alike(const step_graph_node *a, const step_graph_node *b, bool bases);
 
 /* Who takes the output, in r->from. */
@@ -72,7 +74,8 @@ step_graph_node *step_rewrite_copy(step_rewrite *r, const step_graph_node *n);
 /* A new node; `like` gives its place, and its name with `suffix` behind it. NULL: it does not fit, and r->bad. */
 step_graph_node *step_rewrite_add(step_rewrite *r, const step_graph_node *like, const char *suffix, step_spec spec);
 
-/* Every node in order, as soon as its inputs are there: `visit` copies it or makes something else of it and returns true; false: not yet. */
+/* Every node in order, as soon as its inputs are there: `visit` copies it or makes something else of it and returns true; false: not yet.
+ */
 void step_rewrite_all(step_rewrite *r, bool (*visit)(step_rewrite *r, const step_graph_node *n));
 
 void step_pass_dynamic_tiling(step_rewrite *r);

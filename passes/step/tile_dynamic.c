@@ -1,15 +1,15 @@
 /* Dynamic tiling (the paper's section 5.2): `x.reshape(0, t, pad).0.accum(1, retile_rows)` becomes `x.promote().accum(1, retile_rows)`.
  *
- * Legal when nobody sees where one tile ended: rows are worked on one by one up to the operator that keeps the valid ones. So along every way
- * from the tile, functions act on each row alone, and no operator folds, routes or shows the dimension that counted tiles. */
+ * Legal when nobody sees where one tile ended: rows are worked on one by one up to the operator that keeps the valid ones. So along every
+ * way from the tile, functions act on each row alone, and no operator folds, routes or shows the dimension that counted tiles. */
 #include <inttypes.h>
 
 #include "passes/step/rewrite.h"
 
 typedef struct dynamic {
-    bool *groups; /* by node: the reshape that goes */
-    bool *ends;   /* by node: keeps the valid rows */
-    int64_t *at;  /* by node: the dimension of its output that counts tiles; -1: it has none */
+    bool *groups;                 /* by node: the reshape that goes */
+    bool *ends;                   /* by node: keeps the valid rows */
+    int64_t *at;                  /* by node: the dimension of its output that counts tiles; -1: it has none */
     const step_graph_node **left; /* nodes whose consumers are still to be looked at, the next one last */
     size_t left_count, left_capacity;
 } dynamic;
@@ -52,14 +52,16 @@ static bool follow_outputs(step_rewrite *r, const step_graph_node *n, int64_t at
         return true; /* came here before */
     d->at[n->index] = at;
     if (n->outputs[0].assumed)
-        return step_rewrite_refuse(r, n, "leave `.assume` to streams of rows", "the sizes of `%s` are given, and they would change", n->name);
+        return step_rewrite_refuse(r, n, "leave `.assume` to streams of rows", "the sizes of `%s` are given, and they would change",
+                                   n->name);
     ARENA_PUSH(r->from->arena, d->left, d->left_count, d->left_capacity, n);
     return true;
 }
 
 static bool refuse(step_rewrite *r, const step_graph_node *n, const char *why)
 {
-    return step_rewrite_refuse(r, n, legal_help, "the rows of a tile reach `%s` (%s), which %s", n->name, step_op_row_of(n->spec.op)->name, why);
+    return step_rewrite_refuse(r, n, legal_help, "the rows of a tile reach `%s` (%s), which %s", n->name, step_op_row_of(n->spec.op)->name,
+                               why);
 }
 
 static bool follow_flat_map(step_rewrite *r, const step_graph_node *n, int64_t at)
@@ -129,7 +131,8 @@ static const step_graph_node *maker_of(step_rewrite *r, const step_graph_node *n
 {
     size_t count;
     step_consumer *to = step_rewrite_consumers(r, &n->outputs[0], &count);
-    bool makes = count == 1 && to[0].node->spec.op == STEP_ACCUM && to[0].node->spec.fn == STEP_FN_RETILE_ROWS && to[0].node->spec.param[STEP_B] == 1;
+    bool makes = count == 1 && to[0].node->spec.op == STEP_ACCUM && to[0].node->spec.fn == STEP_FN_RETILE_ROWS &&
+                 to[0].node->spec.param[STEP_B] == 1;
     return makes ? to[0].node : NULL;
 }
 
@@ -138,11 +141,13 @@ static void find_groups(step_rewrite *r)
     dynamic *d = r->user;
     const char *wanted = step_rewrite_text(r, "node", NULL);
     for (size_t i = 0; i < r->from->node_count && !r->bad; i++) {
-        const step_graph_node *n = r->from->nodes[i], *maker = n->spec.op == STEP_RESHAPE && n->spec.param[STEP_B] == 0 ? maker_of(r, n) : NULL;
+        const step_graph_node *n = r->from->nodes[i],
+                              *maker = n->spec.op == STEP_RESHAPE && n->spec.param[STEP_B] == 0 ? maker_of(r, n) : NULL;
         if (!maker || (wanted && !step_rewrite_is_named(maker, wanted)))
             continue;
         if (n->spec.inputs[0]->rank > 0)
-            step_rewrite_refuse(r, n, "flatten the stream before it is split", "`%s` splits a stream of rank %" PRIu32 "; a group is a whole stream of rank 0", n->name,
+            step_rewrite_refuse(r, n, "flatten the stream before it is split",
+                                "`%s` splits a stream of rank %" PRIu32 "; a group is a whole stream of rank 0", n->name,
                                 n->spec.inputs[0]->rank);
         else if (n->outputs[1].used)
             step_rewrite_refuse(r, n, "use valid_rows", "somebody asks `%s` which values are padding", n->name);

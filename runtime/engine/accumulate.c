@@ -8,8 +8,7 @@
 
 static bool loops_join(const accumulate_loop *outer, const accumulate_loop *inner)
 {
-    return outer->reduced == inner->reduced &&
-           (outer->reduced || outer->slot_stride == inner->size * inner->slot_stride);
+    return outer->reduced == inner->reduced && (outer->reduced || outer->slot_stride == inner->size * inner->slot_stride);
 }
 
 /* Loops of the table; kept ones outside the outermost reduced one have no slot of their own. */
@@ -19,16 +18,13 @@ static bool loops_read(accumulate *k, const command *c, int64_t *steps, int64_t 
     *steps = *kept = 1;
     *last_slot = 0;
     for (unsigned i = 0; i < c->entry_count; i++) {
-        accumulate_loop loop = {command_entry(c, i, ACCUMULATE_LOOP_SIZE), 0,
-                                command_entry(c, i, ACCUMULATE_LOOP_REDUCED) != 0};
+        accumulate_loop loop = {command_entry(c, i, ACCUMULATE_LOOP_SIZE), 0, command_entry(c, i, ACCUMULATE_LOOP_REDUCED) != 0};
         inside |= loop.reduced;
         if (inside && !loop.reduced)
             loop.slot_stride = command_entry(c, i, ACCUMULATE_LOOP_SLOT);
         int64_t reach;
-        if (__builtin_mul_overflow(*steps, loop.size, steps) ||
-            __builtin_mul_overflow(*kept, loop.reduced ? 1 : loop.size, kept) ||
-            __builtin_mul_overflow(loop.size - 1, loop.slot_stride, &reach) ||
-            __builtin_add_overflow(*last_slot, reach, last_slot))
+        if (__builtin_mul_overflow(*steps, loop.size, steps) || __builtin_mul_overflow(*kept, loop.reduced ? 1 : loop.size, kept) ||
+            __builtin_mul_overflow(loop.size - 1, loop.slot_stride, &reach) || __builtin_add_overflow(*last_slot, reach, last_slot))
             return false;
         if (loop.size == 1)
             continue;
@@ -54,28 +50,23 @@ static int64_t power_of_two_above(int64_t n)
 static bool slots_fit(const accumulate *k, const target *t, const command *c, int64_t last_slot, fault *f)
 {
     if (last_slot >= k->slots)
-        return fault_set(f, E_RUN_ACCESS, c, "reaches slot %lld, the command has %lld slots",
-                         (long long)last_slot, (long long)k->slots);
+        return fault_set(f, E_RUN_ACCESS, c, "reaches slot %lld, the command has %lld slots", (long long)last_slot, (long long)k->slots);
     int64_t used = k->sequential ? k->slots * k->rows : k->slots * power_of_two_above(k->columns);
     int64_t limit = t->accumulator_registers * (k->sequential ? t->rows : t->accumulator_columns);
     if (used > limit)
-        return fault_set(f, E_RUN_ACCESS, c, "%lld slots of %lld %s pass the accumulator's %lld",
-                         (long long)k->slots, (long long)(used / k->slots),
-                         k->sequential ? "Rows" : "columns", (long long)limit);
+        return fault_set(f, E_RUN_ACCESS, c, "%lld slots of %lld %s pass the accumulator's %lld", (long long)k->slots,
+                         (long long)(used / k->slots), k->sequential ? "Rows" : "columns", (long long)limit);
     return true;
 }
 
-static bool input_legal(const accumulate *k, const target *t, const command *c, const stream_shape *in,
-                        fault *f)
+static bool input_legal(const accumulate *k, const target *t, const command *c, const stream_shape *in, fault *f)
 {
     if (in->dtype != DTYPE_I32 && in->dtype != DTYPE_F32)
         return fault_set(f, E_RUN_CHAIN, c, "cannot sum %s", dtype_row_of(in->dtype)->name);
     if (k->rows != in->rows || k->rows > t->rows || k->rows > t->output_lanes)
-        return fault_set(f, E_RUN_CHAIN, c, "has %lld Rows, the stream has %lld", (long long)k->rows,
-                         (long long)in->rows);
+        return fault_set(f, E_RUN_CHAIN, c, "has %lld Rows, the stream has %lld", (long long)k->rows, (long long)in->rows);
     if (k->columns > in->packet_elements || k->columns > t->accumulator_columns)
-        return fault_set(f, E_RUN_CHAIN, c, "has %lld columns, the stream has %lld", (long long)k->columns,
-                         (long long)in->packet_elements);
+        return fault_set(f, E_RUN_CHAIN, c, "has %lld columns, the stream has %lld", (long long)k->columns, (long long)in->packet_elements);
     return true;
 }
 
@@ -93,14 +84,14 @@ bool accumulate_plan(accumulate *k, const target *t, const command *c, const str
     if (!input_legal(k, t, c, in, f))
         return false;
     if (!loops_read(k, c, &steps, &kept, &last_slot) || steps != in->packets)
-        return fault_set(f, E_RUN_CHAIN, c, "the loops do not make the %lld steps that arrive",
-                         (long long)in->packets);
+        return fault_set(f, E_RUN_CHAIN, c, "the loops do not make the %lld steps that arrive", (long long)in->packets);
     if (!slots_fit(k, t, c, last_slot, f))
         return false;
     k->beats_each = k->sequential ? k->rows * ((k->columns + k->lanes - 1) / k->lanes) : k->columns;
     if (__builtin_mul_overflow(kept, k->beats_each, &beats))
         return fault_set(f, E_RUN_CHAIN, c, "the number of beats overflows");
-    k->shape = (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1, STREAM_BEATS, k->sequential ? t->flit_bytes : k->rows * 4};
+    k->shape =
+        (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1, STREAM_BEATS, k->sequential ? t->flit_bytes : k->rows * 4};
     return true;
 }
 
@@ -111,8 +102,8 @@ typedef struct accumulate_run {
     uint64_t *seen;     /* per slot: bit of every column that has a value */
     int64_t index[COMMAND_MAX_ENTRIES];
     int64_t slot;
-    unsigned started;    /* reduced loops past their first iteration */
-    unsigned unfinished; /* reduced loops before their last iteration */
+    unsigned started;     /* reduced loops past their first iteration */
+    unsigned unfinished;  /* reduced loops before their last iteration */
     unsigned char *beats; /* complete ones that have not been pushed */
     int64_t beat_count;
 } accumulate_run;
@@ -235,8 +226,7 @@ int64_t accumulate_emit(const accumulate *k, stream_word *cells, uint64_t seen, 
 }
 
 /* One step; writes the beats that are complete and returns their number, at most beats_each; lanes without data are left alone. */
-static int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present,
-                               unsigned char *beats)
+static int64_t accumulate_step(const accumulate *k, accumulate_run *r, const stream_word *words, uint64_t present, unsigned char *beats)
 {
     stream_word *cells = r->cells + r->slot * k->columns * k->rows;
     uint64_t *seen = &r->seen[r->slot];

@@ -6,8 +6,8 @@
 #ifndef VISA_RUNTIME_ENGINE_ACCUMULATE_H
 #define VISA_RUNTIME_ENGINE_ACCUMULATE_H
 
-#include "runtime/machine/machine_state.h"
 #include "runtime/engine/stream.h"
+#include "runtime/machine/machine_state.h"
 
 typedef struct accumulate {
     const command *command;

@@ -11,8 +11,7 @@ static bool collect_command_legal(const stream_shape *in, const command *c, faul
 {
     dtype type = (dtype)command_get(c, COLLECT_DTYPE);
     if (in->rows != 1)
-        return fault_set(f, E_RUN_CHAIN, c, "cannot follow a contraction tensor of %lld Rows",
-                         (long long)in->rows);
+        return fault_set(f, E_RUN_CHAIN, c, "cannot follow a contraction tensor of %lld Rows", (long long)in->rows);
     if (type != in->dtype)
         return fault_set(f, E_RUN_CHAIN, c, "takes %s elements, the stream has %s", dtype_row_of(type)->name,
                          dtype_row_of(in->dtype)->name);
@@ -22,8 +21,7 @@ static bool collect_command_legal(const stream_shape *in, const command *c, faul
     return true;
 }
 
-bool collect_plan(collect *out, const target *t, const stream_shape *in, const command *c,
-                  const command *next, fault *f)
+bool collect_plan(collect *out, const target *t, const stream_shape *in, const command *c, const command *next, fault *f)
 {
     *out = (collect){.flit_bytes = t->flit_bytes, .packet_bytes = in->packet_bytes, .shape = *in};
     out->flit_elements = t->flit_bytes * 8 / dtype_row_of(in->dtype)->bits;
@@ -31,12 +29,11 @@ bool collect_plan(collect *out, const target *t, const stream_shape *in, const c
         return false;
     out->flits_per_packet = c ? command_get(c, COLLECT_FLITS) : 1;
     if (!c && (in->packet_bytes != t->flit_bytes || in->rows != 1))
-        return fault_set(f, E_RUN_CHAIN, next,
-                         "takes flits of %lld bytes, the stream has packets of %lld bytes and %lld Rows",
+        return fault_set(f, E_RUN_CHAIN, next, "takes flits of %lld bytes, the stream has packets of %lld bytes and %lld Rows",
                          (long long)t->flit_bytes, (long long)in->packet_bytes, (long long)in->rows);
     if (out->flits_per_packet * t->flit_bytes < in->packet_bytes)
-        return fault_set(f, E_RUN_CHAIN, c, "%lld flits are too few for a packet of %lld bytes",
-                         (long long)out->flits_per_packet, (long long)in->packet_bytes);
+        return fault_set(f, E_RUN_CHAIN, c, "%lld flits are too few for a packet of %lld bytes", (long long)out->flits_per_packet,
+                         (long long)in->packet_bytes);
     out->shape.packet_elements = out->flit_elements;
     out->shape.packet_bytes = out->shape.computed_bytes = t->flit_bytes;
     out->shape.form = STREAM_FLITS;
@@ -50,8 +47,7 @@ bool collect_has_places(const collect *k, const source *s, int64_t flits)
     return k->packet_bytes == k->flits_per_packet * k->flit_bytes && source_has_places(s, flits * k->flit_elements);
 }
 
-void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to,
-                  int64_t flits)
+void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to, int64_t flits)
 {
     if (k->packet_bytes == k->flits_per_packet * k->flit_bytes) {
         source_read(s, sr, to, flits * k->flit_elements);

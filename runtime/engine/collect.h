@@ -14,8 +14,7 @@ typedef struct collect {
 } collect;
 
 /* `c` NULL: no collect, packets must be one flit each as they are; `next` is the command that needs flits. */
-bool collect_plan(collect *out, const target *t, const stream_shape *in, const command *c,
-                  const command *next, fault *f);
+bool collect_plan(collect *out, const target *t, const stream_shape *in, const command *c, const command *next, fault *f);
 
 typedef struct collect_run {
     int64_t flit; /* of the current packet: flits already given */
@@ -25,7 +24,6 @@ typedef struct collect_run {
 bool collect_has_places(const collect *k, const source *s, int64_t flits);
 
 /* The next `flits` flits. */
-void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to,
-                  int64_t flits);
+void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to, int64_t flits);
 
 #endif

@@ -3,28 +3,23 @@
 #include <string.h>
 
 #include "runtime/machine/chain.h"
-#include "runtime/timing/duration.h"
 #include "runtime/machine/proof.h"
+#include "runtime/timing/duration.h"
 #include "runtime/timing/schedule.h"
 #include "support/integer.h"
 
-static bool commit_sizes_legal(const commit *k, const target *t, const command *c, const stream_shape *flits,
-                               fault *f)
+static bool commit_sizes_legal(const commit *k, const target *t, const command *c, const stream_shape *flits, fault *f)
 {
     int64_t write_bytes = command_get(c, COMMIT_BYTES), unit = t->commit_multiple_bytes;
     if (k->in_bytes % unit || k->in_bytes > t->flit_bytes || write_bytes % unit || k->in_bytes % write_bytes)
-        return fault_set(
-            f, E_RUN_CHAIN, c,
-            "commit_in_bytes %lld and commit_bytes %lld are not multiples of %lld that divide each other",
-            (long long)k->in_bytes, (long long)write_bytes, (long long)unit);
+        return fault_set(f, E_RUN_CHAIN, c, "commit_in_bytes %lld and commit_bytes %lld are not multiples of %lld that divide each other",
+                         (long long)k->in_bytes, (long long)write_bytes, (long long)unit);
     int64_t elements = k->in_bytes * 8 / k->dm.bits, wanted;
     if (__builtin_mul_overflow(flits->packets, elements, &wanted) || wanted != k->dm.positions)
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "the entries have %lld elements, %lld flits of %lld elements arrive",
+        return fault_set(f, E_RUN_CHAIN, c, "the entries have %lld elements, %lld flits of %lld elements arrive",
                          (long long)k->dm.positions, (long long)flits->packets, (long long)elements);
     if (walk_run(&k->dm.elements) % (write_bytes * 8 / k->dm.bits))
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "a write of %lld bytes does not divide the contiguous run of %lld elements",
+        return fault_set(f, E_RUN_CHAIN, c, "a write of %lld bytes does not divide the contiguous run of %lld elements",
                          (long long)write_bytes, (long long)walk_run(&k->dm.elements));
     return true;
 }
@@ -41,8 +36,7 @@ static bool commit_bytes_walk(commit *k, const target *t, const command *c, faul
         k->bytes.stride[i] = bits / 8;
     }
     if (!aligned)
-        return fault_set(f, E_RUN_ACCESS, c,
-                         "base and strides between writes must be multiples of %lld bytes",
+        return fault_set(f, E_RUN_ACCESS, c, "base and strides between writes must be multiples of %lld bytes",
                          (long long)t->commit_multiple_bytes);
     k->bytes.size[last] = k->bytes.size[last] * k->dm.bits / 8;
     k->bytes.base = k->bytes.base * k->dm.bits / 8;
@@ -56,8 +50,8 @@ static bool commit_plan(commit *k, const target *t, const command *c, const stre
     if (type != flits->dtype)
         return fault_set(f, E_RUN_CHAIN, c, "takes %s elements, the stream has %s", dtype_row_of(type)->name,
                          dtype_row_of(flits->dtype)->name);
-    return dm_walk_plan(&k->dm, t, c, command_get(c, COMMIT_BASE), dtype_row_of(type)->bits,
-                        COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, "writes", f) &&
+    return dm_walk_plan(&k->dm, t, c, command_get(c, COMMIT_BASE), dtype_row_of(type)->bits, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE,
+                        "writes", f) &&
            commit_sizes_legal(k, t, c, flits, f) && commit_bytes_walk(k, t, c, f);
 }
 
@@ -67,7 +61,8 @@ typedef struct commit_run {
 } commit_run;
 
 /* `count` runs of one size, which is a constant where it is inlined. */
-static inline __attribute__((always_inline)) void copy_runs(unsigned char *to, int64_t stride, const unsigned char *from, int64_t bytes, int64_t count)
+static inline __attribute__((always_inline)) void copy_runs(unsigned char *to, int64_t stride, const unsigned char *from, int64_t bytes,
+                                                            int64_t count)
 {
     for (int64_t i = 0; i < count; i++, to += stride, from += bytes)
         memcpy(to, from, (size_t)bytes);
@@ -81,17 +76,10 @@ static int64_t push_runs(const walk *w, walk_cursor *c, unsigned char *dm, const
     int64_t count = bytes / run < left ? bytes / run : left;
     unsigned char *to = dm + c->run_address;
     switch (run) {
-    case 8:
-        copy_runs(to, stride, from, 8, count);
-        break;
-    case 16:
-        copy_runs(to, stride, from, 16, count);
-        break;
-    case 32:
-        copy_runs(to, stride, from, 32, count);
-        break;
-    default:
-        copy_runs(to, stride, from, run, count);
+    case 8: copy_runs(to, stride, from, 8, count); break;
+    case 16: copy_runs(to, stride, from, 16, count); break;
+    case 32: copy_runs(to, stride, from, 32, count); break;
+    default: copy_runs(to, stride, from, run, count);
     }
     c->counter[loop] += count - 1;
     c->run_address += (count - 1) * stride;

@@ -6,8 +6,8 @@
 #define VISA_RUNTIME_ENGINE_COMMIT_H
 
 #include "runtime/engine/dm_walk.h"
-#include "runtime/machine/machine_state.h"
 #include "runtime/engine/stream.h"
+#include "runtime/machine/machine_state.h"
 
 typedef struct commit {
     const command *command;

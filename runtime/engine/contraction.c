@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "runtime/machine/chain.h"
-#include "runtime/timing/duration.h"
 #include "runtime/machine/proof.h"
+#include "runtime/timing/duration.h"
 #include "runtime/timing/schedule.h"
 #include "support/integer.h"
 
@@ -22,12 +22,11 @@ static bool align_plan(contraction *k, const target *t, const stream_shape *flit
     int64_t bytes = k->collect_flits * t->flit_bytes, wanted;
     k->data_bytes = bytes < k->packet_bytes ? bytes : k->packet_bytes;
     if (k->operand != flits->dtype || !dtype_is_operand(k->operand))
-        return fault_set(f, E_RUN_CHAIN, c, "cannot align %s elements of a stream of %s",
-                         dtype_row_of(k->operand)->name, dtype_row_of(flits->dtype)->name);
+        return fault_set(f, E_RUN_CHAIN, c, "cannot align %s elements of a stream of %s", dtype_row_of(k->operand)->name,
+                         dtype_row_of(flits->dtype)->name);
     if (__builtin_mul_overflow(k->packets, k->collect_flits, &wanted) || wanted != flits->packets)
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "%lld packets of %lld flits do not take the %lld flits that arrive",
-                         (long long)k->packets, (long long)k->collect_flits, (long long)flits->packets);
+        return fault_set(f, E_RUN_CHAIN, c, "%lld packets of %lld flits do not take the %lld flits that arrive", (long long)k->packets,
+                         (long long)k->collect_flits, (long long)flits->packets);
     if (__builtin_mul_overflow(k->packets, k->tiling, &k->steps))
         return fault_set(f, E_RUN_CHAIN, c, "the number of computation steps overflows");
     if (!k->commands.shift)
@@ -43,16 +42,14 @@ static bool weights_legal(contraction *k, const target *t, bool masked, fault *f
     if (!weights_plan(&k->weights, t, c, k->operand, f))
         return false;
     if (k->weights.rows != k->rows)
-        return fault_set(f, E_RUN_CHAIN, c, "has %lld Rows, align has %lld", (long long)k->weights.rows,
-                         (long long)k->rows);
+        return fault_set(f, E_RUN_CHAIN, c, "has %lld Rows, align has %lld", (long long)k->weights.rows, (long long)k->rows);
     if (k->weights.steps != k->steps)
-        return fault_set(f, E_RUN_CHAIN, c, "the entries have %lld steps, align has %lld",
-                         (long long)k->weights.steps, (long long)k->steps);
+        return fault_set(f, E_RUN_CHAIN, c, "the entries have %lld steps, align has %lld", (long long)k->weights.steps,
+                         (long long)k->steps);
     int64_t counters[WALK_MAX_LOOPS];
     walk_address address;
     if (k->weights.inside || masked ||
-        !walk_first_outside(&k->weights.table, 0, k->weights.partition_bytes - k->weights.read_bytes,
-                            counters, &address))
+        !walk_first_outside(&k->weights.table, 0, k->weights.partition_bytes - k->weights.read_bytes, counters, &address))
         return true;
     int64_t step = 0;
     for (unsigned i = 0; i < k->weights.table.count; i++)
@@ -64,15 +61,13 @@ static bool tree_plan(contraction *k, fault *f)
 {
     const command *c = k->commands.contract;
     const dtype_row *type = dtype_row_of(k->operand);
-    k->tree = (tree_shape){k->rows, command_get(c, CONTRACT_COLUMNS),
-                           (unsigned)command_get(c, CONTRACT_DEPTH), k->weights.period};
+    k->tree = (tree_shape){k->rows, command_get(c, CONTRACT_COLUMNS), (unsigned)command_get(c, CONTRACT_DEPTH), k->weights.period};
     if ((dtype)command_get(c, CONTRACT_DTYPE) != k->operand)
-        return fault_set(f, E_RUN_CHAIN, c, "multiplies %s, align has %s",
-                         dtype_row_of((dtype)command_get(c, CONTRACT_DTYPE))->name, type->name);
+        return fault_set(f, E_RUN_CHAIN, c, "multiplies %s, align has %s", dtype_row_of((dtype)command_get(c, CONTRACT_DTYPE))->name,
+                         type->name);
     if (k->tree.depth > type->max_tree_depth || k->tree.columns << k->tree.depth > k->lanes)
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "%lld columns of tree_depth %u need more than the %lld lanes of %s",
-                         (long long)k->tree.columns, k->tree.depth, (long long)k->lanes, type->name);
+        return fault_set(f, E_RUN_CHAIN, c, "%lld columns of tree_depth %u need more than the %lld lanes of %s", (long long)k->tree.columns,
+                         k->tree.depth, (long long)k->lanes, type->name);
     k->kernel = tree_kernel_for(&k->tree);
     k->is_float = type->kind == DTYPE_KIND_FLOAT;
     return true;
@@ -108,7 +103,8 @@ static bool plan_contract(stage *s, chain *c, fault *f)
         k->commands.mask_count++;
     if (!tree_plan(k, f) || !mask_set_plan(&k->masks, k->commands.masks, k->commands.mask_count, k->steps, k->lanes, c->machine->arena, f))
         return false;
-    s->out = (stream_shape){dtype_row_of(k->operand)->accumulates_in, k->tree.columns, k->tree.columns * 4, k->steps, k->rows, STREAM_PARTIALS, 0};
+    s->out = (stream_shape){
+        dtype_row_of(k->operand)->accumulates_in, k->tree.columns, k->tree.columns * 4, k->steps, k->rows, STREAM_PARTIALS, 0};
     return true;
 }
 
@@ -220,11 +216,11 @@ const stage_type stage_align = {.op = OP_ALIGN,
 /* ---- contract ---- */
 
 typedef struct contraction_run {
-    float *lanes;        /* the packet */
-    float *weights;      /* decoded */
-    float *scratch;      /* 2 x lanes x Rows */
-    stream_word *words;  /* columns x Rows: a step's result */
-    unsigned char *live; /* per lane */
+    float *lanes;           /* the packet */
+    float *weights;         /* decoded */
+    float *scratch;         /* 2 x lanes x Rows */
+    stream_word *words;     /* columns x Rows: a step's result */
+    unsigned char *live;    /* per lane */
     mask_state fixed_state; /* of every step, when the masks do not depend on it */
     uint64_t fixed_present;
     int64_t step;
@@ -314,8 +310,8 @@ static bool contraction_step(const contraction *k, contraction_run *r, int64_t a
     }
     if (!k->weights.inside && !weights_address_inside(&k->weights, address))
         return weights_outside(&k->weights, step, address, f);
-    k->kernel(&k->tree, r->lanes, weights_at(&k->weights, r->weights, address),
-              state == MASK_SOME ? r->live : NULL, (float *)(void *)r->words, r->scratch);
+    k->kernel(&k->tree, r->lanes, weights_at(&k->weights, r->weights, address), state == MASK_SOME ? r->live : NULL,
+              (float *)(void *)r->words, r->scratch);
     if (!k->is_float)
         words_from_floats(r->words, k->tree.columns * k->rows);
     return true;

@@ -37,8 +37,8 @@ typedef struct contraction {
 typedef struct stream_pair {
     const unsigned char *packet; /* data_bytes of it; the others are zero */
     int64_t steps;
-    const unsigned char *file;   /* the slice's TRF */
-    walk_cursor *weights;        /* of weights.walk: moves on by one for each step */
+    const unsigned char *file; /* the slice's TRF */
+    walk_cursor *weights;      /* of weights.walk: moves on by one for each step */
 } stream_pair;
 
 #endif

@@ -1,7 +1,6 @@
 #include "runtime/engine/dm_walk.h"
 
-static bool inside_dm(const walk *in_bits, const target *t, const command *c, unsigned bits, const char *verb,
-                      fault *f)
+static bool inside_dm(const walk *in_bits, const target *t, const command *c, unsigned bits, const char *verb, fault *f)
 {
     int64_t counters[WALK_MAX_LOOPS];
     walk_address address;
@@ -9,16 +8,14 @@ static bool inside_dm(const walk *in_bits, const target *t, const command *c, un
         return true;
     char text[160];
     walk_counters_text(in_bits, counters, text, sizeof text);
-    return fault_set(
-        f, E_RUN_ACCESS, c,
-        "%s outside the slice's DM: entry counters %s, address %lld bytes, size %u bits; the DM has "
-        "%lld bytes",
-        verb, text, (long long)(address >> 3) /* floor, also below zero */, bits,
-        (long long)t->dm_bytes_per_slice);
+    return fault_set(f, E_RUN_ACCESS, c,
+                     "%s outside the slice's DM: entry counters %s, address %lld bytes, size %u bits; the DM has "
+                     "%lld bytes",
+                     verb, text, (long long)(address >> 3) /* floor, also below zero */, bits, (long long)t->dm_bytes_per_slice);
 }
 
-bool dm_walk_plan(dm_walk *w, const target *t, const command *c, int64_t base, unsigned bits,
-                  command_column size, command_column stride, const char *verb, fault *f)
+bool dm_walk_plan(dm_walk *w, const target *t, const command *c, int64_t base, unsigned bits, command_column size, command_column stride,
+                  const char *verb, fault *f)
 {
     walk in_bits = {.count = c->entry_count, .base = base * 8};
     for (unsigned i = 0; i < in_bits.count; i++) {

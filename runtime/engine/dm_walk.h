@@ -14,7 +14,7 @@ typedef struct dm_walk {
 
 /* Takes the command's table (element strides) from DM byte `base`; every element must lie in the DM. `verb`:
  * "reads" or "writes". */
-bool dm_walk_plan(dm_walk *w, const target *t, const command *c, int64_t base, unsigned bits,
-                  command_column size, command_column stride, const char *verb, fault *f);
+bool dm_walk_plan(dm_walk *w, const target *t, const command *c, int64_t base, unsigned bits, command_column size, command_column stride,
+                  const char *verb, fault *f);
 
 #endif

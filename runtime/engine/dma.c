@@ -29,8 +29,8 @@ typedef struct place {
     int64_t address;
 } place;
 
-static void side_read(side *s, machine *m, const command *c, command_field space, command_field base,
-                      command_column stride, const char *verb)
+static void side_read(side *s, machine *m, const command *c, command_field space, command_field base, command_column stride,
+                      const char *verb)
 {
     *s = (side){.machine = m, .command = c, .space = command_get(c, space), .verb = verb};
     s->table.count = c->entry_count;
@@ -61,10 +61,9 @@ static bool outside(const side *s, const int64_t *counters, walk_address address
 {
     char text[160];
     walk_counters_text(&s->table, counters, text, sizeof text);
-    return fault_set(f, E_RUN_ACCESS, s->command,
-                     "%s outside %s: entry counters %s, address %lld (0x%llx), size %lld bytes", s->verb,
-                     s->space == SPACE_HBM ? "HBM" : "DM", text, (long long)address,
-                     (unsigned long long)(int64_t)address, (long long)bytes);
+    return fault_set(f, E_RUN_ACCESS, s->command, "%s outside %s: entry counters %s, address %lld (0x%llx), size %lld bytes", s->verb,
+                     s->space == SPACE_HBM ? "HBM" : "DM", text, (long long)address, (unsigned long long)(int64_t)address,
+                     (long long)bytes);
 }
 
 /* A first check of the whole walk, so that single addresses never overflow. */
@@ -85,8 +84,7 @@ static bool destination_aligned(const side *d, int64_t packet_bytes, fault *f)
     for (unsigned i = 0; i < d->table.count; i++)
         aligned &= d->table.size[i] == 1 || d->table.stride[i] % unit == 0;
     return aligned || d->space != SPACE_DM || command_get(d->command, DMA_GRANULAR) ||
-           fault_set(f, E_RUN_ACCESS, d->command,
-                     "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
+           fault_set(f, E_RUN_ACCESS, d->command, "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
                      (long long)unit);
 }
 
@@ -98,8 +96,7 @@ static int64_t join(walk *a, walk *b, int64_t packet_bytes)
     for (unsigned i = 0; i < a->count; i++) {
         if (a->size[i] == 1)
             continue;
-        if (kept > 0 && a->stride[kept - 1] == a->size[i] * a->stride[i] &&
-            b->stride[kept - 1] == b->size[i] * b->stride[i]) {
+        if (kept > 0 && a->stride[kept - 1] == a->size[i] * a->stride[i] && b->stride[kept - 1] == b->size[i] * b->stride[i]) {
             a->size[kept - 1] *= a->size[i];
             a->stride[kept - 1] = a->stride[i];
             b->stride[kept - 1] = b->stride[i];
@@ -154,19 +151,16 @@ static bool copy_run(place to, place from, int64_t packets, int64_t packet_bytes
     return memory_copy(to.memory, to.address, from.memory, from.address, bytes);
 }
 
-static bool dma_legal(const side *source, const side *destination, int64_t packet_bytes, int64_t *packets,
-                      fault *f)
+static bool dma_legal(const side *source, const side *destination, int64_t packet_bytes, int64_t *packets, fault *f)
 {
     const machine *m = source->machine;
     int64_t limit = m->options.step_limit;
     if (packet_bytes > STACK_PACKET_BYTES || packet_bytes > m->target->dma_packet_max_bytes)
-        return fault_set(f, E_RUN_CHAIN, source->command, "packets of %lld bytes are too long",
-                         (long long)packet_bytes);
+        return fault_set(f, E_RUN_CHAIN, source->command, "packets of %lld bytes are too long", (long long)packet_bytes);
     if (!walk_positions(&source->table, packets))
         return fault_set(f, E_RUN_CHAIN, source->command, "the product of the entry sizes overflows");
     if (limit && *packets > limit)
-        return fault_set(f, E_RUN_LIMIT, source->command, "%lld packets pass the limit of %lld",
-                         (long long)*packets, (long long)limit);
+        return fault_set(f, E_RUN_LIMIT, source->command, "%lld packets pass the limit of %lld", (long long)*packets, (long long)limit);
     return side_in_space(source, packet_bytes, f) && side_in_space(destination, packet_bytes, f) &&
            destination_aligned(destination, packet_bytes, f);
 }

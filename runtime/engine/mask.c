@@ -13,8 +13,7 @@ static bool term_greatest(const mask_term *t, int64_t counters, int64_t *sum)
     int64_t greatest = (counters - 1) / t->div, value;
     if (greatest > t->mod - 1)
         greatest = t->mod - 1;
-    return !__builtin_mul_overflow(greatest, t->weight, &value) &&
-           !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_C(1) << 62;
+    return !__builtin_mul_overflow(greatest, t->weight, &value) && !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_C(1) << 62;
 }
 
 static bool mask_plan(mask *k, const command *c, int64_t steps, int64_t lanes, arena *a, fault *f)
@@ -24,8 +23,7 @@ static bool mask_plan(mask *k, const command *c, int64_t steps, int64_t lanes, a
     int64_t greatest = 0;
     for (unsigned i = 0; i < c->entry_count; i++) {
         bool lane = command_entry(c, i, MASK_COUNTER) == 1;
-        mask_term t = {command_entry(c, i, MASK_DIV), command_entry(c, i, MASK_MOD),
-                       command_entry(c, i, MASK_WEIGHT)};
+        mask_term t = {command_entry(c, i, MASK_DIV), command_entry(c, i, MASK_MOD), command_entry(c, i, MASK_WEIGHT)};
         if (!term_greatest(&t, lane ? lanes : steps, &greatest))
             return fault_set(f, E_RUN_CHAIN, c, "the sum of the terms overflows");
         if (!lane)
@@ -41,8 +39,7 @@ static bool mask_plan(mask *k, const command *c, int64_t steps, int64_t lanes, a
     return true;
 }
 
-bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t steps, int64_t lanes, arena *a,
-                   fault *f)
+bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t steps, int64_t lanes, arena *a, fault *f)
 {
     *s = (mask_set){ARENA_ARRAY(a, mask, count), count, lanes, true};
     for (size_t i = 0; i < count; i++) {

@@ -30,8 +30,7 @@ typedef struct mask_set {
 } mask_set;
 
 /* Tables the masks of a contraction of `steps` steps and `lanes` lanes, in the arena. */
-bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t steps, int64_t lanes, arena *a,
-                   fault *f);
+bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t steps, int64_t lanes, arena *a, fault *f);
 
 /* Which lanes are live at `step`; live[lane] is 1 or 0, and is filled only for MASK_SOME. */
 mask_state mask_set_at(const mask_set *s, int64_t step, unsigned char *live);

@@ -40,7 +40,8 @@ static bool dims_legal(const command *c, fault *f)
         return fault_set(f, E_RUN_CHAIN, c, "shift_dim %lld, pop_dim %lld and initial_shift_dim %lld do not fit %lld loops", (long long)dim,
                          (long long)pop, (long long)initial, (long long)count);
     if ((dim == NO_DIM) != (command_get(c, SHIFT_STRIDE) == 0))
-        return fault_set(f, E_RUN_CHAIN, c, "shift_dim %lld with shift_stride %lld", (long long)dim, (long long)command_get(c, SHIFT_STRIDE));
+        return fault_set(f, E_RUN_CHAIN, c, "shift_dim %lld with shift_stride %lld", (long long)dim,
+                         (long long)command_get(c, SHIFT_STRIDE));
     int64_t used = initial == NO_DIM ? 1 : command_entry(c, (unsigned)initial, SHIFT_LIMIT);
     if (used > count)
         return fault_set(f, E_RUN_CHAIN, c, "loop %lld has %lld initial shifts, the table holds %lld", (long long)initial, (long long)used,
@@ -53,16 +54,24 @@ static bool dims_legal(const command *c, fault *f)
 
 bool shift_plan(shift *k, const target *t, const command *c, dtype type, int64_t flits, int64_t steps, int64_t packets, fault *f)
 {
-    *k = (shift){.command = c, .bits = dtype_row_of(type)->bits, .flit_bytes = t->flit_bytes, .flits = flits,
-                 .packet_bytes = t->mac_width_bytes, .rows = command_get(c, SHIFT_TRANSPOSE_ROWS), .stride = command_get(c, SHIFT_STRIDE),
-                 .limit = 1, .initial_div = 1, .initial_mod = 1};
+    *k = (shift){.command = c,
+                 .bits = dtype_row_of(type)->bits,
+                 .flit_bytes = t->flit_bytes,
+                 .flits = flits,
+                 .packet_bytes = t->mac_width_bytes,
+                 .rows = command_get(c, SHIFT_TRANSPOSE_ROWS),
+                 .stride = command_get(c, SHIFT_STRIDE),
+                 .limit = 1,
+                 .initial_div = 1,
+                 .initial_mod = 1};
     if (flits * t->flit_bytes > SHIFT_MAX_BYTES)
         return fault_set(f, E_RUN_CHAIN, c, "%lld flits do not fit the flit buffer", (long long)flits);
     if (!ranges_legal(t, c, type, f) || !dims_legal(c, f))
         return false;
     int64_t pop = command_get(c, SHIFT_POP_DIM), dim = command_get(c, SHIFT_DIM), initial = command_get(c, SHIFT_INITIAL_DIM);
     if (iterations(c, 0, pop) != steps || iterations(c, pop, c->entry_count) != packets)
-        return fault_set(f, E_RUN_CHAIN, c, "the loops do not make %lld steps for each of %lld packets", (long long)steps, (long long)packets);
+        return fault_set(f, E_RUN_CHAIN, c, "the loops do not make %lld steps for each of %lld packets", (long long)steps,
+                         (long long)packets);
     k->repeat = dim == NO_DIM ? steps : iterations(c, 0, dim);
     k->windows = steps / k->repeat;
     if (dim != NO_DIM)

@@ -13,10 +13,10 @@ typedef struct shift {
     const command *command; /* NULL: packets are the collected flits as they are */
     int64_t bits;           /* of an element */
     int64_t flit_bytes, flits, packet_bytes;
-    int64_t rows;           /* of a flit that is turned; 1: it is not */
-    int64_t windows;        /* packets of one pop that may differ ... */
-    int64_t repeat;         /* ... each for this many steps */
-    int64_t stride, limit;  /* offset += stride * (window % limit); elements */
+    int64_t rows;                     /* of a flit that is turned; 1: it is not */
+    int64_t windows;                  /* packets of one pop that may differ ... */
+    int64_t repeat;                   /* ... each for this many steps */
+    int64_t stride, limit;            /* offset += stride * (window % limit); elements */
     int64_t initial_div, initial_mod; /* initial[pop / div % mod] */
     int64_t initial[SHIFT_MAX_DIMS];
 } shift;

@@ -3,14 +3,13 @@
 #include <string.h>
 
 #include "runtime/machine/chain.h"
-#include "runtime/timing/duration.h"
 #include "runtime/machine/port.h"
 #include "runtime/machine/proof.h"
+#include "runtime/timing/duration.h"
 #include "runtime/timing/schedule.h"
 #include "support/integer.h"
 
-static void copy_nibbles(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index,
-                         int64_t stride, int64_t count)
+static void copy_nibbles(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index, int64_t stride, int64_t count)
 {
     if (stride == 1 && to_index % 2 == 0 && from_index % 2 == 0) {
         memcpy(to + to_index / 2, from + from_index / 2, (size_t)(count / 2));
@@ -23,17 +22,16 @@ static void copy_nibbles(unsigned char *to, int64_t to_index, const unsigned cha
     }
 }
 
-#define ELEMENT_COPY(name, bytes)                                                                            \
-    static void name(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index,     \
-                     int64_t stride, int64_t count)                                                          \
-    {                                                                                                        \
-        to += to_index * (bytes);                                                                            \
-        from += from_index * (bytes);                                                                        \
-        if (stride == 1)                                                                                     \
-            memcpy(to, from, (size_t)count *(bytes));                                                        \
-        else                                                                                                 \
-            for (int64_t i = 0; i < count; i++)                                                              \
-                memcpy(to + i * (bytes), from + i * stride * (bytes), (bytes));                              \
+#define ELEMENT_COPY(name, bytes) \
+    static void name(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index, int64_t stride, int64_t count) \
+    { \
+        to += to_index * (bytes); \
+        from += from_index * (bytes); \
+        if (stride == 1) \
+            memcpy(to, from, (size_t)count *(bytes)); \
+        else \
+            for (int64_t i = 0; i < count; i++) \
+                memcpy(to + i * (bytes), from + i * stride * (bytes), (bytes)); \
     }
 ELEMENT_COPY(copy_bytes_1, 1)
 ELEMENT_COPY(copy_bytes_2, 2)
@@ -43,14 +41,10 @@ ELEMENT_COPY(copy_bytes_4, 4)
 static element_copy *element_copy_of(unsigned bits)
 {
     switch (bits) {
-    case 4:
-        return copy_nibbles;
-    case 8:
-        return copy_bytes_1;
-    case 16:
-        return copy_bytes_2;
-    default:
-        return copy_bytes_4;
+    case 4: return copy_nibbles;
+    case 8: return copy_bytes_1;
+    case 16: return copy_bytes_2;
+    default: return copy_bytes_4;
     }
 }
 
@@ -62,16 +56,14 @@ static bool fetch_access_legal(const source *s, const command *c, fault *f)
     bool repeats = w->stride[w->count - 1] == 0; /* one element fills the access: a run of the loop's size */
     int64_t elements = access_bits / s->dm.bits, run = repeats ? w->size[w->count - 1] : walk_run(w);
     if (elements == 0)
-        return fault_set(f, E_RUN_CHAIN, c, "access of %lld bits is smaller than an element of %u bits",
-                         (long long)access_bits, s->dm.bits);
+        return fault_set(f, E_RUN_CHAIN, c, "access of %lld bits is smaller than an element of %u bits", (long long)access_bits,
+                         s->dm.bits);
     if (s->shape.packet_elements % elements)
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "access of %lld elements does not divide the packet of %lld elements",
-                         (long long)elements, (long long)s->shape.packet_elements);
+        return fault_set(f, E_RUN_CHAIN, c, "access of %lld elements does not divide the packet of %lld elements", (long long)elements,
+                         (long long)s->shape.packet_elements);
     if (run % elements)
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "access of %lld elements does not divide the contiguous run of %lld",
-                         (long long)elements, (long long)run);
+        return fault_set(f, E_RUN_CHAIN, c, "access of %lld elements does not divide the contiguous run of %lld", (long long)elements,
+                         (long long)run);
     return true;
 }
 
@@ -83,29 +75,27 @@ static bool fetch_types(source *s, const command *c, fault *f)
     if (in == out)
         return true;
     s->convert = convert_fetch(in, out);
-    return s->convert || fault_set(f, E_RUN_CHAIN, c, "no fetch conversion from %s to %s",
-                                   dtype_row_of(in)->name, dtype_row_of(out)->name);
+    return s->convert || fault_set(f, E_RUN_CHAIN, c, "no fetch conversion from %s to %s", dtype_row_of(in)->name, dtype_row_of(out)->name);
 }
 
 static bool packet_bytes_of(stream_shape *shape, const command *c, fault *f)
 {
     shape->packet_bytes = dtype_bytes(shape->dtype, shape->packet_elements);
-    return shape->packet_bytes > 0 ||
-           fault_set(f, E_RUN_CHAIN, c, "a packet of %lld %s elements does not fill whole bytes",
-                     (long long)shape->packet_elements, dtype_row_of(shape->dtype)->name);
+    return shape->packet_bytes > 0 || fault_set(f, E_RUN_CHAIN, c, "a packet of %lld %s elements does not fill whole bytes",
+                                                (long long)shape->packet_elements, dtype_row_of(shape->dtype)->name);
 }
 
 static bool fetch_plan(source *s, machine *m, const command *c, fault *f)
 {
     unsigned bits = dtype_row_of((dtype)command_get(c, FETCH_DTYPE_IN))->bits;
-    if (!fetch_types(s, c, f) || !dm_walk_plan(&s->dm, m->target, c, command_get(c, FETCH_BASE), bits,
-                                               FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, "reads", f))
+    if (!fetch_types(s, c, f) ||
+        !dm_walk_plan(&s->dm, m->target, c, command_get(c, FETCH_BASE), bits, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, "reads", f))
         return false;
     s->shape.rows = 1;
     s->shape.packet_elements = command_get(c, FETCH_PACKET_ELEMENTS);
     if (s->dm.positions % s->shape.packet_elements)
-        return fault_set(f, E_RUN_CHAIN, c, "%lld elements do not make whole packets of %lld elements",
-                         (long long)s->dm.positions, (long long)s->shape.packet_elements);
+        return fault_set(f, E_RUN_CHAIN, c, "%lld elements do not make whole packets of %lld elements", (long long)s->dm.positions,
+                         (long long)s->shape.packet_elements);
     s->shape.packets = s->dm.positions / s->shape.packet_elements;
     return packet_bytes_of(&s->shape, c, f) && fetch_access_legal(s, c, f);
 }
@@ -115,28 +105,25 @@ static bool port_matches(const stream_port *p, const stream_shape *shape)
     return p->usable && p->rows == shape->rows && p->packet_elements == shape->packet_elements;
 }
 
-bool stream_port_ready(machine *m, const command *c, uint32_t index, const stream_shape *shape,
-                       port_direction direction, fault *f)
+bool stream_port_ready(machine *m, const command *c, uint32_t index, const stream_shape *shape, port_direction direction, fault *f)
 {
-    if (index >= m->kernel->port_count || m->kernel->ports[index].space != PORT_STREAM ||
-        m->kernel->ports[index].direction != direction)
+    if (index >= m->kernel->port_count || m->kernel->ports[index].space != PORT_STREAM || m->kernel->ports[index].direction != direction)
         return fault_set(f, E_RUN_CHAIN, c, "port %u is not a stream %s port of the kernel", index,
                          direction == PORT_IN ? "input" : "output");
     const port *p = &m->kernel->ports[index];
     const stream_port *s = &m->streams[index];
     if (p->dtype != shape->dtype || !port_matches(s, shape))
-        return fault_set(
-            f, E_RUN_CHAIN, c,
-            "port %s has packets of %lld %s elements and %lld Rows, the command has %lld %s elements and "
-            "%lld Rows",
-            p->name, (long long)s->packet_elements, dtype_row_of(p->dtype)->name, (long long)s->rows,
-            (long long)shape->packet_elements, dtype_row_of(shape->dtype)->name, (long long)shape->rows);
+        return fault_set(f, E_RUN_CHAIN, c,
+                         "port %s has packets of %lld %s elements and %lld Rows, the command has %lld %s elements and "
+                         "%lld Rows",
+                         p->name, (long long)s->packet_elements, dtype_row_of(p->dtype)->name, (long long)s->rows,
+                         (long long)shape->packet_elements, dtype_row_of(shape->dtype)->name, (long long)shape->rows);
     if (!stream_port_open(m, index))
         return fault_memory(f, c, "a stream port");
     for (int64_t unit = 0; unit < s->unit_count; unit++)
         if (shape->packets > s->steps - s->cursors[unit])
-            return fault_set(f, E_RUN_CHAIN, c, "%lld packets, but port %s has only %lld time steps left",
-                             (long long)shape->packets, p->name, (long long)(s->steps - s->cursors[unit]));
+            return fault_set(f, E_RUN_CHAIN, c, "%lld packets, but port %s has only %lld time steps left", (long long)shape->packets,
+                             p->name, (long long)(s->steps - s->cursors[unit]));
     return true;
 }
 
@@ -341,7 +328,8 @@ static void source_cycles(const stage *s, duration *d)
 static void fetch_traffic(const stage *s, int64_t units, schedule_item *item)
 {
     const source *k = s->plan;
-    item->dm_read_bytes = product_bounded(product_bounded(k->shape.packets, (k->shape.packet_elements * (int64_t)k->dm.bits + 7) / 8), units);
+    item->dm_read_bytes =
+        product_bounded(product_bounded(k->shape.packets, (k->shape.packet_elements * (int64_t)k->dm.bits + 7) / 8), units);
 }
 
 static unsigned fetch_ranges(const stage *s, proof_range *out)

@@ -5,15 +5,15 @@
 #ifndef VISA_RUNTIME_ENGINE_SOURCE_H
 #define VISA_RUNTIME_ENGINE_SOURCE_H
 
-#include "runtime/tensor/convert.h"
 #include "runtime/engine/dm_walk.h"
-#include "runtime/machine/machine_state.h"
 #include "runtime/engine/stream.h"
+#include "runtime/machine/machine_state.h"
+#include "runtime/tensor/convert.h"
 
 /* Copies `count` elements from index `from_index`, `from_index + stride`, ... of `from` to `to_index`... of
  * `to`. */
-typedef void element_copy(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index,
-                          int64_t stride, int64_t count);
+typedef void element_copy(unsigned char *to, int64_t to_index, const unsigned char *from, int64_t from_index, int64_t stride,
+                          int64_t count);
 
 typedef struct source {
     const command *command;
@@ -31,8 +31,7 @@ typedef struct source {
 bool source_plan(source *s, machine *m, const command *c, fault *f);
 
 typedef struct source_run {
-    const unsigned char
-        *memory; /* DM bytes from low_byte, or the port's bytes; NULL: the port lacks this unit */
+    const unsigned char *memory; /* DM bytes from low_byte, or the port's bytes; NULL: the port lacks this unit */
     walk_cursor cursor;
     int64_t position; /* stream port: its unit position */
     unsigned char poison;
@@ -54,7 +53,6 @@ bool source_places(const source *s, source_run *r, int64_t elements, const unsig
 
 /* Does a stream port have `packets` more time steps for every unit that it feeds or drains? Used by stream_in
  * and stream_out; moves no cursor. */
-bool stream_port_ready(machine *m, const command *c, uint32_t port, const stream_shape *shape,
-                       port_direction direction, fault *f);
+bool stream_port_ready(machine *m, const command *c, uint32_t port, const stream_shape *shape, port_direction direction, fault *f);
 
 #endif

@@ -6,8 +6,8 @@
 #ifndef VISA_RUNTIME_ENGINE_STAGE_H
 #define VISA_RUNTIME_ENGINE_STAGE_H
 
-#include "runtime/machine/machine_state.h"
 #include "runtime/engine/stream.h"
+#include "runtime/machine/machine_state.h"
 
 struct chain;
 struct duration;
@@ -39,10 +39,10 @@ typedef struct stage_run {
 
 /* A function that is NULL does nothing, and succeeds. */
 struct stage_type {
-    command_op op;           /* the command that it begins with */
-    unsigned takes;          /* bit per stream_form; 0: a source */
+    command_op op;  /* the command that it begins with */
+    unsigned takes; /* bit per stream_form; 0: a source */
     bool is_sink;
-    bool packs;              /* may leave no gaps between what it narrowed, when the sink asks for that (stage.out_bytes) */
+    bool packs; /* may leave no gaps between what it narrowed, when the sink asks for that (stage.out_bytes) */
     size_t plan_bytes, run_bytes;
     /* Takes the commands behind the first one that are its own (chain_take), checks them against `in` and fills `out`. */
     bool (*plan)(stage *s, struct chain *c, fault *f);
@@ -51,8 +51,8 @@ struct stage_type {
     bool (*open)(stage_run *r);
     /* Items of the form of `in`, one behind the other: bytes of packets, flits, beats, stream_pair or stream_partial. */
     bool (*push)(stage_run *r, const void *items, int64_t count);
-    bool (*finish)(stage_run *r); /* pushes what it still holds */
-    bool (*drive)(stage_run *r);  /* sources, and collect: pushes the whole stream of the slice */
+    bool (*finish)(stage_run *r);                                        /* pushes what it still holds */
+    bool (*drive)(stage_run *r);                                         /* sources, and collect: pushes the whole stream of the slice */
     void (*advance)(const stage *s, const int64_t *units, size_t count); /* the slices have run: moves cursors of ports */
     /* Questions, asked in the order of the chain. */
     void (*cycles)(const stage *s, struct duration *d);
@@ -69,9 +69,9 @@ static inline bool stage_push(stage_run *r, const void *items, int64_t count)
 }
 
 /* The engines' stages, each in its own file; chain.c lists them. */
-extern const stage_type stage_fetch, stage_stream_in, stage_collect, stage_align, stage_contract, stage_accumulate, stage_cast, stage_trf_store,
-    stage_commit, stage_stream_out;
-extern const struct field_stage field_fetch, field_stream_in, field_collect, field_align, field_contract, field_accumulate, field_cast, field_trf_store,
-    field_commit, field_stream_out;
+extern const stage_type stage_fetch, stage_stream_in, stage_collect, stage_align, stage_contract, stage_accumulate, stage_cast,
+    stage_trf_store, stage_commit, stage_stream_out;
+extern const struct field_stage field_fetch, field_stream_in, field_collect, field_align, field_contract, field_accumulate, field_cast,
+    field_trf_store, field_commit, field_stream_out;
 
 #endif

@@ -1,10 +1,10 @@
 /* The end of a chain at a stream port: packets, flits, the contraction tensor, or an aligned pair, which goes to two ports. */
 #include <string.h>
 
+#include "runtime/engine/source.h"
 #include "runtime/machine/chain.h"
 #include "runtime/machine/port.h"
 #include "runtime/machine/proof.h"
-#include "runtime/engine/source.h"
 #include "support/integer.h"
 
 typedef struct stream_out {
@@ -31,13 +31,10 @@ static bool plan_stream_out(stage *s, chain *c, fault *f)
     }
     if ((dtype)command_get(at, STREAM_OUT_DTYPE) != shape->dtype || command_get(at, STREAM_OUT_ROWS) != shape->rows ||
         elements != shape->packet_elements || command_get(at, STREAM_OUT_PACKETS) != shape->packets)
-        return fault_set(
-            f, E_RUN_CHAIN, at,
-            "gives %lld packets of %lld Rows x %lld %s elements, the stream has %lld of %lld x %lld %s",
-            (long long)command_get(at, STREAM_OUT_PACKETS), (long long)command_get(at, STREAM_OUT_ROWS),
-            (long long)elements, dtype_row_of((dtype)command_get(at, STREAM_OUT_DTYPE))->name,
-            (long long)shape->packets, (long long)shape->rows, (long long)shape->packet_elements,
-            dtype_row_of(shape->dtype)->name);
+        return fault_set(f, E_RUN_CHAIN, at, "gives %lld packets of %lld Rows x %lld %s elements, the stream has %lld of %lld x %lld %s",
+                         (long long)command_get(at, STREAM_OUT_PACKETS), (long long)command_get(at, STREAM_OUT_ROWS), (long long)elements,
+                         dtype_row_of((dtype)command_get(at, STREAM_OUT_DTYPE))->name, (long long)shape->packets, (long long)shape->rows,
+                         (long long)shape->packet_elements, dtype_row_of(shape->dtype)->name);
     uint32_t first = (uint32_t)command_get(at, STREAM_OUT_PORT);
     *k = (stream_out){.shape = *shape};
     for (uint32_t i = 0; i < 1 + (shape->form == STREAM_PAIRS); i++) {
@@ -85,7 +82,8 @@ static void give_pair(const stream_out *k, stream_out_run *at, const contraction
             memset(packet + c->data_bytes, 0, (size_t)(c->packet_bytes - c->data_bytes));
         }
         if (at->port[1])
-            weights_packet(&c->weights, item->file, row, address, at->port[1] + (row * k->ports[1]->steps + at->step) * k->ports[1]->packet_bytes);
+            weights_packet(&c->weights, item->file, row, address,
+                           at->port[1] + (row * k->ports[1]->steps + at->step) * k->ports[1]->packet_bytes);
     }
     at->step++;
 }
@@ -132,7 +130,8 @@ static void stream_out_proof(const stage *s, int64_t unit_index)
 }
 
 const stage_type stage_stream_out = {.op = OP_STREAM_OUT,
-                                     .takes = 1 << STREAM_PACKETS | 1 << STREAM_FLITS | 1 << STREAM_PAIRS | 1 << STREAM_PARTIALS | 1 << STREAM_BEATS,
+                                     .takes = 1 << STREAM_PACKETS | 1 << STREAM_FLITS | 1 << STREAM_PAIRS | 1 << STREAM_PARTIALS |
+                                              1 << STREAM_BEATS,
                                      .is_sink = true,
                                      .plan_bytes = sizeof(stream_out),
                                      .run_bytes = sizeof(stream_out_run),

@@ -11,8 +11,8 @@
  */
 
 /* The products of all lanes that the columns need; masked ones are -0.0. */
-INLINE void products(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live,
-                     float *restrict to, int64_t rows)
+INLINE void products(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *restrict to,
+                     int64_t rows)
 {
     int64_t count = s->columns << s->depth;
     for (int64_t base = 0; base < count; base += s->period) {
@@ -34,8 +34,8 @@ INLINE void level(const float *restrict from, float *restrict to, int64_t nodes,
             to[i * rows + r] = from[2 * i * rows + r] + from[(2 * i + 1) * rows + r];
 }
 
-INLINE void tree_rows(const tree_shape *s, const float *lanes, const float *weights,
-                      const unsigned char *live, float *out, float *scratch, int64_t rows)
+INLINE void tree_rows(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, float *scratch,
+                      int64_t rows)
 {
     int64_t nodes = s->columns << s->depth;
     float *from = s->depth ? scratch : out, *to = scratch + nodes * rows;
@@ -51,22 +51,20 @@ INLINE void tree_rows(const tree_shape *s, const float *lanes, const float *weig
     }
 }
 
-static void tree_any(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live,
-                     float *out, float *scratch)
+static void tree_any(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, float *scratch)
 {
     tree_rows(s, lanes, weights, live, out, scratch, s->rows);
 }
 
-#define TREE_ROWS(name, rows, attribute)                                                                     \
-    attribute static void name(const tree_shape *s, const float *lanes, const float *weights,                \
-                               const unsigned char *live, float *out, float *scratch)                        \
-    {                                                                                                        \
-        tree_rows(s, lanes, weights, live, out, scratch, rows);                                              \
+#define TREE_ROWS(name, rows, attribute) \
+    attribute static void name(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, \
+                               float *scratch) \
+    { \
+        tree_rows(s, lanes, weights, live, out, scratch, rows); \
     }
 
 /* One or two Rows: a Row after the other, through one column of results. */
-INLINE void tree_apart(const tree_shape *s, const float *lanes, const float *weights,
-                       const unsigned char *live, float *out, float *scratch)
+INLINE void tree_apart(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, float *scratch)
 {
     tree_shape one = *s;
     one.rows = 1;
@@ -82,11 +80,11 @@ INLINE void tree_apart(const tree_shape *s, const float *lanes, const float *wei
     }
 }
 
-#define TREE_APART(name, attribute)                                                                          \
-    attribute static void name(const tree_shape *s, const float *lanes, const float *weights,                \
-                               const unsigned char *live, float *out, float *scratch)                        \
-    {                                                                                                        \
-        tree_apart(s, lanes, weights, live, out, scratch);                                                   \
+#define TREE_APART(name, attribute) \
+    attribute static void name(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, \
+                               float *scratch) \
+    { \
+        tree_apart(s, lanes, weights, live, out, scratch); \
     }
 
 /* --- 4 and 8 Rows, depth 3 and more: three levels in registers --------------------------------------------
@@ -108,47 +106,46 @@ INLINE uint64_t node_live(const unsigned char *live, int64_t lane)
 }
 
 /* V: the vector type of one lane's Rows. */
-#define TREE_VECTOR(name, V, attribute)                                                                      \
-    attribute static void name(const tree_shape *s, const float *lanes, const float *weights,                \
-                               const unsigned char *live, float *out, float *scratch)                        \
-    {                                                                                                        \
-        int64_t nodes = INT64_C(1) << (s->depth - NODE_LEVELS), mask = s->period - 1;                        \
-        const V none = -(V){0};                                                                              \
-        V *node = (V *)scratch, *to = (V *)out;                                                              \
-        for (int64_t column = 0; column < s->columns; column++) {                                            \
-            for (int64_t n = 0; n < nodes; n++) {                                                            \
-                int64_t lane = (column * nodes + n) * NODE_LANES;                                            \
-                const V *w = (const V *)weights + (lane & mask);                                             \
-                const float *a = lanes + lane;                                                               \
-                uint64_t word = node_live(live, lane);                                                       \
-                if (word == 0) {                                                                             \
-                    node[n] = none;                                                                          \
-                    continue;                                                                                \
-                }                                                                                            \
-                V p0 = a[0] * w[0], p1 = a[1] * w[1], p2 = a[2] * w[2], p3 = a[3] * w[3];                    \
-                V p4 = a[4] * w[4], p5 = a[5] * w[5], p6 = a[6] * w[6], p7 = a[7] * w[7];                    \
-                if (word != node_all_live) {                                                                 \
-                    p0 = live[lane + 0] ? p0 : none, p1 = live[lane + 1] ? p1 : none;                        \
-                    p2 = live[lane + 2] ? p2 : none, p3 = live[lane + 3] ? p3 : none;                        \
-                    p4 = live[lane + 4] ? p4 : none, p5 = live[lane + 5] ? p5 : none;                        \
-                    p6 = live[lane + 6] ? p6 : none, p7 = live[lane + 7] ? p7 : none;                        \
-                }                                                                                            \
-                node[n] = ((p0 + p1) + (p2 + p3)) + ((p4 + p5) + (p6 + p7));                                 \
-            }                                                                                                \
-            for (int64_t n = nodes / 2; n > 0; n /= 2)                                                       \
-                for (int64_t i = 0; i < n; i++)                                                              \
-                    node[i] = node[2 * i] + node[2 * i + 1];                                                 \
-            to[column] = node[0];                                                                            \
-        }                                                                                                    \
+#define TREE_VECTOR(name, V, attribute) \
+    attribute static void name(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, \
+                               float *scratch) \
+    { \
+        int64_t nodes = INT64_C(1) << (s->depth - NODE_LEVELS), mask = s->period - 1; \
+        const V none = -(V){0}; \
+        V *node = (V *)scratch, *to = (V *)out; \
+        for (int64_t column = 0; column < s->columns; column++) { \
+            for (int64_t n = 0; n < nodes; n++) { \
+                int64_t lane = (column * nodes + n) * NODE_LANES; \
+                const V *w = (const V *)weights + (lane & mask); \
+                const float *a = lanes + lane; \
+                uint64_t word = node_live(live, lane); \
+                if (word == 0) { \
+                    node[n] = none; \
+                    continue; \
+                } \
+                V p0 = a[0] * w[0], p1 = a[1] * w[1], p2 = a[2] * w[2], p3 = a[3] * w[3]; \
+                V p4 = a[4] * w[4], p5 = a[5] * w[5], p6 = a[6] * w[6], p7 = a[7] * w[7]; \
+                if (word != node_all_live) { \
+                    p0 = live[lane + 0] ? p0 : none, p1 = live[lane + 1] ? p1 : none; \
+                    p2 = live[lane + 2] ? p2 : none, p3 = live[lane + 3] ? p3 : none; \
+                    p4 = live[lane + 4] ? p4 : none, p5 = live[lane + 5] ? p5 : none; \
+                    p6 = live[lane + 6] ? p6 : none, p7 = live[lane + 7] ? p7 : none; \
+                } \
+                node[n] = ((p0 + p1) + (p2 + p3)) + ((p4 + p5) + (p6 + p7)); \
+            } \
+            for (int64_t n = nodes / 2; n > 0; n /= 2) \
+                for (int64_t i = 0; i < n; i++) \
+                    node[i] = node[2 * i] + node[2 * i + 1]; \
+            to[column] = node[0]; \
+        } \
     }
 
 /* --- 1 and 2 Rows, depth 3 and more: four nodes of eight lanes at once -------------------------------------
  */
 
 /* Sums of neighbours of two vectors, within their halves: [a01 a23 b01 b23 | a45 a67 b45 b67]. */
-#define NEIGHBOURS(a, b)                                                                                     \
-    (__builtin_shufflevector((a), (b), 0, 2, 8, 10, 4, 6, 12, 14) +                                          \
-     __builtin_shufflevector((a), (b), 1, 3, 9, 11, 5, 7, 13, 15))
+#define NEIGHBOURS(a, b) \
+    (__builtin_shufflevector((a), (b), 0, 2, 8, 10, 4, 6, 12, 14) + __builtin_shufflevector((a), (b), 1, 3, 9, 11, 5, 7, 13, 15))
 
 /* Products of eight lanes. */
 INLINE void node_products(const float *a, const float *w, const unsigned char *live, int64_t lane, float *to)
@@ -161,8 +158,7 @@ INLINE void node_products(const float *a, const float *w, const unsigned char *l
 
 /* Four nodes: 32 lanes become node[0..3]. A packet has a multiple of 32 lanes, so the last ones may be ones
  * that no column needs. */
-INLINE void four_nodes(const tree_shape *s, const float *lanes, const float *weights,
-                       const unsigned char *live, int64_t lane, float *node)
+INLINE void four_nodes(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, int64_t lane, float *node)
 {
     vector8 p[4];
     for (int64_t i = 0; i < 4; i++, lane += NODE_LANES)
@@ -173,45 +169,41 @@ INLINE void four_nodes(const tree_shape *s, const float *lanes, const float *wei
         node[i] = halves[i] + halves[4 + i];
 }
 
-#define TREE_HORIZONTAL(name, attribute)                                                                     \
-    attribute static void name(const tree_shape *s, const float *lanes, const float *weights,                \
-                               const unsigned char *live, float *out, float *scratch)                        \
-    {                                                                                                        \
-        int64_t per_column = INT64_C(1) << (s->depth - NODE_LEVELS);                                         \
-        for (int64_t row = 0; row < s->rows; row++) {                                                        \
-            for (int64_t n = 0; n < s->columns * per_column; n += 4)                                         \
-                four_nodes(s, lanes, weights + row * s->period, live, n * NODE_LANES, scratch + n);          \
-            for (int64_t column = 0; column < s->columns; column++) {                                        \
-                float *node = scratch + column * per_column;                                                 \
-                for (int64_t n = per_column / 2; n > 0; n /= 2)                                              \
-                    for (int64_t i = 0; i < n; i++)                                                          \
-                        node[i] = node[2 * i] + node[2 * i + 1];                                             \
-                out[column * s->rows + row] = node[0];                                                       \
-            }                                                                                                \
-        }                                                                                                    \
+#define TREE_HORIZONTAL(name, attribute) \
+    attribute static void name(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out, \
+                               float *scratch) \
+    { \
+        int64_t per_column = INT64_C(1) << (s->depth - NODE_LEVELS); \
+        for (int64_t row = 0; row < s->rows; row++) { \
+            for (int64_t n = 0; n < s->columns * per_column; n += 4) \
+                four_nodes(s, lanes, weights + row * s->period, live, n * NODE_LANES, scratch + n); \
+            for (int64_t column = 0; column < s->columns; column++) { \
+                float *node = scratch + column * per_column; \
+                for (int64_t n = per_column / 2; n > 0; n /= 2) \
+                    for (int64_t i = 0; i < n; i++) \
+                        node[i] = node[2 * i] + node[2 * i + 1]; \
+                out[column * s->rows + row] = node[0]; \
+            } \
+        } \
     }
 
-#define TREE_SET(suffix, attribute)                                                                          \
-    TREE_APART(apart_##suffix, attribute)                                                                    \
-    TREE_HORIZONTAL(horizontal_##suffix, attribute)                                                          \
-    TREE_ROWS(rows_4_##suffix, 4, attribute)                                                                 \
-    TREE_ROWS(rows_8_##suffix, 8, attribute)                                                                 \
-    TREE_VECTOR(vector_4_##suffix, vector4, attribute)                                                       \
-    TREE_VECTOR(vector_8_##suffix, vector8, attribute)                                                       \
-    static tree_kernel *kernel_##suffix(const tree_shape *s)                                                 \
-    {                                                                                                        \
-        bool deep = s->depth >= NODE_LEVELS;                                                                 \
-        switch (s->rows) {                                                                                   \
-        case 1:                                                                                              \
-        case 2:                                                                                              \
-            return deep ? horizontal_##suffix : apart_##suffix;                                              \
-        case 4:                                                                                              \
-            return deep ? vector_4_##suffix : rows_4_##suffix;                                               \
-        case 8:                                                                                              \
-            return deep ? vector_8_##suffix : rows_8_##suffix;                                               \
-        default:                                                                                             \
-            return tree_any;                                                                                 \
-        }                                                                                                    \
+#define TREE_SET(suffix, attribute) \
+    TREE_APART(apart_##suffix, attribute) \
+    TREE_HORIZONTAL(horizontal_##suffix, attribute) \
+    TREE_ROWS(rows_4_##suffix, 4, attribute) \
+    TREE_ROWS(rows_8_##suffix, 8, attribute) \
+    TREE_VECTOR(vector_4_##suffix, vector4, attribute) \
+    TREE_VECTOR(vector_8_##suffix, vector8, attribute) \
+    static tree_kernel *kernel_##suffix(const tree_shape *s) \
+    { \
+        bool deep = s->depth >= NODE_LEVELS; \
+        switch (s->rows) { \
+        case 1: \
+        case 2: return deep ? horizontal_##suffix : apart_##suffix; \
+        case 4: return deep ? vector_4_##suffix : rows_4_##suffix; \
+        case 8: return deep ? vector_8_##suffix : rows_8_##suffix; \
+        default: return tree_any; \
+        } \
     }
 
 TREE_SET(base, )

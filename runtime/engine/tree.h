@@ -22,8 +22,8 @@ typedef struct tree_shape {
 
 /* out[column * rows + row]. `weights` holds period x rows floats; `live` (a byte per lane) is NULL when all
  * lanes count; `scratch` has room for 2 x lanes x rows floats. */
-typedef void tree_kernel(const tree_shape *s, const float *lanes, const float *weights,
-                         const unsigned char *live, float *out, float *scratch);
+typedef void tree_kernel(const tree_shape *s, const float *lanes, const float *weights, const unsigned char *live, float *out,
+                         float *scratch);
 
 /* Do the weights of so many Rows stand as [Row][lane]? */
 static inline bool tree_rows_apart(int64_t rows)

@@ -2,30 +2,27 @@
 
 #include <string.h>
 
-#include "runtime/machine/chain.h"
-#include "runtime/timing/duration.h"
-#include "runtime/machine/proof.h"
-#include "runtime/timing/schedule.h"
 #include "runtime/engine/trf.h"
+#include "runtime/machine/chain.h"
+#include "runtime/machine/proof.h"
+#include "runtime/timing/duration.h"
+#include "runtime/timing/schedule.h"
 #include "support/integer.h"
 
-static bool store_fits(const trf_store *k, const target *t, const command *c, const stream_shape *flits,
-                       fault *f)
+static bool store_fits(const trf_store *k, const target *t, const command *c, const stream_shape *flits, fault *f)
 {
     if (k->rows * k->flits_per_row != flits->packets)
-        return fault_set(f, E_RUN_CHAIN, c, "%lld Rows of %lld flits do not take the %lld flits that arrive",
-                         (long long)k->rows, (long long)k->flits_per_row, (long long)flits->packets);
+        return fault_set(f, E_RUN_CHAIN, c, "%lld Rows of %lld flits do not take the %lld flits that arrive", (long long)k->rows,
+                         (long long)k->flits_per_row, (long long)flits->packets);
     int64_t partition = trf_partition_bytes(t, k->rows, k->mode), bytes = k->flits_per_row * k->flit_bytes;
     if (k->base + bytes > partition)
-        return fault_set(
-            f, E_RUN_ACCESS, c,
-            "writes outside the Row's partition: address %lld, size %lld bytes; %s with %lld Rows has "
-            "%lld bytes per Row",
-            (long long)k->base, (long long)bytes, trf_address_name(k->mode), (long long)k->rows,
-            (long long)partition);
+        return fault_set(f, E_RUN_ACCESS, c,
+                         "writes outside the Row's partition: address %lld, size %lld bytes; %s with %lld Rows has "
+                         "%lld bytes per Row",
+                         (long long)k->base, (long long)bytes, trf_address_name(k->mode), (long long)k->rows, (long long)partition);
     if (k->base % t->trf_row_bytes)
-        return fault_set(f, E_RUN_ACCESS, c, "base %lld is not a multiple of the %lld bytes of one write",
-                         (long long)k->base, (long long)t->trf_row_bytes);
+        return fault_set(f, E_RUN_ACCESS, c, "base %lld is not a multiple of the %lld bytes of one write", (long long)k->base,
+                         (long long)t->trf_row_bytes);
     return true;
 }
 
@@ -40,8 +37,8 @@ static bool trf_store_plan(trf_store *k, const target *t, const command *c, cons
     if (!trf_rows_legal(t, k->rows))
         return fault_set(f, E_RUN_CHAIN, c, "the register file has no %lld Rows", (long long)k->rows);
     if (command_get(c, TRF_STORE_REG_TYPE) != dtype_row_of(flits->dtype)->trf_reg_type)
-        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s",
-                         (long long)command_get(c, TRF_STORE_REG_TYPE), dtype_row_of(flits->dtype)->name);
+        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s", (long long)command_get(c, TRF_STORE_REG_TYPE),
+                         dtype_row_of(flits->dtype)->name);
     return store_fits(k, t, c, flits, f);
 }
 
@@ -50,8 +47,7 @@ typedef struct trf_store_run {
     int64_t flit;        /* flits stored so far */
 } trf_store_run;
 
-static void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits,
-                           int64_t count)
+static void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits, int64_t count)
 {
     for (int64_t part; count > 0; count -= part) { /* as far as a bank goes */
         int64_t row = r->flit / k->flits_per_row, done = r->flit % k->flits_per_row;

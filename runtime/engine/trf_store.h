@@ -2,8 +2,8 @@
 #ifndef VISA_RUNTIME_ENGINE_TRF_STORE_H
 #define VISA_RUNTIME_ENGINE_TRF_STORE_H
 
-#include "runtime/machine/machine_state.h"
 #include "runtime/engine/stream.h"
+#include "runtime/machine/machine_state.h"
 
 typedef struct trf_store {
     const command *command;

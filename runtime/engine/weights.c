@@ -22,13 +22,11 @@ static walk table_read(const command *c)
 static bool aligned(const weights *w, fault *f)
 {
     if (w->table.base % w->read_bytes)
-        return fault_set(f, E_RUN_ACCESS, w->command,
-                         "base %lld is not a multiple of reg_read_size %lld bytes", (long long)w->table.base,
+        return fault_set(f, E_RUN_ACCESS, w->command, "base %lld is not a multiple of reg_read_size %lld bytes", (long long)w->table.base,
                          (long long)w->read_bytes);
     for (unsigned i = 0; i < w->table.count; i++)
         if (w->table.size[i] > 1 && w->table.stride[i] % w->read_bytes)
-            return fault_set(f, E_RUN_ACCESS, w->command,
-                             "entry %u: stride %lld is not a multiple of reg_read_size %lld bytes",
+            return fault_set(f, E_RUN_ACCESS, w->command, "entry %u: stride %lld is not a multiple of reg_read_size %lld bytes",
                              w->table.count - 1 - i, (long long)w->table.stride[i], (long long)w->read_bytes);
     return true;
 }
@@ -37,15 +35,13 @@ static bool types_legal(const weights *w, const command *c, fault *f)
 {
     const dtype_row *type = dtype_row_of(w->operand);
     if (!w->decode || command_get(c, TRF_READ_REG_TYPE) != type->trf_reg_type)
-        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s",
-                         (long long)command_get(c, TRF_READ_REG_TYPE), type->name);
+        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s", (long long)command_get(c, TRF_READ_REG_TYPE), type->name);
     if (w->read_elements == 0)
-        return fault_set(f, E_RUN_CHAIN, c,
-                         "reg_read_size of %lld bytes is smaller than an element of %u bits",
-                         (long long)w->read_bytes, type->bits);
+        return fault_set(f, E_RUN_CHAIN, c, "reg_read_size of %lld bytes is smaller than an element of %u bits", (long long)w->read_bytes,
+                         type->bits);
     if ((w->read_bytes & (w->read_bytes - 1)) != 0 || w->read_bytes > w->target->mac_width_bytes)
-        return fault_set(f, E_RUN_CHAIN, c, "reg_read_size of %lld bytes is not a power of two up to %lld",
-                         (long long)w->read_bytes, (long long)w->target->mac_width_bytes);
+        return fault_set(f, E_RUN_CHAIN, c, "reg_read_size of %lld bytes is not a power of two up to %lld", (long long)w->read_bytes,
+                         (long long)w->target->mac_width_bytes);
     if (!trf_rows_legal(w->target, w->rows))
         return fault_set(f, E_RUN_CHAIN, c, "the register file has no %lld Rows", (long long)w->rows);
     return true;
@@ -94,12 +90,11 @@ bool weights_outside(const weights *w, int64_t step, int64_t address, fault *f)
     char text[160];
     walk_counters(&w->table, step, counters);
     walk_counters_text(&w->table, counters, text, sizeof text);
-    return fault_set(
-        f, E_RUN_ACCESS, w->command,
-        "reads outside the Row's partition: entry counters, outermost first, %s, address %lld, size %lld "
-        "bytes; %s with %lld Rows has %lld bytes per Row",
-        text, (long long)address, (long long)w->read_bytes, trf_address_name(w->mode), (long long)w->rows,
-        (long long)w->partition_bytes);
+    return fault_set(f, E_RUN_ACCESS, w->command,
+                     "reads outside the Row's partition: entry counters, outermost first, %s, address %lld, size %lld "
+                     "bytes; %s with %lld Rows has %lld bytes per Row",
+                     text, (long long)address, (long long)w->read_bytes, trf_address_name(w->mode), (long long)w->rows,
+                     (long long)w->partition_bytes);
 }
 
 size_t weights_float_count(const weights *w)
@@ -110,15 +105,13 @@ size_t weights_float_count(const weights *w)
 enum { PIECE_BYTES = 512 };
 
 /* Scatters a piece's elements to one Row's place of every lane, repeating short reads. */
-static void scatter(const weights *w, const float *piece, int64_t first, int64_t elements, int64_t row,
-                    float *to)
+static void scatter(const weights *w, const float *piece, int64_t first, int64_t elements, int64_t row, float *to)
 {
     bool apart = tree_rows_apart(w->rows);
     for (int64_t i = 0; i < elements; i++) {
         int64_t read = (first + i) / w->read_elements, lane = (first + i) % w->read_elements;
         for (; lane < w->period; lane += w->read_elements)
-            to[apart ? (read * w->rows + row) * w->period + lane
-                     : (read * w->period + lane) * w->rows + row] = piece[i];
+            to[apart ? (read * w->rows + row) * w->period + lane : (read * w->period + lane) * w->rows + row] = piece[i];
     }
 }
 
@@ -137,8 +130,7 @@ void weights_decode(const weights *w, const unsigned char *file, float *to)
         }
 }
 
-void weights_packet(const weights *w, const unsigned char *file, int64_t row, int64_t address,
-                    unsigned char *to)
+void weights_packet(const weights *w, const unsigned char *file, int64_t row, int64_t address, unsigned char *to)
 {
     const unsigned char *from = file + trf_address_of(w->target, row, w->rows, w->mode, address);
     for (int64_t i = 0; i < w->target->mac_width_bytes; i += w->read_bytes)

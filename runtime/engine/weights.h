@@ -5,9 +5,9 @@
 #ifndef VISA_RUNTIME_ENGINE_WEIGHTS_H
 #define VISA_RUNTIME_ENGINE_WEIGHTS_H
 
-#include "runtime/tensor/convert.h"
 #include "runtime/machine/machine_state.h"
 #include "runtime/machine/walk.h"
+#include "runtime/tensor/convert.h"
 
 typedef struct weights {
     const command *command;
@@ -51,7 +51,6 @@ static inline const float *weights_at(const weights *w, const float *decoded, in
 }
 
 /* The weight packet itself, read_bytes repeated to the whole width: bytes of one Row. */
-void weights_packet(const weights *w, const unsigned char *file, int64_t row, int64_t address,
-                    unsigned char *to);
+void weights_packet(const weights *w, const unsigned char *file, int64_t row, int64_t address, unsigned char *to);
 
 #endif

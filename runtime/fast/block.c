@@ -7,9 +7,10 @@
 
 static const block_set *const sets[] = {
 #if defined(__x86_64__)
-    &block_tiles_int, &block_dot_int, &block_pairs_float, &block_fused_float, &block_avx512_float, &block_avx512_int, &block_avx2_float, &block_avx2_int,
+    &block_tiles_int,    &block_dot_int,    &block_pairs_float, &block_fused_float,
+    &block_avx512_float, &block_avx512_int, &block_avx2_float,  &block_avx2_int,
 #endif
-    &block_plain_float, &block_plain_int,
+    &block_plain_float,  &block_plain_int,
 };
 
 static const block_set *find(cpu_level most, bool is_float, bool safe, bool whole)
@@ -36,25 +37,25 @@ const block_set *block_set_fast(cpu_level most, bool is_float, bool whole)
 enum { PIECE = 512 /* elements */ };
 
 /* 8-bit floats are bf16 values: the upper half of their f32. */
-#define EXPAND_HALVES(name, operand)                                                                         \
-    static void name(block_word *to, const unsigned char *from, int64_t elements)                            \
-    {                                                                                                        \
-        convert_lanes *convert = convert_operand(operand);                                                   \
-        block_word piece[PIECE];                                                                             \
-        for (int64_t done = 0, n; done < elements; done += n) {                                              \
-            n = elements - done < PIECE ? elements - done : PIECE;                                           \
-            convert((float *)(void *)piece, from + done, n);                                                 \
-            for (int64_t i = 0; i < n / 2; i++)                                                              \
-                to[done / 2 + i] = piece[2 * i] >> 16 | (piece[2 * i + 1] & 0xffff0000);                     \
-        }                                                                                                    \
+#define EXPAND_HALVES(name, operand) \
+    static void name(block_word *to, const unsigned char *from, int64_t elements) \
+    { \
+        convert_lanes *convert = convert_operand(operand); \
+        block_word piece[PIECE]; \
+        for (int64_t done = 0, n; done < elements; done += n) { \
+            n = elements - done < PIECE ? elements - done : PIECE; \
+            convert((float *)(void *)piece, from + done, n); \
+            for (int64_t i = 0; i < n / 2; i++) \
+                to[done / 2 + i] = piece[2 * i] >> 16 | (piece[2 * i + 1] & 0xffff0000); \
+        } \
     }
 EXPAND_HALVES(f8e4m3_halves, DTYPE_F8E4M3)
 EXPAND_HALVES(f8e5m2_halves, DTYPE_F8E5M2)
 
-#define EXPAND_F32(name, operand)                                                                            \
-    static void name(block_word *to, const unsigned char *from, int64_t elements)                            \
-    {                                                                                                        \
-        convert_operand(operand)((float *)(void *)to, from, elements);                                       \
+#define EXPAND_F32(name, operand) \
+    static void name(block_word *to, const unsigned char *from, int64_t elements) \
+    { \
+        convert_operand(operand)((float *)(void *)to, from, elements); \
     }
 EXPAND_F32(i4_f32, DTYPE_I4)
 EXPAND_F32(i8_f32, DTYPE_I8)
@@ -86,11 +87,8 @@ static void i4_i8(block_word *to, const unsigned char *from, int64_t elements)
 block_expand *block_expand_of(block_format f, dtype operand)
 {
     static block_expand *const table[][DTYPE_COUNT] = {
-        [BLOCK_F32] = {[DTYPE_I4] = i4_f32,
-                       [DTYPE_I8] = i8_f32,
-                       [DTYPE_F8E4M3] = f8e4m3_f32,
-                       [DTYPE_F8E5M2] = f8e5m2_f32,
-                       [DTYPE_BF16] = bf16_f32},
+        [BLOCK_F32] =
+            {[DTYPE_I4] = i4_f32, [DTYPE_I8] = i8_f32, [DTYPE_F8E4M3] = f8e4m3_f32, [DTYPE_F8E5M2] = f8e5m2_f32, [DTYPE_BF16] = bf16_f32},
         [BLOCK_BF16] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
         [BLOCK_BF16_ROWS] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
         [BLOCK_I16X2] = {[DTYPE_I4] = i4_i16, [DTYPE_I8] = i8_i16},
@@ -127,7 +125,8 @@ bool block_range_fits(const block_range *a, const block_range *b)
     /* |a| < 2^(most - 126) and a is a multiple of 2^(least - 134): a sum of two products is below 2^(sum - 251)
      * and a multiple of 2^(sum - 268). */
     enum { LARGEST = 128 + 251, SMALLEST = 268 - 126, NOT_FINITE = 255, SUBNORMAL = 0 };
-    if (a->least == SUBNORMAL || b->least == SUBNORMAL) /* it counts as zero (docs/numerics.md), which no kernel of bf16 words makes of it */
+    if (a->least == SUBNORMAL ||
+        b->least == SUBNORMAL) /* it counts as zero (docs/numerics.md), which no kernel of bf16 words makes of it */
         return false;
     if (a->least > a->most || b->least > b->most)
         return a->most < NOT_FINITE && b->most < NOT_FINITE;

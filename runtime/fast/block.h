@@ -4,7 +4,8 @@
  * docs/numerics.md gives it. The outputs of a vector are the Rows times a group of packets that meet the same
  * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
  * group, and the group's packets as [word][packet], which one load spreads over the vector. Sets that take
- * packets as they lie (block_pairs.c, block_tiles.c) have the weights of a word once for each Row; the element of a tile is packet * Rows + Row.
+ * packets as they lie (block_pairs.c, block_tiles.c) have the weights of a word once for each Row; the element of a tile is packet * Rows +
+ * Row.
  *
  * A word is 32 bits of a packet: one f32 lane, two i16 lanes, or four i8 lanes. */
 #ifndef VISA_RUNTIME_FAST_BLOCK_H
@@ -22,11 +23,11 @@ typedef uint32_t block_word __attribute__((may_alias));
 enum { BLOCK_MOST_VECTOR = 128 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, BLOCK_MOST_WIDE = 4 /* vectors */ };
 
 typedef enum block_format {
-    BLOCK_F32,    /* a lane as float, which holds every operand value exactly; any values */
-    BLOCK_BF16,   /* the same, from bf16 as they lie; only for values whose products stay exact (block_range) */
+    BLOCK_F32,       /* a lane as float, which holds every operand value exactly; any values */
+    BLOCK_BF16,      /* the same, from bf16 as they lie; only for values whose products stay exact (block_range) */
     BLOCK_BF16_ROWS, /* bf16 packets as they are; under the same condition */
     BLOCK_I16X2,
-    BLOCK_I8X4, /* packets plus 128, for instructions that multiply unsigned with signed */
+    BLOCK_I8X4,    /* packets plus 128, for instructions that multiply unsigned with signed */
     BLOCK_I8_ROWS, /* packets as they are */
 } block_format;
 
@@ -39,7 +40,7 @@ typedef struct block_step {
 /* Some vectors of packets over some reduced steps. */
 typedef struct block_run {
     const block_word *data, *weights;
-    int64_t data_stride; /* words from one vector of packets to the next */
+    int64_t data_stride;        /* words from one vector of packets to the next */
     int64_t packet_bytes, rows; /* packets in rows: from one packet of a group to the next; Rows */
     const block_step *steps;
     int64_t step_count;
@@ -73,17 +74,17 @@ typedef struct block_set {
     cpu_level level;
     bool is_float;
     block_format format;
-    unsigned vector;         /* words, with tiles the most */
-    unsigned wide;           /* vectors of packets that `many` takes at once */
-    block_kernel *one[4];    /* one vector, by the Rows' log2 */
+    unsigned vector;      /* words, with tiles the most */
+    unsigned wide;        /* vectors of packets that `many` takes at once */
+    block_kernel *one[4]; /* one vector, by the Rows' log2 */
     block_kernel *two[4];
     block_kernel *many[4];
     block_interleave *interleave[4];
     block_repeat *repeat[4];
-    unsigned packets;        /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
-    bool in_rows;            /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row */
-    bool whole;              /* only for eight Rows, columns of four lanes or more and lanes that all count */
-    block_look *look;        /* in_rows, for values in range: what they are is looked at behind the sums */
+    unsigned packets; /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
+    bool in_rows;     /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row */
+    bool whole;       /* only for eight Rows, columns of four lanes or more and lanes that all count */
+    block_look *look; /* in_rows, for values in range: what they are is looked at behind the sums */
     void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
     void (*leave)(void);
 } block_set;

@@ -19,7 +19,7 @@ typedef uint32_t vector_4 __attribute__((vector_size(16), aligned(4), may_alias)
 
 INLINE vector_w load(const block_word *p)
 {
-    return (vector_w)*(const vector_at *)p;
+    return (vector_w) * (const vector_at *)p;
 }
 
 /* One word of every packet of a group, repeated over the vector. */
@@ -27,25 +27,17 @@ INLINE vector_w spread(const block_word *p, int group)
 {
     uint64_t two;
     switch (group) {
-    case 1:
-        return (vector_w){0} + *p;
-    case 2:
-        memcpy(&two, p, sizeof two);
-        return (vector_w)((vector_d){0} + two);
+    case 1: return (vector_w){0} + *p;
+    case 2: memcpy(&two, p, sizeof two); return (vector_w)((vector_d){0} + two);
 #if defined(__AVX512F__) /* loads that the compiler does not find by itself */
-    case 4:
-        return (vector_w)_mm512_broadcast_i32x4(*(const __m128i_u *)p);
-    case 8:
-        return (vector_w)_mm512_broadcast_i64x4(*(const __m256i_u *)p);
+    case 4: return (vector_w)_mm512_broadcast_i32x4(*(const __m128i_u *)p);
+    case 8: return (vector_w)_mm512_broadcast_i64x4(*(const __m256i_u *)p);
 #elif defined(__AVX2__)
-    case 4:
-        return (vector_w)_mm256_broadcastsi128_si256(*(const __m128i_u *)p);
+    case 4: return (vector_w)_mm256_broadcastsi128_si256(*(const __m128i_u *)p);
 #else
-    case 4:
-        return __builtin_shufflevector(*(const vector_4 *)p, *(const vector_4 *)p, 0, 1, 2, 3, 0, 1, 2, 3);
+    case 4: return __builtin_shufflevector(*(const vector_4 *)p, *(const vector_4 *)p, 0, 1, 2, 3, 0, 1, 2, 3);
 #endif
-    default:
-        return load(p);
+    default: return load(p);
     }
 }
 
@@ -183,7 +175,8 @@ INLINE int64_t repeat_vectors(const unsigned char *const *rows, int64_t words, b
 #endif
 
 /* The packets of a group word by word. */
-INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group, block_exponents *seen)
+INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group,
+                       block_exponents *seen)
 {
     exponents(packets, group, words, seen);
     for (int64_t i = interleave_vectors(packets, words, flip, to, group); i < words; i++)
@@ -201,16 +194,15 @@ INLINE void repeat(const unsigned char *const *rows, int64_t words, block_word *
                 to[i * BLOCK_VECTOR + row * group + g] = word_at(rows[row], i);
 }
 
-#define BLOCK_INTERLEAVE(group)                                                                              \
-    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip,      \
-                                   block_word *to, block_exponents *seen)                                    \
-    {                                                                                                        \
-        interleave(packets, words, flip, to, group, seen);                                                   \
-    }                                                                                                        \
-    static void repeat_##group(const unsigned char *const *rows, int64_t words, block_word *to,              \
-                               block_exponents *seen)                                                        \
-    {                                                                                                        \
-        repeat(rows, words, to, group, seen);                                                                \
+#define BLOCK_INTERLEAVE(group) \
+    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, \
+                                   block_exponents *seen) \
+    { \
+        interleave(packets, words, flip, to, group, seen); \
+    } \
+    static void repeat_##group(const unsigned char *const *rows, int64_t words, block_word *to, block_exponents *seen) \
+    { \
+        repeat(rows, words, to, group, seen); \
     }
 
 /* --- the tree: a leaf is two lanes ------------------------------------------------------------------------ */
@@ -236,14 +228,14 @@ typedef struct leaves {
 INLINE void leaf(const leaves *l, int64_t i, int group, int wide, vector_f *to);
 INLINE void masked_leaf(const leaves *l, int64_t i, int group, int wide, vector_f *to);
 
-#define BLOCK_NODE(name, child, each)                                                                        \
-    INLINE void name(const leaves *l, int64_t i, int group, int wide, vector_f *to)                          \
-    {                                                                                                        \
-        vector_f right[BLOCK_MOST_WIDE];                                                                     \
-        child(l, i, group, wide, to);                                                                        \
-        child(l, i + (each), group, wide, right);                                                            \
-        for (int u = 0; u < wide; u++)                                                                       \
-            to[u] = to[u] + right[u];                                                                        \
+#define BLOCK_NODE(name, child, each) \
+    INLINE void name(const leaves *l, int64_t i, int group, int wide, vector_f *to) \
+    { \
+        vector_f right[BLOCK_MOST_WIDE]; \
+        child(l, i, group, wide, to); \
+        child(l, i + (each), group, wide, right); \
+        for (int u = 0; u < wide; u++) \
+            to[u] = to[u] + right[u]; \
     }
 BLOCK_NODE(node_2, leaf, 1)
 BLOCK_NODE(node_4, node_2, 2)
@@ -251,20 +243,20 @@ BLOCK_NODE(node_8, node_4, 4)
 BLOCK_NODE(node_16, node_8, 8)
 
 /* A deeper tree: its nodes from left to right, each added to the ones that wait for it. */
-#define BLOCK_DEEP(name, child, each)                                                                        \
-    INLINE void name(const leaves *l, int64_t count, int group, int wide, vector_f *to)                      \
-    {                                                                                                        \
-        vector_f waiting[7][BLOCK_MOST_WIDE];                                                                \
-        int64_t i = 0;                                                                                       \
-        do {                                                                                                 \
-            child(l, i *(each), group, wide, to);                                                            \
-            int64_t height = 0;                                                                              \
-            for (; i >> height & 1; height++)                                                                \
-                for (int u = 0; u < wide; u++)                                                               \
-                    to[u] = waiting[height][u] + to[u];                                                      \
-            for (int u = 0; u < wide; u++)                                                                   \
-                waiting[height][u] = to[u];                                                                  \
-        } while (++i < count / (each));                                                                      \
+#define BLOCK_DEEP(name, child, each) \
+    INLINE void name(const leaves *l, int64_t count, int group, int wide, vector_f *to) \
+    { \
+        vector_f waiting[7][BLOCK_MOST_WIDE]; \
+        int64_t i = 0; \
+        do { \
+            child(l, i *(each), group, wide, to); \
+            int64_t height = 0; \
+            for (; i >> height & 1; height++) \
+                for (int u = 0; u < wide; u++) \
+                    to[u] = waiting[height][u] + to[u]; \
+            for (int u = 0; u < wide; u++) \
+                waiting[height][u] = to[u]; \
+        } while (++i < count / (each)); \
     }
 BLOCK_DEEP(deep, node_16, 16)
 BLOCK_DEEP(masked_deep, masked_leaf, 1)
@@ -287,7 +279,7 @@ INLINE vector_w step_add(vector_w sum, vector_f partial, bool is_float)
 {
     if (is_float)
         return (vector_w)((vector_f)sum + partial);
-    return sum + (vector_w)__builtin_convertvector(partial, vector_i);
+    return sum + (vector_w) __builtin_convertvector(partial, vector_i);
 }
 
 #ifdef BLOCK_IN_ROWS
@@ -364,65 +356,81 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
 }
 
 /* column_sums(r, column, group, wide, sum) adds the steps of a column to its sums. */
-#define BLOCK_KERNEL(name, column_sums, group, wide, is_float)                                               \
-    static void name(const block_run *r)                                                                     \
-    {                                                                                                        \
-        for (int64_t c = 0; c < r->columns; c++) {                                                           \
-            vector_w sum[BLOCK_MOST_WIDE];                                                                   \
-            sums_begin(r, c, wide, is_float, sum);                                                           \
-            column_sums(r, c, group, wide, sum);                                                             \
-            sums_end(r, c, wide, sum);                                                                       \
-        }                                                                                                    \
+#define BLOCK_KERNEL(name, column_sums, group, wide, is_float) \
+    static void name(const block_run *r) \
+    { \
+        for (int64_t c = 0; c < r->columns; c++) { \
+            vector_w sum[BLOCK_MOST_WIDE]; \
+            sums_begin(r, c, wide, is_float, sum); \
+            column_sums(r, c, group, wide, sum); \
+            sums_end(r, c, wide, sum); \
+        } \
     }
 
 #if BLOCK_WIDE > 2
-#define BLOCK_GROUP(kind, column_sums, group, is_float)                                                      \
-    BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float)                                      \
-    BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float)                                      \
+#define BLOCK_GROUP(kind, column_sums, group, is_float) \
+    BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float) \
+    BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float) \
     BLOCK_KERNEL(many_##kind##_##group, column_sums, group, BLOCK_WIDE, is_float)
 #else
-#define BLOCK_GROUP(kind, column_sums, group, is_float)                                                      \
-    BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float)                                      \
+#define BLOCK_GROUP(kind, column_sums, group, is_float) \
+    BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float) \
     BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float)
 #endif
 
 /* All kernels of a kind, and its set, by the Rows' log2: the group is the vector divided by the Rows. */
 #if defined(BLOCK_IN_ROWS) /* the file makes its own */
 #elif BLOCK_VECTOR == 16
-#define BLOCK_SET(name, kind, column_sums, level_, is_float_, format_)                                       \
-    BLOCK_GROUP(kind, column_sums, 2, is_float_)                                                             \
-    BLOCK_GROUP(kind, column_sums, 4, is_float_)                                                             \
-    BLOCK_GROUP(kind, column_sums, 8, is_float_)                                                             \
-    BLOCK_GROUP(kind, column_sums, 16, is_float_)                                                            \
-    const block_set name = {                                                                                 \
-        level_,     is_float_,                                                                               \
-        format_,    BLOCK_VECTOR,                                                                            \
-        BLOCK_WIDE, {one_##kind##_16, one_##kind##_8, one_##kind##_4, one_##kind##_2},                       \
-        {two_##kind##_16, two_##kind##_8, two_##kind##_4, two_##kind##_2},                                   \
-        {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2},                               \
-        {interleave_16, interleave_8, interleave_4, interleave_2},                                           \
-        {repeat_16, repeat_8, repeat_4, repeat_2},                                                           \
-        0, false, false, NULL, NULL, NULL,                                                                   \
+#define BLOCK_SET(name, kind, column_sums, level_, is_float_, format_) \
+    BLOCK_GROUP(kind, column_sums, 2, is_float_) \
+    BLOCK_GROUP(kind, column_sums, 4, is_float_) \
+    BLOCK_GROUP(kind, column_sums, 8, is_float_) \
+    BLOCK_GROUP(kind, column_sums, 16, is_float_) \
+    const block_set name = { \
+        level_, \
+        is_float_, \
+        format_, \
+        BLOCK_VECTOR, \
+        BLOCK_WIDE, \
+        {one_##kind##_16, one_##kind##_8, one_##kind##_4, one_##kind##_2}, \
+        {two_##kind##_16, two_##kind##_8, two_##kind##_4, two_##kind##_2}, \
+        {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2}, \
+        {interleave_16, interleave_8, interleave_4, interleave_2}, \
+        {repeat_16, repeat_8, repeat_4, repeat_2}, \
+        0, \
+        false, \
+        false, \
+        NULL, \
+        NULL, \
+        NULL, \
     };
 BLOCK_INTERLEAVE(2)
 BLOCK_INTERLEAVE(4)
 BLOCK_INTERLEAVE(8)
 BLOCK_INTERLEAVE(16)
 #else
-#define BLOCK_SET(name, kind, column_sums, level_, is_float_, format_)                                       \
-    BLOCK_GROUP(kind, column_sums, 1, is_float_)                                                             \
-    BLOCK_GROUP(kind, column_sums, 2, is_float_)                                                             \
-    BLOCK_GROUP(kind, column_sums, 4, is_float_)                                                             \
-    BLOCK_GROUP(kind, column_sums, 8, is_float_)                                                             \
-    const block_set name = {                                                                                 \
-        level_,     is_float_,                                                                               \
-        format_,    BLOCK_VECTOR,                                                                            \
-        BLOCK_WIDE, {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1},                        \
-        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                    \
-        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1},                                \
-        {interleave_8, interleave_4, interleave_2, interleave_1},                                            \
-        {repeat_8, repeat_4, repeat_2, repeat_1},                                                            \
-        0, false, false, NULL, NULL, NULL,                                                                   \
+#define BLOCK_SET(name, kind, column_sums, level_, is_float_, format_) \
+    BLOCK_GROUP(kind, column_sums, 1, is_float_) \
+    BLOCK_GROUP(kind, column_sums, 2, is_float_) \
+    BLOCK_GROUP(kind, column_sums, 4, is_float_) \
+    BLOCK_GROUP(kind, column_sums, 8, is_float_) \
+    const block_set name = { \
+        level_, \
+        is_float_, \
+        format_, \
+        BLOCK_VECTOR, \
+        BLOCK_WIDE, \
+        {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1}, \
+        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1}, \
+        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1}, \
+        {interleave_8, interleave_4, interleave_2, interleave_1}, \
+        {repeat_8, repeat_4, repeat_2, repeat_1}, \
+        0, \
+        false, \
+        false, \
+        NULL, \
+        NULL, \
+        NULL, \
     };
 BLOCK_INTERLEAVE(1)
 BLOCK_INTERLEAVE(2)

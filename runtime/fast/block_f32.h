@@ -5,8 +5,7 @@
 
 INLINE vector_f product_f32(const leaves *l, int64_t word, int group, int u)
 {
-    return (vector_f)spread(l->data[u] + word * group, group) *
-           (vector_f)load(l->weights + word * BLOCK_VECTOR);
+    return (vector_f)spread(l->data[u] + word * group, group) * (vector_f)load(l->weights + word * BLOCK_VECTOR);
 }
 
 #ifndef BLOCK_PRODUCT_AND

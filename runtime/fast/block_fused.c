@@ -5,9 +5,9 @@
 #define BLOCK_HALVES
 #include <immintrin.h>
 
-#define BLOCK_PRODUCT_AND(l, word, group, u, sum)                                                            \
-    ((vector_f)_mm512_fmadd_ps((__m512)spread((l)->data[u] + (word) * (group), group),                          \
-                               (__m512)load((l)->weights + (word) * BLOCK_VECTOR), (__m512)(sum)))
+#define BLOCK_PRODUCT_AND(l, word, group, u, sum) \
+    ((vector_f)_mm512_fmadd_ps((__m512)spread((l)->data[u] + (word) * (group), group), (__m512)load((l)->weights + (word)*BLOCK_VECTOR), \
+                               (__m512)(sum)))
 #include "runtime/fast/block_f32.h"
 
 BLOCK_SET(block_fused_float, float, column_float, CPU_AVX512, true, BLOCK_BF16)

@@ -1,11 +1,11 @@
 /* Floats with VDPBF16PS: two products and their sum at once, from bf16 packets as they lie in memory.
  *
- * The one idea: 64 bits of a packet, two leaves of its tree, stand beside each other in a vector, once for each of eight Rows. Two packets have
- * such a vector each; their even elements and their odd ones are the leaves of 16 outputs, Row * 2 + packet, and from there on the tree is vertical.
- * So packets are neither widened nor interleaved, and weights are a quarter as long as repeated words.
+ * The one idea: 64 bits of a packet, two leaves of its tree, stand beside each other in a vector, once for each of eight Rows. Two packets
+ * have such a vector each; their even elements and their odd ones are the leaves of 16 outputs, Row * 2 + packet, and from there on the
+ * tree is vertical. So packets are neither widened nor interleaved, and weights are a quarter as long as repeated words.
  *
- * The instruction adds to its accumulator first the one product, then the other, rounded to nearest even; exact products and no subnormal sum,
- * which block_range decides, make that the leaf. The accumulator is -0.0, so that two products of -0.0 stay one. */
+ * The instruction adds to its accumulator first the one product, then the other, rounded to nearest even; exact products and no subnormal
+ * sum, which block_range decides, make that the leaf. The accumulator is -0.0, so that two products of -0.0 stay one. */
 #define BLOCK_VECTOR 16
 #define BLOCK_WIDE 4
 #define BLOCK_HALVES

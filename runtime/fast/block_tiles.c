@@ -63,16 +63,16 @@ INLINE const block_word *weights_at(const block_run *r, const block_step *s, int
 }
 
 /* Tile numbers are part of the instructions. */
-#define EACH(action)                                                                                         \
-    action(0);                                                                                               \
-    action(1);                                                                                               \
-    action(2);                                                                                               \
+#define EACH(action) \
+    action(0); \
+    action(1); \
+    action(2); \
     action(3);
 #define SUM_ZERO(t) _tile_zero(t)
-#define SUM_LOAD(t)                                                                                          \
-    if ((t) < wide)                                                                                          \
-        _tile_loadd(t, cells + (t) * cell_stride, r->rows * 4)
-#define SUM_STORE(t) _tile_stored(t, wide == WIDE ? cells + (t) * cell_stride : parts[t], r->rows * 4)
+#define SUM_LOAD(t) \
+    if ((t) < wide) \
+    _tile_loadd(t, cells + (t)*cell_stride, r->rows * 4)
+#define SUM_STORE(t) _tile_stored(t, wide == WIDE ? cells + (t)*cell_stride : parts[t], r->rows * 4)
 /* A tile's packets lie far from each other, which is more streams than a processor follows by itself. */
 INLINE void fetch_ahead(const block_word *data, int64_t packet_bytes)
 {
@@ -81,10 +81,10 @@ INLINE void fetch_ahead(const block_word *data, int64_t packet_bytes)
 }
 
 /* The next tile of packets for sum t. */
-#define SUM_ADD(t, data_tile)                                                                                \
-    if (!r->near)                                                                                            \
-        fetch_ahead(place.ahead + (t) % wide * r->data_stride, r->packet_bytes);                             \
-    _tile_loadd(data_tile, data + (t) % wide * r->data_stride, r->packet_bytes);                             \
+#define SUM_ADD(t, data_tile) \
+    if (!r->near) \
+        fetch_ahead(place.ahead + (t) % wide * r->data_stride, r->packet_bytes); \
+    _tile_loadd(data_tile, data + (t) % wide * r->data_stride, r->packet_bytes); \
     _tile_dpbssd(t, data_tile, 4)
 
 /* A column's words of a step, a tile of them at a time. */
@@ -218,11 +218,11 @@ INLINE void weave(const unsigned char *const *rows, int64_t words, block_word *t
             memcpy(&to[w * count + i], rows[i] + 4 * w, sizeof *to);
 }
 
-#define WEAVE(count)                                                                                         \
+#define WEAVE(count) \
     static void weave_##count(const unsigned char *const *rows, int64_t words, block_word *to, block_exponents *seen) \
-    {                                                                                                        \
-        (void)seen;                                                                                          \
-        weave(rows, words, to, count);                                                                       \
+    { \
+        (void)seen; \
+        weave(rows, words, to, count); \
     }
 WEAVE(1)
 WEAVE(2)

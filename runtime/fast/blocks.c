@@ -4,9 +4,9 @@
 #include <string.h>
 
 enum {
-    REGION_BYTES = 1 << 19,   /* of packed packets: they stay in the second-level cache beside the weights */
-    REGION_STEPS = 1 << 15,   /* what a region's lists may have to hold */
-    WEIGHT_BYTES = 8 << 20,   /* of packed weights */
+    REGION_BYTES = 1 << 19, /* of packed packets: they stay in the second-level cache beside the weights */
+    REGION_STEPS = 1 << 15, /* what a region's lists may have to hold */
+    WEIGHT_BYTES = 8 << 20, /* of packed weights */
     MASK_LANES = 256,
 };
 
@@ -44,8 +44,7 @@ static bool forms_plan(blocks *p, cpu_level most)
         return false;
     if (fast->vector != safe->vector) /* both work on the same sums */
         fast = safe;
-    return form_plan(&p->forms[BLOCKS_FAST], fast, k) &&
-           (fast == safe || form_plan(&p->forms[BLOCKS_SAFE], safe, k));
+    return form_plan(&p->forms[BLOCKS_FAST], fast, k) && (fast == safe || form_plan(&p->forms[BLOCKS_SAFE], safe, k));
 }
 
 int64_t blocks_shared_vectors(const blocks_region *g, const blocks_form *f)
@@ -176,9 +175,8 @@ static bool region_make(blocks_region *g, const blocks *p, int64_t chunk)
     if (!list_make(&g->shared, &l, LOOP_SHARED))
         return false;
     shared_step_find(g);
-    return list_make(&g->tiles, &l, LOOP_TILE) &&
-           list_make(&g->pairs, &l, LOOP_PAIR) && list_make(&g->reduced, &l, LOOP_REDUCED) && distinct_make(g) &&
-           emit_make(g, &l, &p->forms[BLOCKS_FAST], p->contraction->tree.columns);
+    return list_make(&g->tiles, &l, LOOP_TILE) && list_make(&g->pairs, &l, LOOP_PAIR) && list_make(&g->reduced, &l, LOOP_REDUCED) &&
+           distinct_make(g) && emit_make(g, &l, &p->forms[BLOCKS_FAST], p->contraction->tree.columns);
 }
 
 static void region_free(blocks_region *g)

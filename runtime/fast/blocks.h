@@ -4,7 +4,8 @@
  * are walked region by region: a region's packets are read together, its kept loops become vectors and blocks
  * (block.h), its reduced loops a list of steps. Outputs leave in the order of the nest.
  *
- * A contraction that is no such nest, or whose packets slide over flits (shift.h), goes step by step (contraction.h); both give the same bits. */
+ * A contraction that is no such nest, or whose packets slide over flits (shift.h), goes step by step (contraction.h); both give the same
+ * bits. */
 #ifndef VISA_RUNTIME_FAST_BLOCKS_H
 #define VISA_RUNTIME_FAST_BLOCKS_H
 
@@ -32,10 +33,10 @@ typedef struct blocks_region {
     blocks_list reduced;
     int64_t *distinct; /* packet of each distinct reduced packet */
     int64_t distinct_count;
-    bool in_a_row; /* the distinct packets follow each other */
+    bool in_a_row;       /* the distinct packets follow each other */
     int64_t shared_step; /* packets from one shared iteration to the next; 0: it is not the same everywhere */
-    int64_t *emit;  /* kept iterations in the nest's order: the vector and in it the packet, as vector * group + packet */
-    int64_t *cells; /* and their first words among those of all vectors */
+    int64_t *emit;       /* kept iterations in the nest's order: the vector and in it the packet, as vector * group + packet */
+    int64_t *cells;      /* and their first words among those of all vectors */
     int64_t emit_count;
 } blocks_region;
 
@@ -62,7 +63,7 @@ typedef struct blocks {
     blocks_region full, rest;
     blocks_form forms[BLOCKS_FORMS]; /* SAFE only where FAST may not be given any values */
     unsigned rows_log2;
-    bool is_float, kept_masks; /* masks differ between kept iterations of a region */
+    bool is_float, kept_masks;  /* masks differ between kept iterations of a region */
     int64_t boxes, box_vectors; /* sums that are kept from region to region, and the vectors of one region */
     int64_t raw_bytes;          /* from one packet to the next as it is read */
 } blocks;
@@ -72,26 +73,27 @@ bool blocks_plan(blocks *p, const contraction *k, const accumulate *sums, cpu_le
 void blocks_free(blocks *p);
 
 /* The vectors that one pair and tile of a region makes of its shared iterations, and the first iteration of a vector. The last vector ends
- * with the last iteration, and sums some again that the one before it has; only where there are fewer than a group the last one fills it. */
+ * with the last iteration, and sums some again that the one before it has; only where there are fewer than a group the last one fills it.
+ */
 int64_t blocks_shared_vectors(const blocks_region *g, const blocks_form *f);
 int64_t blocks_vector_begin(const blocks_region *g, const blocks_form *f, int64_t vector);
 
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
-    unsigned char *raw; /* room for the packets of a region, raw_bytes apart */
+    unsigned char *raw;           /* room for the packets of a region, raw_bytes apart */
     const unsigned char **places; /* where they are; */
     int64_t apart;                /* not 0: so many bytes apart, only places[0] says where */
     const unsigned char *first;   /* the first packet's words of a form, */
     int64_t words_apart;          /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
-    block_word *before; /* the cells of a box, to go back to (block_set.look) */
-    const block_word *data;     /* of the region, packed or, in place, where it lies: */
+    block_word *before;     /* the cells of a box, to go back to (block_set.look) */
+    const block_word *data; /* of the region, packed or, in place, where it lies: */
     bool in_place;
     int64_t data_pair, data_vector; /* words from pair to pair (packed), from vector to vector */
     int64_t data_packet;            /* bytes from one packet of a vector to the next */
-    uint64_t *seen; /* per vector and packet of its group: columns that have a value */
+    uint64_t *seen;                 /* per vector and packet of its group: columns that have a value */
     block_word *weights[BLOCKS_FORMS];
-    bool ready[BLOCKS_FORMS]; /* weights hold this slice's */
+    bool ready[BLOCKS_FORMS];             /* weights hold this slice's */
     block_range weight_range, data_range; /* block_in_range only */
     const unsigned char *file;
     block_step *steps;
@@ -122,8 +124,8 @@ void blocks_close(const blocks *p);
 int64_t blocks_next(const blocks *p, blocks_run *r);
 /* Sums the region that was read. Returns how many outputs are complete. */
 int64_t blocks_sum(const blocks *p, blocks_run *r);
-/* How many outputs from `number` on, at most so many, have all their words in place behind each other, `words`, Row by Row; 0: they have to be
- * taken one by one. */
+/* How many outputs from `number` on, at most so many, have all their words in place behind each other, `words`, Row by Row; 0: they have to
+ * be taken one by one. */
 int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, int64_t most, const stream_word **words);
 /* The words of complete output `number` of the region: words[column * rows + row], and the bits of the columns
  * that have a value. */

@@ -17,8 +17,8 @@ typedef struct blocks_driver {
 
 bool blocks_chain_plan(blocks *p, const chain *c)
 {
-    bool joined = c->stage_count > 5 && c->stages[1].type == &stage_collect && c->stages[2].type == &stage_align && c->stages[3].type == &stage_contract &&
-                  c->stages[4].type == &stage_accumulate;
+    bool joined = c->stage_count > 5 && c->stages[1].type == &stage_collect && c->stages[2].type == &stage_align &&
+                  c->stages[3].type == &stage_contract && c->stages[4].type == &stage_accumulate;
     return joined && blocks_plan(p, chain_contraction(c), chain_accumulate(c), c->machine->options.cpu);
 }
 

@@ -5,8 +5,8 @@
 #ifndef VISA_RUNTIME_FAST_BLOCKS_DRIVE_H
 #define VISA_RUNTIME_FAST_BLOCKS_DRIVE_H
 
-#include "runtime/fast/blocks.h"
 #include "runtime/engine/stage.h"
+#include "runtime/fast/blocks.h"
 
 enum { BLOCKS_NEXT_STAGE = 5 /* of a chain with blocks: the one behind accumulate */ };
 

@@ -486,8 +486,8 @@ static void mask_sums(const blocks *p, const blocks_run *r, const sum_place *s, 
 {
     const blocks_region *g = r->region;
     for (size_t m = 0; m < NEST_MOST_MASKS; m++)
-        sums[m] = r->outer_masks[m] + g->pairs.items[s->pair].masks[m] + g->tiles.items[s->tile].masks[m] +
-                  g->shared.items[shared].masks[m];
+        sums[m] =
+            r->outer_masks[m] + g->pairs.items[s->pair].masks[m] + g->tiles.items[s->tile].masks[m] + g->shared.items[shared].masks[m];
     (void)p;
 }
 
@@ -524,7 +524,8 @@ static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
 static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int64_t count)
 {
     const blocks_form *f = &p->forms[s->form];
-    int64_t low[NEST_MOST_MASKS], high[NEST_MOST_MASKS], first = blocks_vector_begin(r->region, f, s->vector), last = first + count * f->group;
+    int64_t low[NEST_MOST_MASKS], high[NEST_MOST_MASKS], first = blocks_vector_begin(r->region, f, s->vector),
+                                                         last = first + count * f->group;
     mask_sums(p, r, s, first, low);
     if (p->kept_masks) {
         memcpy(high, low, sizeof high);

@@ -58,8 +58,7 @@ static step_place place_of(const accumulate *k, int64_t step)
 }
 
 /* The Row and column in a lane of a beat; false: filling, which is zero where `zero`. */
-static bool lane_of(const accumulate *k, int64_t beat, int64_t lane, int64_t *row, int64_t *column,
-                    bool *zero)
+static bool lane_of(const accumulate *k, int64_t beat, int64_t lane, int64_t *row, int64_t *column, bool *zero)
 {
     int64_t per_row = k->beats_each / k->rows;
     *row = k->sequential ? beat / per_row : lane;
@@ -79,9 +78,7 @@ static void emit(field_stage_run *r, const field_value *cells, int64_t line)
             int64_t row, column;
             bool zero;
             bool data = lane_of(k, beat, lane, &row, &column, &zero);
-            s->beats[beat * k->lanes + lane] = data   ? cells[row * line + column]
-                                               : zero ? 0
-                                                      : field_unknown(&r->run->unknowns);
+            s->beats[beat * k->lanes + lane] = data ? cells[row * line + column] : zero ? 0 : field_unknown(&r->run->unknowns);
         }
 }
 
@@ -211,5 +208,4 @@ static void close_accumulate(field_stage_run *r)
     free(((accumulate_state *)r->state)->cells);
 }
 
-const field_stage field_accumulate = {
-    .state_bytes = sizeof(accumulate_state), .close = close_accumulate, .read = read_accumulate};
+const field_stage field_accumulate = {.state_bytes = sizeof(accumulate_state), .close = close_accumulate, .read = read_accumulate};

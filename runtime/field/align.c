@@ -85,15 +85,13 @@ const field_value *field_align_lanes(field_stage_run *r, int64_t step)
 
 /* ---- weights ---- */
 
-static void read_partition(field_stage_run *r, int64_t row, int64_t byte, int64_t bit, int64_t count,
-                           field_value *out)
+static void read_partition(field_stage_run *r, int64_t row, int64_t byte, int64_t bit, int64_t count, field_value *out)
 {
     const weights *w = &((const contraction *)r->stage->plan)->weights;
     int64_t bits = dtype_row_of(w->operand)->bits;
     for (int64_t part; count > 0; count -= part, out += part) {
         part = smaller(count, (trf_contiguous_bytes(w->target, w->mode, byte) * 8 - bit) / bits);
-        field_place at = {FIELD_TRF, r->run->unit,
-                          trf_address_of(w->target, row, w->rows, w->mode, byte) * 8 + bit};
+        field_place at = {FIELD_TRF, r->run->unit, trf_address_of(w->target, row, w->rows, w->mode, byte) * 8 + bit};
         field_read(r->run, &at, w->operand, 1, part, out);
         bit += part * bits;
         byte += bit / 8;
@@ -131,8 +129,7 @@ const field_value *field_align_weights(field_stage_run *r, int64_t step, int64_t
     return s->weights + ((address - w->low_byte) >> w->read_shift) * w->read_elements;
 }
 
-static void read_weight(field_stage_run *r, int64_t step, int64_t row, int64_t first, int64_t count,
-                        field_value *out)
+static void read_weight(field_stage_run *r, int64_t step, int64_t row, int64_t first, int64_t count, field_value *out)
 {
     const weights *w = &((const contraction *)r->stage->plan)->weights;
     int64_t address = field_walk_address(&w->walk, step), bits = dtype_row_of(w->operand)->bits;
@@ -151,8 +148,8 @@ static void read_align(field_stage_run *r, int64_t first, int64_t count, field_v
 {
     const contraction *k = r->stage->plan;
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
-        int64_t lane = first % k->lanes, row = first / k->lanes % k->rows,
-                side = first / k->lanes / k->rows % 2, step = first / k->lanes / k->rows / 2;
+        int64_t lane = first % k->lanes, row = first / k->lanes % k->rows, side = first / k->lanes / k->rows % 2,
+                step = first / k->lanes / k->rows / 2;
         part = smaller(count, k->lanes - lane);
         if (side == 0)
             read_lanes(r, step, lane, part, out);
@@ -161,5 +158,4 @@ static void read_align(field_stage_run *r, int64_t first, int64_t count, field_v
     }
 }
 
-const field_stage field_align = {
-    .state_bytes = sizeof(align_state), .open = open_align, .close = close_align, .read = read_align};
+const field_stage field_align = {.state_bytes = sizeof(align_state), .open = open_align, .close = close_align, .read = read_align};

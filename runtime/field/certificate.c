@@ -34,10 +34,7 @@ static json_t *kernel_json(const field_verdict *v)
     json_object_set_new(j, "name", json_string(v->kernel->name));
     json_object_set_new(j, "einsum", json_string(v->kernel->einsum.text));
     json_object_set_new(j, "seed", json_integer((json_int_t)v->seed));
-    json_object_set_new(j, "verdict",
-                        json_string(v->undecided ? "not decided"
-                                    : v->agrees  ? "agrees"
-                                                 : "differs"));
+    json_object_set_new(j, "verdict", json_string(v->undecided ? "not decided" : v->agrees ? "agrees" : "differs"));
     for (size_t i = 0; i < v->output_count; i++)
         json_array_append_new(outputs, output_json(&v->outputs[i]));
     json_object_set_new(j, "outputs", outputs);
@@ -45,14 +42,12 @@ static json_t *kernel_json(const field_verdict *v)
     return j;
 }
 
-const char *field_certificate(const field_verdict *verdicts, size_t count, const char *file,
-                              const unsigned char *bytes, size_t size, arena *a)
+const char *field_certificate(const field_verdict *verdicts, size_t count, const char *file, const unsigned char *bytes, size_t size,
+                              arena *a)
 {
     json_t *j = json_object(), *of = json_object(), *kernels = json_array();
     json_object_set_new(j, "certificate", json_integer(CERTIFICATE_VERSION));
-    json_object_set_new(
-        j, "method",
-        json_string("polynomial identity over a prime field at a random point (Schwartz, Zippel)"));
+    json_object_set_new(j, "method", json_string("polynomial identity over a prime field at a random point (Schwartz, Zippel)"));
     json_object_set_new(j, "prime", json_integer((json_int_t)FIELD_PRIME));
     json_object_set_new(of, "file", json_string(file));
     json_object_set_new(of, "bytes", json_integer((json_int_t)size));

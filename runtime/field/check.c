@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tensor/compare.h"
 #include "runtime/field/engine.h"
 #include "runtime/field/explain.h"
+#include "runtime/tensor/compare.h"
 #include "runtime/tensor/fold.h"
 #include "runtime/tensor/port_data.h"
 #include "support/integer.h"
@@ -38,8 +38,7 @@ typedef struct reading {
     field_value *value;
     int64_t *elements; /* NULL: all */
     int64_t count;
-    int64_t copies_differ,
-        copy_position; /* places that hold another value than the first one of their element */
+    int64_t copies_differ, copy_position; /* places that hold another value than the first one of their element */
 } reading;
 
 static bool no_memory(diag_list *diags, const port *p)
@@ -104,19 +103,15 @@ static bool read_port(checking *c, uint32_t number, reading *r)
     if (!numbers)
         return no_memory(c->diags, p);
     fault f = {0};
-    field_run end = {.machine = m,
-                     .time = m->event_count,
-                     .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)},
-                     .fault = &f};
+    field_run end = {
+        .machine = m, .time = m->event_count, .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)}, .fault = &f};
     field_value values[BLOCK];
     int64_t bits = dtype_row_of(p->dtype)->bits, positions = field_port_positions(m, number);
     for (int64_t i = 0, n; i < positions && !f.set; i += n) {
         field_place at;
         n = smaller(field_port_place(m, number, i, &at), positions - i);
         for (int64_t j = 0, live; j < n && at.number >= 0; j += live) {
-            for (live = 0; j + live < n && live < BLOCK && numbers[i + j + live] >= 0 &&
-                           listed(r, numbers[i + j + live]) >= 0;
-                 live++)
+            for (live = 0; j + live < n && live < BLOCK && numbers[i + j + live] >= 0 && listed(r, numbers[i + j + live]) >= 0; live++)
                 ;
             field_place here = {at.space, at.number, at.bit + j * bits};
             if (live > 0)
@@ -141,8 +136,7 @@ static void choose(const checking *c, const tensor_type *type, uint32_t number, 
     for (int64_t i = 0; i < n; i++)
         r->elements[i] = 0;
     for (int axis = 0; axis < type->rank && order; axis++) {
-        uint64_t key =
-            field_hash(field_hash(c->machine->seed, UINT64_C(0x400000000) + number), (uint64_t)axis);
+        uint64_t key = field_hash(field_hash(c->machine->seed, UINT64_C(0x400000000) + number), (uint64_t)axis);
         for (int64_t i = 0; i < n; i++)
             order[i] = i;
         for (int64_t i = n - 1; i > 0; i--) {
@@ -153,8 +147,7 @@ static void choose(const checking *c, const tensor_type *type, uint32_t number, 
         for (int64_t i = 0; i < n; i++) {
             int64_t size = type->shape[axis], low = (int64_t)((__int128)order[i] * size / n),
                     high = (int64_t)(((__int128)order[i] + 1) * size / n);
-            int64_t at =
-                low + (high > low ? (int64_t)(field_hash(~key, (uint64_t)i) % (uint64_t)(high - low)) : 0);
+            int64_t at = low + (high > low ? (int64_t)(field_hash(~key, (uint64_t)i) % (uint64_t)(high - low)) : 0);
             r->elements[i] = r->elements[i] * size + smaller(at, size - 1);
         }
     }
@@ -177,8 +170,7 @@ static int64_t sample_count(const checking *c)
 static bool read_output(checking *c, uint32_t number, const tensor_type *type, reading *r)
 {
     const port *p = &c->kernel->ports[number];
-    int64_t elements = tensor_elements(type),
-            wanted = c->whole ? elements : smaller(sample_count(c), elements);
+    int64_t elements = tensor_elements(type), wanted = c->whole ? elements : smaller(sample_count(c), elements);
     if (!reading_new(c, p, wanted, r))
         return false;
     if (wanted < elements) {
@@ -201,19 +193,16 @@ static bool tensor_of(const checking *c, uint32_t number, const tensor_type *typ
         t++;
     bool same = t < e->tensor_count && (int)e->tensors[t].rank == type->rank;
     for (int i = 0; same && i < type->rank; i++)
-        same = strcmp(e->axes[e->tensors[t].axes[i]].name, type->names[i]) == 0 &&
-               e->axes[e->tensors[t].axes[i]].size == type->shape[i];
+        same = strcmp(e->axes[e->tensors[t].axes[i]].name, type->names[i]) == 0 && e->axes[e->tensors[t].axes[i]].size == type->shape[i];
     *found = t;
     if (!same)
-        diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE,
-                 "section .visa.einsum.%s has no tensor that fits port `%s`", c->kernel->name,
+        diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE, "section .visa.einsum.%s has no tensor that fits port `%s`", c->kernel->name,
                  c->kernel->ports[number].name);
     return same;
 }
 
 /* Elements that are another polynomial. */
-static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *wrong, size_t *count,
-                       field_output *out)
+static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *wrong, size_t *count, field_output *out)
 {
     *count = 0;
     for (int64_t i = 0; i < r->count; i++) {
@@ -223,8 +212,7 @@ static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *w
             continue;
         if (!field_expected_value(c->expected, t, element, &should)) {
             diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE,
-                     "statements of kernel `%s` depend on too many others for an element to be computed",
-                     c->kernel->name);
+                     "statements of kernel `%s` depend on too many others for an element to be computed", c->kernel->name);
             return false;
         }
         out->compared++;
@@ -237,8 +225,7 @@ static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *w
     return true;
 }
 
-static void note_axes(const checking *c, const tensor_type *type, const field_wrong *wrong, size_t count,
-                      diag *d)
+static void note_axes(const checking *c, const tensor_type *type, const field_wrong *wrong, size_t count, diag *d)
 {
     strbuf s;
     strbuf_init(&s, c->arena);
@@ -259,15 +246,12 @@ static void note_axes(const checking *c, const tensor_type *type, const field_wr
 /* The line for people. */
 static const char *output_text(const field_output *o, arena *a)
 {
-    const char *of = o->compared == o->elements
-                         ? arena_printf(a, "%s%" PRId64, o->elements > 1 ? "all " : "", o->elements)
-                         : arena_printf(a, "%" PRId64 " of %" PRId64, o->compared, o->elements);
+    const char *of = o->compared == o->elements ? arena_printf(a, "%s%" PRId64, o->elements > 1 ? "all " : "", o->elements)
+                                                : arena_printf(a, "%" PRId64 " of %" PRId64, o->compared, o->elements);
     const char *values = o->elements == 1 ? "value" : "values", *how = o->sampled ? ", sampled," : "";
     if (o->differing > 0)
-        return arena_printf(a, "algebra: %" PRId64 " of %" PRId64 " %s%s are other polynomials", o->differing,
-                            o->compared, values, how);
-    return arena_printf(a, "algebra: %s %s%s proven, to within 2^%.0f", of, values, how,
-                        ceil(o->log2_probability));
+        return arena_printf(a, "algebra: %" PRId64 " of %" PRId64 " %s%s are other polynomials", o->differing, o->compared, values, how);
+    return arena_printf(a, "algebra: %s %s%s proven, to within 2^%.0f", of, values, how, ceil(o->log2_probability));
 }
 
 static bool check_output(checking *c, uint32_t number, field_output *out)
@@ -288,18 +272,15 @@ static bool check_output(checking *c, uint32_t number, field_output *out)
         out->sample = out->sample_count ? ARENA_ARRAY(c->arena, int64_t, out->sample_count) : NULL;
         for (size_t i = 0; i < out->sample_count; i++)
             out->sample[i] = r.elements[i];
-        out->log2_probability =
-            log2((double)larger(out->degree, 1)) + log2((double)larger(out->compared, 1)) - 61;
+        out->log2_probability = log2((double)larger(out->degree, 1)) + log2((double)larger(out->compared, 1)) - 61;
     }
     if (done && count > 0) {
-        diag *d =
-            diag_add(c->diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %s", p->name, output_text(out, c->arena));
+        diag *d = diag_add(c->diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %s", p->name, output_text(out, c->arena));
         field_explain(c->machine, c->expected, number, in_einsum, wrong, count, c->diags, d);
         note_axes(c, &type, wrong, count, d);
     } else if (done && r.copies_differ > 0) {
         diag_add(c->diags, E_CHECK_MISMATCH, SRC_NOWHERE,
-                 "%s: algebra: %" PRId64
-                 " copies of broadcast elements differ from the first, at position %" PRId64 " of the port",
+                 "%s: algebra: %" PRId64 " copies of broadcast elements differ from the first, at position %" PRId64 " of the port",
                  p->name, r.copies_differ, r.copy_position);
         out->differing += r.copies_differ;
     }
@@ -324,8 +305,7 @@ static double stored_elements(const binary_kernel *k)
 static bool prepare(checking *c)
 {
     field_machine *m = c->machine;
-    c->whole = c->options->samples == 0 && m->work <= WHOLE_WORK &&
-               einsum_products(&c->kernel->einsum) <= WHOLE_PRODUCTS &&
+    c->whole = c->options->samples == 0 && m->work <= WHOLE_WORK && einsum_products(&c->kernel->einsum) <= WHOLE_PRODUCTS &&
                stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
     if (c->whole) {
         field_result result = field_machine_run(m, MEMORY_BYTES, c->diags);
@@ -334,8 +314,7 @@ static bool prepare(checking *c)
         c->whole = result == FIELD_DONE;
     }
     if (!c->whole && !(m->trace = field_trace_new(m))) {
-        diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory to trace kernel `%s`",
-                 c->kernel->name);
+        diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory to trace kernel `%s`", c->kernel->name);
         return false;
     }
     return true;
@@ -355,13 +334,11 @@ static bool checking_open(checking *c, const target *t)
 {
     const char *other = other_statement(&c->kernel->einsum);
     if (other) {
-        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: the algebra has no %s", c->kernel->name,
-                 other);
+        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: the algebra has no %s", c->kernel->name, other);
         return false;
     }
     if (c->kernel->einsum.tensor_count == 0) {
-        diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE,
-                 "the binary has no section .visa.einsum.%s to check against", c->kernel->name);
+        diag_add(c->diags, E_BIN_FORMAT, SRC_NOWHERE, "the binary has no section .visa.einsum.%s to check against", c->kernel->name);
         return false;
     }
     c->machine = field_machine_new(t, c->kernel, c->options->seed, c->options->threads, c->arena, c->diags);
@@ -377,19 +354,14 @@ static void checking_close(checking *c)
     field_machine_free(c->machine);
 }
 
-bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a,
-                 diag_list *diags, field_verdict *out)
+bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a, diag_list *diags, field_verdict *out)
 {
     checking c = {.kernel = k, .options = options, .arena = a, .diags = diags};
-    *out = (field_verdict){.kernel = k,
-                           .seed = options->seed,
-                           .agrees = true,
-                           .outputs = ARENA_ARRAY(a, field_output, (size_t)k->port_count + 1),
-                           .text = ""};
+    *out = (field_verdict){
+        .kernel = k, .seed = options->seed, .agrees = true, .outputs = ARENA_ARRAY(a, field_output, (size_t)k->port_count + 1), .text = ""};
     out->undecided = other_statement(&k->einsum);
     if (out->undecided) {
-        out->text =
-            arena_printf(a, "%s: algebra: not decided: its mathematics has a %s\n", k->name, out->undecided);
+        out->text = arena_printf(a, "%s: algebra: not decided: its mathematics has a %s\n", k->name, out->undecided);
         return true;
     }
     bool done = checking_open(&c, t);
@@ -410,8 +382,7 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
     return done;
 }
 
-bool field_dump(const target *t, const binary_kernel *k, const field_options *options, arena *a,
-                diag_list *diags, const char **text)
+bool field_dump(const target *t, const binary_kernel *k, const field_options *options, arena *a, diag_list *diags, const char **text)
 {
     checking c = {.kernel = k, .options = options, .arena = a, .diags = diags};
     strbuf s;
@@ -425,8 +396,7 @@ bool field_dump(const target *t, const binary_kernel *k, const field_options *op
         done = read_output(&c, i, &type, &r);
         for (int64_t j = 0; done && j < r.count; j++)
             if (r.position[j] >= 0)
-                strbuf_printf(&s, "%s %" PRId64 " %" PRIu64 "\n", k->ports[i].name,
-                              r.elements ? r.elements[j] : j, r.value[j]);
+                strbuf_printf(&s, "%s %" PRId64 " %" PRIu64 "\n", k->ports[i].name, r.elements ? r.elements[j] : j, r.value[j]);
         reading_free(&r);
     }
     checking_close(&c);

@@ -25,8 +25,7 @@ typedef struct field_output {
     bool sampled;
     int64_t *sample; /* the elements that were compared; NULL: all */
     size_t sample_count;
-    double
-        log2_probability; /* that these agree although a polynomial differs, at most; a negative power of 2 */
+    double log2_probability; /* that these agree although a polynomial differs, at most; a negative power of 2 */
 } field_output;
 
 typedef struct field_verdict {
@@ -42,16 +41,14 @@ typedef struct field_verdict {
 
 /* False with a diagnostic: it could not be decided. An output that differs has an E_CHECK_MISMATCH, with the
  * terms that it lacks or has too many. */
-bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a,
-                 diag_list *diags, field_verdict *out);
+bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a, diag_list *diags, field_verdict *out);
 
 /* What was shown, as JSON: digests, seed, prime, degree, probability. `binary`: the file's bytes. */
-const char *field_certificate(const field_verdict *verdicts, size_t count, const char *file,
-                              const unsigned char *binary, size_t bytes, arena *a);
+const char *field_certificate(const field_verdict *verdicts, size_t count, const char *file, const unsigned char *binary, size_t bytes,
+                              arena *a);
 
 /* Every element of every output, "NAME ELEMENT VALUE" per line: what test/field/field_judge.py compares. False with
  * a diagnostic. */
-bool field_dump(const target *t, const binary_kernel *k, const field_options *options, arena *a,
-                diag_list *diags, const char **text);
+bool field_dump(const target *t, const binary_kernel *k, const field_options *options, arena *a, diag_list *diags, const char **text);
 
 #endif

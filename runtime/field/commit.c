@@ -29,8 +29,7 @@ static int64_t place_commit(const field_stage_run *r, int64_t first, field_place
     const commit *k = r->stage->plan;
     const walk *w = &k->dm.elements;
     int64_t run = walk_run(w);
-    *to =
-        (field_place){FIELD_DM, r->run->unit, k->dm.low_byte * 8 + field_walk_address(w, first) * k->dm.bits};
+    *to = (field_place){FIELD_DM, r->run->unit, k->dm.low_byte * 8 + field_walk_address(w, first) * k->dm.bits};
     return run - first % run;
 }
 
@@ -54,8 +53,5 @@ static unsigned ranges_commit(const stage *s, field_range *out)
     return 1;
 }
 
-const field_stage field_commit = {.count = count_commit,
-                                  .read = read_commit,
-                                  .place = place_commit,
-                                  .find = find_commit,
-                                  .ranges = ranges_commit};
+const field_stage field_commit = {
+    .count = count_commit, .read = read_commit, .place = place_commit, .find = find_commit, .ranges = ranges_commit};

@@ -11,8 +11,8 @@ typedef struct contract_state {
 } contract_state;
 
 /* Products of lanes and weights that repeat; `live`: NULL, all count. */
-static field_value sum_of(const field_value *lanes, const field_value *weight, int64_t first, int64_t count,
-                          int64_t period, const unsigned char *live)
+static field_value sum_of(const field_value *lanes, const field_value *weight, int64_t first, int64_t count, int64_t period,
+                          const unsigned char *live)
 {
     field_sum sum = 0;
     if (!live && period >= first + count) {
@@ -33,8 +33,8 @@ static field_value sum_of(const field_value *lanes, const field_value *weight, i
 }
 
 /* Two Rows at once, all lanes of a column: neither waits for the other's carry. */
-static void sums_of_pair(const field_value *lanes, const field_value *one, const field_value *other,
-                         int64_t count, field_value *out, int64_t apart)
+static void sums_of_pair(const field_value *lanes, const field_value *one, const field_value *other, int64_t count, field_value *out,
+                         int64_t apart)
 {
     field_sum a = 0, b = 0;
     for (int64_t i = 0; i < count; i += FIELD_MOST_PRODUCTS) {
@@ -73,8 +73,8 @@ static void read_step(field_stage_run *r, int64_t step, field_value *out)
         }
     for (int64_t row = first; row < k->rows; row++)
         for (int64_t g = 0; g < k->tree.columns; g++)
-            *out++ = sum_of(lanes, weight + row * row_values, g * width, width, k->weights.read_elements,
-                            state == MASK_SOME ? s->live : NULL);
+            *out++ =
+                sum_of(lanes, weight + row * row_values, g * width, width, k->weights.read_elements, state == MASK_SOME ? s->live : NULL);
 }
 
 static void note(field_terms *terms, field_value lane, field_value weight)

@@ -16,12 +16,10 @@ static side side_of(const field_machine *m, const command *c, bool destination)
     const target *t = m->plans->target;
     bool dm = command_get(c, destination ? DMA_DESTINATION : DMA_SOURCE) != 0;
     side s = {.space = dm ? FIELD_DM : FIELD_HBM};
-    s.walk = (walk){.count = c->entry_count,
-                    .base = command_get(c, destination ? DMA_DESTINATION_BASE : DMA_SOURCE_BASE)};
+    s.walk = (walk){.count = c->entry_count, .base = command_get(c, destination ? DMA_DESTINATION_BASE : DMA_SOURCE_BASE)};
     for (unsigned i = 0; i < c->entry_count; i++) {
         s.walk.size[i] = command_entry(c, i, DMA_ENTRY_SIZE);
-        s.walk.stride[i] =
-            command_entry(c, i, destination ? DMA_ENTRY_DESTINATION_STRIDE : DMA_ENTRY_SOURCE_STRIDE);
+        s.walk.stride[i] = command_entry(c, i, destination ? DMA_ENTRY_DESTINATION_STRIDE : DMA_ENTRY_SOURCE_STRIDE);
     }
     s.window = dm ? t->dm_slice_stride_bytes : t->hbm_chip_stride_bytes;
     s.count = dm ? m->plans->unit_count : t->chips;
@@ -39,9 +37,8 @@ static bool place_of(const side *s, int64_t address, int64_t bytes, field_place 
 
 static bool outside(const command *c, const side *s, int64_t address, int64_t bytes, fault *f)
 {
-    return fault_set(f, E_RUN_ACCESS, c, "outside %s: address %lld (0x%llx), size %lld bytes",
-                     s->space == FIELD_HBM ? "HBM" : "DM", (long long)address, (unsigned long long)address,
-                     (long long)bytes);
+    return fault_set(f, E_RUN_ACCESS, c, "outside %s: address %lld (0x%llx), size %lld bytes", s->space == FIELD_HBM ? "HBM" : "DM",
+                     (long long)address, (unsigned long long)address, (long long)bytes);
 }
 
 /* The bytes of each memory that a side touches; all of them if that is not simple. */
@@ -80,8 +77,7 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f)
     for (unsigned i = 0; i < to.walk.count; i++)
         aligned &= to.walk.size[i] == 1 || to.walk.stride[i] % unit == 0;
     if (!aligned && to.space == FIELD_DM && !command_get(c, DMA_GRANULAR))
-        return fault_set(f, E_RUN_ACCESS, c,
-                         "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
+        return fault_set(f, E_RUN_ACCESS, c, "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
                          (long long)unit);
     e->low = (int64_t)to_low;
     e->end = (int64_t)to_high + bytes;
@@ -107,15 +103,14 @@ bool field_dma_run(field_machine *m, const field_event *e, fault *f)
             return outside(c, &from, x, bytes, f);
         if (!place_of(&to, y, bytes, &target_place))
             return outside(c, &to, y, bytes, f);
-        if (!field_memory_copy(field_memory_of(m, &target_place), target_place.bit,
-                               field_memory_of(m, &origin), origin.bit, bytes * 8))
+        if (!field_memory_copy(field_memory_of(m, &target_place), target_place.bit, field_memory_of(m, &origin), origin.bit, bytes * 8))
             return fault_memory(f, c, "HBM and DM");
     }
     return true;
 }
 
-int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit,
-                         field_place *from, int64_t *bits)
+int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from,
+                         int64_t *bits)
 {
     const command *c = e->commands;
     side of = side_of(m, c, false), to = side_of(m, c, true);

@@ -9,8 +9,8 @@
 #ifndef VISA_RUNTIME_FIELD_ENGINE_H
 #define VISA_RUNTIME_FIELD_ENGINE_H
 
-#include "runtime/machine/chain.h"
 #include "runtime/field/memory.h"
+#include "runtime/machine/chain.h"
 
 typedef enum field_space { FIELD_HBM, FIELD_DM, FIELD_TRF, FIELD_PORT, FIELD_SPACES } field_space;
 
@@ -83,9 +83,9 @@ typedef struct field_event {
     unsigned range_count;
     field_range ranges[FIELD_SINK_RANGES]; /* of a chain */
     int64_t *cursors[2];                   /* of the ports of source and sink, by unit position, before it */
-    int64_t low, end; /* of a DMA: bytes of its destination, in the address space of all memories */
-    int64_t inner_low, inner_end; /* the same in each memory */
-    bool overlaps;                /* of a DMA: it may read what it wrote */
+    int64_t low, end;                      /* of a DMA: bytes of its destination, in the address space of all memories */
+    int64_t inner_low, inner_end;          /* the same in each memory */
+    bool overlaps;                         /* of a DMA: it may read what it wrote */
 } field_event;
 
 typedef struct field_term {
@@ -114,8 +114,7 @@ typedef struct field_machine {
 
 /* Decodes all of a kernel's commands in the order in which they run. NULL, with a diagnostic, when the
  * machine refuses them. */
-field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads,
-                                 arena *a, diag_list *diags);
+field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags);
 void field_machine_free(field_machine *m);
 
 typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE } field_result;
@@ -123,8 +122,7 @@ typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE } field_re
 field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list *diags);
 
 /* Values of elements in a memory: from what it keeps, or traced back. `r`: who asks, and when. */
-void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count,
-                field_value *out);
+void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out);
 field_memory *field_memory_of(const field_machine *m, const field_place *at);
 
 /* Opens a chain in a slice; false with the fault. */
@@ -168,15 +166,15 @@ bool field_dma_run(field_machine *m, const field_event *e, fault *f);
 bool field_dma_plan(field_machine *m, field_event *e, fault *f);
 /* Where the cell came from, and how many bits stand side by side from there on; -1: the transfer did not
  * write it, -2: given up, else the packet. */
-int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit,
-                         field_place *from, int64_t *bits);
+int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from,
+                         int64_t *bits);
 
 /* ---- the way back (trace.c) ---- */
 
 struct field_trace *field_trace_new(field_machine *m);
 void field_trace_free(struct field_trace *t);
-void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count,
-                      size_t time, field_value *out, field_unknowns *u, fault *f);
+void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count, size_t time,
+                      field_value *out, field_unknowns *u, fault *f);
 /* Notes the terms of what is traced next; NULL: no more. */
 void field_trace_terms(struct field_trace *t, field_terms *terms);
 field_terms *field_trace_noting(const struct field_trace *t);

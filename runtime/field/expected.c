@@ -59,8 +59,7 @@ static bool make_tensors(field_expected *x, diag_list *diags)
         int64_t elements = einsum_tensor_elements(e, t);
         x->tensors[t] = malloc((size_t)elements * sizeof **x->tensors + 1);
         if (!x->tensors[t]) {
-            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`",
-                     e->tensors[t].name);
+            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`", e->tensors[t].name);
             return false;
         }
         filling f = {x, t};
@@ -73,9 +72,8 @@ static bool make_tensors(field_expected *x, diag_list *diags)
 static bool compute(field_expected *x, diag_list *diags)
 {
     const reference_api *api = reference_load(diags);
-    reference_kernel *k = api ? reference_compile(api, &x->kernel->einsum, x->kernel->name,
-                                                  REFERENCE_FIELD | REFERENCE_QUICK, diags)
-                              : NULL;
+    reference_kernel *k =
+        api ? reference_compile(api, &x->kernel->einsum, x->kernel->name, REFERENCE_FIELD | REFERENCE_QUICK, diags) : NULL;
     if (!k)
         return false;
     bool done = make_tensors(x, diags) && reference_run_field(api, k, x->tensors, x->threads, diags);
@@ -83,8 +81,7 @@ static bool compute(field_expected *x, diag_list *diags)
     return done;
 }
 
-field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads,
-                                   diag_list *diags)
+field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads, diag_list *diags)
 {
     field_expected *x = calloc(1, sizeof *x);
     if (!x)
@@ -111,8 +108,7 @@ void field_expected_free(field_expected *x)
 
 static known *known_at(const field_expected *x, uint32_t tensor, int64_t element)
 {
-    for (size_t i = field_hash(tensor, (uint64_t)element) % x->known_capacity;;
-         i = (i + 1) % x->known_capacity) {
+    for (size_t i = field_hash(tensor, (uint64_t)element) % x->known_capacity;; i = (i + 1) % x->known_capacity) {
         known *k = &x->known[i];
         if (k->value == FIELD_NOTHING || (k->tensor == tensor && k->element == element))
             return k;
@@ -144,8 +140,8 @@ static void known_add(field_expected *x, uint32_t tensor, int64_t element, field
 static uint64_t multiply(uint64_t a, uint64_t b)
 {
     const uint64_t prime = (UINT64_C(1) << 61) - 1, half = UINT64_C(0xffffffff);
-    uint64_t high = (a >> 32) * (b >> 32), middle_a = (a >> 32) * (b & half),
-             middle_b = (a & half) * (b >> 32), low = (a & half) * (b & half);
+    uint64_t high = (a >> 32) * (b >> 32), middle_a = (a >> 32) * (b & half), middle_b = (a & half) * (b >> 32),
+             low = (a & half) * (b & half);
     uint64_t sum = high * 8 % prime; /* 2^64 is 8; the halves have 29 bits */
     for (int i = 0; i < 2; i++) {
         uint64_t m = i ? middle_a : middle_b; /* times 2^32 = 2^32 * (m >> 29) * 2^29 + ... */
@@ -204,8 +200,7 @@ static uint64_t filter_bit(field_value v)
     return v % FILTER_BITS;
 }
 
-void field_expected_find(field_expected *x, const field_value *values, size_t count, uint32_t *tensors,
-                         int64_t *elements)
+void field_expected_find(field_expected *x, const field_value *values, size_t count, uint32_t *tensors, int64_t *elements)
 {
     static const int64_t most_elements = INT64_C(1) << 28;
     const einsum *e = &x->kernel->einsum;

@@ -13,8 +13,7 @@
 typedef struct field_expected field_expected;
 
 /* NULL with a diagnostic. whole: all tensors are computed. */
-field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads,
-                                   diag_list *diags);
+field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads, diag_list *diags);
 void field_expected_free(field_expected *x);
 
 /* False: too deep or too many terms. */
@@ -22,7 +21,6 @@ bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, f
 
 /* Tensor and element that have one of these values, which are told apart; tensors[i] EINSUM_NO_TENSOR: none
  * has. */
-void field_expected_find(field_expected *x, const field_value *values, size_t count, uint32_t *tensors,
-                         int64_t *elements);
+void field_expected_find(field_expected *x, const field_value *values, size_t count, uint32_t *tensors, int64_t *elements);
 
 #endif

@@ -8,13 +8,7 @@
 #include "support/integer.h"
 #include "support/strbuf.h"
 
-enum {
-    LOOKED_AT = 16 /* wrong elements */,
-    SHOWN_FAULTS = 3,
-    NAMED_FAULTS = 16,
-    SHOWN_ELEMENTS = 3,
-    MOST_NAMED = 512
-};
+enum { LOOKED_AT = 16 /* wrong elements */, SHOWN_FAULTS = 3, NAMED_FAULTS = 16, SHOWN_ELEMENTS = 3, MOST_NAMED = 512 };
 
 /* A term, by its factors in order of value, so that a * b is b * a. */
 typedef struct product {
@@ -84,8 +78,7 @@ static void expected_terms(const einsum *e, uint32_t tensor, int64_t element, pr
                 sums = sums || e->statements[i].op != MATH_COPY;
             }
         einsum_product from = {.b = EINSUM_NO_TENSOR};
-        if (sums || !assigned || !einsum_terms(e, tensor, element, take_copied, &from) ||
-            e->tensors[from.a].port >= 0) {
+        if (sums || !assigned || !einsum_terms(e, tensor, element, take_copied, &from) || e->tensors[from.a].port >= 0) {
             einsum_terms(e, tensor, element, add_expected, out);
             return;
         }
@@ -162,8 +155,7 @@ static void compare_lists(finding *f, products *should, products *has, arena *a)
     if (has->items)
         qsort(has->items, has->count, sizeof *has->items, compare_products);
     for (size_t i = 0, j = 0; i < should->count || j < has->count;) {
-        const product *x = i < should->count ? &should->items[i] : NULL,
-                      *y = j < has->count ? &has->items[j] : NULL;
+        const product *x = i < should->count ? &should->items[i] : NULL, *y = j < has->count ? &has->items[j] : NULL;
         int order = !x                   ? 1
                     : !y                 ? -1
                     : x->low != y->low   ? (x->low < y->low ? -1 : 1)
@@ -171,8 +163,7 @@ static void compare_lists(finding *f, products *should, products *has, arena *a)
                                          : 0;
         size_t wanted = 0, there = 0;
         product first = order <= 0 ? *x : *y, one = order == 0 ? *y : first;
-        for (; i < should->count && should->items[i].low == first.low && should->items[i].high == first.high;
-             i++)
+        for (; i < should->count && should->items[i].low == first.low && should->items[i].high == first.high; i++)
             wanted++;
         for (; j < has->count && has->items[j].low == first.low && has->items[j].high == first.high; j++)
             there++;
@@ -191,8 +182,7 @@ static void compare_lists(finding *f, products *should, products *has, arena *a)
 
 /* ---- tracing ---- */
 
-static bool trace_terms(field_machine *m, uint32_t port_number, const field_wrong *w, products *out,
-                        bool *is_unwritten)
+static bool trace_terms(field_machine *m, uint32_t port_number, const field_wrong *w, products *out, bool *is_unwritten)
 {
     const port *p = &m->plans->kernel->ports[port_number];
     field_place at;
@@ -200,10 +190,7 @@ static bool trace_terms(field_machine *m, uint32_t port_number, const field_wron
     field_terms terms = {0};
     field_value value;
     field_port_place(m, port_number, w->position, &at);
-    field_run end = {.machine = m,
-                     .time = m->event_count,
-                     .unknowns = {.seed = m->seed, .key = (uint64_t)w->element},
-                     .fault = &f};
+    field_run end = {.machine = m, .time = m->event_count, .unknowns = {.seed = m->seed, .key = (uint64_t)w->element}, .fault = &f};
     field_trace_terms(m->trace, &terms);
     field_read(&end, &at, p->dtype, 1, 1, &value);
     field_trace_terms(m->trace, NULL);
@@ -218,8 +205,8 @@ static bool trace_terms(field_machine *m, uint32_t port_number, const field_wron
 }
 
 /* The elements whose values wrong elements hold. */
-static void find_exchanged(const einsum *e, field_expected *x, uint32_t tensor, const field_wrong *wrong,
-                           finding *findings, size_t count, arena *a)
+static void find_exchanged(const einsum *e, field_expected *x, uint32_t tensor, const field_wrong *wrong, finding *findings, size_t count,
+                           arena *a)
 {
     field_value values[LOOKED_AT];
     uint32_t tensors[LOOKED_AT];
@@ -228,13 +215,11 @@ static void find_exchanged(const einsum *e, field_expected *x, uint32_t tensor, 
         values[i] = wrong[i].machine;
     field_expected_find(x, values, count, tensors, elements);
     for (size_t i = 0; i < count; i++) {
-        if (findings[i].holds || tensors[i] == EINSUM_NO_TENSOR ||
-            einsum_degree(e, tensors[i]) != einsum_degree(e, tensor) || einsum_degree(e, tensor) < 2)
+        if (findings[i].holds || tensors[i] == EINSUM_NO_TENSOR || einsum_degree(e, tensors[i]) != einsum_degree(e, tensor) ||
+            einsum_degree(e, tensor) < 2)
             continue;
-        const char *name = e->tensors[tensors[i]].name,
-                   *at = einsum_element_text(e, tensors[i], elements[i], a);
-        findings[i].holds =
-            arena_printf(a, "what %s%s%s%s should be", name, *at ? "[" : "", at, *at ? "]" : "");
+        const char *name = e->tensors[tensors[i]].name, *at = einsum_element_text(e, tensors[i], elements[i], a);
+        findings[i].holds = arena_printf(a, "what %s%s%s%s should be", name, *at ? "[" : "", at, *at ? "]" : "");
     }
 }
 
@@ -291,16 +276,12 @@ static const char *has_name(const names *n, const product *p, arena *a)
 static const char *fault_text(const names *n, const term_fault *t, arena *a)
 {
     switch (t->kind) {
-    case TERM_LACKS:
-        return arena_printf(a, "lacks %s", should_name(n, &t->should, a));
+    case TERM_LACKS: return arena_printf(a, "lacks %s", should_name(n, &t->should, a));
     case TERM_TWICE:
         return t->times == 2 ? arena_printf(a, "has %s twice", should_name(n, &t->should, a))
                              : arena_printf(a, "has %s %zu times", should_name(n, &t->should, a), t->times);
-    case TERM_OTHER:
-        return arena_printf(a, "has %s in place of %s", has_name(n, &t->has, a),
-                            should_name(n, &t->should, a));
-    default:
-        return arena_printf(a, "has %s too many", has_name(n, &t->has, a));
+    case TERM_OTHER: return arena_printf(a, "has %s in place of %s", has_name(n, &t->has, a), should_name(n, &t->should, a));
+    default: return arena_printf(a, "has %s too many", has_name(n, &t->has, a));
     }
 }
 
@@ -313,8 +294,7 @@ static const char *finding_text(const names *n, uint32_t tensor, const finding *
         return arena_printf(a, "%s has its terms, and is another value", text);
     for (size_t i = 0; i < f->count && i < SHOWN_FAULTS; i++)
         text = arena_printf(a, "%s%s %s", text, i ? "," : "", fault_text(n, &f->faults[i], a));
-    return f->count > SHOWN_FAULTS ? arena_printf(a, "%s, and %zu more", text, f->count - SHOWN_FAULTS)
-                                   : text;
+    return f->count > SHOWN_FAULTS ? arena_printf(a, "%s, and %zu more", text, f->count - SHOWN_FAULTS) : text;
 }
 
 /* ---- what findings have in common ---- */
@@ -347,8 +327,7 @@ static const char *summed_text(const einsum *e, uint32_t tensor, const finding *
         size_t count = 0;
         for (size_t i = 0; i < f->count; i++) {
             const einsum_product *p = &f->faults[i].should.named;
-            if (f->faults[i].kind != kind || kind == TERM_MORE || p->b == EINSUM_NO_TENSOR ||
-                axis_of_tensor(e, tensor, axis))
+            if (f->faults[i].kind != kind || kind == TERM_MORE || p->b == EINSUM_NO_TENSOR || axis_of_tensor(e, tensor, axis))
                 continue;
             int64_t c = coordinate_of(e, p->a, p->a_element, axis);
             c = c < 0 ? coordinate_of(e, p->b, p->b_element, axis) : c;
@@ -356,8 +335,8 @@ static const char *summed_text(const einsum *e, uint32_t tensor, const finding *
                 values[count++] = c;
         }
         if (count > 0)
-            text = arena_printf(a, "%s%s%s%s%s", text, *text ? ", " : "", e->axes[axis].name,
-                                count > 1 ? " " : " = ", fold_text(values, count, e->axes[axis].size, a));
+            text = arena_printf(a, "%s%s%s%s%s", text, *text ? ", " : "", e->axes[axis].name, count > 1 ? " " : " = ",
+                                fold_text(values, count, e->axes[axis].size, a));
     }
     return text;
 }
@@ -383,11 +362,9 @@ static bool common_distance(const names *n, const finding *f, bool second, uint3
         if (f->faults[i].kind != TERM_OTHER)
             continue;
         if (tensor == EINSUM_NO_TENSOR || !axis_of_tensor(n->einsum, tensor, axis) ||
-            (!named_at(n, f->faults[i].has.low, tensor, &there) &&
-             !named_at(n, f->faults[i].has.high, tensor, &there)))
+            (!named_at(n, f->faults[i].has.low, tensor, &there) && !named_at(n, f->faults[i].has.high, tensor, &there)))
             return false;
-        int64_t apart =
-            coordinate_of(n->einsum, tensor, there, axis) - coordinate_of(n->einsum, tensor, element, axis);
+        int64_t apart = coordinate_of(n->einsum, tensor, there, axis) - coordinate_of(n->einsum, tensor, element, axis);
         if (some && apart != *distance)
             return false;
         *distance = apart;
@@ -409,36 +386,30 @@ static const char *distance_text(const names *n, const finding *f, arena *a)
             for (uint32_t axis = 0; axis < e->axis_count; axis++) {
                 int64_t d = 0;
                 if (common_distance(n, f, second, axis, &d) && d != 0)
-                    text = arena_printf(a, "%s%s %s[%s %c %" PRId64 "]", text, *text ? "," : " by",
-                                        e->tensors[second ? p->b : p->a].name, e->axes[axis].name,
-                                        d < 0 ? '-' : '+', d < 0 ? -d : d);
+                    text = arena_printf(a, "%s%s %s[%s %c %" PRId64 "]", text, *text ? "," : " by", e->tensors[second ? p->b : p->a].name,
+                                        e->axes[axis].name, d < 0 ? '-' : '+', d < 0 ? -d : d);
             }
         break;
     }
-    return *text && f->count > NAMED_FAULTS ? arena_printf(a, "%s, the first %d at least", text, NAMED_FAULTS)
-                                            : text;
+    return *text && f->count > NAMED_FAULTS ? arena_printf(a, "%s, the first %d at least", text, NAMED_FAULTS) : text;
 }
 
 static const char *pattern_text(const names *n, uint32_t tensor, const finding *f, arena *a)
 {
     const einsum *e = n->einsum;
-    static const char *const words[] = {[TERM_LACKS] = "missing",
-                                        [TERM_TWICE] = "there too often",
-                                        [TERM_OTHER] = "replaced",
-                                        [TERM_MORE] = ""};
+    static const char *const words[] = {
+        [TERM_LACKS] = "missing", [TERM_TWICE] = "there too often", [TERM_OTHER] = "replaced", [TERM_MORE] = ""};
     const char *text = "";
     for (int kind = 0; kind < TERM_MORE && !f->holds; kind++) {
         const char *axes = summed_text(e, tensor, f, (fault_kind)kind, a);
         if (*axes)
-            text = arena_printf(a, "%s%s%s %s %s%s", text, *text ? "; " : "", axes,
-                                strchr(axes, '=') ? "is" : "are", words[kind],
+            text = arena_printf(a, "%s%s%s %s %s%s", text, *text ? "; " : "", axes, strchr(axes, '=') ? "is" : "are", words[kind],
                                 kind == TERM_OTHER ? distance_text(n, f, a) : "");
     }
     return text;
 }
 
-static void note_pattern(const names *n, uint32_t tensor, const finding *findings, size_t count, size_t all,
-                         diag_list *diags, diag *d)
+static void note_pattern(const names *n, uint32_t tensor, const finding *findings, size_t count, size_t all, diag_list *diags, diag *d)
 {
     arena *a = diags->arena;
     const einsum *e = n->einsum;
@@ -456,8 +427,8 @@ static void note_pattern(const names *n, uint32_t tensor, const finding *finding
         diag_note(diags, d, SRC_NOWHERE, "in all of them: %s", first);
 }
 
-void field_explain(field_machine *m, field_expected *x, uint32_t port_number, uint32_t tensor,
-                   const field_wrong *wrong, size_t count, diag_list *diags, diag *d)
+void field_explain(field_machine *m, field_expected *x, uint32_t port_number, uint32_t tensor, const field_wrong *wrong, size_t count,
+                   diag_list *diags, diag *d)
 {
     const einsum *e = &m->plans->kernel->einsum;
     arena *a = diags->arena;

@@ -17,7 +17,7 @@ typedef struct field_wrong {
 
 /* "out[M=3, N=1] lacks a[M=3, K=4094] * b[N=1, K=4094]": of the first of them; notes on d say it of others,
  * and what they have in common. */
-void field_explain(field_machine *m, field_expected *x, uint32_t port, uint32_t tensor,
-                   const field_wrong *wrong, size_t count, diag_list *diags, diag *d);
+void field_explain(field_machine *m, field_expected *x, uint32_t port, uint32_t tensor, const field_wrong *wrong, size_t count,
+                   diag_list *diags, diag *d);
 
 #endif

@@ -24,8 +24,7 @@ static size_t units_of(const field_machine *m, const unit_mask *units, int64_t *
     for (int64_t chip = 0; chip < t->chips; chip++)
         for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
             for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
-                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 &&
-                    units->slices[slice / 64 % 4] >> slice % 64 & 1)
+                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 && units->slices[slice / 64 % 4] >> slice % 64 & 1)
                     list[count++] = machine_unit_index(m->plans, chip, cluster, slice);
     return count;
 }
@@ -64,8 +63,8 @@ static void keep_cursors(field_machine *m, const chain *c, field_event *e)
 static void count_work(field_machine *m, const chain *c, size_t units)
 {
     const contraction *k = chain_contraction(c);
-    double each = (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements +
-                  (double)chain_sink(c)->in.packets * 32;
+    double each =
+        (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements + (double)chain_sink(c)->in.packets * 32;
     if (k)
         each += (double)k->steps * (double)(k->rows * k->lanes);
     m->work += each * (double)units;
@@ -80,8 +79,7 @@ static bool read_chain(field_machine *m, int number, const command *c, int64_t *
         return false;
     for (size_t i = 0; i < k.count; i++)
         if (!(command_row_of(c[i].op)->contexts >> number & 1))
-            return fault_set(f, E_RUN_CHAIN, &c[i], "may not stand in the %s context",
-                             context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, &c[i], "may not stand in the %s context", context_name((context)number));
     field_event *e = event_new(m, FIELD_CHAIN);
     e->commands = c;
     e->available = available;
@@ -113,23 +111,19 @@ static bool read_dma(field_machine *m, const command *c, fault *f)
 static bool read_command(field_machine *m, int number, const command *c, int64_t *units, fault *f)
 {
     switch (c->op) {
-    case OP_WAIT:
-        break;
+    case OP_WAIT: break;
     case OP_UNITS:
         if (number == CONTEXT_DMA)
-            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context",
-                             context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
         unit_mask_select(&m->plans->masks[number], c);
         break;
     case OP_DMA:
         if (number != CONTEXT_DMA)
-            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context",
-                             context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
         if (!read_dma(m, c, f))
             return false;
         break;
-    default:
-        return read_chain(m, number, c, units, f);
+    default: return read_chain(m, number, c, units, f);
     }
     m->plans->done[number]++;
     return true;
@@ -144,8 +138,7 @@ static bool read_streams(field_machine *m, int64_t *units, fault *f)
         for (int i = 0; i < CONTEXTS; i++)
             while (p->done[i] < p->kernel->streams[i].count) {
                 const command *c = &p->kernel->streams[i].commands[p->done[i]];
-                if (c->op == OP_WAIT &&
-                    p->done[command_get(c, WAIT_CONTEXT)] < (size_t)command_get(c, WAIT_COUNT))
+                if (c->op == OP_WAIT && p->done[command_get(c, WAIT_CONTEXT)] < (size_t)command_get(c, WAIT_COUNT))
                     break;
                 if (!read_command(m, i, c, units, f))
                     return false;
@@ -154,8 +147,7 @@ static bool read_streams(field_machine *m, int64_t *units, fault *f)
     }
     for (int i = 0; i < CONTEXTS; i++)
         if (p->done[i] < p->kernel->streams[i].count)
-            return fault_set(f, E_RUN_DEADLOCK, &p->kernel->streams[i].commands[p->done[i]],
-                             "waits for commands that never complete");
+            return fault_set(f, E_RUN_DEADLOCK, &p->kernel->streams[i].commands[p->done[i]], "waits for commands that never complete");
     return true;
 }
 
@@ -183,21 +175,17 @@ static bool ports_fit(const field_machine *m, diag_list *diags)
                                                    : INT64_MAX;
         if (bytes >= 0 && at->address <= capacity && ceil_div(bytes, units) <= capacity - at->address)
             continue;
-        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld",
-                 at->name, (long long)at->address);
+        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld", at->name, (long long)at->address);
         return false;
     }
     return true;
 }
 
-field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads,
-                                 arena *a, diag_list *diags)
+field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags)
 {
     field_machine *m = ARENA_NEW(a, field_machine);
     machine_options options = {.poison = 0};
-    *m = (field_machine){.plans = machine_new(t, k, a, &options),
-                         .seed = field_hash(seed, UINT64_C(0x616c6765627261)),
-                         .threads = threads};
+    *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_hash(seed, UINT64_C(0x616c6765627261)), .threads = threads};
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
     m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
     m->trf = memories_new(m, m->plans->unit_count, t->trf_bytes);
@@ -205,10 +193,7 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     if (!ports_fit(m, diags))
         return NULL;
     for (uint32_t i = 0; i < k->port_count; i++) {
-        field_memory_init(&m->ports[i],
-                          larger(k->ports[i].space == PORT_STREAM ? machine_port_bytes(m->plans, i) : 0, 1) *
-                              8,
-                          &m->budget);
+        field_memory_init(&m->ports[i], larger(k->ports[i].space == PORT_STREAM ? machine_port_bytes(m->plans, i) : 0, 1) * 8, &m->budget);
         if (k->ports[i].direction == PORT_IN)
             event_new(m, FIELD_LOAD)->port = i;
     }
@@ -244,8 +229,7 @@ field_memory *field_memory_of(const field_machine *m, const field_place *at)
     return &lists[at->space][at->number];
 }
 
-void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count,
-                field_value *out)
+void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out)
 {
     if (r->machine->trace)
         field_trace_read(r->machine->trace, at, type, stride, count, r->time, out, &r->unknowns, r->fault);
@@ -265,15 +249,14 @@ static int64_t cursor_of(const field_machine *m, const field_event *e, const sta
 bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f)
 {
     const field_event *e = &m->events[time];
-    *r = (field_run){
-        .machine = m,
-        .chain = c,
-        .time = time,
-        .unit = unit,
-        .fault = f,
-        .stage_count = c->stage_count,
-        .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
-        .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
+    *r = (field_run){.machine = m,
+                     .chain = c,
+                     .time = time,
+                     .unit = unit,
+                     .fault = f,
+                     .stage_count = c->stage_count,
+                     .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
+                     .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
     size_t bytes = c->stage_count * sizeof *r->stages;
     for (unsigned i = 0; i < c->stage_count; i++)
         bytes += (c->stages[i].type->field->state_bytes + 15) / 16 * 16;
@@ -322,9 +305,7 @@ static bool write_sink(field_stage_run *sink)
     for (int64_t i = 0, n; done && i < count; i += n) {
         field_place to;
         n = smaller(type->place(sink, i, &to), count - i);
-        done = to.number < 0 ||
-               field_memory_write(field_memory_of(r->machine, &to), to.bit, sink->stage->in.dtype, n,
-                                  values + i) ||
+        done = to.number < 0 || field_memory_write(field_memory_of(r->machine, &to), to.bit, sink->stage->in.dtype, n, values + i) ||
                fault_memory(r->fault, r->chain->commands, "the values of a memory");
     }
     free(values);
@@ -376,7 +357,8 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     if (!plan_again(m, &m->events[time], &c, f))
         return false;
     size_t count = units_of(m, &c.units, units);
-    unsigned workers = 1; /* slices on several threads were seen to disagree (test/cases/fetch-sizes.vm, whole_chip): a proof is the same each time */
+    unsigned workers =
+        1; /* slices on several threads were seen to disagree (test/cases/fetch-sizes.vm, whole_chip): a proof is the same each time */
     fault faults[MOST_WORKERS] = {{0}};
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)
@@ -408,9 +390,8 @@ static bool run_load(field_machine *m, const field_event *e)
             for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0; live++)
                 values[live] = field_input(m->seed, e->port, (uint64_t)numbers[at + live]);
             if (live > 0)
-                done = field_memory_write(field_memory_of(m, &to),
-                                          to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live,
-                                          values);
+                done =
+                    field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
             live = larger(live, 1);
         }
     }
@@ -422,12 +403,9 @@ static bool run_event(field_machine *m, size_t time, int64_t *units, fault *f)
 {
     const field_event *e = &m->events[time];
     switch (e->kind) {
-    case FIELD_LOAD:
-        return run_load(m, e) || fault_memory(f, NULL, "the inputs");
-    case FIELD_DMA:
-        return field_dma_run(m, e, f);
-    default:
-        return run_chain(m, time, units, f);
+    case FIELD_LOAD: return run_load(m, e) || fault_memory(f, NULL, "the inputs");
+    case FIELD_DMA: return field_dma_run(m, e, f);
+    default: return run_chain(m, time, units, f);
     }
 }
 

@@ -32,8 +32,7 @@ field_value field_cells_read(const field_cell *cells, dtype type, field_unknowns
     unsigned count = bits_of(type) / FIELD_CELL_BITS;
     bool whole = true;
     for (unsigned i = 0; i < count; i++)
-        whole &= cells[i].written && cells[i].type == type && cells[i].part == i &&
-                 cells[i].value == cells[0].value;
+        whole &= cells[i].written && cells[i].type == type && cells[i].part == i && cells[i].value == cells[0].value;
     if (whole)
         return cells[0].value;
     field_function f = field_function_begin(u->seed, (uint64_t)type);
@@ -83,10 +82,8 @@ static field_page *page_at(const field_memory *m, int64_t page)
 static field_page *page_new(field_memory *m, unsigned type)
 {
     int64_t values = type == MIXED ? PAGE_CELLS : PAGE_BITS / bits_of(type);
-    int64_t bytes = (int64_t)sizeof(field_page) + values * (int64_t)sizeof(field_value) +
-                    (type == MIXED ? PAGE_CELLS : 0);
-    if (atomic_fetch_add(&m->budget->used_bytes, bytes) + bytes > m->budget->limit_bytes &&
-        m->budget->limit_bytes)
+    int64_t bytes = (int64_t)sizeof(field_page) + values * (int64_t)sizeof(field_value) + (type == MIXED ? PAGE_CELLS : 0);
+    if (atomic_fetch_add(&m->budget->used_bytes, bytes) + bytes > m->budget->limit_bytes && m->budget->limit_bytes)
         return NULL;
     field_page *p = malloc(sizeof *p + (size_t)values * sizeof *p->values);
     if (!p)
@@ -109,8 +106,7 @@ static field_cell cell_in(const field_page *p, int64_t cell)
     if (!p)
         return (field_cell){0};
     if (p->type == MIXED)
-        return (field_cell){p->values[cell], (dtype)(p->tags[cell] / 16), p->tags[cell] % 16,
-                            p->tags[cell] != UNWRITTEN};
+        return (field_cell){p->values[cell], (dtype)(p->tags[cell] / 16), p->tags[cell] % 16, p->tags[cell] != UNWRITTEN};
     unsigned cells = bits_of(p->type) / FIELD_CELL_BITS;
     field_value v = p->values[cell / cells];
     return (field_cell){v, (dtype)p->type, (unsigned char)(cell % cells), v != FIELD_NOTHING};
@@ -228,8 +224,7 @@ static void read_page(const field_page *p, int64_t first, int64_t count, field_v
             out[i] = field_cells_read(none, (dtype)p->type, u);
 }
 
-void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count,
-                       field_value *out, field_unknowns *u)
+void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count, field_value *out, field_unknowns *u)
 {
     int64_t bits = bits_of(type);
     for (int64_t i = 0; i < count;) {
@@ -263,8 +258,7 @@ static bool forget(field_memory *m, int64_t bit, int64_t bits)
     return true;
 }
 
-bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit,
-                       int64_t bits)
+bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit, int64_t bits)
 {
     for (int64_t part; bits > 0; to_bit += part, from_bit += part, bits -= part) {
         part = smaller_of(bits, smaller_of(PAGE_BITS - to_bit % PAGE_BITS, PAGE_BITS - from_bit % PAGE_BITS));
@@ -286,8 +280,7 @@ bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *fro
             }
         }
         for (int64_t i = 0; i < part; i += FIELD_CELL_BITS) {
-            field_cell c =
-                cell_in(page_at(from, from_bit / PAGE_BITS), (from_bit + i) % PAGE_BITS / FIELD_CELL_BITS);
+            field_cell c = cell_in(page_at(from, from_bit / PAGE_BITS), (from_bit + i) % PAGE_BITS / FIELD_CELL_BITS);
             if (!write_cell(to, to_bit + i, &c))
                 return false;
         }

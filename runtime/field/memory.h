@@ -52,10 +52,8 @@ void field_memory_free(field_memory *m);
  * memory left. */
 bool field_memory_write(field_memory *m, int64_t bit, dtype type, int64_t count, const field_value *values);
 /* Elements `stride` elements apart. */
-void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count,
-                       field_value *out, field_unknowns *u);
+void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count, field_value *out, field_unknowns *u);
 /* Bits that do not overlap, with their types. False: no memory left. */
-bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit,
-                       int64_t bits);
+bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit, int64_t bits);
 
 #endif

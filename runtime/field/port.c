@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/trf.h"
 #include "runtime/field/engine.h"
 #include "runtime/tensor/port_data.h"
-#include "runtime/engine/trf.h"
 #include "support/integer.h"
 
 static int64_t size_of(const field_machine *m, const port *p, port_component c)
@@ -20,11 +20,10 @@ typedef struct port_sizes {
 
 static port_sizes sizes_of(const field_machine *m, const port *p)
 {
-    int64_t inner = p->space == PORT_STREAM
-                        ? product_bounded(size_of(m, p, COMPONENT_TIME), size_of(m, p, COMPONENT_PACKET))
-                        : size_of(m, p, COMPONENT_ELEMENT);
-    return (port_sizes){size_of(m, p, COMPONENT_CHIP), size_of(m, p, COMPONENT_CLUSTER),
-                        size_of(m, p, COMPONENT_SLICE), size_of(m, p, COMPONENT_ROW), inner};
+    int64_t inner = p->space == PORT_STREAM ? product_bounded(size_of(m, p, COMPONENT_TIME), size_of(m, p, COMPONENT_PACKET))
+                                            : size_of(m, p, COMPONENT_ELEMENT);
+    return (port_sizes){size_of(m, p, COMPONENT_CHIP), size_of(m, p, COMPONENT_CLUSTER), size_of(m, p, COMPONENT_SLICE),
+                        size_of(m, p, COMPONENT_ROW), inner};
 }
 
 int64_t field_port_positions(const field_machine *m, uint32_t index)
@@ -78,14 +77,12 @@ int32_t *field_port_numbers(const field_machine *m, uint32_t index)
     int64_t positions = port_physical_elements(&numbered, k->axes), elements = tensor_elements(&type);
     if (positions < 0 || positions > INT32_MAX || elements < 0 || elements > INT32_MAX)
         return NULL;
-    int32_t *physical = malloc((size_t)positions * sizeof *physical + 1),
-            *logical = malloc((size_t)elements * sizeof *logical + 1);
+    int32_t *physical = malloc((size_t)positions * sizeof *physical + 1), *logical = malloc((size_t)elements * sizeof *logical + 1);
     for (int64_t i = 0; logical && i < elements; i++)
         logical[i] = (int32_t)i;
     if (physical)
         memset(physical, 0xff, (size_t)positions * sizeof *physical);
-    if (!physical || !logical ||
-        !port_pack(&numbered, k->axes, k->axis_count, (unsigned char *)logical, (unsigned char *)physical)) {
+    if (!physical || !logical || !port_pack(&numbered, k->axes, k->axis_count, (unsigned char *)logical, (unsigned char *)physical)) {
         free(physical);
         physical = NULL;
     }
@@ -107,10 +104,9 @@ int64_t field_port_place(const field_machine *m, uint32_t index, int64_t positio
     const port *p = &m->plans->kernel->ports[index];
     const target *t = m->plans->target;
     port_sizes s = sizes_of(m, p);
-    int64_t bits = dtype_row_of(p->dtype)->bits, element = position % s.row_elements,
-            row = position / s.row_elements % s.rows;
-    int64_t unit = position / s.row_elements / s.rows, slice = unit % s.slices,
-            cluster = unit / s.slices % s.clusters, chip = unit / s.slices / s.clusters;
+    int64_t bits = dtype_row_of(p->dtype)->bits, element = position % s.row_elements, row = position / s.row_elements % s.rows;
+    int64_t unit = position / s.row_elements / s.rows, slice = unit % s.slices, cluster = unit / s.slices % s.clusters,
+            chip = unit / s.slices / s.clusters;
     *out = (field_place){FIELD_HBM, -1, 0};
     int64_t left = s.row_elements - element;
     if (!component_live(m, p, COMPONENT_CHIP, chip) || !component_live(m, p, COMPONENT_CLUSTER, cluster) ||
@@ -118,30 +114,22 @@ int64_t field_port_place(const field_machine *m, uint32_t index, int64_t positio
         return left + (s.rows - 1 - row) * s.row_elements;
     int64_t number = machine_unit_index(m->plans, chip, cluster, slice), byte = element * bits / 8;
     switch (p->space) {
-    case PORT_HBM:
-        *out = (field_place){FIELD_HBM, chip, p->address * 8 + element * bits};
-        break;
-    case PORT_DM:
-        *out = (field_place){FIELD_DM, number, p->address * 8 + element * bits};
-        break;
+    case PORT_HBM: *out = (field_place){FIELD_HBM, chip, p->address * 8 + element * bits}; break;
+    case PORT_DM: *out = (field_place){FIELD_DM, number, p->address * 8 + element * bits}; break;
     case PORT_TRF:
-        *out = (field_place){FIELD_TRF, number,
-                             trf_address_of(t, row, s.rows, p->trf_address, byte) * 8 + element * bits % 8};
+        *out = (field_place){FIELD_TRF, number, trf_address_of(t, row, s.rows, p->trf_address, byte) * 8 + element * bits % 8};
         left = smaller(left, (trf_contiguous_bytes(t, p->trf_address, byte) * 8 - element * bits % 8) / bits);
         break;
-    default:
-        *out = (field_place){FIELD_PORT, (int64_t)index, position * bits};
+    default: *out = (field_place){FIELD_PORT, (int64_t)index, position * bits};
     }
     return left;
 }
 
 /* The byte of a Row's partition that is at this byte of the file; -1: in the half that the mode does not use.
  */
-static int64_t trf_partition_byte(const target *t, int64_t rows, trf_address mode, int64_t address,
-                                  int64_t *row)
+static int64_t trf_partition_byte(const target *t, int64_t rows, trf_address mode, int64_t address, int64_t *row)
 {
-    int64_t line_bytes = t->trf_bank_columns * t->trf_row_bytes,
-            bank_rows = mode == TRF_FULL ? t->trf_bank_rows : t->trf_bank_rows / 2;
+    int64_t line_bytes = t->trf_bank_columns * t->trf_row_bytes, bank_rows = mode == TRF_FULL ? t->trf_bank_rows : t->trf_bank_rows / 2;
     int64_t line = address / line_bytes, bank = line / t->trf_bank_rows,
             in_bank = line % t->trf_bank_rows - (mode == TRF_SECOND_HALF ? t->trf_bank_rows / 2 : 0);
     if (in_bank < 0 || in_bank >= bank_rows)
@@ -156,14 +144,12 @@ int64_t field_trf_byte(const field_machine *m, int64_t rows, trf_address mode, i
 }
 
 /* The slice's or chip's part of the position; -1: the port has no such unit. */
-static int64_t unit_position(const field_machine *m, const port *p, const port_sizes *s,
-                             const field_place *at)
+static int64_t unit_position(const field_machine *m, const port *p, const port_sizes *s, const field_place *at)
 {
     const target *t = m->plans->target;
     if (p->space == PORT_HBM)
         return at->number < s->chips ? at->number : -1;
-    int64_t slice = at->number % t->slices_per_cluster,
-            cluster = at->number / t->slices_per_cluster % t->clusters_per_chip,
+    int64_t slice = at->number % t->slices_per_cluster, cluster = at->number / t->slices_per_cluster % t->clusters_per_chip,
             chip = at->number / t->slices_per_cluster / t->clusters_per_chip;
     if (chip >= s->chips || cluster >= s->clusters || slice >= s->slices)
         return -1;
@@ -172,8 +158,7 @@ static int64_t unit_position(const field_machine *m, const port *p, const port_s
 
 int64_t field_port_find(const field_machine *m, uint32_t index, const field_place *at, unsigned *part)
 {
-    static const field_space spaces[] = {
-        [PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT};
+    static const field_space spaces[] = {[PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT};
     const port *p = &m->plans->kernel->ports[index];
     port_sizes s = sizes_of(m, p);
     int64_t bits = dtype_row_of(p->dtype)->bits, bit = at->bit - p->address * 8, row = 0;

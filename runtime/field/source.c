@@ -14,8 +14,7 @@ static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_v
     int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1];
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
         part = smaller(count, size - first % size);
-        field_place at = {FIELD_DM, r->run->unit,
-                          k->dm.low_byte * 8 + field_walk_address(w, first) * k->dm.bits};
+        field_place at = {FIELD_DM, r->run->unit, k->dm.low_byte * 8 + field_walk_address(w, first) * k->dm.bits};
         field_read(r->run, &at, type, stride, part, out);
     }
 }
@@ -23,8 +22,7 @@ static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_v
 const field_stage field_fetch = {.read = read_fetch};
 
 /* Where an element of a Row's packets is in the port. */
-static int64_t port_element(const stream_port *p, int64_t position, int64_t row, int64_t step,
-                            int64_t element)
+static int64_t port_element(const stream_port *p, int64_t position, int64_t row, int64_t step, int64_t element)
 {
     return ((position * p->rows + row) * p->steps + step) * p->packet_elements + element;
 }
@@ -40,19 +38,16 @@ static void read_stream_in(field_stage_run *r, int64_t first, int64_t count, fie
 {
     const source *k = r->stage->plan;
     const stream_port *p = k->stream;
-    int64_t position = stream_port_position(p, r->run->machine->plans->target, r->run->unit),
-            bits = dtype_row_of(k->shape.dtype)->bits;
+    int64_t position = stream_port_position(p, r->run->machine->plans->target, r->run->unit), bits = dtype_row_of(k->shape.dtype)->bits;
     if (position < 0) {
         read_unknowns(r, count, out);
         return;
     }
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
-        int64_t element = first % k->shape.packet_elements,
-                row = first / k->shape.packet_elements % k->shape.rows;
+        int64_t element = first % k->shape.packet_elements, row = first / k->shape.packet_elements % k->shape.rows;
         int64_t step = first / k->shape.packet_elements / k->shape.rows;
         part = k->shape.rows == 1 ? count : smaller(count, k->shape.packet_elements - element);
-        field_place at = {FIELD_PORT, (int64_t)k->port,
-                          port_element(p, position, row, r->run->cursors[0] + step, element) * bits};
+        field_place at = {FIELD_PORT, (int64_t)k->port, port_element(p, position, row, r->run->cursors[0] + step, element) * bits};
         field_read(r->run, &at, k->shape.dtype, 1, part, out);
     }
 }

@@ -37,8 +37,7 @@ static void read_out(field_stage_run *r, int64_t first, int64_t count, field_val
 {
     drain d = drain_of(r->stage);
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
-        int64_t side = first / d.each, at = first % d.each, lane = at % d.live, row = at / d.live % d.rows,
-                step = at / d.live / d.rows;
+        int64_t side = first / d.each, at = first % d.each, lane = at % d.live, row = at / d.live % d.rows, step = at / d.live / d.rows;
         part = d.rows == 1 && !d.pair ? count : smaller(count, d.live - lane);
         if (d.pair)
             field_before(r, ((step * 2 + side) * d.rows + row) * d.live + lane, part, out);
@@ -56,14 +55,12 @@ static int64_t cursor_of(const field_stage_run *r, int64_t side)
 static int64_t place_out(const field_stage_run *r, int64_t first, field_place *to)
 {
     drain d = drain_of(r->stage);
-    int64_t side = first / d.each, at = first % d.each, lane = at % d.live, row = at / d.live % d.rows,
-            step = at / d.live / d.rows;
+    int64_t side = first / d.each, at = first % d.each, lane = at % d.live, row = at / d.live % d.rows, step = at / d.live / d.rows;
     const stream_port *p = &r->run->machine->plans->streams[d.port + side];
     int64_t position = stream_port_position(p, r->run->machine->plans->target, r->run->unit);
     *to = (field_place){FIELD_PORT, position < 0 ? -1 : d.port + side, 0};
     if (position >= 0)
-        to->bit = (((position * p->rows + row) * p->steps + cursor_of(r, side) + step) * p->packet_elements +
-                   lane) *
+        to->bit = (((position * p->rows + row) * p->steps + cursor_of(r, side) + step) * p->packet_elements + lane) *
                   (int64_t)dtype_row_of(r->stage->in.dtype)->bits;
     return d.live - lane;
 }
@@ -73,14 +70,11 @@ static int64_t find_out(const field_stage_run *r, const field_place *at, int64_t
     drain d = drain_of(r->stage);
     int64_t side = at->number - d.port, bits = dtype_row_of(r->stage->in.dtype)->bits;
     const stream_port *p = &r->run->machine->plans->streams[at->number];
-    int64_t position = stream_port_position(p, r->run->machine->plans->target, r->run->unit),
-            element = at->bit / bits;
-    int64_t lane = element % p->packet_elements,
-            step = element / p->packet_elements % p->steps - cursor_of(r, side),
+    int64_t position = stream_port_position(p, r->run->machine->plans->target, r->run->unit), element = at->bit / bits;
+    int64_t lane = element % p->packet_elements, step = element / p->packet_elements % p->steps - cursor_of(r, side),
             row = element / p->packet_elements / p->steps % p->rows;
-    if (side < 0 || side > (d.pair ? 1 : 0) || position < 0 ||
-        element / p->packet_elements / p->steps / p->rows != position || step < 0 || step >= d.steps ||
-        lane >= d.live)
+    if (side < 0 || side > (d.pair ? 1 : 0) || position < 0 || element / p->packet_elements / p->steps / p->rows != position || step < 0 ||
+        step >= d.steps || lane >= d.live)
         return -1;
     *part = (unsigned)(at->bit % bits / FIELD_CELL_BITS);
     *count = d.live - lane;
@@ -95,5 +89,4 @@ static unsigned ranges_out(const stage *s, field_range *out)
     return d.pair ? 2 : 1;
 }
 
-const field_stage field_stream_out = {
-    .count = count_out, .read = read_out, .place = place_out, .find = find_out, .ranges = ranges_out};
+const field_stage field_stream_out = {.count = count_out, .read = read_out, .place = place_out, .find = find_out, .ranges = ranges_out};

@@ -10,11 +10,7 @@
 #include "support/integer.h"
 
 enum { REMEMBERED = 4096 /* values of memory that nobody wrote */ };
-enum {
-    MOST_DEPTH = 200 /* chains that read each other's results: the stack is as deep */,
-    MOST_PLANS = 1 << 16,
-    MOST_KNOWN = 1 << 24
-};
+enum { MOST_DEPTH = 200 /* chains that read each other's results: the stack is as deep */, MOST_PLANS = 1 << 16, MOST_KNOWN = 1 << 24 };
 
 typedef struct known {
     size_t time;
@@ -26,8 +22,7 @@ struct field_trace {
     field_machine *machine;
     chain **plans; /* by event; NULL: not planned yet */
     size_t plan_count;
-    size_t *writers[FIELD_SPACES],
-        writer_count[FIELD_SPACES]; /* events by the space that they write, in order */
+    size_t *writers[FIELD_SPACES], writer_count[FIELD_SPACES]; /* events by the space that they write, in order */
     int32_t **numbers; /* by port: elements by position (field_port_numbers); NULL: not asked for yet, or too
                           many */
     known *known;      /* results of contractions, by hash; time 0 with FIELD_NOTHING: free */
@@ -41,13 +36,10 @@ struct field_trace {
 
 static bool writes_to(const field_machine *m, const field_event *e, field_space space)
 {
-    static const field_space spaces[] = {
-        [PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT};
+    static const field_space spaces[] = {[PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT};
     switch (e->kind) {
-    case FIELD_LOAD:
-        return spaces[m->plans->kernel->ports[e->port].space] == space;
-    case FIELD_DMA:
-        return (command_get(e->commands, DMA_DESTINATION) ? FIELD_DM : FIELD_HBM) == space;
+    case FIELD_LOAD: return spaces[m->plans->kernel->ports[e->port].space] == space;
+    case FIELD_DMA: return (command_get(e->commands, DMA_DESTINATION) ? FIELD_DM : FIELD_HBM) == space;
     default:
         for (unsigned i = 0; i < e->range_count; i++)
             if (e->ranges[i].space == space)
@@ -151,8 +143,7 @@ typedef struct location {
 static bool unit_selected(const field_machine *m, const unit_mask *u, int64_t unit)
 {
     const target *t = m->plans->target;
-    int64_t slice = unit % t->slices_per_cluster,
-            cluster = unit / t->slices_per_cluster % t->clusters_per_chip,
+    int64_t slice = unit % t->slices_per_cluster, cluster = unit / t->slices_per_cluster % t->clusters_per_chip,
             chip = unit / t->slices_per_cluster / t->clusters_per_chip;
     return u->chips >> chip & 1 && u->clusters >> cluster & 1 && u->slices[slice / 64 % 4] >> slice % 64 & 1;
 }
@@ -161,10 +152,8 @@ static bool unit_selected(const field_machine *m, const unit_mask *u, int64_t un
 static bool may_write(const field_machine *m, const field_event *e, const field_place *at, int64_t bits)
 {
     switch (e->kind) {
-    case FIELD_LOAD:
-        return at->bit + bits > m->plans->kernel->ports[e->port].address * 8;
-    case FIELD_DMA:
-        return at->bit < e->inner_end * 8 && at->bit + bits > e->inner_low * 8;
+    case FIELD_LOAD: return at->bit + bits > m->plans->kernel->ports[e->port].address * 8;
+    case FIELD_DMA: return at->bit < e->inner_end * 8 && at->bit + bits > e->inner_low * 8;
     default:
         for (unsigned i = 0; i < e->range_count; i++) {
             const field_range *r = &e->ranges[i];
@@ -180,10 +169,8 @@ static bool may_write(const field_machine *m, const field_event *e, const field_
 static int64_t port_unit(const field_machine *m, const field_place *at)
 {
     const stream_port *p = &m->plans->streams[at->number];
-    int64_t position = at->bit / dtype_row_of(m->plans->kernel->ports[at->number].dtype)->bits /
-                       p->packet_elements / p->steps / p->rows;
-    int64_t slice = position % p->slices, cluster = position / p->slices % p->clusters,
-            chip = position / p->slices / p->clusters;
+    int64_t position = at->bit / dtype_row_of(m->plans->kernel->ports[at->number].dtype)->bits / p->packet_elements / p->steps / p->rows;
+    int64_t slice = position % p->slices, cluster = position / p->slices % p->clusters, chip = position / p->slices / p->clusters;
     return chip < p->chips ? machine_unit_index(m->plans, chip, cluster, slice) : -1;
 }
 
@@ -195,8 +182,8 @@ static bool opened(struct field_trace *t, size_t time, int64_t unit, field_run *
 
 /* Does the event have written the cell? Then where from. limit: packets of this DMA before which to look; -1:
  * all. */
-static bool wrote(struct field_trace *t, size_t time, const field_place *at, int64_t limit, location *l,
-                  field_place *from, int64_t *packet, fault *f)
+static bool wrote(struct field_trace *t, size_t time, const field_place *at, int64_t limit, location *l, field_place *from, int64_t *packet,
+                  fault *f)
 {
     const field_machine *m = t->machine;
     const field_event *e = &m->events[time];
@@ -237,8 +224,7 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
 
 /* A later event has not written the cell. How many bits from there on has it certainly not written? `width`:
  * of an element, which is looked at cell by cell. */
-static int64_t untouched(struct field_trace *t, size_t time, const field_place *at, int64_t bits,
-                         int64_t width, int64_t limit, fault *f)
+static int64_t untouched(struct field_trace *t, size_t time, const field_place *at, int64_t bits, int64_t width, int64_t limit, fault *f)
 {
     location l;
     field_place from, cell = *at;
@@ -254,8 +240,7 @@ static int64_t untouched(struct field_trace *t, size_t time, const field_place *
 }
 
 /* Follows transfers to the chain or input that made what is at `at` before event number `time`. */
-static location locate(struct field_trace *t, field_place at, int64_t bits, int64_t width, size_t time,
-                       fault *f)
+static location locate(struct field_trace *t, field_place at, int64_t bits, int64_t width, size_t time, fault *f)
 {
     location l = {.written = false};
     int64_t limit = -1, packet = -1;
@@ -375,8 +360,7 @@ static void read_location(struct field_trace *t, const location *l, int64_t coun
 }
 
 /* An element whose cells come from several places, or were written otherwise. */
-static field_value read_cells(struct field_trace *t, const field_place *at, dtype type, size_t time,
-                              field_unknowns *u, fault *f)
+static field_value read_cells(struct field_trace *t, const field_place *at, dtype type, size_t time, field_unknowns *u, fault *f)
 {
     field_cell cells[32 / FIELD_CELL_BITS] = {{0}};
     for (unsigned i = 0; i < dtype_row_of(type)->bits / FIELD_CELL_BITS && !f->set; i++) {
@@ -405,8 +389,8 @@ bool field_trace_unwritten(const struct field_trace *t, field_value v)
     return false;
 }
 
-void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count,
-                      size_t time, field_value *out, field_unknowns *u, fault *f)
+void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count, size_t time,
+                      field_value *out, field_unknowns *u, fault *f)
 {
     int64_t bits = dtype_row_of(type)->bits;
     for (int64_t i = 0, n; i < count && !f->set; i += n) {
@@ -423,8 +407,7 @@ void field_trace_read(struct field_trace *t, const field_place *at, dtype type, 
         n = l.bits / bits;
         read_location(t, &l, n, out + i, f);
         for (int64_t j = 0; j < n; j++)
-            if (out[i + j] ==
-                FIELD_NOTHING) { /* a dead position of an input: nobody wrote it, or somebody before */
+            if (out[i + j] == FIELD_NOTHING) { /* a dead position of an input: nobody wrote it, or somebody before */
                 field_place dead = cell;
                 dead.bit += j * bits;
                 out[i + j] = read_cells(t, &dead, type, time, u, f);

@@ -1,8 +1,8 @@
 /* SRAM-to-TRF over a field: flits fill one Row after the other. */
 #include "runtime/engine/trf_store.h"
 
-#include "runtime/field/engine.h"
 #include "runtime/engine/trf.h"
+#include "runtime/field/engine.h"
 #include "support/integer.h"
 
 static int64_t bits_of(const field_stage_run *r)
@@ -25,12 +25,9 @@ static int64_t place_store(const field_stage_run *r, int64_t first, field_place 
 {
     const trf_store *k = r->stage->plan;
     const target *t = r->run->machine->plans->target;
-    int64_t row = first / row_elements(r), bit = first % row_elements(r) * bits_of(r),
-            byte = k->base + bit / 8;
-    *to =
-        (field_place){FIELD_TRF, r->run->unit, trf_address_of(t, row, k->rows, k->mode, byte) * 8 + bit % 8};
-    return smaller((trf_contiguous_bytes(t, k->mode, byte) * 8 - bit % 8) / bits_of(r),
-                   row_elements(r) - first % row_elements(r));
+    int64_t row = first / row_elements(r), bit = first % row_elements(r) * bits_of(r), byte = k->base + bit / 8;
+    *to = (field_place){FIELD_TRF, r->run->unit, trf_address_of(t, row, k->rows, k->mode, byte) * 8 + bit % 8};
+    return smaller((trf_contiguous_bytes(t, k->mode, byte) * 8 - bit % 8) / bits_of(r), row_elements(r) - first % row_elements(r));
 }
 
 static int64_t find_store(const field_stage_run *r, const field_place *at, int64_t *count, unsigned *part)
@@ -52,8 +49,5 @@ static unsigned ranges_store(const stage *s, field_range *out)
     return 1;
 }
 
-const field_stage field_trf_store = {.count = count_store,
-                                     .read = field_before,
-                                     .place = place_store,
-                                     .find = find_store,
-                                     .ranges = ranges_store};
+const field_stage field_trf_store = {
+    .count = count_store, .read = field_before, .place = place_store, .find = find_store, .ranges = ranges_store};

@@ -98,8 +98,7 @@ static inline field_value field_function_end(const field_function *f)
 }
 
 /* Of a multiset: operations that commute and associate. The terms' hashes are added. */
-static inline void field_function_join(field_function *f, uint64_t seed, uint64_t operation,
-                                       uint64_t argument)
+static inline void field_function_join(field_function *f, uint64_t seed, uint64_t operation, uint64_t argument)
 {
     field_function one = field_function_begin(seed, operation);
     field_function_take(&one, argument);

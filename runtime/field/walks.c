@@ -7,8 +7,7 @@ enum { MOST_TRIES = 1 << 16, GIVEN_UP = -2 };
 
 typedef struct search {
     const walk *w;
-    walk_address low[WALK_MAX_LOOPS + 1],
-        high[WALK_MAX_LOOPS + 1]; /* of the sum of the loops from there on */
+    walk_address low[WALK_MAX_LOOPS + 1], high[WALK_MAX_LOOPS + 1]; /* of the sum of the loops from there on */
     int64_t positions[WALK_MAX_LOOPS + 1];
     int64_t limit;
     int tries;
@@ -40,8 +39,7 @@ static int64_t find_from(search *s, unsigned loop, walk_address low, walk_addres
         to = b < to ? (int64_t)(b < -1 ? -1 : b) : to;
     }
     for (int64_t c = to; c >= from; c--) {
-        int64_t found =
-            find_from(s, loop + 1, low - stride * c, high - stride * c, before + c * s->positions[loop + 1]);
+        int64_t found = find_from(s, loop + 1, low - stride * c, high - stride * c, before + c * s->positions[loop + 1]);
         if (found != -1)
             return found;
     }

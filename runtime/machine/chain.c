@@ -71,7 +71,8 @@ static bool refuse_next(const chain *c, const stream_shape *shape, fault *f)
             offered[count++] = command_row_of(members[i].op)->name;
     for (int i = 0; i < count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", offered[i]);
-    return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can", command_row_of(c->stages[c->stage_count - 1].type->op)->name, text);
+    return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can",
+                     command_row_of(c->stages[c->stage_count - 1].type->op)->name, text);
 }
 
 /* Flits that come from a port, or a packet of one flit that is committed as it is, need no collect. */
@@ -87,7 +88,11 @@ static bool add_stage(chain *c, const stage_type *type, const stream_shape *in, 
     stage *s = &c->stages[c->stage_count++];
     size_t first = c->next;
     bool own = chain_peek(c)->op == type->op;
-    *s = (stage){.type = type, .chain = c, .commands = own ? chain_peek(c) : NULL, .in = *in, .out_bytes = c->machine->target->flit_bytes,
+    *s = (stage){.type = type,
+                 .chain = c,
+                 .commands = own ? chain_peek(c) : NULL,
+                 .in = *in,
+                 .out_bytes = c->machine->target->flit_bytes,
                  .plan = c->plans + c->plan_bytes};
     c->plan_bytes += (type->plan_bytes + 15) / 16 * 16;
     assert(c->plan_bytes <= sizeof c->plans && type->field);
@@ -146,12 +151,11 @@ static bool within_step_limit(const chain *c, fault *f)
     units *= __builtin_popcount(c->units.chips) * __builtin_popcount(c->units.clusters);
     if (limit == 0 || units == 0 || c->steps <= limit / units)
         return true;
-    return fault_set(f, E_RUN_LIMIT, c->commands, "%lld steps in %lld slices pass the limit of %lld",
-                     (long long)c->steps, (long long)units, (long long)limit);
+    return fault_set(f, E_RUN_LIMIT, c->commands, "%lld steps in %lld slices pass the limit of %lld", (long long)c->steps, (long long)units,
+                     (long long)limit);
 }
 
-bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available,
-                fault *f)
+bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available, fault *f)
 {
     c->machine = m;
     c->units = *units;

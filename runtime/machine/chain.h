@@ -33,8 +33,7 @@ typedef struct chain {
 
 /* Reads the chain that begins at commands[0], of which `available` are left in the context. c->count is then
  * its length. */
-bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available,
-                fault *f);
+bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available, fault *f);
 
 /* Runs a planned chain in every active slice. */
 bool chain_run(const chain *c, fault *f);
@@ -52,9 +51,21 @@ const void *chain_part(const chain *c, const stage_type *type);
 const stage *chain_source(const chain *c);
 const stage *chain_sink(const chain *c);
 
-static inline const contraction *chain_contraction(const chain *c) { return chain_part(c, &stage_align); }
-static inline const accumulate *chain_accumulate(const chain *c) { return chain_part(c, &stage_accumulate); }
-static inline const trf_store *chain_trf_store(const chain *c) { return chain_part(c, &stage_trf_store); }
-static inline const collect *chain_collect(const chain *c) { return chain_part(c, &stage_collect); }
+static inline const contraction *chain_contraction(const chain *c)
+{
+    return chain_part(c, &stage_align);
+}
+static inline const accumulate *chain_accumulate(const chain *c)
+{
+    return chain_part(c, &stage_accumulate);
+}
+static inline const trf_store *chain_trf_store(const chain *c)
+{
+    return chain_part(c, &stage_trf_store);
+}
+static inline const collect *chain_collect(const chain *c)
+{
+    return chain_part(c, &stage_collect);
+}
 
 #endif

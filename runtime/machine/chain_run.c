@@ -44,7 +44,10 @@ static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan)
     unsigned char *state = r->state;
     for (unsigned i = 0; i < c->stage_count; i++) {
         const stage_type *t = c->stages[i].type;
-        r->stages[i] = (stage_run){.stage = &c->stages[i], .state = state, .fault = &r->fault, .before = i ? &r->stages[i - 1] : NULL,
+        r->stages[i] = (stage_run){.stage = &c->stages[i],
+                                   .state = state,
+                                   .fault = &r->fault,
+                                   .before = i ? &r->stages[i - 1] : NULL,
                                    .next = i + 1 < c->stage_count ? &r->stages[i + 1] : NULL};
         state += state_bytes(t);
         r->driver = t->drive ? i : r->driver;
@@ -145,8 +148,7 @@ static size_t active_units(const chain *c, int64_t *units)
     for (int64_t chip = 0; chip < t->chips; chip++)
         for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
             for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
-                if (c->units.chips >> chip & 1 && c->units.clusters >> cluster & 1 &&
-                    c->units.slices[slice / 64 % 4] >> slice % 64 & 1)
+                if (c->units.chips >> chip & 1 && c->units.clusters >> cluster & 1 && c->units.slices[slice / 64 % 4] >> slice % 64 & 1)
                     units[count++] = machine_unit_index(c->machine, chip, cluster, slice);
     return count;
 }

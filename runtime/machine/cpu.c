@@ -44,22 +44,18 @@ static bool has_avx512(void)
 static bool has_tiles(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-    return is_active(x86_cpu_AMX_TILE) && is_active(x86_cpu_AMX_INT8) && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    return is_active(x86_cpu_AMX_TILE) && is_active(x86_cpu_AMX_INT8) &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
 bool cpu_has(cpu_level level, bool is_float)
 {
     switch (level) {
-    case CPU_AVX2:
-        return is_active(x86_cpu_AVX2);
-    case CPU_AVX512:
-        return has_avx512();
-    case CPU_DOT:
-        return has_avx512() && is_active(is_float ? x86_cpu_AVX512_BF16 : x86_cpu_AVX512_VNNI);
-    case CPU_TILES:
-        return !is_float && cpu_has(CPU_DOT, false) && has_tiles();
-    default:
-        return true;
+    case CPU_AVX2: return is_active(x86_cpu_AVX2);
+    case CPU_AVX512: return has_avx512();
+    case CPU_DOT: return has_avx512() && is_active(is_float ? x86_cpu_AVX512_BF16 : x86_cpu_AVX512_VNNI);
+    case CPU_TILES: return !is_float && cpu_has(CPU_DOT, false) && has_tiles();
+    default: return true;
     }
 }
 #else

@@ -28,9 +28,9 @@ void fault_report(const fault *f, const char *kernel, diag_list *diags)
     if (!c)
         diag_add(diags, f->id, SRC_NOWHERE, "kernel %s: %s", kernel, f->text);
     else if (c->line)
-        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x, line %u: %s: %s", kernel,
-                 context_name(c->context), c->offset, c->line, command_row_of(c->op)->name, f->text);
+        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x, line %u: %s: %s", kernel, context_name(c->context),
+                 c->offset, c->line, command_row_of(c->op)->name, f->text);
     else
-        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x: %s: %s", kernel,
-                 context_name(c->context), c->offset, command_row_of(c->op)->name, f->text);
+        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x: %s: %s", kernel, context_name(c->context), c->offset,
+                 command_row_of(c->op)->name, f->text);
 }

@@ -19,8 +19,7 @@ typedef struct fault {
 } fault;
 
 /* Keeps the first fault; always returns false, so that `return fault_set(...)` reads well. */
-bool fault_set(fault *f, diag_id id, const command *c, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+bool fault_set(fault *f, diag_id id, const command *c, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Out of memory for `what`: the one fault that any stage can have. */
 bool fault_memory(fault *f, const command *c, const char *what);

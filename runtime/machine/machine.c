@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "runtime/machine/chain.h"
 #include "runtime/engine/dma.h"
+#include "runtime/machine/chain.h"
 #include "runtime/machine/port.h"
 #include "runtime/machine/proof.h"
 
@@ -48,9 +48,7 @@ void machine_free(machine *m)
 /* The next command of a context, or NULL at its end. */
 static const command *next_command(const machine *m, int number)
 {
-    return m->done[number] < m->kernel->streams[number].count
-               ? &m->kernel->streams[number].commands[m->done[number]]
-               : NULL;
+    return m->done[number] < m->kernel->streams[number].count ? &m->kernel->streams[number].commands[m->done[number]] : NULL;
 }
 
 static bool is_blocked(const machine *m, const command *c)
@@ -60,12 +58,11 @@ static bool is_blocked(const machine *m, const command *c)
 
 void unit_mask_select(unit_mask *units, const command *c)
 {
-    *units = (unit_mask){
-        .set = true,
-        .chips = (unsigned)command_get(c, UNITS_CHIPS),
-        .clusters = (unsigned)command_get(c, UNITS_CLUSTERS),
-        .slices = {(uint64_t)command_get(c, UNITS_SLICES_0), (uint64_t)command_get(c, UNITS_SLICES_1),
-                   (uint64_t)command_get(c, UNITS_SLICES_2), (uint64_t)command_get(c, UNITS_SLICES_3)}};
+    *units = (unit_mask){.set = true,
+                         .chips = (unsigned)command_get(c, UNITS_CHIPS),
+                         .clusters = (unsigned)command_get(c, UNITS_CLUSTERS),
+                         .slices = {(uint64_t)command_get(c, UNITS_SLICES_0), (uint64_t)command_get(c, UNITS_SLICES_1),
+                                    (uint64_t)command_get(c, UNITS_SLICES_2), (uint64_t)command_get(c, UNITS_SLICES_3)}};
 }
 
 /* May these commands stand in this context? */
@@ -73,8 +70,7 @@ static bool context_allows(const command *commands, size_t count, int number, fa
 {
     for (size_t i = 0; i < count; i++)
         if (!(command_row_of(commands[i].op)->contexts >> number & 1))
-            return fault_set(f, E_RUN_CHAIN, &commands[i], "may not stand in the %s context",
-                             context_name((context)number));
+            return fault_set(f, E_RUN_CHAIN, &commands[i], "may not stand in the %s context", context_name((context)number));
     return true;
 }
 
@@ -82,8 +78,7 @@ static bool run_chain(machine *m, const command *c, int number, fault *f)
 {
     chain k;
     size_t available = m->kernel->streams[number].count - m->done[number];
-    if (!chain_plan(&k, m, &m->masks[number], c, available, f) || !context_allows(c, k.count, number, f) ||
-        !chain_run(&k, f))
+    if (!chain_plan(&k, m, &m->masks[number], c, available, f) || !context_allows(c, k.count, number, f) || !chain_run(&k, f))
         return false;
     m->done[number] += k.count;
     proof_chain(m, number, &k, m->done[number]);
@@ -96,18 +91,13 @@ static bool run_command(machine *m, const command *c, int number, fault *f)
     if (!context_allows(c, 1, number, f))
         return false;
     switch (c->op) {
-    case OP_WAIT:
-        proof_wait(m, number, (int)command_get(c, WAIT_CONTEXT), (size_t)command_get(c, WAIT_COUNT));
-        break;
-    case OP_UNITS:
-        unit_mask_select(&m->masks[number], c);
-        break;
+    case OP_WAIT: proof_wait(m, number, (int)command_get(c, WAIT_CONTEXT), (size_t)command_get(c, WAIT_COUNT)); break;
+    case OP_UNITS: unit_mask_select(&m->masks[number], c); break;
     case OP_DMA:
         if (!dma_run(m, c, number, f))
             return false;
         break;
-    default:
-        return run_chain(m, c, number, f);
+    default: return run_chain(m, c, number, f);
     }
     m->done[number]++;
     return true;
@@ -121,12 +111,11 @@ static void report_deadlock(const machine *m, diag_list *diags)
         if (!c)
             continue;
         int other = (int)command_get(c, WAIT_CONTEXT);
-        const char *text =
-            arena_printf(diags->arena,
-                         "the %s context, offset 0x%x, line %u, waits for %lld commands of the %s "
-                         "context, which has completed %zu of %zu",
-                         context_name((context)i), c->offset, c->line, (long long)command_get(c, WAIT_COUNT),
-                         context_name((context)other), m->done[other], m->kernel->streams[other].count);
+        const char *text = arena_printf(diags->arena,
+                                        "the %s context, offset 0x%x, line %u, waits for %lld commands of the %s "
+                                        "context, which has completed %zu of %zu",
+                                        context_name((context)i), c->offset, c->line, (long long)command_get(c, WAIT_COUNT),
+                                        context_name((context)other), m->done[other], m->kernel->streams[other].count);
         if (d)
             diag_note(diags, d, SRC_NOWHERE, "%s", text);
         else

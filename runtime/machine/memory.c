@@ -10,8 +10,8 @@
 enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
 
 struct memory_block {
-    uint64_t touched;  /* bit g: granule g holds defined or poison bytes */
-    uint64_t *written; /* a bit for each unit; NULL: none was written */
+    uint64_t touched;     /* bit g: granule g holds defined or poison bytes */
+    uint64_t *written;    /* a bit for each unit; NULL: none was written */
     unsigned char *bytes; /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
 };
 

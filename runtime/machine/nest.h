@@ -14,9 +14,9 @@ enum { NEST_MOST_LOOPS = 24, NEST_MOST_MASKS = 4 };
 
 typedef struct nest_loop {
     int64_t size;
-    int64_t steps;   /* of one iteration */
-    int64_t packets; /* from one iteration to the next; 0: all use the same */
-    int64_t weights; /* bytes of a Row's partition from one iteration to the next */
+    int64_t steps;                  /* of one iteration */
+    int64_t packets;                /* from one iteration to the next; 0: all use the same */
+    int64_t weights;                /* bytes of a Row's partition from one iteration to the next */
     int64_t masks[NEST_MOST_MASKS]; /* what one iteration adds to each mask's step sum */
     bool reduced;                   /* the accumulator sums over it */
 } nest_loop;

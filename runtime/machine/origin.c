@@ -58,7 +58,8 @@ static bool add_commit(pieces *p, const command *c, int64_t order, arena *a)
 {
     int64_t bits = dtype_row_of((dtype)command_get(c, COMMIT_DTYPE))->bits, steps;
     walk w;
-    if (bits < 8 || !read_walk(c, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, 0, &w) || !walk_positions(&w, &steps) || steps > MOST_STEPS - (int64_t)p->count)
+    if (bits < 8 || !read_walk(c, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, 0, &w) || !walk_positions(&w, &steps) ||
+        steps > MOST_STEPS - (int64_t)p->count)
         return false;
     walk_cursor at;
     walk_start(&w, &at);

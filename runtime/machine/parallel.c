@@ -32,8 +32,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-void parallel_for(size_t count, unsigned workers, void (*job)(void *context, unsigned worker, size_t index),
-                  void *context)
+void parallel_for(size_t count, unsigned workers, void (*job)(void *context, unsigned worker, size_t index), void *context)
 {
     pool p = {.job = job, .context = context, .count = count};
     worker all[MOST_WORKERS] = {0};
@@ -65,8 +64,8 @@ static void run_part(void *of, unsigned number, size_t index)
     p->job(p->context, (unsigned)index, first, first + each + (part < more));
 }
 
-unsigned parallel_parts(int64_t count, int64_t least, unsigned workers, void (*job)(void *context, unsigned part, int64_t first, int64_t end),
-                        void *context)
+unsigned parallel_parts(int64_t count, int64_t least, unsigned workers,
+                        void (*job)(void *context, unsigned part, int64_t first, int64_t end), void *context)
 {
     int64_t most = count / least < workers ? count / least : workers;
     parts p = {job, context, count, (unsigned)(most < 1 ? 1 : most < PARALLEL_PARTS ? most : PARALLEL_PARTS)};

@@ -7,13 +7,12 @@
 
 /* job(context, worker, index) for every index below `count`; one worker (0 .. workers - 1) takes one index at
  * a time. Returns when all are done. Threads that the system refuses are done without. */
-void parallel_for(size_t count, unsigned workers, void (*job)(void *context, unsigned worker, size_t index),
-                  void *context);
+void parallel_for(size_t count, unsigned workers, void (*job)(void *context, unsigned worker, size_t index), void *context);
 
 /* The same in contiguous parts of at least `least` of `count` items: job(context, part, first, end), at most PARALLEL_PARTS of them. */
 enum { PARALLEL_PARTS = 64 };
-unsigned parallel_parts(int64_t count, int64_t least, unsigned workers, void (*job)(void *context, unsigned part, int64_t first, int64_t end),
-                        void *context);
+unsigned parallel_parts(int64_t count, int64_t least, unsigned workers,
+                        void (*job)(void *context, unsigned part, int64_t first, int64_t end), void *context);
 
 /* So many workers as were asked for; 0: one for each processor that this process may use. At least 1. */
 unsigned parallel_workers(unsigned asked);

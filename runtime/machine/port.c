@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tensor/port_data.h"
-#include "runtime/machine/proof.h"
 #include "runtime/engine/trf.h"
+#include "runtime/machine/proof.h"
+#include "runtime/tensor/port_data.h"
 
 static int64_t component_size(const machine *m, const port *p, port_component c)
 {
@@ -21,13 +21,11 @@ typedef struct port_shape {
 
 static bool port_shape_of(const machine *m, const port *p, port_shape *s)
 {
-    *s = (port_shape){component_size(m, p, COMPONENT_CHIP), component_size(m, p, COMPONENT_CLUSTER),
-                      component_size(m, p, COMPONENT_SLICE), component_size(m, p, COMPONENT_ROW),
-                      component_size(m, p, COMPONENT_ELEMENT)};
+    *s = (port_shape){component_size(m, p, COMPONENT_CHIP), component_size(m, p, COMPONENT_CLUSTER), component_size(m, p, COMPONENT_SLICE),
+                      component_size(m, p, COMPONENT_ROW), component_size(m, p, COMPONENT_ELEMENT)};
     const target *t = m->target;
     if (p->space == PORT_STREAM &&
-        __builtin_mul_overflow(component_size(m, p, COMPONENT_TIME), component_size(m, p, COMPONENT_PACKET),
-                               &s->row_elements))
+        __builtin_mul_overflow(component_size(m, p, COMPONENT_TIME), component_size(m, p, COMPONENT_PACKET), &s->row_elements))
         return false;
     if (p->space == PORT_TRF && !trf_rows_legal(t, s->rows))
         return false;
@@ -38,9 +36,8 @@ static bool port_shape_of(const machine *m, const port *p, port_shape *s)
 static bool bits_of(const port *p, int64_t units, int64_t rows, int64_t elements, int64_t *bits)
 {
     int64_t limit = INT64_C(1) << 62;
-    return !__builtin_mul_overflow((int64_t)dtype_row_of(p->dtype)->bits, units, bits) &&
-           !__builtin_mul_overflow(*bits, rows, bits) && !__builtin_mul_overflow(*bits, elements, bits) &&
-           *bits <= limit;
+    return !__builtin_mul_overflow((int64_t)dtype_row_of(p->dtype)->bits, units, bits) && !__builtin_mul_overflow(*bits, rows, bits) &&
+           !__builtin_mul_overflow(*bits, elements, bits) && *bits <= limit;
 }
 
 int64_t machine_port_bytes(const machine *m, uint32_t index)
@@ -48,8 +45,7 @@ int64_t machine_port_bytes(const machine *m, uint32_t index)
     const port *p = &m->kernel->ports[index];
     port_shape s;
     int64_t bits;
-    if (!port_shape_of(m, p, &s) ||
-        !bits_of(p, s.chips * s.clusters * s.slices, s.rows, s.row_elements, &bits))
+    if (!port_shape_of(m, p, &s) || !bits_of(p, s.chips * s.clusters * s.slices, s.rows, s.row_elements, &bits))
         return -1;
     return (bits + 7) / 8;
 }
@@ -63,8 +59,7 @@ static bool position_live(const machine *m, const port *p, port_component c, int
 }
 
 /* Copies `bits` bits between bit positions that are multiples of 4. */
-static void bits_copy(unsigned char *to, int64_t to_bit, const unsigned char *from, int64_t from_bit,
-                      int64_t bits)
+static void bits_copy(unsigned char *to, int64_t to_bit, const unsigned char *from, int64_t from_bit, int64_t bits)
 {
     if (to_bit % 8 == 0 && from_bit % 8 == 0) {
         memcpy(to + to_bit / 8, from + from_bit / 8, (size_t)(bits / 8));
@@ -123,8 +118,7 @@ static bool transfer_trf(transfer *x, memory *trf, const port_shape *s, int64_t 
     return true;
 }
 
-static bool transfer_unit(transfer *x, const port_shape *s, int64_t row_bits, int64_t chip, int64_t cluster,
-                          int64_t slice)
+static bool transfer_unit(transfer *x, const port_shape *s, int64_t row_bits, int64_t chip, int64_t cluster, int64_t slice)
 {
     machine *m = x->machine;
     machine_unit *u = &m->units[machine_unit_index(m, chip, cluster, slice)];
@@ -170,15 +164,13 @@ static bool port_transfer(transfer *x, size_t size, diag_list *diags)
     const port *p = x->port;
     int64_t bytes = machine_port_bytes(m, (uint32_t)(p - m->kernel->ports)), row_bits;
     port_shape s;
-    if (bytes < 0 || !port_shape_of(m, p, &s) || !bits_of(p, 1, 1, s.row_elements, &row_bits) ||
-        !port_fits(m, p, &s, row_bits)) {
-        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld",
-                 p->name, (long long)p->address);
+    if (bytes < 0 || !port_shape_of(m, p, &s) || !bits_of(p, 1, 1, s.row_elements, &row_bits) || !port_fits(m, p, &s, row_bits)) {
+        diag_add(diags, E_RUN_ACCESS, SRC_NOWHERE, "port %s does not fit the machine at address %lld", p->name, (long long)p->address);
         return false;
     }
     if ((uint64_t)bytes != size) {
-        diag_add(diags, E_TENSOR_SHAPE, SRC_NOWHERE, "port %s has %lld physical bytes, the buffer has %zu",
-                 p->name, (long long)bytes, size);
+        diag_add(diags, E_TENSOR_SHAPE, SRC_NOWHERE, "port %s has %lld physical bytes, the buffer has %zu", p->name, (long long)bytes,
+                 size);
         return false;
     }
     if (transfer_units(x, &s, row_bits))
@@ -187,8 +179,7 @@ static bool port_transfer(transfer *x, size_t size, diag_list *diags)
     return false;
 }
 
-static bool stream_transfer(machine *m, uint32_t index, const unsigned char *in, unsigned char *out,
-                            size_t size, diag_list *diags)
+static bool stream_transfer(machine *m, uint32_t index, const unsigned char *in, unsigned char *out, size_t size, diag_list *diags)
 {
     const port *p = &m->kernel->ports[index];
     stream_port *s = &m->streams[index];
@@ -199,8 +190,8 @@ static bool stream_transfer(machine *m, uint32_t index, const unsigned char *in,
     }
     int64_t bytes = machine_port_bytes(m, index);
     if (bytes < 0 || (uint64_t)bytes != size) {
-        diag_add(diags, E_TENSOR_SHAPE, SRC_NOWHERE, "port %s has %lld physical bytes, the buffer has %zu",
-                 p->name, (long long)bytes, size);
+        diag_add(diags, E_TENSOR_SHAPE, SRC_NOWHERE, "port %s has %lld physical bytes, the buffer has %zu", p->name, (long long)bytes,
+                 size);
         return false;
     }
     if (!stream_port_open(m, index)) {

@@ -21,8 +21,7 @@ int64_t stream_port_position(const stream_port *p, const target *t, int64_t unit
 void stream_port_advance(stream_port *p, const target *t, const int64_t *units, size_t count, int64_t packets);
 
 /* First byte of a Row's packet at time step `step`. */
-static inline unsigned char *stream_port_packet(const stream_port *p, int64_t position, int64_t row,
-                                                int64_t step)
+static inline unsigned char *stream_port_packet(const stream_port *p, int64_t position, int64_t row, int64_t step)
 {
     return p->bytes + ((position * p->rows + row) * p->steps + step) * p->packet_bytes;
 }

@@ -1,7 +1,7 @@
 #include "runtime/machine/proof.h"
 
-#include "runtime/machine/chain.h"
 #include "runtime/engine/trf.h"
+#include "runtime/machine/chain.h"
 
 enum { MOST_UNORDERED = 4096 /* commands that one is compared with */ };
 

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/machine.h"
+#include "runtime/machine/parallel.h"
 #include "runtime/tensor/compare.h"
-#include "runtime/timing/cycles.h"
 #include "runtime/tensor/expected.h"
 #include "runtime/tensor/judge.h"
-#include "runtime/machine/machine.h"
 #include "runtime/tensor/mismatch.h"
-#include "runtime/machine/parallel.h"
 #include "runtime/tensor/port_data.h"
 #include "runtime/tensor/tensor_file.h"
+#include "runtime/timing/cycles.h"
 #include "support/shown.h"
 
 /* The second is a NaN in every float type: what it touches shows. */
@@ -24,9 +24,9 @@ typedef struct session_port {
     tensor logical;
     unsigned char *physical, *covered;
     int64_t physical_bytes;
-    port_copies copies;    /* of the last run */
-    int64_t undefined;     /* the first copy that differs, when it held the fill of every run so far; -1: none */
-    bool ran;              /* once at least */
+    port_copies copies; /* of the last run */
+    int64_t undefined;  /* the first copy that differs, when it held the fill of every run so far; -1: none */
+    bool ran;           /* once at least */
     bool bound;
     bool seeded;    /* with numbers of session_fill */
     bool is_buffer; /* bound to physical bytes: there is no logical tensor to check with */
@@ -94,8 +94,10 @@ static session_port *find_port(session *s, const char *name, size_t bytes, port_
     }
     if (bytes == 0 && count == 1)
         return only;
-    diag *d = bytes ? diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has no %s `%.*s`", s->kernel->name, direction == PORT_IN ? "input" : "output", (int)bytes, name)
-                    : diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has %u %s; name one", s->kernel->name, count, direction == PORT_IN ? "inputs" : "outputs");
+    diag *d = bytes ? diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has no %s `%.*s`", s->kernel->name,
+                               direction == PORT_IN ? "input" : "output", (int)bytes, name)
+                    : diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has %u %s; name one", s->kernel->name, count,
+                               direction == PORT_IN ? "inputs" : "outputs");
     diag_help(diags, d, "it has: %s", *names ? names : "none");
     return NULL;
 }
@@ -140,8 +142,8 @@ static char *next_axis(char **rest)
     return *name ? name : NULL;
 }
 
-/* order[i]: the place in the file's axes of the port's axis i. Where `named` is not NULL it counts those that are named, and axes of size 1,
- * whose order is without meaning, may be left out: they come last. */
+/* order[i]: the place in the file's axes of the port's axis i. Where `named` is not NULL it counts those that are named, and axes of size
+ * 1, whose order is without meaning, may be left out: they come last. */
 static bool parse_order(session *s, const session_port *p, const binding *b, int *order, int *named, diag_list *diags)
 {
     char *list = arena_strndup(s->arena, b->axes, b->axes_bytes), *rest = list;
@@ -154,7 +156,8 @@ static bool parse_order(session *s, const session_port *p, const binding *b, int
             if (strcmp(p->type.names[i], name) == 0 && order[i] < 0)
                 found = i;
         if (found < 0) {
-            diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` has no axis `%s`, or it is named twice; its axes are %s", p->port->name, name, tensor_shape_text(&p->type, s->arena));
+            diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` has no axis `%s`, or it is named twice; its axes are %s", p->port->name, name,
+                     tensor_shape_text(&p->type, s->arena));
             return false;
         }
         order[found] = place;
@@ -212,7 +215,8 @@ bool session_input(session *s, const char *spec, diag_list *diags)
     if (!p)
         return false;
     if (p->bound) {
-        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the input `%s` is given twice, the second time from %s", p->port->name, shown_input(b.file, s->arena));
+        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the input `%s` is given twice, the second time from %s", p->port->name,
+                           shown_input(b.file, s->arena));
         diag_help(diags, d, "give it once");
         return false;
     }
@@ -313,11 +317,12 @@ static bool copies_agree(session *s, diag_list *diags)
             continue;
         const char *place = mismatch_position_text(s->kernel, p->port, p->copies.first, s->arena);
         if (p->undefined == p->copies.first)
-            diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` is not written as declared: %lld cells hold what the memory was filled with, first %s",
-                     p->port->name, (long long)p->copies.disagreements, place);
-        else
-            diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %lld copies of broadcast elements differ from the first, first %s", p->port->name,
+            diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE,
+                     "output `%s` is not written as declared: %lld cells hold what the memory was filled with, first %s", p->port->name,
                      (long long)p->copies.disagreements, place);
+        else
+            diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: %lld copies of broadcast elements differ from the first, first %s",
+                     p->port->name, (long long)p->copies.disagreements, place);
         agree = false;
     }
     return agree;
@@ -349,8 +354,13 @@ static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison
 
 static bool run_once(session *s, unsigned char poison, context first, diag_list *diags)
 {
-    machine_options options = {.poison = poison, .first_context = first, .threads = s->options.threads, .cpu = s->options.cpu, .prove = s->runs > 1,
-                               .progress = s->options.progress ? run_progress : NULL, .progress_context = s};
+    machine_options options = {.poison = poison,
+                               .first_context = first,
+                               .threads = s->options.threads,
+                               .cpu = s->options.cpu,
+                               .prove = s->runs > 1,
+                               .progress = s->options.progress ? run_progress : NULL,
+                               .progress_context = s};
     machine *m = machine_new(s->binary->target, s->kernel, s->arena, &options);
     bool ok = load_inputs(s, m, poison, diags) && machine_run(m, diags);
     for (uint32_t i = 0; ok && i < s->kernel->port_count; i++)
@@ -372,8 +382,8 @@ static bool outputs_are_defined(session *s, const tensor *before, diag_list *dia
             continue;
         compare_result r;
         compare_elements(&p->type, before[i].bytes, p->logical.bytes, NULL, p->covered, workers_of(s), &r);
-        diag *d = diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` depends on memory that was never written, first at %s", p->port->name,
-                           compare_place_text(&p->type, r.first_mismatch < 0 ? 0 : r.first_mismatch, s->arena));
+        diag *d = diag_add(diags, E_RUN_UNDEFINED, SRC_NOWHERE, "output `%s` depends on memory that was never written, first at %s",
+                           p->port->name, compare_place_text(&p->type, r.first_mismatch < 0 ? 0 : r.first_mismatch, s->arena));
         diag_note(diags, d, SRC_NOWHERE, "two runs with different bytes in unwritten memory gave %g and %g", r.reference, r.machine);
         diag_help(diags, d, "write all that is read, or read less: padding that is summed needs a value");
         defined = false;
@@ -415,7 +425,8 @@ bool session_found_mismatch(const diag_list *diags)
 {
     bool found = false;
     for (size_t i = 0; i < diags->count; i++) {
-        bool differs = diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH || diags->items[i]->id == E_CHECK_NOTHING;
+        bool differs =
+            diags->items[i]->id == E_RUN_UNDEFINED || diags->items[i]->id == E_CHECK_MISMATCH || diags->items[i]->id == E_CHECK_NOTHING;
         if (diags->items[i]->severity == DIAG_ERROR && !differs)
             return false;
         found = found || differs;
@@ -439,8 +450,8 @@ static bool same_shape(const session *s, uint32_t t, const session_port *p)
 /* What of a check is the same for all outputs. */
 typedef struct check {
     const expected *expected;
-    bool random;           /* all inputs are seeded numbers */
-    double false_alarm;    /* an output's share */
+    bool random;        /* all inputs are seeded numbers */
+    double false_alarm; /* an output's share */
     bool agrees;
     const char **report;
 } check;
@@ -454,14 +465,16 @@ static bool all_inputs_are_seeded(const session *s)
 }
 
 /* "; together .." or why it is not said; *wrong: what rounding does not explain, else NULL. False: no memory. */
-static bool judge_port(session *s, const session_port *p, const check *c, const expected_tensor *x, const char **said, const char **wrong, diag_list *diags)
+static bool judge_port(session *s, const session_port *p, const check *c, const expected_tensor *x, const char **said, const char **wrong,
+                       diag_list *diags)
 {
     *said = "";
     *wrong = NULL;
     if (!x->bounds || dtype_row_of(p->type.dtype)->kind != DTYPE_KIND_FLOAT)
         return true;
     if (!x->sums || !c->random) {
-        *said = c->random ? "; not judged together: its errors may depend on each other" : "; not judged together: inputs from files may be no random ones";
+        *said = c->random ? "; not judged together: its errors may depend on each other"
+                          : "; not judged together: inputs from files may be no random ones";
         return true;
     }
     judge_case of = {&p->type, p->logical.bytes, x->sums, x->sum_bounds, p->covered, x->roundings, c->false_alarm};
@@ -491,7 +504,8 @@ static bool compare_output(session *s, const session_port *p, uint32_t t, check 
         if (wrong)
             diag_note(diags, d, SRC_NOWHERE, "together they are %s", wrong);
     } else if (wrong) {
-        diag *d = diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: every value is within its bound, but they are %s", p->port->name, wrong);
+        diag *d =
+            diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s: every value is within its bound, but they are %s", p->port->name, wrong);
         diag_help(diags, d, "--reference-order=hardware shows which values differ");
     } else if (r.compared == 0) {
         diag *d = diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "%s", line);
@@ -513,7 +527,8 @@ static bool compare_outputs(session *s, check *c, diag_list *diags)
         while (t < e->tensor_count && e->tensors[t].port != (int32_t)i)
             t++;
         if (t == e->tensor_count || !same_shape(s, t, p)) {
-            diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "section .visa.einsum.%s has no tensor that fits port `%s`", s->kernel->name, p->port->name);
+            diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "section .visa.einsum.%s has no tensor that fits port `%s`", s->kernel->name,
+                     p->port->name);
             return false;
         }
         if (p->port->direction == PORT_OUT && !compare_output(s, p, t, c, diags))
@@ -543,7 +558,8 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         outputs += s->ports[i].port->direction == PORT_OUT;
         if (s->ports[i].is_buffer) {
-            diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` was given physical bytes; a check needs logical tensors", s->ports[i].port->name);
+            diag_add(diags, E_PORT, SRC_NOWHERE, "port `%s` was given physical bytes; a check needs logical tensors",
+                     s->ports[i].port->name);
             return false;
         }
     }
@@ -557,7 +573,8 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     expected *x = expected_open(e, is_input, s->kernel->name, machine_order, s->arena, diags);
     if (!x)
         return false;
-    check c = {.expected = x, .random = all_inputs_are_seeded(s), .false_alarm = outputs ? JUDGE_FALSE_ALARM / outputs : 0, .report = report};
+    check c = {
+        .expected = x, .random = all_inputs_are_seeded(s), .false_alarm = outputs ? JUDGE_FALSE_ALARM / outputs : 0, .report = report};
     bool ok = expected_run(x, inputs, workers_of(s), diags) && compare_outputs(s, &c, diags);
     *agrees = c.agrees;
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, expected_build_milliseconds(x));
@@ -623,8 +640,8 @@ const char *session_describe(const session *s)
     const char *text = "";
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         const session_port *p = &s->ports[i];
-        text = arena_printf(s->arena, "%s%s %s: %s %s\n", text, p->port->direction == PORT_IN ? "in" : "out", p->port->name, dtype_row_of(p->type.dtype)->name,
-                            tensor_shape_text(&p->type, s->arena));
+        text = arena_printf(s->arena, "%s%s %s: %s %s\n", text, p->port->direction == PORT_IN ? "in" : "out", p->port->name,
+                            dtype_row_of(p->type.dtype)->name, tensor_shape_text(&p->type, s->arena));
     }
     return text;
 }

@@ -43,13 +43,14 @@ bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diag
  * unwritten memory and the contexts in another order: E_RUN_UNDEFINED when an output depends on them. */
 bool session_run(session *s, bool twice, diag_list *diags);
 
-/* Builds the reference from the einsum section, runs it on the same logical inputs and compares. With machine_order the reference adds floats as
- * the machine does, and values are equal. Else each has a bound, and those of seeded inputs are judged together (judge.h). *agrees is
- * false, with a diagnostic per output, when an output is not what it has to be (E_CHECK_MISMATCH) or no value of it was compared (E_CHECK_NOTHING).
- * *report: lines for people. */
+/* Builds the reference from the einsum section, runs it on the same logical inputs and compares. With machine_order the reference adds
+ * floats as the machine does, and values are equal. Else each has a bound, and those of seeded inputs are judged together (judge.h).
+ * *agrees is false, with a diagnostic per output, when an output is not what it has to be (E_CHECK_MISMATCH) or no value of it was compared
+ * (E_CHECK_NOTHING). *report: lines for people. */
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags);
 
-/* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED), or that nothing was compared (E_CHECK_NOTHING)? */
+/* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED), or that nothing was compared
+ * (E_CHECK_NOTHING)? */
 bool session_found_mismatch(const diag_list *diags);
 
 /* Can session_output write this? Asked before a run, which may be long. */

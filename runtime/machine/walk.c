@@ -74,8 +74,8 @@ void walk_merge(walk *w)
         if (w->size[i] == 1)
             continue;
         int64_t joined, reach;
-        if (kept > 0 && !__builtin_mul_overflow(w->size[i], w->stride[i], &reach) &&
-            reach == w->stride[kept - 1] && !__builtin_mul_overflow(w->size[kept - 1], w->size[i], &joined)) {
+        if (kept > 0 && !__builtin_mul_overflow(w->size[i], w->stride[i], &reach) && reach == w->stride[kept - 1] &&
+            !__builtin_mul_overflow(w->size[kept - 1], w->size[i], &joined)) {
             w->size[kept - 1] = joined;
             w->stride[kept - 1] = w->stride[i];
             continue;

@@ -175,7 +175,8 @@ static void diff_node(strbuf *s, const side *a, uint32_t i, const side *b)
     const char *indent = "      ";
     changed(&inner, indent, "operator", step_node_text(a->program, x, s->arena), step_node_text(b->program, y, s->arena));
     for (uint32_t k = 0; k < x->input_count || k < y->input_count; k++)
-        changed(&inner, indent, arena_printf(s->arena, "in %" PRIu32, k), k < x->input_count ? producer_text(a, b, &x->inputs[k], s->arena) : "none",
+        changed(&inner, indent, arena_printf(s->arena, "in %" PRIu32, k),
+                k < x->input_count ? producer_text(a, b, &x->inputs[k], s->arena) : "none",
                 k < y->input_count ? producer_text(b, b, &y->inputs[k], s->arena) : "none");
     for (uint32_t k = 0; k < x->output_count || k < y->output_count; k++) {
         const char *was = k < x->output_count ? step_output_text(a->program, &x->outputs[k], s->arena) : "none";
@@ -192,7 +193,8 @@ static void diff_node(strbuf *s, const side *a, uint32_t i, const side *b)
 static void alone(strbuf *s, char sign, const side *from, uint32_t i)
 {
     const step_node *n = &from->program->nodes[i];
-    strbuf_printf(s, "  %c %s = %s, line %" PRIu32 ": %s", sign, n->name, step_node_text(from->program, n, s->arena), n->line, sign == '-' ? "removed" : "added");
+    strbuf_printf(s, "  %c %s = %s, line %" PRIu32 ": %s", sign, n->name, step_node_text(from->program, n, s->arena), n->line,
+                  sign == '-' ? "removed" : "added");
     for (uint32_t k = 0; k < n->output_count; k++)
         strbuf_printf(s, ", %s", step_output_text(from->program, &n->outputs[k], s->arena));
     strbuf_puts(s, "\n");
@@ -220,7 +222,8 @@ static void diff_tensors(strbuf *s, const step_program *a, const step_program *b
 
 static void diff_programs(strbuf *s, side a, side b)
 {
-    strbuf_printf(s, strcmp(a.program->name, b.program->name) ? "stream program %s -> %s\n" : "stream program %s\n", a.program->name, b.program->name);
+    strbuf_printf(s, strcmp(a.program->name, b.program->name) ? "stream program %s -> %s\n" : "stream program %s\n", a.program->name,
+                  b.program->name);
     size_t nothing = s->bytes;
     align(&a, &b, s->arena);
     changed(s, "  ", "machine", step_machine_text(&a.program->machine, s->arena), step_machine_text(&b.program->machine, s->arena));
@@ -279,7 +282,8 @@ static void diff_files(strbuf *s, const binary *before, const json_t *costs_befo
         if (!other)
             strbuf_printf(s, "stream program %s: removed\n", p->name);
         else
-            diff_programs(s, (side){.program = p, .costs = costs_named(costs_before, p->name)}, (side){.program = other, .costs = costs_named(costs_after, other->name)});
+            diff_programs(s, (side){.program = p, .costs = costs_named(costs_before, p->name)},
+                          (side){.program = other, .costs = costs_named(costs_after, other->name)});
     }
     for (size_t i = 0; i < after->program_count && !one_each; i++)
         if (!program_named(before, after->programs[i].name))

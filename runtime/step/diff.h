@@ -1,7 +1,7 @@
 /* What changed between two stream programs, and what that does to their costs.
  *
- * The one idea: operators are aligned in their order, those of one name or of one text first; what is aligned nowhere was added or removed. What each
- * costs only the compiler knows, so costs are compared where both programs come from a source. */
+ * The one idea: operators are aligned in their order, those of one name or of one text first; what is aligned nowhere was added or removed.
+ * What each costs only the compiler knows, so costs are compared where both programs come from a source. */
 #ifndef VISA_RUNTIME_STEP_DIFF_H
 #define VISA_RUNTIME_STEP_DIFF_H
 

@@ -16,7 +16,7 @@ struct step_engine {
     uint32_t *work; /* a ring: nodes that may be able to go on, each once at most */
     uint32_t work_at, work_count;
     uint32_t *merges, merge_count; /* nodes that take what comes first */
-    int64_t sent;  /* tokens, while there is a limit */
+    int64_t sent;                  /* tokens, while there is a limit */
     bool failed;
 };
 
@@ -155,8 +155,8 @@ void actor_fault(step_actor *n, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    diag_add(e->diags, E_STEP_RUN, SRC_NOWHERE, "%s `%s` (line %u), behind %" PRId64 " values: %s", step_op_row_of(n->node->op)->name, n->node->name,
-             n->node->line, n->totals.values_in, text);
+    diag_add(e->diags, E_STEP_RUN, SRC_NOWHERE, "%s `%s` (line %u), behind %" PRId64 " values: %s", step_op_row_of(n->node->op)->name,
+             n->node->name, n->node->line, n->totals.values_in, text);
 }
 
 static const char *token_text(const step_token *t, char *text, size_t bytes)
@@ -307,7 +307,8 @@ static bool in_time(const step_actor *n)
     if (most == 0 || n->now <= most)
         return true;
     if (!e->failed) {
-        diag *d = diag_add(e->diags, E_RUN_CYCLES, SRC_NOWHERE, "%s `%s` (line %u), behind %" PRId64 " values: cycle %" PRId64 "; a run may take %" PRId64,
+        diag *d = diag_add(e->diags, E_RUN_CYCLES, SRC_NOWHERE,
+                           "%s `%s` (line %u), behind %" PRId64 " values: cycle %" PRId64 "; a run may take %" PRId64,
                            step_op_row_of(n->node->op)->name, n->node->name, n->node->line, n->totals.values_in, n->now, most);
         diag_help(e->diags, d, "to run it to its end: --max-cycles=0");
     }
@@ -396,7 +397,8 @@ static uint32_t waits_for(const step_actor *n, arena *a, const char **why)
         const step_deed *d = &n->deeds[n->deed_at];
         for (step_queue **q = n->outputs[d->port]; *q; q++)
             if (step_queue_room(*q) == INT64_MAX) {
-                *why = arena_printf(a, "has a value for `%s`, whose queue is full (%u values)", n->engine->actors[(*q)->consumer].node->name, (*q)->depth);
+                *why = arena_printf(a, "has a value for `%s`, whose queue is full (%u values)",
+                                    n->engine->actors[(*q)->consumer].node->name, (*q)->depth);
                 return (*q)->consumer;
             }
     }

@@ -2,8 +2,9 @@
  *
  * The one idea: an operator (runtime/step/operator_*.c) is a token rule and knows no clock. When the inputs that it waits for show a
  * token, its rule looks at them and leaves a list of deeds (wait so many cycles, send, take, ask memory), which the engine
- * carries out one after the other. Time is local: a node goes on as soon as it knows what it takes and when that was there, and queues carry
- * times; only the memory and nodes that take what comes first wait until nobody else can go on. So a run is a function of its inputs. */
+ * carries out one after the other. Time is local: a node goes on as soon as it knows what it takes and when that was there, and queues
+ * carry times; only the memory and nodes that take what comes first wait until nobody else can go on. So a run is a function of its inputs.
+ */
 #ifndef VISA_RUNTIME_STEP_ENGINE_H
 #define VISA_RUNTIME_STEP_ENGINE_H
 
@@ -50,7 +51,7 @@ struct step_actor {
     step_need need;
     uint32_t need_port, *need_set, need_count;
     bool finished, scheduled, full, asking; /* full: a send waits for room */
-    bool chosen; /* takes what comes first, and it is known what does */
+    bool chosen;                            /* takes what comes first, and it is known what does */
     void *state;
     step_seen *seen; /* by output */
     step_totals totals;
@@ -78,7 +79,7 @@ void actor_wait(step_actor *n, int64_t cycles);
 void actor_send(step_actor *n, uint32_t input, step_token token); /* takes the reference over */
 void actor_send_later(step_actor *n, uint32_t input, step_token token, int64_t later);
 void actor_send_all(step_actor *n, step_token token); /* a stop or the end, to every output */
-void actor_take(step_actor *n, uint32_t input);        /* the head, and drops it */
+void actor_take(step_actor *n, uint32_t input);       /* the head, and drops it */
 void actor_take_all(step_actor *n);
 void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes);
 /* Everything was sent: after these deeds the node has ended. */
@@ -114,7 +115,7 @@ typedef struct step_store {
 
 /* A stream at the edge of the graph: what a source sends, or where a sink's tokens go. */
 typedef struct step_feed {
-    const step_token *tokens; /* of a source: without the end; may be NULL for a sink */
+    const step_token *tokens;  /* of a source: without the end; may be NULL for a sink */
     const int64_t *not_before; /* of each token the cycle before which it is not sent; NULL: none names one */
     size_t count;
     step_value *taken; /* of a sink: a buffer that collects its tokens; NULL: they are dropped */
@@ -122,18 +123,18 @@ typedef struct step_feed {
 
 typedef struct step_run {
     const step_program *program;
-    step_store *stores; /* by tensor */
-    step_feed *feeds;   /* by node; used by sources and sinks */
+    step_store *stores;                           /* by tensor */
+    step_feed *feeds;                             /* by node; used by sources and sinks */
     const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
     step_pool *pool;
-    arena *arena; /* its guard is where exhausted memory leaves */
-    bool keep_sizes; /* of every stream */
+    arena *arena;       /* its guard is where exhausted memory leaves */
+    bool keep_sizes;    /* of every stream */
     int64_t max_cycles; /* 0: any number */
-    int64_t limit; /* of tokens that are sent and of requests of one tile; 0: none */
+    int64_t limit;      /* of tokens that are sent and of requests of one tile; 0: none */
     /* results */
     int64_t cycles;
     const step_totals *totals; /* by node */
-    step_seen **seen; /* by node and output */
+    step_seen **seen;          /* by node and output */
     int64_t offchip_requests;
 } step_run;
 

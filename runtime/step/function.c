@@ -43,8 +43,8 @@ static step_value *rounded(const step_call *c, step_value *v)
 
 static step_value *wrong_sizes(const step_call *c, const step_value *a, const step_value *b)
 {
-    return step_fail(c->fault, "%s takes no tile of %" PRId64 " x %" PRId64 " with one of %" PRId64 " x %" PRId64, step_fn_row_of(c->fn)->name,
-                     a->tile.rows, a->tile.columns, b->tile.rows, b->tile.columns);
+    return step_fail(c->fault, "%s takes no tile of %" PRId64 " x %" PRId64 " with one of %" PRId64 " x %" PRId64,
+                     step_fn_row_of(c->fn)->name, a->tile.rows, a->tile.columns, b->tile.rows, b->tile.columns);
 }
 
 /* ---- element by element ---- */
@@ -219,7 +219,8 @@ static step_value *stack_columns(const step_call *c, const step_value *left, con
     for (int64_t r = 0; v->tile.elements && r < rows; r++) {
         if (before > 0)
             memcpy(v->tile.elements + r * columns, left->tile.elements + r * before, (size_t)before * sizeof(float));
-        memcpy(v->tile.elements + r * columns + before, right->tile.elements + r * right->tile.columns, (size_t)right->tile.columns * sizeof(float));
+        memcpy(v->tile.elements + r * columns + before, right->tile.elements + r * right->tile.columns,
+               (size_t)right->tile.columns * sizeof(float));
     }
     return v;
 }
@@ -244,9 +245,7 @@ static step_value *map_any(const step_call *c, step_value *const *in, uint32_t c
     case STEP_FN_SECOND: return step_value_keep(in[0]->pair[1]);
     case STEP_FN_SIGNAL: cost->cycles = 1; return step_address_new(c->pool, 0);
     case STEP_FN_SELECT: return selector_of(c, in[0]);
-    case STEP_FN_KERNEL:
-        *cost = (step_cost){.flops = c->n, .cycles = c->kernel->cycles};
-        return step_kernel_apply(c->kernel, c, in, count);
+    case STEP_FN_KERNEL: *cost = (step_cost){.flops = c->n, .cycles = c->kernel->cycles}; return step_kernel_apply(c->kernel, c, in, count);
     case STEP_FN_ROW_SUM:
     case STEP_FN_ROW_MAX: return rounded(c, fold_rows(c, in[0], cost));
     case STEP_FN_MATMUL: return rounded(c, product(c, NULL, in[0], in[1], false, cost));
@@ -345,8 +344,8 @@ static step_value *piece(const step_call *c, const step_value *a, int64_t i)
 {
     int64_t rows = c->type->rows, columns = c->type->columns;
     if (rows <= 0 || columns <= 0 || a->tile.rows % rows != 0 || a->tile.columns % columns != 0)
-        return step_fail(c->fault, "a tile of %" PRId64 " x %" PRId64 " is not made of pieces of %" PRId64 " x %" PRId64, a->tile.rows, a->tile.columns,
-                         rows, columns);
+        return step_fail(c->fault, "a tile of %" PRId64 " x %" PRId64 " is not made of pieces of %" PRId64 " x %" PRId64, a->tile.rows,
+                         a->tile.columns, rows, columns);
     int64_t across = a->tile.columns / columns;
     if (i >= a->tile.rows / rows * across)
         return NULL;
@@ -372,7 +371,8 @@ static step_value *address(const step_call *c, const step_value *v, const step_v
 {
     int64_t base = number_of(c, v), n = count ? number_of(c, count) : c->n, first;
     cost->cycles = 0;
-    if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first) || __builtin_add_overflow(first, c->first, &first))
+    if (__builtin_mul_overflow(base, c->n, &first) || __builtin_add_overflow(first, i, &first) ||
+        __builtin_add_overflow(first, c->first, &first))
         return step_fail(c->fault, "address %" PRId64 " x %" PRId64 " is past 2^63", base, c->n);
     return i < n && !c->fault->set ? step_address_new(c->pool, first) : NULL;
 }

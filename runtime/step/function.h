@@ -30,7 +30,7 @@ struct step_kernel_run;
 typedef struct step_call {
     step_fn fn;
     const step_type *type;
-    int64_t n, first; /* addresses of one value; the first one of the value 0. FLOPs of a kernel */
+    int64_t n, first;                     /* addresses of one value; the first one of the value 0. FLOPs of a kernel */
     const struct step_kernel_run *kernel; /* of the function `kernel` */
     step_pool *pool;
     step_fault *fault;
@@ -39,10 +39,11 @@ typedef struct step_call {
 /* A new reference, or NULL with a fault. Takes no reference of `in` over. */
 step_value *step_map(const step_call *c, step_value *const *in, uint32_t count, step_cost *cost);
 
-/* accumulator (NULL: nothing was taken yet) and values to the next accumulator; takes the accumulator's reference over. It is not rounded. */
+/* accumulator (NULL: nothing was taken yet) and values to the next accumulator; takes the accumulator's reference over. It is not rounded.
+ */
 step_value *step_update(const step_call *c, step_value *accumulator, step_value *const *in, uint32_t count, step_cost *cost);
-/* What an accumulator shows: rounded; for NULL the initial value, a tile that changes nothing: of zeros, of ones for `mul`, of -inf for `max`
- * (without rows where they are only known when it runs). Takes no reference over. */
+/* What an accumulator shows: rounded; for NULL the initial value, a tile that changes nothing: of zeros, of ones for `mul`, of -inf for
+ * `max` (without rows where they are only known when it runs). Takes no reference over. */
 step_value *step_shown(const step_call *c, const step_value *accumulator);
 
 /* The i-th value of the stream that a value becomes, or NULL at its end (or with a fault). */

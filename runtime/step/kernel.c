@@ -2,10 +2,10 @@
 
 #include <inttypes.h>
 
+#include "runtime/machine/session.h"
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/port_data.h"
 #include "runtime/timing/schedule.h"
-#include "runtime/machine/session.h"
 
 /* ---- before the run ---- */
 
@@ -55,7 +55,8 @@ static bool ports_fit(const step_program *p, const step_node *n, const binary_ke
     return (fits && port_of(k, PORT_OUT, 1) == k->port_count) || refuse(n, diags, "has other ports than the tiles that it is applied to");
 }
 
-static const step_kernel_run *prepare(const binary *b, const step_program *p, const step_node *n, timing_preset timing, arena *a, diag_list *diags)
+static const step_kernel_run *prepare(const binary *b, const step_program *p, const step_node *n, timing_preset timing, arena *a,
+                                      diag_list *diags)
 {
     step_kernel_run *r = ARENA_NEW(a, step_kernel_run);
     *r = (step_kernel_run){.binary = b, .kernel = binary_kernel_by_name(b, n->kernel), .arena = a};
@@ -104,7 +105,8 @@ static bool take(session *s, uint32_t number, step_value *v, step_fault *why, di
     return t != NULL;
 }
 
-static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, uint32_t count, step_value *out, step_fault *why, diag_list *diags)
+static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, uint32_t count, step_value *out, step_fault *why,
+                   diag_list *diags)
 {
     bool good = true;
     session_set_options(s, &(session_options){.threads = 1}); /* a tile is small */

@@ -16,7 +16,7 @@ struct step_offchip {
     int64_t next, issued;
     bool idle;     /* nobody issued anything in the last cycle */
     int64_t clock; /* behind the last cycle that was simulated */
-    port *ports; /* by order */
+    port *ports;   /* by order */
     uint32_t count;
     step_answer *answers;
 };
@@ -72,7 +72,8 @@ int64_t step_offchip_requests(const step_offchip *o)
 /* One cycle: a group of every port. Returns whether a port has issued its last request. */
 static bool issue_cycle(step_offchip *o, int64_t now)
 {
-    const int64_t channels = o->machine.memory_channels, interval = o->machine.memory_interval_cycles, group = o->machine.requests_per_cycle;
+    const int64_t channels = o->machine.memory_channels, interval = o->machine.memory_interval_cycles,
+                  group = o->machine.requests_per_cycle;
     int64_t *free_at = o->free_at;
     int64_t offset = o->offset, step = 0, total = 0; /* step: requests of this cycle modulo the channels */
     bool ended = false;

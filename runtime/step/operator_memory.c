@@ -68,8 +68,8 @@ static bool store_tile(step_actor *n, int64_t index, const step_value *v)
     if (!in_tensor(n, index))
         return false;
     if (v->tile.rows != t->rows || v->tile.columns != t->columns) {
-        actor_fault(n, "a tile of %" PRId64 " x %" PRId64 " goes to `%s`, whose tiles are %" PRId64 " x %" PRId64, v->tile.rows, v->tile.columns, t->name,
-                    t->rows, t->columns);
+        actor_fault(n, "a tile of %" PRId64 " x %" PRId64 " goes to `%s`, whose tiles are %" PRId64 " x %" PRId64, v->tile.rows,
+                    v->tile.columns, t->name, t->rows, t->columns);
         return false;
     }
     float *to = step_engine_run_of(n)->stores[n->node->tensor].elements;

@@ -245,7 +245,7 @@ const step_rule rule_reassemble = {.state_bytes = sizeof(assembly), .start = rea
 /* ---- eager merge ---- */
 
 typedef struct merge {
-    bool inside;    /* of a chunk of input `port` */
+    bool inside; /* of a chunk of input `port` */
     uint32_t port;
     uint32_t ended; /* inputs */
 } merge;

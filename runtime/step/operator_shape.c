@@ -47,7 +47,8 @@ static bool complete_chunk(step_actor *n, chunks *c)
     if (c->filled == 0)
         return true;
     if (!n->node->param[STEP_PAD]) {
-        actor_fault(n, "a dimension ends with %" PRId64 " of the %" PRId64 " values of a chunk, and nothing says how to pad it", c->filled, size);
+        actor_fault(n, "a dimension ends with %" PRId64 " of the %" PRId64 " values of a chunk, and nothing says how to pad it", c->filled,
+                    size);
         return false;
     }
     send_padding(n);
@@ -165,7 +166,7 @@ const step_rule rule_promote = {.state_bytes = sizeof(outermost), .fire = promot
 enum { DATA = 0, REFERENCE = 1 };
 
 typedef struct expansion {
-    bool closing;    /* the value was taken; the data's stop has to equal `level` */
+    bool closing; /* the value was taken; the data's stop has to equal `level` */
     uint8_t level;
 } expansion;
 
@@ -173,7 +174,8 @@ static void expand_close(step_actor *n, expansion *e)
 {
     const step_token *data = actor_head(n, DATA);
     if (data->kind != STEP_STOP || data->level != e->level) {
-        actor_fault(n, "the reference closes %u dimensions where the data has %s", e->level, data->kind == STEP_STOP ? "another stop" : "none");
+        actor_fault(n, "the reference closes %u dimensions where the data has %s", e->level,
+                    data->kind == STEP_STOP ? "another stop" : "none");
         return;
     }
     e->closing = false;

@@ -56,8 +56,13 @@ const step_rule rule_sink = {.fire = sink_fire};
 
 static step_call call_of(step_actor *n, step_fault *fault)
 {
-    return (step_call){.fn = n->node->fn, .type = actor_type(n, 0), .n = n->node->param[STEP_N], .first = n->node->param[STEP_FIRST],
-                       .kernel = n->node->kernel ? step_engine_run_of(n)->kernels[n->number] : NULL, .pool = actor_pool(n), .fault = fault};
+    return (step_call){.fn = n->node->fn,
+                       .type = actor_type(n, 0),
+                       .n = n->node->param[STEP_N],
+                       .first = n->node->param[STEP_FIRST],
+                       .kernel = n->node->kernel ? step_engine_run_of(n)->kernels[n->number] : NULL,
+                       .pool = actor_pool(n),
+                       .fault = fault};
 }
 
 static uint32_t heads(const step_actor *n, step_value **in)
@@ -167,7 +172,8 @@ typedef struct fold {
 static bool group_ends(const step_actor *n)
 {
     const step_queue_item *next = step_queue_second(n->inputs[0]);
-    return n->node->op == STEP_ACCUM && next && next->visible <= n->now && next->token.kind == STEP_STOP && next->token.level >= n->node->param[STEP_B];
+    return n->node->op == STEP_ACCUM && next && next->visible <= n->now && next->token.kind == STEP_STOP &&
+           next->token.level >= n->node->param[STEP_B];
 }
 
 /* The head's value into the accumulator. */

@@ -16,8 +16,8 @@ typedef struct step_queue_item {
 typedef struct step_queue {
     step_queue_item *items; /* a ring of `capacity` (a power of two) items */
     uint32_t head, count, capacity;
-    uint32_t depth;      /* values; 0: any number */
-    int64_t *taken;      /* a ring of `depth` cycles: when values were taken */
+    uint32_t depth; /* values; 0: any number */
+    int64_t *taken; /* a ring of `depth` cycles: when values were taken */
     uint64_t sent_values, taken_values;
     uint32_t producer, consumer; /* nodes */
 } step_queue;

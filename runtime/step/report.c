@@ -36,17 +36,21 @@ static void put_json(strbuf *s, const step_run *r)
 {
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
-    strbuf_printf(s, "{\"program\": \"%s\", \"cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"offchip_requests\": %" PRId64 ", \"flops\": %" PRId64
-                     ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64 "},\n \"operators\": [",
+    strbuf_printf(s,
+                  "{\"program\": \"%s\", \"cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"offchip_requests\": %" PRId64
+                  ", \"flops\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64 "},\n \"operators\": [",
                   r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact);
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
         onchip = step_seen_onchip(r->program, i, r->seen);
-        strbuf_printf(s, "%s\n  {\"name\": \"%s\", \"operator\": \"%s\", \"line\": %" PRIu32 ", \"values_in\": %" PRId64 ", \"values_out\": %" PRId64
-                         ", \"flops\": %" PRId64 ", \"busy_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"requests\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64 "}, \"end\": %" PRId64 "}",
-                      i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops, t->busy_cycles, t->offchip_bytes,
-                      t->requests, onchip.paper, onchip.artifact, t->end_cycle);
+        strbuf_printf(s,
+                      "%s\n  {\"name\": \"%s\", \"operator\": \"%s\", \"line\": %" PRIu32 ", \"values_in\": %" PRId64
+                      ", \"values_out\": %" PRId64 ", \"flops\": %" PRId64 ", \"busy_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64
+                      ", \"requests\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
+                      "}, \"end\": %" PRId64 "}",
+                      i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops,
+                      t->busy_cycles, t->offchip_bytes, t->requests, onchip.paper, onchip.artifact, t->end_cycle);
     }
     strbuf_puts(s, "]}\n");
 }
@@ -62,14 +66,17 @@ const char *step_report_text(const step_run *r, bool json)
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
     strbuf_printf(&s, "%s: %" PRId64 " cycles\n", r->program->name, r->cycles);
-    strbuf_printf(&s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests, per_cycle(sum.offchip_bytes, r->cycles));
+    strbuf_printf(&s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests,
+                  per_cycle(sum.offchip_bytes, r->cycles));
     strbuf_printf(&s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
-    strbuf_printf(&s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper, onchip.artifact);
+    strbuf_printf(&s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper,
+                  onchip.artifact);
     strbuf_puts(&s, "  operator                          in       out    busy cycles      bytes  ends at\n");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_totals *t = &r->totals[i];
         strbuf_printf(&s, "  %-14s %-12s %9" PRId64 " %9" PRId64 " %14" PRId64 " %10" PRId64 " %8" PRId64 "\n", r->program->nodes[i].name,
-                      step_op_row_of(r->program->nodes[i].op)->name, t->values_in, t->values_out, t->busy_cycles, t->offchip_bytes, t->end_cycle);
+                      step_op_row_of(r->program->nodes[i].op)->name, t->values_in, t->values_out, t->busy_cycles, t->offchip_bytes,
+                      t->end_cycle);
     }
     return s.text;
 }

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tensor/numeric.h"
 #include "runtime/step/engine.h"
 #include "runtime/step/kernel.h"
 #include "runtime/step/report.h"
 #include "runtime/step/tokens.h"
+#include "runtime/tensor/numeric.h"
 #include "runtime/tensor/tensor_file.h"
 #include "support/file.h"
 #include "support/shown.h"
@@ -52,8 +52,12 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
-    s->run = (step_run){.program = s->program, .kernels = kernels, .arena = a, .pool = step_pool_new(a, !options->timing_only), .keep_sizes = options->keep_sizes,
-                         .max_cycles = options->max_cycles};
+    s->run = (step_run){.program = s->program,
+                        .kernels = kernels,
+                        .arena = a,
+                        .pool = step_pool_new(a, !options->timing_only),
+                        .keep_sizes = options->keep_sizes,
+                        .max_cycles = options->max_cycles};
     s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++)
@@ -111,7 +115,8 @@ static bool allocate(step_session *s, uint32_t index, diag_list *diags)
     int64_t elements = tensor_elements(&type);
     store->elements = elements > 0 ? calloc((size_t)elements, sizeof *store->elements) : NULL;
     if (!store->elements)
-        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "no memory for the %" PRId64 " elements of `%s`", elements, s->program->tensors[index].name);
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "no memory for the %" PRId64 " elements of `%s`", elements,
+                 s->program->tensors[index].name);
     return store->elements != NULL;
 }
 
@@ -164,8 +169,9 @@ static bool input_stream(step_session *s, const step_node *n, const char *file, 
     if (!text)
         return false;
     step_feed *feed = &s->run.feeds[n - s->program->nodes];
-    bool good = step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes, arena_printf(s->arena, "%s (%s)", shown_text(file, s->arena), n->name), s->run.pool,
-                                 s->arena, diags, feed);
+    bool good =
+        step_tokens_read(s->program, &n->outputs[0], (const char *)text, bytes,
+                         arena_printf(s->arena, "%s (%s)", shown_text(file, s->arena), n->name), s->run.pool, s->arena, diags, feed);
     free(text);
     return good;
 }
@@ -177,7 +183,8 @@ bool step_session_input(step_session *s, const char *spec, diag_list *diags)
     const step_node *n = equals ? node_named(s, STEP_SOURCE, spec, bytes) : NULL;
     int64_t t = equals ? tensor_named(s, spec, bytes) : -1;
     if (n ? s->run.feeds[n - s->program->nodes].tokens != NULL : t >= 0 && s->filled[t]) {
-        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the input `%.*s` is given twice, the second time from %s", (int)bytes, spec, shown_input(equals + 1, s->arena));
+        diag *d = diag_add(diags, E_PORT, SRC_NOWHERE, "the input `%.*s` is given twice, the second time from %s", (int)bytes, spec,
+                           shown_input(equals + 1, s->arena));
         diag_help(diags, d, "give it once");
         return false;
     }
@@ -185,7 +192,8 @@ bool step_session_input(step_session *s, const char *spec, diag_list *diags)
         return input_stream(s, n, equals + 1, diags);
     if (t >= 0)
         return input_tensor(s, (uint32_t)t, equals + 1, diags);
-    diag_add(diags, E_PORT, SRC_NOWHERE, "--input %s: the program `%s` has no stream and no tensor of that name; it takes NAME=FILE", spec, s->program->name);
+    diag_add(diags, E_PORT, SRC_NOWHERE, "--input %s: the program `%s` has no stream and no tensor of that name; it takes NAME=FILE", spec,
+             s->program->name);
     return false;
 }
 
@@ -229,11 +237,13 @@ bool step_session_output(step_session *s, const char *spec, output *to, diag_lis
     if (t >= 0 && s->program->tensors[t].written)
         return output_tensor(s, (uint32_t)t, equals + 1, to, diags);
     if (!n) {
-        diag_add(diags, E_PORT, SRC_NOWHERE, "--output %s: the program `%s` gives no stream or tensor of that name; it takes NAME=FILE", spec, s->program->name);
+        diag_add(diags, E_PORT, SRC_NOWHERE, "--output %s: the program `%s` gives no stream or tensor of that name; it takes NAME=FILE",
+                 spec, s->program->name);
         return false;
     }
     const step_input *from = &n->inputs[0];
-    const char *text = step_tokens_text(s->program, s->program->nodes[from->node].outputs[from->port].type, s->run.feeds[n - s->program->nodes].taken, s->arena);
+    const char *text = step_tokens_text(s->program, s->program->nodes[from->node].outputs[from->port].type,
+                                        s->run.feeds[n - s->program->nodes].taken, s->arena);
     return output_put(to, text, strlen(text));
 }
 
@@ -261,8 +271,8 @@ const char *step_session_describe(const step_session *s)
     }
     for (uint32_t i = 0; i < s->program->tensor_count; i++) {
         const step_tensor *t = &s->program->tensors[i];
-        strbuf_printf(&text, "%s %s: %" PRId64 " %s tiles %" PRId64 " x %" PRId64 "\n", t->written ? "out" : "in ", t->name, step_tensor_tiles(t),
-                      dtype_row_of(t->dtype)->name, t->rows, t->columns);
+        strbuf_printf(&text, "%s %s: %" PRId64 " %s tiles %" PRId64 " x %" PRId64 "\n", t->written ? "out" : "in ", t->name,
+                      step_tensor_tiles(t), dtype_row_of(t->dtype)->name, t->rows, t->columns);
     }
     return text.text;
 }

@@ -51,7 +51,8 @@ static bool tile_sizes(const json_t *rows, size_t *row_count, size_t *columns)
 
 static step_value *read_tile(token_reader *r, const step_type *t, const json_t *j)
 {
-    const json_t *rows = json_is_object(j) ? json_object_get(j, "tile") : j, *valid = json_is_object(j) ? json_object_get(j, "valid") : NULL;
+    const json_t *rows = json_is_object(j) ? json_object_get(j, "tile") : j,
+                 *valid = json_is_object(j) ? json_object_get(j, "valid") : NULL;
     size_t row_count = 1, columns = 1;
     if (!json_is_number(rows) && (!json_is_array(rows) || !tile_sizes(rows, &row_count, &columns)))
         return wrong(r, "a tile is a list of rows of equal length");
@@ -82,7 +83,8 @@ static step_value *read_selector(token_reader *r, const step_type *t, const json
         picks[i] = (uint32_t)pick;
     }
     if (t->hot > 0 && (int64_t)count != t->hot)
-        return wrong(r, "a selector of %zu output%s where the stream has selectors of %" PRId64 " of %" PRId64, count, count == 1 ? "" : "s", t->hot, t->width);
+        return wrong(r, "a selector of %zu output%s where the stream has selectors of %" PRId64 " of %" PRId64, count,
+                     count == 1 ? "" : "s", t->hot, t->width);
     return step_selector_new(r->pool, picks, (uint32_t)count);
 }
 
@@ -94,7 +96,8 @@ static step_value *read_value(token_reader *r, uint32_t type, const json_t *j)
     case STEP_SELECTOR: return read_selector(r, t, j);
     case STEP_BOOL: return json_is_boolean(j) ? step_bool_new(r->pool, json_is_true(j)) : wrong(r, "a bool is true or false");
     case STEP_ADDRESS:
-        return json_is_integer(j) && json_integer_value(j) >= 0 ? step_address_new(r->pool, json_integer_value(j)) : wrong(r, "an address is a number from 0 on");
+        return json_is_integer(j) && json_integer_value(j) >= 0 ? step_address_new(r->pool, json_integer_value(j))
+                                                                : wrong(r, "an address is a number from 0 on");
     default: return wrong(r, "streams of pairs and buffers are made inside a program");
     }
 }
@@ -161,8 +164,8 @@ static bool read_all(token_reader *r, const step_output *s, const json_t *list, 
     return true;
 }
 
-bool step_tokens_read(const step_program *p, const step_output *stream, const char *text, size_t bytes, const char *what, step_pool *pool, arena *a,
-                      diag_list *diags, step_feed *feed)
+bool step_tokens_read(const step_program *p, const step_output *stream, const char *text, size_t bytes, const char *what, step_pool *pool,
+                      arena *a, diag_list *diags, step_feed *feed)
 {
     token_reader r = {p, pool, a, diags, what, 0};
     json_error_t error;

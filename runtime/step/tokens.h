@@ -11,8 +11,8 @@
 
 /* The tokens of a stream of that type and rank, checked: levels, sizes, and that the last group is closed. False with a diagnostic that
  * names `what` and the token. */
-bool step_tokens_read(const step_program *p, const step_output *stream, const char *text, size_t bytes, const char *what, step_pool *pool, arena *a,
-                      diag_list *diags, step_feed *feed);
+bool step_tokens_read(const step_program *p, const step_output *stream, const char *text, size_t bytes, const char *what, step_pool *pool,
+                      arena *a, diag_list *diags, step_feed *feed);
 
 /* One line. */
 const char *step_tokens_text(const step_program *p, uint32_t type, const step_value *buffer, arena *a);

@@ -51,7 +51,7 @@ void step_pool_free(step_pool *pool);
 step_value *step_tile_new(step_pool *pool, int64_t rows, int64_t columns);
 step_value *step_selector_new(step_pool *pool, const uint32_t *picks, uint32_t count);
 step_value *step_buffer_new(step_pool *pool, uint32_t rank);
-void step_buffer_push(step_pool *pool, step_value *buffer, step_token token); /* takes over the token's reference */
+void step_buffer_push(step_pool *pool, step_value *buffer, step_token token);      /* takes over the token's reference */
 step_value *step_pair_new(step_pool *pool, step_value *first, step_value *second); /* takes over both references */
 step_value *step_bool_new(step_pool *pool, bool flag);
 step_value *step_address_new(step_pool *pool, int64_t address);

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/tensor/numeric.h"
 #include "runtime/machine/parallel.h"
+#include "runtime/tensor/numeric.h"
 #include "support/strbuf.h"
 
 /* A bound that is not a number allows nothing. */
@@ -28,8 +28,7 @@ static void note_agreement(double machine, double reference, double allowed, com
         out->worst_fraction = fraction;
 }
 
-static void note_mismatch(int64_t element, double machine, double reference, double allowed,
-                          compare_result *out)
+static void note_mismatch(int64_t element, double machine, double reference, double allowed, compare_result *out)
 {
     if (out->mismatches++ > 0)
         return;
@@ -91,8 +90,8 @@ static void result_add(compare_result *out, const compare_result *behind)
         out->worst_fraction = behind->worst_fraction;
 }
 
-void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine,
-                      const double *allowed, const unsigned char *covered, unsigned threads, compare_result *out)
+void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine, const double *allowed,
+                      const unsigned char *covered, unsigned threads, compare_result *out)
 {
     enum { LEAST = 1 << 17 /* elements that repay a thread */ };
     comparison c = {type, reference, machine, covered, allowed, {{0}}};
@@ -178,8 +177,7 @@ static void mismatch_text(strbuf *s, const tensor_type *type, const compare_resu
     strbuf_printf(s, "%" PRId64 " of %" PRId64 " values differ", r->mismatches, count_values(r));
     skipped_text(s, r);
     strbuf_printf(s, ", first at %s: ", compare_place_text(type, r->first_mismatch, a));
-    strbuf_printf(s, "machine %s, reference %s, ", value_text(type->dtype, r->machine, a),
-                  value_text(type->dtype, r->reference, a));
+    strbuf_printf(s, "machine %s, reference %s, ", value_text(type->dtype, r->machine, a), value_text(type->dtype, r->reference, a));
     if (r->allowed > 0)
         strbuf_printf(s, "allowed %.3g", r->allowed);
     else

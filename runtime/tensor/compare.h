@@ -10,15 +10,15 @@
 #include "runtime/tensor/tensor.h"
 
 typedef struct compare_result {
-    int64_t compared;                   /* elements that could have differed */
+    int64_t compared; /* elements that could have differed */
     int64_t mismatches;
     int64_t both_nan, both_infinite;    /* not compared: no number on either side, or the same infinity, as all sums are that overflow */
     int64_t unbounded;                  /* nor these: anything is allowed */
     int64_t uncovered;                  /* elements that the output does not hold */
     int64_t first_mismatch;             /* element; -1: none */
     double machine, reference, allowed; /* at the first mismatch */
-    double worst_fraction; /* of its allowance, over the agreeing elements that have a finite one above 0 */
-    bool has_allowance;    /* some allowance was above 0 */
+    double worst_fraction;              /* of its allowance, over the agreeing elements that have a finite one above 0 */
+    bool has_allowance;                 /* some allowance was above 0 */
 } compare_result;
 
 /* allowed 0: equal; infinity: anything. NaN agrees with NaN, an infinity with the same infinity. */
@@ -28,8 +28,8 @@ bool compare_agrees(double machine, double reference, double allowed);
  * everywhere. 0: equal values (0 and -0 are); infinity: anything. NaN agrees with NaN, an infinity with the
  * same infinity. covered: one byte per element, 0: do not compare; NULL: all. threads: how many may share
  * the work; the result does not depend on it. */
-void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine,
-                      const double *allowed, const unsigned char *covered, unsigned threads, compare_result *out);
+void compare_elements(const tensor_type *type, const unsigned char *reference, const unsigned char *machine, const double *allowed,
+                      const unsigned char *covered, unsigned threads, compare_result *out);
 
 /* "M=3, N=5": coordinates of an element. */
 const char *compare_place_text(const tensor_type *type, int64_t element, arena *a);

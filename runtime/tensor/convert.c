@@ -6,56 +6,50 @@
 #include "runtime/tensor/numeric.h"
 
 /* Elements of a run, at whatever address: memcpy of a constant size is a plain load or store. */
-#define CONVERT_LANES(name, type, conversion, attribute)                                                     \
-    attribute static void name(float *restrict to, const unsigned char *restrict from, int64_t elements)     \
-    {                                                                                                        \
-        for (int64_t i = 0; i < elements; i++) {                                                             \
-            type x;                                                                                          \
-            memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);                                              \
-            to[i] = conversion(x);                                                                           \
-        }                                                                                                    \
+#define CONVERT_LANES(name, type, conversion, attribute) \
+    attribute static void name(float *restrict to, const unsigned char *restrict from, int64_t elements) \
+    { \
+        for (int64_t i = 0; i < elements; i++) { \
+            type x; \
+            memcpy(&x, from + i * (int64_t)sizeof x, sizeof x); \
+            to[i] = conversion(x); \
+        } \
     }
 
 /* Nibbles are first spread to one per byte, which vectorises, and then converted like i8. */
-#define CONVERT_LANES_I4(name, lanes_i8, attribute)                                                          \
-    attribute static void name(float *restrict to, const unsigned char *restrict from, int64_t elements)     \
-    {                                                                                                        \
-        unsigned char spread[2 * NIBBLE_BYTES];                                                              \
-        for (int64_t done = 0; done < elements; done += 2 * NIBBLE_BYTES) {                                  \
-            int64_t n = elements - done < 2 * NIBBLE_BYTES ? elements - done : 2 * NIBBLE_BYTES;             \
-            for (int64_t i = 0; i < (n + 1) / 2; i++) {                                                      \
-                unsigned char byte = from[done / 2 + i];                                                     \
-                spread[2 * i] = (unsigned char)(((byte & 15) ^ 8) - 8);                                      \
-                spread[2 * i + 1] = (unsigned char)((byte >> 4 ^ 8) - 8);                                    \
-            }                                                                                                \
-            lanes_i8(to + done, spread, n);                                                                  \
-        }                                                                                                    \
+#define CONVERT_LANES_I4(name, lanes_i8, attribute) \
+    attribute static void name(float *restrict to, const unsigned char *restrict from, int64_t elements) \
+    { \
+        unsigned char spread[2 * NIBBLE_BYTES]; \
+        for (int64_t done = 0; done < elements; done += 2 * NIBBLE_BYTES) { \
+            int64_t n = elements - done < 2 * NIBBLE_BYTES ? elements - done : 2 * NIBBLE_BYTES; \
+            for (int64_t i = 0; i < (n + 1) / 2; i++) { \
+                unsigned char byte = from[done / 2 + i]; \
+                spread[2 * i] = (unsigned char)(((byte & 15) ^ 8) - 8); \
+                spread[2 * i + 1] = (unsigned char)((byte >> 4 ^ 8) - 8); \
+            } \
+            lanes_i8(to + done, spread, n); \
+        } \
     }
 
 enum { NIBBLE_BYTES = 64 };
 
-#define CONVERT_SET(suffix, attribute)                                                                       \
-    CONVERT_LANES(i8_##suffix, int8_t, (float), attribute)                                                   \
-    CONVERT_LANES(f8e4m3_##suffix, uint8_t, numeric_f8e4m3_to_f32, attribute)                                \
-    CONVERT_LANES(f8e5m2_##suffix, uint8_t, numeric_f8e5m2_to_f32, attribute)                                \
-    CONVERT_LANES(bf16_##suffix, uint16_t, numeric_bf16_to_f32, attribute)                                   \
-    CONVERT_LANES_I4(i4_##suffix, i8_##suffix, attribute)                                                    \
-    static convert_lanes *operand_##suffix(dtype from)                                                       \
-    {                                                                                                        \
-        switch (from) {                                                                                      \
-        case DTYPE_I4:                                                                                       \
-            return i4_##suffix;                                                                              \
-        case DTYPE_I8:                                                                                       \
-            return i8_##suffix;                                                                              \
-        case DTYPE_F8E4M3:                                                                                   \
-            return f8e4m3_##suffix;                                                                          \
-        case DTYPE_F8E5M2:                                                                                   \
-            return f8e5m2_##suffix;                                                                          \
-        case DTYPE_BF16:                                                                                     \
-            return bf16_##suffix;                                                                            \
-        default:                                                                                             \
-            return NULL;                                                                                     \
-        }                                                                                                    \
+#define CONVERT_SET(suffix, attribute) \
+    CONVERT_LANES(i8_##suffix, int8_t, (float), attribute) \
+    CONVERT_LANES(f8e4m3_##suffix, uint8_t, numeric_f8e4m3_to_f32, attribute) \
+    CONVERT_LANES(f8e5m2_##suffix, uint8_t, numeric_f8e5m2_to_f32, attribute) \
+    CONVERT_LANES(bf16_##suffix, uint16_t, numeric_bf16_to_f32, attribute) \
+    CONVERT_LANES_I4(i4_##suffix, i8_##suffix, attribute) \
+    static convert_lanes *operand_##suffix(dtype from) \
+    { \
+        switch (from) { \
+        case DTYPE_I4: return i4_##suffix; \
+        case DTYPE_I8: return i8_##suffix; \
+        case DTYPE_F8E4M3: return f8e4m3_##suffix; \
+        case DTYPE_F8E5M2: return f8e5m2_##suffix; \
+        case DTYPE_BF16: return bf16_##suffix; \
+        default: return NULL; \
+        } \
     }
 
 CONVERT_SET(base, )
@@ -77,15 +71,15 @@ convert_lanes *convert_operand_portable(dtype from)
     return operand_base(from);
 }
 
-#define CONVERT_RUN(name, from_type, to_type, conversion)                                                    \
-    static void name(unsigned char *to, const unsigned char *from, int64_t elements)                         \
-    {                                                                                                        \
-        for (int64_t i = 0; i < elements; i++) {                                                             \
-            from_type x;                                                                                     \
-            memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);                                              \
-            to_type y = conversion(x);                                                                       \
-            memcpy(to + i * (int64_t)sizeof y, &y, sizeof y);                                                \
-        }                                                                                                    \
+#define CONVERT_RUN(name, from_type, to_type, conversion) \
+    static void name(unsigned char *to, const unsigned char *from, int64_t elements) \
+    { \
+        for (int64_t i = 0; i < elements; i++) { \
+            from_type x; \
+            memcpy(&x, from + i * (int64_t)sizeof x, sizeof x); \
+            to_type y = conversion(x); \
+            memcpy(to + i * (int64_t)sizeof y, &y, sizeof y); \
+        } \
     }
 CONVERT_RUN(convert_I8_I32, int8_t, int32_t, (int32_t))
 CONVERT_RUN(convert_I16_I32, int16_t, int32_t, (int32_t))

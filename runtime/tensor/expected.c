@@ -67,8 +67,7 @@ static uint32_t origin_of(const einsum *e, uint32_t tensor)
 }
 
 /* The window of a source that the digit moves along; NULL: none. */
-static const einsum_window *window_of(const einsum *e, uint32_t tensor, einsum_side side,
-                                      const einsum_digit *d)
+static const einsum_window *window_of(const einsum *e, uint32_t tensor, einsum_side side, const einsum_digit *d)
 {
     const einsum_tensor *t = &e->tensors[tensor];
     for (uint32_t i = 0; i < e->window_count && einsum_digit_indexes(d, side); i++)
@@ -81,15 +80,13 @@ static const einsum_window *window_of(const einsum *e, uint32_t tensor, einsum_s
 
 /* Does the digit take the source to other elements, whatever the other kept digits are? So it does along a
  * window that no other axis moves along. */
-static bool moves(const einsum *e, const einsum_statement *s, uint32_t tensor, einsum_side side,
-                  const einsum_digit *d)
+static bool moves(const einsum *e, const einsum_statement *s, uint32_t tensor, einsum_side side, const einsum_digit *d)
 {
     if (indexes(e, tensor, side, d))
         return true;
     const einsum_window *w = window_of(e, tensor, side, d);
     for (uint32_t i = 0; w && i < s->digit_count; i++)
-        if (s->digits[i].kept && s->digits[i].size > 1 && s->digits[i].axis != d->axis &&
-            window_of(e, tensor, side, &s->digits[i]) == w)
+        if (s->digits[i].kept && s->digits[i].size > 1 && s->digits[i].axis != d->axis && window_of(e, tensor, side, &s->digits[i]) == w)
             return false;
     return w != NULL;
 }
@@ -153,8 +150,7 @@ static einsum_statement whole_copy(const einsum *e, uint32_t to, uint32_t from, 
     const einsum_tensor *t = &e->tensors[to];
     einsum_digit *digits = ARENA_ARRAY(a, einsum_digit, (size_t)t->rank + 1);
     for (uint32_t i = 0; i < t->rank; i++)
-        digits[i] =
-            (einsum_digit){.axis = t->axes[i], .kept = true, .weight = 1, .size = e->axes[t->axes[i]].size};
+        digits[i] = (einsum_digit){.axis = t->axes[i], .kept = true, .weight = 1, .size = e->axes[t->axes[i]].size};
     return (einsum_statement){.op = MATH_COPY,
                               .dst = to,
                               .sources = {from},
@@ -167,8 +163,7 @@ static einsum_statement whole_copy(const einsum *e, uint32_t to, uint32_t from, 
 static void split_casts(expected *x, const einsum *e, arena *a)
 {
     einsum_tensor *tensors = ARENA_ARRAY(a, einsum_tensor, 2 * (size_t)e->tensor_count + 1);
-    einsum_statement *statements =
-        ARENA_ARRAY(a, einsum_statement, (size_t)e->statement_count + e->tensor_count + 1);
+    einsum_statement *statements = ARENA_ARRAY(a, einsum_statement, (size_t)e->statement_count + e->tensor_count + 1);
     memcpy(tensors, e->tensors, e->tensor_count * sizeof *tensors);
     memcpy(statements, e->statements, e->statement_count * sizeof *statements);
     x->einsum.tensors = tensors;
@@ -205,16 +200,14 @@ static bool make_storage(expected *x, diag_list *diags)
         x->tensors[t] = bytes < 0 ? NULL : calloc((size_t)bytes + 1, 1);
         x->bounds[t] = elements < 0 || x->machine_order ? NULL : calloc((size_t)elements + 1, sizeof(double));
         if (!x->tensors[t] || (!x->machine_order && !x->bounds[t])) {
-            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`",
-                     e->tensors[t].name);
+            diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's tensor `%s`", e->tensors[t].name);
             return false;
         }
     }
     return true;
 }
 
-expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a,
-                        diag_list *diags)
+expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a, diag_list *diags)
 {
     size_t most = 2 * (size_t)e->tensor_count + 1;
     expected *x = ARENA_NEW(a, expected);
@@ -230,8 +223,7 @@ expected *expected_open(const einsum *e, const bool *is_input, const char *name,
         x->sums[t] = UINT32_MAX;
     if (!machine_order)
         split_casts(x, e, a);
-    unsigned forms =
-        (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | REFERENCE_QUICK;
+    unsigned forms = (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | REFERENCE_QUICK;
     x->api = reference_load(diags);
     x->kernel = x->api ? reference_compile(x->api, &x->einsum, name, forms, diags) : NULL;
     if (x->kernel && make_storage(x, diags))

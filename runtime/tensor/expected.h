@@ -24,8 +24,7 @@ typedef struct expected expected;
 
 /* Compiles the reference of a kernel. is_input: by einsum tensor. The einsum outlives it. NULL with a
  * diagnostic. */
-expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a,
-                        diag_list *diags);
+expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a, diag_list *diags);
 /* inputs[t]: the bytes of einsum tensor t, where it is an input. May be called again, with other inputs. */
 bool expected_run(expected *x, unsigned char *const *inputs, unsigned threads, diag_list *diags);
 /* Of an einsum tensor, after a run. */

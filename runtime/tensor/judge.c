@@ -16,11 +16,10 @@ typedef struct group {
 
 typedef struct trial {
     const judge_case *of;
-    double walk;        /* t^2 of the partial sums */
-    double value_limit; /* |z| of one value */
-    double group_logarithm,
-        weight_logarithm; /* -ln of what may go wrong in a test of a group, and with its weights */
-    group *groups;        /* all, and behind it each index of each axis */
+    double walk;                              /* t^2 of the partial sums */
+    double value_limit;                       /* |z| of one value */
+    double group_logarithm, weight_logarithm; /* -ln of what may go wrong in a test of a group, and with its weights */
+    group *groups;                            /* all, and behind it each index of each axis */
     int64_t group_count;
     judge_verdict *out;
 } trial;
@@ -104,10 +103,8 @@ static void add_element(trial *t, int64_t element)
     double bound = c->bounds[element], machine = numeric_to_double(c->type->dtype, c->machine, element);
     if (!(bound > 0) || !isfinite(bound) || !isfinite(machine) || !isfinite(c->sums[element]))
         return;
-    double worst = bound * bound / c->roundings, walk = UNIT * t->walk * bound,
-           deviation = sqrt(worst < walk ? worst : walk);
-    double z = distance(c->type->dtype, machine, c->sums[element]) / deviation,
-           w = c->sums[element] / deviation;
+    double worst = bound * bound / c->roundings, walk = UNIT * t->walk * bound, deviation = sqrt(worst < walk ? worst : walk);
+    double z = distance(c->type->dtype, machine, c->sums[element]) / deviation, w = c->sums[element] / deviation;
     t->out->outside += fabs(z) > t->value_limit;
     found(t, fabs(z) / t->value_limit, JUDGE_VALUE, -1, element);
     add_value(&t->groups[0], z, w);
@@ -128,8 +125,7 @@ static void judge_group(trial *t, const group *g, int axis, int64_t index)
         return;
     double limit = normal_limit(t->group_logarithm), errors = spread_limit(g->count, t->weight_logarithm) / 2;
     found(t, fabs(g->z) / (limit * sqrt(g->count)), JUDGE_BIAS, axis, index);
-    found(t, fabs(g->wz) / (limit * (sqrt(g->ww) + sqrt(errors)) + sqrt(g->zz * errors)), JUDGE_SCALE, axis,
-          index);
+    found(t, fabs(g->wz) / (limit * (sqrt(g->ww) + sqrt(errors)) + sqrt(g->zz * errors)), JUDGE_SCALE, axis, index);
     found(t, sqrt(g->zz / spread_limit(g->count, t->group_logarithm)), JUDGE_SPREAD, axis, index);
 }
 
@@ -145,8 +141,7 @@ bool judge_output(const judge_case *c, judge_verdict *out)
 {
     int64_t elements = tensor_elements(c->type), groups = count_groups(c->type);
     double quarter = c->false_alarm / 4, many = elements > 0 ? (double)elements : 1;
-    trial t = {
-        .of = c, .group_count = groups, .out = out, .groups = calloc((size_t)groups, sizeof *t.groups)};
+    trial t = {.of = c, .group_count = groups, .out = out, .groups = calloc((size_t)groups, sizeof *t.groups)};
     *out = (judge_verdict){.axis = -1};
     if (!t.groups)
         return false;
@@ -177,8 +172,7 @@ const char *judge_text(const judge_case *c, const judge_verdict *v, arena *a)
     if (v->test == JUDGE_VALUE)
         place = arena_printf(a, "at %s", compare_place_text(c->type, v->index, a));
     else if (v->axis >= 0)
-        place = arena_printf(a, "at %s=%" PRId64, c->type->names ? c->type->names[v->axis] : "its index",
-                             v->index);
+        place = arena_printf(a, "at %s=%" PRId64, c->type->names ? c->type->names[v->axis] : "its index", v->index);
     const char *text = arena_printf(a, "off by %.3g times what rounding explains, in %s %s", v->worst, names[v->test], place);
     if (v->test == JUDGE_SCALE && v->axis < 0)
         text = arena_printf(a, "%s: %.2g of the value", text, v->slope);

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/machine/origin.h"
 #include "runtime/tensor/compare.h"
 #include "runtime/tensor/fold.h"
 #include "runtime/tensor/numeric.h"
-#include "runtime/machine/origin.h"
 #include "runtime/tensor/port_data.h"
 #include "support/strbuf.h"
 
@@ -70,7 +70,8 @@ static int32_t *first_positions(const mismatch *m)
     int32_t *physical = malloc((size_t)count * 4 + 4), *logical = calloc((size_t)elements + 1, 4);
     for (int64_t i = 0; physical && i < count; i++)
         physical[i] = (int32_t)i;
-    if (!physical || !logical || !port_unpack(&numbered, k->axes, k->axis_count, (unsigned char *)physical, (unsigned char *)logical, NULL, NULL)) {
+    if (!physical || !logical ||
+        !port_unpack(&numbered, k->axes, k->axis_count, (unsigned char *)physical, (unsigned char *)logical, NULL, NULL)) {
         free(logical);
         logical = NULL;
     }
@@ -108,7 +109,8 @@ static void note_origins(const mismatch *m, const wrong *w, diag_list *diags, di
         return;
     const char *slices = fold_column(origins, known, 0, 0, a), *rows = fold_column(origins, known, 1, m->target->rows, a);
     const char *times = fold_column(origins, known, 2, 0, a);
-    diag_note(diags, d, SRC_NOWHERE, "written by slice %s%s%s%s%s", slices, rows ? ", Row " : "", rows ? rows : "", times ? ", time " : "", times ? times : "");
+    diag_note(diags, d, SRC_NOWHERE, "written by slice %s%s%s%s%s", slices, rows ? ", Row " : "", rows ? rows : "", times ? ", time " : "",
+              times ? times : "");
 }
 
 void mismatch_explain(const mismatch *m, diag_list *diags, diag *d)

@@ -72,8 +72,7 @@ static bool npy_extent(tensor_source *s, npy_header *h, int64_t *extent)
     if (h->at < h->bytes && h->text[h->at] == '-')
         return npy_fault(s, h, "an extent is negative");
     for (; h->at < h->bytes && h->text[h->at] >= '0' && h->text[h->at] <= '9'; h->at++)
-        if (__builtin_mul_overflow(*extent, 10, extent) ||
-            __builtin_add_overflow(*extent, h->text[h->at] - '0', extent))
+        if (__builtin_mul_overflow(*extent, 10, extent) || __builtin_add_overflow(*extent, h->text[h->at] - '0', extent))
             return npy_fault(s, h, "an extent is past 2^63");
     if (h->at == begin)
         return npy_fault(s, h, "an extent is expected");
@@ -162,9 +161,8 @@ static bool npy_read_header(tensor_source *s, npy_header *h)
     for (size_t i = 0; i < length_bytes; i++)
         bytes |= (uint32_t)start[8 + i] << 8 * i;
     if (bytes > HEADER_LIMIT || (s->size >= 0 && bytes > s->size - s->at))
-        return tensor_source_damaged(
-            s, 8, "an .npy header of %" PRIu32 " bytes (allowed %d, the file has %" PRId64 ")", bytes,
-            HEADER_LIMIT, s->size);
+        return tensor_source_damaged(s, 8, "an .npy header of %" PRIu32 " bytes (allowed %d, the file has %" PRId64 ")", bytes,
+                                     HEADER_LIMIT, s->size);
     char *text = arena_alloc(s->arena, bytes + 1);
     *h = (npy_header){.text = text, .bytes = bytes, .offset = s->at};
     return tensor_source_take(s, text, bytes, "the .npy header") && npy_dictionary(s, h);
@@ -173,14 +171,8 @@ static bool npy_read_header(tensor_source *s, npy_header *h)
 /* The element types that .npy has for a dtype, without the byte order; the first is what NumPy users write.
  */
 static const char *const npy_types[DTYPE_COUNT][4] = {
-    [DTYPE_I4] = {"i1", "u1"},
-    [DTYPE_I8] = {"i1", "u1"},
-    [DTYPE_I16] = {"i2"},
-    [DTYPE_I32] = {"i4"},
-    [DTYPE_F8E4M3] = {"u1", "V1", "f1"},
-    [DTYPE_F8E5M2] = {"u1", "V1", "f1"},
-    [DTYPE_BF16] = {"u2", "V2"},
-    [DTYPE_F32] = {"f4"},
+    [DTYPE_I4] = {"i1", "u1"},           [DTYPE_I8] = {"i1", "u1"},           [DTYPE_I16] = {"i2"},        [DTYPE_I32] = {"i4"},
+    [DTYPE_F8E4M3] = {"u1", "V1", "f1"}, [DTYPE_F8E5M2] = {"u1", "V1", "f1"}, [DTYPE_BF16] = {"u2", "V2"}, [DTYPE_F32] = {"f4"},
 };
 
 /* "<u2", "|u1"; one byte has no order. */
@@ -194,14 +186,12 @@ static bool npy_type_matches(tensor_source *s, const npy_header *h)
     const char *found = h->descr;
     dtype want = s->want->dtype;
     bool ordered = tensor_source_element_bytes(want) > 1;
-    bool order_fits =
-        found[0] == '<' || found[0] == '|' || (!ordered && (found[0] == '=' || found[0] == '>'));
+    bool order_fits = found[0] == '<' || found[0] == '|' || (!ordered && (found[0] == '=' || found[0] == '>'));
     for (int i = 0; order_fits && i < 4 && npy_types[want][i]; i++)
         if (strcmp(found + 1, npy_types[want][i]) == 0 && (found[0] != '|' || !ordered || found[1] == 'V'))
             return true;
-    return tensor_source_type_mismatch(
-        s, arena_printf(s->arena, "'%s'", tensor_source_shown(s, found, strlen(found))),
-        arena_printf(s->arena, "'%s'", npy_descr(want, s->arena)));
+    return tensor_source_type_mismatch(s, arena_printf(s->arena, "'%s'", tensor_source_shown(s, found, strlen(found))),
+                                       arena_printf(s->arena, "'%s'", npy_descr(want, s->arena)));
 }
 
 /* Column-major data is the row-major tensor of the reversed shape. */
@@ -236,8 +226,7 @@ bool npy_read(tensor_source *s, tensor *out)
     if (bytes < 0 || !tensor_source_check_rest(s, bytes))
         return false;
     bool is_unsigned = h.descr[1] == 'u';
-    bool done = h.fortran_order && h.rank > 1 ? read_fortran(s, is_unsigned, out)
-                                              : tensor_source_read(s, s->want, is_unsigned, out);
+    bool done = h.fortran_order && h.rank > 1 ? read_fortran(s, is_unsigned, out) : tensor_source_read(s, s->want, is_unsigned, out);
     if (done && tensor_source_check_end(s, bytes))
         return true;
     if (done)

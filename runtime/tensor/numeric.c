@@ -43,30 +43,21 @@ double numeric_to_double(dtype t, const void *buffer, int64_t element)
 {
     const unsigned char *bytes = buffer;
     switch (t) {
-    case DTYPE_I4:
-        return numeric_i4_get(bytes, element);
-    case DTYPE_I8:
-        return (int8_t)bytes[element];
-    case DTYPE_I16:
-        return (int16_t)load16(bytes + 2 * element);
-    case DTYPE_I32:
-        return (int32_t)load32(bytes + 4 * element);
-    case DTYPE_F8E4M3:
-        return numeric_f8e4m3_to_f32(bytes[element]);
-    case DTYPE_F8E5M2:
-        return numeric_f8e5m2_to_f32(bytes[element]);
-    case DTYPE_BF16:
-        return numeric_bf16_to_f32((uint16_t)load16(bytes + 2 * element));
-    case DTYPE_F32:
-        return numeric_f32_of_bits(load32(bytes + 4 * element));
-    case DTYPE_COUNT:
-        break;
+    case DTYPE_I4: return numeric_i4_get(bytes, element);
+    case DTYPE_I8: return (int8_t)bytes[element];
+    case DTYPE_I16: return (int16_t)load16(bytes + 2 * element);
+    case DTYPE_I32: return (int32_t)load32(bytes + 4 * element);
+    case DTYPE_F8E4M3: return numeric_f8e4m3_to_f32(bytes[element]);
+    case DTYPE_F8E5M2: return numeric_f8e5m2_to_f32(bytes[element]);
+    case DTYPE_BF16: return numeric_bf16_to_f32((uint16_t)load16(bytes + 2 * element));
+    case DTYPE_F32: return numeric_f32_of_bits(load32(bytes + 4 * element));
+    case DTYPE_COUNT: break;
     }
     return 0;
 }
 
-/* The nearest integer, ties to even. Beyond 2^52 a double is one; below, adding 2^52 leaves no place for a fraction, and the processor rounds
- * as it adds. (The C library's own would be all that visac needs of libm, a tenth of the time that it takes to start.) */
+/* The nearest integer, ties to even. Beyond 2^52 a double is one; below, adding 2^52 leaves no place for a fraction, and the processor
+ * rounds as it adds. (The C library's own would be all that visac needs of libm, a tenth of the time that it takes to start.) */
 static double nearest_integer(double value)
 {
     if (fabs(value) >= 0x1p52)
@@ -98,31 +89,14 @@ void numeric_from_double(dtype t, void *buffer, int64_t element, double value)
 {
     unsigned char *bytes = buffer;
     switch (t) {
-    case DTYPE_I4:
-        numeric_i4_put(bytes, element, (int32_t)integer_bits(value));
-        break;
-    case DTYPE_I8:
-        bytes[element] = (unsigned char)integer_bits(value);
-        break;
-    case DTYPE_I16:
-        store(bytes + 2 * element, integer_bits(value), 2);
-        break;
-    case DTYPE_I32:
-        store(bytes + 4 * element, integer_bits(value), 4);
-        break;
-    case DTYPE_F8E4M3:
-        bytes[element] = numeric_f32_to_f8e4m3((float)value);
-        break;
-    case DTYPE_F8E5M2:
-        bytes[element] = numeric_f32_to_f8e5m2((float)value);
-        break;
-    case DTYPE_BF16:
-        store(bytes + 2 * element, numeric_f32_to_bf16((float)value), 2);
-        break;
-    case DTYPE_F32:
-        store(bytes + 4 * element, numeric_f32_bits((float)value), 4);
-        break;
-    case DTYPE_COUNT:
-        break;
+    case DTYPE_I4: numeric_i4_put(bytes, element, (int32_t)integer_bits(value)); break;
+    case DTYPE_I8: bytes[element] = (unsigned char)integer_bits(value); break;
+    case DTYPE_I16: store(bytes + 2 * element, integer_bits(value), 2); break;
+    case DTYPE_I32: store(bytes + 4 * element, integer_bits(value), 4); break;
+    case DTYPE_F8E4M3: bytes[element] = numeric_f32_to_f8e4m3((float)value); break;
+    case DTYPE_F8E5M2: bytes[element] = numeric_f32_to_f8e5m2((float)value); break;
+    case DTYPE_BF16: store(bytes + 2 * element, numeric_f32_to_bf16((float)value), 2); break;
+    case DTYPE_F32: store(bytes + 4 * element, numeric_f32_bits((float)value), 4); break;
+    case DTYPE_COUNT: break;
     }
 }

@@ -15,8 +15,7 @@ static layout_op op_of(uint64_t word)
     return (layout_op)(word & 0xff);
 }
 
-uint32_t port_logical_axes(const port *p, const layout_axis *axes, uint32_t axis_count, arena *a,
-                           uint32_t **order)
+uint32_t port_logical_axes(const port *p, const layout_axis *axes, uint32_t axis_count, arena *a, uint32_t **order)
 {
     (void)axes;
     bool *seen = ARENA_ARRAY(a, bool, (size_t)axis_count + 1);
@@ -50,8 +49,7 @@ int64_t port_physical_elements(const port *p, const layout_axis *axes)
     int64_t elements = 1;
     for (int c = 0; c < COMPONENT_COUNT; c++)
         if (p->mapping[c].count &&
-            (__builtin_mul_overflow(elements, layout_size(p->mapping[c], axes), &elements) ||
-             elements > POSITION_LIMIT))
+            (__builtin_mul_overflow(elements, layout_size(p->mapping[c], axes), &elements) || elements > POSITION_LIMIT))
             return -1;
     return elements;
 }
@@ -225,8 +223,7 @@ static bool join(const packing *k, table *outer, table *inner)
     for (int64_t i = 0, at = 0; i < outer->size; i++)
         for (int64_t j = 0; j < inner->size; j++, at++) {
             bool live = outer->linear[i] >= 0 && inner->linear[j] >= 0 &&
-                        (!n || add_coords(k, outer->coords + i * (int64_t)n, inner->coords + j * (int64_t)n,
-                                          t.coords + at * (int64_t)n));
+                        (!n || add_coords(k, outer->coords + i * (int64_t)n, inner->coords + j * (int64_t)n, t.coords + at * (int64_t)n));
             t.linear[at] = live ? outer->linear[i] + inner->linear[j] : -1;
         }
     free_table(outer);
@@ -326,16 +323,15 @@ typedef struct copy {
 } copy;
 
 /* A function per element width; `at` is a physical, `l` a logical element. */
-#define ELEMENT_COPY(to, i, from, j, bits)                                                                   \
-    do {                                                                                                     \
-        if ((bits) == 4)                                                                                     \
-            numeric_i4_put((to), (i), (int32_t)numeric_i4_bits((from), (j)));                                \
-        else                                                                                                 \
-            memcpy((to) + (i) * ((bits) / 8), (from) + (j) * ((bits) / 8), (bits) / 8);                      \
+#define ELEMENT_COPY(to, i, from, j, bits) \
+    do { \
+        if ((bits) == 4) \
+            numeric_i4_put((to), (i), (int32_t)numeric_i4_bits((from), (j))); \
+        else \
+            memcpy((to) + (i) * ((bits) / 8), (from) + (j) * ((bits) / 8), (bits) / 8); \
     } while (0)
 
-static inline bool same_element(const unsigned char *a, int64_t i, const unsigned char *b, int64_t j,
-                                unsigned bits)
+static inline bool same_element(const unsigned char *a, int64_t i, const unsigned char *b, int64_t j, unsigned bits)
 {
     if (bits == 4)
         return numeric_i4_bits(a, i) == numeric_i4_bits(b, j);
@@ -389,23 +385,14 @@ static void copy_innermost(copy *c, int64_t at, int64_t offset, const int64_t *c
     unsigned bits = dtype_row_of(c->dtype)->bits;
     if (t->contiguous && bits >= 8 && c->physical) {
         size_t each = bits / 8;
-        memcpy(c->physical + (size_t)at * each, c->from_logical + (size_t)(offset + t->linear[0]) * each,
-               (size_t)t->size * each);
+        memcpy(c->physical + (size_t)at * each, c->from_logical + (size_t)(offset + t->linear[0]) * each, (size_t)t->size * each);
         return;
     }
     switch (bits) { /* constants, so that the copies become single moves */
-    case 4:
-        copy_run(c, at, offset, coords, 4);
-        break;
-    case 8:
-        copy_run(c, at, offset, coords, 8);
-        break;
-    case 16:
-        copy_run(c, at, offset, coords, 16);
-        break;
-    default:
-        copy_run(c, at, offset, coords, 32);
-        break;
+    case 4: copy_run(c, at, offset, coords, 4); break;
+    case 8: copy_run(c, at, offset, coords, 8); break;
+    case 16: copy_run(c, at, offset, coords, 16); break;
+    default: copy_run(c, at, offset, coords, 32); break;
     }
 }
 
@@ -454,8 +441,7 @@ static bool copy_port(copy *c, const port *p, const layout_axis *axes, uint32_t 
     return done;
 }
 
-bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical,
-               unsigned char *physical)
+bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical, unsigned char *physical)
 {
     copy c = {.dtype = p->dtype, .physical = physical, .from_logical = logical};
     return copy_port(&c, p, axes, axis_count);
@@ -482,15 +468,14 @@ static int64_t logical_elements(const port *p, const layout_axis *axes, uint32_t
     return elements;
 }
 
-bool port_unpack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *physical,
-                 unsigned char *logical, unsigned char *covered, port_copies *copies)
+bool port_unpack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *physical, unsigned char *logical,
+                 unsigned char *covered, port_copies *copies)
 {
     int64_t elements = logical_elements(p, axes, axis_count);
     if (elements < 0)
         return false;
     unsigned char *own = covered ? NULL : malloc((size_t)elements + 1);
-    copy c = {
-        .dtype = p->dtype, .logical = logical, .from_physical = physical, .covered = covered ? covered : own, .copies.first = -1};
+    copy c = {.dtype = p->dtype, .logical = logical, .from_physical = physical, .covered = covered ? covered : own, .copies.first = -1};
     if (!c.covered)
         return false;
     memset(c.covered, 0, (size_t)elements);

@@ -14,8 +14,7 @@
 
 /* Numbers of the axes of the logical tensor, in the order in which the components first name them; *order is
  * in the arena. Returns how many. */
-uint32_t port_logical_axes(const port *p, const layout_axis *axes, uint32_t axis_count, arena *a,
-                           uint32_t **order);
+uint32_t port_logical_axes(const port *p, const layout_axis *axes, uint32_t axis_count, arena *a, uint32_t **order);
 
 /* The logical tensor's type, with the axes' names. */
 tensor_type port_logical_type(const port *p, const layout_axis *axes, uint32_t axis_count, arena *a);
@@ -28,8 +27,7 @@ int64_t port_physical_bytes(const port *p, const layout_axis *axes);
 /* Copies every live position's element from the logical tensor (tensor_bytes of port_logical_type) to
  * `physical` (port_physical_bytes); dead positions keep what they hold. False: no memory, or sizes past 2^60.
  */
-bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical,
-               unsigned char *physical);
+bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical, unsigned char *physical);
 
 /* Has every position an element? */
 bool port_is_whole(const port *p, const layout_axis *axes, uint32_t axis_count);
@@ -44,7 +42,7 @@ typedef struct port_copies {
  * element and 0 elsewhere; elements that no position holds are left as they are. When several positions hold
  * one element (broadcast), the first counts; *copies (may be NULL) tells of the later ones that hold
  * other bits. */
-bool port_unpack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *physical,
-                 unsigned char *logical, unsigned char *covered, port_copies *copies);
+bool port_unpack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *physical, unsigned char *logical,
+                 unsigned char *covered, port_copies *copies);
 
 #endif

@@ -22,15 +22,13 @@ typedef struct safetensors_type {
 
 /* What the format defines; a type not listed is accepted unread. */
 static const safetensors_type safetensors_types[] = {
-    {"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8},
-    {"I16", 16}, {"U16", 16}, {"F16", 16}, {"BF16", 16},   {"I32", 32},    {"U32", 32},
-    {"F32", 32}, {"I64", 64}, {"U64", 64}, {"F64", 64},    {"C64", 64},
+    {"BOOL", 8},  {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16},
+    {"BF16", 16}, {"I32", 32}, {"U32", 32}, {"F32", 32},    {"I64", 64},    {"U64", 64},    {"F64", 64}, {"C64", 64},
 };
 
 static const char *const safetensors_names[DTYPE_COUNT][3] = {
-    [DTYPE_I4] = {"I8", "U8"}, [DTYPE_I8] = {"I8", "U8"},    [DTYPE_I16] = {"I16"},
-    [DTYPE_I32] = {"I32"},     [DTYPE_F8E4M3] = {"F8_E4M3"}, [DTYPE_F8E5M2] = {"F8_E5M2"},
-    [DTYPE_BF16] = {"BF16"},   [DTYPE_F32] = {"F32"},
+    [DTYPE_I4] = {"I8", "U8"},    [DTYPE_I8] = {"I8", "U8"},    [DTYPE_I16] = {"I16"},   [DTYPE_I32] = {"I32"},
+    [DTYPE_F8E4M3] = {"F8_E4M3"}, [DTYPE_F8E5M2] = {"F8_E5M2"}, [DTYPE_BF16] = {"BF16"}, [DTYPE_F32] = {"F32"},
 };
 
 /* One tensor of the header. */
@@ -59,8 +57,7 @@ static int64_t name_offset(const safetensors_header *h, const char *name, arena 
 
 static bool entry_fault(tensor_source *s, const safetensors_header *h, const char *name, const char *text)
 {
-    return tensor_source_damaged(s, name_offset(h, name, s->arena), "tensor \"%s\": %s",
-                                 tensor_source_shown(s, name, strlen(name)), text);
+    return tensor_source_damaged(s, name_offset(h, name, s->arena), "tensor \"%s\": %s", tensor_source_shown(s, name, strlen(name)), text);
 }
 
 /* A whole number from 0 on. */
@@ -70,8 +67,7 @@ static bool json_extent(const json_t *value, int64_t *out)
     return *out >= 0;
 }
 
-static bool entry_shape(tensor_source *s, const safetensors_header *h, const json_t *shape,
-                        safetensors_entry *e)
+static bool entry_shape(tensor_source *s, const safetensors_header *h, const json_t *shape, safetensors_entry *e)
 {
     size_t rank = json_array_size(shape);
     if (!json_is_array(shape) || rank > INT_MAX)
@@ -91,17 +87,14 @@ static bool entry_size_fits(tensor_source *s, const safetensors_header *h, const
         return entry_fault(s, h, e->name, "the product of its shape is past 2^60");
     for (size_t i = 0; i < sizeof safetensors_types / sizeof *safetensors_types; i++)
         if (strcmp(safetensors_types[i].name, e->type) == 0 &&
-            (__builtin_mul_overflow(elements, safetensors_types[i].bits, &bits) ||
-             bits / 8 != e->end - e->begin))
+            (__builtin_mul_overflow(elements, safetensors_types[i].bits, &bits) || bits / 8 != e->end - e->begin))
             return entry_fault(s, h, e->name,
-                               arena_printf(s->arena,
-                                            "%" PRId64 " bytes of data for %" PRId64 " elements of %s",
-                                            e->end - e->begin, elements, safetensors_types[i].name));
+                               arena_printf(s->arena, "%" PRId64 " bytes of data for %" PRId64 " elements of %s", e->end - e->begin,
+                                            elements, safetensors_types[i].name));
     return true;
 }
 
-static bool entry_of(tensor_source *s, const safetensors_header *h, const char *name, const json_t *value,
-                     safetensors_entry *e)
+static bool entry_of(tensor_source *s, const safetensors_header *h, const char *name, const json_t *value, safetensors_entry *e)
 {
     *e = (safetensors_entry){.name = name};
     e->type = json_string_value(json_object_get(value, "dtype"));
@@ -135,12 +128,9 @@ static bool entries_cover(tensor_source *s, safetensors_header *h)
         if (h->entries[i].begin != at)
             return entry_fault(
                 s, h, h->entries[i].name,
-                arena_printf(s->arena, "its data begins at %" PRId64 ", the data before it ends at %" PRId64,
-                             h->entries[i].begin, at));
+                arena_printf(s->arena, "its data begins at %" PRId64 ", the data before it ends at %" PRId64, h->entries[i].begin, at));
     if (s->size >= 0 && s->size - data != at)
-        return tensor_source_damaged(s, data,
-                                     "the header describes %" PRId64 " bytes of data, the file has %" PRId64,
-                                     at, s->size - data);
+        return tensor_source_damaged(s, data, "the header describes %" PRId64 " bytes of data, the file has %" PRId64, at, s->size - data);
     return true;
 }
 
@@ -171,9 +161,8 @@ static bool safetensors_text(tensor_source *s, safetensors_header *h)
     for (int i = 0; i < 8; i++)
         bytes |= (uint64_t)length[i] << 8 * i;
     if (bytes > HEADER_LIMIT || (s->size >= 0 && (int64_t)bytes > s->size - 8))
-        return tensor_source_damaged(s, 0,
-                                     "a header of %" PRIu64 " bytes (allowed %d, the file has %" PRId64 ")",
-                                     bytes, HEADER_LIMIT, s->size);
+        return tensor_source_damaged(s, 0, "a header of %" PRIu64 " bytes (allowed %d, the file has %" PRId64 ")", bytes, HEADER_LIMIT,
+                                     s->size);
     char *text = arena_alloc(s->arena, (size_t)bytes + 1);
     *h = (safetensors_header){.text = text, .bytes = (size_t)bytes};
     if (!tensor_source_take(s, text, h->bytes, "the header"))
@@ -188,14 +177,12 @@ static const safetensors_entry *find_entry(tensor_source *s, const safetensors_h
     for (size_t i = 0; name && i < h->count; i++)
         if (strcmp(h->entries[i].name, name) == 0)
             return &h->entries[i];
-    diag *d = diag_add(s->diags, E_TENSOR_FILE, SRC_NOWHERE,
-                       name ? "%s: the file has no tensor \"%s\"" : "%s: which tensor of the file?%s",
+    diag *d = diag_add(s->diags, E_TENSOR_FILE, SRC_NOWHERE, name ? "%s: the file has no tensor \"%s\"" : "%s: which tensor of the file?%s",
                        s->name, name ? tensor_source_shown(s, name, strlen(name)) : "");
     diag_help(s->diags, d, "name one after the file: FILE.safetensors:NAME");
     for (size_t i = 0; i < h->count && i < SHOWN_NAMES; i++) {
         const safetensors_entry *e = &h->entries[i];
-        diag_note(s->diags, d, SRC_NOWHERE, "it has \"%s\", %s of %s",
-                  tensor_source_shown(s, e->name, strlen(e->name)),
+        diag_note(s->diags, d, SRC_NOWHERE, "it has \"%s\", %s of %s", tensor_source_shown(s, e->name, strlen(e->name)),
                   tensor_shape_text(&(tensor_type){DTYPE_I8, e->rank, e->shape, NULL}, s->arena),
                   tensor_source_shown(s, e->type, strlen(e->type)));
     }
@@ -211,8 +198,7 @@ static bool entry_matches(tensor_source *s, const safetensors_entry *e)
     for (int i = 0; i < 3 && safetensors_names[want][i]; i++)
         fits = fits || strcmp(e->type, safetensors_names[want][i]) == 0;
     if (!fits)
-        tensor_source_type_mismatch(s, tensor_source_shown(s, e->type, strlen(e->type)),
-                                    safetensors_names[want][0]);
+        tensor_source_type_mismatch(s, tensor_source_shown(s, e->type, strlen(e->type)), safetensors_names[want][0]);
     return tensor_source_check_shape(s, &(tensor_type){want, e->rank, e->shape, NULL}) && fits;
 }
 
@@ -226,12 +212,11 @@ bool safetensors_read(tensor_source *s, const char *name, tensor *out)
         return tensor_source_damaged(s, 8, "the header nests more than %d levels deep", NESTING_MAX);
     json_t *root = json_loadb(h.text, h.bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        return tensor_source_damaged(s, 8 + (error.position > 0 ? error.position : 0),
-                                     "the header is not JSON: %s",
+        return tensor_source_damaged(s, 8 + (error.position > 0 ? error.position : 0), "the header is not JSON: %s",
                                      tensor_source_shown(s, error.text, strlen(error.text)));
     const safetensors_entry *e = read_entries(s, &h, root) ? find_entry(s, &h, name) : NULL;
-    bool done = e && entry_matches(s, e) && tensor_source_bytes(s, false) >= 0 &&
-                tensor_source_skip(s, e->begin) && tensor_source_read(s, s->want, e->type[0] == 'U', out);
+    bool done = e && entry_matches(s, e) && tensor_source_bytes(s, false) >= 0 && tensor_source_skip(s, e->begin) &&
+                tensor_source_read(s, s->want, e->type[0] == 'U', out);
     json_decref(root);
     return done;
 }
@@ -241,8 +226,8 @@ static json_t *safetensors_json(const char *name, const tensor_type *type, int64
     json_t *shape = json_array();
     for (int i = 0; i < type->rank; i++)
         json_array_append_new(shape, json_integer(type->shape[i]));
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", safetensors_names[type->dtype][0], "shape",
-                              shape, "data_offsets", (json_int_t)0, (json_int_t)data_bytes);
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", safetensors_names[type->dtype][0], "shape", shape, "data_offsets",
+                              (json_int_t)0, (json_int_t)data_bytes);
     json_t *root = json_object();
     if (json_object_set_new(root, name, entry) != 0) {
         json_decref(root);

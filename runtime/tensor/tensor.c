@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/parallel.h"
 #include "runtime/tensor/convert.h"
 #include "runtime/tensor/numeric.h"
-#include "runtime/machine/parallel.h"
 #include "support/strbuf.h"
 
 #define ELEMENT_LIMIT (INT64_C(1) << 60)
@@ -20,8 +20,7 @@ int64_t tensor_elements(const tensor_type *type)
             return -1;
         if (type->shape[i] == 0)
             return 0;
-        fits =
-            fits && !__builtin_mul_overflow(elements, type->shape[i], &elements) && elements <= ELEMENT_LIMIT;
+        fits = fits && !__builtin_mul_overflow(elements, type->shape[i], &elements) && elements <= ELEMENT_LIMIT;
     }
     return fits ? elements : -1;
 }
@@ -96,8 +95,7 @@ typedef struct permutation {
     int64_t *size, *stride, *counter;
 } permutation;
 
-static void copy_run(dtype t, unsigned char *to, int64_t at, const unsigned char *from, int64_t first,
-                     int64_t stride, int64_t count)
+static void copy_run(dtype t, unsigned char *to, int64_t at, const unsigned char *from, int64_t first, int64_t stride, int64_t count)
 {
     switch (dtype_row_of(t)->bits) {
     case 4:
@@ -135,13 +133,11 @@ static int64_t next_run(permutation *p, int64_t source)
 static permutation permutation_of(const tensor_type *from, const int *order, arena *a)
 {
     size_t rank = (size_t)from->rank;
-    permutation p = {from->rank, ARENA_ARRAY(a, int64_t, rank), ARENA_ARRAY(a, int64_t, rank),
-                     ARENA_ARRAY(a, int64_t, rank)};
+    permutation p = {from->rank, ARENA_ARRAY(a, int64_t, rank), ARENA_ARRAY(a, int64_t, rank), ARENA_ARRAY(a, int64_t, rank)};
     int64_t *strides = ARENA_ARRAY(a, int64_t, rank), weight = 1;
     for (int i = from->rank - 1; i >= 0; i--) {
         strides[i] = weight;
-        (void)__builtin_mul_overflow(weight, from->shape[i],
-                                     &weight); /* can only pass 2^63 when there are no elements */
+        (void)__builtin_mul_overflow(weight, from->shape[i], &weight); /* can only pass 2^63 when there are no elements */
     }
     for (int i = 0; i < from->rank; i++) {
         p.size[i] = from->shape[order[i]];
@@ -175,8 +171,8 @@ bool tensor_permute(const tensor *from, const int *order, arena *a, tensor *out)
     return true;
 }
 
-/* Number `number` from 0 on of the sequence that `seed` begins: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
- * 2014), whose state only counts. */
+/* Number `number` from 0 on of the sequence that `seed` begins: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+ * generators", 2014), whose state only counts. */
 static uint64_t random_number(uint64_t seed, int64_t number)
 {
     uint64_t z = seed + ((uint64_t)number + 1) * UINT64_C(0x9e3779b97f4a7c15);

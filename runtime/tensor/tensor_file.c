@@ -48,9 +48,8 @@ static bool read_raw(tensor_source *s, tensor *out)
     if (bytes < 0)
         return false;
     if (s->size >= 0 && s->size != bytes) {
-        diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE,
-                 "%s: the file has %" PRId64 " bytes, the port's tensor %s of %s has %" PRId64, s->name,
-                 s->size, tensor_shape_text(s->want, s->arena), dtype_row_of(s->want->dtype)->name, bytes);
+        diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: the file has %" PRId64 " bytes, the port's tensor %s of %s has %" PRId64,
+                 s->name, s->size, tensor_shape_text(s->want, s->arena), dtype_row_of(s->want->dtype)->name, bytes);
         return false;
     }
     if (!tensor_source_read_raw(s, out))
@@ -64,12 +63,9 @@ static bool read_raw(tensor_source *s, tensor *out)
 static bool read_source(tensor_source *s, const file_spec *f, tensor *out)
 {
     switch (f->kind) {
-    case FILE_NPY:
-        return npy_read(s, out);
-    case FILE_SAFETENSORS:
-        return safetensors_read(s, f->tensor, out);
-    case FILE_RAW:
-        break;
+    case FILE_NPY: return npy_read(s, out);
+    case FILE_SAFETENSORS: return safetensors_read(s, f->tensor, out);
+    case FILE_RAW: break;
     }
     return read_raw(s, out);
 }
@@ -91,12 +87,7 @@ bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_
     *out = (tensor){0};
     file_spec f = file_spec_of(spec, a);
     bool standard = strcmp(f.path, "-") == 0;
-    tensor_source s = {.file = stdin,
-                       .name = shown_input(f.path, a),
-                       .size = -1,
-                       .want = want,
-                       .arena = a,
-                       .diags = diags};
+    tensor_source s = {.file = stdin, .name = shown_input(f.path, a), .size = -1, .want = want, .arena = a, .diags = diags};
     if (!standard && !(s.file = fopen(f.path, "rb")))
         return tensor_source_system_fault(&s, errno);
     if (!standard)
@@ -107,16 +98,14 @@ bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_
     return done;
 }
 
-bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t image_bytes,
-                            const tensor_type *want, arena *a, diag_list *diags, tensor *out)
+bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t image_bytes, const tensor_type *want, arena *a,
+                            diag_list *diags, tensor *out)
 {
     *out = (tensor){0};
     file_spec f = file_spec_of(spec, a);
-    tensor_source s = {
-        .name = shown_text(f.path, a), .size = (int64_t)image_bytes, .want = want, .arena = a, .diags = diags};
+    tensor_source s = {.name = shown_text(f.path, a), .size = (int64_t)image_bytes, .want = want, .arena = a, .diags = diags};
     /* fmemopen refuses an empty image; a missing byte more does no harm, since size is what is believed. */
-    s.file =
-        fmemopen(image_bytes ? (void *)(uintptr_t)image : (void *)"", image_bytes ? image_bytes : 1, "rb");
+    s.file = fmemopen(image_bytes ? (void *)(uintptr_t)image : (void *)"", image_bytes ? image_bytes : 1, "rb");
     if (!s.file)
         return tensor_source_system_fault(&s, errno);
     if (image_bytes == 0)
@@ -145,8 +134,7 @@ static bool file_head_of(const file_spec *f, const tensor *t, arena *a, diag_lis
         out->bytes = safetensors_head(f->tensor, &t->type, a, &out->size);
     if (out->size)
         return true;
-    diag *d = diag_add(diags, E_TENSOR_FILE, SRC_NOWHERE, "%s: a tensor in a .safetensors file needs a name",
-                       shown_text(f->path, a));
+    diag *d = diag_add(diags, E_TENSOR_FILE, SRC_NOWHERE, "%s: a tensor in a .safetensors file needs a name", shown_text(f->path, a));
     diag_help(diags, d, "write FILE.safetensors:NAME, with a NAME of UTF-8 text");
     return false;
 }

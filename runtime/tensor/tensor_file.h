@@ -23,8 +23,8 @@
 bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_list *diags, tensor *out);
 
 /* The same from bytes in memory; `spec` only chooses the format and names the file in messages. */
-bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t image_bytes,
-                            const tensor_type *want, arena *a, diag_list *diags, tensor *out);
+bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t image_bytes, const tensor_type *want, arena *a,
+                            diag_list *diags, tensor *out);
 
 /* The file of a spec: "w.safetensors" of "w.safetensors:layer". */
 const char *tensor_file_path(const char *spec, arena *a);

@@ -46,8 +46,7 @@ bool tensor_source_take(tensor_source *s, void *to, size_t bytes, const char *wh
         return true;
     if (ferror(s->file))
         return tensor_source_system_fault(s, errno);
-    return tensor_source_damaged(s, s->at, "the file ends inside %s (%zu of its %zu bytes are there)", what,
-                                 got, bytes);
+    return tensor_source_damaged(s, s->at, "the file ends inside %s (%zu of its %zu bytes are there)", what, got, bytes);
 }
 
 bool tensor_source_skip(tensor_source *s, int64_t bytes)
@@ -71,8 +70,7 @@ bool tensor_source_check_rest(tensor_source *s, int64_t bytes)
 {
     if (s->size < 0 || s->size - s->at == bytes)
         return true;
-    return tensor_source_damaged(s, s->at, "%" PRId64 " bytes of data follow, %" PRId64 " are expected",
-                                 s->size - s->at, bytes);
+    return tensor_source_damaged(s, s->at, "%" PRId64 " bytes of data follow, %" PRId64 " are expected", s->size - s->at, bytes);
 }
 
 bool tensor_source_check_end(tensor_source *s, int64_t expected)
@@ -88,8 +86,8 @@ static bool new_tensor(tensor_source *s, const tensor_type *type, tensor *out)
 {
     if (tensor_new(type, s->arena, out))
         return true;
-    diag_add(s->diags, E_FILE_READ, SRC_NOWHERE, "%s: no memory for a tensor %s of %s", s->name,
-             tensor_shape_text(type, s->arena), dtype_row_of(type->dtype)->name);
+    diag_add(s->diags, E_FILE_READ, SRC_NOWHERE, "%s: no memory for a tensor %s of %s", s->name, tensor_shape_text(type, s->arena),
+             dtype_row_of(type->dtype)->name);
     return false;
 }
 
@@ -111,8 +109,8 @@ bool tensor_source_check_shape(tensor_source *s, const tensor_type *found)
             shape[squeezed.rank++] = want->shape[i];
     bool same = same_shape(found, want) || same_shape(found, &squeezed);
     if (!same)
-        diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: the file's shape is %s, the port's is %s",
-                 s->name, tensor_shape_text(found, s->arena), tensor_shape_text(want, s->arena));
+        diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: the file's shape is %s, the port's is %s", s->name,
+                 tensor_shape_text(found, s->arena), tensor_shape_text(want, s->arena));
     return same;
 }
 
@@ -133,16 +131,14 @@ int64_t tensor_source_element_bytes(dtype t)
 }
 
 /* Checks that `count` bytes, which begin at element `first`, are values of the wanted integer type. */
-static bool values_fit(tensor_source *s, const unsigned char *bytes, int64_t count, bool is_unsigned,
-                       int64_t first)
+static bool values_fit(tensor_source *s, const unsigned char *bytes, int64_t count, bool is_unsigned, int64_t first)
 {
     int low = s->want->dtype == DTYPE_I4 ? -8 : -128, high = -low - 1;
     for (int64_t i = 0; i < count; i++) {
         int value = is_unsigned ? bytes[i] : (int8_t)bytes[i];
         if (value < low || value > high) {
-            diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE,
-                     "%s: byte offset %" PRId64 ": element %" PRId64 " is %d, an %s holds %d to %d", s->name,
-                     s->at - count + i, first + i, value, dtype_row_of(s->want->dtype)->name, low, high);
+            diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: byte offset %" PRId64 ": element %" PRId64 " is %d, an %s holds %d to %d",
+                     s->name, s->at - count + i, first + i, value, dtype_row_of(s->want->dtype)->name, low, high);
             return false;
         }
     }
@@ -156,8 +152,7 @@ static bool take_i4(tensor_source *s, bool is_unsigned, tensor *t)
     int64_t elements = tensor_elements(&t->type);
     for (int64_t at = 0, count; at < elements; at += count) {
         count = elements - at < (int64_t)sizeof piece ? elements - at : (int64_t)sizeof piece;
-        if (!tensor_source_take(s, piece, (size_t)count, "the data") ||
-            !values_fit(s, piece, count, is_unsigned, at))
+        if (!tensor_source_take(s, piece, (size_t)count, "the data") || !values_fit(s, piece, count, is_unsigned, at))
             return false;
         numeric_i4_pack(piece, count, t->bytes + at / 2);
     }

@@ -25,8 +25,7 @@ const char *tensor_source_shown(const tensor_source *s, const char *text, size_t
 
 /* E_TENSOR_FILE, and E_FILE_READ with strerror(error). Always false, so that `return ..._damaged(...)` reads
  * well. */
-bool tensor_source_damaged(tensor_source *s, int64_t offset, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+bool tensor_source_damaged(tensor_source *s, int64_t offset, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool tensor_source_system_fault(tensor_source *s, int error);
 /* E_TENSOR_TYPE; `accepted` is what the file should have. Always false. */
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted);

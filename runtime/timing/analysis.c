@@ -48,7 +48,8 @@ static void each_need(const item_order *o, size_t i, void (*visit)(void *, size_
     if (before != NO_PREDECESSOR)
         visit(user, (size_t)before);
     for (size_t n = 0; s->starves && n < i; n++) /* a chain that starves the DMA and a copy: whichever began later needs the other */
-        if (s->items[n].end <= item->start && (s->items[n].holds_dma ? item->commands->op == OP_DMA : item->holds_dma && s->items[n].commands->op == OP_DMA))
+        if (s->items[n].end <= item->start &&
+            (s->items[n].holds_dma ? item->commands->op == OP_DMA : item->holds_dma && s->items[n].commands->op == OP_DMA))
             visit(user, n);
     for (const command *c = at; c > base && (c[-1].op == OP_WAIT || c[-1].op == OP_UNITS); c--)
         if (c[-1].op == OP_WAIT) {

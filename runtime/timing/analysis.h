@@ -17,16 +17,16 @@ typedef struct item_place {
 
 typedef struct analysis {
     const schedule *schedule;
-    item_place *places; /* one per item */
+    item_place *places;                /* one per item */
     int64_t engine_busy[ENGINE_COUNT]; /* cycles; of the contexts together */
     int64_t hbm_read_bytes, hbm_written_bytes, dm_read_bytes, dm_written_bytes, trf_read_bytes, trf_written_bytes;
-    int64_t trf_hits, trf_misses; /* bank columns */
-    int64_t multiplications;      /* that the einsum asks for, padding not counted */
-    int64_t lane_products;        /* that the multipliers did, padding included */
-    int64_t chips;                /* that the kernel runs on */
-    int64_t machine_macs;         /* per cycle, of all its chips, for the operands' type; 0: nothing is contracted */
-    int64_t reducer_capacity;     /* lane products of all their slices in the kernel's cycles */
-    int64_t port_bytes;           /* of the ports in HBM that some statement touches, padding not counted */
+    int64_t trf_hits, trf_misses;               /* bank columns */
+    int64_t multiplications;                    /* that the einsum asks for, padding not counted */
+    int64_t lane_products;                      /* that the multipliers did, padding included */
+    int64_t chips;                              /* that the kernel runs on */
+    int64_t machine_macs;                       /* per cycle, of all its chips, for the operands' type; 0: nothing is contracted */
+    int64_t reducer_capacity;                   /* lane products of all their slices in the kernel's cycles */
+    int64_t port_bytes;                         /* of the ports in HBM that some statement touches, padding not counted */
     int64_t mac_bound, byte_bound, lower_bound; /* cycles */
 } analysis;
 

@@ -20,9 +20,13 @@ bool contraction_cycles_of(const target *t, const binary_kernel *k, arena *a, di
         if (!s.items[i].trf_read)
             continue;
         const duration *load = loads[command_get(s.items[i].trf_read, TRF_READ_ADDRESS)];
-        (*out)[(*count)++] = (contraction_cycles){
-            .cycles = d->total, .fill_cycles = d->fill, .drain_cycles = d->drains ? d->beats * d->beat_cycles : 0, .binds = duration_bound_name(d->bound),
-            .formula = duration_formula(d, a), .load_cycles = load ? load->total : 0, .load_binds = load ? duration_bound_name(load->bound) : NULL};
+        (*out)[(*count)++] = (contraction_cycles){.cycles = d->total,
+                                                  .fill_cycles = d->fill,
+                                                  .drain_cycles = d->drains ? d->beats * d->beat_cycles : 0,
+                                                  .binds = duration_bound_name(d->bound),
+                                                  .formula = duration_formula(d, a),
+                                                  .load_cycles = load ? load->total : 0,
+                                                  .load_binds = load ? duration_bound_name(load->bound) : NULL};
     }
     return true;
 }

@@ -24,7 +24,8 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
         if (c->op != OP_DMA && !chain_plan(&k, m, &units, c, count - at, &f))
             return cycles;
         length = c->op == OP_DMA ? 1 : k.count;
-        bool known = c->op == OP_DMA ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, a, &time, &f) : duration_of_chain(&k, TIMING_DOCUMENTED, &time, &f);
+        bool known = c->op == OP_DMA ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, a, &time, &f)
+                                     : duration_of_chain(&k, TIMING_DOCUMENTED, &time, &f);
         if (__builtin_add_overflow(cycles, known ? (uint64_t)time.total : UINT64_MAX, &cycles))
             return UINT64_MAX;
     }
@@ -61,7 +62,8 @@ bool cycles_within(const target *t, const binary_kernel *k, uint64_t most, arena
         *cycles = (uint64_t)s.cycles;
     if (*cycles <= most)
         return true;
-    diag *d = diag_add(diags, E_RUN_CYCLES, SRC_NOWHERE, "kernel %s takes %s of the machine; a run may take %llu", k->name, count_text(*cycles, a), (unsigned long long)most);
+    diag *d = diag_add(diags, E_RUN_CYCLES, SRC_NOWHERE, "kernel %s takes %s of the machine; a run may take %llu", k->name,
+                       count_text(*cycles, a), (unsigned long long)most);
     diag_help(diags, d, "to run it all the same: --max-cycles=%llu", *cycles < UINT64_MAX ? (unsigned long long)*cycles : 0ull);
     return false;
 }

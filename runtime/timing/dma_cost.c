@@ -164,7 +164,8 @@ bool dma_cost_of(const target *t, const command *c, dma_cost *out)
     tally sums = {.target = t};
     *out = (dma_cost){.steps = 1};
     for (unsigned i = 0; i < c->entry_count; i++)
-        if (__builtin_mul_overflow(out->steps, command_entry(c, i, DMA_ENTRY_SIZE), &out->steps) || out->steps > INT64_C(1) << MOST_STEPS_LOG2)
+        if (__builtin_mul_overflow(out->steps, command_entry(c, i, DMA_ENTRY_SIZE), &out->steps) || out->steps > INT64_C(1)
+                                                                                                                     << MOST_STEPS_LOG2)
             return false;
     out->walked = out->steps < WALKED_STEPS ? out->steps : WALKED_STEPS;
     walk_steps(c, out, &sums);

@@ -8,11 +8,11 @@
 #include "codegen/command.h"
 
 typedef struct dma_cost {
-    int64_t steps;            /* packets */
-    int64_t requests;         /* of the engine: 256 bytes of a packet at most, one per cycle and side */
-    int64_t hbm_cycles;       /* the busiest channel */
-    int64_t dmn_cycles;       /* the busiest DMN */
-    int64_t piece_bytes;      /* contiguous in HBM from step to step, 0: HBM is on neither side */
+    int64_t steps;       /* packets */
+    int64_t requests;    /* of the engine: 256 bytes of a packet at most, one per cycle and side */
+    int64_t hbm_cycles;  /* the busiest channel */
+    int64_t dmn_cycles;  /* the busiest DMN */
+    int64_t piece_bytes; /* contiguous in HBM from step to step, 0: HBM is on neither side */
     int64_t pieces;
     int64_t unaligned_pieces; /* of those walked: that do not begin at a block of 256 bytes */
     int64_t partial_writes;   /* blocks of HBM that are written in part */
@@ -20,8 +20,8 @@ typedef struct dma_cost {
     bool copies_inside;       /* they are nearer to each other than those that get others */
     bool spreads;             /* not all slices get the same bytes */
     bool to_dm;
-    int64_t clusters;         /* whose DM is touched */
-    int64_t walked;           /* steps whose addresses were looked at; fewer than steps: the rest is in proportion */
+    int64_t clusters; /* whose DM is touched */
+    int64_t walked;   /* steps whose addresses were looked at; fewer than steps: the rest is in proportion */
 } dma_cost;
 
 /* False when the sizes multiply to more than 2^40 steps. */

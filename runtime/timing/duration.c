@@ -48,9 +48,7 @@ static bool finish(duration *c, const command *at, fault *f)
     if (!product(c->items, c->item_cycles, &in_cycles) || !product(c->beats, c->beat_cycles, &out_cycles))
         return fault_set(f, E_RUN_LIMIT, at, "takes more than 2^%d cycles", MOST_CYCLES_LOG2);
     c->bound = in_cycles >= out_cycles ? c->in : c->out;
-    c->total = c->fill + (c->drains            ? in_cycles + out_cycles
-                          : in_cycles >= out_cycles ? in_cycles
-                                                    : out_cycles);
+    c->total = c->fill + (c->drains ? in_cycles + out_cycles : in_cycles >= out_cycles ? in_cycles : out_cycles);
     return true;
 }
 
@@ -118,9 +116,9 @@ const char *duration_formula(const duration *c, arena *a)
     const char *text = c->fill ? arena_printf(a, "%lld + ", (long long)c->fill) : "";
     long long items = c->items, each = c->item_cycles, beats = c->beats, beat = c->beat_cycles;
     if (c->dma.steps > 0)
-        return arena_printf(a, "%smax(%lld x %lld, channel %lld, dmn %lld)", text, items, each, (long long)c->dma.hbm_cycles, (long long)c->dma.dmn_cycles);
+        return arena_printf(a, "%smax(%lld x %lld, channel %lld, dmn %lld)", text, items, each, (long long)c->dma.hbm_cycles,
+                            (long long)c->dma.dmn_cycles);
     if (beats == 0)
         return arena_printf(a, "%s%lld x %lld", text, items, each);
-    return arena_printf(a, c->drains ? "%s%lld x %lld + %lld x %lld" : "%smax(%lld x %lld, %lld x %lld)", text, items,
-                        each, beats, beat);
+    return arena_printf(a, c->drains ? "%s%lld x %lld + %lld x %lld" : "%smax(%lld x %lld, %lld x %lld)", text, items, each, beats, beat);
 }

@@ -15,10 +15,10 @@ typedef enum engine {
     ENGINE_DMA,
     ENGINE_FETCH,
     ENGINE_COLLECT,
-    ENGINE_TRF,      /* reads of weights, or writes of a store */
-    ENGINE_REDUCER,  /* computation steps */
-    ENGINE_CAST,     /* flits narrowed */
-    ENGINE_COMMIT,   /* writes to DM */
+    ENGINE_TRF,     /* reads of weights, or writes of a store */
+    ENGINE_REDUCER, /* computation steps */
+    ENGINE_CAST,    /* flits narrowed */
+    ENGINE_COMMIT,  /* writes to DM */
     ENGINE_COUNT
 } engine;
 const char *engine_name(engine e);
@@ -39,14 +39,14 @@ const char *duration_bound_name(duration_bound b);
 
 /* fill + max(items * item_cycles, beats * beat_cycles), or with drains their sum. */
 typedef struct duration {
-    int64_t fill;        /* cycles until the first result leaves */
-    int64_t items;       /* what goes in: packets, flits, DMA requests ... */
-    int64_t item_cycles; /* ... each */
+    int64_t fill;                /* cycles until the first result leaves */
+    int64_t items;               /* what goes in: packets, flits, DMA requests ... */
+    int64_t item_cycles;         /* ... each */
     int64_t feed_cycles, tiling; /* of a contraction, whose item_cycles is the larger: for a packet's flits, and for its steps */
-    int64_t beats;       /* flits that leave; 0: nothing is slower on that side than on the other */
+    int64_t beats;               /* flits that leave; 0: nothing is slower on that side than on the other */
     int64_t beat_cycles;
     duration_bound in, out; /* what binds when what goes in is the slower side, and when what leaves is */
-    bool drains; /* everything leaves at the end, because the outermost loop is summed over */
+    bool drains;            /* everything leaves at the end, because the outermost loop is summed over */
     duration_bound bound;
     int64_t total;
     int64_t busy[ENGINE_COUNT]; /* cycles of each engine */

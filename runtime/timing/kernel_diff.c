@@ -71,8 +71,9 @@ static void changed_fields(strbuf *s, const command *a, const command *b)
     for (unsigned i = 0; i < row->field_count; i++) {
         const command_field_row *f = command_field_row_of((command_field)(row->first_field + i));
         if (a->fields[i] != b->fields[i])
-            strbuf_printf(s, "      %s: %s -> %s%s%s\n", f->name, command_value_text(f, a->fields[i], s->arena), command_value_text(f, b->fields[i], s->arena),
-                          command_value_name(f, a->fields[i]) ? "" : " ", command_value_name(f, a->fields[i]) ? "" : f->unit); /* a name says what it is */
+            strbuf_printf(s, "      %s: %s -> %s%s%s\n", f->name, command_value_text(f, a->fields[i], s->arena),
+                          command_value_text(f, b->fields[i], s->arena), command_value_name(f, a->fields[i]) ? "" : " ",
+                          command_value_name(f, a->fields[i]) ? "" : f->unit); /* a name says what it is */
     }
 }
 
@@ -188,8 +189,8 @@ static void diff_cycles(strbuf *s, const report *a, const report *b)
     strbuf_puts(s, "  cycles on the critical path, by what binds them\n");
     for (int i = 0; i < CAUSES; i++)
         if (before[i] || after[i])
-            strbuf_printf(s, "    %-9s %9lld -> %9lld  %+lld\n", duration_bound_name((duration_bound)i), (number)before[i], (number)after[i],
-                          (number)(after[i] - before[i]));
+            strbuf_printf(s, "    %-9s %9lld -> %9lld  %+lld\n", duration_bound_name((duration_bound)i), (number)before[i],
+                          (number)after[i], (number)(after[i] - before[i]));
     int64_t x = a->schedule.end_sync_cycles, y = b->schedule.end_sync_cycles;
     if (x || y)
         strbuf_printf(s, "    end sync  %9lld -> %9lld  %+lld\n", (number)x, (number)y, (number)(y - x));
@@ -197,14 +198,15 @@ static void diff_cycles(strbuf *s, const report *a, const report *b)
                   (number)(b->schedule.cycles - a->schedule.cycles));
 }
 
-static bool diff_kernels(strbuf *s, const binary *before, const binary_kernel *a, const binary *after, const binary_kernel *b, timing_preset preset,
-                         diag_list *diags)
+static bool diff_kernels(strbuf *s, const binary *before, const binary_kernel *a, const binary *after, const binary_kernel *b,
+                         timing_preset preset, diag_list *diags)
 {
     report x, y;
     if (!report_of(before->target, a, preset, s->arena, diags, &x) || !report_of(after->target, b, preset, s->arena, diags, &y))
         return false;
     report_figures f, g;
-    if (!report_figures_of(before->target, a, preset, s->arena, diags, &f) || !report_figures_of(after->target, b, preset, s->arena, diags, &g))
+    if (!report_figures_of(before->target, a, preset, s->arena, diags, &f) ||
+        !report_figures_of(after->target, b, preset, s->arena, diags, &g))
         return false;
     strbuf_printf(s, strcmp(a->name, b->name) ? "kernel %s -> %s\n" : "kernel %s\n", a->name, b->name);
     size_t nothing = s->bytes;
@@ -212,7 +214,8 @@ static bool diff_kernels(strbuf *s, const binary *before, const binary_kernel *a
     if (f.dm_bytes != g.dm_bytes)
         strbuf_printf(s, "  DM of a slice, bytes up to: %lld -> %lld\n", (number)f.dm_bytes, (number)g.dm_bytes);
     for (int c = 0; c < 3; c++)
-        diff_stream(s, (context)c, &(stream){a->streams[c].commands, a->streams[c].count}, &(stream){b->streams[c].commands, b->streams[c].count});
+        diff_stream(s, (context)c, &(stream){a->streams[c].commands, a->streams[c].count},
+                    &(stream){b->streams[c].commands, b->streams[c].count});
     if (s->bytes == nothing)
         strbuf_puts(s, "  the same commands\n");
     else

@@ -104,7 +104,8 @@ static int64_t copy_cycles(const target *t, const dma_cost *d, int64_t bytes, in
     int64_t pieces = ceil_div(bytes, piece), requests = pieces * ceil_div(smaller(piece, bytes), t->dma_request_bytes);
     int64_t dmn = smaller(d->dmn_cycles, ceil_div(bytes, t->dmn_bytes_per_cycle)), hbm = 0;
     if (!d->to_dm && piece % t->hbm_block_bytes != 0)
-        hbm = ceil_div(pieces, t->hbm_channels) * (t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000);
+        hbm = ceil_div(pieces, t->hbm_channels) *
+              (t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000);
     return t->dma_startup_cycles + larger(requests, larger(dmn, hbm));
 }
 
@@ -122,20 +123,22 @@ static void check_pieces(linter *l, const schedule_item *item)
     const port *p = port_at(s->kernel, base);
     const char *nearest = arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)t->hbm_block_bytes);
     if (p && whole) {
-        nearest = arena_printf(l->arena, "`%s` at a multiple of %lld bytes: its pieces are whole blocks already", p->name, (long long)t->hbm_block_bytes);
+        nearest = arena_printf(l->arena, "`%s` at a multiple of %lld bytes: its pieces are whole blocks already", p->name,
+                               (long long)t->hbm_block_bytes);
     } else if (p) {
         longer_pieces longer = longer_of(l, p);
         if (longer.bytes <= piece)
             return; /* the tensor has no more */
         piece = longer.bytes;
-        nearest = arena_printf(l->arena, "%s of `%s` side by side in DM too: %lld bytes per piece", longer.mapping, p->name, (long long)piece);
+        nearest =
+            arena_printf(l->arena, "%s of `%s` side by side in DM too: %lld bytes per piece", longer.mapping, p->name, (long long)piece);
     }
     add(l, (lint){.rule = W_DMA_PIECES,
                   .line = item->commands->line,
                   .cost = item->alone.total - copy_cycles(t, d, bytes, piece),
                   .found = arena_printf(l->arena, "%s, %lld of them begin inside a block of %lld; %lld block%s written in part",
-                                        advice_pieces(l->arena, d->pieces, d->piece_bytes), (long long)d->unaligned_pieces, (long long)t->hbm_block_bytes,
-                                        (long long)d->partial_writes, d->partial_writes == 1 ? "" : "s"),
+                                        advice_pieces(l->arena, d->pieces, d->piece_bytes), (long long)d->unaligned_pieces,
+                                        (long long)t->hbm_block_bytes, (long long)d->partial_writes, d->partial_writes == 1 ? "" : "s"),
                   .nearest = nearest});
 }
 
@@ -189,7 +192,8 @@ static kept_axes kept_axes_of(linter *l, const einsum_statement *x, bool of_weig
     const einsum *e = &l->analysis->schedule->kernel->einsum;
     kept_axes k = {ARENA_ARRAY(l->arena, const layout_axis *, e->axis_count), 0};
     for (uint32_t d = 0; x && d < x->digit_count; d++)
-        if (x->digits[d].kept && x->digits[d].size > 1 && only_in(&e->tensors[x->sources[1]], &e->tensors[x->sources[0]], x->digits[d].axis) == of_weights)
+        if (x->digits[d].kept && x->digits[d].size > 1 &&
+            only_in(&e->tensors[x->sources[1]], &e->tensors[x->sources[0]], x->digits[d].axis) == of_weights)
             add_kept(&k, &e->axes[x->digits[d].axis]);
     return k;
 }
@@ -223,7 +227,8 @@ static const char *nearest_slices(linter *l, const kept_axes *k, int64_t *slices
     if (widest->size % both != 0)
         return filled_slices(l, k, all, slices);
     *slices = both;
-    return arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s%s %% %lld]", widest->name, (long long)(widest->size / t->clusters_per_chip), widest->name,
+    return arena_printf(l->arena, "Cluster m![%s / %lld], Slice m![%s%s %% %lld]", widest->name,
+                        (long long)(widest->size / t->clusters_per_chip), widest->name,
                         widest->size == both ? "" : arena_printf(l->arena, " / %lld", (long long)(widest->size / both)), (long long)all);
 }
 
@@ -250,7 +255,8 @@ static void check_slices(linter *l, const schedule_item *item, size_t number)
 
 /* ---- idle lanes and Rows ---- */
 
-/* What a contraction takes with 1 / `packets_divisor` of the packets, each so many times as long to feed, and 1 / `tiling_divisor` of the steps for each. */
+/* What a contraction takes with 1 / `packets_divisor` of the packets, each so many times as long to feed, and 1 / `tiling_divisor` of the
+ * steps for each. */
 static int64_t contraction_with(const duration *d, int64_t packets_divisor, int64_t tiling_divisor)
 {
     int64_t packets = ceil_div(d->items, packets_divisor), steps = ceil_div(d->tiling, tiling_divisor);
@@ -281,7 +287,8 @@ static int64_t other_tiles(const linter *l, const einsum_statement *x, const lay
     return axis->size / taken;
 }
 
-/* Rows take over steps that repeat a packet for other weights, or what other statements do. A packet that takes as long to arrive is fed no faster. */
+/* Rows take over steps that repeat a packet for other weights, or what other statements do. A packet that takes as long to arrive is fed no
+ * faster. */
 static void check_rows(linter *l, const schedule_item *item, size_t number)
 {
     const target *t = l->analysis->schedule->target;
@@ -327,7 +334,8 @@ static void check_banks(linter *l, const schedule_item *item)
         add(l, (lint){.rule = W_DM_BANK,
                       .line = item->commands->line,
                       .cost = item->held_cycles,
-                      .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it", (long long)item->bank_streak),
+                      .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it",
+                                            (long long)item->bank_streak),
                       .nearest = "an inner loop whose stride is no multiple of 128 bytes, and not 0"});
 }
 

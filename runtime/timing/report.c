@@ -83,11 +83,12 @@ bool report_figures_of(const target *t, const binary_kernel *k, timing_preset pr
     for (size_t i = 0; i < r.schedule.count; i++)
         if (!longest || r.schedule.items[i].end - r.schedule.items[i].start > longest->end - longest->start)
             longest = &r.schedule.items[i];
-    *out = (report_figures){.cycles = r.schedule.cycles,
-                            .lower_bound = r.analysis.lower_bound,
-                            .dm_bytes = highest_dm_byte(t, k),
-                            .binds = longest ? duration_bound_name(longest->alone.bound) : "nothing",
-                            .command = longest ? arena_printf(a, "%s, line %u", report_item_name(longest, a), longest->commands->line) : ""};
+    *out =
+        (report_figures){.cycles = r.schedule.cycles,
+                         .lower_bound = r.analysis.lower_bound,
+                         .dm_bytes = highest_dm_byte(t, k),
+                         .binds = longest ? duration_bound_name(longest->alone.bound) : "nothing",
+                         .command = longest ? arena_printf(a, "%s, line %u", report_item_name(longest, a), longest->commands->line) : ""};
     return true;
 }
 

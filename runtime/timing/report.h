@@ -25,9 +25,9 @@ const char *report_make(const target *t, const binary_kernel *k, const report_op
 /* The figures that a table of variants shows. */
 typedef struct report_figures {
     int64_t cycles, lower_bound;
-    int64_t dm_bytes;     /* the highest byte of a slice's DM that a command touches, plus 1 */
-    const char *binds;    /* of the longest command */
-    const char *command;  /* and which it is: "dma, line 12" */
+    int64_t dm_bytes;    /* the highest byte of a slice's DM that a command touches, plus 1 */
+    const char *binds;   /* of the longest command */
+    const char *command; /* and which it is: "dma, line 12" */
 } report_figures;
 bool report_figures_of(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, report_figures *out);
 

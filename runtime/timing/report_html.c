@@ -12,14 +12,19 @@ enum { ENDS_SHOWN = 500, LINES_SHOWN = 4000 };
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#222;--paper:#fff;--line:#ddd;--box:#f6f6f6;--path:#fff3d6}"
     "@media(prefers-color-scheme:dark){:root{--ink:#ddd;--paper:#1c1c1c;--line:#444;--box:#262626;--path:#463a17}}"
-    "body{font:14px/1.4 sans-serif;margin:24px;color:var(--ink);background:var(--paper);max-width:1240px}h1{font-size:20px}h2{font-size:16px;margin-top:28px}"
+    "body{font:14px/1.4 "
+    "sans-serif;margin:24px;color:var(--ink);background:var(--paper);max-width:1240px}h1{font-size:20px}h2{font-size:16px;margin-top:28px}"
     "table{border-collapse:collapse;font:12px/1.4 monospace}td,th{border-bottom:1px solid var(--line);padding:2px 8px;text-align:right}"
-    "td.l,th.l{text-align:left}tr.c td{background:var(--path)}pre,.wide{overflow-x:auto}pre{font:12px/1.45 monospace;background:var(--box);padding:8px}"
-    ".wide td{white-space:nowrap}svg{max-width:100%;height:auto}.time{min-width:640px}.time text{fill:var(--ink)}.time line{stroke:var(--line)}.time .c{stroke:var(--ink)}"
-    ".two{display:flex;gap:16px;align-items:flex-start}.two>*{flex:1;min-width:0}@media(max-width:800px){body{margin:8px}.two{display:block}}"
+    "td.l,th.l{text-align:left}tr.c td{background:var(--path)}pre,.wide{overflow-x:auto}pre{font:12px/1.45 "
+    "monospace;background:var(--box);padding:8px}"
+    ".wide td{white-space:nowrap}svg{max-width:100%;height:auto}.time{min-width:640px}.time text{fill:var(--ink)}.time "
+    "line{stroke:var(--line)}.time .c{stroke:var(--ink)}"
+    ".two{display:flex;gap:16px;align-items:flex-start}.two>*{flex:1;min-width:0}@media(max-width:800px){body{margin:8px}.two{display:"
+    "block}}"
     "li{margin:4px 0;overflow-wrap:anywhere}b.n{font-weight:600}";
 
-static const char *const colours[ROWS] = {"#4269d0", "#3ca951", "#efb118", "#efb118", "#6cc5b0", "#97bbf5", "#a463f2", "#4269d0", "#ff8ab7", "#9c6b4e"};
+static const char *const colours[ROWS] = {"#4269d0", "#3ca951", "#efb118", "#efb118", "#6cc5b0",
+                                          "#97bbf5", "#a463f2", "#4269d0", "#ff8ab7", "#9c6b4e"};
 
 /* Hairs, bars too narrow to be pointed at, that touch: one rectangle. */
 typedef struct hairs {
@@ -38,8 +43,8 @@ typedef struct bars {
 
 static void rectangle(strbuf *s, int row, double from, double width, bool critical)
 {
-    strbuf_printf(s, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"%s>", from, row * ROW + 4, width < LEAST_PIXELS ? LEAST_PIXELS : width,
-                  ROW - 8, colours[row], critical ? " class=\"c\"" : "");
+    strbuf_printf(s, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"%s>", from, row * ROW + 4,
+                  width < LEAST_PIXELS ? LEAST_PIXELS : width, ROW - 8, colours[row], critical ? " class=\"c\"" : "");
 }
 
 static void hairs_end(bars *b, int row)
@@ -73,19 +78,22 @@ static void bar(bars *b, int row, int64_t start, int64_t cycles, const schedule_
     hairs_end(b, row);
     rectangle(s, row, from, width, critical);
     strbuf_puts(s, "<title>");
-    strbuf_puts_xml(s, arena_printf(s->arena, "%s, line %u: %lld to %lld; %s; %s binds", report_item_name(item, s->arena), item->commands->line, (number)start,
-                            (number)(start + cycles), report_item_formula(item, s->arena), duration_bound_name(item->alone.bound)));
+    strbuf_puts_xml(s, arena_printf(s->arena, "%s, line %u: %lld to %lld; %s; %s binds", report_item_name(item, s->arena),
+                                    item->commands->line, (number)start, (number)(start + cycles), report_item_formula(item, s->arena),
+                                    duration_bound_name(item->alone.bound)));
     strbuf_puts(s, "</title></rect>");
 }
 
 static void timeline(strbuf *s, const report *r)
 {
     bars b = {.s = s, .scale = (double)(WIDTH - LEFT) / (double)(r->schedule.cycles ? r->schedule.cycles : 1)};
-    strbuf_printf(s, "<div class=\"wide\"><svg class=\"time\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"timeline\">", WIDTH, ROWS * ROW + 22, WIDTH, ROWS * ROW + 22);
+    strbuf_printf(
+        s, "<div class=\"wide\"><svg class=\"time\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"timeline\">",
+        WIDTH, ROWS * ROW + 22, WIDTH, ROWS * ROW + 22);
     for (int row = 0; row < ROWS; row++) {
         const char *name = row < 3 ? context_name((context)row) : engine_name((engine)(row - 3));
-        strbuf_printf(s, "<text x=\"0\" y=\"%d\" font-size=\"12\">%s</text><line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>", row * ROW + 17, name, LEFT,
-                      WIDTH, (row + 1) * ROW, (row + 1) * ROW);
+        strbuf_printf(s, "<text x=\"0\" y=\"%d\" font-size=\"12\">%s</text><line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>", row * ROW + 17,
+                      name, LEFT, WIDTH, (row + 1) * ROW, (row + 1) * ROW);
     }
     for (size_t i = 0; i < r->schedule.count; i++) {
         const schedule_item *item = &r->schedule.items[i];
@@ -98,22 +106,29 @@ static void timeline(strbuf *s, const report *r)
     for (int row = 0; row < ROWS; row++)
         hairs_end(&b, row);
     for (int i = 0; i <= 4; i++)
-        strbuf_printf(s, "<text x=\"%d\" y=\"%d\" font-size=\"11\" text-anchor=\"%s\">%lld</text>", LEFT + (WIDTH - LEFT) * i / 4, ROWS * ROW + 16,
-                      i == 0 ? "start" : i == 4 ? "end" : "middle", (number)(r->schedule.cycles / 4 * i + r->schedule.cycles % 4 * i / 4));
-    strbuf_puts(s, "</svg></div><p>Contexts above, engines below, cycles from left to right; framed commands are on the critical path.</p>");
+        strbuf_printf(s, "<text x=\"%d\" y=\"%d\" font-size=\"11\" text-anchor=\"%s\">%lld</text>", LEFT + (WIDTH - LEFT) * i / 4,
+                      ROWS * ROW + 16,
+                      i == 0   ? "start"
+                      : i == 4 ? "end"
+                               : "middle",
+                      (number)(r->schedule.cycles / 4 * i + r->schedule.cycles % 4 * i / 4));
+    strbuf_puts(s,
+                "</svg></div><p>Contexts above, engines below, cycles from left to right; framed commands are on the critical path.</p>");
 }
 
 static void table_row(strbuf *s, const report *r, size_t i)
 {
     const schedule_item *item = &r->schedule.items[i];
     const item_place *p = &r->analysis.places[i];
-    strbuf_printf(s, "<tr%s><td>%lld</td><td>%lld</td><td>%lld</td><td class=\"l\">%s</td><td>%u</td><td class=\"l\">%s</td><td class=\"l\">", p->critical ? " class=\"c\"" : "",
-                  (number)item->start, (number)item->end, (number)(item->end - item->start), context_name(item->context), item->commands->line,
-                  report_item_name(item, s->arena));
+    strbuf_printf(s,
+                  "<tr%s><td>%lld</td><td>%lld</td><td>%lld</td><td class=\"l\">%s</td><td>%u</td><td class=\"l\">%s</td><td class=\"l\">",
+                  p->critical ? " class=\"c\"" : "", (number)item->start, (number)item->end, (number)(item->end - item->start),
+                  context_name(item->context), item->commands->line, report_item_name(item, s->arena));
     strbuf_puts_xml(s, report_item_formula(item, s->arena));
     strbuf_printf(s, "</td><td class=\"l\">%s</td><td>%lld</td><td class=\"l\">", duration_bound_name(item->alone.bound), (number)p->slack);
     if (p->predecessor != NO_PREDECESSOR)
-        strbuf_printf(s, "%s, line %u", context_name(r->schedule.items[p->predecessor].context), r->schedule.items[p->predecessor].commands->line);
+        strbuf_printf(s, "%s, line %u", context_name(r->schedule.items[p->predecessor].context),
+                      r->schedule.items[p->predecessor].commands->line);
     strbuf_puts(s, "</td></tr>\n");
 }
 
@@ -124,7 +139,8 @@ static bool is_long(const report *r)
 
 static void table(strbuf *s, const report *r)
 {
-    strbuf_puts(s, "<div class=\"wide\"><table><tr><th>start</th><th>end</th><th>cycles</th><th class=\"l\">context</th><th>line</th><th class=\"l\">commands</th>"
+    strbuf_puts(s, "<div class=\"wide\"><table><tr><th>start</th><th>end</th><th>cycles</th><th class=\"l\">context</th><th>line</th><th "
+                   "class=\"l\">commands</th>"
                    "<th class=\"l\">formula</th><th class=\"l\">binds</th><th>slack</th><th class=\"l\">began after</th></tr>\n");
     size_t count = r->schedule.count;
     for (size_t i = 0; i < count; i++) {
@@ -144,7 +160,8 @@ static void lints(strbuf *s, const report *r)
     strbuf_puts(s, "<h2>What would be faster</h2><ul>\n");
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
-        strbuf_printf(s, "<li>line %u, %s: about <b class=\"n\">%lld cycle%s</b>: ", l->line, diag_row_of(l->rule)->name, (number)l->cost, l->cost == 1 ? "" : "s");
+        strbuf_printf(s, "<li>line %u, %s: about <b class=\"n\">%lld cycle%s</b>: ", l->line, diag_row_of(l->rule)->name, (number)l->cost,
+                      l->cost == 1 ? "" : "s");
         strbuf_puts_xml(s, l->found);
         strbuf_puts(s, ". Nearest: <code>");
         strbuf_puts_xml(s, l->nearest);
@@ -185,7 +202,9 @@ const char *report_html(const report *r, const report_options *o, arena *a)
 {
     strbuf s;
     strbuf_init(&s, a);
-    strbuf_puts(&s, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>");
+    strbuf_puts(
+        &s,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>");
     strbuf_puts_xml(&s, r->schedule.kernel->name);
     strbuf_printf(&s, "</title><style>%s</style></head><body>\n<h1>", style);
     strbuf_puts_xml(&s, r->schedule.kernel->name);

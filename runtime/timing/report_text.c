@@ -9,11 +9,12 @@ static void trf_lines(const schedule_item *item, strbuf *s)
     const trf_read_counts *r = &item->reads;
     const trf_write_counts *w = &item->writes;
     if (item->trf_read)
-        strbuf_printf(s, "%46strf_read, line %u: %lld reads, %lld column hits, %lld misses; held stores for %lld cycles\n", "", item->trf_read->line,
-                      (number)r->reads, (number)r->column_hits, (number)r->column_misses, (number)item->held_stall_cycles);
+        strbuf_printf(s, "%46strf_read, line %u: %lld reads, %lld column hits, %lld misses; held stores for %lld cycles\n", "",
+                      item->trf_read->line, (number)r->reads, (number)r->column_hits, (number)r->column_misses,
+                      (number)item->held_stall_cycles);
     if (item->trf_store)
-        strbuf_printf(s, "%46strf_store, line %u: %lld flits, %lld of them stalled, %lld stall cycles\n", "", item->trf_store->line, (number)w->flits,
-                      (number)w->stalled_flits, (number)w->stall_cycles);
+        strbuf_printf(s, "%46strf_store, line %u: %lld flits, %lld of them stalled, %lld stall cycles\n", "", item->trf_store->line,
+                      (number)w->flits, (number)w->stalled_flits, (number)w->stall_cycles);
 }
 
 /* "after dma line 12", "slack 30". */
@@ -21,7 +22,8 @@ static const char *place_text(const report *r, size_t i, arena *a)
 {
     const item_place *p = &r->analysis.places[i];
     const schedule_item *before = p->predecessor == NO_PREDECESSOR ? NULL : &r->schedule.items[p->predecessor];
-    const char *after = before ? arena_printf(a, "after %s line %u", context_name(before->context), before->commands->line) : "at the start";
+    const char *after =
+        before ? arena_printf(a, "after %s line %u", context_name(before->context), before->commands->line) : "at the start";
     if (p->critical)
         return arena_printf(a, "critical, %s", after);
     return arena_printf(a, "slack %lld, %s", (number)p->slack, after);
@@ -31,9 +33,9 @@ static void item_lines(const report *r, size_t i, strbuf *s)
 {
     const schedule_item *item = &r->schedule.items[i];
     arena *a = s->arena;
-    strbuf_printf(s, "%9lld %9lld %9lld  %-4s %5u  %-20s  %s; %s; %s\n", (number)item->start, (number)item->end, (number)(item->end - item->start),
-                  context_name(item->context), item->commands->line, report_item_name(item, a), report_item_formula(item, a),
-                  duration_bound_name(item->alone.bound), place_text(r, i, a));
+    strbuf_printf(s, "%9lld %9lld %9lld  %-4s %5u  %-20s  %s; %s; %s\n", (number)item->start, (number)item->end,
+                  (number)(item->end - item->start), context_name(item->context), item->commands->line, report_item_name(item, a),
+                  report_item_formula(item, a), duration_bound_name(item->alone.bound), place_text(r, i, a));
     trf_lines(item, s);
 }
 
@@ -47,7 +49,8 @@ static void engine_lines(const report *r, strbuf *s)
 {
     strbuf_puts(s, "engines, of all cycles:");
     for (int i = 0; i < ENGINE_COUNT; i++)
-        strbuf_printf(s, "%s %s %s", i ? "," : "", engine_name((engine)i), percent(r->analysis.engine_busy[i], r->schedule.cycles, s->arena));
+        strbuf_printf(s, "%s %s %s", i ? "," : "", engine_name((engine)i),
+                      percent(r->analysis.engine_busy[i], r->schedule.cycles, s->arena));
     strbuf_puts(s, "\n");
 }
 
@@ -56,17 +59,22 @@ static void use_lines(const report *r, strbuf *s)
     const analysis *x = &r->analysis;
     arena *a = s->arena;
     if (x->machine_macs)
-        strbuf_printf(s, "multiplications: %lld needed, %lld done: %s of the lanes that ran, %s of %s in all cycles\n", (number)x->multiplications,
-                      (number)x->lane_products, percent(x->multiplications, x->lane_products, a), percent(x->multiplications, x->reducer_capacity, a),
+        strbuf_printf(s, "multiplications: %lld needed, %lld done: %s of the lanes that ran, %s of %s in all cycles\n",
+                      (number)x->multiplications, (number)x->lane_products, percent(x->multiplications, x->lane_products, a),
+                      percent(x->multiplications, x->reducer_capacity, a),
                       x->chips > 1 ? arena_printf(a, "%lld chips", (number)x->chips) : "the chip");
-    strbuf_printf(s, "bytes: HBM %lld read, %lld written; DM %lld read, %lld written; TRF %lld read, %lld written", (number)x->hbm_read_bytes,
-                  (number)x->hbm_written_bytes, (number)x->dm_read_bytes, (number)x->dm_written_bytes, (number)x->trf_read_bytes,
-                  (number)x->trf_written_bytes);
-    strbuf_puts(s, x->trf_hits + x->trf_misses ? arena_printf(a, "; TRF cache %s hits\n", percent(x->trf_hits, x->trf_hits + x->trf_misses, a)) : "\n");
+    strbuf_printf(s, "bytes: HBM %lld read, %lld written; DM %lld read, %lld written; TRF %lld read, %lld written",
+                  (number)x->hbm_read_bytes, (number)x->hbm_written_bytes, (number)x->dm_read_bytes, (number)x->dm_written_bytes,
+                  (number)x->trf_read_bytes, (number)x->trf_written_bytes);
+    strbuf_puts(s, x->trf_hits + x->trf_misses
+                       ? arena_printf(a, "; TRF cache %s hits\n", percent(x->trf_hits, x->trf_hits + x->trf_misses, a))
+                       : "\n");
     if (x->lower_bound)
-        strbuf_printf(s, "lower bound: max(%lld for the multiplications, %lld for %lld bytes of ports) = %lld cycles; reached %lld, %lld.%lld times\n",
-                      (number)x->mac_bound, (number)x->byte_bound, (number)x->port_bytes, (number)x->lower_bound, (number)r->schedule.cycles,
-                      (number)(r->schedule.cycles / x->lower_bound), (number)(r->schedule.cycles % x->lower_bound * 10 / x->lower_bound));
+        strbuf_printf(
+            s,
+            "lower bound: max(%lld for the multiplications, %lld for %lld bytes of ports) = %lld cycles; reached %lld, %lld.%lld times\n",
+            (number)x->mac_bound, (number)x->byte_bound, (number)x->port_bytes, (number)x->lower_bound, (number)r->schedule.cycles,
+            (number)(r->schedule.cycles / x->lower_bound), (number)(r->schedule.cycles % x->lower_bound * 10 / x->lower_bound));
 }
 
 static void lint_lines(const report *r, strbuf *s)
@@ -74,7 +82,8 @@ static void lint_lines(const report *r, strbuf *s)
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
         const char *times = l->times > 1 ? arena_printf(s->arena, " in %lld commands", (number)l->times) : "";
-        strbuf_printf(s, "line %u: warning[%s]: about %lld cycle%s%s: %s\nhelp: %s\n", l->line, diag_row_of(l->rule)->name, (number)l->cost, l->cost == 1 ? "" : "s", times, l->found, l->nearest);
+        strbuf_printf(s, "line %u: warning[%s]: about %lld cycle%s%s: %s\nhelp: %s\n", l->line, diag_row_of(l->rule)->name, (number)l->cost,
+                      l->cost == 1 ? "" : "s", times, l->found, l->nearest);
     }
 }
 
@@ -98,14 +107,15 @@ const char *report_text(const report *r, arena *a)
     const schedule *x = &r->schedule;
     strbuf s;
     strbuf_init(&s, a);
-    strbuf_printf(&s, "kernel %s: %lld cycles; one after the other %lld, overlap saves %lld\n", x->kernel->name, (number)x->cycles, (number)x->serial_cycles,
-                  (number)(x->serial_cycles - x->cycles));
-    strbuf_puts(&s, "    start       end    cycles  context line  commands            formula; what binds; slack and what it began after\n");
+    strbuf_printf(&s, "kernel %s: %lld cycles; one after the other %lld, overlap saves %lld\n", x->kernel->name, (number)x->cycles,
+                  (number)x->serial_cycles, (number)(x->serial_cycles - x->cycles));
+    strbuf_puts(&s,
+                "    start       end    cycles  context line  commands            formula; what binds; slack and what it began after\n");
     for (size_t i = 0; i < x->count; i++)
         item_lines(r, i, &s);
     if (x->end_sync_cycles)
-        strbuf_printf(&s, "%9lld %9lld %9lld  synchronisation behind the last store\n", (number)(x->cycles - x->end_sync_cycles), (number)x->cycles,
-                      (number)x->end_sync_cycles);
+        strbuf_printf(&s, "%9lld %9lld %9lld  synchronisation behind the last store\n", (number)(x->cycles - x->end_sync_cycles),
+                      (number)x->cycles, (number)x->end_sync_cycles);
     figures(r, &s);
     return s.text;
 }
@@ -122,9 +132,10 @@ const char *report_csv(const report *r, arena *a)
         const schedule_item *item = &r->schedule.items[i];
         const item_place *p = &r->analysis.places[i];
         const schedule_item *before = p->predecessor == NO_PREDECESSOR ? NULL : &r->schedule.items[p->predecessor];
-        strbuf_printf(&s, "%s,%s,%u,%u,%s,%lld,%lld,%lld,%s,%lld,%d,%s,", r->schedule.kernel->name, context_name(item->context), item->commands->line,
-                      item->commands->offset, report_item_name(item, a), (number)item->start, (number)item->end, (number)(item->end - item->start),
-                      duration_bound_name(item->alone.bound), (number)p->slack, p->critical, before ? context_name(before->context) : "");
+        strbuf_printf(&s, "%s,%s,%u,%u,%s,%lld,%lld,%lld,%s,%lld,%d,%s,", r->schedule.kernel->name, context_name(item->context),
+                      item->commands->line, item->commands->offset, report_item_name(item, a), (number)item->start, (number)item->end,
+                      (number)(item->end - item->start), duration_bound_name(item->alone.bound), (number)p->slack, p->critical,
+                      before ? context_name(before->context) : "");
         if (before)
             strbuf_printf(&s, "%u", before->commands->line);
         for (int e = 0; e < ENGINE_COUNT; e++)

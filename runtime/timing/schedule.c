@@ -12,10 +12,10 @@ static const int64_t STEP_LIMIT = INT64_C(1) << 30;
 static const int64_t MOST_CYCLES = INT64_C(1) << 61;
 
 typedef struct lane {
-    size_t done;     /* completed commands of the context */
-    unit_mask units; /* as selected so far */
-    int64_t item;    /* the one that runs, or NO_ITEM */
-    bool is_open;    /* its end is not known yet: a store that reads may hold up */
+    size_t done;        /* completed commands of the context */
+    unit_mask units;    /* as selected so far */
+    int64_t item;       /* the one that runs, or NO_ITEM */
+    bool is_open;       /* its end is not known yet: a store that reads may hold up */
     int64_t held_since; /* cycle; NO_ITEM: nothing starves the DMA here */
     int64_t holder;     /* the chain that a copy waits for */
 } lane;
@@ -27,8 +27,8 @@ typedef struct scheduler {
     size_t capacity;
     int64_t now;
     lane lanes[CONTEXTS];
-    int64_t last_copy; /* item, or NO_ITEM */
-    bool stores;       /* some copy leaves DM */
+    int64_t last_copy;               /* item, or NO_ITEM */
+    bool stores;                     /* some copy leaves DM */
     unit_mask main_units, sub_units; /* of the running chains */
     trf_timing *trf;
     fault fault;
@@ -114,7 +114,8 @@ static int64_t queue_cycles(const scheduler *s)
     return s->out->preset == TIMING_SCHEDULE && s->out->count == 0 ? target_static_costs()->first_command_cycles : 0;
 }
 
-/* In published schedules a load waits beside a Sub pass that begins when the load before it ends, unless that one gave all slices the same bytes. */
+/* In published schedules a load waits beside a Sub pass that begins when the load before it ends, unless that one gave all slices the same
+ * bytes. */
 static int64_t queue_cycles_of_load(scheduler *s)
 {
     const schedule_item *sub = running(s, CONTEXT_SUB);
@@ -292,8 +293,7 @@ static bool pass_time(scheduler *s)
         sub->is_open = false;
         running(s, CONTEXT_SUB)->end = s->now;
     } else if (gone < cycles) {
-        return fault_set(&s->fault, E_RUN_LIMIT, reader ? reader->trf_read : NULL,
-                         "reads the TRF for too many cycles to be followed");
+        return fault_set(&s->fault, E_RUN_LIMIT, reader ? reader->trf_read : NULL, "reads the TRF for too many cycles to be followed");
     }
     return true;
 }
@@ -367,8 +367,8 @@ bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset
         fault_report(&s.fault, k->name, diags);
     } else if (!all_done(&s)) {
         ok = false;
-        diag_add(diags, E_RUN_DEADLOCK, SRC_NOWHERE, "kernel %s: from cycle %lld on every context waits for another one",
-                 k->name, (long long)s.now);
+        diag_add(diags, E_RUN_DEADLOCK, SRC_NOWHERE, "kernel %s: from cycle %lld on every context waits for another one", k->name,
+                 (long long)s.now);
     }
     if (preset == TIMING_SCHEDULE && s.stores)
         out->end_sync_cycles = target_static_costs()->end_sync_cycles;

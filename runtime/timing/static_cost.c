@@ -62,7 +62,8 @@ static int64_t whole(double cycles)
     return (int64_t)(cycles + 0.5);
 }
 
-/* Bytes that go to several slices: to all of a cluster by the formula, to some of them between that, the point and a load of as many bytes. */
+/* Bytes that go to several slices: to all of a cluster by the formula, to some of them between that, the point and a load of as many bytes.
+ */
 static void copied(const target *t, const dma_cost *dma, int64_t bytes, double alone, arena *a, duration *d)
 {
     const static_costs *k = target_static_costs();
@@ -71,12 +72,13 @@ static void copied(const target *t, const dma_cost *dma, int64_t bytes, double a
     int64_t full = k->copy_base_cycles + (int64_t)((__int128)k->copy_unit_cycles * each / k->copy_unit_bytes);
     d->fill = k->copy_base_cycles;
     d->total = full;
-    d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)d->fill, (long long)k->copy_unit_cycles, (long long)each,
-                           (long long)k->copy_unit_bytes);
+    d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)d->fill, (long long)k->copy_unit_cycles,
+                           (long long)each, (long long)k->copy_unit_bytes);
     if (copies >= t->slices_per_cluster)
         return;
     points_around(dma->copies_inside ? STATIC_POINT_COPIES_INSIDE : STATIC_POINT_COPIES_OUTSIDE, 0, &p, &unused);
-    double some = (double)d->fill + (double)(p->cycles - d->fill) * (double)each / (double)(p->piece_bytes * p->pieces), low = some, high = (double)full;
+    double some = (double)d->fill + (double)(p->cycles - d->fill) * (double)each / (double)(p->piece_bytes * p->pieces), low = some,
+           high = (double)full;
     int64_t from = p->copies, to = t->slices_per_cluster;
     if (copies < p->copies) {
         low = alone < some ? alone : some;
@@ -87,8 +89,8 @@ static void copied(const target *t, const dma_cost *dma, int64_t bytes, double a
     d->fill = whole(low);
     int64_t rise = whole(high) - d->fill;
     d->total = d->fill + whole((double)rise * (double)(copies - from) / (double)(to - from));
-    d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld (%lld copies)", (long long)d->fill, (long long)rise, (long long)(copies - from),
-                           (long long)(to - from), (long long)copies);
+    d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld (%lld copies)", (long long)d->fill, (long long)rise,
+                           (long long)(copies - from), (long long)(to - from), (long long)copies);
 }
 
 /* As many decimals as it takes for the formula to give the cycles. */
@@ -100,7 +102,8 @@ static const char *cycles_of_a_piece(const duration *d, int64_t pieces, arena *a
     do {
         decimals++;
         unit /= 10;
-    } while (decimals < LEAST || (decimals < MOST && whole((double)d->fill + (double)pieces * unit * (double)whole(each / unit)) != d->total));
+    } while (decimals < LEAST ||
+             (decimals < MOST && whole((double)d->fill + (double)pieces * unit * (double)whole(each / unit)) != d->total));
     return arena_printf(a, "%.*f", decimals, each);
 }
 

@@ -29,8 +29,7 @@ unsigned trf_cache_entry(const target *t, const trf_view *v, int64_t row, int64_
     int64_t line = trf_address_of(t, row, v->rows, v->mode, byte) / line_bytes(t);
     int64_t bank_row = line / t->trf_bank_rows, row_in_bank = line % t->trf_bank_rows;
     *tag = (int32_t)(row_in_bank / t->trf_cache_sets);
-    return (unsigned)((bank_row * t->trf_bank_columns + trf_cache_column(t, byte)) * t->trf_cache_sets +
-                      row_in_bank % t->trf_cache_sets);
+    return (unsigned)((bank_row * t->trf_bank_columns + trf_cache_column(t, byte)) * t->trf_cache_sets + row_in_bank % t->trf_cache_sets);
 }
 
 bool trf_cache_read(trf_cache *c, const trf_view *v, int64_t row, int64_t byte)

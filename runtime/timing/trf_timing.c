@@ -201,8 +201,7 @@ static int64_t segment_end(const trf_timing *s, int64_t flit)
 static bool writer_matches(const trf_timing *s, const trf_snapshot *p)
 {
     return !s->writing || (s->countdown == p->countdown && s->stalled == p->stalled &&
-                           (s->flit - p->flit) % s->target->trf_bank_columns == 0 &&
-                           segment_end(s, s->flit) == segment_end(s, p->flit));
+                           (s->flit - p->flit) % s->target->trf_bank_columns == 0 && segment_end(s, s->flit) == segment_end(s, p->flit));
 }
 
 /* Do the entries that were used since the snapshot hold what they held then, moved by `moved` bytes? The others
@@ -225,13 +224,11 @@ static int64_t periods_in_bank(const trf_timing *s, unsigned loop, const trf_sna
         return INT64_MAX;
     int64_t low = s->low[loop], high = s->high[loop];
     int64_t first = moved > 0 ? p->address + low : p->address + high;
-    int64_t bank = trf_partition_bytes(s->target, s->reads.view.rows, s->reads.view.mode) /
-                   (s->target->rows / s->reads.view.rows);
+    int64_t bank = trf_partition_bytes(s->target, s->reads.view.rows, s->reads.view.mode) / (s->target->rows / s->reads.view.rows);
     int64_t begin = first / bank * bank;
     if (s->address + low < begin || s->address + high >= begin + bank)
         return 0;
-    return moved > 0 ? (begin + bank - 1 - (s->address + high)) / moved
-                     : (s->address + low - begin) / -moved;
+    return moved > 0 ? (begin + bank - 1 - (s->address + high)) / moved : (s->address + low - begin) / -moved;
 }
 
 static void skip(trf_timing *s, unsigned loop, const trf_snapshot *p, int64_t moved, int64_t periods)
@@ -261,8 +258,7 @@ static int64_t repetitions(const trf_timing *s, unsigned loop, const trf_snapsho
     const target *t = s->target;
     int64_t moved = s->address - p->address;
     int64_t turn = t->trf_bank_columns * t->trf_row_bytes * t->trf_cache_sets; /* bytes after which sets repeat */
-    if (moved % turn != 0 || s->phase != p->phase || !writer_matches(s, p) || (moved && !s->inside) ||
-        !tags_match(s, p, moved))
+    if (moved % turn != 0 || s->phase != p->phase || !writer_matches(s, p) || (moved && !s->inside) || !tags_match(s, p, moved))
         return 0;
     int64_t periods = (s->reads.table.size[loop] - 1 - s->counter[loop]) / p->age;
     periods = smaller(periods, cycles_left / (s->cycle - p->cycle));

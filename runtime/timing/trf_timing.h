@@ -8,8 +8,8 @@
 #ifndef VISA_RUNTIME_TIMING_TRF_TIMING_H
 #define VISA_RUNTIME_TIMING_TRF_TIMING_H
 
-#include "runtime/timing/trf_cache.h"
 #include "runtime/machine/walk.h"
+#include "runtime/timing/trf_cache.h"
 
 /* The reads of one trf_read command. */
 typedef struct trf_reads {
@@ -59,7 +59,7 @@ typedef struct trf_timing {
     const target *target;
     trf_cache cache;
     bool reading, writing;
-    bool apart; /* the reader and the writer run in different slices: they never meet */
+    bool apart;    /* the reader and the writer run in different slices: they never meet */
     bool stepwise; /* never count, always step: for comparison */
     int64_t cycle; /* since trf_timing_init */
     int64_t stepped_cycles;
@@ -72,7 +72,7 @@ typedef struct trf_timing {
     bool meets_writes; /* a write may hit a cached entry: the Rows differ */
     int64_t delay, phase, address, counter[TRF_TIMING_MAX_LOOPS];
     int64_t low[TRF_TIMING_MAX_LOOPS], high[TRF_TIMING_MAX_LOOPS]; /* what the loops inside add to an address */
-    int64_t used_at[TRF_CACHE_MAX_ENTRIES]; /* number of the last read that used the entry */
+    int64_t used_at[TRF_CACHE_MAX_ENTRIES];                        /* number of the last read that used the entry */
     trf_snapshot snapshots[TRF_TIMING_MAX_LOOPS];
     /* writer */
     trf_writes writes;

@@ -18,11 +18,7 @@ static const step_param_row params[] = {
 #include "target/step/step.def"
 };
 
-enum {
-    OP_COUNT = sizeof ops / sizeof *ops,
-    FN_COUNT = sizeof functions / sizeof *functions,
-    PARAM_COUNT = sizeof params / sizeof *params
-};
+enum { OP_COUNT = sizeof ops / sizeof *ops, FN_COUNT = sizeof functions / sizeof *functions, PARAM_COUNT = sizeof params / sizeof *params };
 
 const step_op_row *step_op_row_at(size_t index)
 {

@@ -7,7 +7,12 @@
 
 #include "target/target.h"
 
-enum { STEP_RANK_MAX = 15, STEP_PARAMS = 4, STEP_NODES_MAX = 1 << 20, STEP_TILE_MAX = 1 << 20 /* rows, or columns: FLOPs of a product stay below 2^62 */ };
+enum {
+    STEP_RANK_MAX = 15,
+    STEP_PARAMS = 4,
+    STEP_NODES_MAX = 1 << 20,
+    STEP_TILE_MAX = 1 << 20 /* rows, or columns: FLOPs of a product stay below 2^62 */
+};
 
 /* Slots of a node's numbers; target/step/step.def says what each means to which operator. */
 enum { STEP_B = 0, STEP_N = 1, STEP_PAD = 2, STEP_PAD_VALUE = 3, STEP_BASE = 0, STEP_FIRST = 2 };
@@ -63,11 +68,15 @@ typedef struct step_machine {
     int64_t memory_latency_cycles, memory_interval_cycles, memory_startup_cycles;
 } step_machine;
 
-
 /* The paper's machine for all but its validation runs, and queues as in its MoE runs. */
-#define STEP_MACHINE_DEFAULT                                                                                                         \
-    ((step_machine){.onchip_bytes_per_cycle = 64, .memory_channels = 32, .requests_per_cycle = 1, .request_bytes = 64,               \
-                    .memory_latency_cycles = 2, .memory_interval_cycles = 2, .memory_startup_cycles = 14})
+#define STEP_MACHINE_DEFAULT \
+    ((step_machine){.onchip_bytes_per_cycle = 64, \
+                    .memory_channels = 32, \
+                    .requests_per_cycle = 1, \
+                    .request_bytes = 64, \
+                    .memory_latency_cycles = 2, \
+                    .memory_interval_cycles = 2, \
+                    .memory_startup_cycles = 14})
 enum { STEP_DEFAULT_DEPTH = 2, STEP_DEFAULT_FLOPS_PER_CYCLE = 4096 };
 /* Rows of its input that a matrix unit holds (the paper's equations for memory on the chip). */
 enum { STEP_MATMUL_ROWS = 16 };

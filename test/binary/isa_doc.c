@@ -14,15 +14,13 @@
 
 static const char *form_name(command_form form)
 {
-    static const char *const names[] = {
-        [UNSIGNED] = "unsigned", [SIGNED] = "signed", [MINUS1] = "minus 1", [LOG2] = "log2"};
+    static const char *const names[] = {[UNSIGNED] = "unsigned", [SIGNED] = "signed", [MINUS1] = "minus 1", [LOG2] = "log2"};
     return names[form];
 }
 
 static const char *bits_text(unsigned low_bit, unsigned width, arena *a)
 {
-    return width == 1 ? arena_printf(a, "%u", low_bit)
-                      : arena_printf(a, "%u..%u", low_bit, low_bit + width - 1);
+    return width == 1 ? arena_printf(a, "%u", low_bit) : arena_printf(a, "%u..%u", low_bit, low_bit + width - 1);
 }
 
 static const char *limits_text(const command_field_row *row, arena *a)
@@ -34,15 +32,13 @@ static const char *limits_text(const command_field_row *row, arena *a)
 
 static void put_row(strbuf *s, const command_field_row *row)
 {
-    strbuf_printf(s, "| %u | %s | `%s` | %s | %s | %s | %s |\n", row->word,
-                  bits_text(row->low_bit, row->width, s->arena), row->name, form_name(row->form),
-                  limits_text(row, s->arena), row->unit, row->summary);
+    strbuf_printf(s, "| %u | %s | `%s` | %s | %s | %s | %s |\n", row->word, bits_text(row->low_bit, row->width, s->arena), row->name,
+                  form_name(row->form), limits_text(row, s->arena), row->unit, row->summary);
 }
 
 static void put_heading(strbuf *s, const char *what)
 {
-    strbuf_printf(s, "| word | bits | %s | form | values | unit | meaning |\n|---|---|---|---|---|---|---|\n",
-                  what);
+    strbuf_printf(s, "| word | bits | %s | form | values | unit | meaning |\n|---|---|---|---|---|---|---|\n", what);
 }
 
 static void put_contexts(strbuf *s, const command_row *row)
@@ -61,8 +57,7 @@ static void put_command(strbuf *s, const command_row *row)
     put_contexts(s, row);
     strbuf_printf(s, ". Length: %u words", row->field_words);
     if (row->column_count)
-        strbuf_printf(s, " and %u for each entry, of which there are %u to %u", row->entry_words,
-                      row->least_entries, row->most_entries);
+        strbuf_printf(s, " and %u for each entry, of which there are %u to %u", row->entry_words, row->least_entries, row->most_entries);
     strbuf_puts(s, ".\n\n");
     put_heading(s, "field");
     for (unsigned i = 0; i < row->field_count; i++)
@@ -71,9 +66,8 @@ static void put_command(strbuf *s, const command_row *row)
         strbuf_puts(s, "\n");
         return;
     }
-    strbuf_printf(s, "| %u | %s | (entry count) | unsigned | %u to %u | entries | entries of the table |\n\n",
-                  row->count_word, bits_text(row->count_low_bit, row->count_width, s->arena),
-                  row->least_entries, row->most_entries);
+    strbuf_printf(s, "| %u | %s | (entry count) | unsigned | %u to %u | entries | entries of the table |\n\n", row->count_word,
+                  bits_text(row->count_low_bit, row->count_width, s->arena), row->least_entries, row->most_entries);
     strbuf_printf(s, "Each entry (entry 0 first; %s):\n\n", row->entry_order);
     put_heading(s, "column");
     for (unsigned i = 0; i < row->column_count; i++)
@@ -92,8 +86,7 @@ static void put_dtypes(strbuf *s)
             strbuf_puts(s, "none | ");
         else
             strbuf_printf(s, "%d | ", row->trf_reg_type);
-        strbuf_printf(s, "%s |\n",
-                      dtype_is_operand((dtype)t) ? dtype_row_of(row->accumulates_in)->name : "no operand");
+        strbuf_printf(s, "%s |\n", dtype_is_operand((dtype)t) ? dtype_row_of(row->accumulates_in)->name : "no operand");
     }
     strbuf_puts(s, "\n");
 }
@@ -116,9 +109,7 @@ static void put_all(strbuf *s)
             put_command(s, command_row_of(rows[i].op));
 }
 
-static const page_block page = {
-    "isa_doc",
-    "<!-- generated from target/engines.def and target/dtype.def: do not edit -->\n", put_all};
+static const page_block page = {"isa_doc", "<!-- generated from target/engines.def and target/dtype.def: do not edit -->\n", put_all};
 
 int main(int argc, char **argv)
 {

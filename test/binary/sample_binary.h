@@ -56,8 +56,7 @@ static inline void sample_units(sample_builder *s, context where)
     command_set(c, UNITS_SLICES_0, 1);
 }
 
-static inline void sample_dma_copy(sample_builder *s, bool to_dm, int64_t from, int64_t to, int64_t rows,
-                                   uint32_t line)
+static inline void sample_dma_copy(sample_builder *s, bool to_dm, int64_t from, int64_t to, int64_t rows, uint32_t line)
 {
     command *c = sample_add(s, CONTEXT_DMA, OP_DMA, line);
     command_set(c, DMA_SOURCE, !to_dm);
@@ -180,26 +179,19 @@ enum { SAMPLE_M, SAMPLE_N, SAMPLE_K };
 
 static const layout_axis sample_axes[] = {{"M", 32}, {"N", 8}, {"K", 32}};
 static const uint64_t sample_one[] = {LAYOUT_WORD(LAYOUT_BROADCAST, 1)};
-static const uint64_t sample_mk[] = {LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_M), LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_K),
-                                     LAYOUT_WORD(LAYOUT_PAIR, 0)};
-static const uint64_t sample_nk[] = {LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_N), LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_K),
-                                     LAYOUT_WORD(LAYOUT_PAIR, 0)};
-static const uint64_t sample_mn[] = {LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_M), LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_N),
-                                     LAYOUT_WORD(LAYOUT_PAIR, 0)};
+static const uint64_t sample_mk[] = {LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_M), LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_K), LAYOUT_WORD(LAYOUT_PAIR, 0)};
+static const uint64_t sample_nk[] = {LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_N), LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_K), LAYOUT_WORD(LAYOUT_PAIR, 0)};
+static const uint64_t sample_mn[] = {LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_M), LAYOUT_WORD(LAYOUT_AXIS, SAMPLE_N), LAYOUT_WORD(LAYOUT_PAIR, 0)};
 
-#define SAMPLE_HBM(chip, element)                                                                            \
-    {                                                                                                        \
-        [COMPONENT_CHIP] = {chip, 1}, [COMPONENT_ELEMENT] = { element, 3 }                                   \
+#define SAMPLE_HBM(chip, element) \
+    { \
+        [COMPONENT_CHIP] = {chip, 1}, [COMPONENT_ELEMENT] = { element, 3 } \
     }
 
 static const port sample_ports[] = {
     {.name = "a", .dtype = DTYPE_BF16, .mapping = SAMPLE_HBM(sample_one, sample_mk)},
     {.name = "b", .dtype = DTYPE_BF16, .address = 2048, .mapping = SAMPLE_HBM(sample_one, sample_nk)},
-    {.name = "out",
-     .direction = PORT_OUT,
-     .dtype = DTYPE_BF16,
-     .address = 1 << 20,
-     .mapping = SAMPLE_HBM(sample_one, sample_mn)},
+    {.name = "out", .direction = PORT_OUT, .dtype = DTYPE_BF16, .address = 1 << 20, .mapping = SAMPLE_HBM(sample_one, sample_mn)},
 };
 
 static const uint32_t sample_axes_mk[] = {SAMPLE_M, SAMPLE_K}, sample_axes_nk[] = {SAMPLE_N, SAMPLE_K},
@@ -210,10 +202,18 @@ static const einsum_tensor sample_tensors[] = {
     {"%0", DTYPE_BF16, -1, 2, sample_axes_mn},
     {"out", DTYPE_BF16, 2, 2, sample_axes_mn},
 };
-static const einsum_digit sample_digits[] = {
-    {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_N, true, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 16, 2, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}};
+static const einsum_digit sample_digits[] = {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0},
+                                             {SAMPLE_N, true, 1, 8, 0, 0, 0, 0},
+                                             {SAMPLE_K, false, 16, 2, 0, 0, 0, 0},
+                                             {SAMPLE_K, false, 1, 16, 0, 0, 0, 0}};
 static const einsum_statement sample_statements[] = {
-    {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits},
+    {.op = MATH_CONTRACT,
+     .dst = 2,
+     .sources = {0, 1},
+     .source_count = 2,
+     .accumulator = DTYPE_F32,
+     .digit_count = 4,
+     .digits = sample_digits},
     {.op = MATH_COPY, .dst = 3, .sources = {2}, .source_count = 1, .accumulator = DTYPE_BF16, .digit_count = 2, .digits = sample_digits},
 };
 
@@ -226,26 +226,28 @@ static inline binary_kernel *sample_kernel(arena *a, const char *name)
     k->ports = sample_ports;
     k->port_count = COUNT_OF(sample_ports);
     sample_streams(a, k);
-    k->einsum =
-        (einsum){sample_axes,       COUNT_OF(sample_axes),       sample_tensors,     COUNT_OF(sample_tensors),
-                 sample_statements, COUNT_OF(sample_statements), "MK,NK->MN; MN->MN",
-                 NULL,              0};
+    k->einsum = (einsum){sample_axes,
+                         COUNT_OF(sample_axes),
+                         sample_tensors,
+                         COUNT_OF(sample_tensors),
+                         sample_statements,
+                         COUNT_OF(sample_statements),
+                         "MK,NK->MN; MN->MN",
+                         NULL,
+                         0};
     return k;
 }
 
 static inline binary sample_binary(arena *a)
 {
-    return (binary){
-        .target = target_by_name("rngd"), .kernels = sample_kernel(a, "matmul"), .kernel_count = 1};
+    return (binary){.target = target_by_name("rngd"), .kernels = sample_kernel(a, "matmul"), .kernel_count = 1};
 }
 
 /* The example of docs/format.md: 16 elements of i16 from HBM address 0 to 4096. */
 static const layout_axis sample_copy_axes[] = {{"A", 16}};
 static const uint64_t sample_copy_a[] = {LAYOUT_WORD(LAYOUT_AXIS, 0)};
 static const port sample_copy_ports[] = {
-    {.name = "x",
-     .dtype = DTYPE_I16,
-     .mapping = {[COMPONENT_CHIP] = {sample_one, 1}, [COMPONENT_ELEMENT] = {sample_copy_a, 1}}},
+    {.name = "x", .dtype = DTYPE_I16, .mapping = {[COMPONENT_CHIP] = {sample_one, 1}, [COMPONENT_ELEMENT] = {sample_copy_a, 1}}},
     {.name = "out",
      .direction = PORT_OUT,
      .dtype = DTYPE_I16,
@@ -253,10 +255,10 @@ static const port sample_copy_ports[] = {
      .mapping = {[COMPONENT_CHIP] = {sample_one, 1}, [COMPONENT_ELEMENT] = {sample_copy_a, 1}}},
 };
 static const uint32_t sample_copy_rank[] = {0};
-static const einsum_tensor sample_copy_tensors[] = {{"x", DTYPE_I16, 0, 1, sample_copy_rank},
-                                                    {"out", DTYPE_I16, 1, 1, sample_copy_rank}};
+static const einsum_tensor sample_copy_tensors[] = {{"x", DTYPE_I16, 0, 1, sample_copy_rank}, {"out", DTYPE_I16, 1, 1, sample_copy_rank}};
 static const einsum_digit sample_copy_digits[] = {{0, true, 1, 16, 0, 0, 0, 0}};
-static const einsum_statement sample_copy_statement = {.op = MATH_COPY, .dst = 1, .sources = {0}, .source_count = 1, .accumulator = DTYPE_I16, .digit_count = 1, .digits = sample_copy_digits};
+static const einsum_statement sample_copy_statement = {
+    .op = MATH_COPY, .dst = 1, .sources = {0}, .source_count = 1, .accumulator = DTYPE_I16, .digit_count = 1, .digits = sample_copy_digits};
 
 static inline binary sample_copy_binary(arena *a)
 {

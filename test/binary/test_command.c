@@ -42,8 +42,7 @@ static void expect_fault(size_t offset, const char *part)
     ck_assert_uint_eq(diags.count, 1);
     const char *start = arena_printf(memory, "section .visa.test.k offset 0x%zx: ", offset);
     ck_assert_int_eq(diags.items[0]->id, E_BIN_COMMAND);
-    ck_assert_msg(strncmp(diags.items[0]->message, start, strlen(start)) == 0 &&
-                      strstr(diags.items[0]->message, part),
+    ck_assert_msg(strncmp(diags.items[0]->message, start, strlen(start)) == 0 && strstr(diags.items[0]->message, part),
                   "%s (expected %s%s)", diags.items[0]->message, start, part);
 }
 
@@ -85,8 +84,7 @@ static command legal_command(command_op op)
     for (unsigned i = 0; i < row->field_count; i++)
         c.fields[i] = legal_value(command_field_row_of((command_field)(row->first_field + i)));
     if (row->column_count)
-        c.entry_count =
-            row->least_entries + (unsigned)(next_random() % (row->most_entries - row->least_entries + 1));
+        c.entry_count = row->least_entries + (unsigned)(next_random() % (row->most_entries - row->least_entries + 1));
     for (unsigned e = 0; e < c.entry_count; e++)
         for (unsigned i = 0; i < row->column_count; i++)
             c.entries[e][i] = legal_value(command_column_row_of((command_column)(row->first_column + i)));
@@ -108,21 +106,12 @@ static void check_limits(const command_field_row *row)
     uint64_t span = row->width == 64 ? UINT64_MAX : (UINT64_C(1) << row->width) - 1;
     ck_assert_msg(row->minimum <= row->maximum, "%s", row->name);
     switch (row->form) {
-    case UNSIGNED:
-        ck_assert_msg(row->width == 64 || (row->minimum >= 0 && (uint64_t)row->maximum <= span), "%s",
-                      row->name);
-        break;
-    case SIGNED:
-        ck_assert_msg(row->maximum <= (int64_t)(span >> 1) && row->minimum >= -(int64_t)(span >> 1) - 1, "%s",
-                      row->name);
-        break;
-    case MINUS1:
-        ck_assert_msg(row->minimum >= 1 && (uint64_t)row->maximum - 1 <= span, "%s", row->name);
-        break;
+    case UNSIGNED: ck_assert_msg(row->width == 64 || (row->minimum >= 0 && (uint64_t)row->maximum <= span), "%s", row->name); break;
+    case SIGNED: ck_assert_msg(row->maximum <= (int64_t)(span >> 1) && row->minimum >= -(int64_t)(span >> 1) - 1, "%s", row->name); break;
+    case MINUS1: ck_assert_msg(row->minimum >= 1 && (uint64_t)row->maximum - 1 <= span, "%s", row->name); break;
     case LOG2:
         ck_assert_msg(row->minimum >= 1 && __builtin_popcountll((uint64_t)row->minimum) == 1 &&
-                          __builtin_popcountll((uint64_t)row->maximum) == 1 &&
-                          (uint64_t)__builtin_ctzll((uint64_t)row->maximum) <= span,
+                          __builtin_popcountll((uint64_t)row->maximum) == 1 && (uint64_t)__builtin_ctzll((uint64_t)row->maximum) <= span,
                       "%s", row->name);
         break;
     }
@@ -241,9 +230,8 @@ START_TEST(test_text_of_codes)
     command c = {.op = OP_UNITS};
     command_set(&c, UNITS_CHIPS, 15);
     command_set(&c, UNITS_SLICES_3, INT64_MIN);
-    ck_assert_str_eq(command_text(&c, memory),
-                     "units chips=0xf clusters=0x0 slices_0=0x0 slices_1=0x0 slices_2=0x0 "
-                     "slices_3=0x8000000000000000");
+    ck_assert_str_eq(command_text(&c, memory), "units chips=0xf clusters=0x0 slices_0=0x0 slices_1=0x0 slices_2=0x0 "
+                                               "slices_3=0x8000000000000000");
     command wait = {.op = OP_WAIT};
     command_set(&wait, WAIT_CONTEXT, 2);
     ck_assert_str_eq(command_text(&wait, memory), "wait context=dma count=0");
@@ -327,12 +315,10 @@ START_TEST(test_every_value_outside_its_limits)
         const command_row *row = command_row_of((command_op)op);
         command c = legal_command((command_op)op), good = c;
         for (unsigned i = 0; i < row->field_count; i++)
-            just_outside(&good, command_field_row_of((command_field)(row->first_field + i)), &c.fields[i],
-                         &c);
+            just_outside(&good, command_field_row_of((command_field)(row->first_field + i)), &c.fields[i], &c);
         for (unsigned e = 0; e < c.entry_count; e++)
             for (unsigned i = 0; i < row->column_count; i++)
-                just_outside(&good, command_column_row_of((command_column)(row->first_column + i)),
-                             &c.entries[e][i], &c);
+                just_outside(&good, command_column_row_of((command_column)(row->first_column + i)), &c.entries[e][i], &c);
         c.entry_count = row->most_entries + 1;
         expect_unencodable(&c, "entries, allowed are");
         c.entry_count = row->least_entries - 1;
@@ -485,8 +471,7 @@ START_TEST(test_values_in_words)
     word_list r = {0};
     ck_assert(encodes(&read, &r));
     r.words[1] |= UINT64_C(7) << 8;
-    refused(r.words, r.count, CONTEXT_MAIN, 8,
-            "reg_read_size is 128 bytes, allowed are powers of two from 1 to 64");
+    refused(r.words, r.count, CONTEXT_MAIN, 8, "reg_read_size is 128 bytes, allowed are powers of two from 1 to 64");
     command commit = legal_command(OP_COMMIT);
     word_list m = {0};
     ck_assert(encodes(&commit, &m));

@@ -8,8 +8,8 @@
 
 #include "codegen/elf_file.h"
 #include "support/file.h"
-#include "test/fixture.h"
 #include "test/binary/sample_binary.h"
+#include "test/fixture.h"
 
 typedef struct file_bytes {
     const unsigned char *bytes;
@@ -34,8 +34,8 @@ static file_bytes sample_file(void)
 static void expect_diag(diag_id id, const char *part)
 {
     ck_assert_uint_gt(diags.count, 0);
-    ck_assert_msg(diags.items[0]->id == id && strstr(diags.items[0]->message, part), "%s: %s",
-                  diag_row_of(diags.items[0]->id)->name, diags.items[0]->message);
+    ck_assert_msg(diags.items[0]->id == id && strstr(diags.items[0]->message, part), "%s: %s", diag_row_of(diags.items[0]->id)->name,
+                  diags.items[0]->message);
 }
 
 static void expect_write_fault(const binary *b, diag_id id, const char *part)
@@ -100,7 +100,8 @@ static void same_einsum(const einsum *a, const einsum *b)
     ck_assert_uint_eq(a->statement_count, b->statement_count);
     for (uint32_t i = 0; i < a->statement_count; i++) {
         const einsum_statement *x = &a->statements[i], *y = &b->statements[i];
-        ck_assert(x->op == y->op && x->dst == y->dst && x->source_count == y->source_count && memcmp(x->sources, y->sources, sizeof x->sources) == 0);
+        ck_assert(x->op == y->op && x->dst == y->dst && x->source_count == y->source_count &&
+                  memcmp(x->sources, y->sources, sizeof x->sources) == 0);
         ck_assert(x->accumulator == y->accumulator && x->digit_count == y->digit_count);
         for (uint32_t d = 0; d < x->digit_count; d++) {
             ck_assert(x->digits[d].axis == y->digits[d].axis && x->digits[d].kept == y->digits[d].kept);
@@ -173,8 +174,7 @@ START_TEST(test_stream_words_are_the_sections_bytes)
         size_t count;
         ck_assert(binary_stream_words(&b.kernels[0], (context)where, memory, &words, &count));
         ck_assert_uint_gt(count, 0);
-        ck_assert_ptr_nonnull(
-            memmem(f.bytes, f.size, words, count * 8)); /* hosts of the suite are little-endian */
+        ck_assert_ptr_nonnull(memmem(f.bytes, f.size, words, count * 8)); /* hosts of the suite are little-endian */
     }
 }
 END_TEST
@@ -209,10 +209,7 @@ static const uint64_t one_row[] = {LAYOUT_WORD(LAYOUT_BROADCAST, 1), LAYOUT_WORD
 START_TEST(test_ports_of_every_space)
 {
     port ports[] = {
-        {.name = "hbm",
-         .dtype = DTYPE_I4,
-         .address = (48LL << 30) - 8,
-         .mapping = SAMPLE_HBM(sample_one, sample_mk)},
+        {.name = "hbm", .dtype = DTYPE_I4, .address = (48LL << 30) - 8, .mapping = SAMPLE_HBM(sample_one, sample_mk)},
         {.name = "dm", .space = PORT_DM, .direction = PORT_OUT, .address = 512 * 1024 - 8},
         {.name = "trf", .space = PORT_TRF, .trf_address = TRF_SECOND_HALF, .dtype = DTYPE_I8},
         {.name = "stream", .space = PORT_STREAM, .dtype = DTYPE_F8E5M2},
@@ -222,12 +219,7 @@ START_TEST(test_ports_of_every_space)
             if (port_space_has(ports[p].space, (port_component)c))
                 ports[p].mapping[c] = c == COMPONENT_CLUSTER ? (layout){one_row, 2} : (layout){sample_mn, 3};
     ports[3].mapping[COMPONENT_SLICE] = (layout){sample_one, 1};
-    binary_kernel k = {.name = "k",
-                       .axes = sample_axes,
-                       .axis_count = 3,
-                       .ports = ports,
-                       .port_count = 4,
-                       .einsum = {.text = ""}};
+    binary_kernel k = {.name = "k", .axes = sample_axes, .axis_count = 3, .ports = ports, .port_count = 4, .einsum = {.text = ""}};
     binary b = {.target = target_by_name("rngd"), .kernels = &k, .kernel_count = 1}, again;
     file_bytes f = written(&b);
     ck_assert(binary_read(f.bytes, f.size, memory, &diags, &again));
@@ -262,16 +254,12 @@ START_TEST(test_writer_refuses_ports)
         {{.name = "", .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "printable ASCII"},
         {{.name = "p\x80", .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "printable ASCII"},
         {{.name = "p"}, "no chip mapping"},
-        {{.name = "p",
-          .mapping = {[COMPONENT_CHIP] = one, [COMPONENT_ELEMENT] = one, [COMPONENT_TIME] = one}},
-         "a time mapping"},
-        {{.name = "p", .mapping = {[COMPONENT_CHIP] = one, [COMPONENT_ELEMENT] = {bad_axis, 1}}},
-         "axis number 3 of 3"},
+        {{.name = "p", .mapping = {[COMPONENT_CHIP] = one, [COMPONENT_ELEMENT] = one, [COMPONENT_TIME] = one}}, "a time mapping"},
+        {{.name = "p", .mapping = {[COMPONENT_CHIP] = one, [COMPONENT_ELEMENT] = {bad_axis, 1}}}, "axis number 3 of 3"},
         {{.name = "p", .address = -1, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "address"},
         {{.name = "p", .address = 48LL << 30, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "address"},
         {{.name = "p", .dtype = DTYPE_COUNT, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "unknown code"},
-        {{.name = "p", .trf_address = TRF_FIRST_HALF, .mapping = SAMPLE_HBM(sample_one, sample_mk)},
-         "trf_address"},
+        {{.name = "p", .trf_address = TRF_FIRST_HALF, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "trf_address"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         binary_kernel *k = sample_kernel(memory, "k");
@@ -337,8 +325,7 @@ static bool differs(const unsigned char *bytes, file_bytes good)
     binary b;
     file_bytes again = {0};
     diag_list_init(&list, a);
-    bool ok =
-        binary_read(bytes, good.size, a, &list, &b) && sample_write(&b, a, &list, &again.bytes, &again.size);
+    bool ok = binary_read(bytes, good.size, a, &list, &b) && sample_write(&b, a, &list, &again.bytes, &again.size);
     bool same = ok && again.size == good.size && memcmp(again.bytes, good.bytes, good.size) == 0;
     arena_free(a);
     ck_assert(ok);
@@ -381,8 +368,7 @@ START_TEST(test_every_byte_changed)
             damaged[i] = f.bytes[i] ^ changes[c];
             bool accepted = accepts(damaged, f.size);
             refused += !accepted;
-            ck_assert_msg(!accepted || i >= end || differs(damaged, f), "byte 0x%zx ^ 0x%02x is ignored", i,
-                          changes[c]);
+            ck_assert_msg(!accepted || i >= end || differs(damaged, f), "byte 0x%zx ^ 0x%02x is ignored", i, changes[c]);
             damaged[i] = f.bytes[i];
         }
     free(damaged);
@@ -400,8 +386,7 @@ static uint64_t next_random(uint64_t *state)
 /* Many changes at once, some of whole words to extreme values, and pieces moved about. */
 START_TEST(test_random_damage)
 {
-    static const uint64_t extremes[] = {0,          1,         63,         64,        0x7fffffff,
-                                        0xffffffff, INT64_MAX, 1ULL << 63, UINT64_MAX};
+    static const uint64_t extremes[] = {0, 1, 63, 64, 0x7fffffff, 0xffffffff, INT64_MAX, 1ULL << 63, UINT64_MAX};
     file_bytes f = sample_file();
     uint64_t state = 88172645463325252ULL;
     for (int round = 0; round < 4000; round++) {
@@ -559,8 +544,7 @@ static const patch_case patch_cases[] = {
     {7, 4, 1, 3, "context code 3"},
     {7, 7, 1, 1, "reserved bits"},
     {7, 4, 1, 2, "no command begins at offset 0x50 of the dma context"},
-    {7, 16 + 0, 8, 0x50,
-     "no command begins at offset 0x50 of the main context, or the rows are not in order"},
+    {7, 16 + 0, 8, 0x50, "no command begins at offset 0x50 of the main context, or the rows are not in order"},
     {7, 208, 8, 0x138, "the rows are not in order of context"},
     {8, 8, 8, 1, "the section is no symbol table"},
     {8, 24, 4, 0xffff, "the symbol's name is outside .strtab"},
@@ -584,8 +568,7 @@ START_TEST(test_every_rule)
         diag_list_init(&diags, memory);
         ck_assert_msg(!binary_read(bytes, f.size, memory, &diags, &b), "accepted, expected: %s", p->part);
         ck_assert_uint_eq(diags.count, 1);
-        ck_assert_msg(strstr(diags.items[0]->message, p->part) != NULL, "%s (expected %s)",
-                      diags.items[0]->message, p->part);
+        ck_assert_msg(strstr(diags.items[0]->message, p->part) != NULL, "%s (expected %s)", diags.items[0]->message, p->part);
     }
     free(bytes);
 }
@@ -615,16 +598,10 @@ END_TEST
 START_TEST(test_sections_round_trip)
 {
     const unsigned char bytes[16] = "0123456789abcde";
-    const elf_section sections[] = {{.name = "one", .type = 1, .align = 8, .bytes = bytes, .size = 16},
-                                    {.name = "none", .type = 1, .align = 1},
-                                    {.name = "three",
-                                     .type = 0x70000000,
-                                     .link = 1,
-                                     .info = 7,
-                                     .entry_bytes = 8,
-                                     .align = 4,
-                                     .bytes = bytes,
-                                     .size = 8}};
+    const elf_section sections[] = {
+        {.name = "one", .type = 1, .align = 8, .bytes = bytes, .size = 16},
+        {.name = "none", .type = 1, .align = 1},
+        {.name = "three", .type = 0x70000000, .link = 1, .info = 7, .entry_bytes = 8, .align = 4, .bytes = bytes, .size = 8}};
     file_bytes f;
     elf_section *read;
     size_t count;
@@ -656,8 +633,7 @@ START_TEST(test_unknown_sections)
     memcpy(bytes, f.bytes, f.size);
     put_name(bytes, f.size, ".visa.lines.matmul", ".visa.lines.matmuk");
     ck_assert(!binary_read(bytes, f.size, memory, &diags, &b));
-    expect_diag(E_BIN_FORMAT,
-                "section .visa.lines.matmuk offset 0x0: there is no ports section of that kernel");
+    expect_diag(E_BIN_FORMAT, "section .visa.lines.matmuk offset 0x0: there is no ports section of that kernel");
     free(bytes);
 }
 END_TEST
@@ -688,19 +664,16 @@ START_TEST(test_example_of_the_page)
     const char *source = getenv("VISA_SOURCE");
     ck_assert_msg(source != NULL, "VISA_SOURCE is not set");
     size_t page_bytes;
-    unsigned char *page =
-        file_read_all(arena_printf(memory, "%s/docs/format.md", source), &page_bytes, &diags);
+    unsigned char *page = file_read_all(arena_printf(memory, "%s/docs/format.md", source), &page_bytes, &diags);
     ck_assert_ptr_nonnull(page);
     binary b = sample_copy_binary(memory);
     file_bytes f = written(&b);
     unsigned char bytes[4096];
-    size_t count =
-        bytes_of_the_page(arena_strndup(memory, (const char *)page, page_bytes), bytes, sizeof bytes);
+    size_t count = bytes_of_the_page(arena_strndup(memory, (const char *)page, page_bytes), bytes, sizeof bytes);
     free(page);
     ck_assert_uint_eq(count, f.size);
     for (size_t i = 0; i < count; i++)
-        ck_assert_msg(bytes[i] == f.bytes[i], "offset 0x%04zx is %02x in the page, %02x in the file", i,
-                      bytes[i], f.bytes[i]);
+        ck_assert_msg(bytes[i] == f.bytes[i], "offset 0x%04zx is %02x in the page, %02x in the file", i, bytes[i], f.bytes[i]);
 }
 END_TEST
 
@@ -724,8 +697,7 @@ START_TEST(test_system_tools_read_it)
     ck_assert_int_ge(file, 0);
     ck_assert_int_eq(write(file, f.bytes, f.size), (ssize_t)f.size);
     close(file);
-    const char *all = said_by("LC_ALL=C readelf -a -W", path),
-               *notes = said_by("LC_ALL=C readelf -n -s -W", path);
+    const char *all = said_by("LC_ALL=C readelf -a -W", path), *notes = said_by("LC_ALL=C readelf -n -s -W", path);
     const char *dump = said_by("LC_ALL=C objdump -s", path);
     unlink(path);
     ck_assert_msg(!strcasestr(all, "warning") && !strcasestr(all, "error"), "%s", all);

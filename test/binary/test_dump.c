@@ -11,8 +11,8 @@
 #include "codegen/dump.h"
 #include "codegen/loops.h"
 #include "support/output.h"
-#include "test/fixture.h"
 #include "test/binary/sample_binary.h"
+#include "test/fixture.h"
 
 /* The sample as a reader sees it, symbols and all. */
 static binary read_sample(void)
@@ -208,8 +208,7 @@ static void remove_folder(void)
 START_TEST(test_tool_prints_the_dump)
 {
     binary b = read_sample();
-    ran plain = run("visa-objdump good"), piped = run("visa-objdump - < good"),
-        json = run("visa-objdump --json good");
+    ran plain = run("visa-objdump good"), piped = run("visa-objdump - < good"), json = run("visa-objdump --json good");
     ck_assert_int_eq(plain.status, 0);
     same_text(plain.text, binary_to_text(&b, memory));
     ck_assert_int_eq(piped.status, 0);
@@ -238,9 +237,8 @@ START_TEST(test_tool_refuses)
     ran cut = run("visa-objdump -o text good cut; echo $?; ls");
     ck_assert_ptr_eq(strstr(cut.text, "visa-objdump: cut: error[E-BIN-FORMAT]: file offset 0x"), cut.text);
     ck_assert_ptr_nonnull(strstr(cut.text, "\n1\ncut\ngood\n")); /* nothing is written after an error */
-    ck_assert_str_eq(
-        run("visa-objdump none; echo $?").text,
-        "visa-objdump: none: error[E-FILE-READ]: cannot read none: No such file or directory\n1\n");
+    ck_assert_str_eq(run("visa-objdump none; echo $?").text,
+                     "visa-objdump: none: error[E-FILE-READ]: cannot read none: No such file or directory\n1\n");
     ck_assert_int_eq(run("visa-objdump .").status, 1);
     ck_assert_int_eq(run("visa-objdump - < /dev/null").status, 1);
     ck_assert_int_eq(run("visa-objdump good > /dev/full").status, 1);

@@ -6,8 +6,8 @@
 
 #include "codegen/reroll.h"
 #include "codegen/unroll.h"
-#include "test/fixture.h"
 #include "test/binary/sample_binary.h"
+#include "test/fixture.h"
 
 static uint64_t random_state = 0x2545f4914f6cdd1d;
 
@@ -62,7 +62,8 @@ static size_t there_and_back(const list *l, const command **stored, size_t *stor
     ck_assert_uint_eq(left, COMMAND_LOOP_MAX_COMMANDS - (rolled == l->commands ? 0 : l->count));
     *stored = stored_as(rolled, *stored_count, &words);
     left = COMMAND_LOOP_MAX_COMMANDS;
-    ck_assert_msg(command_unroll(*stored, *stored_count, "s", &left, memory, &diags, &out, &count), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert_msg(command_unroll(*stored, *stored_count, "s", &left, memory, &diags, &out, &count), "%s",
+                  diags.count ? diags.items[0]->message : "");
     ck_assert_uint_eq(count, l->count);
     for (size_t i = 0; i < count; i++) {
         same_command(&l->commands[i], &out[i]);
@@ -89,7 +90,8 @@ static size_t depth_of(const command *stored, size_t count, size_t begin, size_t
     size_t most = 0;
     for (size_t i = begin; i < end; i++)
         if (stored[i].op == OP_LOOP) {
-            size_t behind = command_loop_end(stored, count, i), inside = depth_of(stored, count, command_loop_body(stored, count, i), behind);
+            size_t behind = command_loop_end(stored, count, i),
+                   inside = depth_of(stored, count, command_loop_body(stored, count, i), behind);
             most = inside + 1 > most ? inside + 1 : most;
             i = behind - 1;
         }
@@ -107,7 +109,8 @@ static void add_copy(list *l, int64_t count, int64_t from, int64_t to, uint32_t 
 /* Bodies of bodies, as `for` loops around copies make them: a tree of `depth` levels whose addresses step at each. */
 static void add_nest(list *l, unsigned depth, const int64_t *iterations, int64_t address, uint32_t line, bool peels)
 {
-    static const int64_t steps[COMMAND_LOOP_MAX_DEPTH + 1] = {8, 4096, 1 << 20, 1 << 26, 1 << 28, 1 << 30, INT64_C(1) << 32, INT64_C(1) << 34, INT64_C(1) << 36};
+    static const int64_t steps[COMMAND_LOOP_MAX_DEPTH + 1] = {
+        8, 4096, 1 << 20, 1 << 26, 1 << 28, 1 << 30, INT64_C(1) << 32, INT64_C(1) << 34, INT64_C(1) << 36};
     if (depth == 0)
         return add_copy(l, 0, address, address + 64, line);
     add_copy(l, peels ? address / 8 + 1 : 0, address, 8, line + 20 * depth);
@@ -340,12 +343,15 @@ START_TEST(test_hostile_shapes)
     REFUSED("0x10: advance: it stands behind no loop", w, advance_command(1, 32, 1), w);
     REFUSED("0x20: advance: it stands behind no loop", loop_command(2, 5), w, advance_command(1, 32, 1));
     REFUSED("0x0: loop: a body of 2 words from offset 0x10 on, but the section ends at 0x10", loop_command(2, 2));
-    REFUSED("0x0: loop: a body of 2 words from offset 0x28 on, but the section ends at 0x28", loop_command(2, 2), advance_command(1, 32, 1));
+    REFUSED("0x0: loop: a body of 2 words from offset 0x28 on, but the section ends at 0x28", loop_command(2, 2),
+            advance_command(1, 32, 1));
     REFUSED("0x0: loop: a body of 65536 words from offset 0x10 on, but the section ends at 0x20", loop_command(2, 65536), w);
     REFUSED("0x0: loop: the body of 3 words ends inside wait at offset 0x20", loop_command(2, 3), w, w);
     REFUSED("0x0: loop: the body of 2 words ends inside dma at offset 0x10", loop_command(2, 2), copy_command(0));
-    REFUSED("0x10: loop: a body of 4 words from offset 0x20 on, but the loop around it ends at 0x30", loop_command(2, 4), loop_command(2, 4), w, w);
-    REFUSED("0x10: loop: a body of 2 words from offset 0x20 on, but the loop around it ends at 0x20", loop_command(2, 2), loop_command(2, 2), w);
+    REFUSED("0x10: loop: a body of 4 words from offset 0x20 on, but the loop around it ends at 0x30", loop_command(2, 4),
+            loop_command(2, 4), w, w);
+    REFUSED("0x10: loop: a body of 2 words from offset 0x20 on, but the loop around it ends at 0x20", loop_command(2, 2),
+            loop_command(2, 2), w);
     command deep[10];
     for (int i = 0; i < 9; i++)
         deep[i] = loop_command(2, 2 * (9 - i));
@@ -366,15 +372,18 @@ START_TEST(test_hostile_places)
     ck_assert(expands(good, 3, &left, &made));
     static const int64_t bad[][2] = {{0, 0}, {1, 0}, {1, 4}, {1, 32}, {2, 1}, {3, 48}, {4, 16}, {5, 1}};
     for (size_t i = 1; i < COUNT_OF(bad); i++)
-        REFUSED(arena_printf(memory, "0x20: advance entry 0: at bit %d of word %d of the body, in dma at offset 0x28, no number begins", (int)bad[i][1], (int)bad[i][0]),
+        REFUSED(arena_printf(memory, "0x20: advance entry 0: at bit %d of word %d of the body, in dma at offset 0x28, no number begins",
+                             (int)bad[i][1], (int)bad[i][0]),
                 l, advance_command(bad[i][0], bad[i][1], 8), c);
     REFUSED("0x20: advance entry 0: word 7 of a body of 7 words", l, advance_command(7, 0, 8), c);
-    REFUSED("0x28: advance entry 0: its place does not lie behind that of the entry before it", l, advance_command(3, 0, 8), advance_command(2, 0, 8), c);
-    REFUSED("0x28: advance entry 0: its place does not lie behind that of the entry before it", l, advance_command(2, 0, 8), advance_command(2, 0, 8), c);
-    REFUSED("0x20: advance entry 0: at bit 0 of word 1 of the body, in loop at offset 0x28, no number begins", loop_command(2, 9), advance_command(1, 0, 1),
-            loop_command(2, 7), c);
-    REFUSED("0x20: advance entry 0: at bit 0 of word 3 of the body, in advance at offset 0x38, no number begins", loop_command(2, 12), advance_command(3, 0, 1),
-            loop_command(2, 7), advance_command(2, 0, 1), c);
+    REFUSED("0x28: advance entry 0: its place does not lie behind that of the entry before it", l, advance_command(3, 0, 8),
+            advance_command(2, 0, 8), c);
+    REFUSED("0x28: advance entry 0: its place does not lie behind that of the entry before it", l, advance_command(2, 0, 8),
+            advance_command(2, 0, 8), c);
+    REFUSED("0x20: advance entry 0: at bit 0 of word 1 of the body, in loop at offset 0x28, no number begins", loop_command(2, 9),
+            advance_command(1, 0, 1), loop_command(2, 7), c);
+    REFUSED("0x20: advance entry 0: at bit 0 of word 3 of the body, in advance at offset 0x38, no number begins", loop_command(2, 12),
+            advance_command(3, 0, 1), loop_command(2, 7), advance_command(2, 0, 1), c);
 }
 END_TEST
 
@@ -385,15 +394,16 @@ START_TEST(test_hostile_numbers)
     size_t left = COMMAND_LOOP_MAX_COMMANDS, made;
     command edge[] = {loop_command(11, 7), advance_command(2, 0, -10), c};
     ck_assert(expands(edge, 3, &left, &made));
-    REFUSED("0x28: dma: loops advance source_base from 100 bytes to -20, allowed are 0 to 281474976710655", loop_command(13, 7), advance_command(2, 0, -10), c);
+    REFUSED("0x28: dma: loops advance source_base from 100 bytes to -20, allowed are 0 to 281474976710655", loop_command(13, 7),
+            advance_command(2, 0, -10), c);
     command high = copy_command(top - 8), last[] = {loop_command(2, 7), advance_command(2, 0, 8), high};
     ck_assert(expands(last, 3, &left, &made));
-    REFUSED(arena_printf(memory, "0x28: dma: loops advance source_base from %lld bytes to %lld, allowed are 0 to %lld", (long long)top - 8, (long long)top + 1,
-                         (long long)top),
+    REFUSED(arena_printf(memory, "0x28: dma: loops advance source_base from %lld bytes to %lld, allowed are 0 to %lld", (long long)top - 8,
+                         (long long)top + 1, (long long)top),
             loop_command(2, 7), advance_command(2, 0, 9), high);
     /* Two loops that undo each other: the value between must be allowed too. */
-    REFUSED("0x50: dma: loops advance source_base from 100 bytes to -900, allowed are 0 to 281474976710655", loop_command(2, 12), advance_command(7, 0, 1000),
-            loop_command(2, 7), advance_command(2, 0, -1000), c);
+    REFUSED("0x50: dma: loops advance source_base from 100 bytes to -900, allowed are 0 to 281474976710655", loop_command(2, 12),
+            advance_command(7, 0, 1000), loop_command(2, 7), advance_command(2, 0, -1000), c);
     /* 8 times 2^20 iterations of the largest step do not wrap around. */
     command deep[17];
     for (int i = 0; i < 8; i++) {
@@ -402,7 +412,8 @@ START_TEST(test_hostile_numbers)
     }
     deep[16] = c;
     refused(deep, 17, arena_printf(memory, "0x%x: loop: 131072 times 131072 commands, the loops of a file make at most 1048576", 6 * 40));
-    REFUSED(arena_printf(memory, "0x28: dma: loops advance source_base from 100 bytes to %lld, allowed are 0 to %lld", (long long)(100 + most * 1048575), (long long)top),
+    REFUSED(arena_printf(memory, "0x28: dma: loops advance source_base from 100 bytes to %lld, allowed are 0 to %lld",
+                         (long long)(100 + most * 1048575), (long long)top),
             loop_command(1048576, 7), advance_command(2, 0, most), c);
 }
 END_TEST
@@ -418,9 +429,11 @@ START_TEST(test_hostile_lengths)
     ck_assert_uint_eq(left, 0);
     command two[] = {loop_command(2, 2), w};
     ck_assert(!expands(two, 2, &left, &made));
-    ck_assert_str_eq(diags.items[0]->message, "section .visa.dma.k offset 0x0: loop: 2 times 1 commands, the loops of a file make at most 1048576");
+    ck_assert_str_eq(diags.items[0]->message,
+                     "section .visa.dma.k offset 0x0: loop: 2 times 1 commands, the loops of a file make at most 1048576");
     REFUSED("0x0: loop: 1048576 times 2 commands, the loops of a file make at most 1048576", loop_command(1048576, 4), w, w);
-    REFUSED("0x0: loop: 1048576 times 2 commands, the loops of a file make at most 1048576", loop_command(1048576, 4), loop_command(2, 2), w);
+    REFUSED("0x0: loop: 1048576 times 2 commands, the loops of a file make at most 1048576", loop_command(1048576, 4), loop_command(2, 2),
+            w);
     REFUSED("0x0: the loops of the file make more than 1048576 commands", loop_command(1048575, 2), w, w, w);
     command rest[] = {w, w}; /* without a loop nothing is counted */
     left = 0;

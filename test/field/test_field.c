@@ -83,8 +83,7 @@ START_TEST(memory_is_a_list_of_cells)
         field_unknowns u = {1, 2, 0};
         for (int step = 0; step < 2000; step++) {
             dtype type = (dtype)draw(8);
-            int64_t bits = dtype_row_of(type)->bits, count = (int64_t)draw(200) + 1,
-                    unit = odd ? FIELD_CELL_BITS : bits;
+            int64_t bits = dtype_row_of(type)->bits, count = (int64_t)draw(200) + 1, unit = odd ? FIELD_CELL_BITS : bits;
             int64_t bit = (int64_t)draw((uint64_t)((MODEL_BITS - count * bits) / unit)) * unit;
             int which = (int)draw(2);
             field_value values[200];
@@ -113,9 +112,7 @@ START_TEST(memory_is_a_list_of_cells)
                         field_memory_read(&m[which], bit + i * bits, type, 1, 1, &again, &u);
                         bool written = true;
                         for (int64_t c = 0; c < bits / FIELD_CELL_BITS; c++)
-                            written =
-                                written &&
-                                model[which][bit / FIELD_CELL_BITS + i * bits / FIELD_CELL_BITS + c].written;
+                            written = written && model[which][bit / FIELD_CELL_BITS + i * bits / FIELD_CELL_BITS + c].written;
                         ck_assert(written == (values[i] == again));
                     }
                 }
@@ -173,14 +170,11 @@ END_TEST
 START_TEST(digests_are_those_of_the_standard)
 {
     arena *a = arena_new();
-    ck_assert_str_eq(sha256_text((const unsigned char *)"abc", 3, a),
-                     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    ck_assert_str_eq(sha256_text((const unsigned char *)"", 0, a),
-                     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    ck_assert_str_eq(sha256_text((const unsigned char *)"abc", 3, a), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    ck_assert_str_eq(sha256_text((const unsigned char *)"", 0, a), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     unsigned char long_text[119];
     memset(long_text, 'a', sizeof long_text);
-    ck_assert_str_eq(sha256_text(long_text, 64, a),
-                     "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+    ck_assert_str_eq(sha256_text(long_text, 64, a), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
     arena_free(a);
 }
 END_TEST

@@ -1,7 +1,8 @@
 /* Runs a program and lets one of its steps towards a file fail, come short, or be the last.
  *
  * The one idea: the kernel stops the program at every system call that makes, fills, syncs, renames or removes a file (seccomp and ptrace,
- * so that no library stands between), this counts them, and something happens at the n-th. What is written to standard error is not counted.
+ * so that no library stands between), this counts them, and something happens at the n-th. What is written to standard error is not
+ * counted.
  *
  *     inject LOG MODE N PROGRAM ARGUMENTS..
  *
@@ -44,12 +45,16 @@ static const struct {
     call_kind kind; /* SPACE: may find a full disk */
     int argument;   /* that is the descriptor, or the flags of an OPEN */
 } calls[] = {
-    {SYS_open, "open", OPEN, 1}, {SYS_openat, "open", OPEN, 2}, {SYS_creat, "open", SPACE, 0}, {SYS_write, "write", WRITE, 0}, {SYS_pwrite64, "write", WRITE, 0},
-    {SYS_writev, "writev", SPACE, 0}, {SYS_pwritev, "writev", SPACE, 0}, {SYS_close, "close", CLOSE, 0}, {SYS_fsync, "fsync", SPACE, 0}, {SYS_fdatasync, "fsync", SPACE, 0},
-    {SYS_rename, "rename", SPACE, 0}, {SYS_renameat, "rename", SPACE, 0}, {SYS_renameat2, "exchange", OTHER, 0}, {SYS_link, "link", SPACE, 0}, {SYS_linkat, "link", SPACE, 0},
-    {SYS_unlink, "unlink", OTHER, 0}, {SYS_unlinkat, "unlink", OTHER, 0}, {SYS_truncate, "truncate", SPACE, 0}, {SYS_ftruncate, "truncate", SPACE, 0},
-    {SYS_fallocate, "fallocate", SPACE, 0}, {SYS_copy_file_range, "copy", SPACE, 0}, {SYS_sendfile, "copy", SPACE, 0}, {SYS_fchmod, "fchmod", OTHER, 0},
-    {SYS_fchmodat, "fchmod", OTHER, 0}, {SYS_fchown, "fchown", OTHER, 0}, {SYS_fsetxattr, "setxattr", OTHER, 0}, {SYS_mkdir, "mkdir", SPACE, 0}, {SYS_symlink, "link", SPACE, 0},
+    {SYS_open, "open", OPEN, 1},           {SYS_openat, "open", OPEN, 2},          {SYS_creat, "open", SPACE, 0},
+    {SYS_write, "write", WRITE, 0},        {SYS_pwrite64, "write", WRITE, 0},      {SYS_writev, "writev", SPACE, 0},
+    {SYS_pwritev, "writev", SPACE, 0},     {SYS_close, "close", CLOSE, 0},         {SYS_fsync, "fsync", SPACE, 0},
+    {SYS_fdatasync, "fsync", SPACE, 0},    {SYS_rename, "rename", SPACE, 0},       {SYS_renameat, "rename", SPACE, 0},
+    {SYS_renameat2, "exchange", OTHER, 0}, {SYS_link, "link", SPACE, 0},           {SYS_linkat, "link", SPACE, 0},
+    {SYS_unlink, "unlink", OTHER, 0},      {SYS_unlinkat, "unlink", OTHER, 0},     {SYS_truncate, "truncate", SPACE, 0},
+    {SYS_ftruncate, "truncate", SPACE, 0}, {SYS_fallocate, "fallocate", SPACE, 0}, {SYS_copy_file_range, "copy", SPACE, 0},
+    {SYS_sendfile, "copy", SPACE, 0},      {SYS_fchmod, "fchmod", OTHER, 0},       {SYS_fchmodat, "fchmod", OTHER, 0},
+    {SYS_fchown, "fchown", OTHER, 0},      {SYS_fsetxattr, "setxattr", OTHER, 0},  {SYS_mkdir, "mkdir", SPACE, 0},
+    {SYS_symlink, "link", SPACE, 0},
 };
 enum { CALL_COUNT = sizeof calls / sizeof *calls, DESCRIPTORS = 1024 };
 
@@ -66,11 +71,13 @@ static void become_traced(char **argv)
     struct sock_filter code[CALL_COUNT + 3];
     code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (int i = 0; i < CALL_COUNT; i++)
-        code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i].number, (unsigned char)(CALL_COUNT - i), 0);
+        code[1 + i] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i].number, (unsigned char)(CALL_COUNT - i), 0);
     code[CALL_COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     code[CALL_COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
     struct sock_fprog program = {CALL_COUNT + 3, code};
-    if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+    if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
         _exit(SKIPPED);
     execvp(argv[0], argv);
     _exit(127);
@@ -85,7 +92,8 @@ static long long argument_of(const struct user_regs_struct *r, int i)
 static bool step_over(pid_t pid, struct user_regs_struct *r)
 {
     int status;
-    return ptrace(PTRACE_SYSCALL, pid, 0, 0) == 0 && waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status) && ptrace(PTRACE_GETREGS, pid, 0, r) == 0;
+    return ptrace(PTRACE_SYSCALL, pid, 0, 0) == 0 && waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status) &&
+           ptrace(PTRACE_GETREGS, pid, 0, r) == 0;
 }
 
 static void deny(pid_t pid, struct user_regs_struct *r, bool is_close, long error)
@@ -121,7 +129,8 @@ static void meet(pid_t pid)
         call++;
     if (call == CALL_COUNT || !is_counted(call, &r))
         return;
-    bool is_close = calls[call].kind == CLOSE, is_write = calls[call].kind == WRITE, takes_space = calls[call].kind != CLOSE && calls[call].kind != OTHER;
+    bool is_close = calls[call].kind == CLOSE, is_write = calls[call].kind == WRITE,
+         takes_space = calls[call].kind != CLOSE && calls[call].kind != OTHER;
     count++;
     fprintf(report, "%s %lld\n", calls[call].name, argument_of(&r, calls[call].argument));
     if (is_close)
@@ -147,7 +156,8 @@ static int trace(pid_t child)
     int status;
     if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
         return SKIPPED;
-    if (ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK))
+    if (ptrace(PTRACE_SETOPTIONS, child, 0,
+               PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK))
         return SKIPPED;
     ptrace(PTRACE_CONT, child, 0, 0);
     for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;) {

@@ -18,12 +18,20 @@
 #include "include/visa.h"
 #include "support/file.h"
 
-enum { NEAR_LINES = 2, MIN_NEAR_PERCENT = 99, MANY = 4, MAX_MANY_PERMILLE = 1, MAX_MESSAGES_PERCENT = 135, FILES_MAX = 512, HANG_SECONDS = 20 };
+enum {
+    NEAR_LINES = 2,
+    MIN_NEAR_PERCENT = 99,
+    MANY = 4,
+    MAX_MANY_PERMILLE = 1,
+    MAX_MESSAGES_PERCENT = 135,
+    FILES_MAX = 512,
+    HANG_SECONDS = 20
+};
 
 typedef struct counts {
     size_t runs, errors, near, said, many; /* said: messages in all; many: texts with more than MANY of them */
-    bool shown; /* name the texts without a place near */
-    double longest; /* seconds of processor time for one text */
+    bool shown;                            /* name the texts without a place near */
+    double longest;                        /* seconds of processor time for one text */
 } counts;
 
 static uint32_t line_at(const char *text, size_t offset)
@@ -78,7 +86,8 @@ static void compile(const char *name, const char *text, size_t bytes, uint32_t l
         printf("many: %s:%u: %s: %zu\n", name, line, what, json_array_size(list));
     if (!near && c->shown) {
         const char *said = json_string_value(json_object_get(json_array_get(list, 0), "message"));
-        json_int_t at = json_integer_value(json_object_get(json_object_get(json_object_get(json_array_get(list, 0), "range"), "begin"), "line"));
+        json_int_t at =
+            json_integer_value(json_object_get(json_object_get(json_object_get(json_array_get(list, 0), "range"), "begin"), "line"));
         printf("far: %s:%u: %s: line %lld: %.90s\n", name, line, what, (long long)at, said ? said : "");
     }
     json_decref(list);
@@ -175,8 +184,11 @@ int main(int argc, char **argv)
     }
     size_t percent = judged.errors ? judged.near * 100 / judged.errors : 0;
     double longest = judged.longest > others.longest ? judged.longest : others.longest;
-    printf("%.2f messages each, %zu texts with more than %d; the longest took %.1f s\n", judged.errors ? (double)judged.said / (double)judged.errors : 0.0, judged.many, MANY, longest);
-    printf("%zu files, %zu texts compiled; of %zu that were right before the damage %zu are errors now, %zu of them (%zu %%) with a place within %d lines\n", files,
-           judged.runs + others.runs, judged.runs, judged.errors, judged.near, percent, NEAR_LINES);
-    return percent < MIN_NEAR_PERCENT || judged.many * 1000 > judged.errors * MAX_MANY_PERMILLE || judged.said * 100 > judged.errors * MAX_MESSAGES_PERCENT || longest > HANG_SECONDS;
+    printf("%.2f messages each, %zu texts with more than %d; the longest took %.1f s\n",
+           judged.errors ? (double)judged.said / (double)judged.errors : 0.0, judged.many, MANY, longest);
+    printf("%zu files, %zu texts compiled; of %zu that were right before the damage %zu are errors now, %zu of them (%zu %%) with a place "
+           "within %d lines\n",
+           files, judged.runs + others.runs, judged.runs, judged.errors, judged.near, percent, NEAR_LINES);
+    return percent < MIN_NEAR_PERCENT || judged.many * 1000 > judged.errors * MAX_MANY_PERMILLE ||
+           judged.said * 100 > judged.errors * MAX_MESSAGES_PERCENT || longest > HANG_SECONDS;
 }

@@ -29,7 +29,8 @@ static void put_stages(strbuf *s)
         if (rows[i].engine && i + 1 < ROWS && !rows[i + 1].engine)
             strbuf_printf(s, "| **%s** | | | | | | |\n", rows[i].engine);
         else if (!rows[i].engine && stage_describe_form(form++, s->arena, &d))
-            strbuf_printf(s, "| `%s` | %s | %s | %s | %s | %s | %s |\n", d.name, d.receivers, d.parameters, d.arguments, d.gives, d.dialects, d.summary);
+            strbuf_printf(s, "| `%s` | %s | %s | %s | %s | %s | %s |\n", d.name, d.receivers, d.parameters, d.arguments, d.gives,
+                          d.dialects, d.summary);
 }
 
 static void put_other_names(strbuf *s)

@@ -76,14 +76,15 @@ START_TEST(files_are_written_the_same)
 }
 END_TEST
 
-static const char kernels[] =
-    "axes![A = 32];\n"
-    "type Late = m![X];\n"
-    "fn first(a: FetchTensor<i8, m![1], m![1 # 2], m![1 # 256], m![1], m![A]>) -> CollectTensor<i8, m![1], m![1 # 2], m![1 # 256], m![1], m![A]> {\n"
-    "    a.collect()\n}\n"
-    "fn second(a: FetchTensor<i8, m![1], m![1 # 2], m![1 # 256], m![1], m![%s]>) -> CollectTensor<i8, m![1], m![1 # 2], m![1 # 256], m![1], m![A]> {\n"
-    "    a.collect()\n}\n"
-    "axes![X = %d];\n";
+static const char kernels[] = "axes![A = 32];\n"
+                              "type Late = m![X];\n"
+                              "fn first(a: FetchTensor<i8, m![1], m![1 # 2], m![1 # 256], m![1], m![A]>) -> CollectTensor<i8, m![1], m![1 "
+                              "# 2], m![1 # 256], m![1], m![A]> {\n"
+                              "    a.collect()\n}\n"
+                              "fn second(a: FetchTensor<i8, m![1], m![1 # 2], m![1 # 256], m![1], m![%s]>) -> CollectTensor<i8, m![1], "
+                              "m![1 # 2], m![1 # 256], m![1], m![A]> {\n"
+                              "    a.collect()\n}\n"
+                              "axes![X = %d];\n";
 
 /* A later kernel, and an item behind all kernels, are refused when the first kernel is gone. */
 START_TEST(a_later_error_refuses_the_file)

@@ -12,7 +12,8 @@
 
 /* ---- positions ---- */
 
-static const char *const pieces[] = {"a", "\n", "\r\n", "\r", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\xa6\x80", "\xff", "\x80", "\xf0\x9fz", " "};
+static const char *const pieces[] = {"a",    "\n",   "\r\n",      "\r", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\xa6\x80",
+                                     "\xff", "\x80", "\xf0\x9fz", " "};
 enum { PIECES = sizeof pieces / sizeof *pieces };
 
 static size_t random_text(char *text, unsigned length)
@@ -89,8 +90,9 @@ END_TEST
 
 START_TEST(a_length_that_nobody_sends_is_a_fault)
 {
-    static const char *const headers[] = {"Content-Length: -1\r\n\r\n", "Content-Length: 67108865\r\n\r\n", "Content-Length: 18446744073709551617\r\n\r\n",
-                                          "Content-Length: x\r\n\r\n", "Content-Length: 1 2\r\n\r\n", "nothing\r\n\r\n"};
+    static const char *const headers[] = {
+        "Content-Length: -1\r\n\r\n", "Content-Length: 67108865\r\n\r\n", "Content-Length: 18446744073709551617\r\n\r\n",
+        "Content-Length: x\r\n\r\n",  "Content-Length: 1 2\r\n\r\n",      "nothing\r\n\r\n"};
     message_reader r = {0};
     const char *body;
     size_t size;
@@ -142,7 +144,8 @@ END_TEST
 
 START_TEST(fixes_replace_the_name_behind_a_path)
 {
-    static const char text[] = "mod a { pub const SIXTEEN: usize = 16; }\nfn f(x: &HbmTensor<i8, m![1], m![1]>) -> DmTensor<i8, m![1], m![1], m![1], m![1]> { x.to_dm(&mut ctx.tdma, SIXTEN) }\n"
+    static const char text[] = "mod a { pub const SIXTEEN: usize = 16; }\nfn f(x: &HbmTensor<i8, m![1], m![1]>) -> DmTensor<i8, m![1], "
+                               "m![1], m![1], m![1]> { x.to_dm(&mut ctx.tdma, SIXTEN) }\n"
                                "const SIXTEEN: usize = 1;\n";
     visa_options options = {.editor = true};
     visa_compilation *c = visa_compile("/none/k.vm", text, sizeof text - 1, &options);

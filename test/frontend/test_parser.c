@@ -54,9 +54,8 @@ static void check_tree(const ast *node, size_t bytes)
     ck_assert_ptr_nonnull(node->text);
     ck_assert_int_lt(node->kind, AST_KIND_COUNT);
     ck_assert_uint_le(node->depth, NESTING_MAX + 1);
-    ck_assert_msg(node->range.begin <= node->range.end && node->range.end <= bytes,
-                  "%s: range [%u, %u) of %zu bytes", ast_kind_name(node->kind), node->range.begin,
-                  node->range.end, bytes);
+    ck_assert_msg(node->range.begin <= node->range.end && node->range.end <= bytes, "%s: range [%u, %u) of %zu bytes",
+                  ast_kind_name(node->kind), node->range.begin, node->range.end, bytes);
     ck_assert_uint_le(node->name_range.end, bytes);
     for (uint32_t i = 0; i < node->kid_count; i++)
         check_tree(node->kids[i], bytes);
@@ -76,8 +75,8 @@ static void check_round_trip(const parsed *p)
     const char *text = ast_text(p->root, p->arena);
     parsed again = parse(text);
     ck_assert_msg(again.diags.count == 0, "printed text does not parse:\n%s\n%s", text, rendered(&again));
-    ck_assert_msg(ast_equal(p->root, again.root), "printed text has another tree:\n%s\n%s\n%s", text,
-                  ast_dump(p->root, p->arena), ast_dump(again.root, again.arena));
+    ck_assert_msg(ast_equal(p->root, again.root), "printed text has another tree:\n%s\n%s\n%s", text, ast_dump(p->root, p->arena),
+                  ast_dump(again.root, again.arena));
     arena_free(again.arena);
 }
 
@@ -106,52 +105,50 @@ static void check_survives(const char *text, size_t bytes)
 
 /* ---- What is accepted ---- */
 
-static const char matmul[] =
-    "axes![M = 32, N = 8, K = 32];\n"
-    "\n"
-    "#[device(chip = 1)]\n"
-    "fn matmul(\n"
-    "    ctx: &mut Context,\n"
-    "    a: &HbmTensor<bf16, m![1], m![M, K]>,\n"
-    "    b: &HbmTensor<bf16, m![1], m![N, K]>,\n"
-    ") -> HbmTensor<bf16, m![1], m![M, N]> {\n"
-    "    let a: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 0);\n"
-    "    let b: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N, K]> = b.to_dm(&mut ctx.tdma, 1 << 12);\n"
-    "\n"
-    "    let weights: TrfTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N], m![K]> = ctx.sub\n"
-    "        .begin(b.view())\n"
-    "        .fetch::<bf16, m![N], m![K]>()\n"
-    "        .collect::<m![N, K / 16], m![K % 16]>()\n"
-    "        .to_trf(TrfAddress::Full);\n"
-    "\n"
-    "    let c: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![M, N]> = ctx.main\n"
-    "        .begin(a.view())\n"
-    "        .fetch::<bf16, m![M], m![K]>()\n"
-    "        .collect::<m![M, K / 16], m![K % 16]>()\n"
-    "        .align::<m![M], m![K], _, _>(&weights)\n"
-    "        .contract::<m![1]>()\n"
-    "        .accumulate::<m![M], m![N]>(AccumulationKind::Interleaved)\n"
-    "        .cast::<bf16, m![N # 16]>()\n"
-    "        .commit(1 << 13);\n"
-    "\n"
-    "    c.to_hbm(&mut ctx.tdma, 1 << 20)\n"
-    "}\n";
+static const char matmul[] = "axes![M = 32, N = 8, K = 32];\n"
+                             "\n"
+                             "#[device(chip = 1)]\n"
+                             "fn matmul(\n"
+                             "    ctx: &mut Context,\n"
+                             "    a: &HbmTensor<bf16, m![1], m![M, K]>,\n"
+                             "    b: &HbmTensor<bf16, m![1], m![N, K]>,\n"
+                             ") -> HbmTensor<bf16, m![1], m![M, N]> {\n"
+                             "    let a: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 0);\n"
+                             "    let b: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N, K]> = b.to_dm(&mut ctx.tdma, 1 << 12);\n"
+                             "\n"
+                             "    let weights: TrfTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N], m![K]> = ctx.sub\n"
+                             "        .begin(b.view())\n"
+                             "        .fetch::<bf16, m![N], m![K]>()\n"
+                             "        .collect::<m![N, K / 16], m![K % 16]>()\n"
+                             "        .to_trf(TrfAddress::Full);\n"
+                             "\n"
+                             "    let c: DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![M, N]> = ctx.main\n"
+                             "        .begin(a.view())\n"
+                             "        .fetch::<bf16, m![M], m![K]>()\n"
+                             "        .collect::<m![M, K / 16], m![K % 16]>()\n"
+                             "        .align::<m![M], m![K], _, _>(&weights)\n"
+                             "        .contract::<m![1]>()\n"
+                             "        .accumulate::<m![M], m![N]>(AccumulationKind::Interleaved)\n"
+                             "        .cast::<bf16, m![N # 16]>()\n"
+                             "        .commit(1 << 13);\n"
+                             "\n"
+                             "    c.to_hbm(&mut ctx.tdma, 1 << 20)\n"
+                             "}\n";
 
 /* A listing as the book prints them: everything inside main, with what carries no meaning. */
-static const char listing[] =
-    "#![allow(unused)]\n"
-    "fn main() {\n"
-    "#![feature(adt_const_params)]\n"
-    "extern crate furiosa_visa_std;\n"
-    "use furiosa_visa_std::prelude::*;\n"
-    "axes![A = 8, B = 64];\n"
-    "/// Zeit und Packet: 한국어, \xe2\x80\x94 \xe2\x86\x92\n"
-    "fn collect<'l, const T: Tu>(\n"
-    "    input: FetchTensor<'l, { T }, i8, m![1], m![1], m![1], m![A], m![B]>,\n"
-    ") -> CollectTensor<'l, T, i8, m![1], m![1], m![1], m![A, B / 32], m![B % 32]> {\n"
-    "    input.collect()\n"
-    "}\n"
-    "}\n";
+static const char listing[] = "#![allow(unused)]\n"
+                              "fn main() {\n"
+                              "#![feature(adt_const_params)]\n"
+                              "extern crate furiosa_visa_std;\n"
+                              "use furiosa_visa_std::prelude::*;\n"
+                              "axes![A = 8, B = 64];\n"
+                              "/// Zeit und Packet: 한국어, \xe2\x80\x94 \xe2\x86\x92\n"
+                              "fn collect<'l, const T: Tu>(\n"
+                              "    input: FetchTensor<'l, { T }, i8, m![1], m![1], m![1], m![A], m![B]>,\n"
+                              ") -> CollectTensor<'l, T, i8, m![1], m![1], m![1], m![A, B / 32], m![B % 32]> {\n"
+                              "    input.collect()\n"
+                              "}\n"
+                              "}\n";
 
 /* Each construct of the frequency table, and how it is printed. */
 static const struct {
@@ -159,26 +156,20 @@ static const struct {
 } constructs[] = {
     {"use std::*;", "use std::*;"},
     {"use a::b::c as d; use a as _;", "use a::b::c as d;\nuse a as _;"},
-    {"use super::{A, B as C, d::*, e::{f, g},}; use {x, crate::y};",
-     "use super::{A, B as C, d::*, e::{f, g}};\nuse {x, crate::y};"},
-    {"pub use m::*; pub(crate) use a; pub(super) use b; pub(in crate::x) use c;",
-     "use m::*;\nuse a;\nuse b;\nuse c;"},
-    {"extern crate furiosa_visa_std; extern crate a as b;",
-     "extern crate furiosa_visa_std;\nextern crate a as b;"},
+    {"use super::{A, B as C, d::*, e::{f, g},}; use {x, crate::y};", "use super::{A, B as C, d::*, e::{f, g}};\nuse {x, crate::y};"},
+    {"pub use m::*; pub(crate) use a; pub(super) use b; pub(in crate::x) use c;", "use m::*;\nuse a;\nuse b;\nuse c;"},
+    {"extern crate furiosa_visa_std; extern crate a as b;", "extern crate furiosa_visa_std;\nextern crate a as b;"},
     {"#![feature(adt_const_params)]", "#![feature(adt_const_params)]"},
     {"#[device(chip = 4)] #[allow(x, y(z))] #[expect(w, reason = \"a ] in ) a string\")]\nfn f();",
      "#[device(chip = 4)]\n#[allow(x, y(z))]\n#[expect(w, reason = \"a ] in ) a string\")]\nfn f();"},
     {"#[tokio::main] async fn main() { x().await; }", "#[tokio::main]\nasync fn main() {\n    x().await;\n}"},
-    {"axes![M = 32, N = 0x10, K = 1_000, L = 16usize, O = 0b11,]",
-     "axes![M = 32, N = 0x10, K = 1_000, L = 16usize, O = 0b11];"},
+    {"axes![M = 32, N = 0x10, K = 1_000, L = 16usize, O = 0b11,]", "axes![M = 32, N = 0x10, K = 1_000, L = 16usize, O = 0b11];"},
     {"axes!(M = 32); axes!{N = 3}", "axes![M = 32];\naxes![N = 3];"},
     {"type T = m![A, B / 2 % 3 # 4 = 5];", "type T = m![A, B / 2 % 3 # 4 = 5];"},
-    {"type T = m!([A, B] / 2, (A) # 3, [C, [D, E]], {X}, {X<Y>} % 2);",
-     "type T = m![[A, B] / 2, A # 3, [C, [D, E]], {X}, {X<Y>} % 2];"},
+    {"type T = m!([A, B] / 2, (A) # 3, [C, [D, E]], {X}, {X<Y>} % 2);", "type T = m![[A, B] / 2, A # 3, [C, [D, E]], {X}, {X<Y>} % 2];"},
     {"type T = m!{ 1 # 2, 7, A / {N}, B % { N + 1 }, A #{!} 4, A # { 0 } 4, A #{*} 4, A # {N}, };",
      "type T = m![1 # 2, 7, A / {N}, B % {N + 1}, A #{!} 4, A #{0} 4, A #{*} 4, A # {N},];"},
-    {"type G<'l, T> = Tensor<'l, T, -3, 4, { E::V }, true, _>;",
-     "type G<'l, T> = Tensor<'l, T, -3, 4, { E::V }, true, _>;"},
+    {"type G<'l, T> = Tensor<'l, T, -3, 4, { E::V }, true, _>;", "type G<'l, T> = Tensor<'l, T, -3, 4, { E::V }, true, _>;"},
     {"fn f<'l, const T: Tu, X: Clone + 'l + Foo<A>>(a: X) -> Y where T: Foo<{ X }>, U: for<'a> Fn(A) -> B { "
      "}",
      "fn f<'l, const T: Tu, X: Clone + 'l + Foo<A>>(a: X) -> Y {\n}"},
@@ -187,21 +178,17 @@ static const struct {
     {"fn f(_: <m![A, B]>::SIZE, (a, mut b): ::std::V<V<T>>, &c: <T as U<V<W>>>::X);",
      "fn f(_: <m![A, B]>::SIZE, (a, mut b): ::std::V<V<T>>, &c: <T as U<V<W>>>::X);"},
     {"mod foo; mod bar { use x; mod baz { } }", "mod foo;\nmod bar {\n    use x;\n    mod baz {\n    }\n}"},
-    {"const N: usize = 3 << 2; pub const unsafe fn f() {}",
-     "const N: usize = 3 << 2;\nconst unsafe fn f() {\n}"},
+    {"const N: usize = 3 << 2; pub const unsafe fn f() {}", "const N: usize = 3 << 2;\nconst unsafe fn f() {\n}"},
     {"let a: X<Y>= 1; let mut b; let (c, _) = d; b = a; b += 1; b <<= 2;",
      "let a: X<Y> = 1;\nlet mut b;\nlet (c, _) = d;\nb = a;\nb += 1;\nb <<= 2;"},
     {"a.f().g::<A, _>(1,).h.0.k();", "a.f().g::<A, _>(1).h.0.k();"},
     {"HbmTensor::<bf16, m![1]>::from_addr(0x10_00);", "HbmTensor::<bf16, m![1]>::from_addr(0x10_00);"},
-    {"f(&mut ctx.tdma, &[1, 0], &mut *ctx, -x, !y, *z);",
-     "f(&mut ctx.tdma, &[1, 0], &mut *ctx, -x, !y, *z);"},
+    {"f(&mut ctx.tdma, &[1, 0], &mut *ctx, -x, !y, *z);", "f(&mut ctx.tdma, &[1, 0], &mut *ctx, -x, !y, *z);"},
     {"S { a: 1, b, c: T::U { }, };", "S { a: 1, b, c: T::U {  } };"},
     {"unsafe { a } { b } unsafe { c }.d();", "unsafe {\n    a\n}\n{\n    b\n}\n(unsafe {\n    c\n}).d();"},
-    {"x(1_000u32, 1.5f32, 2f64, 1e5, true, false, \"a\\\"b\");",
-     "x(1_000u32, 1.5f32, 2f64, 1e5, true, false, \"a\\\"b\");"},
+    {"x(1_000u32, 1.5f32, 2f64, 1e5, true, false, \"a\\\"b\");", "x(1_000u32, 1.5f32, 2f64, 1e5, true, false, \"a\\\"b\");"},
     {"a + b * c - (d - e) << 1 >> 2 & 3 | 4 ^ 5;", "a + b * c - (d - e) << 1 >> 2 & 3 | 4 ^ 5;"},
-    {"a == b && c != d || e < f && g >= h; i <= j; k > l; m % n / o;",
-     "a == b && c != d || e < f && g >= h;\ni <= j;\nk > l;\nm % n / o;"},
+    {"a == b && c != d || e < f && g >= h; i <= j; k > l; m % n / o;", "a == b && c != d || e < f && g >= h;\ni <= j;\nk > l;\nm % n / o;"},
     {"a as usize < b; a?.b;", "a as usize < b;\na?.b;"},
     {"if a { b } else if c == N { d } else { e } let x = if a { 0 } else { 1 << 2 };",
      "if a {\n    b\n} else if c == N {\n    d\n} else {\n    e\n}\nlet x = if a {\n    0\n} else {\n    1 "
@@ -229,14 +216,12 @@ static const struct {
      "macro_rules! m { ($x:expr) => { m![$x] } }\nunsafe impl A for B { }\nfn f();"},
     {"assert_eq!(a, \"{}\", m![A]); let v = vec![1]; fn f() { todo!() }",
      "assert_eq!(a, \"{}\", m![A]);\nlet v = vec![1];\nfn f() {\n    todo!()\n}"},
-    {"f(|x| x + 1, || 2, move |(a, b): (A, B), c| { d });",
-     "f(|x| x + 1, || 2, move |(a, b): (A, B), c| {\n    d\n});"},
+    {"f(|x| x + 1, || 2, move |(a, b): (A, B), c| { d });", "f(|x| x + 1, || 2, move |(a, b): (A, B), c| {\n    d\n});"},
     {"match x { A { b } => 3, _ => { 4 } } while let S(x) = y { z } loop { break 3; } return 4; continue;",
      "match x { A { b } => 3, _ => { 4 } }\nwhile let S(x) = y { z }\nloop { break 3; }\nreturn "
      "4;\ncontinue;"},
     {"/* a /* nested */ comment */ f(); // to the end\n/// doc\n//! doc", "f();"},
-    {"(a.b)(c); (if a { b } else { c }); (|x| x)(1); (1).f(); (a + b).c; -(a.b); (-a).b; (a..b).c; (a = b);",
-     NULL},
+    {"(a.b)(c); (if a { b } else { c }); (|x| x)(1); (1).f(); (a + b).c; -(a.b); (-a).b; (a..b).c; (a = b);", NULL},
 };
 
 START_TEST(accepts_constructs)
@@ -255,9 +240,8 @@ START_TEST(accepts_kernels)
 {
     check_accepted("matmul", matmul, strlen(matmul));
     check_accepted("listing", listing, strlen(listing));
-    const char brackets[] =
-        "(a.b)(c); (if a { b } else { c }); (|x| x)(1); (1).f(); (a + b).c; -(a.b); (-a).b; (a..b).c;"
-        "(match x { }); (a = b) + c; (f! { }); if (unsafe { a }) { } if { a } == b { }";
+    const char brackets[] = "(a.b)(c); (if a { b } else { c }); (|x| x)(1); (1).f(); (a + b).c; -(a.b); (-a).b; (a..b).c;"
+                            "(match x { }); (a = b) + c; (f! { }); if (unsafe { a }) { } if { a } == b { }";
     check_accepted("brackets", brackets, strlen(brackets));
     check_accepted("empty", "", 0);
     check_accepted("comment", "// nothing", 10);
@@ -326,35 +310,33 @@ START_TEST(trees)
          "            MAP_PAIR\n              MAP_AXIS A\n              MAP_AXIS B\n            NONE\n       "
          "   NONE\n"
          "        MAP_PAD =4\n          MAP_NUMBER =1\n          NONE\n"},
-        {"type T = m![$(A % 4:2, [B, C]: {N},) # 9];",
-         "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAD =9\n"
-         "        MAP_WINDOW\n          MAP_SLIDE =2\n            MAP_MOD =4\n              MAP_AXIS A\n              NONE\n            NONE\n"
-         "          MAP_SLIDE\n            MAP_PAIR\n              MAP_AXIS B\n              MAP_AXIS C\n            PATH\n              SEGMENT N\n"
-         "                NONE\n        NONE\n"},
+        {"type T = m![$(A % 4:2, [B, C]: {N},) # 9];", "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAD =9\n"
+                                                       "        MAP_WINDOW\n          MAP_SLIDE =2\n            MAP_MOD =4\n              "
+                                                       "MAP_AXIS A\n              NONE\n            NONE\n"
+                                                       "          MAP_SLIDE\n            MAP_PAIR\n              MAP_AXIS B\n              "
+                                                       "MAP_AXIS C\n            PATH\n              SEGMENT N\n"
+                                                       "                NONE\n        NONE\n"},
         {"type T = m![$(A:2 | 1..{N})];",
          "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_WINDOW\n        MAP_SLIDE =2\n          MAP_AXIS A\n          NONE\n"
          "        MAP_PLACES\n          INT 1 =1\n          CONST_ARG\n            PATH\n              SEGMENT N\n                NONE\n"},
-        {"type T = m![A,];",
-         "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAIR ,\n        MAP_AXIS A\n"},
+        {"type T = m![A,];", "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAIR ,\n        MAP_AXIS A\n"},
         {"type T = m![(A, B)];", "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      MAP_PAIR\n        "
                                  "MAP_AXIS A\n        MAP_AXIS B\n"},
         {"type T = m![A #{ ! } 3, A / {N}];", "FILE\n  TYPE_ALIAS T\n    NONE\n    NONE\n    MAP\n      "
                                               "MAP_PAIR\n        MAP_PAD ! =3\n          MAP_AXIS A\n"
                                               "          NONE\n        MAP_DIV\n          MAP_AXIS A\n       "
                                               "   PATH\n            SEGMENT N\n              NONE\n"},
-        {"1 - 2 - 3 * 4;",
-         "FILE\n  EXPR_STMT ;\n    BINARY -\n      BINARY -\n        INT 1 =1\n        INT 2 =2\n"
-         "      BINARY *\n        INT 3 =3\n        INT 4 =4\n"},
+        {"1 - 2 - 3 * 4;", "FILE\n  EXPR_STMT ;\n    BINARY -\n      BINARY -\n        INT 1 =1\n        INT 2 =2\n"
+                           "      BINARY *\n        INT 3 =3\n        INT 4 =4\n"},
         {"-a.b;", "FILE\n  EXPR_STMT ;\n    UNARY -\n      FIELD b\n        PATH\n          SEGMENT a\n      "
                   "      NONE\n"},
         {"#[device(chip = 0x4, x)] fn f();",
          "FILE\n  FN f\n    LIST\n      ATTR device\n        RAW (chip = 0x4, x)\n        ATTR_ARG chip\n    "
          "      INT 0x4 =4\n"
          "        ATTR_ARG x\n          NONE\n    NONE\n    LIST\n    NONE\n    NONE\n"},
-        {"a = b = |x| c;",
-         "FILE\n  EXPR_STMT ;\n    ASSIGN =\n      PATH\n        SEGMENT a\n          NONE\n      ASSIGN =\n"
-         "        PATH\n          SEGMENT b\n            NONE\n        UNSUPPORTED closure\n"
-         "          RAW |x|\n          PATH\n            SEGMENT c\n              NONE\n"},
+        {"a = b = |x| c;", "FILE\n  EXPR_STMT ;\n    ASSIGN =\n      PATH\n        SEGMENT a\n          NONE\n      ASSIGN =\n"
+                           "        PATH\n          SEGMENT b\n            NONE\n        UNSUPPORTED closure\n"
+                           "          RAW |x|\n          PATH\n            SEGMENT c\n              NONE\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         parsed p = parse(rows[i].text);
@@ -411,17 +393,13 @@ static const ast *find(const ast *node, ast_kind kind, const char *text)
     return NULL;
 }
 
-static void check_ranges(const char *text, ast_kind kind, const char *name, const char *whole,
-                         const char *underlined)
+static void check_ranges(const char *text, ast_kind kind, const char *name, const char *whole, const char *underlined)
 {
     parsed p = parse(text);
     const ast *node = find(p.root, kind, name);
     ck_assert_msg(node != NULL, "no %s %s in %s", ast_kind_name(kind), name, text);
-    ck_assert_str_eq(arena_strndup(p.arena, text + node->range.begin, node->range.end - node->range.begin),
-                     whole);
-    ck_assert_str_eq(
-        arena_strndup(p.arena, text + node->name_range.begin, node->name_range.end - node->name_range.begin),
-        underlined);
+    ck_assert_str_eq(arena_strndup(p.arena, text + node->range.begin, node->range.end - node->range.begin), whole);
+    ck_assert_str_eq(arena_strndup(p.arena, text + node->name_range.begin, node->name_range.end - node->name_range.begin), underlined);
     arena_free(p.arena);
 }
 
@@ -439,8 +417,7 @@ START_TEST(ranges)
     check_ranges("type T = m![[A, B] # 4];", AST_MAP_PAIR, "", "[A, B]", "[A, B]");
     check_ranges("let a = (1 + 2) * 3;", AST_BINARY, "+", "(1 + 2)", "+");
     check_ranges("let a = b >> c;", AST_BINARY, ">>", "b >> c", ">>");
-    check_ranges("#[device(chip = 4)]\npub fn f() {}", AST_FN, "f", "#[device(chip = 4)]\npub fn f() {}",
-                 "f");
+    check_ranges("#[device(chip = 4)]\npub fn f() {}", AST_FN, "f", "#[device(chip = 4)]\npub fn f() {}", "f");
     check_ranges("#[device(chip = 4)]\nfn f();", AST_ATTR_ARG, "chip", "chip = 4", "chip");
     check_ranges("axes![A = 3, B = 4];", AST_AXIS, "B", "B = 4", "B");
     check_ranges("f(&mut a.b);", AST_BORROW, "mut", "&mut a.b", "&mut");
@@ -461,19 +438,15 @@ static void check_faults(const char *text, const fault *faults, size_t count)
 {
     parsed p = parse(text);
     check_tree(p.root, strlen(text));
-    ck_assert_msg(p.diags.count == count, "%s\nwants %zu diagnostics, has %zu:\n%s", text, count,
-                  p.diags.count, rendered(&p));
+    ck_assert_msg(p.diags.count == count, "%s\nwants %zu diagnostics, has %zu:\n%s", text, count, p.diags.count, rendered(&p));
     for (size_t i = 0; i < count; i++) {
         const diag *d = p.diags.items[i];
         source_place begin = source_locate(p.sources, d->range.file, d->range.begin);
         source_place end = source_locate(p.sources, d->range.file, d->range.end);
-        ck_assert_msg(d->id == faults[i].id && begin.line == faults[i].line &&
-                          begin.column == faults[i].column &&
-                          end.column - begin.column == faults[i].columns &&
-                          strstr(d->message, faults[i].message) != NULL,
-                      "%s\nfault %zu: wants %s at %u:%u (%u wide) with \"%s\", has:\n%s", text, i,
-                      diag_row_of(faults[i].id)->name, faults[i].line, faults[i].column, faults[i].columns,
-                      faults[i].message, rendered(&p));
+        ck_assert_msg(d->id == faults[i].id && begin.line == faults[i].line && begin.column == faults[i].column &&
+                          end.column - begin.column == faults[i].columns && strstr(d->message, faults[i].message) != NULL,
+                      "%s\nfault %zu: wants %s at %u:%u (%u wide) with \"%s\", has:\n%s", text, i, diag_row_of(faults[i].id)->name,
+                      faults[i].line, faults[i].column, faults[i].columns, faults[i].message, rendered(&p));
     }
     arena_free(p.arena);
 }
@@ -618,11 +591,9 @@ END_TEST
 
 /* ---- Hostile input ---- */
 
-static char *repeat(const char *before, const char *piece, const char *middle, const char *tail,
-                    const char *after, size_t count)
+static char *repeat(const char *before, const char *piece, const char *middle, const char *tail, const char *after, size_t count)
 {
-    size_t bytes =
-        strlen(before) + count * (strlen(piece) + strlen(tail)) + strlen(middle) + strlen(after) + 1;
+    size_t bytes = strlen(before) + count * (strlen(piece) + strlen(tail)) + strlen(middle) + strlen(after) + 1;
     char *text = malloc(bytes), *end = stpcpy(text, before);
     for (size_t i = 0; i < count; i++)
         end = stpcpy(end, piece);
@@ -685,8 +656,7 @@ START_TEST(nesting_is_bounded)
 {
     static const size_t counts[] = {10, 100, 300, 3000, 20000};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        char *text = repeat(nestings[_i].before, nestings[_i].piece, nestings[_i].middle, nestings[_i].tail,
-                            nestings[_i].after, counts[i]);
+        char *text = repeat(nestings[_i].before, nestings[_i].piece, nestings[_i].middle, nestings[_i].tail, nestings[_i].after, counts[i]);
         parsed p = parse(text);
         ck_assert_uint_le(depth_of(p.root), NESTING_MAX + 1);
         if (counts[i] <= 10)
@@ -707,13 +677,11 @@ START_TEST(unfinished_input)
 {
     /* One piece over and over: nothing may be quadratic enough to notice, nothing recursive. */
     static const char *const pieces[] = {
-        "(",        "[",      "{",        "m![",     "axes![",   "<",      "if ",       "for ",
-        "match ",   "while ", "loop ",    "unsafe ", "fn ",      "let ",   "where ",    "impl ",
-        "struct ",  "#[",     "#!",       "else ",   "|",        "||",     "::",        "..",
-        "\"",       "'",      "/*",       "/* */",   "}",        ")",      "]",         ";",
-        ",",        "a ",     "1 ",       "if a ",   "if a {",   "(}",     "{)",        "m![}",
-        "m![;",     "a!(",    "r#\"",     "r#\"\n",  "\"\n\\",   "r\"",    "static ",   "\\",
-        "for<'a> ", "fn f(",  "impl A {", "\x80",    "use a::{", "if a }", "match x }", "struct }"};
+        "(",        "[",     "{",        "m![",   "axes![",   "<",      "if ",       "for ",    "match ", "while ", "loop ",   "unsafe ",
+        "fn ",      "let ",  "where ",   "impl ", "struct ",  "#[",     "#!",        "else ",   "|",      "||",     "::",      "..",
+        "\"",       "'",     "/*",       "/* */", "}",        ")",      "]",         ";",       ",",      "a ",     "1 ",      "if a ",
+        "if a {",   "(}",    "{)",       "m![}",  "m![;",     "a!(",    "r#\"",      "r#\"\n",  "\"\n\\", "r\"",    "static ", "\\",
+        "for<'a> ", "fn f(", "impl A {", "\x80",  "use a::{", "if a }", "match x }", "struct }"};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         char *text = repeat("", pieces[i], "", "", "", 6000);
         check_survives(text, strlen(text));
@@ -729,8 +697,7 @@ static size_t cut(const char *text, size_t *begins, size_t limit)
     for (size_t i = 0; text[i] != '\0' && count + 1 < limit;) {
         begins[count++] = i;
         bool word = false;
-        while (text[i] == '_' || (text[i] >= '0' && text[i] <= '9') ||
-               ((text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z'))
+        while (text[i] == '_' || (text[i] >= '0' && text[i] <= '9') || ((text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z'))
             i++, word = true;
         i += !word;
     }
@@ -898,8 +865,7 @@ START_TEST(random_tokens)
         char *end = text;
         for (int i = 0; i < 60; i++) {
             state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-            end += sprintf(end, "%s%s", words[state % (sizeof words / sizeof *words)],
-                           state >> 40 & 3 ? " " : "");
+            end += sprintf(end, "%s%s", words[state % (sizeof words / sizeof *words)], state >> 40 & 3 ? " " : "");
         }
         check_survives(text, (size_t)(end - text));
     }

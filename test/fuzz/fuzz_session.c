@@ -117,21 +117,18 @@ static bool message(session *s, const unsigned char *line, size_t bytes)
         open = tell(s, "textDocument/didOpen", json_pack("{s:O}", "textDocument", of));
         break;
     case 'e':
-        open = tell(s, "textDocument/didChange", json_pack("{s:O, s:[o]}", "textDocument", of, "contentChanges", change(at, json_incref(text))));
+        open = tell(s, "textDocument/didChange",
+                    json_pack("{s:O, s:[o]}", "textDocument", of, "contentChanges", change(at, json_incref(text))));
         break;
     case 'r':
         open = tell(s, "textDocument/didChange", json_pack("{s:O, s:[{s:O}]}", "textDocument", of, "contentChanges", "text", text));
         break;
-    case 'x':
-        open = tell(s, "textDocument/didClose", json_pack("{s:O}", "textDocument", of));
-        break;
-    case 'w':
-        open = tell(s, "textDocument/didSave", json_pack("{s:O}", "textDocument", of));
-        break;
+    case 'x': open = tell(s, "textDocument/didClose", json_pack("{s:O}", "textDocument", of)); break;
+    case 'w': open = tell(s, "textDocument/didSave", json_pack("{s:O}", "textDocument", of)); break;
     case 'a':
         open = ask(s, "textDocument/codeAction",
-                   json_pack("{s:O, s:{s:o, s:o}, s:{s:[]}}", "textDocument", of, "range", "start", position(at), "end", position(at + 2), "context",
-                             "diagnostics"));
+                   json_pack("{s:O, s:{s:o, s:o}, s:{s:[]}}", "textDocument", of, "range", "start", position(at), "end", position(at + 2),
+                             "context", "diagnostics"));
         break;
     }
     json_decref(text);
@@ -148,7 +145,8 @@ int fuzz_session(const unsigned char *data, size_t size)
             server_free(s.server);
         return 0;
     }
-    bool open = ask(&s, "initialize", json_pack("{s:{s:{s:[s]}}}", "capabilities", "general", "positionEncodings", data[0] % 2 ? "utf-8" : "utf-16"));
+    bool open = ask(&s, "initialize",
+                    json_pack("{s:{s:{s:[s]}}}", "capabilities", "general", "positionEncodings", data[0] % 2 ? "utf-8" : "utf-16"));
     for (size_t at = 1; open && at < size;) {
         const unsigned char *end = memchr(data + at, '\n', size - at);
         size_t bytes = end ? (size_t)(end - data) - at : size - at;

@@ -46,14 +46,12 @@ static inline command *bench_add(bench *b, context c, command_op op, const int64
     ck_assert_uint_lt(index, BENCH_COMMANDS);
     ck_assert_uint_eq(count, command_row_of(op)->field_count);
     command *k = &b->commands[c][index];
-    *k = (command){
-        .op = op, .context = c, .offset = (uint32_t)(0x10 * index), .line = (uint32_t)(100 + index)};
+    *k = (command){.op = op, .context = c, .offset = (uint32_t)(0x10 * index), .line = (uint32_t)(100 + index)};
     memcpy(k->fields, fields, count * sizeof *fields);
     return k;
 }
-#define ADD(b, c, op, ...)                                                                                   \
-    bench_add((b), (c), (op), (const int64_t[]){__VA_ARGS__},                                                \
-              sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define ADD(b, c, op, ...) \
+    bench_add((b), (c), (op), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* Appends an entry: its columns in the order of its rows. */
 static inline void bench_entry(command *k, const int64_t *columns, size_t count)
@@ -62,8 +60,7 @@ static inline void bench_entry(command *k, const int64_t *columns, size_t count)
     ck_assert_uint_lt(k->entry_count, COMMAND_MAX_ENTRIES);
     memcpy(k->entries[k->entry_count++], columns, count * sizeof *columns);
 }
-#define ENTRY(k, ...)                                                                                        \
-    bench_entry((k), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define ENTRY(k, ...) bench_entry((k), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 #define UNIT_0 1, 1, 1, 0, 0, 0
 
@@ -89,8 +86,7 @@ static inline port *bench_port(bench *b, port_space space, port_direction direct
     return p;
 }
 
-static inline uint32_t bench_stream(bench *b, port_direction direction, dtype type, int64_t rows,
-                                    int64_t steps, int64_t packet)
+static inline uint32_t bench_stream(bench *b, port_direction direction, dtype type, int64_t rows, int64_t steps, int64_t packet)
 {
     port *p = bench_port(b, PORT_STREAM, direction, type);
     p->mapping[COMPONENT_ROW] = bench_layout(b, rows, rows);
@@ -108,8 +104,7 @@ static inline uint32_t bench_dm(bench *b, port_direction direction, int64_t addr
     return b->port_count - 1;
 }
 
-static inline uint32_t bench_hbm(bench *b, port_direction direction, int64_t chips, int64_t address,
-                                 int64_t bytes)
+static inline uint32_t bench_hbm(bench *b, port_direction direction, int64_t chips, int64_t address, int64_t bytes)
 {
     port *p = bench_port(b, PORT_HBM, direction, DTYPE_I8);
     p->address = address;
@@ -118,8 +113,7 @@ static inline uint32_t bench_hbm(bench *b, port_direction direction, int64_t chi
     return b->port_count - 1;
 }
 
-static inline uint32_t bench_trf(bench *b, port_direction direction, dtype type, trf_address mode,
-                                 int64_t rows, int64_t elements)
+static inline uint32_t bench_trf(bench *b, port_direction direction, dtype type, trf_address mode, int64_t rows, int64_t elements)
 {
     port *p = bench_port(b, PORT_TRF, direction, type);
     p->trf_address = mode;

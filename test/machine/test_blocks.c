@@ -137,8 +137,7 @@ static void add_commands(bench *b, const shape *s)
     ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 1, s->type, 1, 256 / s->bits, s->packets * s->flits);
     ADD(b, CONTEXT_MAIN, OP_ALIGN, s->flits, s->rows, s->type, s->tiling, s->packets);
-    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type,
-                        s->read_bytes, s->base);
+    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type, s->read_bytes, s->base);
     for (int i = s->count; i-- > 0;)
         ENTRY(read, s->loops[i].size, s->loops[i].stride);
     ADD(b, CONTEXT_MAIN, OP_CONTRACT, s->type, s->depth, s->columns);
@@ -221,8 +220,7 @@ START_TEST(levels_agree)
         unsigned kind = (unsigned)(bench_random(&seed) % (KINDS - 1));
         size_t weight_bytes = (size_t)(s.partition * s.rows), data_bytes = (size_t)(s.packets * s.flits * 32);
         size_t out_bytes = (size_t)(beats_of(&s) * 32);
-        unsigned char *held = malloc(weight_bytes), *data = malloc(data_bytes), *wanted = malloc(out_bytes),
-                      *out = malloc(out_bytes);
+        unsigned char *held = malloc(weight_bytes), *data = malloc(data_bytes), *wanted = malloc(out_bytes), *out = malloc(out_bytes);
         fill(held, weight_bytes, &s, kind == SMALL ? SMALL + 1 : kind, &seed); /* products of subnormals that a sum would show */
         fill(data, data_bytes, &s, kind, &seed);
         for (cpu_level level = CPU_STEPS; level < CPU_LEVELS; level++) {

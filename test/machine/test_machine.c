@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "machine_bench.h"
-#include "runtime/machine/machine_state.h"
-#include "runtime/machine/memory.h"
 #include "runtime/engine/tree.h"
 #include "runtime/engine/trf.h"
+#include "runtime/machine/machine_state.h"
+#include "runtime/machine/memory.h"
 #include "runtime/machine/walk.h"
 #include "test/suite.h"
 
@@ -126,8 +126,7 @@ START_TEST(trf_addresses_are_the_published_ones)
     const target *t = target_by_name("rngd");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i][4] >= 0)
-            ck_assert_int_eq(trf_address_of(t, rows[i][1], rows[i][0], (trf_address)rows[i][2], rows[i][3]),
-                             rows[i][4] / 2);
+            ck_assert_int_eq(trf_address_of(t, rows[i][1], rows[i][0], (trf_address)rows[i][2], rows[i][3]), rows[i][4] / 2);
     /* SecondHalf, Row 5, byte 2000: bank row 5, row 31 of the half = 95 of the bank, column 0, byte 16. */
     ck_assert_int_eq(trf_address_of(t, 5, 8, TRF_SECOND_HALF, 2000), (5 * 128 + 95) * 64 + 16);
 }
@@ -146,8 +145,7 @@ START_TEST(trf_partitions_tile_the_file)
             ck_assert_int_eq(owner[i], 1);
         free(owner);
         for (int64_t byte = 0; byte < 65536 / rows; byte++) /* Full: one run per Row */
-            ck_assert_int_eq(trf_address_of(t, rows - 1, rows, TRF_FULL, byte),
-                             (rows - 1) * 65536 / rows + byte);
+            ck_assert_int_eq(trf_address_of(t, rows - 1, rows, TRF_FULL, byte), (rows - 1) * 65536 / rows + byte);
     }
     ck_assert(!trf_rows_legal(t, 3));
     ck_assert(!trf_rows_legal(t, 16));
@@ -235,8 +233,7 @@ START_TEST(seed_small_read)
                 for (int n = 0; n < 8; n++) {
                     int sum = 0;
                     for (int k = 0; k < 16; k++)
-                        sum += ((n * 32 + o * 16 + k) * 37 % 15 - 7) *
-                               ((((o * 32 + m) * 2 + l) * 16 + k) * 29 % 17 - 8);
+                        sum += ((n * 32 + o * 16 + k) * 37 % 15 - 7) * ((((o * 32 + m) * 2 + l) * 16 + k) * 29 % 17 - 8);
                     ck_assert_float_eq(out[o][m][l][n], (float)sum);
                 }
     bench_free(&b);
@@ -363,13 +360,12 @@ START_TEST(fetch_of_i4_walks_nibbles)
 END_TEST
 
 /* One fetch conversion: `count` elements in DM, the expected stream as bytes. */
-static void check_fetch(dtype from, dtype to, const void *data, size_t data_bytes, const void *expected,
-                        size_t expected_bytes, int64_t count)
+static void check_fetch(dtype from, dtype to, const void *data, size_t data_bytes, const void *expected, size_t expected_bytes,
+                        int64_t count)
 {
     bench b;
     bench_init(&b);
-    uint32_t in = bench_dm(&b, PORT_IN, 8, (int64_t)data_bytes),
-             out = bench_stream(&b, PORT_OUT, to, 1, 1, count);
+    uint32_t in = bench_dm(&b, PORT_IN, 8, (int64_t)data_bytes), out = bench_stream(&b, PORT_OUT, to, 1, 1, count);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, 8, from, to, 4, count), count, 1);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, out, to, 1, count, 1);
@@ -415,8 +411,7 @@ START_TEST(fetch_converts_long_packets)
     bench b;
     bench_init(&b);
     enum { COUNT = 5000 };
-    uint32_t in = bench_dm(&b, PORT_IN, 0, COUNT * 4),
-             out = bench_stream(&b, PORT_OUT, DTYPE_I32, 1, 2, COUNT / 2);
+    uint32_t in = bench_dm(&b, PORT_IN, 0, COUNT * 4), out = bench_stream(&b, PORT_OUT, DTYPE_I32, 1, 2, COUNT / 2);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     command *fetch = ADD(&b, CONTEXT_MAIN, OP_FETCH, 0, DTYPE_I8, DTYPE_I32, 1, COUNT / 2);
     ENTRY(fetch, COUNT, 3);
@@ -443,8 +438,7 @@ static void check_cast(dtype from, dtype to, const void *values, const void *exp
     bench b;
     bench_init(&b);
     int64_t packet = 256 / dtype_row_of(to)->bits;
-    uint32_t in = bench_stream(&b, PORT_IN, from, 1, 1, 8),
-             out = bench_stream(&b, PORT_OUT, to, 1, 1, packet);
+    uint32_t in = bench_stream(&b, PORT_IN, from, 1, 1, 8), out = bench_stream(&b, PORT_OUT, to, 1, 1, packet);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, in, from, 1, 8, 1);
     ADD(&b, CONTEXT_MAIN, OP_CAST, from, to);
@@ -663,8 +657,7 @@ START_TEST(dma_moves_strided_packets)
     bench_run(&b);
     bench_read(&b, out, got, sizeof got);
     for (int i = 0; i < 320; i++) {
-        int slice = i / 160,
-            from = i / 20 % 8 * 16 + i % 20; /* offset in the slice's 128 bytes and 4 after them */
+        int slice = i / 160, from = i / 20 % 8 * 16 + i % 20; /* offset in the slice's 128 bytes and 4 after them */
         unsigned char expected = BENCH_POISON;
         if (from < 128)
             expected = data[256 + slice * 128 + from / 64 * 16 + from / 16 % 4 * 32 + from % 16];
@@ -680,8 +673,7 @@ START_TEST(dma_joins_and_overlaps)
     bench b;
     bench_init(&b);
     enum { BYTES = 3 << 20 };
-    uint32_t in = bench_hbm(&b, PORT_IN, 1, 100, BYTES),
-             out = bench_hbm(&b, PORT_OUT, 1, INT64_C(40) << 30, BYTES);
+    uint32_t in = bench_hbm(&b, PORT_IN, 1, 100, BYTES), out = bench_hbm(&b, PORT_OUT, 1, INT64_C(40) << 30, BYTES);
     uint32_t small = bench_hbm(&b, PORT_OUT, 1, INT64_C(40) << 30, 64);
     command *dma = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 0, 0, 4096, 100, INT64_C(40) << 30);
     ENTRY(dma, 3, 1 << 20, 1 << 20);
@@ -733,13 +725,12 @@ START_TEST(dma_granular_writes_anywhere)
 }
 END_TEST
 
-static void dma_case(bench *b, int64_t source, int64_t destination, int64_t packet, int64_t source_base,
-                     int64_t destination_base, int64_t size, int64_t source_stride,
-                     int64_t destination_stride)
+static void dma_case(bench *b, int64_t source, int64_t destination, int64_t packet, int64_t source_base, int64_t destination_base,
+                     int64_t size, int64_t source_stride, int64_t destination_stride)
 {
     bench_init(b);
-    ENTRY(ADD(b, CONTEXT_DMA, OP_DMA, source, destination, 0, packet, source_base, destination_base), size,
-          source_stride, destination_stride);
+    ENTRY(ADD(b, CONTEXT_DMA, OP_DMA, source, destination, 0, packet, source_base, destination_base), size, source_stride,
+          destination_stride);
 }
 
 START_TEST(dma_faults)
@@ -828,17 +819,13 @@ enum { PROOF_CASES = 11 };
 START_TEST(runs_are_proven)
 {
     static const proof_case cases[PROOF_CASES] = {
-        {1, 4, 64, 512, 512, true, false},
-        {1, 3, 64, 512, 512, false, false}, /* the copy of main is not waited for */
-        {1, 0, 64, 512, 512, false, false},
-        {0, 4, 64, 512, 512, false, false}, /* nor is that of the DMA */
-        {1, 4, 56, 512, 512, false, false}, /* 8 bytes of it are not there */
-        {1, 4, 64, 520, 512, false, false}, /* the last 8 bytes were never written */
-        {1, 4, 64, 504, 512, false, false},
-        {1, 0, 64, 0, 512, false, false},   /* sub reads what DMA writes */
-        {1, 4, 64, 0, 512, true, false},    /* main waits for DMA and sub for main */
-        {1, 1, 64, 0, 512, true, false},
-        {1, 1, 64, 0, 512, false, true}, /* but not for that wait of main */
+        {1, 4, 64, 512, 512, true, false},  {1, 3, 64, 512, 512, false, false}, /* the copy of main is not waited for */
+        {1, 0, 64, 512, 512, false, false}, {0, 4, 64, 512, 512, false, false}, /* nor is that of the DMA */
+        {1, 4, 56, 512, 512, false, false},                                     /* 8 bytes of it are not there */
+        {1, 4, 64, 520, 512, false, false},                                     /* the last 8 bytes were never written */
+        {1, 4, 64, 504, 512, false, false}, {1, 0, 64, 0, 512, false, false},   /* sub reads what DMA writes */
+        {1, 4, 64, 0, 512, true, false},                                        /* main waits for DMA and sub for main */
+        {1, 1, 64, 0, 512, true, false},    {1, 1, 64, 0, 512, false, true},    /* but not for that wait of main */
     };
     const proof_case *p = &cases[_i];
     for (int first = 0; first < 3; first++) {
@@ -1073,8 +1060,7 @@ START_TEST(stream_ports_are_queues)
 {
     bench b;
     bench_init(&b);
-    uint32_t in = bench_stream(&b, PORT_IN, DTYPE_I8, 1, 3, 32),
-             out = bench_stream(&b, PORT_OUT, DTYPE_I8, 1, 3, 32);
+    uint32_t in = bench_stream(&b, PORT_IN, DTYPE_I8, 1, 3, 32), out = bench_stream(&b, PORT_OUT, DTYPE_I8, 1, 3, 32);
     ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
     for (int i = 1; i <= 2; i++) {
         ADD(&b, CONTEXT_SUB, OP_STREAM_IN, in, DTYPE_I8, 1, 32, i);
@@ -1377,38 +1363,27 @@ typedef struct move_fault {
 static const move_fault move_faults[] = {
     {524288 - 28, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS,
      "reads outside the slice's DM: entry counters (0, 7), address 524288 bytes, size 32 bits"},
-    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, -1, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS,
-     "entry counters (1, 0), address -4"},
-    {0xfffff, DTYPE_I4, DTYPE_I4, 1, 8, 4, 8, 1, 0, DTYPE_I4, 8, 8, 4, 8, E_RUN_ACCESS,
-     "entry counters (0, 0)"},
-    {0, DTYPE_I8, DTYPE_F32, 1, 8, 4, 8, 1, 0, DTYPE_F32, 32, 32, 4, 8, E_RUN_CHAIN,
-     "no fetch conversion from i8 to f32"},
-    {0, DTYPE_I32, DTYPE_I32, 2, 8, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN,
-     "smaller than an element"},
-    {0, DTYPE_I32, DTYPE_I32, 32, 4, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN,
-     "does not divide the packet"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, -1, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS, "entry counters (1, 0), address -4"},
+    {0xfffff, DTYPE_I4, DTYPE_I4, 1, 8, 4, 8, 1, 0, DTYPE_I4, 8, 8, 4, 8, E_RUN_ACCESS, "entry counters (0, 0)"},
+    {0, DTYPE_I8, DTYPE_F32, 1, 8, 4, 8, 1, 0, DTYPE_F32, 32, 32, 4, 8, E_RUN_CHAIN, "no fetch conversion from i8 to f32"},
+    {0, DTYPE_I32, DTYPE_I32, 2, 8, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN, "smaller than an element"},
+    {0, DTYPE_I32, DTYPE_I32, 32, 4, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN, "does not divide the packet"},
     {0, DTYPE_I8, DTYPE_I8, 16, 32, 4, 9, 1, 0, DTYPE_I8, 32, 32, 4, 8, E_RUN_CHAIN, "contiguous run of 8"},
     {0, DTYPE_I32, DTYPE_I32, 4, 5, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN, "whole packets of 5"},
     {0, DTYPE_I4, DTYPE_I4, 1, 1, 4, 8, 1, 0, DTYPE_I4, 8, 8, 4, 8, E_RUN_CHAIN, "does not fill whole bytes"},
-    {0, DTYPE_I8, DTYPE_I8, 8, 8, 4, 8, 0, 0, DTYPE_I8, 32, 32, 4, 8, E_RUN_CHAIN,
-     "commit: takes flits of 32 bytes"},
+    {0, DTYPE_I8, DTYPE_I8, 8, 8, 4, 8, 0, 0, DTYPE_I8, 32, 32, 4, 8, E_RUN_CHAIN, "commit: takes flits of 32 bytes"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 524288, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS,
      "writes outside the slice's DM: entry counters (0, 0), address 524288"},
-    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 524288 - 64, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS,
-     "entry counters (2, 0)"},
-    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 4, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS,
-     "multiples of 8 bytes"},
-    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 9, E_RUN_ACCESS,
-     "multiples of 8 bytes"},
-    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 1024, DTYPE_I32, 32, 32, 4, -9, E_RUN_ACCESS,
-     "multiples of 8 bytes"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 524288 - 64, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS, "entry counters (2, 0)"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 4, DTYPE_I32, 32, 32, 4, 8, E_RUN_ACCESS, "multiples of 8 bytes"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 32, 32, 4, 9, E_RUN_ACCESS, "multiples of 8 bytes"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 1024, DTYPE_I32, 32, 32, 4, -9, E_RUN_ACCESS, "multiples of 8 bytes"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I8, 32, 32, 4, 8, E_RUN_CHAIN, "takes i8 elements"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 12, 12, 4, 8, E_RUN_CHAIN, "commit_in_bytes 12"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 32, 24, 4, 8, E_RUN_CHAIN, "commit_bytes 24"},
     {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 1, 0, DTYPE_I32, 16, 16, 4, 8, E_RUN_CHAIN,
      "the entries have 32 elements, 4 flits of 4 elements"},
-    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 2, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN,
-     "8 flits of 8 elements"},
+    {0, DTYPE_I32, DTYPE_I32, 4, 8, 4, 8, 2, 0, DTYPE_I32, 32, 32, 4, 8, E_RUN_CHAIN, "8 flits of 8 elements"},
     {0, DTYPE_I8, DTYPE_I8, 8, 8, 4, 8, 1, 0, DTYPE_I8, 8, 8, 4, 8, E_RUN_CHAIN, NULL},
     {0, DTYPE_I8, DTYPE_I8, 8, 32, 4, 8, 1, 0, DTYPE_I8, 32, 32, 4, 16, E_RUN_CHAIN,
      "a write of 32 bytes does not divide the contiguous run of 8"},

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "machine_bench.h"
-#include "runtime/tensor/convert.h"
 #include "runtime/engine/tree.h"
+#include "runtime/tensor/convert.h"
 #include "test/suite.h"
 
 enum { MOST_STEPS = 96, MOST_LANES = 128 };
@@ -31,10 +31,8 @@ static float decode(dtype type, const unsigned char *bytes, int64_t i)
         int v = bytes[i / 2] >> i % 2 * 4 & 15;
         return (float)(v > 7 ? v - 16 : v);
     }
-    case DTYPE_I8:
-        return (float)(signed char)bytes[i];
-    case DTYPE_F8E4M3:
-        return (bytes[i] & 0x7f) == 0x7f ? NAN : decode_float(4, 3, 7, bytes[i]);
+    case DTYPE_I8: return (float)(signed char)bytes[i];
+    case DTYPE_F8E4M3: return (bytes[i] & 0x7f) == 0x7f ? NAN : decode_float(4, 3, 7, bytes[i]);
     case DTYPE_F8E5M2:
         if ((bytes[i] & 0x7c) == 0x7c)
             return bytes[i] & 3 ? NAN : bytes[i] & 0x80 ? -INFINITY : INFINITY;
@@ -133,8 +131,7 @@ static shape pick_shape(uint64_t *seed)
         reach += s.stride[i] * (s.size[i] - 1);
     }
     s.size[s.entries] = s.tiling; /* makes the steps a multiple of the tiling */
-    s.stride[s.entries++] =
-        reach + s.read_bytes + 4096 * s.read_bytes / 64 < s.partition / 4 ? s.read_bytes * 7 : 0;
+    s.stride[s.entries++] = reach + s.read_bytes + 4096 * s.read_bytes / 64 < s.partition / 4 ? s.read_bytes * 7 : 0;
     s.packets = s.steps;
     s.steps *= s.tiling;
     pick_masks(&s, seed);
@@ -156,8 +153,8 @@ static bool lane_live(const shape *s, int64_t step, int64_t lane)
 }
 
 /* The result of one Row, step and column. */
-static maybe expected_column(const shape *s, const unsigned char *weights, const unsigned char *data,
-                             int64_t row, int64_t step, int64_t column)
+static maybe expected_column(const shape *s, const unsigned char *weights, const unsigned char *data, int64_t row, int64_t step,
+                             int64_t column)
 {
     int64_t address = s->base, rest = step, width = INT64_C(1) << s->depth;
     for (int i = 0; i < s->entries; i++) {
@@ -181,8 +178,7 @@ static void add_contraction(bench *b, const shape *s)
     ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 1, s->type, 1, 256 / s->bits, s->packets * s->flits);
     ADD(b, CONTEXT_MAIN, OP_ALIGN, s->flits, s->rows, s->type, s->tiling, s->packets);
-    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type,
-                        s->read_bytes, s->base);
+    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type, s->read_bytes, s->base);
     for (int i = 0; i < s->entries; i++)
         ENTRY(read, s->size[i], s->stride[i]);
     ADD(b, CONTEXT_MAIN, OP_CONTRACT, s->type, s->depth, s->columns);
@@ -233,10 +229,8 @@ START_TEST(contractions_follow_the_definition)
             if (out_type == DTYPE_I32)
                 ck_assert_int_eq((int32_t)bits, (int32_t)value);
             else
-                ck_assert_msg(same(got, value),
-                              "round %d %s: Row %lld step %lld column %lld is %a instead of %a", round,
-                              dtype_row_of(s.type)->name, (long long)row, (long long)step, (long long)column,
-                              (double)got, (double)value);
+                ck_assert_msg(same(got, value), "round %d %s: Row %lld step %lld column %lld is %a instead of %a", round,
+                              dtype_row_of(s.type)->name, (long long)row, (long long)step, (long long)column, (double)got, (double)value);
         }
         free(weights);
         free(data);
@@ -422,8 +416,7 @@ START_TEST(accumulations_follow_the_definition)
         size_t in_words = (size_t)(s.rows * s.steps * s.packet), out_words = (size_t)(kept * each * 8);
         uint32_t *in = malloc(in_words * 4), *out = malloc(out_words * 4);
         for (size_t i = 0; i < in_words; i++) {
-            float value =
-                ldexpf((float)bench_pick(&seed, -1000000, 1000000), (int)bench_pick(&seed, -20, 20));
+            float value = ldexpf((float)bench_pick(&seed, -1000000, 1000000), (int)bench_pick(&seed, -20, 20));
             in[i] = (uint32_t)bench_random(&seed);
             if (s.is_float)
                 memcpy(&in[i], &value, 4);
@@ -439,8 +432,7 @@ START_TEST(accumulations_follow_the_definition)
             for (int64_t i = 0; last && i < each; i++, beat++)
                 for (int64_t lane = 0; lane < 8; lane++) {
                     int64_t per_row = (s.columns + 7) / 8;
-                    int64_t row = s.sequential ? i / per_row : lane,
-                            column = s.sequential ? i % per_row * 8 + lane : i;
+                    int64_t row = s.sequential ? i / per_row : lane, column = s.sequential ? i % per_row * 8 + lane : i;
                     uint32_t wanted = 0xa5a5a5a5;
                     if (column >= s.columns)
                         wanted = 0;
@@ -479,8 +471,7 @@ START_TEST(moves_follow_the_counters)
             positions *= size[i];
             reach += stride[i] * (size[i] - 1);
         }
-        int64_t packets = positions / packet, flits_each = (packet * bits + 255) / 256,
-                flits = packets * flits_each;
+        int64_t packets = positions / packet, flits_each = (packet * bits + 255) / 256, flits = packets * flits_each;
         int64_t access = bits < 8 ? 1 : bits / 8, in_bytes = reach * bits / 8 + 8;
         bool nibble_runs = bits == 4 && (stride[loops - 1] != 1);
         for (int i = 0; bits == 4 && i < loops - 1; i++)

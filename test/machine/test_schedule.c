@@ -7,8 +7,8 @@
 #include "runtime/timing/analysis.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
-#include "trf_model.h"
 #include "test/suite.h"
+#include "trf_model.h"
 
 /* ---- hand-made chains ---- */
 
@@ -109,17 +109,17 @@ static int64_t contraction_alone(const contraction_shape *s)
 START_TEST(formulas_of_chains)
 {
     static const contraction_shape shapes[] = {
-        {TRF_FULL, 8, 64, 32, 1, 0, 0, 32, 32, SUM_NOTHING},   {TRF_FULL, 8, 64, 32, 4, 64, 0, 32, 32, SUM_NOTHING},
-        {TRF_FULL, 8, 64, 32, 4, 64, 0, 32, 8, SUM_NOTHING},   {TRF_FULL, 8, 64, 32, 4, 64, 0, 8, 32, SUM_TILING},
+        {TRF_FULL, 8, 64, 32, 1, 0, 0, 32, 32, SUM_NOTHING},    {TRF_FULL, 8, 64, 32, 4, 64, 0, 32, 32, SUM_NOTHING},
+        {TRF_FULL, 8, 64, 32, 4, 64, 0, 32, 8, SUM_NOTHING},    {TRF_FULL, 8, 64, 32, 4, 64, 0, 8, 32, SUM_TILING},
         {TRF_FULL, 8, 64, 32, 4, 64, 256, 32, 32, SUM_PACKETS}, {TRF_FULL, 8, 64, 1, 4, 64, 0, 32, 32, SUM_TILING},
         {TRF_FULL, 8, 64, 1, 1, 0, 0, 32, 32, SUM_NOTHING},
     };
     static const int64_t cycles[] = {8 + 64, 8 + 128, 8 + 512, 8 + 256, 8 + 128 + 4, 8 + 4 + 1, 8 + 2};
-    static const char *const text[] = {"8 + max(32 x 2, 32 x 1)",  "8 + max(32 x 4, 128 x 1)", "8 + max(32 x 4, 128 x 4)",
-                                       "8 + max(32 x 8, 32 x 1)",  "8 + 32 x 4 + 4 x 1",       "8 + 1 x 4 + 1 x 1",
+    static const char *const text[] = {"8 + max(32 x 2, 32 x 1)", "8 + max(32 x 4, 128 x 1)", "8 + max(32 x 4, 128 x 4)",
+                                       "8 + max(32 x 8, 32 x 1)", "8 + 32 x 4 + 4 x 1",       "8 + 1 x 4 + 1 x 1",
                                        "8 + max(1 x 2, 1 x 1)"};
-    static const duration_bound bounds[] = {BOUND_COLLECT, BOUND_MULTIPLY, BOUND_COMMIT, BOUND_FETCH, BOUND_MULTIPLY,
-                                            BOUND_MULTIPLY, BOUND_COLLECT};
+    static const duration_bound bounds[] = {BOUND_COLLECT,  BOUND_MULTIPLY, BOUND_COMMIT, BOUND_FETCH,
+                                            BOUND_MULTIPLY, BOUND_MULTIPLY, BOUND_COLLECT};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         bench b;
         schedule s;
@@ -162,7 +162,8 @@ START_TEST(formulas_of_dma)
 }
 END_TEST
 
-/* The DMA cost model's worked examples 2, 3 and 4 (A = B = C = 256 bytes; A = 64, B = 2048, C = 1024), one engine carrying what is theirs. */
+/* The DMA cost model's worked examples 2, 3 and 4 (A = B = C = 256 bytes; A = 64, B = 2048, C = 1024), one engine carrying what is theirs.
+ */
 START_TEST(worked_copies)
 {
     static const int64_t slice = 4 << 20, dmn = 32 * slice;
@@ -327,7 +328,8 @@ START_TEST(starving_begins_at_the_row)
             ck_assert(schedule_make(t, &b.kernel, preset, b.arena, &b.diags, &s));
             bool holds = !less && preset == TIMING_DOCUMENTED;
             ck_assert_uint_eq(s.count, 2);
-            const schedule_item *starving = &s.items[s.items[0].commands->op == OP_DMA], *copy = &s.items[s.items[0].commands->op != OP_DMA];
+            const schedule_item *starving = &s.items[s.items[0].commands->op == OP_DMA],
+                                *copy = &s.items[s.items[0].commands->op != OP_DMA];
             ck_assert_int_eq(starving->bank_streak, t->dm_starving_accesses - less);
             ck_assert_int_eq(starving->holds_dma, holds);
             ck_assert_int_eq(s.starves, holds);
@@ -363,9 +365,19 @@ END_TEST
 /* The rows' own transfers take what they say, those between two rows what lies between in proportion: half way here. */
 START_TEST(published_transfers_and_those_between)
 {
-    static const struct { bool loads; int64_t piece_bytes, cycles; } cases[] = {
-        {true, 16, 792}, {true, 64, 707}, {true, 2000, 1905}, {true, 40, (792 + 707 + 1) / 2}, {true, 1032, (707 + 1905) / 2}, {true, 2024, (1905 + 1673) / 2},
-        {false, 2, 93634}, {false, 16, 9132}, {false, 9, (93634 + 9132) / 2},
+    static const struct {
+        bool loads;
+        int64_t piece_bytes, cycles;
+    } cases[] = {
+        {true, 16, 792},
+        {true, 64, 707},
+        {true, 2000, 1905},
+        {true, 40, (792 + 707 + 1) / 2},
+        {true, 1032, (707 + 1905) / 2},
+        {true, 2024, (1905 + 1673) / 2},
+        {false, 2, 93634},
+        {false, 16, 9132},
+        {false, 9, (93634 + 9132) / 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bench b;
@@ -378,8 +390,8 @@ START_TEST(published_transfers_and_those_between)
         made(&b, &s); /* fills in the kernel */
         ck_assert(schedule_make(target_by_name("rngd"), &b.kernel, TIMING_SCHEDULE, b.arena, &b.diags, &s));
         ck_assert_uint_eq(s.count, 1);
-        ck_assert_msg(s.items[0].alone.total == cases[i].cycles, "%s of 256 x %lld bytes: %lld cycles, wanted %lld", loads ? "load" : "store",
-                      (long long)piece, (long long)s.items[0].alone.total, (long long)cases[i].cycles);
+        ck_assert_msg(s.items[0].alone.total == cases[i].cycles, "%s of 256 x %lld bytes: %lld cycles, wanted %lld",
+                      loads ? "load" : "store", (long long)piece, (long long)s.items[0].alone.total, (long long)cases[i].cycles);
         bench_free(&b);
     }
 }
@@ -438,9 +450,16 @@ static clock_item *tick_item(ticking *t, context c, int64_t left)
 static void random_contraction(ticking *t)
 {
     uint64_t *r = &t->state;
-    contraction_shape s = {(trf_address)bench_pick(r, 0, 2), INT64_C(1) << bench_pick(r, 0, 3), INT64_C(1) << bench_pick(r, 3, 6),
-                           bench_pick(r, 1, 40), bench_pick(r, 1, 6), 0, 0, INT64_C(8) << bench_pick(r, 0, 2),
-                           INT64_C(8) << bench_pick(r, 0, 2), (sum_form)bench_pick(r, 0, 2)};
+    contraction_shape s = {(trf_address)bench_pick(r, 0, 2),
+                           INT64_C(1) << bench_pick(r, 0, 3),
+                           INT64_C(1) << bench_pick(r, 3, 6),
+                           bench_pick(r, 1, 40),
+                           bench_pick(r, 1, 6),
+                           0,
+                           0,
+                           INT64_C(8) << bench_pick(r, 0, 2),
+                           INT64_C(8) << bench_pick(r, 0, 2),
+                           (sum_form)bench_pick(r, 0, 2)};
     int64_t unit = most(s.read_bytes, 16 << bench_pick(r, 0, 3)); /* 40 x 128 twice stays in the smallest half */
     s.tiling_stride = unit * bench_pick(r, 0, 1);
     s.packet_stride = s.packets * unit <= 3000 ? unit * bench_pick(r, 0, 1) : 0;
@@ -463,8 +482,11 @@ static void random_store(ticking *t, bool apart)
     add_store(t->b, CONTEXT_SUB, &s);
     item->count = t->b->counts[CONTEXT_SUB] - item->first;
     item->is_apart = apart;
-    item->writes = (trf_writes){.view = {s.mode, s.rows}, .base = s.base, .flits_per_row = s.flits_per_row,
-                                .flits = s.rows * s.flits_per_row, .cycles_per_flit = 32 / s.access_bytes};
+    item->writes = (trf_writes){.view = {s.mode, s.rows},
+                                .base = s.base,
+                                .flits_per_row = s.flits_per_row,
+                                .flits = s.rows * s.flits_per_row,
+                                .cycles_per_flit = 32 / s.access_bytes};
 }
 
 /* 64 bytes at a time from address 0 on: 4 in a block of 256, 32 channels in turn, 1.325 cycles each. */
@@ -669,9 +691,8 @@ static const json_t *nth(const json_t *report, const char *name, int number)
 {
     size_t i;
     json_t *item;
-    json_array_foreach(json_object_get(report, "items"), i, item)
-        if (strcmp(json_string_value(json_object_get(item, "context")), name) == 0 && number-- == 0)
-            return item;
+    json_array_foreach(json_object_get(report, "items"), i,
+                       item) if (strcmp(json_string_value(json_object_get(item, "context")), name) == 0 && number-- == 0) return item;
     ck_abort_msg("no such item");
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trf_model.h"
 #include "test/suite.h"
+#include "trf_model.h"
 
 static const target *machine_target(void)
 {
@@ -44,8 +44,7 @@ static void same(const trf_model *m, const trf_timing *s)
 /* ---- the figures of the reference ---- */
 
 /* One read each cycle from one half, a store without an end into the other half. Entries innermost first. */
-static trf_timing *against_store(trf_timing *s, const int64_t (*entries)[2], unsigned count, int64_t read_bytes,
-                                 int64_t first_column)
+static trf_timing *against_store(trf_timing *s, const int64_t (*entries)[2], unsigned count, int64_t read_bytes, int64_t first_column)
 {
     trf_reads r = {.view = {TRF_FIRST_HALF, 8}, .read_bytes = read_bytes, .tiling = 1, .period = 1};
     r.table.count = count;
@@ -55,8 +54,11 @@ static trf_timing *against_store(trf_timing *s, const int64_t (*entries)[2], uns
         r.table.stride[count - 1 - i] = entries[i][1];
         cycles *= entries[i][0];
     }
-    trf_writes w = {.view = {TRF_SECOND_HALF, 8}, .base = first_column * 32, .flits_per_row = INT64_C(1) << 40,
-                    .flits = INT64_MAX, .cycles_per_flit = 1};
+    trf_writes w = {.view = {TRF_SECOND_HALF, 8},
+                    .base = first_column * 32,
+                    .flits_per_row = INT64_C(1) << 40,
+                    .flits = INT64_MAX,
+                    .cycles_per_flit = 1};
     trf_timing_init(s, machine_target());
     trf_timing_begin_reads(s, &r);
     trf_timing_begin_writes(s, &w);
@@ -112,8 +114,7 @@ static void conformance_case(const json_t *c)
     ck_assert_msg(s.cycle == number(expect, "cycles"), "%s: %lld cycles", id, (long long)s.cycle);
     ck_assert_msg(s.read_counts.column_misses == number(expect, "column_misses"), "%s: %lld column misses", id,
                   (long long)s.read_counts.column_misses);
-    ck_assert_msg(s.write_counts.flits == number(expect, "writes_done"), "%s: %lld writes", id,
-                  (long long)s.write_counts.flits);
+    ck_assert_msg(s.write_counts.flits == number(expect, "writes_done"), "%s: %lld writes", id, (long long)s.write_counts.flits);
     ck_assert_msg(s.write_counts.stall_cycles == number(expect, "write_stalls"), "%s: %lld stalls", id,
                   (long long)s.write_counts.stall_cycles);
 }
@@ -136,7 +137,8 @@ START_TEST(conformance_file)
     ck_assert_ptr_nonnull(cases);
     size_t seen = 0, index;
     json_t *c;
-    json_array_foreach(cases, index, c) {
+    json_array_foreach(cases, index, c)
+    {
         const char *op = json_string_value(json_object_get(c, "op"));
         if (op && strcmp(op, "trf_cache") == 0) {
             conformance_case(c);
@@ -378,7 +380,9 @@ START_TEST(work_is_bounded)
     ck_assert_int_le(s.stepped_cycles, 1000);
     ck_assert(s.reading);
     /* and addresses far outside read nothing */
-    r.table = (walk){.count = 8, .base = 65535, .size = {65536, 65536, 65536, 2, 2, 2, 2, 2},
+    r.table = (walk){.count = 8,
+                     .base = 65535,
+                     .size = {65536, 65536, 65536, 2, 2, 2, 2, 2},
                      .stride = {INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MAX, INT32_MIN, INT32_MIN, 1}};
     trf_timing_begin_reads(&s, &r);
     trf_timing_run(&s, 100000, 100000);
@@ -400,8 +404,7 @@ START_TEST(entries_follow_the_bit_fields)
                     int64_t bank_row, line, column;
                     int32_t tag;
                     trf_model_locate(&v, row, byte, &bank_row, &line, &column);
-                    ck_assert_uint_eq(trf_cache_entry(t, &v, row, byte, &tag),
-                                      (unsigned)((bank_row * 2 + column) * 4 + line % 4));
+                    ck_assert_uint_eq(trf_cache_entry(t, &v, row, byte, &tag), (unsigned)((bank_row * 2 + column) * 4 + line % 4));
                     ck_assert_int_eq(tag, line / 4);
                 }
     ck_assert(trf_cache_fits(t));

@@ -11,7 +11,7 @@ typedef struct trf_model {
     int64_t tag[8][2][4]; /* bank row, column, set: row in bank / 4, or -1 */
     trf_reads reads;
     trf_writes writes;
-    bool has_reads, has_writes, apart; /* apart: in different slices */
+    bool has_reads, has_writes, apart;             /* apart: in different slices */
     int64_t read_position, read_total, read_cycle; /* read_cycle: cycles since the command began */
     int64_t write_number, write_wait;
     bool write_was_stalled;

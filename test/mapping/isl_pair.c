@@ -23,10 +23,10 @@ static isl_map *walk_relation(isl_ctx *ctx, const visa_entry *entries, size_t co
 /* What a pair is judged by. */
 typedef struct question {
     const isl_axes *axes;
-    isl_map *access;  /* stream position to address */
-    isl_map *walk;    /* the same, of the entries */
-    isl_set *live;    /* stream positions */
-    isl_set *cells;   /* live positions of the buffer */
+    isl_map *access; /* stream position to address */
+    isl_map *walk;   /* the same, of the entries */
+    isl_set *live;   /* stream positions */
+    isl_set *cells;  /* live positions of the buffer */
     int64_t buffer_size, stream_size;
     bool write;
 } question;

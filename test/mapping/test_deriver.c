@@ -10,7 +10,10 @@
 
 static visa_deriver *deriver(void)
 {
-    static const struct { const char *name; int64_t size; } axes[] = {{"A", 4}, {"B", 8}, {"C", 3}, {"Huge", (int64_t)1 << 32}};
+    static const struct {
+        const char *name;
+        int64_t size;
+    } axes[] = {{"A", 4}, {"B", 8}, {"C", 3}, {"Huge", (int64_t)1 << 32}};
     visa_deriver *d = visa_deriver_new(NULL);
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
         ck_assert(visa_deriver_axis(d, axes[i].name, axes[i].size));

@@ -46,7 +46,8 @@ START_TEST(division_law)
         random_state = (uint64_t)round * 17 + 1;
         arena *a = arena_new();
         mapping_context *c = mapping_context_new(a);
-        const axis *axes[AXES] = {mapping_axis(c, "A", 1 + random_below(16)), mapping_axis(c, "B", 1 + random_below(6)), mapping_axis(c, "C", 1 + random_below(4))};
+        const axis *axes[AXES] = {mapping_axis(c, "A", 1 + random_below(16)), mapping_axis(c, "B", 1 + random_below(6)),
+                                  mapping_axis(c, "C", 1 + random_below(4))};
         const mapping *x = digits_of(c, axes, AXES), *y = digits_of(c, axes, 1 + random_below(AXES));
         division d;
         mapping_divide(c, x, y, &d);
@@ -70,7 +71,8 @@ START_TEST(division_law)
                 both = both && sum[axes[k]->number] < axes[k]->size;
             /* A divisor padded less than the dividend knows fewer dead positions; live ones must agree. */
             if (live)
-                ck_assert_msg(both && memcmp(whole, sum, sizeof sum) == 0, "round %d: %s by %s at %lld", round, mapping_text(x, a), mapping_text(y, a), (long long)p);
+                ck_assert_msg(both && memcmp(whole, sum, sizeof sum) == 0, "round %d: %s by %s at %lld", round, mapping_text(x, a),
+                              mapping_text(y, a), (long long)p);
         }
         arena_free(a);
     }
@@ -106,8 +108,8 @@ START_TEST(refinement_law)
             for (int k = 0; k < 2; k++)
                 for (size_t i = 0; i < m[k]->count; i++)
                     if (m[k]->factors[i].axis)
-                        ck_assert_msg(is_run(r, count, m[k]->factors[i].weight, m[k]->factors[i].live, axes[0]->size), "round %d: %s and %s", round,
-                                      mapping_text(m[0], a), mapping_text(m[1], a));
+                        ck_assert_msg(is_run(r, count, m[k]->factors[i].weight, m[k]->factors[i].live, axes[0]->size),
+                                      "round %d: %s and %s", round, mapping_text(m[0], a), mapping_text(m[1], a));
         }
         arena_free(a);
     }

@@ -56,11 +56,7 @@ static const walk_case walk_cases[] = {
     {{AXIS(B), W(LAYOUT_RESIZE, 4)}, 2, 4, "- B1 B2 B3 ", "B = 4"},
     {{AXIS(A), W(LAYOUT_PAD, 6)}, 2, 6, "- A1 A2 A3 x x ", "A # 6"},
     {{W(LAYOUT_BROADCAST, 1), W(LAYOUT_PAD, 4)}, 2, 4, "- x x x ", "1 # 4"},
-    {{AXIS(B), W(LAYOUT_MODULO, 2), AXIS(A), W(LAYOUT_STRIDE, 2), PAIR},
-     5,
-     4,
-     "- A2 B1 A2B1 ",
-     "B % 2, A / 2"},
+    {{AXIS(B), W(LAYOUT_MODULO, 2), AXIS(A), W(LAYOUT_STRIDE, 2), PAIR}, 5, 4, "- A2 B1 A2B1 ", "B % 2, A / 2"},
     /* R # 16 cut into digits: 14 and 15 are dead. */
     {{AXIS(R), W(LAYOUT_PAD, 16), W(LAYOUT_STRIDE, 4), AXIS(R), W(LAYOUT_PAD, 16), W(LAYOUT_MODULO, 4), PAIR},
      7,
@@ -68,11 +64,7 @@ static const walk_case walk_cases[] = {
      "- R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 x x ",
      "R # 16 / 4, R # 16 % 4"},
     /* An inner digit that is dead kills the pair. */
-    {{W(LAYOUT_BROADCAST, 2), AXIS(A), W(LAYOUT_MODULO, 1), W(LAYOUT_PAD, 2), PAIR},
-     5,
-     4,
-     "- x - x ",
-     "2, A % 1 # 2"},
+    {{W(LAYOUT_BROADCAST, 2), AXIS(A), W(LAYOUT_MODULO, 1), W(LAYOUT_PAD, 2), PAIR}, 5, 4, "- x - x ", "2, A % 1 # 2"},
     /* Operators on a pair: [A, B] / 8 has digits 0, 8, 16 of 24. */
     {{AXIS(A), AXIS(B), PAIR, W(LAYOUT_STRIDE, 8)}, 4, 3, "- A1B2 A2B4 ", "[A, B] / 8"},
     {{AXIS(A), AXIS(B), PAIR, W(LAYOUT_MODULO, 8)}, 4, 8, "- B1 B2 B3 B4 B5 A1 A1B1 ", "[A, B] % 8"},
@@ -99,8 +91,8 @@ START_TEST(test_positions_outside)
         const int64_t outside[] = {-1, INT64_MIN, c->size, c->size + 1, INT64_MAX};
         for (int n = 0; n < 5; n++) {
             int64_t coords[AXIS_COUNT] = {0};
-            ck_assert_msg(!layout_map((layout){c->words, c->count}, axes, outside[n], coords), "%s at %lld",
-                          c->text, (long long)outside[n]);
+            ck_assert_msg(!layout_map((layout){c->words, c->count}, axes, outside[n], coords), "%s at %lld", c->text,
+                          (long long)outside[n]);
         }
     }
 }
@@ -140,21 +132,13 @@ static bool tree_map(const tree *t, int64_t i, int64_t *sums)
     if (i >= tree_size(t))
         return false;
     switch (t->op) {
-    case LAYOUT_AXIS:
-        sums[t->n] += i;
-        return true;
-    case LAYOUT_BROADCAST:
-        return true;
-    case LAYOUT_STRIDE:
-        return tree_map(t->inner, i * t->n, sums);
+    case LAYOUT_AXIS: sums[t->n] += i; return true;
+    case LAYOUT_BROADCAST: return true;
+    case LAYOUT_STRIDE: return tree_map(t->inner, i * t->n, sums);
     case LAYOUT_MODULO:
-    case LAYOUT_RESIZE:
-        return tree_map(t->inner, i, sums);
-    case LAYOUT_PAD:
-        return i < tree_size(t->inner) && tree_map(t->inner, i, sums);
-    case LAYOUT_PAIR:
-        return tree_map(t->outer, i / tree_size(t->inner), sums) &&
-               tree_map(t->inner, i % tree_size(t->inner), sums);
+    case LAYOUT_RESIZE: return tree_map(t->inner, i, sums);
+    case LAYOUT_PAD: return i < tree_size(t->inner) && tree_map(t->inner, i, sums);
+    case LAYOUT_PAIR: return tree_map(t->outer, i / tree_size(t->inner), sums) && tree_map(t->inner, i % tree_size(t->inner), sums);
     }
     return false;
 }
@@ -281,8 +265,7 @@ START_TEST(test_refused)
         ck_assert_msg(!passes((layout){cases[i].words, cases[i].count}), "accepted: %s", cases[i].part);
         const char *message = diags.items[0]->message;
         ck_assert_int_eq(diags.items[0]->id, E_BIN_FORMAT);
-        ck_assert_msg(strstr(message, cases[i].part) == NULL ? false : true, "%s (expected %s)", message,
-                      cases[i].part);
+        ck_assert_msg(strstr(message, cases[i].part) == NULL ? false : true, "%s (expected %s)", message, cases[i].part);
         ck_assert_ptr_eq(strstr(message, "section .visa.ports.k offset 0x40: mapping, word "), message);
     }
 }
@@ -290,8 +273,7 @@ END_TEST
 
 START_TEST(test_huge_positions)
 {
-    const uint64_t words[] = {W(LAYOUT_BROADCAST, HUGE), W(LAYOUT_PAD, 2 * HUGE - 1),
-                              W(LAYOUT_STRIDE, 2 * HUGE - 1), W(LAYOUT_PAD, HUGE)};
+    const uint64_t words[] = {W(LAYOUT_BROADCAST, HUGE), W(LAYOUT_PAD, 2 * HUGE - 1), W(LAYOUT_STRIDE, 2 * HUGE - 1), W(LAYOUT_PAD, HUGE)};
     int64_t coords[AXIS_COUNT] = {0};
     layout l = {words, 4};
     ck_assert(passes(l));

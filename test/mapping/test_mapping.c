@@ -38,18 +38,12 @@ static index_value define(const tree *t, int64_t i)
     if (!v.live)
         return v;
     switch (t->op) {
-    case 'A':
-        v.coords[t->axis] = i;
-        return v;
-    case 'n':
-        return v;
-    case '/':
-        return define(t->left, i * t->n);
+    case 'A': v.coords[t->axis] = i; return v;
+    case 'n': return v;
+    case '/': return define(t->left, i * t->n);
     case '%':
-    case '=':
-        return define(t->left, i);
-    case '#':
-        return i < t->left->size ? define(t->left, i) : (index_value){.live = false};
+    case '=': return define(t->left, i);
+    case '#': return i < t->left->size ? define(t->left, i) : (index_value){.live = false};
     default:;
         index_value l = define(t->left, i / t->right->size), r = define(t->right, i % t->right->size);
         v.live = l.live && r.live;
@@ -121,15 +115,11 @@ static tree *random_tree(arena *a, int depth)
         return parts_of(a, l);
     int64_t n;
     switch (pick) {
-    case 10: case 11:
-        n = random_divisor(l->size);
-        return tree_new(a, '/', l, NULL, n, l->size / n);
-    case 12: case 13:
-        n = random_divisor(l->size);
-        return tree_new(a, '%', l, NULL, n, n);
-    case 14:
-        n = 1 + random_below((uint32_t)l->size);
-        return tree_new(a, '=', l, NULL, n, n);
+    case 10:
+    case 11: n = random_divisor(l->size); return tree_new(a, '/', l, NULL, n, l->size / n);
+    case 12:
+    case 13: n = random_divisor(l->size); return tree_new(a, '%', l, NULL, n, n);
+    case 14: n = 1 + random_below((uint32_t)l->size); return tree_new(a, '=', l, NULL, n, n);
     default:
         n = l->size + random_below(random_below(2) ? 8 : (uint32_t)l->size * 2 + 1);
         return n > MAX_POSITIONS ? l : tree_new(a, '#', l, NULL, n, n);
@@ -149,7 +139,9 @@ static tree *respell(arena *a, tree *t)
     case 1: return tree_new(a, '%', tree_new(a, '#', out, NULL, out->size * n, out->size * n), NULL, out->size, out->size);
     case 2: return tree_new(a, '=', tree_new(a, '#', out, NULL, out->size + n, out->size + n), NULL, out->size, out->size);
     case 3: return tree_new(a, '/', tree_new(a, ',', out, tree_new(a, 'n', NULL, NULL, n, n), 0, out->size * n), NULL, n, out->size);
-    case 4: return tree_new(a, '/', parts_of(a, tree_new(a, ',', out, tree_new(a, 'n', NULL, NULL, n, n), 0, out->size * n)), NULL, n, out->size);
+    case 4:
+        return tree_new(a, '/', parts_of(a, tree_new(a, ',', out, tree_new(a, 'n', NULL, NULL, n, n), 0, out->size * n)), NULL, n,
+                        out->size);
     default: return out;
     }
 }
@@ -310,8 +302,8 @@ START_TEST(means_and_prints)
         for (int64_t i = 0; i < t->size; i++) {
             index_value want = define(t, i);
             full = full && want.live;
-            ck_assert_msg(same_index(want, meaning(c, m, i)), "round %d: m![%s] became %s, differs at position %lld",
-                          round, spelt.text, text, (long long)i);
+            ck_assert_msg(same_index(want, meaning(c, m, i)), "round %d: m![%s] became %s, differs at position %lld", round, spelt.text,
+                          text, (long long)i);
         }
         if (mapping_is_full(m))
             ck_assert_msg(full, "round %d: %s claims to be full", round, text);
@@ -374,7 +366,8 @@ static void check_stretch(const tree *t, int64_t from, mapping_stretch s, const 
     ck_assert(s.period > 0 && s.window > s.period && from + s.window <= t->size);
     for (int64_t j = from; j + s.period < from + s.window; j++) {
         index_value x = define(t, j), y = define(t, j + s.period);
-        ck_assert_msg(x.live == y.live, "%s: %lld + %lld in the window %lld from %lld", text, (long long)j, (long long)s.period, (long long)s.window, (long long)from);
+        ck_assert_msg(x.live == y.live, "%s: %lld + %lld in the window %lld from %lld", text, (long long)j, (long long)s.period,
+                      (long long)s.window, (long long)from);
         for (int k = 0; k < AXES && x.live; k++) {
             ck_assert_msg(!known || y.coords[k] - x.coords[k] == drift[k], "%s: drift at %lld", text, (long long)j);
             drift[k] = y.coords[k] - x.coords[k];
@@ -422,8 +415,8 @@ START_TEST(stretches_decide)
             same = same_index(define(x, i), define(y, i));
         int64_t steps = MAPPING_EQUAL_STEPS;
         const mapping *mx = build(c, x), *my = build(c, y);
-        ck_assert_msg(mapping_agree(c, mx, my, &steps) == same, "round %d: %s and %s are %s", round, mapping_text(mx, a), mapping_text(my, a),
-                      same ? "the same" : "apart");
+        ck_assert_msg(mapping_agree(c, mx, my, &steps) == same, "round %d: %s and %s are %s", round, mapping_text(mx, a),
+                      mapping_text(my, a), same ? "the same" : "apart");
         *(same ? &equal : &apart) += 1;
         arena_free(a);
     }

@@ -152,8 +152,8 @@ static void one_round(int round, int padding, tally *t)
     const mapping *time, *packet;
     ck_assert_int_eq(mapping_split(c, stream, n, &time, &packet), MAPPING_OK);
     stream = pair(c, time, packet);
-    const char *text = arena_printf(a, "round %d: buffer %s, time %s, packet %s", round, mapping_text(buffer, a),
-                                    mapping_text(time, a), mapping_text(packet, a));
+    const char *text = arena_printf(a, "round %d: buffer %s, time %s, packet %s", round, mapping_text(buffer, a), mapping_text(time, a),
+                                    mapping_text(packet, a));
     sequence seq;
     bool ok = sequence_derive(c, buffer, time, packet, SEQUENCE_READ, &seq);
     int64_t *offset = ARENA_ARRAY(a, int64_t, stream->size);
@@ -176,8 +176,8 @@ static void one_round(int round, int padding, tally *t)
         all_stored = all_stored && offset[s] >= 0;
         if (ok) {
             int64_t have[AXES] = {0}, address = walk_address(&seq, s);
-            ck_assert_msg(mapping_map(buffer, address, have) && memcmp(want, have, sizeof want) == 0,
-                          "%s: step %lld reads %lld", text, (long long)s, (long long)address);
+            ck_assert_msg(mapping_map(buffer, address, have) && memcmp(want, have, sizeof want) == 0, "%s: step %lld reads %lld", text,
+                          (long long)s, (long long)address);
         }
     }
     if (ok) {
@@ -215,8 +215,8 @@ START_TEST(reads_are_exact)
         tally t = {0};
         for (int round = 0; round < rounds(); round++)
             one_round(round, padding, &t);
-        printf("reads, %s: %d accepted, %d refused (%d of them not fully stored or live)\n",
-               kinds[padding], t.accepted, t.refused, t.padded_refusals);
+        printf("reads, %s: %d accepted, %d refused (%d of them not fully stored or live)\n", kinds[padding], t.accepted, t.refused,
+               t.padded_refusals);
         ck_assert_int_gt(t.accepted, rounds() / (padding == 2 ? 10 : 4));
     }
 }
@@ -236,11 +236,9 @@ START_TEST(writes_cover)
             axes[k] = mapping_axis(c, names[k], 1 + random_below(9));
         const mapping *buffer = random_layout(c, axes, round % 2), *stream = random_layout(c, axes, round % 3 == 0);
         sequence seq;
-        if (buffer->size < 4096 && stream->size < 4096 &&
-            sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq)) {
+        if (buffer->size < 4096 && stream->size < 4096 && sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq)) {
             accepted++;
-            const char *text = arena_printf(a, "round %d: buffer %s, stream %s", round, mapping_text(buffer, a),
-                                            mapping_text(stream, a));
+            const char *text = arena_printf(a, "round %d: buffer %s, stream %s", round, mapping_text(buffer, a), mapping_text(stream, a));
             char *hits = ARENA_ARRAY(a, char, buffer->size);
             for (int64_t s = 0; s < stream->size; s++) {
                 int64_t want[AXES] = {0}, have[AXES] = {0}, address = walk_address(&seq, s);
@@ -248,8 +246,7 @@ START_TEST(writes_cover)
                 ck_assert_msg(address >= 0 && address < buffer->size, "%s: step %lld outside", text, (long long)s);
                 ck_assert_msg(live == cell, "%s: step %lld live %d cell %d", text, (long long)s, live, cell);
                 if (live)
-                    ck_assert_msg(memcmp(want, have, sizeof want) == 0 && hits[address]++ == 0, "%s: step %lld", text,
-                                  (long long)s);
+                    ck_assert_msg(memcmp(want, have, sizeof want) == 0 && hits[address]++ == 0, "%s: step %lld", text, (long long)s);
             }
             for (int64_t b = 0; b < buffer->size; b++) {
                 int64_t have[AXES] = {0};
@@ -350,8 +347,8 @@ START_TEST(windows_in_windows)
                 int64_t coords[8] = {0};
                 ck_assert(mapping_map(stream, s, coords));
                 int64_t place = coords[axes[0]->number] * stride * ratio + coords[of->number] * ratio;
-                ck_assert_msg(walk_address(&seq, s) == place * 3 + coords[axes[2]->number], "round %d: buffer %s, stream %s, step %lld", round,
-                              mapping_text(buffer, a), mapping_text(stream, a), (long long)s);
+                ck_assert_msg(walk_address(&seq, s) == place * 3 + coords[axes[2]->number], "round %d: buffer %s, stream %s, step %lld",
+                              round, mapping_text(buffer, a), mapping_text(stream, a), (long long)s);
             }
             /* Without the digits beside it there is no saying where the tile begins; and a tile is not written. */
             ck_assert(!sequence_derive(c, buffer, pair(c, outer, pair(c, outer, tile)), mapping_identity(c), SEQUENCE_READ, &seq));
@@ -456,7 +453,8 @@ START_TEST(digits_need_not_nest)
     snprintf(refused, sizeof refused, "failure %d", SEQUENCE_INCOMPATIBLE);
     ck_assert_str_eq(loops_of(c, halves, digit_of(c, B, 1, 3), SEQUENCE_READ), refused);
     /* Each alone is a line, but 3 + 2 is not what 3 and 2 are. */
-    ck_assert_str_eq(loops_of(c, halves, list(c, (const mapping *[]){digit_of(c, B, 3, 0), X, digit_of(c, B, 1, 3)}, 3), SEQUENCE_READ), refused);
+    ck_assert_str_eq(loops_of(c, halves, list(c, (const mapping *[]){digit_of(c, B, 3, 0), X, digit_of(c, B, 1, 3)}, 3), SEQUENCE_READ),
+                     refused);
     const mapping *fifths = list(c, (const mapping *[]){digit_of(c, A, 1, 4), X, digit_of(c, A, 4, 0)}, 3); /* A % 4, X, A / 4 */
     ck_assert_str_eq(loops_of(c, fifths, digit_of(c, A, 10, 0), SEQUENCE_READ), "2:52");
     /* One loop in the lower digit, then one in both. */
@@ -520,9 +518,17 @@ START_TEST(limits_are_met_where_they_can_be)
     arena *a = arena_new();
     mapping_context *c = mapping_context_new(a);
     const mapping *X = mapping_symbol(c, mapping_axis(c, "X", 4));
-    const struct { int64_t size; const char *loops; } cases[] = {
-        {65536, "4:1 65536:4"}, {65537, "failure"}, {65538, "4:1 2:131076 32769:4"}, {131072, "4:1 2:262144 65536:4"},
-        {(int64_t)1 << 29, "4:1 8192:262144 65536:4"}, {(int64_t)1 << 34, "4:1 65536:1048576 4:262144 65536:4"}, {(int64_t)1 << 48, "failure"},
+    const struct {
+        int64_t size;
+        const char *loops;
+    } cases[] = {
+        {65536, "4:1 65536:4"},
+        {65537, "failure"},
+        {65538, "4:1 2:131076 32769:4"},
+        {131072, "4:1 2:262144 65536:4"},
+        {(int64_t)1 << 29, "4:1 8192:262144 65536:4"},
+        {(int64_t)1 << 34, "4:1 65536:1048576 4:262144 65536:4"},
+        {(int64_t)1 << 48, "failure"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const mapping *L = mapping_symbol(c, mapping_axis(c, "L", cases[i].size));
@@ -545,8 +551,12 @@ static bool stride_fits_alone(mapping_context *c, int64_t stride, int64_t scale)
     const target *t = target_by_name("rngd");
     sequence_part part = {.term = mapping_identity(c), .size = 2, .live = 2, .stride = stride};
     sequence seq = {.parts = &part, .count = 1, .capacity = 1};
-    bool fits = sequence_fit(c, &seq, (sequence_limits){.entries = t->sequencer_entries, .entry_size = t->sequencer_entry_size,
-                                                        .stride_min = t->sequencer_stride_min, .stride_max = t->sequencer_stride_max, .scale = scale});
+    bool fits = sequence_fit(c, &seq,
+                             (sequence_limits){.entries = t->sequencer_entries,
+                                               .entry_size = t->sequencer_entry_size,
+                                               .stride_min = t->sequencer_stride_min,
+                                               .stride_max = t->sequencer_stride_max,
+                                               .scale = scale});
     ck_assert(fits || seq.failure == SEQUENCE_STRIDE);
     ck_assert(fits || seq.limit == (stride < 0 ? t->sequencer_stride_min : t->sequencer_stride_max));
     ck_assert(fits || seq.measure == stride);
@@ -583,7 +593,8 @@ static size_t random_loops(counted_loop *loops)
         int64_t unit = step;
         for (unsigned n = 1 + random_below(3); n > 0; n--) {
             int64_t size = 1 + random_below(4);
-            loops[count++] = (counted_loop){.step = step, .most = size - 1 - (random_below(4) == 0 && size > 1), .gain = random_below(6), .digit = digit};
+            loops[count++] = (counted_loop){
+                .step = step, .most = size - 1 - (random_below(4) == 0 && size > 1), .gain = random_below(6), .digit = digit};
             step *= size * (1 + (random_below(4) == 0)); /* now and then a loop between that adds nothing */
         }
         loops[count - 1].opens = true;
@@ -637,9 +648,10 @@ START_TEST(reach_is_the_largest_sum)
         int64_t end = 0;
         for (size_t i = 0; i < count; i++)
             end += loops[i].most * loops[i].step;
-        int64_t last = random_below(3) ? end : (int64_t)random_below((uint32_t)end + 1), want = reach_by_enumeration(loops, count, last), all = 0;
-        ck_assert_msg(loops_reach(loops, count, last) == want, "round %d: %lld instead of %lld", round, (long long)loops_reach(loops, count, last),
-                      (long long)want);
+        int64_t last = random_below(3) ? end : (int64_t)random_below((uint32_t)end + 1), want = reach_by_enumeration(loops, count, last),
+                all = 0;
+        ck_assert_msg(loops_reach(loops, count, last) == want, "round %d: %lld instead of %lld", round,
+                      (long long)loops_reach(loops, count, last), (long long)want);
         for (size_t i = 0; i < count; i++)
             all += loops[i].most * loops[i].gain;
         bound += want < all;
@@ -653,7 +665,8 @@ START_TEST(fronts_are_read_to_their_last_position)
 {
     arena *a = arena_new();
     mapping_context *c = mapping_context_new(a);
-    const mapping *C = mapping_symbol(c, mapping_axis(c, "C", 32)), *D = mapping_symbol(c, mapping_axis(c, "D", 4)), *CD = pair(c, C, D), *buffer, *front;
+    const mapping *C = mapping_symbol(c, mapping_axis(c, "C", 32)), *D = mapping_symbol(c, mapping_axis(c, "D", 4)), *CD = pair(c, C, D),
+                  *buffer, *front;
     ck_assert_int_eq(mapping_pad(c, CD, 130, PAD_TOP, &CD), MAPPING_OK);
     const mapping *inner = digit_of(c, CD, 1, 26), *steps = digit_of(c, CD, 26, 0);
     ck_assert_int_eq(mapping_pad(c, pair(c, inner, steps), 136, PAD_TOP, &buffer), MAPPING_OK);
@@ -678,7 +691,8 @@ START_TEST(fronts_are_read_to_their_last_position)
 }
 END_TEST
 
-/* Behind a front of a group the next part goes on, as far as nothing carries: 6 of `[B, C] / 4, [B, C] % 4` with 3 of C, 16 of tenths with 8. */
+/* Behind a front of a group the next part goes on, as far as nothing carries: 6 of `[B, C] / 4, [B, C] % 4` with 3 of C, 16 of tenths
+ * with 8. */
 START_TEST(fronts_go_on_in_the_next_part)
 {
     arena *a = arena_new();
@@ -711,7 +725,8 @@ START_TEST(fronts_end_inside_a_whole_group)
 {
     arena *a = arena_new();
     mapping_context *c = mapping_context_new(a);
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 2)), *inner = pair(c, mapping_symbol(c, mapping_axis(c, "B", 2)), mapping_symbol(c, mapping_axis(c, "C", 8)));
+    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 2)),
+                  *inner = pair(c, mapping_symbol(c, mapping_axis(c, "B", 2)), mapping_symbol(c, mapping_axis(c, "C", 8)));
     ck_assert_int_eq(mapping_pad(c, inner, 33, PAD_TOP, &inner), MAPPING_OK);
     const mapping *stream = pair(c, A, inner), *buffer;
     ck_assert_int_eq(mapping_resize(c, stream, 49, &buffer), MAPPING_OK);

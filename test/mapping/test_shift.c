@@ -1,5 +1,5 @@
-/* The Stream Adapter's advanced modes (runtime/engine/shift.c): random commands against the formulas of docs/isa.md, element by element, and
- * commands that must be refused. */
+/* The Stream Adapter's advanced modes (runtime/engine/shift.c): random commands against the formulas of docs/isa.md, element by element,
+ * and commands that must be refused. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,8 @@ static void check_run(const command *c, const shift *k, dtype type, int64_t flit
                     rest /= limit;
                 }
                 int64_t dim = command_get(c, SHIFT_INITIAL_DIM);
-                int64_t offset = command_entry(c, dim == NONE ? 0 : (unsigned)index[dim], SHIFT_INITIAL) + command_get(c, SHIFT_STRIDE) * index[1];
+                int64_t offset =
+                    command_entry(c, dim == NONE ? 0 : (unsigned)index[dim], SHIFT_INITIAL) + command_get(c, SHIFT_STRIDE) * index[1];
                 for (int64_t lane = 0; lane < PACKET * 8 / bits; lane++) {
                     int64_t at = lane + offset, want = 0;
                     if (at >= 0 && at < flits * each) {
@@ -140,7 +141,11 @@ START_TEST(limits_hold)
     static const struct {
         dtype type;
         int64_t low, high, stride, rows;
-    } rows[] = {{DTYPE_I4, -15, 16, 31, 4}, {DTYPE_I8, -7, 8, 15, 6}, {DTYPE_F8E4M3, -7, 8, 15, 6}, {DTYPE_F8E5M2, -7, 8, 15, 6}, {DTYPE_BF16, -3, 4, 7, 2}};
+    } rows[] = {{DTYPE_I4, -15, 16, 31, 4},
+                {DTYPE_I8, -7, 8, 15, 6},
+                {DTYPE_F8E4M3, -7, 8, 15, 6},
+                {DTYPE_F8E5M2, -7, 8, 15, 6},
+                {DTYPE_BF16, -3, 4, 7, 2}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int64_t v = -20; v < 40; v++) {
             command c = {.op = OP_SHIFT, .entry_count = 2};

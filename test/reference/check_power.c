@@ -14,34 +14,18 @@
 
 #include "codegen/container.h"
 #include "include/visa.h"
+#include "runtime/machine/session.h"
 #include "runtime/tensor/compare.h"
 #include "runtime/tensor/expected.h"
 #include "runtime/tensor/judge.h"
 #include "runtime/tensor/numeric.h"
-#include "runtime/machine/session.h"
 #include "support/strbuf.h"
 #include "test/page_block.h"
 
-enum {
-    ROWS = 32,
-    COLUMNS = 8,
-    OUTPUTS = ROWS * COLUMNS,
-    FLITS_BYTES = 64,
-    TRF_BYTES = 1 << 16,
-    MOST_ROWS = 512
-};
+enum { ROWS = 32, COLUMNS = 8, OUTPUTS = ROWS * COLUMNS, FLITS_BYTES = 64, TRF_BYTES = 1 << 16, MOST_ROWS = 512 };
 enum { HARDWARE, FREE, ORDERS };
 
-typedef enum change {
-    ULP_1,
-    ULP_10,
-    ULP_100,
-    PER_MILLE,
-    DROPPED,
-    SWAPPED_TERMS,
-    SWAPPED_OUTPUTS,
-    CHANGES
-} change;
+typedef enum change { ULP_1, ULP_10, ULP_100, PER_MILLE, DROPPED, SWAPPED_TERMS, SWAPPED_OUTPUTS, CHANGES } change;
 /* Of one value, of all. */
 enum { ONE, ALL, EXTENTS };
 
@@ -83,19 +67,16 @@ static int64_t below(experiment *x, int64_t limit)
 static const char *source_text(const row *r, arena *a)
 {
     const dtype_row *operand = dtype_row_of(r->operand), *result = dtype_row_of(r->result);
-    int64_t lanes = FLITS_BYTES * 8 / operand->bits, places = r->terms > lanes ? r->terms : lanes,
-            held = COLUMNS;
+    int64_t lanes = FLITS_BYTES * 8 / operand->bits, places = r->terms > lanes ? r->terms : lanes, held = COLUMNS;
     while (held * places * operand->bits / 8 > TRF_BYTES)
         held /= 2;
-    const char *t = operand->name,
-               *padded = places == r->terms ? "K" : arena_printf(a, "K # %lld", (long long)places);
+    const char *t = operand->name, *padded = places == r->terms ? "K" : arena_printf(a, "K # %lld", (long long)places);
     const char *whole = places == r->terms ? "K" : arena_printf(a, "[%s]", padded);
     const char *columns = arena_printf(a, "N %% %lld%s", (long long)held, held < COLUMNS ? " # 8" : "");
     int64_t beat = 8 * 8 / result->bits, stored = held > beat ? held : beat;
     const char *cast = "";
     if (r->result != operand->accumulates_in)
-        cast = arena_printf(a, ".cast::<%s, m![N %% %lld # %d]>()", result->name, (long long)held,
-                            32 * 8 / result->bits);
+        cast = arena_printf(a, ".cast::<%s, m![N %% %lld # %d]>()", result->name, (long long)held, 32 * 8 / result->bits);
     strbuf s;
     strbuf_init(&s, a);
     strbuf_printf(&s,
@@ -109,26 +90,20 @@ static const char *source_text(const row *r, arena *a)
                   "fn matmul(ctx: &mut Context, a: &HbmTensor<%s, Chip, m![M, %s]>, b: &HbmTensor<%s, Chip, "
                   "m![N, %s]>) -> HbmTensor<%s, Chip, m![M, N]> {\n",
                   t, padded, t, padded, result->name);
+    strbuf_printf(&s, "let a: DmTensor<%s, Chip, Cluster, Slice, m![M %% 4, %s]> = a.to_dm(&mut ctx.tdma, 0);\n", t, padded);
+    strbuf_printf(&s, "let b: DmTensor<%s, Chip, Cluster, Slice, m![N %% %lld, %s]> = b.to_dm(&mut ctx.tdma, 1 << 18);\n", t,
+                  (long long)held, padded);
     strbuf_printf(&s,
-                  "let a: DmTensor<%s, Chip, Cluster, Slice, m![M %% 4, %s]> = a.to_dm(&mut ctx.tdma, 0);\n",
-                  t, padded);
-    strbuf_printf(
-        &s,
-        "let b: DmTensor<%s, Chip, Cluster, Slice, m![N %% %lld, %s]> = b.to_dm(&mut ctx.tdma, 1 << 18);\n",
-        t, (long long)held, padded);
-    strbuf_printf(
-        &s,
-        "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![N %% %lld], m![%s]> = ctx.sub.begin(b.view())"
-        ".fetch::<%s, m![N %% %lld], m![%s]>().collect().to_trf(TrfAddress::Full);\n",
-        t, (long long)held, padded, t, (long long)held, padded);
+                  "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![N %% %lld], m![%s]> = ctx.sub.begin(b.view())"
+                  ".fetch::<%s, m![N %% %lld], m![%s]>().collect().to_trf(TrfAddress::Full);\n",
+                  t, (long long)held, padded, t, (long long)held, padded);
     strbuf_printf(&s,
                   "let c: DmTensor<%s, Chip, Cluster, Slice, m![M %% 4, N %% %lld # %lld]> = "
                   "ctx.main.begin(a.view()).fetch::<%s, m![M %% 4], m![%s]>().collect()\n",
                   result->name, (long long)held, (long long)stored, t, padded);
-    strbuf_printf(&s, ".align::<m![M %% 4, %s / %lld], m![%s %% %lld], _, _>(&weights).contract::<m![1]>()\n",
-                  whole, (long long)lanes, whole, (long long)lanes);
-    strbuf_printf(&s, ".accumulate::<m![M %% 4], m![%s]>(AccumulationKind::Interleaved)%s.commit(3 << 17);\n",
-                  columns, cast);
+    strbuf_printf(&s, ".align::<m![M %% 4, %s / %lld], m![%s %% %lld], _, _>(&weights).contract::<m![1]>()\n", whole, (long long)lanes,
+                  whole, (long long)lanes);
+    strbuf_printf(&s, ".accumulate::<m![M %% 4], m![%s]>(AccumulationKind::Interleaved)%s.commit(3 << 17);\n", columns, cast);
     strbuf_puts(&s, "c.to_hbm(&mut ctx.tdma, 1 << 28)\n}\n");
     return s.text;
 }
@@ -153,8 +128,7 @@ static void open_kernel(experiment *x, visa_compilation **c, binary *b, diag_lis
     x->b = x->session ? session_logical(x->session, 1, diags) : NULL;
     const bool is_input[] = {true, true, false};
     for (int order = 0; order < ORDERS; order++)
-        x->expected[order] =
-            expected_open(&b->kernels[0].einsum, is_input, "power", order == HARDWARE, x->arena, diags);
+        x->expected[order] = expected_open(&b->kernels[0].einsum, is_input, "power", order == HARDWARE, x->arena, diags);
     if (!x->a || !x->b || !x->expected[HARDWARE] || !x->expected[FREE])
         explain("a session", diags);
 }
@@ -317,9 +291,8 @@ static void measure_row(row *r, int seeds, int trials)
         unsigned char *inputs[] = {x.a->bytes, x.b->bytes, NULL};
         for (int order = 0; order < ORDERS; order++)
             if (!expected_run(x.expected[order], inputs, 1, &diags) || is_noticed(&x, order))
-                die(source_text(r, x.arena),
-                    order == FREE ? "free order speaks against a run without a change"
-                                  : "the machine's order speaks against a run without a change");
+                die(source_text(r, x.arena), order == FREE ? "free order speaks against a run without a change"
+                                                           : "the machine's order speaks against a run without a change");
         change_outputs(&x, trials);
         change_inputs(&x, trials, &diags);
     }
@@ -337,9 +310,7 @@ static size_t measure(const int64_t *terms, size_t count, int seeds, int trials,
         for (int cast = 0; cast < 2 && dtype_is_operand((dtype)t); cast++)
             for (size_t i = 0; i < count; i++) {
                 bool is_float = dtype_row_of((dtype)t)->kind == DTYPE_KIND_FLOAT;
-                dtype result = !cast      ? dtype_row_of((dtype)t)->accumulates_in
-                               : is_float ? DTYPE_BF16
-                                          : DTYPE_I8;
+                dtype result = !cast ? dtype_row_of((dtype)t)->accumulates_in : is_float ? DTYPE_BF16 : DTYPE_I8;
                 rows[rows_made] = (row){.operand = (dtype)t, .result = result, .terms = terms[i]};
                 measure_row(&rows[rows_made++], seeds, trials);
             }
@@ -349,9 +320,8 @@ static size_t measure(const int64_t *terms, size_t count, int seeds, int trials,
 /* ---- tables ---- */
 
 static const bool has_extent[CHANGES][EXTENTS] = {
-    [ULP_1] = {true, true},           [ULP_10] = {true, true},   [ULP_100] = {true, true},
-    [PER_MILLE] = {true, true},       [DROPPED] = {false, true}, [SWAPPED_TERMS] = {true, false},
-    [SWAPPED_OUTPUTS] = {true, false}};
+    [ULP_1] = {true, true},    [ULP_10] = {true, true},         [ULP_100] = {true, true},         [PER_MILLE] = {true, true},
+    [DROPPED] = {false, true}, [SWAPPED_TERMS] = {true, false}, [SWAPPED_OUTPUTS] = {true, false}};
 
 static void put_share(strbuf *s, share h)
 {
@@ -380,19 +350,16 @@ static const char *cells_text(const row *r, int order, arena *a)
 /* Rows of one kernel that differ only in K, and not in what is noticed, are one. */
 static void put_table(strbuf *s, const row *rows, size_t count, int order)
 {
-    strbuf_printf(s, "\nShare of the changes that %s notices, in %%:\n\n",
-                  order == HARDWARE ? "the machine's order" : "free order");
+    strbuf_printf(s, "\nShare of the changes that %s notices, in %%:\n\n", order == HARDWARE ? "the machine's order" : "free order");
     strbuf_puts(s, "| operands | result | K | 1 ulp: one value, all | 10 ulp | 100 ulp | 0.1 % | a dropped "
                    "term | swapped terms | swapped outputs |\n");
     strbuf_puts(s, "|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0, next; i < count; i = next) {
         const row *r = &rows[i];
         const char *cells = cells_text(r, order, s->arena);
-        strbuf_printf(s, "| %s | %s | %lld", dtype_row_of(r->operand)->name, dtype_row_of(r->result)->name,
-                      (long long)r->terms);
-        for (next = i + 1;
-             next < count && rows[next].operand == r->operand && rows[next].result == r->result &&
-             strcmp(cells_text(&rows[next], order, s->arena), cells) == 0;
+        strbuf_printf(s, "| %s | %s | %lld", dtype_row_of(r->operand)->name, dtype_row_of(r->result)->name, (long long)r->terms);
+        for (next = i + 1; next < count && rows[next].operand == r->operand && rows[next].result == r->result &&
+                           strcmp(cells_text(&rows[next], order, s->arena), cells) == 0;
              next++)
             strbuf_printf(s, ", %lld", (long long)rows[next].terms);
         strbuf_printf(s, " | %s |\n", cells);
@@ -416,9 +383,8 @@ static bool all_noticed(const row *r, int order, change c, int extent)
     share h = r->shares[order][c][extent];
     if (h.noticed == h.changed)
         return true;
-    fprintf(stderr, "check_power: %s, K = %lld, %s: %s order noticed %d of %d changes of kind %d\n",
-            dtype_row_of(r->operand)->name, (long long)r->terms, dtype_row_of(r->result)->name,
-            order == FREE ? "free" : "the machine's", h.noticed, h.changed, (int)c);
+    fprintf(stderr, "check_power: %s, K = %lld, %s: %s order noticed %d of %d changes of kind %d\n", dtype_row_of(r->operand)->name,
+            (long long)r->terms, dtype_row_of(r->result)->name, order == FREE ? "free" : "the machine's", h.noticed, h.changed, (int)c);
     return false;
 }
 

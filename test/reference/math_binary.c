@@ -5,12 +5,9 @@
 
 #include "test/reference/math_sample.h"
 
-static const uint64_t t_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_T)},
-                      e_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_E)};
-static const uint64_t te_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_T), LAYOUT_WORD(LAYOUT_AXIS, MATH_E),
-                                     LAYOUT_WORD(LAYOUT_PAIR, 0)};
-static const uint64_t ve_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_V), LAYOUT_WORD(LAYOUT_AXIS, MATH_E),
-                                     LAYOUT_WORD(LAYOUT_PAIR, 0)};
+static const uint64_t t_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_T)}, e_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_E)};
+static const uint64_t te_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_T), LAYOUT_WORD(LAYOUT_AXIS, MATH_E), LAYOUT_WORD(LAYOUT_PAIR, 0)};
+static const uint64_t ve_layout[] = {LAYOUT_WORD(LAYOUT_AXIS, MATH_V), LAYOUT_WORD(LAYOUT_AXIS, MATH_E), LAYOUT_WORD(LAYOUT_PAIR, 0)};
 static const layout layouts[MATH_PORTS] = {{ve_layout, 3},  {e_layout, 1},  {t_layout, 1}, {ve_layout, 3},
                                            {sample_one, 1}, {te_layout, 3}, {ve_layout, 3}};
 
@@ -30,12 +27,8 @@ int main(void)
         ports[i].mapping[COMPONENT_CHIP] = (layout){sample_one, 1};
         ports[i].mapping[COMPONENT_ELEMENT] = layouts[i];
     }
-    binary_kernel k = {.name = "math",
-                       .axes = math_axes,
-                       .axis_count = MATH_AXES,
-                       .ports = ports,
-                       .port_count = MATH_PORTS,
-                       .einsum = math_sample};
+    binary_kernel k = {
+        .name = "math", .axes = math_axes, .axis_count = MATH_AXES, .ports = ports, .port_count = MATH_PORTS, .einsum = math_sample};
     command *c = ARENA_NEW(a, command);
     *c = (command){.op = OP_DMA, .context = CONTEXT_DMA, .line = 1};
     command_set(c, DMA_PACKET_BYTES, 32);

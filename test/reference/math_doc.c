@@ -16,9 +16,8 @@ static void put_statements(strbuf *s)
                    "|\n|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; math_row_at(i); i++) {
         const math_row *row = math_row_at(i);
-        strbuf_printf(s, "| `%s` | %u | %u to %u | %s | %s | %s | %s |\n", row->name, (unsigned)row->op,
-                      row->fewest_sources, row->most_sources, row->sums ? "yes" : "",
-                      row->has_expression ? "yes" : "", indexed[row->indexed], row->meaning);
+        strbuf_printf(s, "| `%s` | %u | %u to %u | %s | %s | %s | %s |\n", row->name, (unsigned)row->op, row->fewest_sources,
+                      row->most_sources, row->sums ? "yes" : "", row->has_expression ? "yes" : "", indexed[row->indexed], row->meaning);
     }
 }
 
@@ -55,8 +54,7 @@ static void put_all(strbuf *s)
     put_scalars(s);
 }
 
-static const page_block page = {
-    "math_doc", "<!-- generated from target/math.def and target/scalar.def: do not edit -->\n", put_all};
+static const page_block page = {"math_doc", "<!-- generated from target/math.def and target/scalar.def: do not edit -->\n", put_all};
 
 int main(int argc, char **argv)
 {

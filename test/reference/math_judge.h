@@ -48,34 +48,23 @@ typedef union judge_value {
 static inline judge_value judge_widen(dtype t, uint32_t code)
 {
     switch (t) {
-    case DTYPE_I4:
-        return (judge_value){.i = (int32_t)(code << 28) >> 28};
-    case DTYPE_I8:
-        return (judge_value){.i = (int8_t)code};
-    case DTYPE_I16:
-        return (judge_value){.i = (int16_t)code};
-    case DTYPE_F8E4M3:
-        return (judge_value){.f = numeric_f8e4m3_to_f32((uint8_t)code)};
-    case DTYPE_F8E5M2:
-        return (judge_value){.f = numeric_f8e5m2_to_f32((uint8_t)code)};
-    case DTYPE_BF16:
-        return (judge_value){.f = numeric_bf16_to_f32((uint16_t)code)};
-    default:
-        return (judge_value){.i = (int32_t)code};
+    case DTYPE_I4: return (judge_value){.i = (int32_t)(code << 28) >> 28};
+    case DTYPE_I8: return (judge_value){.i = (int8_t)code};
+    case DTYPE_I16: return (judge_value){.i = (int16_t)code};
+    case DTYPE_F8E4M3: return (judge_value){.f = numeric_f8e4m3_to_f32((uint8_t)code)};
+    case DTYPE_F8E5M2: return (judge_value){.f = numeric_f8e5m2_to_f32((uint8_t)code)};
+    case DTYPE_BF16: return (judge_value){.f = numeric_bf16_to_f32((uint16_t)code)};
+    default: return (judge_value){.i = (int32_t)code};
     }
 }
 
 static inline uint32_t judge_narrow(dtype t, judge_value v)
 {
     switch (t) {
-    case DTYPE_F8E4M3:
-        return numeric_f32_to_f8e4m3(v.f);
-    case DTYPE_F8E5M2:
-        return numeric_f32_to_f8e5m2(v.f);
-    case DTYPE_BF16:
-        return numeric_f32_to_bf16(v.f);
-    default:
-        return (uint32_t)v.i;
+    case DTYPE_F8E4M3: return numeric_f32_to_f8e4m3(v.f);
+    case DTYPE_F8E5M2: return numeric_f32_to_f8e5m2(v.f);
+    case DTYPE_BF16: return numeric_f32_to_bf16(v.f);
+    default: return (uint32_t)v.i;
     }
 }
 
@@ -84,17 +73,17 @@ static inline uint32_t judge_narrow(dtype t, judge_value v)
 /* clang-format off: a line is an operation */
 
 #define JUDGE(name) static inline judge_value judge_##name(const judge_value *x)
-#define JUDGE_I32(name, expression)                                                                          \
-    JUDGE(name)                                                                                              \
-    {                                                                                                        \
-        (void)x;                                                                                             \
-        return (judge_value){.i = (int32_t)(expression)};                                                    \
+#define JUDGE_I32(name, expression) \
+    JUDGE(name) \
+    { \
+        (void)x; \
+        return (judge_value){.i = (int32_t)(expression)}; \
     }
-#define JUDGE_F32(name, expression)                                                                          \
-    JUDGE(name)                                                                                              \
-    {                                                                                                        \
-        (void)x;                                                                                             \
-        return (judge_value){.f = (expression)};                                                             \
+#define JUDGE_F32(name, expression) \
+    JUDGE(name) \
+    { \
+        (void)x; \
+        return (judge_value){.f = (expression)}; \
     }
 #define JUDGE_A ((int64_t)x[0].i)
 #define JUDGE_B ((int64_t)x[1].i)
@@ -110,14 +99,12 @@ JUDGE_I32(MUL_I32, (uint32_t)(JUDGE_A *JUDGE_B))
 JUDGE_I32(ADD_SAT_I32, judge_clamp(JUDGE_A + JUDGE_B, INT32_MIN, INT32_MAX))
 JUDGE_I32(SUB_SAT_I32, judge_clamp(JUDGE_A - JUDGE_B, INT32_MIN, INT32_MAX))
 JUDGE_I32(MUL_SAT_I32, judge_clamp(JUDGE_A *JUDGE_B, INT32_MIN, INT32_MAX))
-JUDGE_I32(MUL_FXP,
-          JUDGE_A == INT32_MIN && JUDGE_B == INT32_MIN ? INT32_MAX : (((JUDGE_A * JUDGE_B) >> 30) + 1) >> 1)
+JUDGE_I32(MUL_FXP, JUDGE_A == INT32_MIN && JUDGE_B == INT32_MIN ? INT32_MAX : (((JUDGE_A * JUDGE_B) >> 30) + 1) >> 1)
 JUDGE_I32(NEG_I32, (uint32_t)-JUDGE_A)
 JUDGE_I32(ABS_I32, (uint32_t)(JUDGE_A < 0 ? -JUDGE_A : JUDGE_A))
 JUDGE_I32(MIN_I32, JUDGE_A < JUDGE_B ? JUDGE_A : JUDGE_B)
 JUDGE_I32(MAX_I32, JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B)
-JUDGE_I32(CLIP_I32,
-          (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) < x[2].i ? (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) : x[2].i)
+JUDGE_I32(CLIP_I32, (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) < x[2].i ? (JUDGE_A > JUDGE_B ? JUDGE_A : JUDGE_B) : x[2].i)
 JUDGE_I32(AND_I32, x[0].i &x[1].i)
 JUDGE_I32(OR_I32, x[0].i | x[1].i)
 JUDGE_I32(XOR_I32, x[0].i ^ x[1].i)
@@ -173,16 +160,12 @@ JUDGE_I32(NOT_BOOL, !x[0].i)
 JUDGE_I32(SELECT_I32, x[0].i ? x[1].i : x[2].i)
 JUDGE_F32(SELECT_F32, x[0].i ? x[1].f : x[2].f)
 JUDGE_F32(F32_OF_I32, (float)x[0].i)
-JUDGE_I32(I32_OF_F32, isnan(x[0].f)        ? 0
-                      : x[0].f <= -0x1p31f ? INT32_MIN
-                      : x[0].f >= 0x1p31f  ? INT32_MAX
-                                           : (int32_t)x[0].f)
+JUDGE_I32(I32_OF_F32, isnan(x[0].f) ? 0 : x[0].f <= -0x1p31f ? INT32_MIN : x[0].f >= 0x1p31f ? INT32_MAX : (int32_t)x[0].f)
 JUDGE_F32(F32_OF_FXP, (float)ldexp(x[0].i, (x[1].i & 31) - 31))
 JUDGE(FXP_OF_F32)
 {
     double scaled = round(ldexp((double)x[0].f, 31 - (x[1].i & 31)));
-    bool high = isnan(scaled) ? !signbit(x[0].f) : scaled > INT32_MAX,
-         low = isnan(scaled) ? signbit(x[0].f) : scaled < INT32_MIN;
+    bool high = isnan(scaled) ? !signbit(x[0].f) : scaled > INT32_MAX, low = isnan(scaled) ? signbit(x[0].f) : scaled < INT32_MIN;
     return (judge_value){.i = high ? INT32_MAX : low ? INT32_MIN : (int32_t)scaled};
 }
 JUDGE_I32(BITS_OF_F32, x[0].i)
@@ -209,13 +192,12 @@ JUDGE(ROUND_BF16)
 static inline judge_value judge_scalar(scalar_op op, const judge_value *x)
 {
     switch (op) {
-#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning)             \
-    case SCALAR_##symbol:                                                                                    \
+#define SCALAR(symbol, code, name, a, b, c, result, flags, identity, bound, ulps, text, meaning) \
+    case SCALAR_##symbol: \
         return judge_##symbol(x);
 #include "target/scalar.def"
 #undef SCALAR
-    default:
-        abort();
+    default: abort();
     }
 }
 
@@ -324,8 +306,7 @@ static inline judge_value judge_expression(judge_walk *w)
             depth -= scalar_arity(row);
             stack[depth] = judge_scalar(step->op, &stack[depth]);
         } else {
-            stack[depth] = step->op == SCALAR_SOURCE ? judge_source(w, step->argument)
-                                                     : (judge_value){.i = (int32_t)step->argument};
+            stack[depth] = step->op == SCALAR_SOURCE ? judge_source(w, step->argument) : (judge_value){.i = (int32_t)step->argument};
         }
         depth++;
     }
@@ -356,8 +337,7 @@ static inline judge_term judge_place(judge_walk *w)
         int64_t position = 0;
         for (uint32_t i = 0; i < s->digit_count; i++)
             position += s->digits[i].group == s->pieces[k].group ? w->counters[i] * s->digits[i].stride : 0;
-        judge_meet(&t, position / s->pieces[k].weight % s->pieces[k].size, s->pieces[k].size,
-                   s->pieces[k].lane);
+        judge_meet(&t, position / s->pieces[k].weight % s->pieces[k].size, s->pieces[k].size, s->pieces[k].lane);
     }
     return t;
 }
@@ -365,13 +345,11 @@ static inline judge_term judge_place(judge_walk *w)
 static inline int judge_by_place(const void *x, const void *y)
 {
     const judge_term *a = x, *b = y;
-    return a->step != b->step ? (a->step > b->step) - (a->step < b->step)
-                              : (a->lane > b->lane) - (a->lane < b->lane);
+    return a->step != b->step ? (a->step > b->step) - (a->step < b->step) : (a->lane > b->lane) - (a->lane < b->lane);
 }
 
 /* Neighbours among 2^n lanes from `first` on; false: none holds a term. */
-static inline bool judge_tree(scalar_op op, const judge_term *terms, int64_t count, int first, int lanes,
-                              judge_value *out)
+static inline bool judge_tree(scalar_op op, const judge_term *terms, int64_t count, int first, int lanes, judge_value *out)
 {
     if (lanes == 1) {
         for (int64_t i = 0; i < count; i++)

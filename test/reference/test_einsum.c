@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test/fixture.h"
 #include "target/einsum_text.h"
+#include "test/fixture.h"
 #include "test/reference/math_sample.h"
 
 static const char section[] = ".visa.einsum.k";
@@ -27,8 +27,7 @@ static void expect_refused(const einsum *e, const char *part)
     einsum out;
     ck_assert(einsum_encode(e, memory, &words, &count));
     ck_assert_msg(!decodes(words, count, &out), "accepted, expected: %s", part);
-    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message,
-                  part);
+    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message, part);
 }
 
 START_TEST(test_round_trip)
@@ -132,8 +131,7 @@ START_TEST(test_huge_tensor)
 {
     const layout_axis axes[] = {{"A", INT64_C(1) << 61}, {"B", 2}, {"C", INT64_C(1) << 61}};
     const uint32_t ab[] = {0, 1}, ca[] = {2, 0};
-    const einsum_tensor fits = {"x", DTYPE_I8, 0, 1, ab},
-                        tensors[] = {{"x", DTYPE_I8, 0, 2, ab}, {"x", DTYPE_I8, 0, 2, ca}};
+    const einsum_tensor fits = {"x", DTYPE_I8, 0, 1, ab}, tensors[] = {{"x", DTYPE_I8, 0, 2, ab}, {"x", DTYPE_I8, 0, 2, ca}};
     for (int i = -1; i < 2; i++) {
         const einsum e = {axes, 3, i < 0 ? &fits : &tensors[i], 1, NULL, 0, "x", NULL, 0};
         uint64_t *words;
@@ -157,15 +155,66 @@ typedef struct statement_case {
 START_TEST(test_statements_refused)
 {
     static const statement_case cases[] = {
-        {{.op = 0, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 0"},
-        {{.op = 8, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "operation code 8"},
-        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_BF16, .digit_count = 4, .digits = sample_digits}, "accumulates in bf16"},
-        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_COUNT, .digit_count = 4, .digits = sample_digits}, "accumulator dtype code 8"},
-        {{.op = MATH_CONTRACT, .dst = 4, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
-        {{.op = MATH_CONTRACT, .dst = 2, .sources = {4, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4 of 4"},
-        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 0xffffffff}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor number 4294967295 of 4"},
-        {{.op = MATH_CONTRACT, .dst = 2, .sources = {0, 2}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor %0 is read before it is assigned"},
-        {{.op = MATH_CONTRACT, .dst = 0, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits}, "tensor a is assigned after it was read"},
+        {{.op = 0, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits},
+         "operation code 0"},
+        {{.op = 8, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits},
+         "operation code 8"},
+        {{.op = MATH_CONTRACT,
+          .dst = 2,
+          .sources = {0, 1},
+          .source_count = 2,
+          .accumulator = DTYPE_BF16,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "accumulates in bf16"},
+        {{.op = MATH_CONTRACT,
+          .dst = 2,
+          .sources = {0, 1},
+          .source_count = 2,
+          .accumulator = DTYPE_COUNT,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "accumulator dtype code 8"},
+        {{.op = MATH_CONTRACT,
+          .dst = 4,
+          .sources = {0, 1},
+          .source_count = 2,
+          .accumulator = DTYPE_F32,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT,
+          .dst = 2,
+          .sources = {4, 1},
+          .source_count = 2,
+          .accumulator = DTYPE_F32,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "tensor number 4 of 4"},
+        {{.op = MATH_CONTRACT,
+          .dst = 2,
+          .sources = {0, 0xffffffff},
+          .source_count = 2,
+          .accumulator = DTYPE_F32,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "tensor number 4294967295 of 4"},
+        {{.op = MATH_CONTRACT,
+          .dst = 2,
+          .sources = {0, 2},
+          .source_count = 2,
+          .accumulator = DTYPE_F32,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "tensor %0 is read before it is assigned"},
+        {{.op = MATH_CONTRACT,
+          .dst = 0,
+          .sources = {0, 1},
+          .source_count = 2,
+          .accumulator = DTYPE_F32,
+          .digit_count = 4,
+          .digits = sample_digits},
+         "tensor a is assigned after it was read"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
@@ -174,7 +223,13 @@ START_TEST(test_statements_refused)
         expect_refused(&e, cases[i].part);
     }
     const einsum_statement twice[2] = {sample_statements[0],
-                                       {.op = MATH_COPY, .dst = 2, .sources = {0}, .source_count = 1, .accumulator = DTYPE_BF16, .digit_count = 1, .digits = sample_digits}};
+                                       {.op = MATH_COPY,
+                                        .dst = 2,
+                                        .sources = {0},
+                                        .source_count = 1,
+                                        .accumulator = DTYPE_BF16,
+                                        .digit_count = 1,
+                                        .digits = sample_digits}};
     einsum e = sample;
     e.statements = twice;
     expect_refused(&e, "tensor %0 is assigned twice");
@@ -223,33 +278,18 @@ START_TEST(test_digits_refused)
         {MATH_CONTRACT, {{SAMPLE_M, true, 33, 1, 0, 0, 0, 0}}, 1, "weight 33"},
         {MATH_CONTRACT, {{SAMPLE_M, true, -1, 1, 0, 0, 0, 0}}, 1, "weight 18446744073709551615"},
         {MATH_CONTRACT, {{SAMPLE_M, true, 1, 0, 0, 0, 0, 0}}, 1, "size 0 of a digit"},
-        {MATH_CONTRACT,
-         {{SAMPLE_M, true, 1, 33, 0, 0, 0, 0}},
-         1,
-         "size 33 of a digit of axis M (size 32) with weight 1"},
+        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 33, 0, 0, 0, 0}}, 1, "size 33 of a digit of axis M (size 32) with weight 1"},
         {MATH_CONTRACT, {{SAMPLE_M, true, 16, 3, 0, 0, 0, 0}}, 1, "allowed are 1 to 2"},
         {MATH_CONTRACT, {{SAMPLE_M, true, 1, INT64_MAX, 0, 0, 0, 0}}, 1, "size 9223372036854775807"},
+        {MATH_CONTRACT, {{SAMPLE_K, true, 1, 32, 0, 0, 0, 0}}, 1, "a digit of axis K is kept, but tensor %0 has no such axis"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 1, 32, 0, 0, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}}, 2, "stands after a summed one"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 8, 4, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0, 0, 0}}, 2, "digits 0 and 1 reach the same"},
+        {MATH_CONTRACT, {{SAMPLE_K, false, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0, 0, 0}}, 2, "digits 0 and 1 reach the same"},
+        {MATH_COPY, {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0, 0, 0}}, 2, "a copy sums over a digit of axis K"},
         {MATH_CONTRACT,
-         {{SAMPLE_K, true, 1, 32, 0, 0, 0, 0}},
+         {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}},
          1,
-         "a digit of axis K is kept, but tensor %0 has no such axis"},
-        {MATH_CONTRACT,
-         {{SAMPLE_K, false, 1, 32, 0, 0, 0, 0}, {SAMPLE_M, true, 1, 32, 0, 0, 0, 0}},
-         2,
-         "stands after a summed one"},
-        {MATH_CONTRACT,
-         {{SAMPLE_K, false, 8, 4, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 9, 0, 0, 0, 0}},
-         2,
-         "digits 0 and 1 reach the same"},
-        {MATH_CONTRACT,
-         {{SAMPLE_K, false, 1, 8, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 4, 0, 0, 0, 0}},
-         2,
-         "digits 0 and 1 reach the same"},
-        {MATH_COPY,
-         {{SAMPLE_M, true, 1, 32, 0, 0, 0, 0}, {SAMPLE_K, false, 1, 32, 0, 0, 0, 0}},
-         2,
-         "a copy sums over a digit of axis K"},
-        {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b, which it does not index"},
+         "a digit of axis M is broadcast over source b, which it does not index"},
         {MATH_CONTRACT, {{SAMPLE_M, true, 1, 1, 1 << EINSUM_A, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source a"},
         {MATH_COPY, {{SAMPLE_M, true, 1, 32, 1 << EINSUM_B, 0, 0, 0}}, 1, "a digit of axis M is broadcast over source b"},
         {MATH_CONTRACT, {{SAMPLE_M, true, 1, 32, 0, 1, 0, 0}}, 1, "a digit of axis M has no lanes inside the digit before it"},
@@ -259,13 +299,27 @@ START_TEST(test_digits_refused)
     };
     static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1, 0, 0}};
     static const einsum_piece piece = {1, 1, 1, 32};
-    einsum_statement both = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 1, .digits = lanes, .piece_count = 1, .pieces = &piece};
+    einsum_statement both = {.op = MATH_CONTRACT,
+                             .dst = 2,
+                             .sources = {0, 1},
+                             .source_count = 2,
+                             .accumulator = DTYPE_F32,
+                             .digit_count = 1,
+                             .digits = lanes,
+                             .piece_count = 1,
+                             .pieces = &piece};
     einsum contradicts = sample;
     contradicts.statements = &both;
     contradicts.statement_count = 1;
     expect_refused(&contradicts, "a digit of axis K has no lanes");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {.op = cases[i].op, .dst = 2, .sources = {0, 1}, .source_count = cases[i].op == MATH_COPY ? 1 : 2, .accumulator = DTYPE_F32, .digit_count = cases[i].count, .digits = cases[i].digits};
+        einsum_statement statement = {.op = cases[i].op,
+                                      .dst = 2,
+                                      .sources = {0, 1},
+                                      .source_count = cases[i].op == MATH_COPY ? 1 : 2,
+                                      .accumulator = DTYPE_F32,
+                                      .digit_count = cases[i].count,
+                                      .digits = cases[i].digits};
         einsum e = sample;
         e.statements = &statement;
         e.statement_count = 1;
@@ -286,32 +340,103 @@ START_TEST(test_orders)
 {
     static const order_case cases[] = {
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 2, 1, 16}}, 2, NULL},
-        {{{SAMPLE_K, false, 12, 3, 0, 0, 1, 12}, {SAMPLE_K, false, 1, 12, 0, 0, 1, 1}}, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, NULL}, /* ends with K */
+        {{{SAMPLE_K, false, 12, 3, 0, 0, 1, 12}, {SAMPLE_K, false, 1, 12, 0, 0, 1, 1}},
+         {{1, 0, 16, 2}, {1, 1, 1, 16}},
+         2,
+         NULL}, /* ends with K */
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{2, 0, 1, 8}, {1, 1, 1, 4}}, 2, NULL},
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 1, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 0, 0}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 0 behind group 1, allowed are that one and the next"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 2, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 2 behind group 0"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{0}}, 0, "of group 1 behind group 0, in a statement without pieces"},
-        {{{SAMPLE_M, true, 1, 32, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 32, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "of group 1 behind group 0, and is kept"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 0}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "0 positions of its group apart, allowed are 1 to 2^62 - 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_MAX}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "positions of its group apart"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_C(1) << 61}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "2^62 positions or more"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 7}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "is 7 positions of group 1 apart, and those inside it take 8"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, "2 of the 2 pieces of group 1 count on from each other, to position 32 of 40"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 8, 8}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 1, 64}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {2, 1, 1, 16}}, 2, "a piece of group 2 of 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {0, 1, 1, 16}}, 2, "a piece of group 0 of 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 17, 1, 16}}, 2, "has no lanes inside the piece before it"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 8, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes inside the piece before it"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 1, 16, 4}, {1, 0, 1, 16}}, 2, "has no lanes inside the piece before it"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 1}, {1, 1, 1, 16}}, 2, "weight 16 and size 1 of a piece of group 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 0, 4}, {1, 1, 1, 16}}, 2, "weight 0 and size 4"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, INT64_MAX}, {1, 1, 1, 16}}, 2, "weight 16 and size 9223372036854775807"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}}, 2, "pieces of a statement have 2^62 combinations"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 0, 0}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "of group 0 behind group 1, allowed are that one and the next"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 2, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "of group 2 behind group 0"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{0}},
+         0,
+         "of group 1 behind group 0, in a statement without pieces"},
+        {{{SAMPLE_M, true, 1, 32, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 32, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "of group 1 behind group 0, and is kept"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 0}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "0 positions of its group apart, allowed are 1 to 2^62 - 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_MAX}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "positions of its group apart"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_C(1) << 61}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "2^62 positions or more"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 7}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "is 7 positions of group 1 apart, and those inside it take 8"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 2}, {1, 1, 1, 16}},
+         2,
+         "2 of the 2 pieces of group 1 count on from each other, to position 32 of 40"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 8, 8}, {1, 1, 1, 16}},
+         2,
+         "1 of the 2 pieces of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 1, 64}, {1, 1, 1, 16}},
+         2,
+         "1 of the 2 pieces of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {2, 1, 1, 16}},
+         2,
+         "a piece of group 2 of 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {0, 1, 1, 16}},
+         2,
+         "a piece of group 0 of 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 4}, {1, 17, 1, 16}},
+         2,
+         "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 8, 16, 4}, {1, 1, 1, 16}},
+         2,
+         "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 1, 16, 4}, {1, 0, 1, 16}},
+         2,
+         "has no lanes inside the piece before it"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, 1}, {1, 1, 1, 16}},
+         2,
+         "weight 16 and size 1 of a piece of group 1"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 0, 4}, {1, 1, 1, 16}},
+         2,
+         "weight 0 and size 4"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
+         {{1, 0, 16, INT64_MAX}, {1, 1, 1, 16}},
+         2,
+         "weight 16 and size 9223372036854775807"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}},
+         {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}},
+         2,
+         "pieces of a statement have 2^62 combinations"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 2, .digits = cases[i].digits, .piece_count = cases[i].piece_count, .pieces = cases[i].pieces};
+        einsum_statement statement = {.op = MATH_CONTRACT,
+                                      .dst = 2,
+                                      .sources = {0, 1},
+                                      .source_count = 2,
+                                      .accumulator = DTYPE_F32,
+                                      .digit_count = 2,
+                                      .digits = cases[i].digits,
+                                      .piece_count = cases[i].piece_count,
+                                      .pieces = cases[i].pieces};
         einsum e = sample, out;
         uint64_t *words, *again;
         size_t count, again_count;
@@ -338,7 +463,8 @@ START_TEST(test_digits_accepted)
                                         {SAMPLE_K, false, 1, 1, 0, 0, 0, 0},
                                         {SAMPLE_K, false, 7, 5, 0, 16, 0, 0},
                                         {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2, 0, 0}};
-    einsum_statement statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 5, .digits = good};
+    einsum_statement statement = {
+        .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 5, .digits = good};
     einsum e = sample, out;
     uint64_t *words;
     size_t count;
@@ -359,11 +485,15 @@ static const einsum_term conv_terms[] = {{CONV_F, 1, 3, 3}, {CONV_O, 1, 8, 2}}, 
 static const einsum_window conv_windows[] = {{CONV_X, 2, conv_terms, false, 0}, {CONV_Q, 2, part_terms, false, 0}};
 static const uint32_t conv_input[] = {CONV_X, CONV_C}, conv_weights[] = {CONV_N, CONV_F, CONV_C}, conv_output[] = {CONV_O, CONV_N},
                       part_input[] = {CONV_O, CONV_Q, CONV_C};
-static const einsum_tensor conv_tensors[] = {{"x", DTYPE_I8, 0, 2, conv_input},
-                                             {"w", DTYPE_I8, 1, 3, conv_weights},
-                                             {"y", DTYPE_I32, 2, 2, conv_output}};
-static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 4, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}, {CONV_C, false, 1, 4, 0, 0, 0, 0}};
-static const einsum_statement conv_statement = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
+static const einsum_tensor conv_tensors[] = {
+    {"x", DTYPE_I8, 0, 2, conv_input}, {"w", DTYPE_I8, 1, 3, conv_weights}, {"y", DTYPE_I32, 2, 2, conv_output}};
+static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0},
+                                           {CONV_O, true, 1, 4, 0, 0, 0, 0},
+                                           {CONV_N, true, 1, 2, 0, 0, 0, 0},
+                                           {CONV_F, false, 1, 3, 0, 0, 0, 0},
+                                           {CONV_C, false, 1, 4, 0, 0, 0, 0}};
+static const einsum_statement conv_statement = {
+    .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
 static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
 
 static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
@@ -485,11 +615,14 @@ START_TEST(test_windows_refused)
     conv_refused(&e, "is two windows");
     /* The statement: a digit across a term's end, a window and its term at once, a result through a window. */
     einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
-    static const einsum_digit across[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}};
-    static const einsum_digit passes[] = {{CONV_O, true, 3, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 3, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}};
+    static const einsum_digit across[] = {
+        {CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}, {CONV_F, false, 1, 3, 0, 0, 0, 0}};
+    static const einsum_digit passes[] = {
+        {CONV_O, true, 3, 2, 0, 0, 0, 0}, {CONV_O, true, 1, 3, 0, 0, 0, 0}, {CONV_N, true, 1, 2, 0, 0, 0, 0}};
     static const einsum_digit named[] = {{CONV_O, true, 1, 8, 0, 0, 0, 0}, {CONV_X, false, 1, 21, 0, 0, 0, 0}};
     static const uint32_t window_output[] = {CONV_O, CONV_X};
-    einsum_statement s = {.op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 3, .digits = across};
+    einsum_statement s = {
+        .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 3, .digits = across};
     e = conv;
     e.tensors = tensors;
     e.statements = &s;
@@ -562,8 +695,12 @@ START_TEST(test_math)
     ck_assert(einsum_encode(&out, memory, &again, &again_count));
     ck_assert_uint_eq(count, again_count);
     ck_assert_mem_eq(words, again, count * 8);
-    static const char *const texts[] = {"MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)", "REDUCE sums[] = add.f32[V, E] y[V, E] * x[V, E]",
-                                        "GATHER %7[T, E] = x[V + at[T] * 5, E]", "TE->TE", "FILL table[V, E] = 0xbf80", "SCATTER table[V + at[T], E] = %7[T, E]"};
+    static const char *const texts[] = {"MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)",
+                                        "REDUCE sums[] = add.f32[V, E] y[V, E] * x[V, E]",
+                                        "GATHER %7[T, E] = x[V + at[T] * 5, E]",
+                                        "TE->TE",
+                                        "FILL table[V, E] = 0xbf80",
+                                        "SCATTER table[V + at[T], E] = %7[T, E]"};
     for (uint32_t i = 0; i < out.statement_count; i++) {
         strbuf s;
         strbuf_init(&s, memory);
@@ -581,17 +718,21 @@ typedef struct math_case {
 
 START_TEST(test_math_refused)
 {
-    static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}}, argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}},
-                             few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}}, types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}},
-                             two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}}, truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}},
-                             unnamed[] = {{SCALAR_SOURCE, 0}}, integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
+    static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}},
+                             argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}}, few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}},
+                             types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}}, two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}},
+                             truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}}, unnamed[] = {{SCALAR_SOURCE, 0}},
+                             integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
     static scalar_step deep[SCALAR_MAX_DEPTH + 1];
     static const einsum_index far[] = {{MATH_T, 1}}, none[] = {{MATH_V, 0}}, wide[] = {{MATH_V, 41}};
-    static const einsum_digit other[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_T, .kept = true, .weight = 1, .size = 6}};
-    static const einsum_digit summed[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40}, {.axis = MATH_E, .weight = 1, .size = 32}};
+    static const einsum_digit other[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40},
+                                         {.axis = MATH_T, .kept = true, .weight = 1, .size = 6}};
+    static const einsum_digit summed[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40},
+                                          {.axis = MATH_E, .weight = 1, .size = 32}};
     for (int i = 0; i <= SCALAR_MAX_DEPTH; i++)
         deep[i] = (scalar_step){SCALAR_SOURCE, 0};
-    einsum_statement map = math_statements[0], reduce = math_statements[1], gather = math_statements[2], fill = math_statements[4], scatter = math_statements[5];
+    einsum_statement map = math_statements[0], reduce = math_statements[1], gather = math_statements[2], fill = math_statements[4],
+                     scatter = math_statements[5];
 #define WITH(statement, ...) ((void)((changed = (statement)), __VA_ARGS__), changed)
     einsum_statement changed;
     const math_case cases[] = {
@@ -714,8 +855,7 @@ START_TEST(test_every_bit)
         if (decodes(words, count, &out)) {
             accepted++;
             ck_assert(einsum_encode(&out, memory, &again, &again_count));
-            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored",
-                          bit);
+            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
         }
         words[bit / 64] ^= UINT64_C(1) << bit % 64;
     }

@@ -57,21 +57,15 @@ static void begin(program *p)
         p->names[i][0] = (char)('A' + i);
         p->axes[i] = (layout_axis){p->names[i], 1};
     }
-    p->e = (einsum){.axes = p->axes,
-                    .axis_count = JUDGE_AXES,
-                    .tensors = p->tensors,
-                    .statements = p->statements,
-                    .text = "by hand"};
+    p->e = (einsum){.axes = p->axes, .axis_count = JUDGE_AXES, .tensors = p->tensors, .statements = p->statements, .text = "by hand"};
 }
 
 static uint32_t add_tensor(program *p, dtype t, const char *axes, bool port)
 {
     uint32_t n = p->e.tensor_count++;
     ck_assert_uint_lt(n, TENSORS);
-    p->tensors[n] = (einsum_tensor){.name = arena_printf(memory, "t%u", n),
-                                    .dtype = t,
-                                    .port = port ? (int32_t)n : -1,
-                                    .axes = p->tensor_axes[n]};
+    p->tensors[n] =
+        (einsum_tensor){.name = arena_printf(memory, "t%u", n), .dtype = t, .port = port ? (int32_t)n : -1, .axes = p->tensor_axes[n]};
     for (; *axes; axes++)
         p->tensor_axes[n][p->tensors[n].rank++] = (uint32_t)(*axes - 'A');
     return n;
@@ -96,8 +90,7 @@ static void add_statement(program *p, math_op op, uint32_t dst)
 
 static void source(program *p, uint32_t tensor)
 {
-    if (p->s->source_count == 0 &&
-        (p->s->op == MATH_COPY || p->s->op == MATH_GATHER || p->s->op == MATH_SCATTER))
+    if (p->s->source_count == 0 && (p->s->op == MATH_COPY || p->s->op == MATH_GATHER || p->s->op == MATH_SCATTER))
         p->s->accumulator = p->tensors[tensor].dtype;
     p->s->sources[p->s->source_count++] = tensor;
 }
@@ -130,8 +123,7 @@ static void add_index(program *p, uint32_t tensor, char axis, int64_t unit)
 
 static void add_shift(program *p, einsum_side side, char axis, int64_t offset)
 {
-    p->shifts[p->s - p->statements][p->s->shift_count++] =
-        (einsum_shift){side, (uint32_t)(axis - 'A'), offset};
+    p->shifts[p->s - p->statements][p->s->shift_count++] = (einsum_shift){side, (uint32_t)(axis - 'A'), offset};
 }
 
 /* ---- running and comparing ---- */
@@ -146,8 +138,7 @@ static uint32_t random_code(dtype t)
     uint32_t bits = (uint32_t)random_below(INT64_C(1) << 31) << 1 | (uint32_t)random_below(2);
     if (t == DTYPE_F32 && random_below(4))
         return (bits & 0x807fffff) | (uint32_t)(120 + random_below(14)) << 23;
-    return t == DTYPE_BF16 && random_below(4) ? (bits & 0x807f) | (uint32_t)(120 + random_below(14)) << 7
-                                              : bits;
+    return t == DTYPE_BF16 && random_below(4) ? (bits & 0x807f) | (uint32_t)(120 + random_below(14)) << 7 : bits;
 }
 
 static storage new_storage(const program *p)
@@ -200,8 +191,7 @@ static void choose_cpu(void)
 #if defined(__x86_64__)
     static const char *const cpus[] = {"native", "x86-64-v4", "x86-64-v3", "x86-64"};
     int n = next_cpu++ % 4;
-    bool wide = __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"),
-         can = n != 1 || wide;
+    bool wide = __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"), can = n != 1 || wide;
     (void)setenv("VISA_MCPU", can && (n != 2 || __builtin_cpu_supports("avx2")) ? cpus[n] : "native", 1);
 #endif
 }
@@ -228,14 +218,12 @@ static const char *text_of(const program *p)
 static void same_ports(const program *p, const storage *got, const storage *want, const char *what)
 {
     for (uint32_t n = 0; n < p->e.tensor_count; n++)
-        for (int64_t i = 0;
-             p->tensors[n].port >= 0 && is_assigned(p, n) && i < einsum_tensor_elements(&p->e, n); i++) {
+        for (int64_t i = 0; p->tensors[n].port >= 0 && is_assigned(p, n) && i < einsum_tensor_elements(&p->e, n); i++) {
             dtype t = p->tensors[n].dtype;
             uint32_t g = judge_load(t, got->tensors[n], i), w = judge_load(t, want->tensors[n], i);
             if (g != w && !(isnan(number_of(t, g)) && isnan(number_of(t, w))))
-                ck_abort_msg("%s: %s element %lld of %s is 0x%x (%g), expected 0x%x (%g); %s", what,
-                             p->tensors[n].name, (long long)i, dtype_row_of(t)->name, g, number_of(t, g), w,
-                             number_of(t, w), text_of(p));
+                ck_abort_msg("%s: %s element %lld of %s is 0x%x (%g), expected 0x%x (%g); %s", what, p->tensors[n].name, (long long)i,
+                             dtype_row_of(t)->name, g, number_of(t, g), w, number_of(t, w), text_of(p));
         }
 }
 
@@ -244,18 +232,17 @@ static int64_t within_bounds(const program *p, const storage *got, const storage
 {
     int64_t differing = 0;
     for (uint32_t n = 0; n < p->e.tensor_count; n++)
-        for (int64_t i = 0;
-             p->tensors[n].port >= 0 && is_assigned(p, n) && i < einsum_tensor_elements(&p->e, n); i++) {
+        for (int64_t i = 0; p->tensors[n].port >= 0 && is_assigned(p, n) && i < einsum_tensor_elements(&p->e, n); i++) {
             dtype t = p->tensors[n].dtype;
-            double g = number_of(t, judge_load(t, got->tensors[n], i)),
-                   o = number_of(t, judge_load(t, other->tensors[n], i)), bound = got->bounds[n][i];
+            double g = number_of(t, judge_load(t, got->tensors[n], i)), o = number_of(t, judge_load(t, other->tensors[n], i)),
+                   bound = got->bounds[n][i];
             ck_assert_msg(bound >= 0, "bound %g of %s; %s", bound, p->tensors[n].name, text_of(p));
             if (g == o || (isnan(g) && isnan(o)))
                 continue;
             differing++;
             if (!isinf(bound) && !(fabs(g - o) <= bound))
-                ck_abort_msg("%s element %lld is %.9g, elsewhere %.9g, the bound is %g; %s",
-                             p->tensors[n].name, (long long)i, g, o, bound, text_of(p));
+                ck_abort_msg("%s element %lld is %.9g, elsewhere %.9g, the bound is %g; %s", p->tensors[n].name, (long long)i, g, o, bound,
+                             text_of(p));
         }
     return differing;
 }
@@ -266,8 +253,7 @@ static int64_t check_on(const program *p, const storage *given, bool machine_ord
     storage want = copy_storage(p, given), plain = copy_storage(p, given);
     int64_t outside = judge_einsum(&p->e, want.tensors, machine_order);
     size_t said = diags.count;
-    reference_kernel *k = compile(p, machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER
-                                                   : REFERENCE_VALUES | REFERENCE_BOUNDS);
+    reference_kernel *k = compile(p, machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_VALUES | REFERENCE_BOUNDS);
     ck_assert(reference_run(api, k, plain.tensors, NULL, 2, &diags));
     ck_assert_uint_eq(diags.count, said + (outside > 0));
     if (exact)
@@ -297,27 +283,14 @@ static int64_t check(const program *p, bool machine_order, bool exact)
 
 /* ---- operations ---- */
 
-static const uint32_t edges_i32[] = {0,          1,          2,          3,          30,
-                                     31,         32,         33,         0x7f,       0x80,
-                                     0x7fff,     0x8000,     0x3fffffff, 0x40000000, 0x7fffffff,
-                                     0x80000000, 0x80000001, 0xffffffff, 0xfffffff8, 0xfffffff7,
-                                     0xffffff80, 0xffffff7f, 0x12345678, 16777217,   16777219};
-static const float edges_f32[] = {0,         -0.0f,
-                                  1,         -1,
-                                  0.5f,      -0.5f,
-                                  1.5f,      2.5f,
-                                  -2.5f,     0x1p-126f,
-                                  0x1p-149f, -0x1p-140f,
-                                  3.25f,     1e10f,
-                                  -1e10f,    0x1p31f,
-                                  -0x1p31f,  2147483520.0f,
-                                  88.7f,     -104,
-                                  1e-3f,     0x1.fffffep127f,
-                                  INFINITY,  -INFINITY,
-                                  NAN,       448,
-                                  464,       57344,
-                                  61440,     0.1f,
-                                  7,         120};
+static const uint32_t edges_i32[] = {0,          1,          2,          3,          30,         31,         32,
+                                     33,         0x7f,       0x80,       0x7fff,     0x8000,     0x3fffffff, 0x40000000,
+                                     0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0xfffffff8, 0xfffffff7, 0xffffff80,
+                                     0xffffff7f, 0x12345678, 16777217,   16777219};
+static const float edges_f32[] = {
+    0,          -0.0f,     1,     -1,     0.5f,    -0.5f,    1.5f,          2.5f,  -2.5f, 0x1p-126f, 0x1p-149f,
+    -0x1p-140f, 3.25f,     1e10f, -1e10f, 0x1p31f, -0x1p31f, 2147483520.0f, 88.7f, -104,  1e-3f,     0x1.fffffep127f,
+    INFINITY,   -INFINITY, NAN,   448,    464,     57344,    61440,         0.1f,  7,     120};
 enum { EDGES_I32 = sizeof edges_i32 / sizeof *edges_i32, EDGES_F32 = sizeof edges_f32 / sizeof *edges_f32 };
 
 /* One axis for each operand. */
@@ -343,11 +316,7 @@ static void operation_program(program *p, const scalar_row *row)
         p->axes[i].size = f32 ? EDGES_F32 : EDGES_I32;
         tensors[i] = add_tensor(p, f32 ? DTYPE_F32 : DTYPE_I32, axes[i], true);
     }
-    uint32_t out = add_tensor(p, row->result == SCALAR_F32 ? DTYPE_F32 : DTYPE_I32,
-                              arity == 1   ? "A"
-                              : arity == 2 ? "AB"
-                                           : "ABC",
-                              true);
+    uint32_t out = add_tensor(p, row->result == SCALAR_F32 ? DTYPE_F32 : DTYPE_I32, arity == 1 ? "A" : arity == 2 ? "AB" : "ABC", true);
     add_statement(p, MATH_MAP, out);
     whole(p, true, arity == 1 ? "A" : arity == 2 ? "AB" : "ABC");
     for (unsigned i = 0; i < arity; i++)
@@ -370,9 +339,7 @@ START_TEST(every_operation)
             storage s = new_storage(&p);
             for (unsigned i = 0; i < scalar_arity(row); i++)
                 for (int64_t k = 0; k < p.axes[i].size; k++)
-                    judge_store(DTYPE_I32, s.tensors[i], k,
-                                row->operands[i] == SCALAR_F32 ? numeric_f32_bits(edges_f32[k])
-                                                               : edges_i32[k]);
+                    judge_store(DTYPE_I32, s.tensors[i], k, row->operands[i] == SCALAR_F32 ? numeric_f32_bits(edges_f32[k]) : edges_i32[k]);
             check_on(&p, &s, false, row->op != SCALAR_BITS_OF_F32);
             free_storage(&s);
         }
@@ -457,8 +424,7 @@ static void random_value(program *p, scalar_type type, int depth)
             }
         }
         step(p, type == SCALAR_I32 ? SCALAR_CONSTANT_I32 : SCALAR_CONSTANT_F32,
-             type == SCALAR_I32 ? edges_i32[random_below(EDGES_I32)]
-                                : numeric_f32_bits(edges_f32[random_below(24)]));
+             type == SCALAR_I32 ? edges_i32[random_below(EDGES_I32)] : numeric_f32_bits(edges_f32[random_below(24)]));
         return;
     }
     const scalar_row *row = random_row(type);
@@ -527,15 +493,13 @@ static void random_broadcasts_and_shifts(program *p)
     einsum_digit *digits = p->digits[p->s - p->statements];
     for (uint32_t i = 0; i < p->s->digit_count; i++)
         for (uint32_t k = 0; k < p->s->source_count; k++)
-            if (digits[i].size > 1 && einsum_tensor_has(&p->tensors[p->s->sources[k]], digits[i].axis) &&
-                random_below(6) == 0)
+            if (digits[i].size > 1 && einsum_tensor_has(&p->tensors[p->s->sources[k]], digits[i].axis) && random_below(6) == 0)
                 digits[i].broadcast |= 1u << (EINSUM_A + k);
     for (uint32_t k = 0; k < p->s->source_count && p->s->shift_count < SHIFTS; k++) {
         const einsum_tensor *t = &p->tensors[p->s->sources[k]];
         uint32_t axis = t->rank ? t->axes[0] : 0;
         if (t->rank && p->axes[axis].size > 1 && random_below(6) == 0)
-            add_shift(p, (einsum_side)(EINSUM_A + k), (char)('A' + axis),
-                      1 + random_below(p->axes[axis].size - 1));
+            add_shift(p, (einsum_side)(EINSUM_A + k), (char)('A' + axis), 1 + random_below(p->axes[axis].size - 1));
     }
 }
 
@@ -593,9 +557,8 @@ END_TEST
 
 /* ---- reductions ---- */
 
-static const scalar_op folds[] = {SCALAR_ADD_I32, SCALAR_MUL_I32, SCALAR_ADD_SAT_I32, SCALAR_MIN_I32,
-                                  SCALAR_MAX_I32, SCALAR_AND_I32, SCALAR_OR_I32,      SCALAR_XOR_I32,
-                                  SCALAR_ADD_F32, SCALAR_MUL_F32, SCALAR_MIN_F32,     SCALAR_MAX_F32};
+static const scalar_op folds[] = {SCALAR_ADD_I32, SCALAR_MUL_I32, SCALAR_ADD_SAT_I32, SCALAR_MIN_I32, SCALAR_MAX_I32, SCALAR_AND_I32,
+                                  SCALAR_OR_I32,  SCALAR_XOR_I32, SCALAR_ADD_F32,     SCALAR_MUL_F32, SCALAR_MIN_F32, SCALAR_MAX_F32};
 enum { FOLDS_COUNT = sizeof folds / sizeof *folds };
 
 START_TEST(every_fold_is_listed)
@@ -642,11 +605,7 @@ static void random_reduce(program *p, bool ordered)
     p->axes[3].size = 1 + random_below(6);
     if (random_below(3) == 0)
         axes[1] = '\0';
-    uint32_t dst = add_tensor(p,
-                              f32               ? random_below(3) ? DTYPE_F32 : DTYPE_BF16
-                              : random_below(3) ? DTYPE_I32
-                                                : DTYPE_I8,
-                              axes, true);
+    uint32_t dst = add_tensor(p, f32 ? random_below(3) ? DTYPE_F32 : DTYPE_BF16 : random_below(3) ? DTYPE_I32 : DTYPE_I8, axes, true);
     uint32_t a = add_tensor(p, f32 ? DTYPE_F32 : DTYPE_I32, random_below(2) ? "ABCD" : "CDBA", true),
              b = add_tensor(p, f32 ? DTYPE_BF16 : DTYPE_I8, "CA", true);
     add_statement(p, MATH_REDUCE, dst);
@@ -763,16 +722,14 @@ START_TEST(places_outside_are_said)
     program p;
     begin(&p);
     p.axes[0].size = 4;
-    uint32_t a = add_tensor(&p, DTYPE_I8, "A", true), at = add_tensor(&p, DTYPE_I32, "", true),
-             dst = add_tensor(&p, DTYPE_I8, "", true);
+    uint32_t a = add_tensor(&p, DTYPE_I8, "A", true), at = add_tensor(&p, DTYPE_I32, "", true), dst = add_tensor(&p, DTYPE_I8, "", true);
     add_statement(&p, MATH_GATHER, dst);
     source(&p, a);
     add_index(&p, at, 'A', 1);
     storage s = new_storage(&p);
     judge_store(DTYPE_I32, s.tensors[at], 0, 4);
     ck_assert_int_eq(check_on(&p, &s, false, true), 1);
-    char *text =
-        arena_printf(memory, "%s: %s", diag_row_of(diags.items[0]->id)->name, diags.items[0]->message);
+    char *text = arena_printf(memory, "%s: %s", diag_row_of(diags.items[0]->id)->name, diags.items[0]->message);
     ck_assert_str_eq(text, "E-CHECK-INDEX: reference kernel: 1 elements are gathered from or scattered to "
                            "places outside an axis");
     free_storage(&s);
@@ -788,10 +745,8 @@ static void check_fused(const program *p, const uint32_t *between, size_t count,
     reference_kernel *k = compile(p, REFERENCE_VALUES);
     ck_assert(reference_run(api, k, run.tensors, NULL, 1, &diags));
     for (size_t i = 0; i < count; i++) {
-        bool same = memcmp(run.tensors[between[i]], given.tensors[between[i]],
-                           (size_t)reference_tensor_bytes(&p->e, between[i])) == 0;
-        ck_assert_msg(same == fused, "%s %s; %s", p->tensors[between[i]].name,
-                      fused ? "was stored" : "was not stored", text_of(p));
+        bool same = memcmp(run.tensors[between[i]], given.tensors[between[i]], (size_t)reference_tensor_bytes(&p->e, between[i])) == 0;
+        ck_assert_msg(same == fused, "%s %s; %s", p->tensors[between[i]].name, fused ? "was stored" : "was not stored", text_of(p));
     }
     api->release(k);
     free_storage(&given);
@@ -822,19 +777,16 @@ static void add_epilogue(program *p, uint32_t dst, uint32_t from, uint32_t bias,
     }
 }
 
-static const int64_t shapes[][3] = {{1, 1, 1},     {3, 5, 7},     {1, 64, 40}, {33, 17, 64},
-                                    {40, 100, 24}, {130, 70, 33}, {5, 1, 300}};
+static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {1, 64, 40}, {33, 17, 64}, {40, 100, 24}, {130, 70, 33}, {5, 1, 300}};
 
-static void contraction_program(program *p, dtype from, dtype between, dtype to, const int64_t *shape,
-                                bool swapped, uint32_t *x)
+static void contraction_program(program *p, dtype from, dtype between, dtype to, const int64_t *shape, bool swapped, uint32_t *x)
 {
     begin(p);
     p->axes[0].size = shape[0];
     p->axes[1].size = shape[1];
     p->axes[2].size = shape[2];
     uint32_t a = add_tensor(p, from, "AC", true), b = add_tensor(p, from, swapped ? "CB" : "BC", true);
-    uint32_t bias = add_tensor(p, DTYPE_F32, "B", true),
-             other = add_tensor(p, DTYPE_BF16, swapped ? "BA" : "A", true);
+    uint32_t bias = add_tensor(p, DTYPE_F32, "B", true), other = add_tensor(p, DTYPE_BF16, swapped ? "BA" : "A", true);
     *x = add_tensor(p, between, "AB", false);
     uint32_t dst = add_tensor(p, to, swapped ? "BA" : "AB", true);
     add_statement(p, MATH_CONTRACT, *x);
@@ -847,10 +799,9 @@ static void contraction_program(program *p, dtype from, dtype between, dtype to,
 
 START_TEST(maps_behind_contractions)
 {
-    static const dtype types[][3] = {
-        {DTYPE_BF16, DTYPE_F32, DTYPE_BF16}, {DTYPE_BF16, DTYPE_BF16, DTYPE_F32},
-        {DTYPE_I8, DTYPE_I32, DTYPE_F32},    {DTYPE_I8, DTYPE_I16, DTYPE_I8},
-        {DTYPE_F32, DTYPE_F32, DTYPE_F32},   {DTYPE_F8E4M3, DTYPE_F32, DTYPE_F8E5M2}};
+    static const dtype types[][3] = {{DTYPE_BF16, DTYPE_F32, DTYPE_BF16}, {DTYPE_BF16, DTYPE_BF16, DTYPE_F32},
+                                     {DTYPE_I8, DTYPE_I32, DTYPE_F32},    {DTYPE_I8, DTYPE_I16, DTYPE_I8},
+                                     {DTYPE_F32, DTYPE_F32, DTYPE_F32},   {DTYPE_F8E4M3, DTYPE_F32, DTYPE_F8E5M2}};
     for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
             program p;
@@ -872,12 +823,10 @@ START_TEST(chains_of_maps)
         random_sizes(&p, 3);
         for (int k = 0; k < 3; k++)
             p.axes[k].size += 1;
-        uint32_t between[2] = {add_tensor(&p, random_dtype(), "ABC", false),
-                               add_tensor(&p, random_dtype(), "BAC", false)};
+        uint32_t between[2] = {add_tensor(&p, random_dtype(), "ABC", false), add_tensor(&p, random_dtype(), "BAC", false)};
         dtype last = random_dtype();
         bool f32 = judge_is_float(last), reduces = random_below(2);
-        uint32_t dst = add_tensor(&p, last, reduces ? "A" : "CAB", true),
-                 other = add_tensor(&p, random_dtype(), "BC", true);
+        uint32_t dst = add_tensor(&p, last, reduces ? "A" : "CAB", true), other = add_tensor(&p, random_dtype(), "BC", true);
         random_map(&p, between[0], "ABC", 2);
         add_statement(&p, MATH_MAP, between[1]);
         whole(&p, true, "ABC");
@@ -1024,21 +973,16 @@ START_TEST(errors_pass_through)
         }
         storage given = new_storage(&p);
         for (int64_t i = 0; i < 50 * 60; i++) {
-            judge_store(DTYPE_F32, given.tensors[a], i,
-                        numeric_f32_bits((float)(random_below(2000) - 1000) * 0.001f));
-            judge_store(DTYPE_F32, given.tensors[b], i,
-                        numeric_f32_bits((float)(random_below(2000) - 900) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[a], i, numeric_f32_bits((float)(random_below(2000) - 1000) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[b], i, numeric_f32_bits((float)(random_below(2000) - 900) * 0.001f));
         }
         storage bounded = copy_storage(&p, &given), other = copy_storage(&p, &given);
         for (int64_t i = 0; i < 50; i++)
             for (int64_t j = 0; j < 60; j++) { /* the sums run the other way */
-                judge_store(DTYPE_F32, other.tensors[a], i * 60 + 59 - j,
-                            judge_load(DTYPE_F32, given.tensors[a], i * 60 + j));
-                judge_store(DTYPE_F32, other.tensors[b], (59 - j) * 50 + i,
-                            judge_load(DTYPE_F32, given.tensors[b], j * 50 + i));
+                judge_store(DTYPE_F32, other.tensors[a], i * 60 + 59 - j, judge_load(DTYPE_F32, given.tensors[a], i * 60 + j));
+                judge_store(DTYPE_F32, other.tensors[b], (59 - j) * 50 + i, judge_load(DTYPE_F32, given.tensors[b], j * 50 + i));
             }
-        reference_kernel *k = compile(&p, REFERENCE_BOUNDS),
-                         *m = compile(&p, REFERENCE_VALUES | REFERENCE_MACHINE_ORDER);
+        reference_kernel *k = compile(&p, REFERENCE_BOUNDS), *m = compile(&p, REFERENCE_VALUES | REFERENCE_MACHINE_ORDER);
         ck_assert(reference_run(api, k, bounded.tensors, bounded.bounds, 1, &diags));
         ck_assert(reference_run(api, m, other.tensors, NULL, 1, &diags));
         differing += within_bounds(&p, &bounded, &other);

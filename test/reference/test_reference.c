@@ -102,16 +102,11 @@ static double small_float(unsigned code, int exponent_bits, int fraction_bits)
 static double decode(dtype t, uint32_t code)
 {
     switch (t) {
-    case DTYPE_I4:
-        return (int)(code & 15) - (code & 8 ? 16 : 0);
-    case DTYPE_I8:
-        return (int8_t)code;
-    case DTYPE_I16:
-        return (int16_t)code;
-    case DTYPE_I32:
-        return (int32_t)code;
-    case DTYPE_F8E4M3:
-        return (code & 127) == 127 ? NAN : small_float(code, 4, 3);
+    case DTYPE_I4: return (int)(code & 15) - (code & 8 ? 16 : 0);
+    case DTYPE_I8: return (int8_t)code;
+    case DTYPE_I16: return (int16_t)code;
+    case DTYPE_I32: return (int32_t)code;
+    case DTYPE_F8E4M3: return (code & 127) == 127 ? NAN : small_float(code, 4, 3);
     case DTYPE_F8E5M2:
         if ((code & 127) > 0x7c)
             return NAN;
@@ -122,8 +117,7 @@ static double decode(dtype t, uint32_t code)
         if ((code & 0x7fff) == 0x7f80)
             return code & 0x8000 ? -INFINITY : INFINITY;
         return (code & 0x7f80) == 0 ? (code & 0x8000 ? -0.0 : 0.0) : small_float(code, 8, 7);
-    default:
-        return bits_float(code);
+    default: return bits_float(code);
     }
 }
 
@@ -177,14 +171,10 @@ static uint32_t encode_float(dtype t, float x)
     double size = fabs((double)x);
     bool negative = signbit(x);
     switch (t) {
-    case DTYPE_F8E4M3:
-        return isnan(x) ? 0x7f : encode_e4m3(size) | (negative ? 0x80 : 0);
-    case DTYPE_F8E5M2:
-        return isnan(x) ? 0x7e : encode_e5m2(size) | (negative ? 0x80 : 0);
-    case DTYPE_BF16:
-        return isnan(x) ? 0x7fc0 : encode_bf16(size) | (negative ? 0x8000 : 0);
-    default:
-        return float_bits(x);
+    case DTYPE_F8E4M3: return isnan(x) ? 0x7f : encode_e4m3(size) | (negative ? 0x80 : 0);
+    case DTYPE_F8E5M2: return isnan(x) ? 0x7e : encode_e5m2(size) | (negative ? 0x80 : 0);
+    case DTYPE_BF16: return isnan(x) ? 0x7fc0 : encode_bf16(size) | (negative ? 0x8000 : 0);
+    default: return float_bits(x);
     }
 }
 
@@ -283,7 +273,13 @@ static void statement(program *p, math_op op, uint32_t dst, uint32_t a, uint32_t
 {
     uint32_t n = p->e.statement_count++;
     ck_assert_uint_lt(n, MAX_STATEMENTS);
-    p->statements[n] = (einsum_statement){.op = op, .dst = dst, .sources = {a, b}, .source_count = math_row_of(op)->fewest_sources, .digits = p->digits[n], .shifts = p->shifts[n], .pieces = p->pieces[n]};
+    p->statements[n] = (einsum_statement){.op = op,
+                                          .dst = dst,
+                                          .sources = {a, b},
+                                          .source_count = math_row_of(op)->fewest_sources,
+                                          .digits = p->digits[n],
+                                          .shifts = p->shifts[n],
+                                          .pieces = p->pieces[n]};
     p->statements[n].accumulator = is_float(p->tensors[dst].dtype) ? DTYPE_F32 : DTYPE_I32;
 }
 
@@ -603,14 +599,10 @@ static uint32_t random_code(dtype t, filling f)
         return bits;
     uint32_t sign = f == POSITIVE ? 0 : bits >> 31;
     switch (t) {
-    case DTYPE_F8E4M3:
-        return (bits % 0x7f) | sign << 7;
-    case DTYPE_F8E5M2:
-        return (bits % 0x7c) | sign << 7;
-    case DTYPE_BF16:
-        return (bits & 0x7f) | (uint32_t)(120 + random_below(12)) << 7 | sign << 15;
-    default:
-        return (bits & 0x7fffff) | (uint32_t)(120 + random_below(12)) << 23 | sign << 31;
+    case DTYPE_F8E4M3: return (bits % 0x7f) | sign << 7;
+    case DTYPE_F8E5M2: return (bits % 0x7c) | sign << 7;
+    case DTYPE_BF16: return (bits & 0x7f) | (uint32_t)(120 + random_below(12)) << 7 | sign << 15;
+    default: return (bits & 0x7fffff) | (uint32_t)(120 + random_below(12)) << 23 | sign << 31;
     }
 }
 
@@ -659,16 +651,15 @@ static void storage_free(storage *s)
     }
 }
 
-static void compare_bits(const program *p, uint32_t number, const storage *got, const storage *want,
-                         const char *what)
+static void compare_bits(const program *p, uint32_t number, const storage *got, const storage *want, const char *what)
 {
     dtype t = p->tensors[number].dtype;
     for (int64_t i = 0; i < einsum_tensor_elements(&p->e, number); i++) {
         uint32_t g = load_code(t, got->tensors[number], i), w = load_code(t, want->tensors[number], i);
         if (is_float(t) && isnan(decode(t, g)) && isnan(decode(t, w)))
             continue;
-        MUST(g == w, "%s: tensor %u (%s) element %lld is %x (%g), expected %x (%g)", what, number,
-             dtype_row_of(t)->name, (long long)i, g, decode(t, g), w, decode(t, w));
+        MUST(g == w, "%s: tensor %u (%s) element %lld is %x (%g), expected %x (%g)", what, number, dtype_row_of(t)->name, (long long)i, g,
+             decode(t, g), w, decode(t, w));
     }
 }
 
@@ -685,8 +676,8 @@ static int64_t compare_bounds(const program *p, uint32_t number, const storage *
             continue;
         differing++;
         bool near = isinf(bound) || fabs(g - o) <= bound;
-        MUST(near, "tensor %u (%s) element %lld is %g, another order gives %g, the bound is %g",
-             number, dtype_row_of(t)->name, (long long)i, g, o, bound);
+        MUST(near, "tensor %u (%s) element %lld is %g, another order gives %g, the bound is %g", number, dtype_row_of(t)->name,
+             (long long)i, g, o, bound);
     }
     return differing;
 }
@@ -794,9 +785,8 @@ static void convert_all(dtype from, dtype to, const uint32_t *codes, int64_t cou
     ck_assert(reference_run(api, k, got.tensors, NULL, THREADS, &diags));
     judge(&p, want.tensors, FORWARD);
     for (int64_t i = 0; i < count; i++)
-        MUST(load_code(to, got.tensors[1], i) == load_code(to, want.tensors[1], i),
-             "%s code %x to %s is %x, expected %x", dtype_row_of(from)->name, codes[i],
-             dtype_row_of(to)->name, load_code(to, got.tensors[1], i),
+        MUST(load_code(to, got.tensors[1], i) == load_code(to, want.tensors[1], i), "%s code %x to %s is %x, expected %x",
+             dtype_row_of(from)->name, codes[i], dtype_row_of(to)->name, load_code(to, got.tensors[1], i),
              load_code(to, want.tensors[1], i));
     api->release(k);
     storage_free(&got);
@@ -869,9 +859,8 @@ START_TEST(published_conversions)
         store_code(DTYPE_F32, from, 0, float_bits(spots[i].value));
         reference_kernel *k = compile(&p);
         ck_assert(reference_run(api, k, tensors, NULL, THREADS, &diags));
-        ck_assert_msg(load_code(spots[i].t, to, 0) == spots[i].code, "%s of %a is %x, published is %x",
-                      dtype_row_of(spots[i].t)->name, (double)spots[i].value, load_code(spots[i].t, to, 0),
-                      spots[i].code);
+        ck_assert_msg(load_code(spots[i].t, to, 0) == spots[i].code, "%s of %a is %x, published is %x", dtype_row_of(spots[i].t)->name,
+                      (double)spots[i].value, load_code(spots[i].t, to, 0), spots[i].code);
         api->release(k);
     }
 }
@@ -884,11 +873,10 @@ typedef struct typing {
 } typing;
 
 static const typing typings[] = {
-    {DTYPE_BF16, DTYPE_BF16},  {DTYPE_BF16, DTYPE_F32},      {DTYPE_F8E4M3, DTYPE_F8E4M3},
-    {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_F8E5M2}, {DTYPE_F32, DTYPE_F32},
-    {DTYPE_F32, DTYPE_BF16},   {DTYPE_I4, DTYPE_I32},        {DTYPE_I4, DTYPE_I4},
-    {DTYPE_I8, DTYPE_I8},      {DTYPE_I8, DTYPE_I32},        {DTYPE_I8, DTYPE_I16},
-    {DTYPE_I16, DTYPE_I32},    {DTYPE_I32, DTYPE_I32},
+    {DTYPE_BF16, DTYPE_BF16},     {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E4M3, DTYPE_F8E4M3}, {DTYPE_F8E4M3, DTYPE_F32},
+    {DTYPE_F8E5M2, DTYPE_F8E5M2}, {DTYPE_F32, DTYPE_F32},  {DTYPE_F32, DTYPE_BF16},      {DTYPE_I4, DTYPE_I32},
+    {DTYPE_I4, DTYPE_I4},         {DTYPE_I8, DTYPE_I8},    {DTYPE_I8, DTYPE_I32},        {DTYPE_I8, DTYPE_I16},
+    {DTYPE_I16, DTYPE_I32},       {DTYPE_I32, DTYPE_I32},
 };
 
 static void matmul_program(program *p, typing t, int64_t m, int64_t n, int64_t k)
@@ -908,9 +896,8 @@ static void matmul_program(program *p, typing t, int64_t m, int64_t n, int64_t k
 START_TEST(matmul_of_every_type)
 {
     /* tile edges: one row, one column, a vector and one, several tiles, more than one depth and row block */
-    static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},  {7, 10, 33},   {3, 17, 16},
-                                        {29, 1, 64}, {40, 3, 20}, {13, 70, 401}, {251, 33, 20},
-                                        {1, 1, 301}, {2, 37, 203}};
+    static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},    {7, 10, 33},   {3, 17, 16}, {29, 1, 64},
+                                        {40, 3, 20}, {13, 70, 401}, {251, 33, 20}, {1, 1, 301}, {2, 37, 203}};
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
         for (size_t s = t % SLOWER; s < sizeof shapes / sizeof *shapes; s += SLOWER) {
             program p;
@@ -962,7 +949,11 @@ START_TEST(runs_at_once_are_apart)
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, RUNS);
     for (int i = 0; i < RUNS; i++) {
-        runs[i] = (one_run){.kernel = k, .storage = storage_copy(&p, &alone), .want = alone.tensors[2], .bytes = (size_t)reference_tensor_bytes(&p.e, 2), .start = &start};
+        runs[i] = (one_run){.kernel = k,
+                            .storage = storage_copy(&p, &alone),
+                            .want = alone.tensors[2],
+                            .bytes = (size_t)reference_tensor_bytes(&p.e, 2),
+                            .start = &start};
         ck_assert_int_eq(pthread_create(&runs[i].thread, NULL, run_in_two, &runs[i]), 0);
     }
     for (int i = 0; i < RUNS; i++) {
@@ -1213,9 +1204,8 @@ END_TEST
 
 START_TEST(copies_move_and_cast)
 {
-    static const typing casts[] = {{DTYPE_I8, DTYPE_I8},    {DTYPE_I4, DTYPE_I4},
-                                   {DTYPE_I32, DTYPE_I4},   {DTYPE_F32, DTYPE_BF16},
-                                   {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_BF16}};
+    static const typing casts[] = {{DTYPE_I8, DTYPE_I8},    {DTYPE_I4, DTYPE_I4},    {DTYPE_I32, DTYPE_I4},
+                                   {DTYPE_F32, DTYPE_BF16}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_BF16}};
     for (size_t t = 0; t < sizeof casts / sizeof *casts; t++) {
         program p;
         program_init(&p);
@@ -1379,9 +1369,8 @@ static void chain_program(program *p, dtype operand, dtype middle)
 
 START_TEST(chains_carry_bounds)
 {
-    static const typing chains[] = {{DTYPE_BF16, DTYPE_BF16},   {DTYPE_F8E4M3, DTYPE_BF16},
-                                    {DTYPE_BF16, DTYPE_F8E4M3}, {DTYPE_BF16, DTYPE_F8E5M2},
-                                    {DTYPE_BF16, DTYPE_F32},    {DTYPE_I8, DTYPE_I8}};
+    static const typing chains[] = {{DTYPE_BF16, DTYPE_BF16},   {DTYPE_F8E4M3, DTYPE_BF16}, {DTYPE_BF16, DTYPE_F8E4M3},
+                                    {DTYPE_BF16, DTYPE_F8E5M2}, {DTYPE_BF16, DTYPE_F32},    {DTYPE_I8, DTYPE_I8}};
     int64_t differing = 0;
     for (size_t t = 0; t < sizeof chains / sizeof *chains; t++)
         for (int round = 0; round < 3; round++) {
@@ -1424,8 +1413,7 @@ START_TEST(errors_multiply_through)
         store_code(DTYPE_BF16, s.tensors[0], i, encode_float(DTYPE_BF16, terms[i % 3]));
     for (int i = 0; i < 3; i++) {
         store_code(DTYPE_BF16, s.tensors[1], i, encode_float(DTYPE_BF16, 1));
-        store_code(DTYPE_BF16, s.tensors[2], i,
-                   isinf(factors[i]) ? 0x7f80 : encode_float(DTYPE_BF16, factors[i]));
+        store_code(DTYPE_BF16, s.tensors[2], i, isinf(factors[i]) ? 0x7f80 : encode_float(DTYPE_BF16, factors[i]));
     }
     ck_assert_int_ge(check_inputs(&p, &s), 2 * (3 + 6 + 6 + 3)); /* every finite one, in both other orders */
     p.e.statement_count = 1;
@@ -1483,10 +1471,8 @@ static void random_digits(program *p, uint32_t dst, const char *letters, bool co
     for (; *letters; letters++) {
         int64_t size = p->axes[*letters - 'A'].size, weight = 1;
         while (weight < size) {
-            int64_t most = (size + weight - 1) / weight,
-                    n = most < 3 || !random_below(3) ? most : 2 + random_below(2);
-            einsum_digit d = {(uint32_t)(*letters - 'A'),
-                              has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0, 0, 0, 0};
+            int64_t most = (size + weight - 1) / weight, n = most < 3 || !random_below(3) ? most : 2 + random_below(2);
+            einsum_digit d = {(uint32_t)(*letters - 'A'), has_axis(p, dst, *letters) && (copy || random_below(3)), weight, n, 0, 0, 0, 0};
             weight *= n;
             if (d.kept)
                 kept[kept_count++] = d;
@@ -1530,8 +1516,8 @@ static void random_lanes(program *p)
     }
 }
 
-/* Summed digits from `digits` back to outer ones: strides in their group, with padding between them or none. Digits that count on from each other may end
- * with their axis. Returns the group's positions. */
+/* Summed digits from `digits` back to outer ones: strides in their group, with padding between them or none. Digits that count on from each
+ * other may end with their axis. Returns the group's positions. */
 static int64_t random_strides(const program *p, einsum_digit *digits, int count, unsigned group)
 {
     int64_t positions = 1, run_weight = 1, run_stride = 1;
@@ -1539,7 +1525,8 @@ static int64_t random_strides(const program *p, einsum_digit *digits, int count,
         einsum_digit *d = &digits[-i], *inner = d + 1;
         bool goes_on = i > 0 && d->axis == inner->axis && d->weight == inner->weight * inner->size && random_below(3);
         int64_t begin = i > 0 ? inner->stride * inner->size : 0;
-        *d = (einsum_digit){d->axis, false, d->weight, d->size, d->broadcast, 0, (unsigned char)group, goes_on ? begin : positions + random_below(3) / 2};
+        *d = (einsum_digit){
+            d->axis, false, d->weight, d->size, d->broadcast, 0, (unsigned char)group, goes_on ? begin : positions + random_below(3) / 2};
         run_weight = goes_on ? run_weight : d->weight;
         run_stride = goes_on ? run_stride : d->stride;
         int64_t values = d->weight * d->size / run_weight, exist = (p->axes[d->axis].size - 1) / run_weight + 1;
@@ -1562,7 +1549,8 @@ static void random_pieces(program *p)
         end = end < s->digit_count ? end : s->digit_count;
         int64_t positions = random_strides(p, &digits[end - 1], (int)(end - first), group), weight = 1;
         while (weight < positions) {
-            int64_t rest = (positions + weight - 1) / weight, size = rest < 2 || (random_below(3) && rest > 2) ? 2 + random_below(5) : rest + random_below(2);
+            int64_t rest = (positions + weight - 1) / weight,
+                    size = rest < 2 || (random_below(3) && rest > 2) ? 2 + random_below(5) : rest + random_below(2);
             pieces[s->piece_count++] = (einsum_piece){(unsigned char)group, 0, weight, size};
             weight *= size;
         }
@@ -1626,12 +1614,9 @@ END_TEST
 static int64_t random_extent(int64_t most)
 {
     switch (random_below(4)) {
-    case 0:
-        return 1 + random_below(5);
-    case 1:
-        return most < 16 ? most : 16 * (1 + random_below(most / 16));
-    default:
-        return 1 + random_below(most);
+    case 0: return 1 + random_below(5);
+    case 1: return most < 16 ? most : 16 * (1 + random_below(most / 16));
+    default: return 1 + random_below(most);
     }
 }
 
@@ -1687,7 +1672,8 @@ static void product_init(product *x)
         x->tensors[i] = malloc(bytes + CANARY_BYTES);
         memset(x->tensors[i], 0xa5, bytes + CANARY_BYTES);
         for (int64_t e = 0; i < 2 && e < einsum_tensor_elements(&p->e, i); e++)
-            store_code(t.operand, x->tensors[i], e, is_float(t.operand) ? encode_float(t.operand, (float)(random_below(5) - 2)) : (uint32_t)random_bits());
+            store_code(t.operand, x->tensors[i], e,
+                       is_float(t.operand) ? encode_float(t.operand, (float)(random_below(5) - 2)) : (uint32_t)random_bits());
     }
 }
 
@@ -1697,10 +1683,12 @@ static uint32_t product_element(const product *x, int64_t batch, int64_t row, in
     dtype from = p->tensors[0].dtype, to = p->tensors[2].dtype;
     double real = 0;
     uint32_t integer = 0;
-    int64_t a_at = batch * stride_of(p, 0, 'B') + row * stride_of(p, 0, 'M'), b_at = batch * stride_of(p, 1, 'B') + column * stride_of(p, 1, 'N');
+    int64_t a_at = batch * stride_of(p, 0, 'B') + row * stride_of(p, 0, 'M'),
+            b_at = batch * stride_of(p, 1, 'B') + column * stride_of(p, 1, 'N');
     int64_t a_step = stride_of(p, 0, 'K'), b_step = stride_of(p, 1, 'K');
     for (int64_t k = 0; k < p->axes['K' - 'A'].size; k++) {
-        double a = decode(from, load_code(from, x->tensors[0], a_at + k * a_step)), b = decode(from, load_code(from, x->tensors[1], b_at + k * b_step));
+        double a = decode(from, load_code(from, x->tensors[0], a_at + k * a_step)),
+               b = decode(from, load_code(from, x->tensors[1], b_at + k * b_step));
         real += a * b;
         integer += (uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
     }
@@ -1717,9 +1705,9 @@ static void judge_product(const product *x)
         int64_t batch = i / (rows * columns), row = i / columns % rows, column = i % columns;
         int64_t at = batch * stride_of(p, 2, 'B') + row * stride_of(p, 2, 'M') + column * stride_of(p, 2, 'N');
         uint32_t got = load_code(to, x->tensors[2], at), want = product_element(x, batch, row, column) & mask;
-        MUST(got == want, "%s to %s, %lld of %lldx%lldx%lld: element %lld, %lld, %lld is %x, expected %x", dtype_row_of(p->tensors[0].dtype)->name,
-             dtype_row_of(to)->name, (long long)batches, (long long)rows, (long long)columns, (long long)p->axes['K' - 'A'].size, (long long)batch,
-             (long long)row, (long long)column, got, want);
+        MUST(got == want, "%s to %s, %lld of %lldx%lldx%lld: element %lld, %lld, %lld is %x, expected %x",
+             dtype_row_of(p->tensors[0].dtype)->name, dtype_row_of(to)->name, (long long)batches, (long long)rows, (long long)columns,
+             (long long)p->axes['K' - 'A'].size, (long long)batch, (long long)row, (long long)column, got, want);
     }
 }
 
@@ -1750,7 +1738,8 @@ static void check_machine_order(const program *p, filling f)
 {
     storage got = storage_new(p, f), want = storage_copy(p, &got);
     choose_cpu();
-    reference_kernel *k = reference_compile(api, &p->e, "test kernel", REFERENCE_VALUES | REFERENCE_MACHINE_ORDER | (quick ? REFERENCE_QUICK : 0), &diags);
+    reference_kernel *k =
+        reference_compile(api, &p->e, "test kernel", REFERENCE_VALUES | REFERENCE_MACHINE_ORDER | (quick ? REFERENCE_QUICK : 0), &diags);
     ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
     ck_assert(reference_run(api, k, got.tensors, NULL, THREADS, &diags));
     api->release(k);
@@ -1835,11 +1824,9 @@ static void random_convolution(program *p)
     program_init(p);
     for (const char *at = "OPFGCN"; *at; at++)
         size_of(p, *at, 1 + random_below(*at == 'O' ? 12 : 6));
-    window(p, 'X', term('O', 1, p->axes['O' - 'A'].size, 1 + random_below(3)),
-           term('F', 1, p->axes['F' - 'A'].size, 1 + random_below(3)));
+    window(p, 'X', term('O', 1, p->axes['O' - 'A'].size, 1 + random_below(3)), term('F', 1, p->axes['F' - 'A'].size, 1 + random_below(3)));
     random_border(p);
-    window(p, 'Y', term('P', 1, p->axes['P' - 'A'].size, 1 + random_below(3)),
-           term('G', 1, p->axes['G' - 'A'].size, 1 + random_below(3)));
+    window(p, 'Y', term('P', 1, p->axes['P' - 'A'].size, 1 + random_below(3)), term('G', 1, p->axes['G' - 'A'].size, 1 + random_below(3)));
     random_border(p);
     uint32_t image = tensor(p, t.operand, random_below(2) ? "XYC" : "CYX");
     uint32_t weights = tensor(p, t.operand, random_below(2) ? "NFGC" : "GFN");
@@ -1949,8 +1936,7 @@ END_TEST
 
 START_TEST(bounds_are_tight)
 {
-    static const typing tight[] = {
-        {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F32, DTYPE_F32}};
+    static const typing tight[] = {{DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E4M3, DTYPE_F32}, {DTYPE_F32, DTYPE_F32}};
     for (size_t t = 0; t < sizeof tight / sizeof *tight; t++) {
         program p;
         matmul_program(&p, tight[t], 8, 40, 512);
@@ -2012,8 +1998,7 @@ static void refuses_order(const program *p, unsigned forms, const char *words)
     ck_assert_ptr_null(reference_compile(api, &p->e, "bad", REFERENCE_VALUES | forms, &diags));
     ck_assert_uint_eq(diags.count, before + 1);
     ck_assert_int_eq(diags.items[before]->id, E_REFERENCE);
-    ck_assert_msg(strstr(diags.items[before]->message, words) != NULL, "\"%s\" lacks \"%s\"",
-                  diags.items[before]->message, words);
+    ck_assert_msg(strstr(diags.items[before]->message, words) != NULL, "\"%s\" lacks \"%s\"", diags.items[before]->message, words);
     unsigned char *bytes;
     size_t count;
     ck_assert(!reference_emit(api, &p->e, "bad", forms, NULL, REFERENCE_OBJECT, memory, &bytes, &count, &diags));
@@ -2208,8 +2193,8 @@ START_TEST(files_are_reproducible)
         size_t one_bytes, two_bytes;
         ck_assert(reference_emit(api, &p.e, "a.b*/", 0, NULL, kind, memory, &one, &one_bytes, &diags));
         ck_assert(reference_emit(api, &p.e, "a.b*/", 0, NULL, kind, memory, &two, &two_bytes, &diags));
-        ck_assert_msg(one_bytes > 100 && strncmp((char *)one, begins[kind], strlen(begins[kind])) == 0,
-                      "kind %d: %.60s", (int)kind, (char *)one);
+        ck_assert_msg(one_bytes > 100 && strncmp((char *)one, begins[kind], strlen(begins[kind])) == 0, "kind %d: %.60s", (int)kind,
+                      (char *)one);
         ck_assert(one_bytes == two_bytes && memcmp(one, two, one_bytes) == 0);
         if (kind != REFERENCE_OBJECT && kind != REFERENCE_BITCODE)
             ck_assert_ptr_nonnull(strstr((char *)one, "a_b___ref"));

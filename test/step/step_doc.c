@@ -11,7 +11,9 @@
 
 static const char *count_text(int least, int most, arena *a)
 {
-    return least == most ? arena_printf(a, "%d", least) : most < 0 ? arena_printf(a, "%d or more", least) : arena_printf(a, "%d to %d", least, most);
+    return least == most ? arena_printf(a, "%d", least)
+           : most < 0    ? arena_printf(a, "%d or more", least)
+                         : arena_printf(a, "%d to %d", least, most);
 }
 
 static void put_operators(strbuf *s)
@@ -19,7 +21,8 @@ static void put_operators(strbuf *s)
     strbuf_puts(s, "| operator | code | inputs | outputs | what it does |\n|---|---|---|---|---|\n");
     for (size_t i = 0; step_op_row_at(i); i++) {
         const step_op_row *row = step_op_row_at(i);
-        strbuf_printf(s, "| `%s` | 0x%02x | %s | %s | %s |\n", row->name, (unsigned)row->op, count_text(row->least_inputs, row->most_inputs, s->arena),
+        strbuf_printf(s, "| `%s` | 0x%02x | %s | %s | %s |\n", row->name, (unsigned)row->op,
+                      count_text(row->least_inputs, row->most_inputs, s->arena),
                       row->outputs < 0 ? "as many as it says" : count_text(row->outputs, row->outputs, s->arena), row->summary);
     }
 }
@@ -30,8 +33,8 @@ static void put_numbers(strbuf *s)
     for (size_t i = 0; step_param_row_at(i); i++) {
         const step_param_row *row = step_param_row_at(i);
         const char *with = row->fn == STEP_FN_NONE ? "any" : arena_printf(s->arena, "`%s`", step_fn_row_of(row->fn)->name);
-        strbuf_printf(s, "| `%s` | %s | %u | `%s` | %" PRId64 " to %" PRId64 " | %s | %s |\n", step_op_row_of(row->op)->name, with, row->slot, row->name, row->minimum,
-                      row->maximum, row->unit, row->summary);
+        strbuf_printf(s, "| `%s` | %s | %u | `%s` | %" PRId64 " to %" PRId64 " | %s | %s |\n", step_op_row_of(row->op)->name, with,
+                      row->slot, row->name, row->minimum, row->maximum, row->unit, row->summary);
     }
 }
 
@@ -42,8 +45,8 @@ static void put_functions(strbuf *s)
     for (size_t i = 0; step_fn_row_at(i); i++) {
         const step_fn_row *row = step_fn_row_at(i);
         if (row->fn != STEP_FN_NONE)
-            strbuf_printf(s, "| `%s` | %u | %s | %s | %s |\n", row->name, (unsigned)row->fn, count_text(row->least_arity, row->most_arity, s->arena),
-                          uses[row->use], row->summary);
+            strbuf_printf(s, "| `%s` | %u | %s | %s | %s |\n", row->name, (unsigned)row->fn,
+                          count_text(row->least_arity, row->most_arity, s->arena), uses[row->use], row->summary);
     }
     strbuf_puts(s, "\n");
 }

@@ -163,15 +163,21 @@ static bool run_timed(const step_program *p, int64_t limit, arena *a, diag_list 
     return good;
 }
 
-#define SET(name, number) {name, (const int64_t[]){number}, 1}
+#define SET(name, number) \
+    { \
+        name, (const int64_t[]){number}, 1 \
+    }
 static const visa_parameter small_layer[] = {SET("B", 32), SET("D", 64), SET("F", 128)};
-static const visa_parameter small_experts[] = {SET("B", 16), SET("E", 4), SET("K", 1), SET("D", 64), SET("F", 128), SET("FT", 64), SET("T", 2)};
-static const visa_parameter small_regions[] = {SET("B", 16), SET("E", 4), SET("K", 1), SET("D", 64), SET("F", 128), SET("FT", 64), SET("T", 2), SET("R", 2)};
+static const visa_parameter small_experts[] = {SET("B", 16),  SET("E", 4),   SET("K", 1), SET("D", 64),
+                                               SET("F", 128), SET("FT", 64), SET("T", 2)};
+static const visa_parameter small_regions[] = {SET("B", 16),  SET("E", 4),   SET("K", 1), SET("D", 64),
+                                               SET("F", 128), SET("FT", 64), SET("T", 2), SET("R", 2)};
 static const struct {
     const char *name;
     const visa_parameter *parameters;
     size_t count;
-} samples[] = {{"swiglu", small_layer, 3}, {"moe_mixtral", small_experts, 7}, {"moe_time_multiplexed", small_regions, 8}, {"attention", NULL, 0}};
+} samples[] = {
+    {"swiglu", small_layer, 3}, {"moe_mixtral", small_experts, 7}, {"moe_time_multiplexed", small_regions, 8}, {"attention", NULL, 0}};
 
 START_TEST(equal_programs_run_alike)
 {
@@ -260,7 +266,8 @@ static bool graph_takes(const step_param_row *row, int64_t value, arena *a)
     diag_list diags;
     diag_list_init(&diags, a);
     step_graph g = {.name = "g", .arena = a, .diags = &diags, .exprs = step_exprs_new(a), .machine = STEP_MACHINE_DEFAULT};
-    static const step_kernel kernel = {.name = "k", .input_count = 1, .inputs = {{.rows = 1, .columns = 1}}, .output = {.rows = 1, .columns = 1}};
+    static const step_kernel kernel = {
+        .name = "k", .input_count = 1, .inputs = {{.rows = 1, .columns = 1}}, .output = {.rows = 1, .columns = 1}};
     static const int64_t one[] = {1};
     const step_expr *unit = step_expr_number(g.exprs, 1), *dims[] = {unit, unit};
     step_data tile = {.kind = STEP_TILE, .rows = unit, .columns = unit};
@@ -269,7 +276,13 @@ static bool graph_takes(const step_param_row *row, int64_t value, arena *a)
     const step_stream *inputs[] = {&stream, &stream, &stream};
     step_graph_tensor tensor = {.name = "t", .rows = 1, .columns = 1, .dim_count = 1, .shape = one};
     int least = step_op_row_of(row->op)->least_inputs;
-    step_spec spec = {.op = row->op, .fn = row->fn, .kernel = &kernel, .inputs = inputs, .input_count = (uint32_t)least, .output_count = 1, .tensor = &tensor};
+    step_spec spec = {.op = row->op,
+                      .fn = row->fn,
+                      .kernel = &kernel,
+                      .inputs = inputs,
+                      .input_count = (uint32_t)least,
+                      .output_count = 1,
+                      .tensor = &tensor};
     source.outputs = &stream;
     source.output_count = 1;
     for (size_t i = 0; step_param_row_at(i); i++)
@@ -277,7 +290,8 @@ static bool graph_takes(const step_param_row *row, int64_t value, arena *a)
             spec.param[step_param_row_at(i)->slot] = step_param_row_at(i)->minimum;
     spec.param[row->slot] = value;
     step_graph_add(&g, &spec);
-    const char *refusal = arena_printf(a, "`%s` of %s is %lld %s; it has to be", row->name, step_op_row_of(row->op)->name, (long long)value, row->unit);
+    const char *refusal =
+        arena_printf(a, "`%s` of %s is %lld %s; it has to be", row->name, step_op_row_of(row->op)->name, (long long)value, row->unit);
     for (size_t i = 0; i < diags.count; i++)
         if (diags.items[i]->id == E_STEP_NUMBER && strstr(diags.items[i]->message, refusal))
             return false;
@@ -292,16 +306,29 @@ static bool reader_takes(const step_param_row *row, int64_t value, arena *a)
     step_tensor tensor = {.name = "t", .rows = 1, .columns = 1, .dim_count = 1, .shape = (const int64_t[]){1}};
     step_output output = {.shape = "[1]"};
     step_input inputs[4] = {{0}};
-    step_node node = {.op = row->op, .fn = row->fn, .name = "n", .input_count = op->least_inputs < 0 ? 1 : (uint32_t)op->least_inputs,
-                      .output_count = op->outputs < 0 ? 1 : (uint32_t)op->outputs, .inputs = inputs,
-                      .outputs = (const step_output[]){output, output}, .kernel = row->fn == STEP_FN_KERNEL ? "k" : NULL};
+    step_node node = {.op = row->op,
+                      .fn = row->fn,
+                      .name = "n",
+                      .input_count = op->least_inputs < 0 ? 1 : (uint32_t)op->least_inputs,
+                      .output_count = op->outputs < 0 ? 1 : (uint32_t)op->outputs,
+                      .inputs = inputs,
+                      .outputs = (const step_output[]){output, output},
+                      .kernel = row->fn == STEP_FN_KERNEL ? "k" : NULL};
     ck_assert_uint_le(node.input_count, 4);
     ck_assert_uint_le(node.output_count, 2);
     for (size_t i = 0; step_param_row_at(i); i++)
         if (step_param_row_is_of(step_param_row_at(i), row->op, row->fn))
             node.param[step_param_row_at(i)->slot] = step_param_row_at(i)->minimum;
     node.param[row->slot] = value;
-    step_program p = {.name = "p", .machine = STEP_MACHINE_DEFAULT, .types = &type, .type_count = 1, .tensors = &tensor, .tensor_count = 1, .nodes = &node, .node_count = 1}, read;
+    step_program p = {.name = "p",
+                      .machine = STEP_MACHINE_DEFAULT,
+                      .types = &type,
+                      .type_count = 1,
+                      .tensors = &tensor,
+                      .tensor_count = 1,
+                      .nodes = &node,
+                      .node_count = 1},
+                 read;
     uint64_t *words;
     size_t count;
     diag_list diags;
@@ -310,7 +337,8 @@ static bool reader_takes(const step_param_row *row, int64_t value, arena *a)
     step_program_decode(words, count, "s", a, &diags, &read);
     const char *refusal = arena_printf(a, "`%s` of node `n` is %lld, outside", row->name, (long long)value);
     for (size_t i = 0; i < diags.count; i++) {
-        ck_assert_msg(!strstr(diags.items[i]->message, "unknown head") && !strstr(diags.items[i]->message, " inputs and "), "%s", diags.items[i]->message);
+        ck_assert_msg(!strstr(diags.items[i]->message, "unknown head") && !strstr(diags.items[i]->message, " inputs and "), "%s",
+                      diags.items[i]->message);
         if (strstr(diags.items[i]->message, refusal))
             return false;
     }
@@ -327,8 +355,10 @@ START_TEST(numbers_are_taken_to_the_edges_of_their_rows)
         for (int i = 0; i < 2; i++) {
             ck_assert_msg(takers[i](row, row->minimum, a), "%d: `%s` of %s, least", i, row->name, step_op_row_of(row->op)->name);
             ck_assert_msg(takers[i](row, row->maximum, a), "%d: `%s` of %s, most", i, row->name, step_op_row_of(row->op)->name);
-            ck_assert_msg(row->minimum == INT64_MIN || !takers[i](row, row->minimum - 1, a), "%d: `%s` of %s, below", i, row->name, step_op_row_of(row->op)->name);
-            ck_assert_msg(row->maximum == INT64_MAX || !takers[i](row, row->maximum + 1, a), "%d: `%s` of %s, above", i, row->name, step_op_row_of(row->op)->name);
+            ck_assert_msg(row->minimum == INT64_MIN || !takers[i](row, row->minimum - 1, a), "%d: `%s` of %s, below", i, row->name,
+                          step_op_row_of(row->op)->name);
+            ck_assert_msg(row->maximum == INT64_MAX || !takers[i](row, row->maximum + 1, a), "%d: `%s` of %s, above", i, row->name,
+                          step_op_row_of(row->op)->name);
         }
     ck_assert_uint_gt(rows, 20);
     arena_free(a);
@@ -344,7 +374,8 @@ START_TEST(equal_sizes_are_one_expression)
     step_exprs *x = step_exprs_new(a);
     const step_expr *b = step_expr_symbol(x, "B", false), *c = step_expr_symbol(x, "C", false), *two = step_expr_number(x, 2);
     ck_assert_ptr_eq(step_expr_add(x, b, c), step_expr_add(x, c, b));
-    ck_assert_ptr_eq(step_expr_multiply(x, two, step_expr_add(x, b, c)), step_expr_add(x, step_expr_multiply(x, b, two), step_expr_multiply(x, two, c)));
+    ck_assert_ptr_eq(step_expr_multiply(x, two, step_expr_add(x, b, c)),
+                     step_expr_add(x, step_expr_multiply(x, b, two), step_expr_multiply(x, two, c)));
     ck_assert_ptr_eq(step_expr_add(x, b, b), step_expr_multiply(x, b, two));
     ck_assert_ptr_eq(step_expr_ceil_divide(x, step_expr_multiply(x, two, b), 2), b);
     ck_assert_ptr_ne(step_expr_ceil_divide(x, b, 2), b);

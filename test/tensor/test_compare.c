@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/session.h"
 #include "runtime/tensor/compare.h"
 #include "runtime/tensor/numeric.h"
-#include "runtime/machine/session.h"
 #include "test/suite.h"
 
 static arena *memory;
@@ -135,11 +135,13 @@ START_TEST(nothing_compared)
     compare_result result;
     compare_elements(&type, r, m, allowed, NULL, 1, &result);
     ck_assert_int_eq(result.compared, 17);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 24 values: 17 agree, 4 NaN in both, 1 infinite in both, 2 with an infinite bound");
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 24 values: 17 agree, 4 NaN in both, 1 infinite in both, 2 with an infinite bound");
     numeric_from_double(DTYPE_F32, m, 8, 4);
     compare_elements(&type, r, m, allowed, NULL, 1, &result);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 1 of 24 values differ, 4 NaN in both, 1 infinite in both, 2 with an infinite bound, first at M=1, N=2: "
-                                                                  "machine 4, reference 3, must be equal");
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 1 of 24 values differ, 4 NaN in both, 1 infinite in both, 2 with an infinite bound, first at M=1, N=2: "
+                     "machine 4, reference 3, must be equal");
     for (int64_t i = 0; i < 24; i++)
         allowed[i] = INFINITY;
     compare_elements(&type, r, m, allowed, NULL, 1, &result);
@@ -191,48 +193,33 @@ START_TEST(uncovered_elements_do_not_count)
     compare_result result;
     compare_elements(&type, r, m, NULL, covered, 1, &result);
     ck_assert_int_eq(result.mismatches, 0);
-    ck_assert_str_eq(compare_text("c", &type, &result, memory),
-                     "c: 23 values agree (1 not held by the output)");
+    ck_assert_str_eq(compare_text("c", &type, &result, memory), "c: 23 values agree (1 not held by the output)");
     memset(covered, 0, sizeof covered);
     compare_elements(&type, r, m, NULL, covered, 1, &result);
-    ck_assert_str_eq(compare_text("c", &type, &result, memory),
-                     "c: no values to compare (24 not held by the output)");
+    ck_assert_str_eq(compare_text("c", &type, &result, memory), "c: no values to compare (24 not held by the output)");
 }
 END_TEST
 
 START_TEST(texts)
 {
     tensor_type type = type_of(DTYPE_I32);
-    compare_result result = {.compared = 24,
-                             .mismatches = 3,
-                             .first_mismatch = 23,
-                             .machine = -2147483648.0,
-                             .reference = 2147483647.0};
-    ck_assert_str_eq(
-        compare_text("out", &type, &result, memory),
-        "out: 3 of 24 values differ, first at M=3, N=5: machine -2147483648, reference 2147483647, must be "
-        "equal");
+    compare_result result = {.compared = 24, .mismatches = 3, .first_mismatch = 23, .machine = -2147483648.0, .reference = 2147483647.0};
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 3 of 24 values differ, first at M=3, N=5: machine -2147483648, reference 2147483647, must be "
+                     "equal");
     type.dtype = DTYPE_BF16;
-    result = (compare_result){.compared = 256,
-                              .mismatches = 3,
-                              .first_mismatch = 23,
-                              .machine = 1.25,
-                              .reference = 1.5,
-                              .allowed = 0.002};
-    ck_assert_str_eq(
-        compare_text("out", &type, &result, memory),
-        "out: 3 of 256 values differ, first at M=3, N=5: machine 1.25, reference 1.5, allowed 0.002");
+    result = (compare_result){.compared = 256, .mismatches = 3, .first_mismatch = 23, .machine = 1.25, .reference = 1.5, .allowed = 0.002};
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 3 of 256 values differ, first at M=3, N=5: machine 1.25, reference 1.5, allowed 0.002");
     type.dtype = DTYPE_F32;
     result.machine = (double)0.1f;
     result.reference = (double)nextafterf(0.1f, 1);
     result.allowed = 1e-9;
-    ck_assert_str_eq(
-        compare_text("out", &type, &result, memory),
-        "out: 3 of 256 values differ, first at M=3, N=5: machine 0.1, reference 0.10000001, allowed 1e-09");
+    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+                     "out: 3 of 256 values differ, first at M=3, N=5: machine 0.1, reference 0.10000001, allowed 1e-09");
     result.machine = NAN;
     result.reference = -INFINITY;
-    ck_assert_ptr_nonnull(
-        strstr(compare_text("out", &type, &result, memory), "machine NaN, reference -infinity,"));
+    ck_assert_ptr_nonnull(strstr(compare_text("out", &type, &result, memory), "machine NaN, reference -infinity,"));
 }
 END_TEST
 
@@ -240,24 +227,34 @@ START_TEST(places)
 {
     const int64_t shape[] = {2, 1, 1000000000000, 3};
     tensor_type type = {DTYPE_I8, 4, shape, NULL}, scalar = {DTYPE_I8, 0, NULL, NULL};
-    ck_assert_str_eq(compare_place_text(&type, (1000000000000 + 999999999999) * 3 + 2, memory),
-                     "1, 0, 999999999999, 2");
+    ck_assert_str_eq(compare_place_text(&type, (1000000000000 + 999999999999) * 3 + 2, memory), "1, 0, 999999999999, 2");
     ck_assert_str_eq(compare_place_text(&scalar, 0, memory), "its only element");
     compare_result result;
     compare_elements(&scalar, (const unsigned char *)"\1", (const unsigned char *)"\2", NULL, NULL, 1, &result);
-    ck_assert_str_eq(
-        compare_text("s", &scalar, &result, memory),
-        "s: 1 of 1 values differ, first at its only element: machine 2, reference 1, must be equal");
+    ck_assert_str_eq(compare_text("s", &scalar, &result, memory),
+                     "s: 1 of 1 values differ, first at its only element: machine 2, reference 1, must be equal");
 }
 END_TEST
 
 /* Programs end with the status of a mismatch only where nothing else went wrong, in any order. */
 START_TEST(mismatches_and_other_faults)
 {
-    static const struct { diag_id ids[3]; int count; bool found; } cases[] = {
-        {{E_CHECK_MISMATCH}, 1, true}, {{E_RUN_UNDEFINED}, 1, true}, {{E_RUN_UNDEFINED, E_CHECK_MISMATCH}, 2, true}, {{E_FILE_READ}, 1, false},
-        {{E_CHECK_MISMATCH, E_FILE_READ}, 2, false}, {{E_FILE_READ, E_CHECK_MISMATCH}, 2, false}, {{E_RUN_UNDEFINED, E_CHECK_MISMATCH, E_FILE_READ}, 3, false},
-        {{E_CHECK_MISMATCH}, 0, false}, {{W_DMA_PIECES, E_CHECK_MISMATCH}, 2, true}, {{E_CHECK_MISMATCH, W_DMA_PIECES}, 2, true}, {{W_DMA_PIECES}, 1, false},
+    static const struct {
+        diag_id ids[3];
+        int count;
+        bool found;
+    } cases[] = {
+        {{E_CHECK_MISMATCH}, 1, true},
+        {{E_RUN_UNDEFINED}, 1, true},
+        {{E_RUN_UNDEFINED, E_CHECK_MISMATCH}, 2, true},
+        {{E_FILE_READ}, 1, false},
+        {{E_CHECK_MISMATCH, E_FILE_READ}, 2, false},
+        {{E_FILE_READ, E_CHECK_MISMATCH}, 2, false},
+        {{E_RUN_UNDEFINED, E_CHECK_MISMATCH, E_FILE_READ}, 3, false},
+        {{E_CHECK_MISMATCH}, 0, false},
+        {{W_DMA_PIECES, E_CHECK_MISMATCH}, 2, true},
+        {{E_CHECK_MISMATCH, W_DMA_PIECES}, 2, true},
+        {{W_DMA_PIECES}, 1, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         diag_list diags;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "runtime/tensor/convert.h"
-#include "test/tensor/number_judge.h"
 #include "test/suite.h"
+#include "test/tensor/number_judge.h"
 
 static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
 enum { LOW = sizeof low / sizeof *low, MOST = 65536 * LOW };
@@ -111,7 +111,8 @@ START_TEST(every_fetch_conversion)
         for (dtype to = 0; to < DTYPE_COUNT; to++) {
             bool widens = bits_of(from) < 32 && to == (is_float(from) ? DTYPE_F32 : DTYPE_I32);
             convert_run *run = convert_fetch(from, to);
-            ck_assert_msg(!run == !(widens || (from == DTYPE_F32 && to == DTYPE_BF16)), "%s to %s", dtype_row_of(from)->name, dtype_row_of(to)->name);
+            ck_assert_msg(!run == !(widens || (from == DTYPE_F32 && to == DTYPE_BF16)), "%s to %s", dtype_row_of(from)->name,
+                          dtype_row_of(to)->name);
             if (run)
                 check_run(run, from, to);
             found += run != NULL;
@@ -150,8 +151,8 @@ static void check_lanes(convert_lanes *lanes, dtype t)
         lanes(out, in, n);
         for (uint32_t i = 0; i < n; i++) {
             double want = is_float(t) ? expected_value(format_of(t), i) : (double)integer_of(t, i);
-            ck_assert_msg(isnan(want) ? isnan(out[i]) : (double)out[i] == want && !signbit(out[i]) == !signbit(want), "%s 0x%x is %a", dtype_row_of(t)->name, i,
-                          (double)out[i]);
+            ck_assert_msg(isnan(want) ? isnan(out[i]) : (double)out[i] == want && !signbit(out[i]) == !signbit(want), "%s 0x%x is %a",
+                          dtype_row_of(t)->name, i, (double)out[i]);
         }
         for (uint32_t i = n + n % 2; i < count && i < n + 32; i++)
             ck_assert_uint_eq(bits_of_float((double)out[i]), 0);

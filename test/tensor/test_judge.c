@@ -67,8 +67,7 @@ static outputs *exact_outputs(double false_alarm)
 static judge_verdict judged(const outputs *o, double roundings)
 {
     judge_verdict v;
-    judge_case c = {&o->type,      (const unsigned char *)o->machine, o->sums, o->bounds, NULL, roundings,
-                    o->false_alarm};
+    judge_case c = {&o->type, (const unsigned char *)o->machine, o->sums, o->bounds, NULL, roundings, o->false_alarm};
     ck_assert(judge_output(&c, &v));
     return v;
 }
@@ -105,8 +104,7 @@ START_TEST(alarms_are_as_rare_as_computed)
         alarms += judged(o, ROUNDINGS).worst > 1;
     }
     ck_assert_msg(alarms <= rate * RUNS, "%d alarms in %d runs, %g allowed", alarms, RUNS, rate * RUNS);
-    ck_assert_msg(coins || alarms >= rate * RUNS / 50,
-                  "%d alarms in %d runs of normal errors: the limits are void", alarms, RUNS);
+    ck_assert_msg(coins || alarms >= rate * RUNS / 50, "%d alarms in %d runs of normal errors: the limits are void", alarms, RUNS);
 }
 END_TEST
 
@@ -146,8 +144,7 @@ START_TEST(sums_in_any_order_are_no_alarm)
 {
     static const int lengths[] = {2, 3, 8, 32, 100, 512, 2000};
     int length = lengths[_i], runs = (length < 500 ? 100 : 6) * (getenv("VISA_LONG") ? 10 : 1);
-    float *terms = ARENA_ARRAY(memory, float, (size_t)length), a[M],
-          *b = ARENA_ARRAY(memory, float, (size_t)length *N);
+    float *terms = ARENA_ARRAY(memory, float, (size_t)length), a[M], *b = ARENA_ARRAY(memory, float, (size_t)length *N);
     double worst = 0;
     for (int run = 0; run < runs; run++) {
         outputs *o = exact_outputs(JUDGE_FALSE_ALARM);
@@ -182,8 +179,7 @@ END_TEST
 
 static const char *said(const outputs *o, const judge_verdict *v)
 {
-    judge_case c = {&o->type,      (const unsigned char *)o->machine, o->sums, o->bounds, NULL, ROUNDINGS,
-                    o->false_alarm};
+    judge_case c = {&o->type, (const unsigned char *)o->machine, o->sums, o->bounds, NULL, ROUNDINGS, o->false_alarm};
     return judge_text(&c, v, memory);
 }
 
@@ -256,8 +252,7 @@ START_TEST(not_judged)
     o->machine[2] = NAN;
     covered[3] = 0;
     judge_verdict v;
-    judge_case c = {&o->type,      (const unsigned char *)o->machine, o->sums, o->bounds, covered, ROUNDINGS,
-                    o->false_alarm};
+    judge_case c = {&o->type, (const unsigned char *)o->machine, o->sums, o->bounds, covered, ROUNDINGS, o->false_alarm};
     ck_assert(judge_output(&c, &v));
     ck_assert_int_eq(v.values, OUTPUTS - 4);
     ck_assert_double_eq(v.worst, 0);
@@ -288,8 +283,7 @@ START_TEST(behind_a_cast)
     dtype t = types[_i];
     const int64_t one[] = {1};
     for (int i = 0; i < 3000; i++) {
-        float sum = (float)(uniform() < 0.5 ? normal() : normal() * 1e-3),
-              moved = sum * (float)(1 + (uniform() - 0.5) * 0.2), near = sum;
+        float sum = (float)(uniform() < 0.5 ? normal() : normal() * 1e-3), moved = sum * (float)(1 + (uniform() - 0.5) * 0.2), near = sum;
         unsigned char was[4] = {0}, is[4] = {0}, code[4] = {0};
         numeric_from_double(t, was, 0, sum);
         numeric_from_double(t, is, 0, moved);

@@ -8,30 +8,24 @@
 #include <stdlib.h>
 
 #include "runtime/tensor/numeric.h"
-#include "test/tensor/number_judge.h"
 #include "test/suite.h"
+#include "test/tensor/number_judge.h"
 
 static float widen(dtype t, uint32_t code)
 {
     switch (t) {
-    case DTYPE_BF16:
-        return numeric_bf16_to_f32((uint16_t)code);
-    case DTYPE_F8E4M3:
-        return numeric_f8e4m3_to_f32((uint8_t)code);
-    default:
-        return numeric_f8e5m2_to_f32((uint8_t)code);
+    case DTYPE_BF16: return numeric_bf16_to_f32((uint16_t)code);
+    case DTYPE_F8E4M3: return numeric_f8e4m3_to_f32((uint8_t)code);
+    default: return numeric_f8e5m2_to_f32((uint8_t)code);
     }
 }
 
 static uint32_t narrow(dtype t, float x)
 {
     switch (t) {
-    case DTYPE_BF16:
-        return numeric_f32_to_bf16(x);
-    case DTYPE_F8E4M3:
-        return numeric_f32_to_f8e4m3(x);
-    default:
-        return numeric_f32_to_f8e5m2(x);
+    case DTYPE_BF16: return numeric_f32_to_bf16(x);
+    case DTYPE_F8E4M3: return numeric_f32_to_f8e4m3(x);
+    default: return numeric_f32_to_f8e5m2(x);
     }
 }
 
@@ -61,9 +55,8 @@ START_TEST(every_code_widens)
             ck_assert_uint_eq(numeric_f32_bits(got), 0x7fc00000);
             continue;
         }
-        ck_assert_msg((double)got == want && !signbit(got) == !signbit(want),
-                      "%s: code 0x%x is %a, expected %a", dtype_row_of(f->type)->name, code, (double)got,
-                      want);
+        ck_assert_msg((double)got == want && !signbit(got) == !signbit(want), "%s: code 0x%x is %a, expected %a",
+                      dtype_row_of(f->type)->name, code, (double)got, want);
     }
 }
 END_TEST
@@ -106,9 +99,8 @@ START_TEST(boundaries_narrow)
         check_around(f, value + (next - value) / 2);
         check_around(f, value + (next - value) / 4);
     }
-    const float edges[] = {
-        0,   FLT_MIN, FLT_TRUE_MIN, FLT_MAX, INFINITY, NAN,   0x1p-14f, 0x1p-6f,         0x1p-9f,
-        448, 464,     480,          57344,   61440,    65536, 1e30f,    0x1.fffffep-127f};
+    const float edges[] = {0,   FLT_MIN, FLT_TRUE_MIN, FLT_MAX, INFINITY, NAN,   0x1p-14f, 0x1p-6f,         0x1p-9f,
+                           448, 464,     480,          57344,   61440,    65536, 1e30f,    0x1.fffffep-127f};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         check_around(f, edges[i]);
     check_narrow(f, INFINITY);
@@ -131,8 +123,7 @@ END_TEST
 /* Every NaN pattern class: quiet, signalling, of both signs. */
 START_TEST(nan_is_one_nan)
 {
-    const uint32_t patterns[] = {0x7fa00001, 0x7fc00000, 0xffc00000, 0x7f800001,
-                                 0xff800001, 0xffffffff, 0x7fffffff};
+    const uint32_t patterns[] = {0x7fa00001, 0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001, 0xffffffff, 0x7fffffff};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         ck_assert_uint_eq(narrow(formats[_i].type, numeric_f32_of_bits(patterns[i])), formats[_i].nan);
 }

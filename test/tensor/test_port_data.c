@@ -64,15 +64,9 @@ static int64_t build(builder *b, int depth, int64_t limit)
     }
     size = build(b, depth - 1, limit);
     switch (random_below(4)) {
-    case 0:
-        put(b, LAYOUT_STRIDE, n = divisor_of(size));
-        return size / n;
-    case 1:
-        put(b, LAYOUT_MODULO, n = divisor_of(size));
-        return n;
-    case 2:
-        put(b, LAYOUT_RESIZE, n = 1 + random_below(size));
-        return n;
+    case 0: put(b, LAYOUT_STRIDE, n = divisor_of(size)); return size / n;
+    case 1: put(b, LAYOUT_MODULO, n = divisor_of(size)); return n;
+    case 2: put(b, LAYOUT_RESIZE, n = 1 + random_below(size)); return n;
     default:
         n = size + random_below(3);
         n = n > limit ? limit : n;
@@ -84,10 +78,8 @@ static int64_t build(builder *b, int depth, int64_t limit)
 static const port_component components_of[4][COMPONENT_COUNT] = {
     [PORT_HBM] = {COMPONENT_CHIP, COMPONENT_ELEMENT, COMPONENT_COUNT},
     [PORT_DM] = {COMPONENT_CHIP, COMPONENT_CLUSTER, COMPONENT_SLICE, COMPONENT_ELEMENT, COMPONENT_COUNT},
-    [PORT_TRF] = {COMPONENT_CHIP, COMPONENT_CLUSTER, COMPONENT_SLICE, COMPONENT_ROW, COMPONENT_ELEMENT,
-                  COMPONENT_COUNT},
-    [PORT_STREAM] = {COMPONENT_CHIP, COMPONENT_CLUSTER, COMPONENT_SLICE, COMPONENT_ROW, COMPONENT_TIME,
-                     COMPONENT_PACKET, COMPONENT_COUNT},
+    [PORT_TRF] = {COMPONENT_CHIP, COMPONENT_CLUSTER, COMPONENT_SLICE, COMPONENT_ROW, COMPONENT_ELEMENT, COMPONENT_COUNT},
+    [PORT_STREAM] = {COMPONENT_CHIP, COMPONENT_CLUSTER, COMPONENT_SLICE, COMPONENT_ROW, COMPONENT_TIME, COMPONENT_PACKET, COMPONENT_COUNT},
 };
 
 static port random_port(const layout_axis *axes)
@@ -157,28 +149,24 @@ static unsigned char *random_bytes(int64_t size)
 
 static void judge_pack(const judge *g, int64_t positions, int64_t bytes, int64_t logical_bytes)
 {
-    unsigned char *logical = random_bytes(logical_bytes), *physical = random_bytes(bytes),
-                  *before = malloc((size_t)bytes + 1);
+    unsigned char *logical = random_bytes(logical_bytes), *physical = random_bytes(bytes), *before = malloc((size_t)bytes + 1);
     dtype t = g->port->dtype;
     memcpy(before, physical, (size_t)bytes);
     ck_assert(port_pack(g->port, g->axes, AXES, logical, physical));
     for (int64_t i = 0; i < positions; i++) {
         int64_t element = element_at(g, i);
         uint32_t want = element < 0 ? bits_at(t, before, i) : bits_at(t, logical, element);
-        ck_assert_msg(bits_at(t, physical, i) == want, "%s, position %ld",
-                      layout_text(g->port->mapping[0], g->axes, memory), (long)i);
+        ck_assert_msg(bits_at(t, physical, i) == want, "%s, position %ld", layout_text(g->port->mapping[0], g->axes, memory), (long)i);
     }
     free(logical);
     free(physical);
     free(before);
 }
 
-static void judge_unpack(const judge *g, int64_t positions, int64_t bytes, int64_t elements,
-                         int64_t logical_bytes)
+static void judge_unpack(const judge *g, int64_t positions, int64_t bytes, int64_t elements, int64_t logical_bytes)
 {
     unsigned char *logical = random_bytes(logical_bytes), *want = malloc((size_t)logical_bytes + 1);
-    unsigned char *physical = random_bytes(bytes), *covered = malloc((size_t)elements),
-                  *seen = calloc((size_t)elements, 1);
+    unsigned char *physical = random_bytes(bytes), *covered = malloc((size_t)elements), *seen = calloc((size_t)elements, 1);
     dtype t = g->port->dtype;
     int64_t disagreements = 0;
     port_copies got;
@@ -219,15 +207,13 @@ START_TEST(random_ports)
         arena *outer = memory;
         memory = arena_new();
         diag_list_init(&diags, memory);
-        layout_axis axes[AXES] = {
-            {"A", 1 + random_below(14)}, {"B", 1 + random_below(6)}, {"C", 1 + random_below(3)}};
+        layout_axis axes[AXES] = {{"A", 1 + random_below(14)}, {"B", 1 + random_below(6)}, {"C", 1 + random_below(3)}};
         port p = random_port(axes);
         uint32_t *order, rank = port_logical_axes(&p, axes, AXES, memory, &order);
         judge g = {&p, axes, order, rank};
         tensor_type type = port_logical_type(&p, axes, AXES, memory);
         ck_assert_int_eq(type.rank, (int)rank);
-        int64_t elements = tensor_elements(&type), logical_bytes = tensor_bytes(p.dtype, elements),
-                positions = 1;
+        int64_t elements = tensor_elements(&type), logical_bytes = tensor_bytes(p.dtype, elements), positions = 1;
         for (int c = 0; c < COMPONENT_COUNT; c++)
             positions *= p.mapping[c].count ? layout_size(p.mapping[c], axes) : 1;
         ck_assert_int_eq(port_physical_elements(&p, axes), positions);
@@ -243,10 +229,10 @@ END_TEST
 
 /* ---- by hand ---- */
 
-#define WORDS(...)                                                                                           \
-    (layout)                                                                                                 \
-    {                                                                                                        \
-        (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)          \
+#define WORDS(...) \
+    (layout) \
+    { \
+        (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t) \
     }
 #define AXIS(n) LAYOUT_WORD(LAYOUT_AXIS, n)
 #define ONE LAYOUT_WORD(LAYOUT_BROADCAST, 1)
@@ -383,8 +369,7 @@ START_TEST(large_ports)
     p.mapping[COMPONENT_CHIP] = WORDS(ONE);
     p.mapping[COMPONENT_CLUSTER] = WORDS(AXIS(1), LAYOUT_WORD(LAYOUT_STRIDE, 512));
     p.mapping[COMPONENT_SLICE] = WORDS(AXIS(0), LAYOUT_WORD(LAYOUT_STRIDE, 8));
-    p.mapping[COMPONENT_ELEMENT] =
-        WORDS(AXIS(1), LAYOUT_WORD(LAYOUT_MODULO, 512), AXIS(0), LAYOUT_WORD(LAYOUT_MODULO, 8), PAIR);
+    p.mapping[COMPONENT_ELEMENT] = WORDS(AXIS(1), LAYOUT_WORD(LAYOUT_MODULO, 512), AXIS(0), LAYOUT_WORD(LAYOUT_MODULO, 8), PAIR);
     tensor_type type = port_logical_type(&p, axes, AXES, memory);
     ck_assert_str_eq(tensor_shape_text(&type, memory), "[K=1024, M=2048]");
     tensor in, out;

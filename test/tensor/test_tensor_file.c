@@ -139,8 +139,8 @@ static void expect_fault(const char *what, diag_id id, const char *part)
     for (size_t i = 0; i < diags.count; i++)
         found = found || (diags.items[i]->id == id && strstr(diags.items[i]->message, part));
     if (!found)
-        ck_abort_msg("%s: expected %s with \"%s\", got %zu: %s", what, diag_row_of(id)->name, part,
-                     diags.count, diags.count ? diags.items[0]->message : "");
+        ck_abort_msg("%s: expected %s with \"%s\", got %zu: %s", what, diag_row_of(id)->name, part, diags.count,
+                     diags.count ? diags.items[0]->message : "");
     diag_list_init(&diags, memory);
 }
 
@@ -213,28 +213,24 @@ START_TEST(npy_element_types)
         bool accepted;
         int bytes;
     } cases[] = {
-        {DTYPE_I8, "|i1", true, 1},     {DTYPE_I8, "|u1", true, 1},     {DTYPE_I4, "|i1", true, 1},
-        {DTYPE_I4, "|u1", true, 1},     {DTYPE_I16, "<i2", true, 2},    {DTYPE_F32, "<f4", true, 4},
-        {DTYPE_BF16, "<u2", true, 2},   {DTYPE_BF16, "<V2", true, 2},   {DTYPE_BF16, "|V2", true, 2},
-        {DTYPE_F8E4M3, "|u1", true, 1}, {DTYPE_F8E5M2, "<f1", true, 1}, {DTYPE_F8E5M2, "|V1", true, 1},
-        {DTYPE_BF16, "<f2", false, 2},  {DTYPE_BF16, "<f4", false, 4},  {DTYPE_BF16, "|u2", false, 2},
-        {DTYPE_BF16, ">u2", false, 2},  {DTYPE_I32, ">i4", false, 4},   {DTYPE_I32, "=i4", false, 4},
-        {DTYPE_I32, "<i8", false, 8},   {DTYPE_I32, "<u4", false, 4},   {DTYPE_I16, "<u2", false, 2},
-        {DTYPE_F32, "<i4", false, 4},   {DTYPE_I8, "?", false, 1},      {DTYPE_I8, "|b1", false, 1},
-        {DTYPE_I8, "", false, 1},       {DTYPE_I8, "|", false, 1},      {DTYPE_I8, "|i1x", false, 1},
+        {DTYPE_I8, "|i1", true, 1},    {DTYPE_I8, "|u1", true, 1},     {DTYPE_I4, "|i1", true, 1},     {DTYPE_I4, "|u1", true, 1},
+        {DTYPE_I16, "<i2", true, 2},   {DTYPE_F32, "<f4", true, 4},    {DTYPE_BF16, "<u2", true, 2},   {DTYPE_BF16, "<V2", true, 2},
+        {DTYPE_BF16, "|V2", true, 2},  {DTYPE_F8E4M3, "|u1", true, 1}, {DTYPE_F8E5M2, "<f1", true, 1}, {DTYPE_F8E5M2, "|V1", true, 1},
+        {DTYPE_BF16, "<f2", false, 2}, {DTYPE_BF16, "<f4", false, 4},  {DTYPE_BF16, "|u2", false, 2},  {DTYPE_BF16, ">u2", false, 2},
+        {DTYPE_I32, ">i4", false, 4},  {DTYPE_I32, "=i4", false, 4},   {DTYPE_I32, "<i8", false, 8},   {DTYPE_I32, "<u4", false, 4},
+        {DTYPE_I16, "<u2", false, 2},  {DTYPE_F32, "<i4", false, 4},   {DTYPE_I8, "?", false, 1},      {DTYPE_I8, "|b1", false, 1},
+        {DTYPE_I8, "", false, 1},      {DTYPE_I8, "|", false, 1},      {DTYPE_I8, "|i1x", false, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t shape[] = {4};
         tensor_type type = {cases[i].want, 1, shape, NULL};
         unsigned char data[32] = {1, 2, 3, 4, 5, 6, 7};
         char header[200];
-        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (4,), }",
-                 cases[i].descr);
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (4,), }", cases[i].descr);
         image m = npy_image(1, header, data, 4 * (size_t)cases[i].bytes);
         tensor t;
         bool done = read_image("a.npy", &m, &type, &t);
-        ck_assert_msg(done == cases[i].accepted, "%s as %s", cases[i].descr,
-                      dtype_row_of(cases[i].want)->name);
+        ck_assert_msg(done == cases[i].accepted, "%s as %s", cases[i].descr, dtype_row_of(cases[i].want)->name);
         if (!done) {
             expect_fault(header, E_TENSOR_TYPE, "element type");
             continue;
@@ -260,17 +256,14 @@ START_TEST(integers_must_fit)
         const int64_t shape[] = {3};
         unsigned char data[3] = {0, 1, cases[i].value};
         char header[200];
-        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (3,)}",
-                 cases[i].descr);
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (3,)}", cases[i].descr);
         image m = npy_image(1, header, data, 3);
         tensor t;
-        ck_assert_int_eq(read_image("a.npy", &m, &(tensor_type){cases[i].want, 1, shape, NULL}, &t),
-                         cases[i].accepted);
+        ck_assert_int_eq(read_image("a.npy", &m, &(tensor_type){cases[i].want, 1, shape, NULL}, &t), cases[i].accepted);
         if (cases[i].accepted)
             tensor_free(&t);
         else
-            expect_fault(header, E_TENSOR_TYPE,
-                         arena_printf(memory, "byte offset %zu: element 2 is", m.size - 1));
+            expect_fault(header, E_TENSOR_TYPE, arena_printf(memory, "byte offset %zu: element 2 is", m.size - 1));
     }
 }
 END_TEST
@@ -299,20 +292,16 @@ START_TEST(npy_headers_are_refused)
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (,)}", E_TENSOR_FILE, "extent is expected"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3", E_TENSOR_FILE, "comma is expected"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, -3)}", E_TENSOR_FILE, "negative"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 9223372036854775808)}", E_TENSOR_FILE,
-         "past 2^63"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 99999999999999999999999)}", E_TENSOR_FILE,
-         "2^63"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 9223372036854775808)}", E_TENSOR_FILE, "past 2^63"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 99999999999999999999999)}", E_TENSOR_FILE, "2^63"},
         {"{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 3)}", E_TENSOR_FILE, "structured"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3)} x", E_TENSOR_FILE,
-         "follows the dictionary"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2)}", E_TENSOR_SHAPE,
-         "[3, 2], the port's is [M=2, K=3]"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3)} x", E_TENSOR_FILE, "follows the dictionary"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2)}", E_TENSOR_SHAPE, "[3, 2], the port's is [M=2, K=3]"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (6,)}", E_TENSOR_SHAPE, "is [6]"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': ()}", E_TENSOR_SHAPE, "is []"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3, 1)}", E_TENSOR_SHAPE, "[2, 3, 1]"},
-        {"{'descr': '<i4', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807)}",
-         E_TENSOR_SHAPE, "9223372036854775807"},
+        {"{'descr': '<i4', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807)}", E_TENSOR_SHAPE,
+         "9223372036854775807"},
         {"{'descr': '\x1b[31m', 'fortran_order': False, 'shape': (2, 3)}", E_TENSOR_TYPE, "\\x1b"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -433,12 +422,11 @@ END_TEST
 
 START_TEST(safetensors_tensors)
 {
-    image m = st_image(
-        "{\"__metadata__\":{\"a\":\"b\"},\"bias\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[24,26]},"
-        "\"w.x:y\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
-        "\"none\":{\"dtype\":\"F32\",\"shape\":[0,9223372036854775807],\"data_offsets\":[24,24]},"
-        "\"odd\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[26,28]}}   ",
-        data_23, 24);
+    image m = st_image("{\"__metadata__\":{\"a\":\"b\"},\"bias\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[24,26]},"
+                       "\"w.x:y\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+                       "\"none\":{\"dtype\":\"F32\",\"shape\":[0,9223372036854775807],\"data_offsets\":[24,24]},"
+                       "\"odd\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[26,28]}}   ",
+                       data_23, 24);
     add(&m, "abcd", 4);
     tensor t;
     ck_assert(read_image("f.safetensors:w.x:y", &m, &i32_23, &t));
@@ -465,7 +453,7 @@ START_TEST(safetensors_single_needs_no_name)
 }
 END_TEST
 
-#define ENTRY(name, type, shape, begin, end)                                                                 \
+#define ENTRY(name, type, shape, begin, end) \
     "\"" name "\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
 
 START_TEST(safetensors_headers_are_refused)
@@ -484,34 +472,26 @@ START_TEST(safetensors_headers_are_refused)
         {"{\"a\":{\"dtype\":\"I32\"}}", E_TENSOR_FILE, "data_offsets"},
         {"{\"a\":{\"dtype\":\"I32\",\"data_offsets\":[0,24]}}", E_TENSOR_FILE, "\"shape\" is not a list"},
         {"{\"a\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0]}}", E_TENSOR_FILE, "data_offsets"},
-        {"{" ENTRY("w", "I32", "[2,3]", "0", "24") "," ENTRY("w", "I32", "[2,3]", "0", "24") "}",
-         E_TENSOR_FILE, "not JSON"},
+        {"{" ENTRY("w", "I32", "[2,3]", "0", "24") "," ENTRY("w", "I32", "[2,3]", "0", "24") "}", E_TENSOR_FILE, "not JSON"},
         {"{" ENTRY("w", "I32", "[2,3]", "-24", "0") "}", E_TENSOR_FILE, "ascending"},
         {"{" ENTRY("w", "I32", "[2,3]", "24", "0") "}", E_TENSOR_FILE, "ascending"},
         {"{" ENTRY("w", "I32", "[2,3]", "0.0", "24") "}", E_TENSOR_FILE, "ascending"},
         {"{" ENTRY("w", "I32", "[2,3]", "0", "9223372036854775808") "}", E_TENSOR_FILE, "not JSON"},
-        {"{" ENTRY("w", "I32", "[2,3]", "9223372036854775800", "9223372036854775807") "}", E_TENSOR_FILE,
-         "7 bytes"},
+        {"{" ENTRY("w", "I32", "[2,3]", "9223372036854775800", "9223372036854775807") "}", E_TENSOR_FILE, "7 bytes"},
         {"{" ENTRY("w", "I32", "[2,3]", "8", "32") "}", E_TENSOR_FILE, "begins at 8"},
         {"{" ENTRY("w", "I32", "[2,3]", "0", "25") "}", E_TENSOR_FILE, "25 bytes of data for 6 elements"},
         {"{" ENTRY("w", "I32", "[2,-3]", "0", "24") "}", E_TENSOR_FILE, "an extent is not"},
         {"{" ENTRY("w", "I32", "[2,3.0]", "0", "24") "}", E_TENSOR_FILE, "an extent is not"},
         {"{" ENTRY("w", "I32", "[4294967296,4294967296]", "0", "24") "}", E_TENSOR_FILE, "past 2^60"},
         {"{" ENTRY("w", "I32", "[2305843009213693952,2]", "0", "24") "}", E_TENSOR_FILE, "past 2^60"},
-        {"{" ENTRY("w", "I32", "[2]", "0", "8") "," ENTRY("v", "I32", "[5]", "4", "24") "}", E_TENSOR_FILE,
-         "begins at 4"},
-        {"{" ENTRY("w", "I32", "[2]", "0", "8") "," ENTRY("v", "I32", "[3]", "12", "24") "}", E_TENSOR_FILE,
-         "begins at 12"},
-        {"{" ENTRY("w", "I32", "[3]", "0", "12") "}", E_TENSOR_FILE,
-         "describes 12 bytes of data, the file has 24"},
-        {"{" ENTRY("w", "I32", "[7]", "0", "28") "}", E_TENSOR_FILE,
-         "describes 28 bytes of data, the file has 24"},
-        {"{" ENTRY("w", "I32", "[3,2]", "0", "24") "}", E_TENSOR_SHAPE,
-         "is [3, 2], the port's is [M=2, K=3]"},
+        {"{" ENTRY("w", "I32", "[2]", "0", "8") "," ENTRY("v", "I32", "[5]", "4", "24") "}", E_TENSOR_FILE, "begins at 4"},
+        {"{" ENTRY("w", "I32", "[2]", "0", "8") "," ENTRY("v", "I32", "[3]", "12", "24") "}", E_TENSOR_FILE, "begins at 12"},
+        {"{" ENTRY("w", "I32", "[3]", "0", "12") "}", E_TENSOR_FILE, "describes 12 bytes of data, the file has 24"},
+        {"{" ENTRY("w", "I32", "[7]", "0", "28") "}", E_TENSOR_FILE, "describes 28 bytes of data, the file has 24"},
+        {"{" ENTRY("w", "I32", "[3,2]", "0", "24") "}", E_TENSOR_SHAPE, "is [3, 2], the port's is [M=2, K=3]"},
         {"{" ENTRY("w", "F32", "[2,3]", "0", "24") "}", E_TENSOR_TYPE, "F32, the port's is i32"},
         {"{" ENTRY("w", "I\\u001b2", "[2,3]", "0", "24") "}", E_TENSOR_TYPE, "\\x1b"},
-        {"{\"w\":{\"dtype\":\"I32\\u0000\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", E_TENSOR_FILE,
-         "not JSON"},
+        {"{\"w\":{\"dtype\":\"I32\\u0000\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", E_TENSOR_FILE, "not JSON"},
         {"{\"w\xff\":{}}", E_TENSOR_FILE, "not JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -525,13 +505,11 @@ END_TEST
 
 START_TEST(safetensors_offset_of_the_damage)
 {
-    image m = st_image("{" ENTRY("ok", "I8", "[4]", "0", "4") "," ENTRY("bad", "I8", "[4]", "4", "9") "}",
-                       data_23, 9);
+    image m = st_image("{" ENTRY("ok", "I8", "[4]", "0", "4") "," ENTRY("bad", "I8", "[4]", "4", "9") "}", data_23, 9);
     tensor t;
     ck_assert(!read_image("f.safetensors:ok", &m, &i32_23, &t));
     const unsigned char *place = memmem(m.bytes, m.size, "\"bad\"", 5);
-    expect_fault("bad", E_TENSOR_FILE,
-                 arena_printf(memory, "byte offset %zu: tensor \"bad\"", (size_t)(place - m.bytes)));
+    expect_fault("bad", E_TENSOR_FILE, arena_printf(memory, "byte offset %zu: tensor \"bad\"", (size_t)(place - m.bytes)));
 }
 END_TEST
 
@@ -545,8 +523,7 @@ START_TEST(safetensors_deep_and_long)
     tensor t;
     ck_assert(!read_image("f.safetensors:w", &m, &i32_23, &t));
     expect_fault("deep", E_TENSOR_FILE, "nests more than 256 levels deep");
-    static const uint64_t lengths[] = {UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 7,
-                                       100000001,         8001,       1u << 31};
+    static const uint64_t lengths[] = {UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 7, 100000001, 8001, 1u << 31};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         image bad = m;
         bad.size = 0;
@@ -585,8 +562,7 @@ END_TEST
 
 START_TEST(every_cut_is_refused)
 {
-    image whole[] = {npy_image(1, header_23, data_23, 24), npy_image(2, header_23, data_23, 24),
-                     st_image(st_23, data_23, 24)};
+    image whole[] = {npy_image(1, header_23, data_23, 24), npy_image(2, header_23, data_23, 24), st_image(st_23, data_23, 24)};
     static const char *const specs[] = {"a.npy", "a.npy", "a.safetensors:w"};
     for (size_t f = 0; f < sizeof whole / sizeof *whole; f++)
         for (size_t size = 0; size < whole[f].size; size++) {
@@ -723,8 +699,7 @@ START_TEST(failed_writes_leave_nothing)
     expect_fault("directory", E_FILE_WRITE, "No such file");
     ck_assert(!write_tensor(directory, &t));
     expect_fault("is a directory", E_FILE_WRITE, "Is a directory");
-    static const char *const nameless[] = {"t.safetensors", "t.safetensors:", "t.safetensors:__metadata__",
-                                           "t.safetensors:\xff"};
+    static const char *const nameless[] = {"t.safetensors", "t.safetensors:", "t.safetensors:__metadata__", "t.safetensors:\xff"};
     for (int i = 0; i < 4; i++) {
         ck_assert(!write_tensor(path_of(nameless[i]), &t));
         expect_fault("name", E_TENSOR_FILE, "needs a name");
@@ -774,8 +749,7 @@ static bool read_pipe(const char *name, const image *m, tensor *out)
         int fd = open(path_of(name), O_WRONLY);
         _exit(write(fd, m->bytes, m->size) == (ssize_t)m->size ? 0 : 1);
     }
-    const char *spec =
-        strstr(name, ".safetensors") ? arena_printf(memory, "%s:w", path_of(name)) : path_of(name);
+    const char *spec = strstr(name, ".safetensors") ? arena_printf(memory, "%s:w", path_of(name)) : path_of(name);
     bool done = tensor_file_read(spec, &i32_23, memory, &diags, out);
     waitpid(child, NULL, 0);
     unlink(path_of(name));
@@ -784,9 +758,7 @@ static bool read_pipe(const char *name, const image *m, tensor *out)
 
 START_TEST(pipes)
 {
-    image st = st_image(
-        "{" ENTRY("v", "U8", "[5000]", "0", "5000") "," ENTRY("w", "I32", "[2,3]", "5000", "5024") "}", "",
-        0);
+    image st = st_image("{" ENTRY("v", "U8", "[5000]", "0", "5000") "," ENTRY("w", "I32", "[2,3]", "5000", "5024") "}", "", 0);
     st.size += 5000;
     add(&st, data_23, 24);
     image npy = npy_image(1, header_23, data_23, 24), raw = {.size = 0};
@@ -842,23 +814,22 @@ START_TEST(mnist)
     }
     const int64_t padded[] = {256, 800}, plain[] = {256, 784}, one[] = {1};
     tensor wide, narrow, label;
-    ck_assert(tensor_file_read(arena_printf(memory, "%s:hw.fc1.weight", file),
-                               &(tensor_type){DTYPE_BF16, 2, padded, NULL}, memory, &diags, &wide));
-    ck_assert(tensor_file_read(arena_printf(memory, "%s:fc1.weight", file),
-                               &(tensor_type){DTYPE_BF16, 2, plain, NULL}, memory, &diags, &narrow));
+    ck_assert(tensor_file_read(arena_printf(memory, "%s:hw.fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, padded, NULL}, memory, &diags,
+                               &wide));
+    ck_assert(
+        tensor_file_read(arena_printf(memory, "%s:fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, plain, NULL}, memory, &diags, &narrow));
     for (int r = 0; r < 256; r++)
         for (int c = 0; c < 800; c++)
             ck_assert_double_eq(numeric_to_double(DTYPE_BF16, wide.bytes, r * 800 + c),
                                 c < 784 ? numeric_to_double(DTYPE_BF16, narrow.bytes, r * 784 + c) : 0);
-    ck_assert(tensor_file_read(arena_printf(memory, "%s:label_3", file),
-                               &(tensor_type){DTYPE_I32, 1, one, NULL}, memory, &diags, &label));
+    ck_assert(tensor_file_read(arena_printf(memory, "%s:label_3", file), &(tensor_type){DTYPE_I32, 1, one, NULL}, memory, &diags, &label));
     double digit = numeric_to_double(DTYPE_I32, label.bytes, 0);
     ck_assert(digit >= 0 && digit <= 9);
     tensor_free(&wide);
     tensor_free(&narrow);
     tensor_free(&label);
-    ck_assert(!tensor_file_read(arena_printf(memory, "%s:fc1.weight", file),
-                                &(tensor_type){DTYPE_BF16, 2, padded, NULL}, memory, &diags, &wide));
+    ck_assert(
+        !tensor_file_read(arena_printf(memory, "%s:fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, padded, NULL}, memory, &diags, &wide));
     expect_fault("shape", E_TENSOR_SHAPE, "[256, 784], the port's is [256, 800]");
 }
 END_TEST
@@ -867,8 +838,7 @@ END_TEST
 
 START_TEST(sizes_are_checked)
 {
-    const int64_t huge[] = {INT64_C(1) << 31, INT64_C(1) << 31}, negative[] = {4, -1},
-                  zero[] = {INT64_MAX, 0, INT64_MAX};
+    const int64_t huge[] = {INT64_C(1) << 31, INT64_C(1) << 31}, negative[] = {4, -1}, zero[] = {INT64_MAX, 0, INT64_MAX};
     tensor t;
     ck_assert(!tensor_new(&(tensor_type){DTYPE_I8, 2, huge, NULL}, memory, &t));
     ck_assert(!tensor_new(&(tensor_type){DTYPE_I8, 2, negative, NULL}, memory, &t));
@@ -900,9 +870,8 @@ START_TEST(permutes)
             for (int b = 0; b < 3; b++)
                 for (int c = 0; c < 5; c++)
                     for (int e = 0; e < 4; e++)
-                        ck_assert_double_eq(
-                            numeric_to_double((dtype)d, in.bytes, ((a * 3 + b) * 5 + c) * 4 + e),
-                            numeric_to_double((dtype)d, out.bytes, ((c * 2 + a) * 4 + e) * 3 + b));
+                        ck_assert_double_eq(numeric_to_double((dtype)d, in.bytes, ((a * 3 + b) * 5 + c) * 4 + e),
+                                            numeric_to_double((dtype)d, out.bytes, ((c * 2 + a) * 4 + e) * 3 + b));
         tensor_free(&in);
         tensor_free(&out);
     }
