@@ -22,7 +22,7 @@ typedef struct walk {
     int64_t stride[SEQUENCER_MAX_ENTRIES]; /* as in the table */
     int64_t bits_per_stride, element_bits; /* a stride of 1, an element */
     int64_t first;                         /* bits in front of the walk's first access */
-    int64_t run;                           /* elements that one step accesses, one behind the other */
+    int64_t run;                           /* elements that one step accesses, one after the other */
     size_t others;                         /* operations that walk alike and have no picture of their own */
 } walk;
 

@@ -107,7 +107,7 @@ static void finish_work(emission *m, const work *w)
         hazard_log_add(m->done, w->context, &w->accesses[i], m->streams[w->context].count);
 }
 
-/* One past the last position that holds an element: a tile does not own what is behind it. */
+/* One past the last position that holds an element: a tile does not own what is after it. */
 static int64_t live_positions(const mapping *m)
 {
     int64_t last = 0, stride = 1;

@@ -1,6 +1,6 @@
 /* Which earlier work of another context must be complete before a piece of work may begin.
  *
- * The one idea: contexts run beside each other, so bytes that one of them writes and another one touches are a hazard. Work of one context
+ * The one idea: contexts run concurrently, so bytes that one of them writes and another one touches are a hazard. Work of one context
  * is complete in order; so of each context and each range of bytes only the latest access counts, and a kernel that repeats itself has as
  * many of them as it has buffers, not as it has steps. */
 #ifndef VISA_CODEGEN_HAZARD_H

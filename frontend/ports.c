@@ -48,7 +48,7 @@ static const mapping_names *join_names(analysis *s, const mapping_names *outer, 
 }
 
 /* A stream that has begun is the DM tensor that is read: Chip, Cluster, Slice, interleaving, Element. Of two interleaved tensors the
- * second lies behind the first. */
+ * second lies after the first. */
 static bool memory_of_begun(analysis *s, declared *d)
 {
     const mapping *time = d->tensor.part[TIME], *packet = d->tensor.part[PACKET], *element = packet;

@@ -167,7 +167,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
     return ok;
 }
 
-/* What differs was said; what follows is judged by what was declared. */
+/* What differs was reported; what follows is judged by what was declared. */
 static void assume(op *o, const declared *e)
 {
     if (e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
@@ -180,7 +180,7 @@ static void assume(op *o, const declared *e)
 }
 
 /* On a device Cluster and Slice have one size each. Of two that differ in it one is wrong by itself, and passes/verify.c says which: it is
- * not said a second time that they differ. */
+ * not reported a second time that they differ. */
 static void adopt_units(const stage_call *call, op *o)
 {
     const declared *e = call->expected;

@@ -201,11 +201,11 @@ void kernel_forget(kernel *k);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 /* The operation that made the memory which `o` is, or is a view of. */
 const op *op_root(const op *o);
-/* The accumulation behind a contraction; NULL: what leaves the Reducer goes to a port. */
+/* The accumulation after a contraction; NULL: what leaves the Reducer goes to a port. */
 const op *op_accumulation(const kernel *k, const op *contract);
 /* The whole mapping of a tensor: the pair of its components, outermost first. MAPPING_TOO_LARGE when it overflows. */
 mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping **out);
-/* The axis behind the others unless it is one of them; returns the new count. */
+/* The axis after the others unless it is one of them; returns the new count. */
 uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, const axis *a);
 /* Its axes in the order in which its components first name them: the order of its logical form. Fills at most `capacity`. */
 uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity);

@@ -91,7 +91,7 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
     }
 }
 
-/* Tensors of memory that are read at or behind the operation at hand. */
+/* Tensors of memory that are read at or after the operation at hand. */
 typedef struct live_list {
     op **items;
     size_t count, capacity;

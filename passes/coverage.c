@@ -30,7 +30,7 @@ typedef struct memory {
     const op **writers; /* by box */
     size_t writer_count, writer_capacity;
     bool whole;                /* written at once, by the operation that made it */
-    bool refused;              /* said already: judge no more */
+    bool refused;              /* reported already: judge no more */
     bool aligned;              /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
     size_t *table, table_size; /* of boxes, by where they begin; entries are number + 1 */
 } memory;

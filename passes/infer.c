@@ -1,4 +1,4 @@
-/* Rule ("TRF Sequencer", to_trf): the collected stream, Time and Packet, is Row and Element one behind the other, so each of the two
+/* Rule ("TRF Sequencer", to_trf): the collected stream, Time and Packet, is Row and Element one after the other, so each of the two
  * follows from the other. What is stored decides the Row of what is aligned with it and contracted.
  *
  * Rule ("Reducer"): contract and accumulate sum what does not leave them. So where the Element that commit writes is known, OutPacket of
@@ -57,7 +57,7 @@ static void infer_align(pass_context *p, kernel *k, op *o)
 
 /* ---- what is summed ---- */
 
-/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate behind it, or Element of the commit; NULL: not
+/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate after it, or Element of the commit; NULL: not
  * known. */
 static const mapping *destination(pass_context *p, const kernel *k, const op *o)
 {

@@ -6,7 +6,7 @@
 typedef struct digit_walk {
     const mapping *m;
     size_t next;   /* factors from here outwards are untouched: m->factors[next - 1] is the one at hand */
-    int64_t taken; /* positions of the factor at hand that are behind us */
+    int64_t taken; /* positions of the factor at hand that are after us */
 } digit_walk;
 
 static const factor *factor_at(const digit_walk *w)

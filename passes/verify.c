@@ -13,7 +13,7 @@ static void verify_units(pass_context *p, kernel *k, op *o)
         const mapping *m = o->out.part[c];
         if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT || sizes[c] == 0)
             continue;
-        /* What flows through was said where it began. */
+        /* What flows through was reported where it began. */
         if (o->input && o->input->out.part[c] == m)
             continue;
         diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_parameter(c), (long long)sizes[c],

@@ -26,7 +26,7 @@ static const char usage[] =
     "\n"
     "Exit status: 0 shut down in order, 1 the input ended before that, 2 the command line is at fault.\n";
 
-/* An editor that is gone ends the server by its write. */
+/* An editor that has exited ends the server by its write. */
 static bool write_message(void *user, const char *bytes, size_t size)
 {
     (void)user;

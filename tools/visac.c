@@ -55,7 +55,7 @@ typedef struct arguments {
     bool emit_given, search_given, format_source, format_check;
     bool explores;
     ranks ranks;              /* of --explore */
-    const char *explore_form; /* of --emit, behind --explore */
+    const char *explore_form; /* of --emit, after --explore */
     visa_explore_options explore;
     size_t warning_count;
     const char **warnings;     /* room for as many as there are arguments */
@@ -573,7 +573,7 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
     return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
 }
 
-/* Checks one kernel, or all of the binary. A stream program has no reference, and that is said. */
+/* Checks one kernel, or all of the binary. A stream program has no reference, and that is reported. */
 static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
     int status = EXIT_DONE;
@@ -702,7 +702,7 @@ static int format(const arguments *a, visa_compilation *c, const unsigned char *
     return same ? EXIT_DONE : EXIT_INPUT;
 }
 
-/* What the compilation says and what was met beside it: one document of JSON or SARIF, where that is asked for. */
+/* What the compilation says and what was met on the way: one document of JSON or SARIF, where that is asked for. */
 static void say(const arguments *a, visa_compilation *c, diag_list *diags)
 {
     bool document = a->format == VISA_DIAGNOSTICS_JSON || a->format == VISA_DIAGNOSTICS_SARIF;

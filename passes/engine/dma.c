@@ -76,7 +76,7 @@ static void add_loop(const copy_digit *d, size_t i, int64_t size, copy *c)
 }
 
 /* Appends to `out` the copies of `base` combined with the values of the digit: with live = (x0, x1, ...) in the loops'
- * radices, block j has the loops before j fixed at x, loop j running below x[j], and those behind it whole. */
+ * radices, block j has the loops before j fixed at x, loop j running below x[j], and those after it whole. */
 static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
 {
     copy fixed = *base;
@@ -470,7 +470,7 @@ static bool ends_in_tile(const op *o)
 }
 
 /* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both
- * sides share they are, the padding goes with the data; not behind a tile, where other data follows. */
+ * sides share they are, the padding goes with the data; not after a tile, where other data follows. */
 static bool takes_padding(const pass_context *p, const op *o)
 {
     const mapping *element = o->out.part[ELEMENT];

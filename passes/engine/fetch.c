@@ -41,7 +41,7 @@ static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t pa
     return 0;
 }
 
-/* The byte of the slice's DM behind the last that the walk reads. */
+/* The byte of the slice's DM after the last that the walk reads. */
 static int64_t walk_end_bytes(const sequence *seq, const tensor *dm)
 {
     int64_t lowest, highest, bits = dtype_row_of(dm->dtype)->bits;

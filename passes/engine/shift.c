@@ -137,7 +137,7 @@ static int64_t zeros_from(const op *o, const shift_plan *plan)
     return one_packet && plan->transpose_rows == 1 ? collect->input->out.part[PACKET]->size : plan->collected->size;
 }
 
-/* A window with places that are not held: the packet begins before the flits, or ends behind them, where there are zeros. */
+/* A window with places that are not held: the packet begins before the flits, or ends after them, where there are zeros. */
 static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const digit_list *digits)
 {
     int64_t least = elements_of(o->out.dtype, p->target->initial_shift_bytes) - 1;
@@ -146,7 +146,7 @@ static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const di
         int64_t stride = digits->strides[i];
         if (!is_open_window(o, a) || !a->bordered)
             continue;
-        int64_t end = -a->first + 1; /* one behind the last place that is asked for */
+        int64_t end = -a->first + 1; /* one after the last place that is asked for */
         for (uint32_t k = 0; k < a->term_count; k++)
             end += (a->terms[k].extent - 1) * a->terms[k].stride;
         for (size_t outer = i + 1; outer < digits->count; outer++)
@@ -185,7 +185,7 @@ static bool collect_flits(pass_context *p, const op *o, shift_plan *plan)
 static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, shift_plan *plan)
 {
     const mapping *out_time = o->out.part[TIME];
-    const mapping *packet = mapping_strip_padding(p->mappings, o->out.part[PACKET]); /* lanes behind it do not count */
+    const mapping *packet = mapping_strip_padding(p->mappings, o->out.part[PACKET]); /* lanes after it do not count */
     *plan = (shift_plan){.collect_flits = flits, .transpose_rows = rows};
     if (!collect_flits(p, o, plan) || has_open_window(o, plan->rest))
         return fail(plan, SHIFT_FLITS, NULL);

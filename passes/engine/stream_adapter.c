@@ -61,7 +61,7 @@ static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *
     return false;
 }
 
-/* How often OutTime repeats each packet of `time`, innermost; 0: it is not `time` with tiling axes behind it. */
+/* How often OutTime repeats each packet of `time`, innermost; 0: it is not `time` with tiling axes after it. */
 static int64_t tiling_of(pass_context *p, const mapping *out, const mapping *time)
 {
     int64_t tiling = out->size % time->size ? 0 : out->size / time->size;

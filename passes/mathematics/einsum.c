@@ -263,7 +263,7 @@ static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *
     return false;
 }
 
-/* Adds what the axis is under its new names; said before, it must be the same. */
+/* Adds what the axis is under its new names; stated before, it must be the same. */
 static bool add_relabel(einsum_builder *b, op *o, const axis *a)
 {
     const reshape_config *c = o->reshape;
@@ -508,7 +508,7 @@ static const char *step_text(arena *a, const einsum *e, uint32_t number, bool de
 
 enum { PERIOD_MAX = 16, OFTEN = 3 }; /* statements of a loop's body that is seen to repeat; twice are two */
 
-/* How often the `period` texts at the beginning stand there, one behind the other. */
+/* How often the `period` texts at the beginning stand there, one after the other. */
 static size_t repeats(const char *const *texts, size_t count, size_t period)
 {
     size_t n = period;

@@ -81,7 +81,7 @@ static bool visit_factors(const tensor *t, factor_visitor visit, void *user)
     return true;
 }
 
-/* The operation behind which the operand's value was still the same; NULL: it was made here. */
+/* The operation after which the operand's value was still the same; NULL: it was made here. */
 static const op *before(const einsum_builder *b, const op *o)
 {
     const op *in = o->kind == IR_RESHAPE ? o->reshape->from : o->input; /* names in between are nobody's */

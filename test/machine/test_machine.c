@@ -551,7 +551,7 @@ START_TEST(masked_lanes_contribute_nothing)
 }
 END_TEST
 
-/* A tree of -0.0 products is -0.0; an absent slot is +0.0; one -0.0 beside an absent value stays -0.0. */
+/* A tree of -0.0 products is -0.0; an absent slot is +0.0; one -0.0 next to an absent value stays -0.0. */
 START_TEST(absent_is_not_minus_zero)
 {
     bench b;
@@ -884,7 +884,7 @@ START_TEST(commits_of_filling_are_not_proven)
 }
 END_TEST
 
-/* Marks beside a byte for each byte. */
+/* Marks next to a byte for each byte. */
 START_TEST(written_bytes_are_noted)
 {
     enum { BYTES = 4096, BLOCK = 1024 };

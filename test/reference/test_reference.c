@@ -1492,7 +1492,7 @@ static void random_digits(program *p, uint32_t dst, const char *letters, bool co
         digit(p, false, (char)('A' + summed[i].axis), summed[i].weight, summed[i].size);
 }
 
-/* Some digits that index a source are said to be broadcast over it. */
+/* Some digits that index a source are declared to be broadcast over it. */
 static void random_broadcasts(program *p)
 {
     einsum_statement *s = &p->statements[p->e.statement_count - 1];
@@ -1608,7 +1608,7 @@ END_TEST
 
 /* ---- random products ---- */
 
-/* Batched products of every layout, large enough for whole tiles beside those that are not. Floats are small integers, of which every
+/* Batched products of every layout, large enough for whole tiles next to those that are not. Floats are small integers, of which every
  * order of summation gives the same: three nested loops judge them. */
 
 static int64_t random_extent(int64_t most)
@@ -1905,7 +1905,7 @@ START_TEST(convolution_by_hand)
 }
 END_TEST
 
-/* A window over O % 4 beside O / 4: neighbouring digits of O must not become one. */
+/* A window over O % 4 next to O / 4: neighbouring digits of O must not become one. */
 START_TEST(windows_over_digits)
 {
     for (int variant = 0; variant < 4; variant++) {
