@@ -3,10 +3,10 @@
 #include <jansson.h>
 
 #include "include/visa.h"
-#include "machine_bench.h"
 #include "runtime/timing/analysis.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
+#include "test/machine/machine_bench.h"
 #include "test/suite.h"
 #include "trf_model.h"
 
