@@ -6,21 +6,14 @@
 #ifndef VISA_CODEGEN_HAZARD_H
 #define VISA_CODEGEN_HAZARD_H
 
-#include "ir/kernel.h"
-
-/* Bytes [begin, end) of a memory that a unit of work reads or writes. */
-typedef struct hazard_access {
-    tensor_kind memory; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF */
-    int64_t begin, end;
-    bool write;
-} hazard_access;
+#include "ir/work.h"
 
 typedef struct hazard_log hazard_log;
 hazard_log *hazard_log_new(arena *a);
 
 /* Work of context `c` does this; it is complete when `done` commands of the context are. `done` never falls. */
-void hazard_log_add(hazard_log *l, context c, const hazard_access *x, size_t done);
+void hazard_log_add(hazard_log *l, context c, const memory_access *x, size_t done);
 /* Of context `c`, how many commands must be complete before these accesses; 0: none. */
-size_t hazard_log_before(const hazard_log *l, context c, const hazard_access *accesses, size_t count);
+size_t hazard_log_before(const hazard_log *l, context c, const memory_access *accesses, size_t count);
 
 #endif

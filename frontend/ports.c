@@ -127,7 +127,7 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
 {
     op *o = kernel_add(s->kernel, s->context.arena, IR_PORT_OUT, v->op->context, range);
-    o->input = v->op;
+    op_add_operand(o, s->context.arena, OPERAND_INPUT, v->op);
     o->out = v->op->out;
     o->name = name;
     o->bad = v->op->bad;

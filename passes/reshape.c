@@ -116,7 +116,7 @@ static bool is_equal(pass_context *p, const op *o)
 static void reshape_one(pass_context *p, kernel *k, op *o)
 {
     o->reshape = ARENA_NEW(p->arena, reshape_config);
-    o->reshape->from = o->input->kind == IR_RESHAPE ? o->input->reshape->from : o->input;
+    o->reshape->from = op_input(o)->kind == IR_RESHAPE ? op_input(o)->reshape->from : op_input(o);
     if (is_equal(p, o))
         return;
     for (component c = CHIP; c <= ELEMENT; c++) {

@@ -163,10 +163,10 @@ static bool mask_group(masking *m, size_t first)
 
 static void mask_one(pass_context *p, kernel *k, op *o)
 {
-    masking m = {.context = p, .align = o->input, .contract = o, .accumulate = op_accumulation(k, o)};
-    if (o->input->kind != IR_ALIGN || (m.accumulate && m.accumulate->bad))
+    masking m = {.context = p, .align = op_input(o), .contract = o, .accumulate = op_accumulation(k, o)};
+    if (op_input(o)->kind != IR_ALIGN || (m.accumulate && m.accumulate->bad))
         return;
-    const tensor *t = &o->input->out;
+    const tensor *t = &op_input(o)->out;
     add_digits(&m, t->part[TIME], COUNTER_STEP);
     add_digits(&m, t->part[PACKET], COUNTER_LANE);
     add_digits(&m, t->part[ROW], COUNTER_NONE);

@@ -100,7 +100,7 @@ static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
 static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
 {
     int64_t lowest, highest, bits = dtype_row_of(o->out.dtype)->bits;
-    const tensor *trf = &o->weights->out;
+    const tensor *trf = &op_weights(o)->out;
     sequence_reach(&w->seq, &lowest, &highest);
     int64_t end = (highest + w->n) * bits / 8, share = target_trf_capacity_bytes(p->target, trf->trf_address) / trf->part[ROW]->size;
     if (end <= share)
@@ -116,7 +116,7 @@ static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
 
 static void sequence_one(pass_context *p, kernel *k, op *o)
 {
-    const mapping *element = o->weights->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
+    const mapping *element = op_weights(o)->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
     walk_request walk = {element, NULL, time, packet, true};
     trf_walk w = trf_measure(p, o, &walk);
     int64_t bits = dtype_row_of(o->out.dtype)->bits, read_bits = w.n * bits;
