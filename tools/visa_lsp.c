@@ -19,7 +19,7 @@ static const char usage[] =
     "Options:\n"
     "  --stdio                 what it does anyway; some editors say so\n"
     "  --time-limit=N          milliseconds of processor time for one answer, behind which it says that it gave up\n"
-    "                          (default 100; 0 is no limit)\n"
+    "                          (default 60; 0 is no limit)\n"
     "  --max-steps=N           as of visac: steps of work for one answer (default 200000000; 0 is no limit)\n"
     "  --max-bytes=N           as of visac: bytes of memory for one document (default 1073741824; 0 is no limit)\n"
     "  --version, --help\n"
