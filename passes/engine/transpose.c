@@ -33,7 +33,8 @@ static int64_t valid_size(pass_context *p, const tensor *in)
     return 0;
 }
 
-/* Cuts Time for these numbers; false: it is no stream of such blocks. */
+/* Cuts Time for these numbers; false: it is no stream of such blocks. Where no column behind the first flit of a row leaves, the others may
+ * hold anything. */
 static bool cut_time(pass_context *p, const mapping *time, turn *t)
 {
     if (time->size % t->packets_per_col || time->size / t->packets_per_col % t->in_rows)
@@ -42,16 +43,25 @@ static bool cut_time(pass_context *p, const mapping *time, turn *t)
     t->step = pass_inner(p, time, t->packets_per_col);
     t->outer = above ? pass_outer(p, above, t->in_rows) : NULL;
     t->row = above ? pass_inner(p, above, t->in_rows) : NULL;
-    if (!t->step || !t->outer || !t->row)
+    const mapping *blocks = t->step && t->outer && t->row ? pass_pair(p, t->outer, t->row) : NULL;
+    if (!blocks || !mapping_equal(p->mappings, blocks, above))
         return false;
-    const mapping *block = pass_pair(p, t->row, t->step), *all = block ? pass_pair(p, t->outer, block) : NULL;
-    return all && mapping_equal(p->mappings, all, time);
+    const mapping *all = pass_pair(p, blocks, t->step);
+    return t->out_rows <= t->valid_size || (all && mapping_equal(p->mappings, all, time));
+}
+
+/* The columns that leave each block by the size of OutTime; more than there are: no whole number. */
+static int64_t columns_left(const op *o, const turn *t)
+{
+    int64_t block = t->in_rows * t->packets_per_col, blocks = op_input(o)->out.part[TIME]->size / block, size = o->out.part[TIME]->size;
+    return blocks == 0 || size % blocks ? INT64_MAX : size / blocks;
 }
 
 /* The same, and its rows are the elements of the packet that is declared. */
 static bool cut_rows(pass_context *p, const op *o, turn *t)
 {
     const mapping *packet = o->out.part[PACKET];
+    t->out_rows = columns_left(o, t);
     if (!cut_time(p, op_input(o)->out.part[TIME], t))
         return false;
     const mapping *rows = pass_pad(p, t->row, packet->size);
