@@ -156,37 +156,6 @@ static void push_OP_FETCH(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_OP_STREAM_IN(emission *m, const op *o, context c)
-{
-    command k = new_command(m, OP_STREAM_IN, o, c);
-    command_set(&k, STREAM_IN_PORT, o->port);
-    command_set(&k, STREAM_IN_DTYPE, o->out.dtype);
-    command_set(&k, STREAM_IN_ROWS, 1);
-    command_set(&k, STREAM_IN_PACKET_ELEMENTS, o->out.part[PACKET]->size);
-    command_set(&k, STREAM_IN_PACKETS, o->out.part[TIME]->size);
-    push(m, k);
-}
-
-static void push_OP_COLLECT(emission *m, const op *o, context c)
-{
-    command k = new_command(m, OP_COLLECT, o, c);
-    command_set(&k, COLLECT_DTYPE, o->out.dtype);
-    command_set(&k, COLLECT_FLITS, o->collect->flits_per_packet);
-    command_set(&k, COLLECT_PACKET_ELEMENTS, op_input(o)->out.part[PACKET]->size);
-    push(m, k);
-}
-
-static void push_OP_TRF_STORE(emission *m, const op *o, context c)
-{
-    command k = new_command(m, OP_TRF_STORE, o, c);
-    command_set(&k, TRF_STORE_ADDRESS, o->out.trf_address);
-    command_set(&k, TRF_STORE_ROWS, o->to_trf->rows);
-    command_set(&k, TRF_STORE_REG_TYPE, o->to_trf->reg_type);
-    command_set(&k, TRF_STORE_SHORT, o->to_trf->short_command);
-    command_set(&k, TRF_STORE_FLITS_PER_ROW, o->to_trf->flits_per_row);
-    push(m, k);
-}
-
 /* Loops, innermost first: tiling, shift, pop ("Stream Adapter", Advanced Operations). */
 static void push_shift(emission *m, const op *o, context c)
 {
@@ -266,14 +235,6 @@ static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
     push(m, k);
 }
 
-static void push_OP_CAST(emission *m, const op *o, context c)
-{
-    command k = new_command(m, OP_CAST, o, c);
-    command_set(&k, CAST_FROM, op_input(o)->out.dtype);
-    command_set(&k, CAST_TO, o->out.dtype);
-    push(m, k);
-}
-
 static void push_OP_COMMIT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_COMMIT, o, c);
@@ -282,17 +243,6 @@ static void push_OP_COMMIT(emission *m, const op *o, context c)
     command_set(&k, COMMIT_IN_BYTES, o->commit->commit_in_bytes);
     command_set(&k, COMMIT_BYTES, o->commit->commit_bytes);
     fill_entries(&k, o->sequencer, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, false);
-    push(m, k);
-}
-
-static void push_OP_STREAM_OUT(emission *m, const op *o, context c)
-{
-    command k = new_command(m, OP_STREAM_OUT, o, c);
-    command_set(&k, STREAM_OUT_PORT, o->port);
-    command_set(&k, STREAM_OUT_DTYPE, o->out.dtype);
-    command_set(&k, STREAM_OUT_ROWS, o->out.part[ROW] ? o->out.part[ROW]->size : 1);
-    command_set(&k, STREAM_OUT_PACKET_ELEMENTS, o->out.part[PACKET]->size);
-    command_set(&k, STREAM_OUT_PACKETS, o->out.part[TIME]->size);
     push(m, k);
 }
 
@@ -316,6 +266,16 @@ static void push_OP_DMA(emission *m, const op *o, context c)
         push(m, k);
     }
 }
+
+/* Commands that rows say. */
+#define VALUE(field, value) command_set(&k, field, value);
+#define VALUES(code, ...) \
+    static void push_##code(emission *m, const op *o, context c) \
+    { \
+        command k = new_command(m, code, o, c); \
+        __VA_ARGS__ push(m, k); \
+    }
+#include "target/engines.def"
 
 static void push_stage(emission *m, const op *o, context c)
 {

@@ -84,21 +84,6 @@ static void text_dma(const emit_context *e, const op *o, strbuf *out)
     }
 }
 
-static void text_collect(const emit_context *e, const op *o, strbuf *out)
-{
-    (void)e;
-    strbuf_printf(out, "    Collect: %lld flit%s per packet, %lld bytes of padding\n", (long long)o->collect->flits_per_packet,
-                  o->collect->flits_per_packet == 1 ? "" : "s", (long long)o->collect->pad_bytes);
-}
-
-static void text_to_trf(const emit_context *e, const op *o, strbuf *out)
-{
-    (void)e;
-    strbuf_printf(out, "    TRF: TrfAddress::%s, Rows = %lld, %lld bytes per Row, reg_types %lld, %s\n",
-                  trf_address_name(o->out.trf_address), (long long)o->to_trf->rows, (long long)o->to_trf->bytes_per_row,
-                  (long long)o->to_trf->reg_type, o->to_trf->short_command ? "short command" : "full path");
-}
-
 /* What stands between the flits and the packet: the loops are numbered as in the command, innermost first. */
 static void text_shift(const align_config *a, strbuf *out)
 {
@@ -156,18 +141,18 @@ static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
                   (long long)o->accumulate->buffer_limit);
 }
 
-static void text_cast(const emit_context *e, const op *o, strbuf *out)
-{
-    (void)e;
-    strbuf_printf(out, "    Cast: %s to %s\n", dtype_row_of(o->cast->from)->name, dtype_row_of(o->cast->to)->name);
-}
-
-static void text_commit(const emit_context *e, const op *o, strbuf *out)
-{
-    (void)e;
-    strbuf_printf(out, "    Commit: commit_in_size %lld bytes, commit_size %lld bytes\n", (long long)o->commit->commit_in_bytes,
-                  (long long)o->commit->commit_bytes);
-}
+/* Those that rows say. */
+#define NUMBER(n) ((long long)(n))
+#define CONFIG_TABLES(config, ...) \
+    static void text_##config(const emit_context *e, const op *o, strbuf *out) \
+    { \
+        const config##_config *x = o->config; \
+        (void)e, (void)x; \
+        strbuf_puts(out, "    "); \
+        strbuf_printf(out, __VA_ARGS__); \
+        strbuf_puts(out, "\n"); \
+    }
+#include "target/engines.def"
 
 static void text_op(const emit_context *e, const op *o, strbuf *out)
 {

@@ -17,6 +17,7 @@ typedef enum dialect {
 enum {
 #define DIALECT(symbol, name) symbol = 1u << DIALECT_##symbol,
 #include "target/dialect.def"
+    EVERY_RELEASE = (1u << DIALECT_COUNT) - 1,
 };
 const char *dialect_name(dialect d); /* "April", "0.6" */
 

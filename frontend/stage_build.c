@@ -221,16 +221,20 @@ value stage_make_fetch(const stage_call *call)
 }
 
 /* What a stream's stage does not say follows from its rule: the passes fill it in when nothing is expected. */
-static value stage_of_stream(const stage_call *call)
+static value stage_of_stream(const stage_call *call, unsigned parts)
 {
     op *o = stage_new_op(call, call->receiver.op->context);
-    return stage_finish(call, o, stage_take_types(call, o));
+    bool ok = stage_take_types(call, o);
+    return stage_finish(call, o, ok && stage_require_parts(call, o, parts));
 }
 
-value stage_make_collect(const stage_call *call)
-{
-    return stage_of_stream(call);
-}
+#define PART(component) (1u << (component))
+#define STREAM_STAGE(name, parts) \
+    value stage_make_##name(const stage_call *call) \
+    { \
+        return stage_of_stream(call, parts); \
+    }
+#include "target/engines.def"
 
 value stage_make_to_trf(const stage_call *call)
 {
@@ -283,11 +287,6 @@ value stage_make_accumulate(const stage_call *call)
     op *o = stage_new_op(call, call->receiver.op->context);
     o->accumulation = (accumulation_kind)call->args[0].number;
     return stage_finish(call, o, stage_take_types(call, o));
-}
-
-value stage_make_cast(const stage_call *call)
-{
-    return stage_of_stream(call);
 }
 
 static bool take_address(const stage_call *call, op *o, const value *v)

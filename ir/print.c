@@ -1,5 +1,7 @@
 #include "ir/print.h"
 
+#include <stdarg.h>
+
 static void print_tensor(const tensor *t, strbuf *out)
 {
     strbuf_printf(out, "%s %s", dtype_row_of(t->dtype)->name, tensor_kind_name(t->kind));
@@ -31,6 +33,17 @@ static void print_entries(const sequencer_config *s, strbuf *out)
     strbuf_printf(out, "] %ss", walk_row_of(s->walk)->unit);
 }
 
+/* A line of its own; nothing for the empty text. */
+__attribute__((format(printf, 2, 3))) static void print_line(strbuf *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(out->arena, format, args);
+    va_end(args);
+    if (*text)
+        strbuf_printf(out, "\n        %s", text);
+}
+
 /* ---- a function for each CONFIG row ---- */
 
 static void print_sequencer(const op *o, strbuf *out)
@@ -48,17 +61,6 @@ static void print_dma(const op *o, strbuf *out)
         print_entries(&d->sequencer, out);
         strbuf_printf(out, ", packet %lld bytes", (long long)d->packet_bytes);
     }
-}
-
-static void print_collect(const op *o, strbuf *out)
-{
-    strbuf_printf(out, "\n        collect flits_per_packet %lld", (long long)o->collect->flits_per_packet);
-}
-
-static void print_to_trf(const op *o, strbuf *out)
-{
-    strbuf_printf(out, "\n        trf_store rows %lld, %lld bytes per Row%s", (long long)o->to_trf->rows,
-                  (long long)o->to_trf->bytes_per_row, o->to_trf->short_command ? ", short command" : "");
 }
 
 static void print_align(const op *o, strbuf *out)
@@ -98,17 +100,16 @@ static void print_accumulate(const op *o, strbuf *out)
     strbuf_printf(out, ", slots %lld", (long long)o->accumulate->slots);
 }
 
-/* Both types are in the tensors. */
-static void print_cast(const op *o, strbuf *out)
-{
-    (void)o, (void)out;
-}
-
-static void print_commit(const op *o, strbuf *out)
-{
-    strbuf_printf(out, "\n        commit_in_size %lld bytes, commit_size %lld bytes", (long long)o->commit->commit_in_bytes,
-                  (long long)o->commit->commit_bytes);
-}
+/* Those that rows say. */
+#define NUMBER(n) ((long long)(n))
+#define CONFIG_IR(config, ...) \
+    static void print_##config(const op *o, strbuf *out) \
+    { \
+        const config##_config *x = o->config; \
+        (void)x; \
+        print_line(out, __VA_ARGS__); \
+    }
+#include "target/engines.def"
 
 static void print_configuration(const op *o, strbuf *out)
 {

@@ -22,6 +22,10 @@ typedef struct pass {
     void (*run)(pass_context *p, kernel *k);
 } pass;
 
+/* One for each PASS row of an engine (target/engines.def): passes/engine/. */
+#define PASS(name, summary) void pass_##name(pass_context *p, kernel *k);
+#include "target/engines.def"
+
 /* The passes in order, ended by a row without a name (passes/pipeline.c). */
 extern const pass pipeline[];
 

@@ -4,17 +4,6 @@
 #include "passes/advice.h"
 #include "passes/allocate.h"
 #include "passes/coverage.h"
-#include "passes/engine/accumulate.h"
-#include "passes/engine/cast.h"
-#include "passes/engine/collect.h"
-#include "passes/engine/commit.h"
-#include "passes/engine/contract.h"
-#include "passes/engine/dma.h"
-#include "passes/engine/fetch.h"
-#include "passes/engine/mask.h"
-#include "passes/engine/stream_adapter.h"
-#include "passes/engine/trf_sequencer.h"
-#include "passes/engine/trf_store.h"
 #include "passes/infer.h"
 #include "passes/mathematics/einsum.h"
 #include "passes/reshape.h"
@@ -25,17 +14,8 @@ const pass pipeline[] = {
     {"allocate", "addresses of ports; capacities; overlap of live DM tensors; TRF halves", pass_allocate},
     {"verify", "sizes that must match the machine; operand types; what flows through unchanged", pass_verify},
     {"reshape", "digits that get other names in the same places", pass_reshape},
-    {"dma", "loops of copies, packets", pass_dma},
-    {"fetch", "loops that read DM, fetch_size", pass_fetch},
-    {"collect", "packets into flits", pass_collect},
-    {"trf_store", "Rows, capacity and the short command of to_trf", pass_trf_store},
-    {"stream_adapter", "collect_flits, Row broadcast, tiling", pass_stream_adapter},
-    {"trf_sequencer", "reg_read_size and the TRF loops", pass_trf_sequencer},
-    {"contract", "tree depth, columns, lanes that count", pass_contract},
-    {"accumulate", "kept and summed time, slots, output order", pass_accumulate},
-    {"mask", "lanes that are padding and must not count", pass_mask},
-    {"cast", "narrowing", pass_cast},
-    {"commit", "loops that write DM, commit_in_size, commit_size", pass_commit},
+#define PASS(name, summary) {#name, summary, pass_##name},
+#include "target/engines.def"
     {"coverage", "memory written in parts: each element once, and before it is read", pass_coverage},
     {"einsum", "what the kernel computes, over axis digits", pass_einsum},
     {"advice", "warnings of -Wperformance", pass_advice},

@@ -4,8 +4,6 @@
 
 #include "passes/pass.h"
 
-void pass_accumulate(pass_context *p, kernel *k);
-
 /* What accumulate puts inside the kept part of OutTime, and OutPacket, by its kind. Row and Packet of its input are known. */
 void accumulate_inner(pass_context *p, const op *o, const mapping **inner, const mapping **out_packet);
 

@@ -1,6 +1,6 @@
 /* Rule ("Cast Engine"): a beat of 32 bytes of i32 or f32 becomes a flit of the narrow type; the live elements stay, the rest
  * is padding. */
-#include "passes/engine/cast.h"
+#include "passes/pass.h"
 
 /* "i32 casts to i4, i8, i16; f32 casts to .." */
 static const char *casts_text(const pass_context *p)

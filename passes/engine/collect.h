@@ -6,6 +6,5 @@
 
 /* The Time and the Packet of a stream once it is cut into flits, and how many flits a packet is; false: there are none. */
 bool collect_flits(pass_context *p, const tensor *in, int64_t *flits, const mapping **time, const mapping **packet);
-void pass_collect(pass_context *p, kernel *k);
 
 #endif

@@ -1,6 +1,6 @@
 /* Rule ("Commit Engine"): each 32-byte flit is truncated to commit_in_size bytes, which the loops write to DM; one write (commit_size)
  * divides the truncated flit and the run of addresses. */
-#include "passes/engine/commit.h"
+#include "passes/pass.h"
 
 static bool is_commit_width(const target *t, int64_t bytes)
 {

@@ -1,6 +1,6 @@
 /* Rule ("Reducer", contract): the tree sums 2^depth neighbouring lanes, so OutPacket is what Packet keeps outside its innermost
  * 2^depth lanes. Where padding makes several depths fit, the deepest is taken. */
-#include "passes/engine/contract.h"
+#include "passes/pass.h"
 
 static int64_t tree_depth(pass_context *p, const mapping *packet, const mapping *kept)
 {

@@ -3,7 +3,7 @@
  * both sides. The packet is the longest run that is contiguous on both, or a divisor of it; a run that nothing large divides takes two
  * commands. A digit whose live values are no whole number of loops (15 rows over 4 engines) takes several: one per digit of its count, as
  * a number in the loops' radices. */
-#include "passes/engine/dma.h"
+#include "passes/pass.h"
 
 #include <stdlib.h>
 #include <string.h>

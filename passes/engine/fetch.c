@@ -1,6 +1,6 @@
 /* Rule ("Fetch Engine"): the loops read DM in the order of [Time, Packet]. One access (fetch_size) may neither split over two packets
  * nor leave a run of addresses, so it is the largest allowed size that divides both. */
-#include "passes/engine/fetch.h"
+#include "passes/pass.h"
 
 #include <string.h>
 

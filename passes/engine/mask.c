@@ -3,7 +3,7 @@
  * to the axis's size. Only sums need the rule: a dead position of a kept digit is a dead result. So there is one mask
  * per summed factor with padding, one per axis that has a summed digit and can overshoot, and for a group that is summed
  * one for its end and one for each padding inside it. */
-#include "passes/engine/mask.h"
+#include "passes/pass.h"
 
 /* The counters of docs/isa.md, mask. */
 enum { COUNTER_STEP, COUNTER_LANE, COUNTER_SLICE, COUNTER_CLUSTER, COUNTER_CHIP, COUNTER_NONE };

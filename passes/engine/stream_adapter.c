@@ -2,7 +2,7 @@
  * is either padding (collect_flits = 1) or the innermost part of Time, of size 2 (collect_flits = 2). What is left of Time is the
  * outer part of OutTime; the inner rest of OutTime, the tiling axes, repeats each packet and must come from the TRF. Where the
  * inner flit is not Packet, or the stream holds a sliding window, passes/engine/shift.c says how the flits are turned and shifted. */
-#include "passes/engine/stream_adapter.h"
+#include "passes/pass.h"
 
 #include "passes/engine/shift.h"
 

@@ -3,7 +3,7 @@
  * what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may be read from anywhere in the Row's
  * share of the register file. Of all sizes the largest whose walk obeys these rules is taken, and of two that read the same live bytes
  * the smaller: what lies after the innermost run, and how many of the outer axes there are, decides nothing. */
-#include "passes/engine/trf_sequencer.h"
+#include "passes/pass.h"
 
 #include "passes/remedy.h"
 

@@ -1,7 +1,7 @@
 /* Rule ("TRF Sequencer", to_trf): the outermost part of Time becomes Row, what remains of Time and the Packet become
  * Element. Flit k goes to Row k / flits_per_row. The store is a short command when the whole load is one contiguous run
  * ("SRAM-to-TRF"): same type, no padding added, and the fetch is a single loop of stride 1 over the whole tensor. */
-#include "passes/engine/trf_store.h"
+#include "passes/pass.h"
 
 static bool is_row_count(const target *t, int64_t rows)
 {

@@ -146,11 +146,8 @@ static void commit_cycles(const stage *s, duration *d)
 {
     const commit *k = s->plan;
     int64_t writes = ceil_div(k->in_bytes, command_get(k->command, COMMIT_BYTES));
-    if (writes > 1) {
-        d->beats = s->in.packets;
-        d->beat_cycles = writes;
-        d->out = BOUND_COMMIT;
-    }
+    if (writes > 1)
+        duration_leaves(d, s->in.packets, writes, BOUND_COMMIT);
     duration_busy(d, ENGINE_COMMIT, s->in.packets, writes);
 }
 

@@ -2,7 +2,7 @@
  *
  * The one idea: a stage reads its own commands, says what leaves it when this arrives, and in every slice takes what the stage before it
  * pushes and pushes on what it made. Whatever asks about a chain (its cycles, its traffic, the proof) asks its stages one after the other,
- * so that an engine is known in its own file and in the list of chain.c only. */
+ * so that an engine is known in its own file and by its CHAIN_STAGE row only. */
 #ifndef VISA_RUNTIME_ENGINE_STAGE_H
 #define VISA_RUNTIME_ENGINE_STAGE_H
 
@@ -68,10 +68,10 @@ static inline bool stage_push(stage_run *r, const void *items, int64_t count)
     return r->stage->type->push(r, items, count);
 }
 
-/* The engines' stages, each in its own file; chain.c lists them. */
-extern const stage_type stage_fetch, stage_stream_in, stage_collect, stage_align, stage_contract, stage_accumulate, stage_cast,
-    stage_trf_store, stage_commit, stage_stream_out;
-extern const struct field_stage field_fetch, field_stream_in, field_collect, field_align, field_contract, field_accumulate, field_cast,
-    field_trf_store, field_commit, field_stream_out;
+/* The engines' stages, each in its own file, one for each CHAIN_STAGE row. */
+#define CHAIN_STAGE(name, ...) \
+    extern const stage_type stage_##name; \
+    extern const struct field_stage field_##name;
+#include "target/engines.def"
 
 #endif

@@ -3,23 +3,25 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* The stages of every engine, and the commands that belong to a stage after its first one. */
+enum { STAGE_COMMANDS = 4 };
+
+/* The stages of every engine, and the commands that belong to each, after its first one as well. */
 static const struct {
-    command_op op;
     const stage_type *type;
+    command_op commands[STAGE_COMMANDS];
+    unsigned count;
 } members[] = {
-    {OP_FETCH, &stage_fetch},           {OP_STREAM_IN, &stage_stream_in}, {OP_COLLECT, &stage_collect},     {OP_ALIGN, &stage_align},
-    {OP_SHIFT, &stage_align},           {OP_TRF_READ, &stage_align},      {OP_CONTRACT, &stage_contract},   {OP_MASK, &stage_contract},
-    {OP_ACCUMULATE, &stage_accumulate}, {OP_CAST, &stage_cast},           {OP_TRF_STORE, &stage_trf_store}, {OP_COMMIT, &stage_commit},
-    {OP_STREAM_OUT, &stage_stream_out},
+#define CHAIN_STAGE(name, ...) {&stage_##name, {__VA_ARGS__}, sizeof((command_op[]){__VA_ARGS__}) / sizeof(command_op)},
+#include "target/engines.def"
 };
 enum { MEMBERS = sizeof members / sizeof *members };
 
 static const stage_type *type_of(command_op op)
 {
     for (int i = 0; i < MEMBERS; i++)
-        if (members[i].op == op)
-            return members[i].type;
+        for (unsigned k = 0; k < members[i].count; k++)
+            if (members[i].commands[k] == op)
+                return members[i].type;
     return NULL;
 }
 
@@ -66,9 +68,10 @@ static bool refuse_next(const chain *c, const stream_shape *shape, fault *f)
     size_t used = 0;
     const char *offered[MEMBERS];
     int count = 0;
-    for (int i = 0; i < MEMBERS; i++)
-        if (members[i].op == members[i].type->op && members[i].type->takes >> shape->form & 1)
-            offered[count++] = command_row_of(members[i].op)->name;
+    for (unsigned code = 0; code <= UINT8_MAX; code++) /* in one order, whatever that of the rows is */
+        for (int i = 0; i < MEMBERS; i++)
+            if (command_row_of(members[i].type->op)->code == code && members[i].type->takes >> shape->form & 1)
+                offered[count++] = command_row_of(members[i].type->op)->name;
     for (int i = 0; i < count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", offered[i]);
     return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can",

@@ -9,7 +9,10 @@ enum { MOST_CYCLES_LOG2 = 40 }; /* of one command: 18 minutes at 1 GHz, and sums
 
 const char *duration_bound_name(duration_bound b)
 {
-    static const char *const names[] = {"dma", "fetch", "collect", "multiply", "output", "commit", "store", "hbm", "dmn"};
+    static const char *const names[] = {
+#define BOUND(symbol, name, what) name,
+#include "target/engines.def"
+    };
     return names[b];
 }
 
@@ -32,7 +35,10 @@ const char *timing_preset_name(timing_preset p)
 
 const char *engine_name(engine e)
 {
-    static const char *const names[] = {"dma", "fetch", "collect", "trf", "reducer", "cast", "commit"};
+    static const char *const names[] = {
+#define BUSY(symbol, name) name,
+#include "target/engines.def"
+    };
     return names[e];
 }
 
@@ -50,6 +56,15 @@ static bool finish(duration *c, const command *at, fault *f)
     c->bound = in_cycles >= out_cycles ? c->in : c->out;
     c->total = c->fill + (c->drains ? in_cycles + out_cycles : in_cycles >= out_cycles ? in_cycles : out_cycles);
     return true;
+}
+
+void duration_leaves(duration *d, int64_t beats, int64_t cycles, duration_bound bound)
+{
+    if ((__int128)beats * cycles <= (__int128)d->beats * d->beat_cycles)
+        return;
+    d->beats = beats;
+    d->beat_cycles = cycles;
+    d->out = bound;
 }
 
 void duration_busy(duration *d, engine e, int64_t a, int64_t b)

@@ -12,28 +12,16 @@
 
 /* What works on a command, each on its own. */
 typedef enum engine {
-    ENGINE_DMA,
-    ENGINE_FETCH,
-    ENGINE_COLLECT,
-    ENGINE_TRF,     /* reads of weights, or writes of a store */
-    ENGINE_REDUCER, /* computation steps */
-    ENGINE_CAST,    /* flits narrowed */
-    ENGINE_COMMIT,  /* writes to DM */
+#define BUSY(symbol, name) ENGINE_##symbol,
+#include "target/engines.def"
     ENGINE_COUNT
 } engine;
 const char *engine_name(engine e);
 
 /* The engine that a duration follows from. */
 typedef enum duration_bound {
-    BOUND_DMA,
-    BOUND_FETCH,    /* accesses of the Fetch Engine */
-    BOUND_COLLECT,  /* flits, one per cycle */
-    BOUND_MULTIPLY, /* computation steps, one per cycle */
-    BOUND_OUTPUT,   /* beats of the Reducer, one per cycle */
-    BOUND_COMMIT,   /* writes of the Commit Engine */
-    BOUND_STORE,    /* writes to the TRF that are behind schedule */
-    BOUND_HBM,      /* the busiest HBM channel */
-    BOUND_DMN,      /* the busiest DMN */
+#define BOUND(symbol, name, what) BOUND_##symbol,
+#include "target/engines.def"
 } duration_bound;
 const char *duration_bound_name(duration_bound b);
 
@@ -60,6 +48,8 @@ bool duration_of_dma(const target *t, const command *c, timing_preset preset, ar
 
 /* For stages: cycles between the items that reach one which takes `together` flits at once, and what binds there; */
 int64_t duration_arrival(const chain *c, int64_t together, duration_bound *bound);
+/* what leaves an engine takes that long, `beats` x `cycles`: kept where nothing else that leaves is slower; */
+void duration_leaves(duration *d, int64_t beats, int64_t cycles, duration_bound bound);
 /* an engine's cycles, a * b of them; more than can be told are as many as the chain takes. */
 void duration_busy(duration *d, engine e, int64_t a, int64_t b);
 

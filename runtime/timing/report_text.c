@@ -45,12 +45,17 @@ static const char *percent(int64_t part, int64_t whole, arena *a)
     return arena_printf(a, "%lld.%lld %%", (number)(permille / 10), (number)(permille % 10));
 }
 
+/* Those that have something to do. */
 static void engine_lines(const report *r, strbuf *s)
 {
+    const char *separator = "";
     strbuf_puts(s, "engines, of all cycles:");
     for (int i = 0; i < ENGINE_COUNT; i++)
-        strbuf_printf(s, "%s %s %s", i ? "," : "", engine_name((engine)i),
-                      percent(r->analysis.engine_busy[i], r->schedule.cycles, s->arena));
+        if (r->analysis.engine_busy[i] > 0) {
+            strbuf_printf(s, "%s %s %s", separator, engine_name((engine)i),
+                          percent(r->analysis.engine_busy[i], r->schedule.cycles, s->arena));
+            separator = ",";
+        }
     strbuf_puts(s, "\n");
 }
 

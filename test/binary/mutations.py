@@ -12,7 +12,10 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 Anything else that survives is missed.
 
     mutations.py BIN_DIR KERNEL.vm...     quick: a sample of the fields; VISA_LONG=1: all of them
+
+Kernels of engines, test/engine/*/mutations.vm, are added to those.
 """
+import glob
 import json
 import os
 import random
@@ -32,6 +35,8 @@ RANDOM = (4, 300)  # random contractions: quick, long
 SAMPLE = 60  # quick: changes of a file of the command line
 SAMPLE_RANDOM = 12  # changes of a random contraction, quick and long
 NOTHING = (0, 1)
+# Commands of which every field is changed in quick runs, too: those of the engines that bring kernels of their own.
+OWN = {os.path.basename(os.path.dirname(p)) for p in glob.glob(os.path.join(visa_tools.SOURCE, "test", "engine", "*", "mutations.vm"))}
 
 
 def rows(source):
@@ -212,12 +217,15 @@ def main():
     table, chance = rows(visa_tools.SOURCE), random.Random(1)
     count = {"refused": 0, "noticed": 0, "missed": 0}
     with tempfile.TemporaryDirectory() as folder:
-        for kernel in kernels:
-            subject = Subject(folder, os.path.basename(kernel), kernel)
+        engines = sorted(glob.glob(os.path.join(visa_tools.SOURCE, "test", "engine", "*", "mutations.vm")))
+        for kernel in kernels + engines:
+            subject = Subject(folder, os.path.relpath(kernel, visa_tools.SOURCE), kernel)
+            if not subject.compiles:
+                sys.exit(f"{kernel} is refused")
             todo = [(c, bit) for c in changes(subject.binary, subject.dump, table)
                     for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
             if not long_run:
-                shifts = [t for t in todo if t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
+                shifts = [t for t in todo if t[0][3]["op"] in OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
                 todo = shifts + chance.sample(todo, min(SAMPLE // visa_tools.SLOWER, len(todo)))
             try_changes(subject, todo, count)
         made, seed = 0, 0
@@ -232,7 +240,7 @@ def main():
                 todo = [(c, chance.randrange(8)) for c in changes(subject.binary, subject.dump, table)]
                 try_changes(subject, chance.sample(todo, min(SAMPLE_RANDOM, len(todo))), count)
     total, missed = sum(count.values()), count["missed"]
-    print(f"{total} changes of {len(kernels) + made} kernels: " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    print(f"{total} changes of {len(kernels) + len(engines) + made} kernels: " + ", ".join(f"{n} {what}" for what, n in count.items()))
     print(f"{total - missed} passed, {missed} failed")
     return 1 if missed else 0
 

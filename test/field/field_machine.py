@@ -3,7 +3,10 @@
 It shares no line with runtime/. Values come from a ring: residues modulo 2^61 - 1 (Residues), or polynomials whose variables are the
 inputs' elements (Polynomials), which say by name what an output is. A memory is a dictionary of cells of 4 bits.
 """
+import glob
+import os
 import re
+import runpy
 
 PRIME = (1 << 61) - 1
 MASK = (1 << 64) - 1
@@ -390,6 +393,13 @@ def logical_axes(port, sizes):
     return order
 
 
+# Engines that have their own file, test/engine/NAME/machine.py: STAGES has for each command a function of the slice, the command, the elements
+# that come and their type, which gives those that leave and theirs.
+ENGINES = {}
+for _path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "engine", "*", "machine.py"))):
+    ENGINES.update(runpy.run_path(_path, {"UNKNOWN": UNKNOWN, "BITS": BITS, "FLIT": FLIT})["STAGES"])
+
+
 class Slice:
     """A chain in one slice: every stage as a list of all that leaves it."""
 
@@ -433,6 +443,8 @@ class Slice:
                 each = FLIT * 8 // BITS[to]
                 data = [v for at in range(0, len(data), 8) for v in data[at:at + 8] + [UNKNOWN] * (each - 8)]
                 dtype = to
+            elif op in ENGINES:
+                data, dtype = ENGINES[op](self, c, data, dtype)
             elif op == "commit":
                 self.commit(data, dtype, c)
             elif op == "trf_store":

@@ -17,6 +17,9 @@
 
 /* ---- grammar ---- */
 
+/* Types of the language that are no tensors. */
+#define OTHER_TYPES "HbmTensorView|HbmTensorViewMut|DmTensorView|DmTensorViewMut|Context|TrfAddress|AccumulationKind"
+
 static int longer_first(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;
@@ -35,8 +38,14 @@ static bool update_grammar(json_t *root, arena *a)
     const char *all = "";
     for (size_t i = 0; i < count; i++)
         all = arena_printf(a, "%s%s%s", all, i ? "|" : "", names[i]);
-    json_t *stage = json_object_get(json_object_get(root, "repository"), "stage");
-    return json_object_set_new(stage, "match", json_string(arena_printf(a, "(\\.)\\s*(%s)\\b", all))) == 0;
+    json_t *rules = json_object_get(root, "repository"), *stage = json_object_get(rules, "stage");
+    json_t *type = json_array_get(json_object_get(json_object_get(rules, "type"), "patterns"), 0);
+    const char *types = "";
+    for (tensor_kind k = 0; k < TENSOR_KIND_COUNT; k++)
+        types = arena_printf(a, "%s%s|", types, tensor_kind_name(k));
+    types = arena_printf(a, "\\b(?:%s" OTHER_TYPES ")\\b", types);
+    return json_object_set_new(stage, "match", json_string(arena_printf(a, "(\\.)\\s*(%s)\\b", all))) == 0 &&
+           json_object_set_new(type, "match", json_string(types)) == 0;
 }
 
 /* ---- schema ---- */
@@ -88,6 +97,35 @@ static bool update_property(json_t *defs, const config_row *r, arena *a)
     return json_object_set_new(properties, r->field, p) == 0;
 }
 
+/* A configuration that the schema does not know: all of its fields, shown by the operation of its name. */
+static bool add_config(json_t *defs, const char *name, const char *key, config_id id)
+{
+    json_t *required = json_array(), *operation = json_object_get(defs, "op");
+    for (size_t row = config_first_row(id); row < config_first_row(id + 1); row++)
+        json_array_append_new(required, json_string(config_row_at(row)->field));
+    json_t *rule = json_pack("{s:{s:{s:{s:s}}}, s:{s:[s]}}", "if", "properties", "op", "const", name, "then", "required", key);
+    return json_object_set_new(defs, name, json_pack("{s:s, s:o, s:{}}", "type", "object", "required", required, "properties")) == 0 &&
+           json_object_set_new(json_object_get(operation, "properties"), key, reference(name)) == 0 &&
+           json_array_append_new(json_object_get(operation, "allOf"), rule) == 0;
+}
+
+static bool add_configs(json_t *defs)
+{
+    static const struct {
+        const char *name, *key; /* NULL: a part of another */
+        config_id id;
+    } configs[] = {
+#define CONFIG(name, key, summary) {#name, key, CONFIG_##name},
+#define CONFIG_PART(name, summary) {#name, NULL, CONFIG_##name},
+#include "target/engines.def"
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        if (configs[i].key && !json_object_get(defs, configs[i].name))
+            ok = add_config(defs, configs[i].name, configs[i].key, configs[i].id) && ok;
+    return ok;
+}
+
 static bool update_schema(json_t *root, arena *a)
 {
     json_t *defs = json_object_get(root, "$defs"), *types = json_array(), *stages = json_array();
@@ -99,6 +137,7 @@ static bool update_schema(json_t *root, arena *a)
     bool ok = json_object_set_new(json_object_get(defs, "dtype"), "enum", types) == 0;
     json_t *operation = json_object_get(json_object_get(json_object_get(defs, "op"), "properties"), "op");
     ok = json_object_set_new(operation, "enum", stages) == 0 && ok;
+    ok = add_configs(defs) && ok;
     for (size_t i = 0; config_row_at(i); i++)
         ok = update_property(defs, config_row_at(i), a) && ok;
     return ok;

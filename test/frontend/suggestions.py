@@ -89,7 +89,7 @@ def change_align(case, time, packet):
 
 def change_call(case, method, arguments):
     text = re.sub(rf"\.{method}(::<[^()]*>)?\(", lambda _: f".{method}::<{arguments}>(", case.function)
-    yield case.with_function(with_result_inferred(text, 1))
+    yield case.with_function(with_result_inferred(text, arguments.count("m![")))
 
 
 def change_declaration(case, new):
@@ -127,7 +127,7 @@ WAYS = [
     ("E-ALIGN-(?:PACKET|TIME)", rf"(?:one|two) flits? per packet: write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
     ("E-COMMIT-FLIT", rf"pad the packet to \d+ bytes: ({MAPPING})", change_input_packet),
     ("E-TRF-ROWS", rf"let Row be ({MAPPING}), and collect with it outermost in Time", change_part),
-    ("E-.*", r".*write (contract|cast)::<(.*)>\(\)", change_call),
+    ("E-.*", r".*write (\w+)::<(.*)>\(\)", change_call),
     ("E-.*", rf"pad to \d+.*: ({MAPPING})", change_part),
     ("E-.*", rf".*write (?:OutTime |OutPacket )?({MAPPING})(?:[:,].*)?", change_part),
     ("E-.*", rf"declare .* Element ({MAPPING})", change_part),

@@ -66,7 +66,7 @@ def compile_all(kernels, timeout=120):
     todo = list(range(len(kernels)))
     while todo:
         source, spans = _join([kernels[i] for i in todo])
-        status, out, err = _run(["--emit=json", "--diagnostics-format=json"], source, timeout)
+        status, out, err = _run(["--emit=json", "--diagnostics-format=json", "-ferror-limit=0"], source, timeout)
         if _damaged(status, err):
             if len(todo) == 1:
                 verdicts[todo[0]] = Verdict("crashed", text=f"status {status}: {err[-1500:]}")
