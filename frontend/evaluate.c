@@ -64,7 +64,7 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
         fits = fits && (strcmp(integers[i], name->text) != 0 || v->kind == VALUE_INT);
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
-    fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
+    fits = fits && (!name || !dialect_spelt("AccumulationKind", name->text) || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
     if (!fits)
         d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v),
@@ -133,6 +133,8 @@ static const struct {
     {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
     {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
     {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
+    {"LaneMode", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
+    {"LaneMode", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
 };
 
 /* "TrfAddress::Full" for `Full`, or NULL. */
@@ -222,7 +224,7 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     }
     const char *near = known_type ? choice_near(name, near_names) : NULL;
     const char *help = near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
-                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and AccumulationKind::{Interleaved, Sequential}";
+                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
 }
 
@@ -565,7 +567,7 @@ STACK_APART static void warn_discarded(analysis *s, const ast *statement, const 
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
         return;
     diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used",
-                       tensor_kind_name(v->op->out.kind), op_kind_name(v->op->kind));
+                       tensor_kind_word(v->op->out.kind), op_kind_name(v->op->kind));
     diag_help(s->context.diags, d, "bind it: `let name = ..;`, or remove the statement");
 }
 

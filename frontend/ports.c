@@ -88,7 +88,7 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     y->value = error_value;
     if (d.kind != DECLARED_TENSOR) {
         if (d.kind != DECLARED_ERROR)
-            refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "kernels take a Context and tensors",
+            refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "kernels take a @Context and tensors",
                    "a parameter of type %s is not supported in .vm kernels", type_name(s, ast_kid(param, 2)));
         s->kernel->bad = true;
         return;
@@ -99,9 +99,10 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
                "a stream behind `&mut` is not supported as a kernel's parameter");
         return;
     }
-    if (d.tensor.kind == TENSOR_ALIGNED || d.tensor.kind == TENSOR_CONTRACTION) {
+    tensor_kind kind = d.tensor.kind;
+    if (kind == TENSOR_ALIGNED || kind == TENSOR_CONTRACTION || kind == TENSOR_CONTRACT_TIME || kind == TENSOR_COMMIT_TRIM) {
         refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "let the kernel begin at an earlier stage",
-               "a %s as parameter is not supported yet", tensor_kind_name(d.tensor.kind));
+               "a %s as parameter is not supported yet", tensor_kind_word(d.tensor.kind));
         return;
     }
     if (begun && !memory_of_begun(s, &d))
@@ -114,6 +115,7 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     o->name = name;
     memcpy(o->parts, d.parts, sizeof o->parts);
     memcpy(o->named, d.named, sizeof o->named);
+    o->parameter = d.mutable;
     if (!d.mutable)
         o->port = add_port(s, name, false, &o->out, o->named, o->range);
     y->value = (value){.kind = begun       ? VALUE_BEGIN
@@ -185,7 +187,7 @@ static size_t add_written_parameters(analysis *s)
     size_t before = s->kernel->port_count, count = s->kernel->op_count;
     for (size_t i = 0; i < count; i++) {
         op *o = s->kernel->ops[i];
-        if (o->kind != IR_ALLOC || o->out.address >= 0)
+        if (o->kind != IR_ALLOC || !o->parameter)
             continue;
         value v = {.kind = VALUE_TENSOR, .op = o};
         add_result(s, &v, o->named, o->range, o->name);
@@ -229,8 +231,8 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         add_results(s, names, &v, tail, result, range);
     } else if (v.kind == VALUE_TENSOR && result->kind == DECLARED_NONE) {
         refuse(s, E_MISMATCH, range,
-               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_name(v.op->out.kind)),
-               "the body gives a %s, but the function declares no result", tensor_kind_name(v.op->out.kind));
+               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_word(v.op->out.kind)),
+               "the body gives a %s, but the function declares no result", tensor_kind_word(v.op->out.kind));
     } else if (v.kind == VALUE_TENSOR) {
         stage_adopt(v.op, result);
         if (named && !v.op->bad && !stage_check_type(names, range, &v.op->out, result))
@@ -245,7 +247,7 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         s->kernel->bad = true;
     } else if (result->kind == DECLARED_TENSOR) {
         refuse(s, E_MISMATCH, range, "end the body with the tensor, without a semicolon",
-               "the function declares a %s but its body gives no tensor", tensor_kind_name(result->tensor.kind));
+               "the function declares a %s but its body gives no tensor", tensor_kind_word(result->tensor.kind));
     } else if (written == 0 && !s->kernel->bad) {
         refuse(s, E_UNSUPPORTED, fn->name_range, "return the tensor, or write an `&mut HbmTensor` through its view_mut()",
                "kernel `%s` returns no tensor", fn->text);

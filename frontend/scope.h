@@ -8,6 +8,7 @@
 
 #include "frontend/ast.h"
 #include "ir/kernel.h"
+#include "target/dialect.h"
 
 typedef struct scope scope;
 
@@ -25,6 +26,7 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
+    VALUE_TYPE,            /* type: what stands in front of a function, `HbmTensor::<..>` */
 } value_kind;
 
 typedef struct value {
@@ -38,6 +40,7 @@ typedef struct value {
     int64_t step;              /* VALUE_RANGE */
     const struct value *items; /* VALUE_LIST */
     size_t count;              /* VALUE_LIST, VALUE_RANGE */
+    const struct declared *type; /* VALUE_TYPE */
 } value;
 
 typedef enum symbol_kind {
@@ -90,6 +93,8 @@ typedef struct scope_context {
     diag_list *diags;
     source_index *index;     /* NULL: nobody will ask */
     bool has_units;          /* an axis of size 1 was declared */
+    dialect dialect;         /* of the file: its messages speak it */
+    bool one_dialect;        /* what that release does not write is refused */
     size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no
                                 such help */
 } scope_context;

@@ -5,6 +5,7 @@
 
 #include "frontend/analysis.h"
 #include "frontend/dataflow.h"
+#include "frontend/dialect.h"
 #include "frontend/index.h"
 #include "frontend/parse.h"
 #include "support/budget.h"
@@ -321,6 +322,22 @@ static void read_dataflows(analysis *s)
     }
 }
 
+static const char *word_of(int release, const char *word)
+{
+    return dialect_word((dialect)release, word);
+}
+
+/* The file's release, with all modules that it loads. */
+static void read_dialect(analysis *s, const ast *file)
+{
+    unsigned set = dialect_narrow(ALL_DIALECTS, file, s->arena);
+    for (size_t i = 0; i < s->loaded_count; i++)
+        set = dialect_narrow(set, s->loaded[i].body, s->arena);
+    s->context.dialect = s->options->dialect ? *s->options->dialect : dialect_newest(set);
+    s->context.one_dialect = s->options->dialect != NULL;
+    s->context.diags->words = (diag_words){word_of, (int)s->context.dialect};
+}
+
 module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options)
 {
     static const sema_options none;
@@ -340,6 +357,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     collect_calls(s, file, "");
     for (size_t i = 0; i < s->loaded_count; i++)
         collect_calls(s, s->loaded[i].body, "");
+    read_dialect(s, file);
     if (s->called_count)
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
     analyse_functions(s, root, file);

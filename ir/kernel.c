@@ -1,10 +1,10 @@
 #include "ir/kernel.h"
 
 static const struct {
-    const char *name;
+    const char *name, *word;
     component components[MAPPING_COMPONENTS + 1];
 } tensor_rows[] = {
-#define TENSOR(symbol, name, ...) {name, {__VA_ARGS__, MAPPING_COMPONENTS}},
+#define TENSOR(symbol, name, ...) {name, "@" name, {__VA_ARGS__, MAPPING_COMPONENTS}},
 #include "ir/tensor.def"
 };
 
@@ -18,6 +18,11 @@ static const struct {
 const char *tensor_kind_name(tensor_kind kind)
 {
     return tensor_rows[kind].name;
+}
+
+const char *tensor_kind_word(tensor_kind kind)
+{
+    return tensor_rows[kind].word;
 }
 
 const component *tensor_kind_components(tensor_kind kind)
@@ -119,6 +124,15 @@ bool op_uses_bad(const op *o)
     return false;
 }
 
+op *op_take_over(op *o)
+{
+    op *note = op_input(o);
+    for (size_t i = 0; i < o->operand_count; i++)
+        if (o->operands[i].role == OPERAND_INPUT)
+            o->operands[i].of = op_input(note);
+    return note;
+}
+
 void op_leave_unplaced(op *o)
 {
     o->unplaced = true;
@@ -146,7 +160,7 @@ void kernel_forget(kernel *k)
     *k = (kernel){.name = k->name, .range = k->range, .is_device = k->is_device, .chips = k->chips, .bad = k->bad};
 }
 
-op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
+op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range)
 {
     op *o = ARENA_NEW(a, op);
     o->kind = kind;
@@ -157,6 +171,13 @@ op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
     o->repeated = k->repeating;
     for (int i = 0; i < MAPPING_COMPONENTS; i++)
         o->parts[i] = SRC_NOWHERE;
+    o->converted = SRC_NOWHERE;
+    return o;
+}
+
+op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
+{
+    op *o = kernel_note(k, a, kind, c, range);
     ARENA_PUSH(a, k->ops, k->op_count, k->op_capacity, o);
     return o;
 }

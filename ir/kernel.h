@@ -27,6 +27,7 @@ typedef enum component {
 } component;
 
 const char *tensor_kind_name(tensor_kind kind); /* "FetchTensor" */
+const char *tensor_kind_word(tensor_kind kind); /* "@FetchTensor": for a message, as its reader calls it (support/diag.h) */
 /* In the order of the type's parameters, ended by MAPPING_COMPONENTS. */
 const component *tensor_kind_components(tensor_kind kind);
 bool tensor_kind_has(tensor_kind kind, component c);
@@ -41,7 +42,7 @@ typedef struct tensor {
     dtype dtype;
     const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
     trf_address trf_address;                 /* TENSOR_TRF */
-    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: not yet placed */
+    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: none is given, passes/allocate.c chooses it */
 } tensor;
 
 /* The operations: rows of their engines (target/engines.def).
@@ -168,6 +169,11 @@ struct op {
     tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
     const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
+    unsigned releases;           /* of the language, which write it so (target/dialect.h) */
+    src_range converted;         /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
+    const op *trim;              /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
+    const op *kept_time;         /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
+    bool parameter;              /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
     bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
     const op *gone; /* memory that a reshape took over; NULL: it may be used */
@@ -214,8 +220,12 @@ typedef struct module {
 
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
+/* An operation that is none of the machine's: what it says, the next one takes over (op.trim, op.kept_time). It is not in the kernel. */
+op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 void op_add_operand(op *o, arena *a, operand_role role, op *of);
+/* Its input is a note: the input is what that has, and the note is given. */
+op *op_take_over(op *o);
 /* The first of this role; NULL: it has none. */
 static inline op *op_operand_of(const op *o, operand_role role)
 {

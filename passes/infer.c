@@ -68,6 +68,8 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
         const mapping *time = next->out.part[TIME], *packet = next->out.part[PACKET];
         if (next->kind == IR_COMMIT)
             return next->out.part[ELEMENT];
+        if (next->kind == IR_ACCUMULATE && !time && next->kept_time)
+            return NULL;
         if (next->kind == IR_ACCUMULATE && time && (packet || next->accumulation == INTERLEAVED))
             return packet ? pass_pair(p, time, packet) : time;
         if (next->kind != IR_ACCUMULATE && next->kind != IR_CAST)
@@ -158,7 +160,7 @@ static void infer_contract(pass_context *p, kernel *k, op *o)
 static void infer_accumulate(pass_context *p, kernel *k, op *o)
 {
     const mapping *inner, *out_packet, *kept;
-    if (o->out.part[TIME] || !(kept = infer_kept(p, k, o, TIME)))
+    if (o->out.part[TIME] || !(kept = o->kept_time ? o->kept_time->out.part[TIME] : infer_kept(p, k, o, TIME)))
         return;
     accumulate_inner(p, o, &inner, &out_packet);
     o->out.part[TIME] = pass_pair(p, kept, inner);

@@ -5,6 +5,7 @@
 #include "passes/engine/stream_adapter.h"
 
 #include "passes/engine/shift.h"
+#include "target/dialect.h"
 
 /* Does any digit of `a` count through a digit of `b`? */
 static const axis *shared_digit(const mapping *a, const mapping *b)
@@ -243,8 +244,14 @@ static void align_one(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "store at most %lld Rows and the rest in Element", (long long)p->target->rows);
         return;
     }
+    bool one_flit = !(o->releases & APRIL) && bytes == p->target->flit_bytes;
+    if (one_flit) { /* the other half of the multipliers has padding */
+        out->part[PACKET] = pass_pad(p, out->part[PACKET], elements_of(out->dtype, p->target->mac_width_bytes));
+        bytes = p->target->mac_width_bytes;
+    }
     if (bytes != p->target->mac_width_bytes) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be 64 bytes, got %lld bytes from %s of %s", (long long)bytes,
+        const char *widths = o->releases & APRIL ? "64 bytes" : "32 or 64 bytes";
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %lld bytes from %s of %s", widths, (long long)bytes,
                               pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
         if (full > out->part[PACKET]->size)

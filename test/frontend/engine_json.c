@@ -29,12 +29,14 @@ static bool update_grammar(json_t *root, arena *a)
     const char *names[256];
     size_t count = 0;
     stage_description d;
-    for (size_t i = 0; count < sizeof names / sizeof *names && stage_describe(i, NULL, a, &d); i++)
-        names[count++] = d.name;
+    for (size_t i = 0; count < sizeof names / sizeof *names && stage_describe_form(i, a, &d); i++)
+        if (d.on_value)
+            names[count++] = d.name;
     qsort(names, count, sizeof *names, longer_first); /* the first that matches is taken */
     const char *all = "";
     for (size_t i = 0; i < count; i++)
-        all = arena_printf(a, "%s%s%s", all, i ? "|" : "", names[i]);
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            all = arena_printf(a, "%s%s%s", all, i ? "|" : "", names[i]);
     json_t *stage = json_object_get(json_object_get(root, "repository"), "stage");
     return json_object_set_new(stage, "match", json_string(arena_printf(a, "(\\.)\\s*(%s)\\b", all))) == 0;
 }
