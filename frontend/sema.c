@@ -50,7 +50,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
     arena *outer_arena = s->context.arena;
     kernel *k = ARENA_NEW(s->arena, kernel);
-    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .chips = 1};
+    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .dialect = s->context.dialect, .chips = 1};
     symbol *self = scope_find_here(outer, VALUE_NAMES, fn->text);
     if (self && self->kind == SYMBOL_FUNCTION)
         self->busy = true;

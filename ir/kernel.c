@@ -157,7 +157,7 @@ const op *op_accumulation(const kernel *k, const op *contract)
 
 void kernel_forget(kernel *k)
 {
-    *k = (kernel){.name = k->name, .range = k->range, .is_device = k->is_device, .chips = k->chips, .bad = k->bad};
+    *k = (kernel){.name = k->name, .range = k->range, .dialect = k->dialect, .is_device = k->is_device, .chips = k->chips, .bad = k->bad};
 }
 
 op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range)

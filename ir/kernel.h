@@ -12,6 +12,7 @@
 #include "ir/mapping/mapping.h"
 #include "ir/mapping/tile.h"
 #include "support/diag.h"
+#include "target/dialect.h"
 #include "target/target.h"
 
 typedef enum tensor_kind {
@@ -198,6 +199,7 @@ typedef struct kernel_port {
 typedef struct kernel {
     const char *name;
     src_range range; /* the function's name */
+    dialect dialect; /* of its file: whose rules hold, where releases differ */
     bool is_device;  /* #[device]: whole-machine sizes are checked */
     int64_t chips;   /* 0: refused */
     op **ops;
