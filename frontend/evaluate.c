@@ -247,8 +247,8 @@ STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
             return (value){.kind = VALUE_UNIT_OF_CONTEXT, .context = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA};
     const char *near = choice_near(n->text, fields);
     return refuse(s, E_NAME, n->name_range,
-                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
-                  "the Context has no field `%s`", n->text);
+                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a @Context has main, sub, tdma and pdma",
+                  "the @Context has no field `%s`", n->text);
 }
 
 STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, const value *receiver, value *args, const declared *expected)
@@ -567,7 +567,7 @@ STACK_APART static void warn_discarded(analysis *s, const ast *statement, const 
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
         return;
     diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used",
-                       tensor_kind_word(v->op->out.kind), op_kind_name(v->op->kind));
+                       tensor_kind_word(v->op->out.kind), op_kind_word(v->op->kind));
     diag_help(s->context.diags, d, "bind it: `let name = ..;`, or remove the statement");
 }
 

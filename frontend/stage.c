@@ -233,15 +233,16 @@ static void unknown_method(const stage_call *call, bool known)
 
 /* ---- what is written ---- */
 
-static const char *type_name(stage_type t)
+static const char *type_name(const stage_form *f, stage_type t)
 {
+    dialect d = dialect_newest(f->dialects);
     switch (t) {
     case TYPE_DTYPE: return "Dtype";
     case TYPE_INDEX: return "Index";
     case TYPE_LENGTH: return "LENGTH";
     case TYPE_WEIGHTS: return "Element";
     case TYPE_AXIS: return "Axis";
-    default: return stage_type_component(t) < MAPPING_COMPONENTS ? component_parameter(stage_type_component(t)) : "_";
+    default: return stage_type_component(t) < MAPPING_COMPONENTS ? dialect_word(d, component_parameter(stage_type_component(t))) : "_";
     }
 }
 
@@ -252,7 +253,7 @@ static const char *parameters(const stage_form *f, arena *a)
     strbuf_init(&s, a);
     strbuf_puts(&s, "");
     for (unsigned i = 0; i < f->type_count; i++)
-        strbuf_printf(&s, "%s%s", i ? ", " : "", type_name(f->types[i]));
+        strbuf_printf(&s, "%s%s", i ? ", " : "", type_name(f, f->types[i]));
     return s.text;
 }
 

@@ -145,7 +145,7 @@ bool stage_require_parts(const stage_call *call, op *o, unsigned parts)
     size_t count = 0;
     for (const component *c = tensor_kind_components(o->out.kind); *c < MAPPING_COMPONENTS; c++)
         if ((parts >> *c & 1) && !o->out.part[*c])
-            missing[count++] = component_parameter(*c);
+            missing[count++] = component_word(*c);
     if (count == 0)
         return true;
     o->bad = true;
@@ -187,7 +187,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
         const mapping *want = expected->tensor.part[k], *have = t->part[k];
         if (!want || !have || mapping_equal(c->mappings, want, have))
             continue;
-        diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_parameter((component)k),
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_word((component)k),
                            mapping_text(have, c->arena), mapping_text(want, c->arena));
         diag_note(c->diags, d, expected->parts[k], "declared here");
         diag_help(c->diags, d, "declare m![%s]", mapping_text(have, c->arena));

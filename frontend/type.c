@@ -91,7 +91,7 @@ STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kin
         strbuf list;
         strbuf_init(&list, scope_context_of(s)->arena);
         for (const component *p = components; *p < MAPPING_COMPONENTS; p++)
-            strbuf_printf(&list, ", %s", component_parameter(*p));
+            strbuf_printf(&list, ", %s", component_word(*p));
         diag_help(scope_context_of(s)->diags, e, "they are %s<Dtype%s>", tensor_kind_word(kind), list.text);
         d.kind = DECLARED_ERROR;
     }

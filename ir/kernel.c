@@ -9,9 +9,9 @@ static const struct {
 };
 
 static const struct {
-    const char *name, *parameter;
+    const char *name, *parameter, *word;
 } component_rows[] = {
-#define COMPONENT(symbol, name, parameter) {name, parameter},
+#define COMPONENT(symbol, name, parameter) {name, parameter, "@" parameter},
 #include "ir/tensor.def"
 };
 
@@ -53,14 +53,19 @@ const char *component_parameter(component c)
     return component_rows[c].parameter;
 }
 
+const char *component_word(component c)
+{
+    return component_rows[c].word;
+}
+
 enum {
 #define COMMAND(symbol, code, name, contexts, summary) CONTEXTS_OF_##symbol = (contexts),
 #include "target/engines.def"
 };
 
 static const op_row op_rows[] = {
-#define OPERATION(symbol, name, command, properties) {name, properties, CONTEXTS_OF_##command},
-#define PSEUDO(symbol, name) {name, 0, 0},
+#define OPERATION(symbol, name, command, properties) {name, "@" name, properties, CONTEXTS_OF_##command},
+#define PSEUDO(symbol, name) {name, "@" name, 0, 0},
 #include "target/engines.def"
 };
 
@@ -72,6 +77,11 @@ const op_row *op_row_of(op_kind kind)
 const char *op_kind_name(op_kind kind)
 {
     return op_rows[kind].name;
+}
+
+const char *op_kind_word(op_kind kind)
+{
+    return op_rows[kind].word;
 }
 
 bool op_kind_is(op_kind kind, unsigned property)

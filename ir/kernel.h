@@ -34,6 +34,7 @@ const component *tensor_kind_components(tensor_kind kind);
 bool tensor_kind_has(tensor_kind kind, component c);
 const char *component_name(component c);      /* "chip": as in JSON */
 const char *component_parameter(component c); /* "Chip": as in the type's parameter list */
+const char *component_word(component c);      /* "@Row": for a message */
 bool tensor_kind_is_stream(tensor_kind kind);
 
 enum { ADDRESS_NONE = -1 }; /* not yet placed */
@@ -62,11 +63,13 @@ enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTY
 
 typedef struct op_row {
     const char *name;    /* "to_dm", "fetch": as in the language */
+    const char *word;    /* op_kind_word */
     unsigned properties; /* IS_PORT | .. */
     unsigned contexts;   /* IN_MAIN | .., in which its command may stand; 0: it has no command */
 } op_row;
 const op_row *op_row_of(op_kind kind);
 const char *op_kind_name(op_kind kind);
+const char *op_kind_word(op_kind kind); /* "@align": for a message */
 bool op_kind_is(op_kind kind, unsigned property);
 /* A stage of the machine: what has a command and is no port. */
 bool op_kind_is_stage(op_kind kind);

@@ -154,7 +154,7 @@ static void check_overlap(pass_context *p, kernel *k, op *writer, const live_lis
             continue;
         op *reader = k->ops[live->last[other->index]];
         diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
-                              "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later", op_kind_name(writer->kind),
+                              "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later", op_kind_word(writer->kind),
                               (long long)a, (long long)a_end, other->name, (long long)b, (long long)b_end);
         diag_note(p->diags, d, other->range, "`%s` is written here", other->name);
         diag_note(p->diags, d, reader->range, "and read here");
@@ -178,7 +178,7 @@ static void check_trf_port(pass_context *p, kernel *k, op *o)
     diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY,
                           "TRF data (%lld rows x %lld bytes) exceeds register file capacity (%lld bytes for TrfAddress::%s)",
                           (long long)rows, (long long)per_row, (long long)capacity, trf_address_name(o->out.trf_address));
-    diag_help(p->diags, d, "take at most %lld bytes per Row", (long long)(capacity / rows));
+    diag_help(p->diags, d, "take at most %lld bytes per @Row", (long long)(capacity / rows));
 }
 
 static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *live)

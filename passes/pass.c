@@ -220,7 +220,7 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
         return arena_printf(p->arena, "`%s` selects a place of the window `%s` and of another part of the buffer at once", term, name);
     case SEQUENCE_WINDOW_BORDER:
         return arena_printf(
-            p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only align reads those", name, term);
+            p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only @align reads those", name, term);
     case SEQUENCE_WINDOW_MISSING: return arena_printf(p->arena, "the buffer has the terms of the window `%s`, but not the window", name);
     case SEQUENCE_OK: break;
     }

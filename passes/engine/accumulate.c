@@ -66,7 +66,7 @@ static const mapping *kept_time(pass_context *p, kernel *k, op *o)
     }
     const mapping *time = out->part[TIME];
     if (time->size % inner->size || !mapping_equal(p->mappings, pass_inner(p, time, inner->size), inner)) {
-        refuse_out_time(p, k, o, inner, o->accumulation == INTERLEAVED ? "the packet" : "Row and the packet in units of 8");
+        refuse_out_time(p, k, o, inner, o->accumulation == INTERLEAVED ? "the packet" : "@Row and the packet in units of 8");
         return NULL;
     }
     const mapping *outer = pass_outer(p, time, inner->size), *said = o->kept_time ? o->kept_time->out.part[TIME] : outer;
@@ -211,7 +211,7 @@ static void accumulate_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out;
     if (in->part[PACKET]->size > p->target->accumulator_columns) {
-        pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "accumulate takes at most %lld columns, got %lld",
+        pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "@accumulate takes at most %lld columns, got %lld",
                     (long long)p->target->accumulator_columns, (long long)in->part[PACKET]->size);
         return;
     }

@@ -24,7 +24,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
 {
     const mapping *out = o->out.part[TIME];
     sequence seq;
-    const char *rule = "`align`: Time does not divide OutTime";
+    const char *rule = "`@align`: Time does not divide OutTime";
     diag_id id = E_ALIGN_TIME;
     bool found = sequence_derive(p->mappings, out, time, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
     for (size_t i = 0; i < seq.count && found; i++)
@@ -56,7 +56,7 @@ static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *
     if (!padded || mapping_equal(p->mappings, padded, out))
         return true;
     diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
-                          "`align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
+                          "`@align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
                           pass_text(p, packed), pass_text(p, flit), pass_text(p, out));
     diag_help(p->diags, d, "pad an axis of the group so that 32 bytes hold a whole number of it");
     return false;
@@ -78,7 +78,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     const mapping *inner = pass_inner(p, out, half), *outer = pass_outer(p, out, half);
     if (!mapping_equal(p->mappings, inner, in->part[PACKET])) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
-                              "`align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s", pass_text(p, out),
+                              "`@align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s", pass_text(p, out),
                               pass_text(p, inner), pass_text(p, in->part[PACKET]));
         const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
         if (two)
@@ -98,7 +98,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     if (!flits || !mapping_equal(p->mappings, flits, *packed)) {
         diag *d =
             pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
-                        "`align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
+                        "`@align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
                         pass_text(p, out), pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
         diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time),
                   pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
@@ -121,7 +121,7 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     }
     for (component c = CHIP; c <= SLICE; c++)
         if (!mapping_equal(p->mappings, in->part[c], trf->part[c])) {
-            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s of the stream is %s, of the TRF tensor %s", component_parameter(c),
+            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s of the stream is %s, of the TRF tensor %s", component_word(c),
                                   pass_text(p, in->part[c]), pass_text(p, trf->part[c]));
             diag_help(p->diags, d, "store the weights where the stream runs; only DMA moves data between slices");
             return false;
@@ -130,8 +130,8 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     const axis *shared = computation ? shared_digit(trf->part[ROW], computation) : NULL;
     if (shared) {
         diag *d =
-            pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
-        diag_help(p->diags, d, "every Row sees the whole stream: leave %s to the TRF tensor", shared->name);
+            pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a @Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
+        diag_help(p->diags, d, "every @Row sees the whole stream: leave %s to the TRF tensor", shared->name);
         return false;
     }
     sequence seq;
@@ -239,9 +239,9 @@ static void align_one(pass_context *p, kernel *k, op *o)
         return;
     }
     if (rows < 1 || rows > p->target->rows || (rows & (rows - 1))) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE should be %s, got %lld from %s", pass_row_counts(p), (long long)rows,
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "@Row::SIZE should be %s, got %lld from %s", pass_row_counts(p), (long long)rows,
                               pass_text(p, trf->part[ROW]));
-        diag_help(p->diags, d, "store at most %lld Rows and the rest in Element", (long long)p->target->rows);
+        diag_help(p->diags, d, "store at most %lld @Rows and the rest in Element", (long long)p->target->rows);
         return;
     }
     bool one_flit = !(o->releases & APRIL) && bytes == p->target->flit_bytes;
