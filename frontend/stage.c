@@ -333,13 +333,15 @@ static bool check_arguments(const stage_call *call)
     return true;
 }
 
+enum { FITS = 4 };
+
 /* How well a form answers the call: first what fits it altogether, of that what the file's release writes. */
 static int rank_of(const stage_call *call, const stage_form *f)
 {
     bool counts = counts_fit(call, f), fits = counts;
     for (unsigned i = 0; i < f->argument_count && fits; i++)
         fits = call->args[i].kind == VALUE_ERROR || argument_fits(f->arguments[i], &call->args[i]);
-    return 4 * fits + 2 * (f->dialects >> dialect_of(call) & 1) + counts;
+    return FITS * fits + 2 * (f->dialects >> dialect_of(call) & 1) + counts;
 }
 
 /* The form that the call has in the one release that is asked for; NULL: it has none there. */
@@ -374,17 +376,19 @@ value stage_build(const stage_call *call)
         check_alone(call);
         return stage_error;
     }
-    bool known = false;
+    bool known = false, own = false; /* own: the file's release has it, on whatever receiver */
     stage_call found = *call;
     uint64_t bit = receiver_bit(&call->receiver);
     for (size_t i = 0; i < FORMS; i++) {
         if (strcmp(forms[i].name, call->node->text) != 0)
             continue;
         known = true;
+        own = own || (forms[i].dialects >> dialect_of(call) & 1);
         if ((receivers_of(&forms[i]) & bit) && (!found.form || rank_of(call, &forms[i]) > rank_of(call, found.form)))
             found.form = &forms[i];
     }
-    if (found.form) {
+    bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank_of(call, found.form) < FITS;
+    if (found.form && !other) { /* a form of another release counts where it fits */
         found.row = found.form->row;
         if (check_release(&found, bit) && check_arguments(&found))
             return found.row->make(&found);
