@@ -34,14 +34,10 @@ static unsigned of_type(const ast *type)
 static unsigned of_node(const ast *n)
 {
     switch (n->kind) {
-    case AST_METHOD:
-        return stage_dialects(n->text, count_of(ast_kid(n, 1)), ast_kid(n, 2)->kid_count);
-    case AST_CALL:
-        return of_function(n);
-    case AST_TYPE_PATH:
-        return of_type(n);
-    default:
-        return 0;
+    case AST_METHOD: return stage_dialects(n->text, count_of(ast_kid(n, 1)), ast_kid(n, 2)->kid_count);
+    case AST_CALL: return of_function(n);
+    case AST_TYPE_PATH: return of_type(n);
+    default: return 0;
     }
 }
 

@@ -26,7 +26,7 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
-    VALUE_TYPE,            /* type: what stands in front of a function, `HbmTensor::<..>` */
+    VALUE_TYPE, /* type: what stands in front of a function, `HbmTensor::<..>` */
 } value_kind;
 
 typedef struct value {
@@ -35,11 +35,11 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable;             /* VALUE_VIEW: of view_mut() */
-    int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    int64_t step;              /* VALUE_RANGE */
-    const struct value *items; /* VALUE_LIST */
-    size_t count;              /* VALUE_LIST, VALUE_RANGE */
+    bool writable;               /* VALUE_VIEW: of view_mut() */
+    int64_t number;              /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    int64_t step;                /* VALUE_RANGE */
+    const struct value *items;   /* VALUE_LIST */
+    size_t count;                /* VALUE_LIST, VALUE_RANGE */
     const struct declared *type; /* VALUE_TYPE */
 } value;
 

@@ -195,7 +195,8 @@ static void check_alone(const stage_call *call)
     diag_help(stage_diags(call), d, "did you mean `%s`?", near);
 }
 
-/* A stage that the receiver offers and whose result offers what is asked for: "write commit_trim::<Packet>() in front of it"; NULL: none. */
+/* A stage that the receiver offers and whose result offers what is asked for: "write commit_trim::<Packet>() in front of it"; NULL: none.
+ */
 static const char *signature(const stage_form *f, arena *a);
 static const char *missing_between(const stage_call *call)
 {

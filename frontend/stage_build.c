@@ -22,7 +22,8 @@ static op *begin_op(const stage_call *call, op *o, const tensor *out)
 
 op *stage_add_op(const stage_call *call, context c, const tensor *out)
 {
-    return begin_op(call, kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range), out);
+    return begin_op(call, kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range),
+                    out);
 }
 
 /* The receiver's tensor as one of the kind that the row gives; what the form names is not known yet. */
@@ -50,7 +51,9 @@ op *stage_new_op(const stage_call *call, context c)
 static op *new_note(const stage_call *call)
 {
     tensor out = new_tensor(call);
-    return begin_op(call, kernel_note(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, call->receiver.op->context, call->node->name_range),
+    return begin_op(call,
+                    kernel_note(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, call->receiver.op->context,
+                                call->node->name_range),
                     &out);
 }
 
@@ -262,8 +265,8 @@ value stage_make_fetch_cast(const stage_call *call)
 {
     op *o = call->receiver.op;
     if (o->kind != IR_FETCH) {
-        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "`%s` of a stream that comes from outside is not supported",
-                           call->form->name);
+        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range,
+                           "`%s` of a stream that comes from outside is not supported", call->form->name);
         diag_help(stage_diags(call), d, "it is converted where it is fetched");
         call->kernel->bad = true;
         return stage_error;

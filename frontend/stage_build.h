@@ -62,7 +62,7 @@ struct stage_row {
 struct stage_form {
     const stage_row *row;
     uint64_t receivers; /* 0: the row's */
-    unsigned dialects; /* APRIL | .. */
+    unsigned dialects;  /* APRIL | .. */
     const char *name;
     stage_type types[STAGE_MAX_TYPES];
     unsigned type_count;

@@ -52,7 +52,8 @@ static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
     const ast *last = first < args->kid_count ? ast_last_segment(args->kids[first]) : NULL;
     symbol *y = last ? scope_find(s, VALUE_NAMES, last->text) : NULL;
     dtype sums;
-    bool both = last && args->kid_count - first == wanted + 1 && dtype_by_name(last->text, &sums); /* ContractOuterTensor names its sums, too */
+    bool both =
+        last && args->kid_count - first == wanted + 1 && dtype_by_name(last->text, &sums); /* ContractOuterTensor names its sums, too */
     bool constant = args->kid_count - first == wanted + 1 && y && (y->kind == SYMBOL_CONST_PARAM || y->kind == SYMBOL_VARIABLE);
     return constant || both ? first + 1 : first;
 }

@@ -32,7 +32,7 @@ typedef struct visa_parameter {
 } visa_parameter;
 
 typedef struct visa_options {
-    const char *target; /* "rngd"; NULL: the default */
+    const char *target;  /* "rngd"; NULL: the default */
     const char *dialect; /* "0.6": what that release of the language does not write is refused; NULL: all releases are read */
     bool warnings_are_errors;
     const char *const *warnings;    /* what stands after -W (visa_knows_warning), in order, ended by NULL; NULL: none */

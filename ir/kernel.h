@@ -173,11 +173,11 @@ struct op {
     tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
     const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
-    unsigned releases;           /* of the language, which write it so (target/dialect.h) */
-    src_range converted;         /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
-    const op *trim;              /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
-    const op *kept_time;         /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
-    bool parameter;              /* IR_ALLOC: a `&mut` parameter */
+    unsigned releases;   /* of the language, which write it so (target/dialect.h) */
+    src_range converted; /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
+    const op *trim;      /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
+    const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
+    bool parameter;      /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
     bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
     const op *gone; /* memory that a reshape took over; NULL: it may be used */

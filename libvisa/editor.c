@@ -358,7 +358,9 @@ static void hover_method(hover *h, const char *name, uint32_t offset)
 {
     const value *receiver = index_find_value(h->c->index, 0, offset);
     stage_description d;
-    for (size_t i = 0; stage_describe(i, (dialect)h->c->diags.words.release, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL, h->c->arena, &d); i++)
+    for (size_t i = 0; stage_describe(i, (dialect)h->c->diags.words.release, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL,
+                                      h->c->arena, &d);
+         i++)
         if (strcmp(d.name, name) == 0) {
             begin_part(h);
             put_code(h, d.signature);

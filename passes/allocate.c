@@ -1,7 +1,8 @@
-/* Rules. Explicit addresses are honoured. A tensor without one is placed at the lowest boundary (4 KiB in HBM, 256 bytes in DM; a port of DM 8
- * bytes) where it overlaps nothing: in HBM no other tensor of the kernel, in DM none that is still read and none whose address is given. A TRF tensor
- * without an address takes the first half that holds it and that nobody reads any more, or all. A tensor must fit its memory, start on a multiple of its element size ("Memory and
- * Stream"), and nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
+/* Rules. Explicit addresses are honoured. A tensor without one is placed at the lowest boundary (4 KiB in HBM, 256 bytes in DM; a port of
+ * DM 8 bytes) where it overlaps nothing: in HBM no other tensor of the kernel, in DM none that is still read and none whose address is
+ * given. A TRF tensor without an address takes the first half that holds it and that nobody reads any more, or all. A tensor must fit its
+ * memory, start on a multiple of its element size ("Memory and Stream"), and nothing may be written over a tensor that is read later:
+ * neither in DM nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
 #include "support/budget.h"
@@ -41,7 +42,8 @@ static uint32_t *last_uses(pass_context *p, const kernel *k)
     return last;
 }
 
-/* By operation: where the last chain ends that reads the memory it made, under whatever name: until there nothing else may be written there. */
+/* By operation: where the last chain ends that reads the memory it made, under whatever name: until there nothing else may be written
+ * there. */
 static uint32_t *busy_until(pass_context *p, const kernel *k)
 {
     uint32_t *until = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1);

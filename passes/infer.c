@@ -40,11 +40,11 @@ static void infer_store(pass_context *p, kernel *k, op *o)
         out->part[wanted] = wanted == ROW ? row : element;
         return;
     }
-    diag *d = pass_refuse(
-        p, k, o, known, E_INFER,
-        "%s of to_trf cannot be inferred: %s %s has %lld positions, and the stream Time %s, Packet %s is no whole number of %s",
-        component_word(wanted), component_word(known), pass_text(p, out->part[known]), (long long)out->part[known]->size,
-        pass_text(p, time), pass_text(p, packet), known == ROW ? "parts for so many @Rows" : "such Elements");
+    diag *d =
+        pass_refuse(p, k, o, known, E_INFER,
+                    "%s of to_trf cannot be inferred: %s %s has %lld positions, and the stream Time %s, Packet %s is no whole number of %s",
+                    component_word(wanted), component_word(known), pass_text(p, out->part[known]), (long long)out->part[known]->size,
+                    pass_text(p, time), pass_text(p, packet), known == ROW ? "parts for so many @Rows" : "such Elements");
     diag_help(p->diags, d, "collect with @Row outermost in Time; the rest of Time and the Packet are Element");
 }
 
@@ -129,8 +129,8 @@ static bool is_plain(const mapping *m)
 
 static void refuse_unknown(pass_context *p, kernel *k, op *o, component missing)
 {
-    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s",
-                          component_word(missing), op_kind_word(o->kind), tensor_text(&o->out, p->arena));
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s", component_word(missing),
+                          op_kind_word(o->kind), tensor_text(&o->out, p->arena));
     diag_help(p->diags, d, "annotate the variable with its type, or write %s::<..>()", op_kind_word(o->kind));
 }
 

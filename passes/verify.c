@@ -16,8 +16,8 @@ static void verify_units(pass_context *p, kernel *k, op *o)
         /* What flows through was reported where it began. */
         if (op_input(o) && op_input(o)->out.part[c] == m)
             continue;
-        diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_word(c), (long long)sizes[c],
-                              (long long)m->size);
+        diag *d =
+            pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_word(c), (long long)sizes[c], (long long)m->size);
         if (m->size < sizes[c])
             diag_help(p->diags, d, "pad to %lld: %s", (long long)sizes[c], pass_text(p, pass_pad(p, m, sizes[c])));
         else
@@ -97,9 +97,8 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
     for (component c = CHIP; c <= SLICE; c++)
         if (op_kind_is(o->kind, KEEPS_UNITS) && op_input(o)->out.part[c] &&
             !mapping_equal(p->mappings, o->out.part[c], op_input(o)->out.part[c]) && !o->bad) {
-            diag *d =
-                pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_word(c),
-                            op_kind_word(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));
+            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_word(c),
+                                  op_kind_word(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));
             diag_help(p->diags, d, "only DMA moves data between slices");
         }
     if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)

@@ -148,7 +148,8 @@ static bool trim_fits(pass_context *p, kernel *k, op *o)
                            "@commit_trim output packet must be one of [8, 16, 24, 32] bytes, got %lld", (long long)bytes);
         const mapping *whole = packet_front(p, o);
         if (whole)
-            diag_help(p->diags, d, "the live elements in whole units of 8 bytes are @commit_trim::<m![%s]>()", mapping_text(whole, p->arena));
+            diag_help(p->diags, d, "the live elements in whole units of 8 bytes are @commit_trim::<m![%s]>()",
+                      mapping_text(whole, p->arena));
         return false;
     }
     if (mapping_resize(p->mappings, in->part[PACKET], wanted->size, &front) == MAPPING_OK && mapping_equal(p->mappings, front, wanted))

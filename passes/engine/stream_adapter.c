@@ -78,8 +78,8 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     const mapping *inner = pass_inner(p, out, half), *outer = pass_outer(p, out, half);
     if (!mapping_equal(p->mappings, inner, in->part[PACKET])) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
-                              "`@align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s", pass_text(p, out),
-                              pass_text(p, inner), pass_text(p, in->part[PACKET]));
+                              "`@align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s",
+                              pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
         const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
         if (two)
             diag_help(p->diags, d, "two flits per packet: write OutTime %s, OutPacket %s", pass_text(p, pass_outer(p, time, 2)),
@@ -251,8 +251,8 @@ static void align_one(pass_context *p, kernel *k, op *o)
     }
     if (bytes != p->target->mac_width_bytes) {
         const char *widths = o->releases & APRIL ? "64 bytes" : "32 or 64 bytes";
-        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %lld bytes from %s of %s", widths, (long long)bytes,
-                              pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %lld bytes from %s of %s", widths,
+                              (long long)bytes, pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
         if (full > out->part[PACKET]->size)
             diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, out->part[PACKET], full)));

@@ -80,9 +80,9 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
     }
     const mapping *outer = pass_outer(p, time, time->size / row->size), *inner = pass_inner(p, time, time->size / row->size);
     if (!mapping_equal(p->mappings, outer, row)) {
-        diag *d =
-            pass_refuse(p, k, o, ROW, E_TRF_ROW, "`to_trf` row mismatch: time_outer != @Row: the outermost part of Time %s is %s, @Row is %s",
-                        pass_text(p, time), pass_text(p, outer), pass_text(p, row));
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW,
+                              "`to_trf` row mismatch: time_outer != @Row: the outermost part of Time %s is %s, @Row is %s",
+                              pass_text(p, time), pass_text(p, outer), pass_text(p, row));
         diag_help(p->diags, d, "collect with %s outermost in Time", mapping_text(row, p->arena));
         return d;
     }
