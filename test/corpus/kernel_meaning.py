@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published device functions that visac accepts compute what they are said to compute.
 
-    VISA_CORPUS=DIRECTORY test/corpus/meaning.py [-v]
+    VISA_CORPUS=DIRECTORY test/corpus/kernel_meaning.py [-v]
 
 ../shared/conformance/kernels-meaning.json says in words what about half of the functions compute. The formulas of movements and
 contractions are read here, and evaluated over coordinates of axes, on memory images laid out by this file's own reading of mappings;
@@ -16,8 +16,9 @@ import struct
 import sys
 import tempfile
 
-import published
-import visa_tools
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+import published  # noqa: E402
 
 # ---- mappings: position to coordinates ----
 
