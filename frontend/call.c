@@ -1,4 +1,4 @@
-/* Calls: a function is compiled where it is called, and from_addr gives memory at an address. */
+/* Calls: a function is compiled where it is called; one that is called on a type is a stage. */
 #include <string.h>
 
 #include "frontend/analysis.h"
@@ -7,38 +7,34 @@
 #include "frontend/stage.h"
 #include "support/budget.h"
 
-/* `HbmTensor::<..>::from_addr(address)`: memory that is written through views. */
-STACK_APART static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const declared *expected)
+/* `HbmTensor::<..>::new()`: a stage that is called on a type. */
+STACK_APART static value evaluate_type_function(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0), *args = ast_kid(n, 1);
-    declared d = scope_type_of_path(names, callee);
-    value address = args->kid_count == 1 ? evaluate(s, names, args->kids[0], NULL) : error_value;
-    if (d.kind == DECLARED_ERROR || (args->kid_count == 1 && address.kind == VALUE_ERROR)) {
+    declared type = scope_type_of_path(names, callee);
+    value *given = ARENA_ARRAY(s->context.arena, value, args->kid_count);
+    bool bad = type.kind == DECLARED_ERROR;
+    for (uint32_t i = 0; i < args->kid_count; i++) {
+        given[i] = evaluate(s, names, args->kids[i], NULL);
+        bad = bad || given[i].kind == VALUE_ERROR;
+    }
+    if (bad) {
         s->kernel->bad = true;
         return error_value;
     }
-    if (d.kind != DECLARED_TENSOR || d.is_view || (d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM))
-        return refuse(s, E_UNSUPPORTED, callee->range, "HbmTensor and DmTensor have addresses",
-                      "`from_addr` is not supported on this type");
-    if (address.kind != VALUE_INT || address.number < 0)
-        return refuse(s, E_ARGUMENTS, n->range, NULL, "`from_addr` takes an address in bytes, an integer of at least 0");
-    if (expected && expected->kind == DECLARED_TENSOR && expected->tensor.kind == d.tensor.kind) {
-        for (int c = 0; c < MAPPING_COMPONENTS; c++)
-            if (!d.tensor.part[c])
-                d.tensor.part[c] = expected->tensor.part[c];
-        if (!d.has_dtype)
-            d.tensor.dtype = expected->tensor.dtype;
-        d.has_dtype = d.has_dtype || expected->has_dtype;
-    }
-    if (!require_whole(s, &d, "the tensor at this address"))
-        return error_value;
-    op *o = kernel_add(s->kernel, s->context.arena, IR_ALLOC, CONTEXT_DMA, callee->range);
-    o->out = d.tensor;
-    o->out.address = address.number;
-    memcpy(o->parts, d.parts, sizeof o->parts);
-    if (!stage_check_type(names, n->range, &o->out, expected))
-        o->bad = s->kernel->bad = true;
-    return (value){.kind = VALUE_TENSOR, .op = o};
+    ast *method = ast_new(s->context.arena, AST_METHOD, n->range);
+    ast_push(s->context.arena, method, (ast *)callee);
+    ast_push(s->context.arena, method, ast_new(s->context.arena, AST_NONE, callee->range));
+    ast_push(s->context.arena, method, (ast *)args);
+    method->text = callee->kids[callee->kid_count - 1]->text;
+    method->name_range = callee->range;
+    stage_call call = {.scope = names,
+                       .kernel = s->kernel,
+                       .node = method,
+                       .receiver = {.kind = VALUE_TYPE, .type = &type},
+                       .args = given,
+                       .expected = expected};
+    return stage_build(&call);
 }
 
 static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype);
@@ -69,7 +65,7 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
         if (memory && d->kind == DECLARED_TENSOR && d->tensor.kind == v.op->out.kind)
             diag_help(s->context.diags, e, d->is_view ? "pass a view of it: `.view()`" : "pass the tensor itself: no `.view()`");
         else if (memory)
-            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_name(v.op->out.kind),
+            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_word(v.op->out.kind),
                       v.kind == VALUE_VIEW ? "View" : "");
         s->kernel->bad = true;
         v = error_value;
@@ -87,8 +83,8 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
 /* Of a number, a condition or a choice; a parameter of another type (`const T: Tu`) carries no meaning. */
 static bool carries_value(const ast *type)
 {
-    static const char *const types[] = {"usize",      "isize",           "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool",
-                                        "TrfAddress", "AccumulationKind"};
+    static const char *const types[] = {
+        "usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind", "LaneMode"};
     const ast *name = ast_last_segment(type);
     for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i], name->text) == 0)
@@ -277,8 +273,8 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     symbol *y = ast_is(callee, AST_PATH) ? scope_find_path(names, VALUE_NAMES, callee) : NULL;
     if (y && y->kind == SYMBOL_FUNCTION)
         return evaluate_function(s, names, n, y, expected);
-    if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && strcmp(callee->kids[callee->kid_count - 1]->text, "from_addr") == 0)
-        return evaluate_from_addr(s, names, n, expected);
+    if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && stage_is_of_type(callee->kids[callee->kid_count - 1]->text))
+        return evaluate_type_function(s, names, n, expected);
     if (ast_is(callee, AST_PATH) && scope_is_size_of(n))
         return evaluate_size_of(s, names, n);
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && ast_kid(n, 1)->kid_count == 1 &&

@@ -31,14 +31,15 @@ const char *value_kind_name(const value *v)
     case VALUE_BOOL: return "a condition";
     case VALUE_RANGE: return "a range";
     case VALUE_LIST: return "a tuple or array";
-    case VALUE_TENSOR: return tensor_kind_name(v->op->out.kind);
+    case VALUE_TENSOR: return tensor_kind_word(v->op->out.kind);
     case VALUE_VIEW: return v->op->out.kind == TENSOR_HBM ? "a view of an HbmTensor" : "a view of a DmTensor";
     case VALUE_BEGIN: return "a stream that has begun";
-    case VALUE_CONTEXT: return "the Context";
+    case VALUE_CONTEXT: return "the @Context";
     case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_MAIN ? "ctx.main" : v->context == CONTEXT_SUB ? "ctx.sub" : "ctx.tdma";
     case VALUE_UNIT: return "nothing";
     case VALUE_TRF_ADDRESS: return "a TrfAddress";
-    case VALUE_ACCUMULATION: return "an AccumulationKind";
+    case VALUE_ACCUMULATION: return "an @AccumulationKind";
+    case VALUE_TYPE: return "a type";
     default: return "this value";
     }
 }

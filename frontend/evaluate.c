@@ -65,7 +65,7 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
     fits = fits && (!name || strcmp(name->text, "f32") != 0 || v->kind == VALUE_FLOAT);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
-    fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
+    fits = fits && (!name || !dialect_spelt("AccumulationKind", name->text) || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
     if (!fits)
         d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v),
@@ -137,6 +137,8 @@ static const struct {
     {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
     {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
     {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
+    {"LaneMode", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
+    {"LaneMode", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
 };
 
 /* "TrfAddress::Full" for `Full`, or NULL. */
@@ -226,7 +228,7 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     }
     const char *near = known_type ? choice_near(name, near_names) : NULL;
     const char *help = near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
-                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and AccumulationKind::{Interleaved, Sequential}";
+                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
 }
 
@@ -266,8 +268,8 @@ STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
             return (value){.kind = VALUE_UNIT_OF_CONTEXT, .context = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA};
     const char *near = choice_near(n->text, fields);
     return refuse(s, E_NAME, n->name_range,
-                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
-                  "the Context has no field `%s`", n->text);
+                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a @Context has main, sub, tdma and pdma",
+                  "the @Context has no field `%s`", n->text);
 }
 
 STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, const value *receiver, value *args, const declared *expected)
@@ -669,7 +671,7 @@ STACK_APART static void warn_discarded(analysis *s, const ast *statement, const 
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
         return;
     diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used",
-                       tensor_kind_name(v->op->out.kind), op_kind_name(v->op->kind));
+                       tensor_kind_word(v->op->out.kind), op_kind_word(v->op->kind));
     diag_help(s->context.diags, d, "bind it: `let name = ..;`, or remove the statement");
 }
 

@@ -85,9 +85,10 @@ static value declare_tensor(analysis *s, const parameter *p, declared *d)
     if (d->mutable && d->tensor.kind != TENSOR_HBM && d->tensor.kind != TENSOR_DM)
         return refuse(s, E_UNSUPPORTED, p->type, "pass the stream itself, without `&mut`",
                       "a stream behind `&mut` is not supported as a kernel's parameter");
-    if (d->tensor.kind == TENSOR_ALIGNED || d->tensor.kind == TENSOR_CONTRACTION)
+    tensor_kind of = d->tensor.kind;
+    if (of == TENSOR_ALIGNED || of == TENSOR_CONTRACTION || of == TENSOR_CONTRACT_TIME || of == TENSOR_COMMIT_TRIM)
         return refuse(s, E_UNSUPPORTED, p->type, "let the kernel begin at an earlier stage", "a %s as parameter is not supported yet",
-                      tensor_kind_name(d->tensor.kind));
+                      tensor_kind_word(of));
     if ((begun && !memory_of_begun(s, d)) || !require_whole(s, d, arena_printf(s->context.arena, "parameter `%s`", p->name)))
         return error_value;
     op *o = kernel_add(s->kernel, s->context.arena, d->mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, p->range);
@@ -95,6 +96,7 @@ static value declare_tensor(analysis *s, const parameter *p, declared *d)
     o->name = p->name;
     memcpy(o->parts, d->parts, sizeof o->parts);
     memcpy(o->named, d->named, sizeof o->named);
+    o->parameter = d->mutable;
     if (!d->mutable)
         o->port = add_port(s, p->name, false, &o->out, o->named, o->range);
     value_kind kind = begun ? VALUE_BEGIN : d->is_view ? VALUE_VIEW : VALUE_TENSOR;
@@ -268,7 +270,7 @@ static void add_written_parameters(analysis *s)
     size_t count = s->kernel->op_count;
     for (size_t i = 0; i < count; i++) {
         op *o = s->kernel->ops[i];
-        if (o->kind != IR_ALLOC || o->out.address >= 0)
+        if (o->kind != IR_ALLOC || !o->parameter)
             continue;
         value v = {.kind = VALUE_TENSOR, .op = o};
         add_result(s, &v, o->named, o->range, o->name);
@@ -311,8 +313,8 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         add_results(s, names, &v, tail, result, range);
     } else if (v.kind == VALUE_TENSOR && result->kind == DECLARED_NONE) {
         refuse(s, E_MISMATCH, range,
-               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_name(v.op->out.kind)),
-               "the body gives a %s, but the function declares no result", tensor_kind_name(v.op->out.kind));
+               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_word(v.op->out.kind)),
+               "the body gives a %s, but the function declares no result", tensor_kind_word(v.op->out.kind));
     } else if (v.kind == VALUE_TENSOR) {
         stage_adopt(v.op, result);
         if (named && !v.op->bad && !stage_check_type(names, range, &v.op->out, result))
@@ -327,6 +329,6 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         s->kernel->bad = true;
     } else if (result->kind == DECLARED_TENSOR) {
         refuse(s, E_MISMATCH, range, "end the body with the tensor, without a semicolon",
-               "the function declares a %s but its body gives no tensor", tensor_kind_name(result->tensor.kind));
+               "the function declares a %s but its body gives no tensor", tensor_kind_word(result->tensor.kind));
     }
 }

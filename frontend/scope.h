@@ -8,6 +8,7 @@
 
 #include "frontend/ast.h"
 #include "ir/kernel.h"
+#include "target/dialect.h"
 
 typedef struct scope scope;
 
@@ -26,6 +27,7 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
+    VALUE_TYPE, /* type: what stands in front of a function, `HbmTensor::<..>` */
 } value_kind;
 
 typedef struct value {
@@ -34,13 +36,14 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable;             /* VALUE_VIEW: of view_mut() */
-    int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    double real;               /* VALUE_FLOAT */
-    int64_t step;              /* VALUE_RANGE */
-    const ast *record;         /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
-    const struct value *items; /* VALUE_LIST */
-    size_t count;              /* VALUE_LIST, VALUE_RANGE */
+    bool writable;               /* VALUE_VIEW: of view_mut() */
+    int64_t number;              /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;                 /* VALUE_FLOAT */
+    int64_t step;                /* VALUE_RANGE */
+    const ast *record;           /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
+    const struct value *items;   /* VALUE_LIST */
+    size_t count;                /* VALUE_LIST, VALUE_RANGE */
+    const struct declared *type; /* VALUE_TYPE */
 } value;
 
 typedef enum symbol_kind {
@@ -94,6 +97,8 @@ typedef struct scope_context {
     diag_list *diags;
     source_index *index;     /* NULL: nobody will ask */
     bool has_units;          /* an axis of size 1 was declared */
+    dialect dialect;         /* of the file: its messages speak it */
+    bool one_dialect;        /* what that release does not write is refused */
     size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no
                                 such help */
 } scope_context;

@@ -5,6 +5,7 @@
 
 #include "frontend/analysis.h"
 #include "frontend/dataflow.h"
+#include "frontend/dialect.h"
 #include "frontend/index.h"
 #include "frontend/parse.h"
 #include "support/budget.h"
@@ -126,7 +127,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
         return;
     arena *outer_arena = s->context.arena;
     kernel *k = ARENA_NEW(s->arena, kernel);
-    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .chips = 1};
+    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .dialect = s->context.dialect, .chips = 1};
     symbol *self = scope_find_here(outer, VALUE_NAMES, fn->text);
     if (self && self->kind == SYMBOL_FUNCTION)
         self->busy = true;
@@ -426,6 +427,22 @@ static void read_dataflows(analysis *s)
     }
 }
 
+static const char *word_of(int release, const char *word)
+{
+    return dialect_word((dialect)release, word);
+}
+
+/* The file's release, with all modules that it loads. */
+static void read_dialect(analysis *s, const ast *file)
+{
+    unsigned set = dialect_narrow(ALL_DIALECTS, file, s->arena);
+    for (size_t i = 0; i < s->loaded_count; i++)
+        set = dialect_narrow(set, s->loaded[i].body, s->arena);
+    s->context.dialect = s->options->dialect ? *s->options->dialect : dialect_newest(set);
+    s->context.one_dialect = s->options->dialect != NULL;
+    s->context.diags->words = (diag_words){word_of, (int)s->context.dialect};
+}
+
 module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options)
 {
     static const sema_options none;
@@ -445,6 +462,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     collect_calls(s, file, NULL);
     for (size_t i = 0; i < s->loaded_count; i++)
         collect_calls(s, s->loaded[i].body, NULL);
+    read_dialect(s, file);
     if (s->called_count)
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
     read_unnamed(s, 0);

@@ -35,12 +35,14 @@ typedef enum stage_argument {
     ARGUMENT_HBM_VIEW_MUT,
     ARGUMENT_TRF_ADDRESS,
     ARGUMENT_ACCUMULATION,
+    ARGUMENT_LANE_MODE,
 } stage_argument;
 
 enum {
     GIVES_VIEW = TENSOR_KIND_COUNT,
     GIVES_BEGIN,
     GIVES_NOTHING,
+    GIVES_OWN_TYPE,
     EXPECTS_DTYPE = 1,
     STAGE_MAX_TYPES = 6,
     STAGE_MAX_ARGUMENTS = 2,
@@ -59,7 +61,8 @@ struct stage_row {
 
 struct stage_form {
     const stage_row *row;
-    unsigned dialects; /* APRIL | .. */
+    uint64_t receivers; /* 0: the row's */
+    unsigned dialects;  /* APRIL | .. */
     const char *name;
     stage_type types[STAGE_MAX_TYPES];
     unsigned type_count;

@@ -32,7 +32,8 @@ typedef struct visa_parameter {
 } visa_parameter;
 
 typedef struct visa_options {
-    const char *target; /* "rngd"; NULL: the default */
+    const char *target;  /* "rngd"; NULL: the default */
+    const char *dialect; /* "0.6": what that release of the language does not write is refused; NULL: all releases are read */
     bool warnings_are_errors;
     const char *const *warnings;    /* what stands after -W (visa_knows_warning), in order, ended by NULL; NULL: none */
     const char *print_after;        /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
@@ -211,6 +212,10 @@ VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, b
 VISA_API const char *visa_explain(const char *id, const char **title);
 /* The i-th machine that options.target may name, or NULL. */
 VISA_API const char *visa_target_name(size_t i);
+/* The releases of the language, oldest first; NULL: there are fewer. */
+VISA_API const char *visa_dialect_name(size_t i);
+/* Is that one of them, in whatever case? */
+VISA_API bool visa_knows_dialect(const char *name);
 /* The i-th transformation of stream programs, or NULL, with its parameters: "node, rows". */
 VISA_API const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters);
 /* The i-th pass name, or NULL; for --help. */

@@ -12,6 +12,7 @@
 #include "ir/mapping/mapping.h"
 #include "ir/mapping/tile.h"
 #include "support/diag.h"
+#include "target/dialect.h"
 #include "target/target.h"
 
 typedef enum tensor_kind {
@@ -27,11 +28,13 @@ typedef enum component {
 } component;
 
 const char *tensor_kind_name(tensor_kind kind); /* "FetchTensor" */
+const char *tensor_kind_word(tensor_kind kind); /* "@FetchTensor": for a message, as its reader calls it (support/diag.h) */
 /* In the order of the type's parameters, ended by MAPPING_COMPONENTS. */
 const component *tensor_kind_components(tensor_kind kind);
 bool tensor_kind_has(tensor_kind kind, component c);
 const char *component_name(component c);      /* "chip": as in JSON */
 const char *component_parameter(component c); /* "Chip": as in the type's parameter list */
+const char *component_word(component c);      /* "@Row": for a message */
 bool tensor_kind_is_stream(tensor_kind kind);
 
 enum { ADDRESS_NONE = -1 }; /* not yet placed */
@@ -41,7 +44,7 @@ typedef struct tensor {
     dtype dtype;
     const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
     trf_address trf_address;                 /* TENSOR_TRF */
-    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: not yet placed */
+    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: none is given, passes/allocate.c chooses it */
 } tensor;
 
 /* The operations: rows of their engines (target/engines.def).
@@ -60,11 +63,13 @@ enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTY
 
 typedef struct op_row {
     const char *name;    /* "to_dm", "fetch": as in the language */
+    const char *word;    /* op_kind_word */
     unsigned properties; /* IS_PORT | .. */
     unsigned contexts;   /* IN_MAIN | .., in which its command may stand; 0: it has no command */
 } op_row;
 const op_row *op_row_of(op_kind kind);
 const char *op_kind_name(op_kind kind);
+const char *op_kind_word(op_kind kind); /* "@align": for a message */
 bool op_kind_is(op_kind kind, unsigned property);
 /* A stage of the machine: what has a command and is no port. */
 bool op_kind_is_stage(op_kind kind);
@@ -168,6 +173,11 @@ struct op {
     tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
     const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
+    unsigned releases;   /* of the language, which write it so (target/dialect.h) */
+    src_range converted; /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
+    const op *trim;      /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
+    const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
+    bool parameter;      /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
     bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
     const op *gone; /* memory that a reshape took over; NULL: it may be used */
@@ -192,6 +202,7 @@ typedef struct kernel_port {
 typedef struct kernel {
     const char *name;
     src_range range;          /* the function's name */
+    dialect dialect;          /* of its file: whose rules hold, where releases differ */
     bool is_device;           /* #[device]: whole-machine sizes are checked */
     int64_t chips;            /* 0: refused */
     int64_t clusters, slices; /* of each chip and each cluster (target/topology.def); 0: those of the machine; -1: refused */
@@ -215,8 +226,12 @@ typedef struct module {
 
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
+/* An operation that is none of the machine's: what it says, the next one takes over (op.trim, op.kept_time). It is not in the kernel. */
+op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 void op_add_operand(op *o, arena *a, operand_role role, op *of);
+/* Its input is a note: the input is what that has, and the note is given. */
+op *op_take_over(op *o);
 /* The first of this role; NULL: it has none. */
 static inline op *op_operand_of(const op *o, operand_role role)
 {

@@ -125,7 +125,7 @@ static void add_methods(list *l, const value *receiver)
         add_words(l, sequence, VISA_NAME_METHOD);
     stage_description d;
     bool known = receiver && receiver->kind != VALUE_ERROR;
-    for (size_t i = 0; stage_describe(i, known ? receiver : NULL, l->c->arena, &d); i++)
+    for (size_t i = 0; stage_describe(i, (dialect)l->c->diags.words.release, known ? receiver : NULL, l->c->arena, &d); i++)
         add(l, d.name, VISA_NAME_METHOD, d.signature);
 }
 

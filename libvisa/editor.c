@@ -167,6 +167,8 @@ static const char *value_text(visa_compilation *c, const value *v)
     case VALUE_BOOL: return v->number ? "true" : "false";
     case VALUE_TENSOR: return tensor_type_text(c, &v->op->out);
     case VALUE_VIEW: return arena_printf(c->arena, "a view%s of %s", v->writable ? " to write" : "", tensor_type_text(c, &v->op->out));
+    case VALUE_CONTEXT: return "the Context";
+    case VALUE_ACCUMULATION: return v->number == SEQUENTIAL ? "Sequential" : "Interleaved";
     default: return value_kind_name(v);
     }
 }
@@ -362,7 +364,9 @@ static void hover_method(hover *h, const char *name, uint32_t offset)
 {
     const value *receiver = index_find_value(h->c->index, 0, offset);
     stage_description d;
-    for (size_t i = 0; stage_describe(i, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL, h->c->arena, &d); i++)
+    for (size_t i = 0; stage_describe(i, (dialect)h->c->diags.words.release, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL,
+                                      h->c->arena, &d);
+         i++)
         if (strcmp(d.name, name) == 0) {
             begin_part(h);
             put_code(h, d.signature);

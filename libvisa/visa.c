@@ -367,7 +367,10 @@ void compilation_run_file(visa_compilation *c, int file)
     c->kernels = (step_kernels){0};
     c->kernel_arena = c->binary_only ? arena_new_inside(c->arena) : c->arena;
     c->no_kernel = arena_mark_here(c->kernel_arena);
+    dialect release;
+    bool one_release = c->options->dialect && dialect_by_name(c->options->dialect, &release);
     sema_options options = {.only = is_program ? NULL : only,
+                            .dialect = one_release ? &release : NULL,
                             .load = c->options->modules ? load_module : NULL,
                             .user = c,
                             .index = c->index,
@@ -786,6 +789,17 @@ const char *visa_explain(const char *id, const char **title)
     if (title)
         *title = diag_row_of(found)->title;
     return diag_row_of(found)->explanation;
+}
+
+const char *visa_dialect_name(size_t i)
+{
+    return i < DIALECT_COUNT ? dialect_name((dialect)i) : NULL;
+}
+
+bool visa_knows_dialect(const char *name)
+{
+    dialect d;
+    return dialect_by_name(name, &d);
 }
 
 const char *visa_target_name(size_t i)

@@ -263,7 +263,7 @@ static void write_part(coverage *c, op *o, const op *view, memory *m)
         if (other) {
             m->refused = true;
             diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_WRITTEN_TWICE,
-                                  "%s writes elements of `%s` that were written before", op_kind_name(o->kind), m->root->name);
+                                  "%s writes elements of `%s` that were written before", op_kind_word(o->kind), m->root->name);
             diag_note(c->context->diags, d, other->range,
                       other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
             diag_help(c->context->diags, d, "let the tiles of `%s` lie beside each other: start counts positions of Index", m->root->name);

@@ -41,6 +41,9 @@ void pass_all(pass_context *p, kernel *k, void (*visit)(pass_context *, kernel *
  * name. `part` may be MAPPING_COMPONENTS for "no component". Never NULL. */
 diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+/* The same at a range of its own; SRC_NOWHERE: the method's name. */
+diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id id, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 /* The same range rule, for warnings. */
 src_range op_part_range(const op *o, component part);
 

@@ -125,14 +125,14 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
             continue;
         if (from->size != to->size) {
             diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s has %lld positions, and %s of the memory has %lld: %s", pass_text(p, to),
-                                  (long long)to->size, component_parameter(c), (long long)from->size, pass_text(p, from));
+                                  (long long)to->size, component_word(c), (long long)from->size, pass_text(p, from));
             diag_help(p->diags, d, "reshape keeps the size of each of Chip, Cluster, Slice and Element");
             return;
         }
         const char *fault = pair_level(from, to, o->reshape);
         if (fault) {
             diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s does not name the positions of %s %s anew: %s", pass_text(p, to),
-                                  component_parameter(c), pass_text(p, from), fault);
+                                  component_word(c), pass_text(p, from), fault);
             diag_help(p->diags, d, "name a digit of the same positions for each digit, and padding for padding");
             return;
         }

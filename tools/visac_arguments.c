@@ -148,6 +148,12 @@ static int check_options(const visa_options *o)
 {
     if (o->target && !is_one_of(visa_target_name, o->target, strlen(o->target)))
         return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
+    if (o->dialect && !visa_knows_dialect(o->dialect)) {
+        const char *known[16] = {NULL};
+        for (size_t i = 0; i < 15 && (known[i] = visa_dialect_name(i)); i++)
+            ;
+        return tool_unknown_value("visac", "--dialect=", o->dialect, known);
+    }
     for (size_t i = 0; i < o->step_pass_count; i++)
         if (!is_one_of(transformation_name, o->step_passes[i], strcspn(o->step_passes[i], ":")))
             return unknown_transformation(o->step_passes[i]);
@@ -330,6 +336,13 @@ static int option_KERNEL(void *of, const char *text)
 {
     arguments *a = of;
     a->kernel = a->options.kernel = text;
+    return OPTION_GO_ON;
+}
+
+static int option_DIALECT(void *of, const char *text)
+{
+    arguments *a = of;
+    a->options.dialect = text;
     return OPTION_GO_ON;
 }
 

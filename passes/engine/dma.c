@@ -255,7 +255,8 @@ static const char *misaligned(const pass_context *p, const op *o, const copy *c,
     return NULL;
 }
 
-/* A run of a single element is allowed with a warning, since public kernels do it; anything else is an error. */
+/* A run of a single element is allowed with a warning where April is written, since its public kernels do it; since 0.6, and anything else,
+ * is an error. */
 static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
 {
     int64_t value = 0, unit = p->target->dma_dm_multiple_bytes;
@@ -263,7 +264,7 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
     *granular = what != NULL;
     if (!what)
         return true;
-    if (c->run_bits == dtype_row_of(o->out.dtype)->bits) {
+    if (c->run_bits == dtype_row_of(o->out.dtype)->bits && k->dialect == DIALECT_APRIL) {
         if (!*warned) {
             diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
                                "source and destination have only %lld byte%s in common runs: the transfer goes element by element",
