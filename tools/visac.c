@@ -21,8 +21,6 @@
 #include "tools/ranks.h"
 #include "tools/variants.h"
 
-enum { ERROR_LIMIT = 100 };
-
 typedef enum emit_kind {
     EMIT_BINARY,
     EMIT_TABLES,
@@ -333,8 +331,8 @@ static int parse_arguments(int argc, char **argv, arena *memory, arguments *a)
         {"help", no_argument, NULL, HELP},
         {0},
     };
-    *a =
-        (arguments){.memory = memory, .seed = 1, .max_cycles = RUN_CYCLES_MAX, .warnings = a->warnings, .options.error_limit = ERROR_LIMIT};
+    *a = (arguments){
+        .memory = memory, .seed = 1, .max_cycles = RUN_CYCLES_MAX, .warnings = a->warnings, .options.error_limit = SHOWN_ERRORS_MAX};
     static const char *const formats[] = {"text", "json", "sarif", NULL}, *const colours[] = {"auto", "always", "never", NULL};
     static const visa_diagnostics_format format_values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
     enum { COLOUR_AUTO, COLOUR_ALWAYS };
