@@ -1,5 +1,5 @@
 /* How long one mapping pair takes through the library, from text to sequencer entries: a table of pairs, the cost against the
- * axis size, the cost against the number of terms; beside isl where it was there at build time.
+ * axis size, the cost against the number of terms; next to isl where it was there at build time.
  *
  * isl is given the two relations (buffer position to index, stream position to index) as its own text and asked for what the
  * entries say: the relation from stream position to address. To make that an explicit function is not in its time: on tiled

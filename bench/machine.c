@@ -1,4 +1,4 @@
-/* Multiplications per second of the simulated machine on one core, beside a packet loop written by hand.
+/* Multiplications per second of the simulated machine on one core, next to a packet loop written by hand.
  *
  * The one idea: a matmul as its commands (fetch, align, contract, accumulate, commit) in some slices, every
  * packet full; only machine_run is timed. `visa-run` adds files, ports and the check to this.

@@ -1,4 +1,4 @@
-/* The loop nest of examples/matmul.vm for a C compiler: what bench/compile.py times beside visac.
+/* The loop nest of examples/matmul.vm for a C compiler: what bench/compile.py times next to visac.
  *
  * The same sizes, the same element types (bf16 in and out, sums in f32), the same order of axes. */
 #include <stdint.h>

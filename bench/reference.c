@@ -1,4 +1,4 @@
-/* The reference kernel beside oneDNN, OpenBLAS and a C compiler's plain loop nest.
+/* The reference kernel next to oneDNN, OpenBLAS and a C compiler's plain loop nest.
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
@@ -45,12 +45,12 @@ typedef struct setting {
     double budget;                 /* seconds for a comparison */
     const char *kind;              /* NULL: all */
     int64_t largest;               /* m of the shapes */
-    bool json, builds, odd, order; /* builds: compiling is compared, not running; order: the machine's beside a free one */
+    bool json, builds, odd, order; /* builds: compiling is compared, not running; order: the machine's next to a free one */
     const char *program;
     int shown;
 } setting;
 
-/* Vectors, outer products, primes, tails of every kind: beside the compiled loop nest only. */
+/* Vectors, outer products, primes, tails of every kind: next to the compiled loop nest only. */
 static const shape odd_shapes[] = {{1, 1, 1000},    {1, 1000, 1000}, {1000, 1, 1000}, {1000, 1000, 1}, {1, 4096, 1024},
                                    {3, 5, 7},       {8, 8, 8},       {17, 33, 65},    {63, 65, 67},    {101, 103, 107},
                                    {4, 1000, 1000}, {1000, 4, 1000}, {1000, 1000, 4}, {511, 513, 509}};
@@ -225,7 +225,7 @@ static double seconds(clockid_t clock, timed *f, void *argument, int calls)
 }
 
 /* The calling thread gets a processor for itself and all others of the process the rest. Where no processor is idle Linux wakes a thread
- * beside the one that woke it, and leaves it there: then neither side's threads help, and chance says whose. */
+ * next to the one that woke it, and leaves it there: then neither side's threads help, and chance says whose. */
 static void part_threads(void)
 {
     cpu_set_t all, own, rest;

@@ -88,7 +88,7 @@ enum { BINARY_FORMAT_VERSION = 7 };
 typedef struct binary_writer binary_writer;
 binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags);
 bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch);
-/* Behind the kernels. */
+/* After the kernels. */
 bool binary_writer_program(binary_writer *w, const step_program *p, arena *scratch);
 bool binary_writer_finish(binary_writer *w, const unsigned char **bytes, size_t *size);
 

@@ -22,7 +22,7 @@ typedef struct walk {
     int64_t stride[SEQUENCER_MAX_ENTRIES]; /* as in the table */
     int64_t bits_per_stride, element_bits; /* a stride of 1, an element */
     int64_t first;                         /* bits in front of the walk's first access */
-    int64_t run;                           /* elements that one step accesses, one behind the other */
+    int64_t run;                           /* elements that one step accesses, one after the other */
     size_t others;                         /* operations that walk alike and have no picture of their own */
 } walk;
 
@@ -39,7 +39,7 @@ static void walk_loops(walk *w, const sequencer_config *s, bool destination)
 /* The side of a copy that lies in HBM; a transfer of several commands is drawn of the first one. */
 static bool walk_dma(walk *w, const op *o)
 {
-    const tensor *hbm = o->kind == IR_TO_DM ? &o->input->out : &o->out;
+    const tensor *hbm = o->kind == IR_TO_DM ? &op_input(o)->out : &o->out;
     bool writes = o->kind == IR_TO_HBM;
     *w = (walk){.cells = hbm->part[ELEMENT],
                 .memory = "HBM of a chip",
@@ -59,20 +59,20 @@ static bool walk_of(walk *w, const op *o)
         return walk_dma(w, o);
     if (o->align) {
         const sequencer_config *s = &o->align->trf_sequencer;
-        *w = (walk){.cells = o->weights->out.part[ELEMENT],
+        *w = (walk){.cells = op_weights(o)->out.part[ELEMENT],
                     .memory = "TRF of a Row",
                     .verb = "reads",
                     .unit = "bytes",
                     .run = s->packet,
                     .bits_per_stride = 8,
-                    .element_bits = dtype_row_of(o->weights->out.dtype)->bits};
+                    .element_bits = dtype_row_of(op_weights(o)->out.dtype)->bits};
         walk_loops(w, s, false);
         return true;
     }
     if (!o->sequencer)
         return false;
     bool writes = o->kind == IR_COMMIT;
-    const tensor *dm = writes ? &o->out : &o->input->out;
+    const tensor *dm = writes ? &o->out : &op_input(o)->out;
     *w = (walk){.cells = dm->part[ELEMENT], .memory = "DM of a slice", .verb = writes ? "writes" : "reads", .unit = "elements", .run = 1};
     w->bits_per_stride = w->element_bits = dtype_row_of(dm->dtype)->bits;
     walk_loops(w, o->sequencer, false);
@@ -705,9 +705,9 @@ static void draw_all(picture *p)
     if (t->part[TIME])
         stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(t->part[TIME], p->e->arena),
                               mapping_text(t->part[PACKET], p->e->arena));
-    else if (w->op->input && w->op->input->out.part[TIME])
-        stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(w->op->input->out.part[TIME], p->e->arena),
-                              mapping_text(w->op->input->out.part[PACKET], p->e->arena));
+    else if (op_input(w->op) && op_input(w->op)->out.part[TIME])
+        stream = arena_printf(p->e->arena, "stream: Time m![%s], Packet m![%s]", mapping_text(op_input(w->op)->out.part[TIME], p->e->arena),
+                              mapping_text(op_input(w->op)->out.part[PACKET], p->e->arena));
     enum { LETTER = 8 }; /* pixels of a wide one */
     size_t letters = strlen(title) > strlen(stream) ? strlen(title) : strlen(stream);
     int64_t text_width = 32 + LETTER * (int64_t)letters;

@@ -18,8 +18,8 @@
  * --emit=json. Returns NULL with a diagnostic added when there is no such walk or it is too long. */
 const char *draw_svg(const emit_context *e, const module *m, const char *what, diag_list *diags);
 
-/* The pictures of a kernel, one SVG behind the other, for a page: one of all copies of a stage in a loop that walk alike; none of walks
- * over more than DRAW_PAGE_CELLS cells, nor behind the first DRAW_PAGE_PICTURES. */
+/* The pictures of a kernel, one SVG after the other, for a page: one of all copies of a stage in a loop that walk alike; none of walks
+ * over more than DRAW_PAGE_CELLS cells, nor after the first DRAW_PAGE_PICTURES. */
 #define DRAW_PAGE_CELLS ((int64_t)1 << 20)
 #define DRAW_PAGE_PICTURES ((size_t)64)
 const char *draw_kernel(const emit_context *e, const kernel *k);

@@ -105,7 +105,7 @@ bool einsum_encode(const einsum *e, arena *a, uint64_t **words, size_t *count)
     return !w.failed;
 }
 
-/* Decoder. Every check stands beside the word it reads, so that the offset in the message is that word's. */
+/* Decoder. Every check stands next to the word it reads, so that the offset in the message is that word's. */
 
 typedef struct einsum_reader {
     word_reader in;
@@ -152,7 +152,7 @@ static bool read_term(einsum_reader *r, einsum_term *t, int64_t *size)
     return true;
 }
 
-/* Ranges of weights; the products are below 2^63 because a digit ends less than its weight behind its axis. */
+/* Ranges of weights; the products are below 2^63 because a digit ends less than its weight after its axis. */
 static bool terms_meet(const einsum_term *a, const einsum_term *b)
 {
     return a->axis == b->axis && a->weight < b->weight * b->extent && b->weight < a->weight * a->extent;
@@ -539,7 +539,7 @@ static bool digit_moves(const einsum_reader *r, uint32_t tensor, const einsum_di
     return moves;
 }
 
-/* Only what would move a source can be broadcast over it: so that nothing can be said in two ways. */
+/* Only what would move a source can be broadcast over it: so that nothing can be expressed in two ways. */
 static bool check_broadcast(einsum_reader *r, const einsum_statement *s, const einsum_digit *d)
 {
     for (einsum_side side = EINSUM_A; side < EINSUM_SIDES; side++) {
@@ -627,7 +627,7 @@ static bool read_shifts(einsum_reader *r, einsum_statement *s)
     return true;
 }
 
-/* ---- what a statement has beside its digits ---- */
+/* ---- what a statement has besides its digits ---- */
 
 static bool read_sources(einsum_reader *r, einsum_statement *s)
 {

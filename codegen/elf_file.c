@@ -25,7 +25,7 @@ typedef struct elf_plan {
     size_t size;
 } elf_plan;
 
-/* The given sections and .shstrtab behind them. */
+/* The given sections and .shstrtab after them. */
 static void plan_names(elf_plan *p, const elf_section *sections, size_t count, arena *a)
 {
     static const char own_name[] = ".shstrtab";

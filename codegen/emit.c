@@ -8,15 +8,6 @@ _Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT
                    (int)TIME == (int)COMPONENT_TIME,
                "the components of tensors and ports have one order");
 
-enum { WORK_ACCESSES = 4 };
-
-/* A chain or a copy. */
-typedef struct work {
-    context context;
-    hazard_access accesses[WORK_ACCESSES];
-    size_t access_count;
-} work;
-
 typedef struct stream {
     command *items;
     size_t count, capacity;
@@ -107,35 +98,6 @@ static void finish_work(emission *m, const work *w)
         hazard_log_add(m->done, w->context, &w->accesses[i], m->streams[w->context].count);
 }
 
-/* One past the last position that holds an element: a tile does not own what is behind it. */
-static int64_t live_positions(const mapping *m)
-{
-    int64_t last = 0, stride = 1;
-    for (size_t i = m->count; i-- > 0;) {
-        last += (m->factors[i].live - 1) * stride;
-        stride *= m->factors[i].extent;
-    }
-    return last + 1;
-}
-
-static void add_access(const emission *m, work *w, const op *o, bool write)
-{
-    const tensor *t = &o->out;
-    bool tile = o->kind == IR_VIEW || (o->into && o->into->kind == IR_VIEW);
-    hazard_access a = {.memory = t->kind, .begin = t->address, .write = write};
-    if (t->kind == TENSOR_TRF) {
-        int64_t half = m->e->target->trf_bytes / 2;
-        a.begin = t->trf_address == TRF_SECOND_HALF ? half : 0;
-        a.end = t->trf_address == TRF_FIRST_HALF ? half : 2 * half;
-    } else if (t->kind == TENSOR_HBM || t->kind == TENSOR_DM) {
-        a.end = a.begin + (tile ? (live_positions(t->part[ELEMENT]) * dtype_row_of(t->dtype)->bits + 7) / 8 : tensor_unit_bytes(t));
-    } else {
-        return;
-    }
-    if (w->access_count < WORK_ACCESSES)
-        w->accesses[w->access_count++] = a;
-}
-
 /* Live positions of a unit component as a bit mask over words of 64. */
 static void live_mask(const emission *m, const mapping *part, uint64_t *words, size_t word_count)
 {
@@ -186,7 +148,7 @@ static void push_OP_FETCH(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_FETCH, o, c);
     command_set(&k, FETCH_BASE, o->sequencer->base);
-    command_set(&k, FETCH_DTYPE_IN, o->input->out.dtype);
+    command_set(&k, FETCH_DTYPE_IN, op_input(o)->out.dtype);
     command_set(&k, FETCH_DTYPE_OUT, o->out.dtype);
     command_set(&k, FETCH_ACCESS_BYTES, o->sequencer->access_bytes);
     command_set(&k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
@@ -210,7 +172,7 @@ static void push_OP_COLLECT(emission *m, const op *o, context c)
     command k = new_command(m, OP_COLLECT, o, c);
     command_set(&k, COLLECT_DTYPE, o->out.dtype);
     command_set(&k, COLLECT_FLITS, o->collect->flits_per_packet);
-    command_set(&k, COLLECT_PACKET_ELEMENTS, o->input->out.part[PACKET]->size);
+    command_set(&k, COLLECT_PACKET_ELEMENTS, op_input(o)->out.part[PACKET]->size);
     push(m, k);
 }
 
@@ -258,7 +220,7 @@ static void push_OP_ALIGN(emission *m, const op *o, context c)
     if (a->shift || a->transpose_rows > 1)
         push_shift(m, o, c);
     k = new_command(m, OP_TRF_READ, o, c);
-    command_set(&k, TRF_READ_ADDRESS, o->weights->out.trf_address);
+    command_set(&k, TRF_READ_ADDRESS, op_weights(o)->out.trf_address);
     command_set(&k, TRF_READ_ROWS, a->rows);
     command_set(&k, TRF_READ_REG_TYPE, dtype_row_of(o->out.dtype)->trf_reg_type);
     command_set(&k, TRF_READ_SIZE, a->reg_read_size);
@@ -269,7 +231,7 @@ static void push_OP_ALIGN(emission *m, const op *o, context c)
 static void push_OP_CONTRACT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_CONTRACT, o, c);
-    command_set(&k, CONTRACT_DTYPE, o->input->out.dtype);
+    command_set(&k, CONTRACT_DTYPE, op_input(o)->out.dtype);
     command_set(&k, CONTRACT_DEPTH, o->contract->tree_depth);
     command_set(&k, CONTRACT_COLUMNS, o->contract->columns);
     push(m, k);
@@ -307,7 +269,7 @@ static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
 static void push_OP_CAST(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_CAST, o, c);
-    command_set(&k, CAST_FROM, o->input->out.dtype);
+    command_set(&k, CAST_FROM, op_input(o)->out.dtype);
     command_set(&k, CAST_TO, o->out.dtype);
     push(m, k);
 }
@@ -339,7 +301,7 @@ static void push_OP_DMA(emission *m, const op *o, context c)
 {
     for (const dma_config *d = o->dma; d; d = d->next) {
         command k = new_command(m, OP_DMA, o, c);
-        command_set(&k, DMA_SOURCE, o->input->out.kind == TENSOR_DM);
+        command_set(&k, DMA_SOURCE, op_input(o)->out.kind == TENSOR_DM);
         command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
         command_set(&k, DMA_GRANULAR, d->granular);
         command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
@@ -366,41 +328,20 @@ static void push_stage(emission *m, const op *o, context c)
 
 /* ---- chains and copies ---- */
 
-static bool ends_chain(const op *o)
-{
-    return op_kind_is(o->kind, ENDS_CHAIN) && (!op_kind_is(o->kind, IS_PORT) || tensor_kind_is_stream(o->out.kind));
-}
-
-static void push_chain(emission *m, const op *end)
+static void push_work(emission *m, const op *last)
 {
     const op *stages[64];
     size_t count = 0;
-    work w = {.context = end->context};
-    const op *o = end;
-    for (; count < 63; o = o->input) {
+    work w;
+    work_make(m->e->target, last, m->scratch, &w);
+    push_waits(m, &w, w.first);
+    if (!w.first->dma)
+        push_units(m, w.first, &w.first->out, w.context);
+    for (const op *o = last; o != w.first && count < 63; o = op_input(o))
         stages[count++] = o;
-        if (o->weights)
-            add_access(m, &w, o->weights, false);
-        if (op_kind_is(o->kind, BEGINS_CHAIN))
-            break;
-    }
-    if (o->kind == IR_FETCH)
-        add_access(m, &w, o->input, false);
-    add_access(m, &w, end, true);
-    push_waits(m, &w, o);
-    push_units(m, o, &o->out, w.context);
+    push_stage(m, w.first, w.context);
     while (count-- > 0)
         push_stage(m, stages[count], w.context);
-    finish_work(m, &w);
-}
-
-static void push_copy(emission *m, const op *o)
-{
-    work w = {.context = CONTEXT_DMA};
-    add_access(m, &w, o->input, false);
-    add_access(m, &w, o, true);
-    push_waits(m, &w, o);
-    push_stage(m, o, w.context);
     finish_work(m, &w);
 }
 
@@ -530,11 +471,8 @@ void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
     mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
     for (size_t i = 0; i < k->op_count; i++) {
-        const op *o = k->ops[i];
-        if (ends_chain(o))
-            push_chain(&m, o);
-        else if (o->dma)
-            push_copy(&m, o);
+        if (op_ends_work(k->ops[i]))
+            push_work(&m, k->ops[i]);
     }
     emit_einsum(&m, &out->einsum);
     layout_axis *axes = ARENA_ARRAY(e->arena, layout_axis, m.axis_count);

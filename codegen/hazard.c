@@ -5,7 +5,7 @@
 enum { CONTEXTS = CONTEXT_DMA + 1, FIRST_BUCKETS = 64 };
 
 typedef struct region {
-    hazard_access access;
+    memory_access access;
     size_t done;         /* of its latest access, commands */
     struct region *next; /* of its bucket */
 } region;
@@ -30,7 +30,7 @@ hazard_log *hazard_log_new(arena *a)
     return l;
 }
 
-static size_t bucket_of(const history *h, const hazard_access *x)
+static size_t bucket_of(const history *h, const memory_access *x)
 {
     uint64_t key = (uint64_t)x->begin * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)x->end * UINT64_C(0xc2b2ae3d27d4eb4f) ^ x->write;
     return (size_t)(key >> 32) & (h->bucket_count - 1);
@@ -51,9 +51,9 @@ static void grow(history *h, arena *a)
         put(h, h->items[i]);
 }
 
-void hazard_log_add(hazard_log *l, context c, const hazard_access *x, size_t done)
+void hazard_log_add(hazard_log *l, context c, const memory_access *x, size_t done)
 {
-    history *h = &l->of[c][x->memory];
+    history *h = &l->of[c][x->kind];
     if (h->count >= h->bucket_count)
         grow(h, l->arena);
     for (region *r = h->buckets[bucket_of(h, x)]; r; r = r->next)
@@ -67,12 +67,12 @@ void hazard_log_add(hazard_log *l, context c, const hazard_access *x, size_t don
     put(h, r);
 }
 
-size_t hazard_log_before(const hazard_log *l, context c, const hazard_access *accesses, size_t count)
+size_t hazard_log_before(const hazard_log *l, context c, const memory_access *accesses, size_t count)
 {
     size_t needed = 0;
     for (size_t i = 0; i < count; i++) {
-        const hazard_access *x = &accesses[i];
-        const history *h = &l->of[c][x->memory];
+        const memory_access *x = &accesses[i];
+        const history *h = &l->of[c][x->kind];
         for (size_t k = 0; k < h->count; k++) {
             const region *r = h->items[k];
             bool meet = x->begin < r->access.end && r->access.begin < x->end && (x->write || r->access.write);

@@ -1,7 +1,7 @@
 /* A command's table as the loop nest it is.
  *
  * The one idea: the hardware numbers table entries from the outside (fetch, commit, DMA) or from the inside
- * (TRF); a reader wants loops, outermost first. Which entry is which loop is said by its
+ * (TRF); a reader wants loops, outermost first. Which entry is which loop is stated by its
  * TABLE row alone (target/engines.def). */
 #ifndef VISA_CODEGEN_LOOPS_H
 #define VISA_CODEGEN_LOOPS_H

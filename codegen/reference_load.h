@@ -19,7 +19,7 @@ bool reference_run(const reference_api *api, reference_kernel *k, unsigned char 
                    diag_list *diags);
 /* See reference_api.run_field. */
 bool reference_run_field(const reference_api *api, reference_kernel *k, uint64_t *const *tensors, unsigned threads, diag_list *diags);
-/* The bytes of a file, in the arena, with a NUL behind them. */
+/* The bytes of a file, in the arena, with a NUL after them. */
 bool reference_emit(const reference_api *api, const einsum *e, const char *name, unsigned forms, const char *cpu, reference_output kind,
                     arena *a, unsigned char **bytes, size_t *byte_count, diag_list *diags);
 

@@ -5,7 +5,7 @@
 
 #include "codegen/unroll.h"
 
-/* A stretch of the stream: a unit of work (waits and units with the chain or the copy behind them), or a loop over stretches. Two of one
+/* A stretch of the stream: a unit of work (waits and units with the chain or the copy after them), or a loop over stretches. Two of one
  * shape differ in their values only. */
 typedef struct node {
     size_t shape;

@@ -144,14 +144,14 @@ static void text_contract(const emit_context *e, const op *o, strbuf *out)
 {
     strbuf_printf(out, "    Reducer: tree depth %lld, %lld column%s per Row, sums %s\n", (long long)o->contract->tree_depth,
                   (long long)o->contract->columns, o->contract->columns == 1 ? "" : "s",
-                  summed_text(e, o->input->out.part[PACKET], o->contract->kept));
+                  summed_text(e, op_input(o)->out.part[PACKET], o->contract->kept));
 }
 
 static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
 {
     strbuf_printf(out, "    Reducer: %s, keeps time ", o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential");
     mapping_print(o->accumulate->kept, out);
-    strbuf_printf(out, ", sums %s, %lld slot%s, buffer %lld of %lld\n", summed_text(e, o->input->out.part[TIME], o->accumulate->kept),
+    strbuf_printf(out, ", sums %s, %lld slot%s, buffer %lld of %lld\n", summed_text(e, op_input(o)->out.part[TIME], o->accumulate->kept),
                   (long long)o->accumulate->slots, o->accumulate->slots == 1 ? "" : "s", (long long)o->accumulate->buffer,
                   (long long)o->accumulate->buffer_limit);
 }

@@ -42,7 +42,7 @@ static size_t end_of(const command *c)
     return c->offset + 8 * (size_t)command_words(c);
 }
 
-/* The first command at or behind an offset of the section; `count` when there is none. */
+/* The first command at or after an offset of the section; `count` when there is none. */
 static size_t command_at(const command *stored, size_t count, size_t offset)
 {
     size_t low = 0, high = count;
@@ -141,7 +141,7 @@ static bool read_advances(unroller *u, const command *loop, const command *body,
 
 static bool check_range(unroller *u, size_t begin, size_t end, unsigned depth, size_t *commands);
 
-/* The loop at `at`, of which nothing may lie behind `end`; *behind: the command behind its body. */
+/* The loop at `at`, of which nothing may lie after `end`; *behind: the command after its body. */
 static bool check_loop(unroller *u, size_t at, size_t end, unsigned depth, size_t *behind, size_t *commands)
 {
     const command *loop = &u->stored[at];

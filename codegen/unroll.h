@@ -1,7 +1,7 @@
 /* A command stream as it stands in a section, and as it is run.
  *
  * The one idea: `loop` and `advance` are commands of the file only. They are checked as a whole before anything is
- * expanded, so that expansion cannot fail; behind it there are the commands that a machine runs, each a copy of the one in a
+ * expanded, so that expansion cannot fail; after it there are the commands that a machine runs, each a copy of the one in a
  * loop's body with the numbers of its iteration. */
 #ifndef VISA_CODEGEN_UNROLL_H
 #define VISA_CODEGEN_UNROLL_H
@@ -17,9 +17,9 @@ typedef struct command_place {
     const command_field_row *row;
 } command_place;
 
-/* The first command of the body of the loop `stored[loop]`, behind its advance commands. */
+/* The first command of the body of the loop `stored[loop]`, after its advance commands. */
 size_t command_loop_body(const command *stored, size_t count, size_t loop);
-/* The command behind the body. */
+/* The command after the body. */
 size_t command_loop_end(const command *stored, size_t count, size_t loop);
 /* The place that an entry of an advance command names in the body that begins with `body`. Only of checked commands. */
 command_place command_advance_place(const command *stored, size_t count, size_t body, const command *advance, unsigned entry);

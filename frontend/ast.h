@@ -1,6 +1,6 @@
 /* The syntax tree.
  *
- * The one idea: one uniform node. What a kind's kids, text and value mean is said in words by its row of
+ * The one idea: one uniform node. What a kind's kids, text and value mean is stated by its row of
  * frontend/ast.def; a missing optional kid is a node of kind AST_NONE (never NULL), so every position is
  * fixed and no reader counts. A node of kind AST_ERROR stands for text that was diagnosed already: whoever
  * meets it gives up on the construct silently.

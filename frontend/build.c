@@ -66,7 +66,7 @@ ast *build_skipped(parse_state *p, uint32_t end)
     return node;
 }
 
-/* An entry that has lost its name may be any axis: "". */
+/* An entry that has no name any more may be any axis: "". */
 ast *build_skipped_axis(parse_state *p, uint32_t end)
 {
     ast *node = build_skipped(p, end);

@@ -176,7 +176,7 @@ static bool is_literal(const ast *n, const char *name)
     return last && strcmp(last->text, name) == 0;
 }
 
-/* A field said twice. */
+/* A field stated twice. */
 static bool said_twice(reading *r, const ast *literal, uint32_t at)
 {
     for (uint32_t k = 1; k < at; k++)

@@ -156,7 +156,7 @@ static void print_sequence(printer *w, const document *d, int indent, bool broke
         print(w, d->kids[i], indent, broken, behind[i + 1]);
 }
 
-/* On the same line when it fits or must break anyway; on the next one when that makes it fit; else where its first part fits. Behind a
+/* On the same line when it fits or must break anyway; on the next one when that makes it fit; else where its first part fits. After a
  * left side of several lines it goes on on the last of them. */
 static void print_assign(printer *w, const document *d, int indent, int after)
 {

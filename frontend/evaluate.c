@@ -663,7 +663,7 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     bind_pattern(s, names, ast_kid(let, 0), v, annotation->kind == DECLARED_TENSOR ? annotation : NULL);
 }
 
-/* A stage as a statement: what it gives is lost. */
+/* A stage as a statement: what it gives is dropped. */
 STACK_APART static void warn_discarded(analysis *s, const ast *statement, const value *v, size_t ops_before)
 {
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
@@ -723,7 +723,7 @@ static void bind_lost(scope *names, const ast *error)
         }
 }
 
-/* Was the statement's chain cut by a `;`? The rest of it is the text that was not understood behind it. */
+/* Was the statement's chain cut by a `;`? The rest of it is the text that was not understood after it. */
 static bool is_cut(const ast *block, uint32_t index)
 {
     const ast *next = index + 1 < block->kid_count ? block->kids[index + 1] : NULL;

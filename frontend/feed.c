@@ -69,7 +69,7 @@ static bool is_block_statement(const parse_state *p, uint32_t index)
     return after != '.' && after != '?' && after != T_TUPLE_INDEX;
 }
 
-/* Index of the last token of an item that is kept but not read: behind its { } or `;`. Braces between < > are
+/* Index of the last token of an item that is kept but not read: after its { } or `;`. Braces between < > are
  * const arguments, not the body; where a < is never closed, the first of them is the body. */
 static uint32_t ignored_item_end(const parse_state *p, uint32_t index, bool body_ends)
 {

@@ -232,7 +232,7 @@ static bool is_level(const ast *a, const ast *b)
     return strcmp(a->text, b->text) == 0;
 }
 
-/* Operators begin the lines behind the first one. */
+/* Operators begin the lines after the first one. */
 static document *operators(formatter *f, const ast *node)
 {
     document *out = new_sequence(f, DOC_GROUP);

@@ -40,7 +40,7 @@ static bool is_item(const ast *n)
     return n->kind >= AST_AXES && n->kind <= AST_ITEM_IGNORED;
 }
 
-/* A where clause and the block behind it begin lines. */
+/* A where clause and the block after it begin lines. */
 static void mark_where(format_tokens *t, const ast *fn)
 {
     uint32_t body = format_token_at(t, ast_kid(fn, 4)->range.begin), at = format_token_at(t, ast_kid(fn, 2)->range.end);
@@ -195,7 +195,7 @@ static bool joins_left(const format_tokens *t, uint32_t i)
     }
 }
 
-/* Nothing behind it, whatever follows. */
+/* Nothing after it, whatever follows. */
 static bool joins_right(const format_tokens *t, uint32_t i)
 {
     switch (t->items[i].kind) {
@@ -265,7 +265,7 @@ static uint32_t comment_end(const char *source, uint32_t at, uint32_t end)
     return end;
 }
 
-/* The comment at or behind offset `from` in front of token i. */
+/* The comment at or after offset `from` in front of token i. */
 static comment next_comment(const format_tokens *t, uint32_t i, uint32_t from)
 {
     uint32_t end = t->items[i].begin, at = from;

@@ -22,7 +22,7 @@ typedef struct format_tokens {
 
 void format_tokens_read(format_tokens *t, const source_map *sources, const ast *file, arena *a);
 
-/* The index of the first token that begins at the offset or behind it. */
+/* The index of the first token that begins at the offset or after it. */
 uint32_t format_token_at(const format_tokens *t, uint32_t offset);
 /* The bracket that closes token i, if that opens one: TOKEN_NONE else. */
 uint32_t format_partner(const format_tokens *t, uint32_t i);
@@ -37,7 +37,7 @@ break_kind format_space(const format_tokens *t, uint32_t i);
 bool format_has_comment(const format_tokens *t, uint32_t i);
 /* The gap in front of token i: its comments, and `at` unless they ask for more. `statement`: an empty line is kept. */
 void format_gap(const format_tokens *t, document *out, uint32_t i, break_kind at, bool statement);
-/* Its comments alone; true: a line must end behind them. */
+/* Its comments alone; true: a line must end after them. */
 bool format_comments(const format_tokens *t, document *out, uint32_t i, bool statement);
 
 #endif

@@ -17,7 +17,7 @@ bool parse_was_broken(const diag_list *diags, src_range range);
 typedef struct mapping_parser mapping_parser;
 mapping_parser *mapping_parser_new(arena *a);
 /* The AST_MAP node of what is written between `m![` and `]`, in `a`; NULL when errors were added to `diags`. The parser's own arena may be
- * the same one, when it is never rewound behind the parser. */
+ * the same one, when it is never rewound after the parser. */
 ast *parse_mapping(mapping_parser *parser, const char *text, size_t bytes, arena *a, diag_list *diags);
 
 #endif

@@ -18,9 +18,9 @@ typedef struct parse_state {
     const char *source;
     token_list tokens;
     uint32_t next;    /* index of the token that parse_next reads next */
-    uint32_t current; /* index of the first token behind the one it returned last */
+    uint32_t current; /* index of the first token after the one it returned last */
     int block_count;
-    uint32_t statement_begin; /* offset behind the last complete statement */
+    uint32_t statement_begin; /* offset after the last complete statement */
     int resync;               /* a RESYNC kind: the next token, at resync_to; 0 if none */
     uint32_t resync_to;
     int error_count;
@@ -34,7 +34,7 @@ static inline const token *token_at(const parse_state *p, uint32_t index)
     return &p->tokens.items[index];
 }
 
-/* The kind of the token `ahead` behind the one at `index`; 0 at the end. */
+/* The kind of the token `ahead` after the one at `index`; 0 at the end. */
 static inline int kind_at(const parse_state *p, uint32_t index, uint32_t ahead)
 {
     return index + ahead < p->tokens.count ? p->tokens.items[index + ahead].kind : 0;

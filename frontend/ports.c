@@ -49,7 +49,7 @@ static const mapping_names *join_names(analysis *s, const mapping_names *outer, 
 }
 
 /* A stream that has begun is the DM tensor that is read: Chip, Cluster, Slice, interleaving, Element. Of two interleaved tensors the
- * second lies behind the first. */
+ * second lies after the first. */
 static bool memory_of_begun(analysis *s, declared *d)
 {
     const mapping *time = d->tensor.part[TIME], *packet = d->tensor.part[PACKET], *element = packet;
@@ -196,7 +196,7 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
 {
     op *o = kernel_add(s->kernel, s->context.arena, IR_PORT_OUT, v->op->context, range);
-    o->input = v->op;
+    op_add_operand(o, s->context.arena, OPERAND_INPUT, v->op);
     o->out = v->op->out;
     o->name = name;
     o->bad = v->op->bad;

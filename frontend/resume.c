@@ -65,7 +65,7 @@ static bool in_function_head(const parse_state *p, uint32_t index, uint32_t bloc
     return false;
 }
 
-/* The `,` or the end behind a faulty entry of axes![..]; a name behind a number begins the next one: its comma was forgotten. */
+/* The `,` or the end after a faulty entry of axes![..]; a name after a number begins the next one: its comma was forgotten. */
 static resumption entry_after(const parse_state *p, uint32_t error, uint32_t axes)
 {
     if (kind_at(p, error, 0) == T_IDENT && kind_at(p, error - 1, 0) == T_INT && p->resync_to != error)
@@ -78,7 +78,7 @@ static resumption entry_after(const parse_state *p, uint32_t error, uint32_t axe
     return (resumption){T_RESYNC_AXIS, i};
 }
 
-/* The next place in the innermost open block where a statement may begin: behind a `;` or a block, at a word
+/* The next place in the innermost open block where a statement may begin: after a `;` or a block, at a word
  * that only begins statements, or at the end of the block; for a faulty function head its body. */
 static resumption statement_after(const parse_state *p, uint32_t error, uint32_t block)
 {

@@ -312,7 +312,7 @@ static bool passes_lost(scope *s, const ast *tree)
     return false;
 }
 
-/* Whatever the tree would have imported is lost as well. */
+/* Whatever the tree would have imported is missing as well. */
 static void lose_tree(scope *s, const ast *tree)
 {
     const ast *path = ast_kid(tree, 0);

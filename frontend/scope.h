@@ -64,9 +64,9 @@ typedef struct symbol {
     src_range range;
     const axis *axis; /* SYMBOL_AXIS; NULL: refused */
     const ast *node;  /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
-    const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
-    const ast *generics;       /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
-    scope *scope;              /* in which node is read */
+    const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
+    const ast *generics; /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
+    scope *scope;     /* in which node is read */
     const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
     bool resolved, infers;     /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
     mapping_names *names;      /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
@@ -90,7 +90,7 @@ typedef struct source_index source_index; /* frontend/index.h */
 typedef struct scope_context {
     mapping_context *mappings;
     arena *arena;
-    arena *names; /* of scopes that are forgotten behind the block they are of; NULL: none is, they are in `arena` */
+    arena *names; /* of scopes that are forgotten after the block they are of; NULL: none is, they are in `arena` */
     diag_list *diags;
     source_index *index;     /* NULL: nobody will ask */
     bool has_units;          /* an axis of size 1 was declared */
@@ -110,7 +110,7 @@ typedef enum name_space { TYPE_NAMES, VALUE_NAMES, MODULE_NAMES } name_space;
 void scope_add_lost(scope *s, const char *name);
 /* All those in such a text. */
 void scope_add_lost_names(scope *s, const ast *error);
-/* Is a name, which was not found, in such text of the scope or of those around it? Then nothing is said of it. */
+/* Is a name, which was not found, in such text of the scope or of those around it? Then it is not reported. */
 bool scope_is_lost(scope *s, const char *name);
 /* Searches the scope and its parents; NULL: unknown. */
 symbol *scope_find(scope *s, name_space space, const char *name);
@@ -120,7 +120,7 @@ symbol *scope_find_here(scope *s, name_space space, const char *name);
 /* The same for `a::b::name`; a path whose front is not known (a library's) is its last name. */
 symbol *scope_find_path(scope *s, name_space space, const ast *path);
 
-/* Every name that can be written in the scope: its own, the imported ones, its parents'. A shadowed one comes behind the one that
+/* Every name that can be written in the scope: its own, the imported ones, its parents'. A shadowed one comes after the one that
  * shadows it. */
 void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user);
 

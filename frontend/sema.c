@@ -232,7 +232,7 @@ static void collect_module(analysis *s, scope *names, const ast *n)
     budget_leave(s->arena);
 }
 
-/* The name behind `struct`, `enum` or `trait`, for which the words in front are all that is read. */
+/* The name after `struct`, `enum` or `trait`, for which the words in front are all that is read. */
 static void collect_own_type(analysis *s, scope *names, const ast *n)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";

@@ -1,6 +1,6 @@
 /* The texts of one compilation.
  *
- * The one idea: everything behind the lexer carries byte offsets (src_range) and nothing else; only whoever
+ * The one idea: everything after the lexer carries byte offsets (src_range) and nothing else; only whoever
  * prints asks this map for names, lines and columns. A file's line table is built at the first question. */
 #ifndef VISA_FRONTEND_SOURCE_H
 #define VISA_FRONTEND_SOURCE_H

@@ -14,8 +14,8 @@ op *stage_add_op(const stage_call *call, context c, const tensor *out)
 {
     op *o = kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range);
     o->out = *out;
-    o->input = call->receiver.op;
-    if (o->input->bad)
+    op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INPUT, call->receiver.op);
+    if (call->receiver.op->bad)
         o->bad = true;
     return o;
 }
@@ -167,7 +167,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
     return ok;
 }
 
-/* What differs was said; what follows is judged by what was declared. */
+/* What differs was reported; what follows is judged by what was declared. */
 static void assume(op *o, const declared *e)
 {
     if (e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
@@ -180,7 +180,7 @@ static void assume(op *o, const declared *e)
 }
 
 /* On a device Cluster and Slice have one size each. Of two that differ in it one is wrong by itself, and passes/verify.c says which: it is
- * not said a second time that they differ. */
+ * not reported a second time that they differ. */
 static void adopt_units(const stage_call *call, op *o)
 {
     const declared *e = call->expected;
@@ -213,7 +213,8 @@ enum { NEEDS_TIME = 1u << TIME, NEEDS_PACKET = 1u << PACKET, NEEDS_ELEMENT = 1u 
 value stage_make_fetch(const stage_call *call)
 {
     op *o = stage_new_op(call, call->receiver.context);
-    o->second = call->receiver.second;
+    if (call->receiver.second)
+        op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_SECOND, call->receiver.second);
     o->interleave = call->receiver.interleave;
     bool ok = stage_take_types(call, o);
     return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_TIME | NEEDS_PACKET));
@@ -236,11 +237,11 @@ value stage_make_to_trf(const stage_call *call)
     op *o = stage_new_op(call, CONTEXT_SUB);
     o->out.trf_address = (trf_address)call->args[0].number;
     bool stream_kernel = true; /* no context was written: the store runs in the sub context */
-    for (op *i = o->input; i; i = i->input)
+    for (op *i = op_input(o); i; i = op_input(i))
         stream_kernel = stream_kernel && i->kind != IR_FETCH;
     if (!stream_kernel)
-        o->context = o->input->context;
-    for (op *i = o->input; i && stream_kernel; i = i->input)
+        o->context = op_input(o)->context;
+    for (op *i = op_input(o); i && stream_kernel; i = op_input(i))
         i->context = CONTEXT_SUB;
     bool ok = stage_take_types(call, o);
     bool one = o->out.part[ROW] || o->out.part[ELEMENT]; /* the other follows from it: passes/infer.c */
@@ -250,7 +251,7 @@ value stage_make_to_trf(const stage_call *call)
 value stage_make_align(const stage_call *call)
 {
     op *o = stage_new_op(call, call->receiver.op->context), *weights = call->args[0].op;
-    o->weights = weights;
+    op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_WEIGHTS, weights);
     bool ok = read_types(call, o);
     tensor element = {.kind = TENSOR_TRF, .dtype = weights->out.dtype};
     const ast *written = stage_type_argument(call, TYPE_WEIGHTS);
@@ -341,13 +342,13 @@ value stage_make_to_hbm(const stage_call *call)
 /* A write into a view: what is written is known, nothing is inferred. */
 static value finish_write(const stage_call *call, op *o, const value *view)
 {
-    o->into = view->op;
+    op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INTO, view->op);
     o->name = view->op->name;
     if (view->op->bad)
         o->bad = true;
-    if (o->out.dtype != o->input->out.dtype && !o->bad && o->kind != IR_COMMIT) {
+    if (o->out.dtype != op_input(o)->out.dtype && !o->bad && o->kind != IR_COMMIT) {
         diag_add(stage_diags(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s",
-                 dtype_row_of(o->input->out.dtype)->name, dtype_row_of(o->out.dtype)->name);
+                 dtype_row_of(op_input(o)->out.dtype)->name, dtype_row_of(o->out.dtype)->name);
         o->bad = call->kernel->bad = true;
     }
     return (value){.kind = VALUE_UNIT};

@@ -53,7 +53,7 @@ static bool begins_line(const token_scanner *s, uint32_t begin, uint32_t *indent
     return line > gap || gap == 0;
 }
 
-/* Where a closing bracket is missing is seen by what stands behind it: as far out as the line of the bracket that is still open. */
+/* Where a closing bracket is missing is seen by what stands after it: as far out as the line of the bracket that is still open. */
 static void look_at_indent(token_scanner *s, uint32_t begin)
 {
     uint32_t indent;
@@ -119,7 +119,7 @@ diag *token_fault(token_scanner *s, diag_id id, uint32_t begin, uint32_t end, co
 
 /* ---- Brackets ---- */
 
-/* May the ( behind the last token be that of a function's parameters? It stands behind the function's name, or behind its generics. */
+/* May the ( after the last token be that of a function's parameters? It stands after the function's name, or after its generics. */
 static bool opens_parameters(const token_scanner *s)
 {
     const token *last = s->list->items + s->list->count - 1;
@@ -179,7 +179,7 @@ static token *add_closer(token_scanner *s, uint32_t begin, uint32_t end)
 }
 
 /* Where the bracket's partner is missing, by the indentation. Of the blocks that are open at the end it is the first one that was not
- * closed in time: the closing brackets behind it went to those around it. */
+ * closed in time: the closing brackets after it went to those around it. */
 static void note_place(token_scanner *s, diag *d, const token_bracket *open, bool at_end)
 {
     bool first = at_end && open->closer == '}';
@@ -341,7 +341,7 @@ void token_close_head(token_scanner *s, uint32_t begin, uint32_t end)
         return;
     int before = s->list->items[s->list->count - 1].kind;
     uint32_t indent;
-    bool arrow = s->source[begin] == '-'; /* behind a ) it may belong to a function's type */
+    bool arrow = s->source[begin] == '-'; /* after a ) it may belong to a function's type */
     bool body = before != '<' && before != ':' && (before != ',' || begins_line(s, begin, &indent)); /* else it is an argument */
     if (arrow ? before != ')' : body)
         supply_closer(s, begin, end);
@@ -589,7 +589,7 @@ token_scanner *token_scanner_new(arena *home)
     return s;
 }
 
-/* What is not to be read as tokens at all is said once. */
+/* What is not to be read as tokens at all is stated once. */
 static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
 {
     static const struct {
@@ -630,7 +630,7 @@ static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;
     token_run_lexer(s, text + s->offset, bytes - s->offset);
-    token_add(s, T_END, last_end(s), last_end(s)); /* behind the last token: what is missing is missing there */
+    token_add(s, T_END, last_end(s), last_end(s)); /* after the last token: what is missing is missing there */
     if (!list.too_deep && s->block_heads)
         link_blocks(&list);
     if (list.fault_count > 1)

@@ -24,7 +24,7 @@
 
 enum token_flag {
     TOKEN_SUPPLIED = 1,   /* a closing bracket that the text has not */
-    TOKEN_COND_BLOCK = 2, /* the { behind the condition of an if, the iterator of a for .. */
+    TOKEN_COND_BLOCK = 2, /* the { after the condition of an if, the iterator of a for .. */
     TOKEN_POISON = 4,     /* a number or a string that was diagnosed: its value must not be used */
     TOKEN_IN_MAP = 8,     /* stands directly inside the brackets of m![..] */
 };
@@ -40,9 +40,9 @@ typedef struct token {
 } token;
 
 typedef struct token_list {
-    token *items; /* the last one (kind 0) is empty, behind the last of the text: what is missing is missing there */
+    token *items; /* the last one (kind 0) is empty, after the last of the text: what is missing is missing there */
     size_t count, capacity;
-    uint32_t *faults; /* offsets of what was diagnosed, ascending: errors beside them are consequences */
+    uint32_t *faults; /* offsets of what was diagnosed, ascending: errors next to them are consequences */
     size_t fault_count, fault_capacity;
     bool too_deep; /* nesting was diagnosed: the list ends there and is not balanced */
 } token_list;
@@ -61,7 +61,7 @@ token_list token_scan(const source_map *sources, int file, arena *a, diag_list *
 /* A scanner for many texts; what it needs itself lives in `home`. */
 typedef struct token_scanner token_scanner;
 token_scanner *token_scanner_new(arena *home);
-/* Scans text[0 .. bytes), behind which stand two NULs, in place: on the way it is changed, and is as it was afterwards. With
+/* Scans text[0 .. bytes), after which stand two NULs, in place: on the way it is changed, and is as it was afterwards. With
  * `lone_mapping` the text is what stands between `m![` and `]`, and both tokens are there, empty. */
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags);
 
@@ -99,13 +99,13 @@ struct token_scanner {
     bool all_free;    /* the text is a macro's */
     uint32_t *macros; /* tokens: the names of the macros so far */
     size_t macro_count, macro_capacity;
-    bool fn_head;                    /* behind `fn`, in front of the first bracket or `;` */
+    bool fn_head;                    /* after `fn`, in front of the first bracket or `;` */
     int supplied[3];                 /* how many ) ] } were */
-    uint32_t superfluous_end;        /* offset behind the last superfluous bracket */
+    uint32_t superfluous_end;        /* offset after the last superfluous bracket */
     uint32_t indent;                 /* of the line at hand, bytes in front of its first token */
     uint32_t outdent;                /* that of the first { which has one */
     uint32_t outdent_block;          /* index of that { */
-    uint32_t odd_close;              /* behind the last } whose place does not fit that of its {; 0: none */
+    uint32_t odd_close;              /* after the last } whose place does not fit that of its {; 0: none */
     bool string_fault;               /* one without an end was diagnosed */
     bool bracket_fault;              /* one was diagnosed: what is left open at the end follows from it */
     bool block_heads;                /* an if, for, while or match was seen */
@@ -128,7 +128,7 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
 /* A `;`: in front of it the brackets in which it cannot stand are closed, unless it is one that was meant as a comma. `line`: what
  * follows it on its line, up to another one. */
 void token_semicolon(token_scanner *s, uint32_t begin, uint32_t end, const char *line);
-/* Supplies the `)` of a function's parameters in front of a `->` or `{` that belongs behind it. */
+/* Supplies the `)` of a function's parameters in front of a `->` or `{` that belongs after it. */
 void token_close_head(token_scanner *s, uint32_t begin, uint32_t end);
 /* The same as token_close_before in front of a word that begins an item, where it begins a line: in an attribute it may be any word. */
 void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end);

@@ -34,7 +34,7 @@ typedef struct visa_parameter {
 typedef struct visa_options {
     const char *target; /* "rngd"; NULL: the default */
     bool warnings_are_errors;
-    const char *const *warnings;    /* what stands behind -W (visa_knows_warning), in order, ended by NULL; NULL: none */
+    const char *const *warnings;    /* what stands after -W (visa_knows_warning), in order, ended by NULL; NULL: none */
     const char *print_after;        /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;               /* measure for visa_time_report */
     const char *kernel;             /* compile this kernel only; NULL: all */
@@ -97,11 +97,11 @@ typedef enum visa_emit_kind {
     VISA_EMIT_STEP_JSON,   /* the same for programs */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
- * NUL behind it. */
+ * NUL after it. */
 VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size);
 
 /* The text in its canonical layout: the same tokens and comments, other white space. False when it cannot be read (see the
- * diagnostics), or when there is no memory; errors of meaning do not matter. *data belongs to the compilation and has a NUL behind it. */
+ * diagnostics), or when there is no memory; errors of meaning do not matter. *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
@@ -131,8 +131,8 @@ typedef struct visa_explore_options {
     int64_t target_cycles; /* L at most; 0: any */
     bool folding;          /* FINN's search for target_cycles instead of all points */
     int64_t part, parts;   /* of several processes: this one walks every parts-th piece of the space, from `part` on; parts 0: all of it */
-    /* Hands over this process's numbers. In the process that writes (part 0): all of them behind each other, its own first, and how many of
-     * each, malloc'd, for visa_explore to free; in the others *ranks is 0. NULL: there is one process. */
+    /* Hands over this process's numbers. In the process that writes (part 0): all of them one after the other, its own first, and how many
+     * of each, malloc'd, for visa_explore to free; in the others *ranks is 0. NULL: there is one process. */
     bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
     void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
     void *user;
@@ -144,7 +144,7 @@ VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *opti
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
 VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);
 
-/* The pictures of a kernel, one SVG behind the other: one of the copies of a stage in a loop that walk alike. */
+/* The pictures of a kernel, one SVG after the other: one of the copies of a stage in a loop that walk alike. */
 VISA_API bool visa_pictures(visa_compilation *c, const char *kernel, const unsigned char **data, size_t *size);
 
 /* Of a book: a line for each block and a summary. "" when nothing was asked for; owned by the compilation, like the next two. */
@@ -181,7 +181,7 @@ VISA_API const char *visa_deriver_error(const visa_deriver *d);
 
 typedef enum visa_access {
     VISA_READ,  /* what the buffer does not mention is a broadcast, padding may be read */
-    VISA_WRITE, /* every live cell exactly once, nothing but padding beside */
+    VISA_WRITE, /* every live cell exactly once, and nothing but padding otherwise */
 } visa_access;
 
 enum { VISA_MAX_ENTRIES = 8 };

@@ -21,7 +21,7 @@ typedef struct config_row {
 
 /* All rows in order; NULL past the end. */
 const config_row *config_row_at(size_t index);
-/* The first row of each configuration and the row behind its last: config_first[CONFIG_align], config_first[CONFIG_align + 1]. */
+/* The first row of each configuration and the row after its last: config_first[CONFIG_align], config_first[CONFIG_align + 1]. */
 typedef enum config_id {
 #define CONFIG(name, ...) CONFIG_##name,
 #define CONFIG_PART(name, ...) CONFIG_##name,

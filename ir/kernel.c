@@ -92,14 +92,51 @@ const walk_row *walk_row_of(walk_kind kind)
 const op *op_root(const op *o)
 {
     while (o->kind == IR_VIEW)
-        o = o->input;
+        o = op_input(o);
+    return o;
+}
+
+void op_add_operand(op *o, arena *a, operand_role role, op *of)
+{
+    op_operand x = {role, of};
+    ARENA_PUSH(a, o->operands, o->operand_count, o->operand_capacity, x);
+}
+
+operand_access operand_access_of(operand_role role)
+{
+    static const operand_access rows[] = {
+#define OPERAND(name, symbol, access, summary) access,
+#include "target/engines.def"
+    };
+    return rows[role];
+}
+
+bool op_uses_bad(const op *o)
+{
+    for (size_t i = 0; i < o->operand_count; i++)
+        if (o->operands[i].of->bad)
+            return true;
+    return false;
+}
+
+void op_leave_unplaced(op *o)
+{
+    o->unplaced = true;
+    o->out.address = ADDRESS_NONE;
+    o->out.trf_address = TRF_FULL;
+}
+
+const op *op_memory(const op *o)
+{
+    while (o->kind == IR_VIEW || o->kind == IR_RESHAPE)
+        o = op_input(o);
     return o;
 }
 
 const op *op_accumulation(const kernel *k, const op *contract)
 {
     for (size_t i = contract->index + 1; i < k->op_count; i++) /* as a rule the next one */
-        if (k->ops[i]->kind == IR_ACCUMULATE && k->ops[i]->input == contract)
+        if (k->ops[i]->kind == IR_ACCUMULATE && op_input(k->ops[i]) == contract)
             return k->ops[i];
     return NULL;
 }

@@ -34,6 +34,8 @@ const char *component_name(component c);      /* "chip": as in JSON */
 const char *component_parameter(component c); /* "Chip": as in the type's parameter list */
 bool tensor_kind_is_stream(tensor_kind kind);
 
+enum { ADDRESS_NONE = -1 }; /* not yet placed */
+
 typedef struct tensor {
     tensor_kind kind;
     dtype dtype;
@@ -66,6 +68,20 @@ const char *op_kind_name(op_kind kind);
 bool op_kind_is(op_kind kind, unsigned property);
 /* A stage of the machine: what has a command and is no port. */
 bool op_kind_is_stage(op_kind kind);
+
+/* What an operation has to do with another one (target/engines.def): it reads its stream or its memory, or writes into its memory. */
+typedef enum operand_role {
+#define OPERAND(name, symbol, access, summary) OPERAND_##symbol,
+#include "target/engines.def"
+    OPERAND_ROLE_COUNT
+} operand_role;
+typedef enum operand_access { READS, WRITES } operand_access;
+
+typedef struct op_operand {
+    operand_role role;
+    struct op *of; /* what made the stream or the memory, or a view of it */
+} op_operand;
+operand_access operand_access_of(operand_role role);
 
 typedef enum accumulation_kind { INTERLEAVED = 0, SEQUENTIAL = 1 } accumulation_kind;
 
@@ -146,14 +162,14 @@ struct op {
     src_range parts[MAPPING_COMPONENTS];            /* where a declared mapping was written; SRC_NOWHERE: inferred */
     const mapping_names *named[MAPPING_COMPONENTS]; /* IR_PORT_IN, IR_ALLOC: as kernel_port's */
     const char *name;                               /* the variable that holds the result, or the port's name; "" */
-    op *input, *weights;
-    op *second;             /* IR_FETCH: the other of two interleaved tensors; NULL: one is read */
+    op_operand *operands;                           /* what is read and written beside what it makes itself; several may have one role */
+    size_t operand_count, operand_capacity;
     const axis *interleave; /* IR_FETCH: its two positions are `input` and `second` */
-    op *into;               /* writes that make no tensor: the memory or view that is written */
     tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
     const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
     accumulation_kind accumulation;
+    bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
     const op *gone; /* memory that a reshape took over; NULL: it may be used */
     uint32_t port;  /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
@@ -200,13 +216,34 @@ typedef struct module {
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
+void op_add_operand(op *o, arena *a, operand_role role, op *of);
+/* The first of this role; NULL: it has none. */
+static inline op *op_operand_of(const op *o, operand_role role)
+{
+    for (size_t i = 0; i < o->operand_count; i++)
+        if (o->operands[i].role == role)
+            return o->operands[i].of;
+    return NULL;
+}
+/* The same by name: op_input(o), op_weights(o), .. */
+#define OPERAND(name, symbol, access, summary) \
+    static inline op *op_##name(const op *o) \
+    { \
+        return op_operand_of(o, OPERAND_##symbol); \
+    }
+#include "target/engines.def"
+bool op_uses_bad(const op *o);
+/* The memory that it makes has no address in the source. */
+void op_leave_unplaced(op *o);
+/* The operation whose memory `o` makes, is a view of, or has under other names. */
+const op *op_memory(const op *o);
 /* The operation that made the memory which `o` is, or is a view of. */
 const op *op_root(const op *o);
-/* The accumulation behind a contraction; NULL: what leaves the Reducer goes to a port. */
+/* The accumulation after a contraction; NULL: what leaves the Reducer goes to a port. */
 const op *op_accumulation(const kernel *k, const op *contract);
 /* The whole mapping of a tensor: the pair of its components, outermost first. MAPPING_TOO_LARGE when it overflows. */
 mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping **out);
-/* The axis behind the others unless it is one of them; returns the new count. */
+/* The axis after the others unless it is one of them; returns the new count. */
 uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, const axis *a);
 /* Its axes in the order in which its components first name them: the order of its logical form. Fills at most `capacity`. */
 uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity);

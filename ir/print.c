@@ -118,20 +118,23 @@ static void print_configuration(const op *o, strbuf *out)
 #include "target/engines.def"
 }
 
+static void print_operands(const op *o, strbuf *out)
+{
+    for (size_t i = 0; i < o->operand_count; i++) {
+        const op_operand *x = &o->operands[i];
+        strbuf_printf(out, "%s %%%u", operand_access_of(x->role) == WRITES ? " into" : i ? "," : "", x->of->index);
+        if (x->role == OPERAND_SECOND)
+            strbuf_printf(out, " by %s", o->interleave->name);
+    }
+}
+
 void kernel_print(const kernel *k, strbuf *out)
 {
     strbuf_printf(out, "kernel %s\n", k->name);
     for (size_t i = 0; i < k->op_count; i++) {
         const op *o = k->ops[i];
         strbuf_printf(out, "    %%%u = %s %s", o->index, context_name(o->context), op_kind_name(o->kind));
-        if (o->input)
-            strbuf_printf(out, " %%%u", o->input->index);
-        if (o->weights)
-            strbuf_printf(out, ", %%%u", o->weights->index);
-        if (o->second)
-            strbuf_printf(out, ", %%%u by %s", o->second->index, o->interleave->name);
-        if (o->into)
-            strbuf_printf(out, " into %%%u", o->into->index);
+        print_operands(o, out);
         if (o->kind == IR_PORT_IN || o->kind == IR_PORT_OUT)
             strbuf_printf(out, " \"%s\"", o->name);
         strbuf_puts(out, ": ");

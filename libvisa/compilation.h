@@ -31,7 +31,7 @@ struct visa_compilation {
     step_kernels kernels;  /* those, then */
     arena *kernel_arena;   /* with binary_only of the kernel at hand, else of everything */
     binary_writer *writer; /* of the file under way; NULL: none is */
-    diag_list write_diags; /* what is said if nothing else is wrong */
+    diag_list write_diags; /* what is reported if nothing else is wrong */
     bool write_failed;
     const unsigned char *image; /* the file; NULL: not written yet */
     size_t image_bytes;
@@ -41,7 +41,7 @@ struct visa_compilation {
     size_t binding_count;
     const visa_options *options;
     size_t error_limit;
-    strbuf *pass_dumps; /* by row of the pipeline: kernels behind each other */
+    strbuf *pass_dumps; /* by row of the pipeline: kernels one after the other */
     strbuf dumps;
     struct timed_step *times; /* in the order of their first ends */
     size_t time_count, time_capacity;

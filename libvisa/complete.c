@@ -154,7 +154,7 @@ static bool is_listed(const char *name, const char *const *words)
     return *words != NULL;
 }
 
-/* Operators of stream programs, and what is said of them. */
+/* Operators of stream programs, and what is shown of them. */
 static void add_operators(list *l)
 {
     static const char *const functions[] = {"source", "sink", "once", "reassemble", "eager_merge", NULL}; /* called by their names */
@@ -179,7 +179,7 @@ static void add_types(list *l)
         add(l, dtype_row_of(t)->name, VISA_NAME_TYPE, arena_printf(l->c->arena, "%u bits", dtype_row_of(t)->bits));
 }
 
-/* Behind `name::`. */
+/* After `name::`. */
 static void add_members(list *l, scope *s, const char *name)
 {
     static const char *const addresses[] = {"Full", "FirstHalf", "SecondHalf", NULL};

@@ -1,6 +1,6 @@
 /* Dataflow models for readers and programs: --emit=dataflow and --emit=dataflow-json (docs/dataflow.md).
  *
- * The one idea: the items of the file first, then every contraction of every kernel with what it takes to feed it, and beside that what
+ * The one idea: the items of the file first, then every contraction of every kernel with what it takes to feed it, and besides that what
  * the cycle model says of the same chain, which the caller brings along. */
 #ifndef VISA_LIBVISA_DATAFLOW_H
 #define VISA_LIBVISA_DATAFLOW_H

@@ -28,8 +28,8 @@ typedef struct reading {
 struct visa_deriver {
     arena *arena;
     arena_mark empty;           /* without axes */
-    mapping_mark ready;         /* behind the axes */
-    mapping_mark kept;          /* behind the mappings that were read */
+    mapping_mark ready;         /* after the axes */
+    mapping_mark kept;          /* after the mappings that were read */
     reading readings[READINGS]; /* by hash; of two texts in one place the later stays */
     const target *target;
     mapping_parser *parser;

@@ -94,7 +94,7 @@ void explore_csv(const explore *x, strbuf *out)
 static int64_t log2_thousandths(int64_t n)
 {
     int64_t whole = 63 - __builtin_clzll((unsigned long long)n);
-    unsigned __int128 mantissa = ((unsigned __int128)n << 62) >> whole; /* 1 to 2, with 62 bits behind the point */
+    unsigned __int128 mantissa = ((unsigned __int128)n << 62) >> whole; /* 1 to 2, with 62 bits after the point */
     int64_t fraction = 0;
     for (int bit = 0; bit < 12; bit++) {
         mantissa = (mantissa >> 31) * (mantissa >> 31);

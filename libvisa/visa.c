@@ -582,7 +582,7 @@ size_t visa_warning_count(const visa_compilation *c)
     return c->exhausted ? 0 : c->diags.count - c->diags.error_count;
 }
 
-/* The list as far as the limit lets it be said, and behind it how much is missing. */
+/* The list as far as the limit lets it be shown, and after it how much is missing. */
 static void limit_diagnostics(visa_compilation *c)
 {
     size_t errors = 0, end = 0;
@@ -636,7 +636,7 @@ static bool emit_text(const char *text, const unsigned char **data, size_t *size
     return text != NULL;
 }
 
-/* Of kernels that are there still, and what stands behind kernels. */
+/* Of kernels that are there still, and what stands after kernels. */
 static bool write_rest(visa_compilation *c)
 {
     arena *scratch = arena_new_inside(c->arena);

@@ -16,7 +16,7 @@ char *path_of_uri(const char *uri)
 {
     if (strncmp(uri, scheme, sizeof scheme - 1) != 0)
         return strdup(uri);
-    const char *path = strchr(uri + sizeof scheme - 1, '/'); /* behind the host, which is empty or localhost */
+    const char *path = strchr(uri + sizeof scheme - 1, '/'); /* after the host, which is empty or localhost */
     char *out = strdup(path ? path : "");
     if (!out)
         return NULL;

@@ -1,7 +1,7 @@
 /* The texts that an editor has open.
  *
  * The one idea: the editor's text is the truth, the disk's only where a file is not open. A document keeps one compilation of its
- * text, made at the first question behind a change. */
+ * text, made at the first question after a change. */
 #ifndef VISA_LSP_DOCUMENT_H
 #define VISA_LSP_DOCUMENT_H
 

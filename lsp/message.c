@@ -38,7 +38,7 @@ static size_t header_bytes(const char *text, size_t size)
     return 0;
 }
 
-/* The number behind the name; false: none that a message has. */
+/* The number after the name; false: none that a message has. */
 static bool read_length(const char *at, const char *end, size_t *out)
 {
     size_t digits = 0;
@@ -50,7 +50,7 @@ static bool read_length(const char *at, const char *end, size_t *out)
     return digits > 0 && *out <= MESSAGE_BYTES_MAX && at < end && (*at == '\r' || *at == '\n');
 }
 
-/* The last Content-Length of the header, wherever it stands in a line: behind a fault the rest of a body may be in front of it. */
+/* The last Content-Length of the header, wherever it stands in a line: after a fault the rest of a body may be in front of it. */
 static bool content_length(const char *header, size_t size, size_t *out)
 {
     static const char name[] = "content-length:";

@@ -19,7 +19,7 @@ typedef struct message_reader {
 typedef enum message_status {
     MESSAGE_WHOLE,  /* *body and *size are set and hold until the next call */
     MESSAGE_MORE,   /* more bytes are needed */
-    MESSAGE_FAULTY, /* a header was no header and is gone */
+    MESSAGE_FAULTY, /* a header was no header and was dropped */
 } message_status;
 
 /* False: no memory. */

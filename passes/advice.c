@@ -58,7 +58,7 @@ static void advise_idle_units(pass_context *p, const op *o)
 static void advise_fetch(pass_context *p, kernel *k, op *o)
 {
     int64_t read = o->sequencer->access_bytes, most = p->target->fetch_access_max_bytes;
-    int64_t packet = o->sequencer->packet * dtype_row_of(o->input->out.dtype)->bits / 8;
+    int64_t packet = o->sequencer->packet * dtype_row_of(op_input(o)->out.dtype)->bits / 8;
     if (o->context != CONTEXT_MAIN)
         return;
     if (k->is_device)

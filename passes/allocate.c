@@ -7,7 +7,7 @@ enum { PORT_ALIGNMENT_BYTES = 4096 };
 
 static bool is_memory(const op *o, tensor_kind kind)
 {
-    return o->out.kind == kind && o->kind != IR_PORT_OUT && o->kind != IR_VIEW && !o->into;
+    return o->out.kind == kind && o->kind != IR_PORT_OUT && o->kind != IR_VIEW && !op_into(o);
 }
 
 static int64_t bytes_of(const op *o)
@@ -20,11 +20,10 @@ static uint32_t *last_uses(pass_context *p, const kernel *k)
 {
     uint32_t *last = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1);
     for (size_t i = 0; i < k->op_count; i++) {
-        const op *o = k->ops[i], *used[] = {o->input, o->weights, o->second, o->into};
+        const op *o = k->ops[i];
         last[i] = o->index;
-        for (size_t j = 0; j < 4 && o->kind != IR_VIEW; j++)
-            if (used[j])
-                last[op_root(used[j])->index] = o->index;
+        for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW; j++)
+            last[op_root(o->operands[j].of)->index] = o->index;
     }
     return last;
 }
@@ -91,7 +90,7 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
     }
 }
 
-/* Tensors of memory that are read at or behind the operation at hand. */
+/* Tensors of memory that are read at or after the operation at hand. */
 typedef struct live_list {
     op **items;
     size_t count, capacity;
@@ -193,16 +192,16 @@ static void place_view(pass_context *p, kernel *k, op *o)
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
     bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
-    if ((o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad))
+    if (op_uses_bad(o))
         o->bad = true;
     if (o->kind == IR_RESHAPE)
-        o->out.address = o->input->out.address;
+        o->out.address = op_input(o)->out.address;
     if (memory && !o->bad)
         check_capacity(p, k, o);
     if (!o->bad && o->kind == IR_VIEW)
         place_view(p, k, o);
-    if (!o->bad && o->into)
-        o->out.address = o->into->out.address;
+    if (!o->bad && op_into(o))
+        o->out.address = op_into(o)->out.address;
     if (!memory && !trf)
         return;
     live_prune(live, o->index);
@@ -225,7 +224,7 @@ void pass_allocate(pass_context *p, kernel *k)
     }
     p->diags->repeating = 0;
     for (size_t j = 0; j < k->op_count; j++) { /* ports show where their tensors live */
-        const op *o = k->ops[j], *at = o->kind == IR_PORT_IN ? o : o->input;
+        const op *o = k->ops[j], *at = o->kind == IR_PORT_IN ? o : op_input(o);
         if (o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT)
             continue;
         k->ports[o->port].tensor.address = at->out.address < 0 ? 0 : at->out.address;

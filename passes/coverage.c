@@ -30,7 +30,7 @@ typedef struct memory {
     const op **writers; /* by box */
     size_t writer_count, writer_capacity;
     bool whole;                /* written at once, by the operation that made it */
-    bool refused;              /* said already: judge no more */
+    bool refused;              /* reported already: judge no more */
     bool aligned;              /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
     size_t *table, table_size; /* of boxes, by where they begin; entries are number + 1 */
 } memory;
@@ -252,12 +252,12 @@ static void refuse_undecided(coverage *c, op *o, memory *m)
     diag_help(c->context->diags, d, "cut `%s` into tiles of one size", m->root->name);
 }
 
-static void write_part(coverage *c, op *o, memory *m)
+static void write_part(coverage *c, op *o, const op *view, memory *m)
 {
     bool undecided = m->undecided;
     if (m->refused)
         return;
-    box_list boxes = boxes_of(c, m, o->into);
+    box_list boxes = boxes_of(c, m, view);
     for (size_t i = 0; i < boxes.count && !undecided; i++) {
         const op *other = writer_of(m, &boxes.items[i], &undecided);
         if (other) {
@@ -400,7 +400,16 @@ static void measure(coverage *c, memory *m)
 
 static bool is_part(const op *o)
 {
-    return o->kind == IR_ALLOC || o->into != NULL;
+    return o->kind == IR_ALLOC || op_into(o) != NULL;
+}
+
+static void use_operand(coverage *c, op *o, const op_operand *x)
+{
+    memory *m = c->of[op_root(x->of)->index];
+    if (operand_access_of(x->role) == WRITES)
+        write_part(c, o, x->of, m);
+    else if (m)
+        read_part(c, o, x->of, m);
 }
 
 void pass_coverage(pass_context *p, kernel *k)
@@ -410,7 +419,7 @@ void pass_coverage(pass_context *p, kernel *k)
         return;
     for (size_t i = 0; i < k->op_count; i++)
         if (is_part(k->ops[i]))
-            memory_of(&c, k->ops[i]->into ? k->ops[i]->into : k->ops[i]);
+            memory_of(&c, op_into(k->ops[i]) ? op_into(k->ops[i]) : k->ops[i]);
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index] && tiles_units(k->ops[i], op_root(k->ops[i])))
             c.of[op_root(k->ops[i])->index]->in_units = true;
@@ -424,13 +433,10 @@ void pass_coverage(pass_context *p, kernel *k)
         if (c.of[i])
             finish_cuts(&c, c.of[i]);
     for (size_t i = 0; i < k->op_count; i++) {
-        op *o = k->ops[i], *sources[] = {o->input, o->weights, o->second};
+        op *o = k->ops[i];
         p->diags->repeating = o->repeated;
-        for (size_t j = 0; j < 3 && o->kind != IR_VIEW && !o->bad; j++)
-            if (sources[j] && c.of[op_root(sources[j])->index])
-                read_part(&c, o, sources[j], c.of[op_root(sources[j])->index]);
-        if (o->into && !o->bad)
-            write_part(&c, o, c.of[op_root(o->into)->index]);
+        for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW && !o->bad; j++)
+            use_operand(&c, o, &o->operands[j]);
     }
     p->diags->repeating = 0;
 }

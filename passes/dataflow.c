@@ -45,7 +45,7 @@ static dataflow_ratio live_digits(const factor *const *all, size_t count, const 
 static dataflow_ratio live_lanes(const op *align)
 {
     const factor *all[LANE_FACTORS_MAX];
-    size_t count = add_factors(align->weights->out.part[ROW], all, 0);
+    size_t count = add_factors(op_weights(align)->out.part[ROW], all, 0);
     count = add_factors(align->out.part[TIME], all, count);
     count = add_factors(align->out.part[PACKET], all, count);
     dataflow_ratio part = {1, 1};
@@ -85,7 +85,7 @@ static void add_interface(dataflow_model *m, dataflow_kind kind, const op *o, co
 
 static dataflow_model *model_of(const kernel *k, const op *contract, arena *a, int64_t steps)
 {
-    const op *align = contract->input, *accumulate = op_accumulation(k, contract);
+    const op *align = op_input(contract), *accumulate = op_accumulation(k, contract);
     const align_config *c = align->align;
     int64_t cii, groups, columns = contract->contract->columns, lanes = align->out.part[PACKET]->size / columns;
     count_loops(accumulate ? accumulate->accumulate : NULL, c->tiling->size, &cii, &groups);
@@ -95,7 +95,7 @@ static dataflow_model *model_of(const kernel *k, const op *contract, arena *a, i
     *m = (dataflow_model){.name = k->name, .range = align->range, .interfaces = ARENA_ARRAY(a, dataflow_interface, 3), .batch = columns};
     int64_t block = cii * lanes, rows = c->rows, calculations = steps / cii;
     add_interface(m, DATAFLOW_INPUT, align, "stream", calculations / groups, block, 1, lanes);
-    add_interface(m, DATAFLOW_WEIGHT, align, align->weights->name[0] ? align->weights->name : "trf", groups * rows, block, rows, 1);
+    add_interface(m, DATAFLOW_WEIGHT, align, op_weights(align)->name[0] ? op_weights(align)->name : "trf", groups * rows, block, rows, 1);
     add_interface(m, DATAFLOW_OUTPUT, align, "accumulator", calculations * rows, 1, 1, 1);
     return m;
 }
@@ -105,11 +105,11 @@ size_t dataflow_of_kernel(const kernel *k, arena *a, diag_list *diags, dataflow_
     size_t count = 0;
     *out = ARENA_ARRAY(a, dataflow_contraction, k->op_count + 1);
     for (size_t i = 0; i < k->op_count; i++) {
-        const op *contract = k->ops[i], *align = contract->input;
+        const op *contract = k->ops[i], *align = op_input(contract);
         if (contract->kind != IR_CONTRACT || !contract->contract || !align || align->kind != IR_ALIGN || !align->align)
             continue;
         const align_config *c = align->align;
-        const to_trf_config *load = align->weights->to_trf;
+        const to_trf_config *load = op_weights(align)->to_trf;
         int64_t steps = align->out.part[TIME]->size;
         dataflow_contraction d = {.align = align, .compute_cycles = steps, .stream_cycles = c->packets * c->collect_flits};
         d.load_flits = load ? load->rows * load->flits_per_row : 0;

@@ -1,7 +1,7 @@
 /* A compiled contraction as a dataflow model (ir/dataflow/dataflow.h).
  *
  * The one idea: the collected stream is the Input, the TRF tensor the Weight, the accumulator the Output. A block is the contracted extent
- * of one output, padded to whole packets; iPar is what a packet holds of it, wPar the Rows; what the packet keeps beside the contracted
+ * of one output, padded to whole packets; iPar is what a packet holds of it, wPar the Rows; what the packet keeps besides the contracted
  * extent is a batch. So L counts the Reducer's computation steps. Flits arrive one per cycle, which may take longer: `stream`. */
 #ifndef VISA_PASSES_DATAFLOW_H
 #define VISA_PASSES_DATAFLOW_H

@@ -1,4 +1,4 @@
-/* Rule ("TRF Sequencer", to_trf): the collected stream, Time and Packet, is Row and Element one behind the other, so each of the two
+/* Rule ("TRF Sequencer", to_trf): the collected stream, Time and Packet, is Row and Element one after the other, so each of the two
  * follows from the other. What is stored decides the Row of what is aligned with it and contracted.
  *
  * Rule ("Reducer"): contract and accumulate sum what does not leave them. So where the Element that commit writes is known, OutPacket of
@@ -22,13 +22,13 @@ static bool split(pass_context *p, const mapping *time, const mapping *packet, i
 
 static void infer_store(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     tensor *out = &o->out;
     const mapping *time = in->part[TIME], *packet = in->part[PACKET], *row, *element;
     int64_t flits;
     if (out->part[ROW] && out->part[ELEMENT])
         return;
-    if (o->input->kind == IR_COLLECT && !collect_flits(p, &o->input->input->out, &flits, &time, &packet)) {
+    if (op_input(o)->kind == IR_COLLECT && !collect_flits(p, &op_input(op_input(o))->out, &flits, &time, &packet)) {
         o->bad = k->bad = true; /* collect is refused, and with it what it gives */
         return;
     }
@@ -52,18 +52,18 @@ static void infer_align(pass_context *p, kernel *k, op *o)
 {
     (void)p, (void)k;
     if (!o->out.part[ROW])
-        o->out.part[ROW] = o->weights->out.part[ROW];
+        o->out.part[ROW] = op_weights(o)->out.part[ROW];
 }
 
 /* ---- what is summed ---- */
 
-/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate behind it, or Element of the commit; NULL: not
+/* What holds all digits that leave the operation: OutTime and OutPacket of the accumulate after it, or Element of the commit; NULL: not
  * known. */
 static const mapping *destination(pass_context *p, const kernel *k, const op *o)
 {
     for (size_t i = o->index + 1; i < k->op_count; i++) {
         const op *next = k->ops[i];
-        if (next->input != o)
+        if (op_input(next) != o)
             continue;
         const mapping *time = next->out.part[TIME], *packet = next->out.part[PACKET];
         if (next->kind == IR_COMMIT)
@@ -135,7 +135,7 @@ static void refuse_unknown(pass_context *p, kernel *k, op *o, component missing)
 /* The digits of the input's part that leave; NULL after a refusal. */
 static const mapping *infer_kept(pass_context *p, kernel *k, op *o, component c)
 {
-    const mapping *held = destination(p, k, o), *kept = held && is_plain(held) ? kept_digits(p, o->input->out.part[c], held) : NULL;
+    const mapping *held = destination(p, k, o), *kept = held && is_plain(held) ? kept_digits(p, op_input(o)->out.part[c], held) : NULL;
     if (!kept)
         refuse_unknown(p, k, o, c);
     return kept;
@@ -144,7 +144,7 @@ static const mapping *infer_kept(pass_context *p, kernel *k, op *o, component c)
 static void infer_contract(pass_context *p, kernel *k, op *o)
 {
     if (!o->out.part[ROW])
-        o->out.part[ROW] = o->input->out.part[ROW];
+        o->out.part[ROW] = op_input(o)->out.part[ROW];
     const mapping *kept;
     if (o->out.part[PACKET] || !(kept = infer_kept(p, k, o, PACKET)))
         return;

@@ -2,17 +2,12 @@
 
 #include <stdarg.h>
 
-static bool uses_bad(const op *o)
-{
-    return (o->input && o->input->bad) || (o->weights && o->weights->bad) || (o->second && o->second->bad) || (o->into && o->into->bad);
-}
-
 /* IR_OP_COUNT: every kind. */
 static void visit_ops(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if (k->bad && uses_bad(o)) /* a kernel that is not bad has no bad operation */
+        if (k->bad && op_uses_bad(o)) /* a kernel that is not bad has no bad operation */
             o->bad = true;
         if ((o->kind != kind && kind != IR_OP_COUNT) || o->bad)
             continue;

@@ -25,7 +25,7 @@ typedef struct pass {
 /* The passes in order, ended by a row without a name (passes/pipeline.c). */
 extern const pass pipeline[];
 
-/* Runs them all over a kernel. `after` (may be NULL) is called behind each pass. */
+/* Runs them all over a kernel. `after` (may be NULL) is called after each pass. */
 void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pass *done, const kernel *k), void *user);
 
 /* Calls `visit` for every operation of that kind that is still good. */
@@ -53,10 +53,10 @@ const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *i
 const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n);
 
 /* Are these pieces of one group (FACTOR_COMPOSITE of one inner mapping), each without its own padding and taken by descending
- * weight, the whole group and padding behind it? Sorts them. */
+ * weight, the whole group and padding after it? Sorts them. */
 bool pass_is_group(pass_context *p, const factor **pieces, size_t count);
 
-/* Chip, Cluster, Slice and Row of a tensor: what names axes beside a unit's own share. */
+/* Chip, Cluster, Slice and Row of a tensor: what names axes besides a unit's own share. */
 const mapping *pass_beside(pass_context *p, const tensor *t);
 
 /* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic; `remedy` (passes/remedy.h): a walk that is

@@ -6,7 +6,7 @@
 typedef struct digit_walk {
     const mapping *m;
     size_t next;   /* factors from here outwards are untouched: m->factors[next - 1] is the one at hand */
-    int64_t taken; /* positions of the factor at hand that are behind us */
+    int64_t taken; /* positions of the factor at hand that are after us */
 } digit_walk;
 
 static const factor *factor_at(const digit_walk *w)
@@ -116,7 +116,7 @@ static bool is_equal(pass_context *p, const op *o)
 static void reshape_one(pass_context *p, kernel *k, op *o)
 {
     o->reshape = ARENA_NEW(p->arena, reshape_config);
-    o->reshape->from = o->input->kind == IR_RESHAPE ? o->input->reshape->from : o->input;
+    o->reshape->from = op_input(o)->kind == IR_RESHAPE ? op_input(o)->reshape->from : op_input(o);
     if (is_equal(p, o))
         return;
     for (component c = CHIP; c <= ELEMENT; c++) {

@@ -19,8 +19,8 @@ static void verify_units(pass_context *p, kernel *k, op *o)
         const mapping *m = o->out.part[c];
         if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT || sizes[c] == 0)
             continue;
-        /* What flows through was said where it began. */
-        if (o->input && o->input->out.part[c] == m)
+        /* What flows through was reported where it began. */
+        if (op_input(o) && op_input(o)->out.part[c] == m)
             continue;
         diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_parameter(c), (long long)sizes[c],
                               (long long)m->size);
@@ -79,8 +79,8 @@ static void verify_context(pass_context *p, kernel *k, op *o)
 /* A stream begins in every slice at its own DM: a tile of other units begins at their position 0, and no stage writes a part of them. */
 static void verify_tiled_units(pass_context *p, kernel *k, op *o)
 {
-    const op *views[] = {o->kind == IR_FETCH ? o->input : NULL, o->kind == IR_FETCH ? o->second : NULL,
-                         o->kind == IR_COMMIT ? o->into : NULL};
+    const op *views[] = {o->kind == IR_FETCH ? op_input(o) : NULL, o->kind == IR_FETCH ? op_second(o) : NULL,
+                         o->kind == IR_COMMIT ? op_into(o) : NULL};
     for (size_t i = 0; i < 3; i++)
         for (component c = CHIP; views[i] && c <= SLICE && !o->bad; c++) {
             const op *root = op_root(views[i]);
@@ -101,16 +101,16 @@ static void verify_tiled_units(pass_context *p, kernel *k, op *o)
 static void verify_flow(pass_context *p, kernel *k, op *o)
 {
     for (component c = CHIP; c <= SLICE; c++)
-        if (op_kind_is(o->kind, KEEPS_UNITS) && o->input->out.part[c] &&
-            !mapping_equal(p->mappings, o->out.part[c], o->input->out.part[c]) && !o->bad) {
+        if (op_kind_is(o->kind, KEEPS_UNITS) && op_input(o)->out.part[c] &&
+            !mapping_equal(p->mappings, o->out.part[c], op_input(o)->out.part[c]) && !o->bad) {
             diag *d =
                 pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_parameter(c),
-                            op_kind_name(o->kind), pass_text(p, o->input->out.part[c]), pass_text(p, o->out.part[c]));
+                            op_kind_name(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));
             diag_help(p->diags, d, "only DMA moves data between slices");
         }
     if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)
         return;
-    dtype from = o->input->out.dtype, expected = op_kind_is(o->kind, ACCUMULATES) ? dtype_row_of(from)->accumulates_in : from;
+    dtype from = op_input(o)->out.dtype, expected = op_kind_is(o->kind, ACCUMULATES) ? dtype_row_of(from)->accumulates_in : from;
     if (o->out.dtype != expected)
         diag_help(p->diags,
                   pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),

@@ -294,7 +294,7 @@ static size_t round_up(arena *a, size_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The next bytes, rounded up already, of the innermost block, zero behind the first `filled`: those the caller writes at once. */
+/* The next bytes, rounded up already, of the innermost block, zero after the first `filled`: those the caller writes at once. */
 static unsigned char *take(arena *a, size_t bytes, size_t filled)
 {
     struct block *b = a->head;

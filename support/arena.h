@@ -21,7 +21,7 @@ arena *arena_new(void);
 void arena_free(arena *a);
 
 /* An arena for what is dead before the rest is: its blocks come from `outer` and go back there when it is freed, at the latest with
- * `outer`. Where it runs out of memory, `outer` has. NULL never. `outer` is not rewound behind the call while it is in use. */
+ * `outer`. Where it runs out of memory, `outer` has. NULL never. `outer` is not rewound after the call while it is in use. */
 arena *arena_new_inside(arena *outer);
 
 /* Arms the out-of-memory exit: `if (setjmp(*arena_guard(a))) { ...out of memory... }`. Without a guard
@@ -31,16 +31,16 @@ jmp_buf *arena_guard(arena *a);
 /* The account of the outermost arena: what was spent in it and in those inside. */
 struct budget *arena_budget(arena *a);
 
-/* A point to go back to. arena_rewind forgets everything that was allocated behind it and keeps the memory for what
+/* A point to go back to. arena_rewind forgets everything that was allocated after it and keeps the memory for what
  * comes next, so that work that is repeated asks the system for memory once. Marks are used like brackets: one that was taken
- * behind the point gone back to is void. */
+ * after the point rewound to is void. */
 typedef struct arena_mark {
     void *block;
     size_t used;
 } arena_mark;
 arena_mark arena_mark_here(const arena *a);
 void arena_rewind(arena *a, arena_mark mark);
-/* Bytes that were allocated behind a mark. */
+/* Bytes that were allocated after a mark. */
 size_t arena_used_since(const arena *a, arena_mark mark);
 
 /* What is handed out is aligned for pointers and 64-bit numbers, no further: most of it is small, and a tree node of 56 bytes would

@@ -70,7 +70,7 @@ typedef struct diag_list {
     size_t count, capacity;
     size_t error_count;
     warning_levels warnings;
-    unsigned repeating; /* text is being read again (a loop's next iteration): nothing is said twice of one place */
+    unsigned repeating; /* text is being read again (a loop's next iteration): nothing is reported twice for one place */
 } diag_list;
 
 void diag_list_init(diag_list *list, arena *a);

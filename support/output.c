@@ -328,7 +328,7 @@ int output_write_descriptor(int descriptor, const void *bytes, size_t size)
     return 0;
 }
 
-/* Attributes beside mode and owner: lists of who may what, and what users attach. 0 or the errno; what only root may set is left out. */
+/* Attributes besides mode and owner: lists of who may what, and what users attach. 0 or the errno; what only root may set is left out. */
 static int copy_attributes(int from, int to, arena *a)
 {
     ssize_t bytes = flistxattr(from, NULL, 0);

@@ -2,7 +2,7 @@
  *
  * The one idea: a run says which files it reads and which it will write before it writes any; they are compared by what they are (device
  * and inode, of a file that is not there yet its folder's and its name), and an output that is an input, or another output, is refused.
- * Then each output grows under a name of its own beside its place, and only when all are complete and on the disk do they take their
+ * Then each output grows under a name of its own next to its place, and only when all are complete and on the disk do they take their
  * places. Whatever happens before that, a full disk, a signal or kill -9, leaves what was there.
  *
  * A file that is replaced keeps its mode, its owner and its attributes; a link stays, and what it points at is replaced. Pipes, terminals
@@ -27,10 +27,10 @@ void output_set_free(output_set *s);
 bool output_set_reads(output_set *s, const char *path);
 /* A file will be written; `-` is standard output. NULL: E-OUTPUT-INPUT, -TWICE, -READ-ONLY or E-FILE-WRITE; nothing was touched. */
 output *output_declare(output_set *s, const char *path);
-/* Is it written as it comes, without a place to take? Such outputs are put behind the others, for they cannot be taken back. */
+/* Is it written as it comes, without a place to take? Such outputs are put after the others, for they cannot be taken back. */
 bool output_is_stream(const output *o);
 
-/* Appends; 0 bytes make an empty file. What is declared and never put is not touched. False: E-FILE-WRITE, said once. */
+/* Appends; 0 bytes make an empty file. What is declared and never put is not touched. False: E-FILE-WRITE, reported once. */
 bool output_put(output *o, const void *bytes, size_t size);
 /* Ends the run's writing, and what was printed: all outputs take their places, or none. False: E-FILE-WRITE. */
 bool output_set_commit(output_set *s);

@@ -1,8 +1,8 @@
 /* What a program leaves behind when it is stopped from outside.
  *
  * The one idea: a file that is not complete stands in a list that a signal handler can walk, so that a program that is told to end removes
- * it, says so and ends by that signal. The list is one for the process, as signals are. A reader that is gone, a limit of file sizes and a
- * closed standard stream are no ends: they are faults of the write that meets them. */
+ * it, says so and ends by that signal. The list is one for the process, as signals are. A reader that has closed its end, a limit of file
+ * sizes and a closed standard stream are no ends: they are faults of the write that meets them. */
 #ifndef VISA_SUPPORT_STOP_H
 #define VISA_SUPPORT_STOP_H
 
@@ -24,7 +24,7 @@ int unfinished_create(unfinished *u, int folder, mode_t mode);
 /* 0, or the errno with which the file stays. */
 int unfinished_remove(unfinished *u);
 
-/* Between these two no signal stops the program; it does behind them. */
+/* Between these two no signal stops the program; it does after them. */
 void stop_hold(void);
 void stop_release(void);
 /* Held: the name is the file's no more, or it is to stay. */

@@ -7,7 +7,7 @@ enum { NAME_BYTES = 64 };
 
 const char *warning_name(diag_id id, char *out, size_t bytes)
 {
-    const char *name = diag_row_of(id)->name + 2; /* behind W- */
+    const char *name = diag_row_of(id)->name + 2; /* after W- */
     size_t i = 0;
     for (; name[i] && i + 1 < bytes; i++)
         out[i] = (char)tolower((unsigned char)name[i]);

@@ -134,7 +134,7 @@ typedef struct einsum_statement {
     uint32_t step_count; /* of the expression; 0: it has none */
     const scalar_step *steps;
     scalar_op fold;              /* of a reduction; else 0 */
-    const einsum_index *indices; /* of a gather or scatter: one for each source behind the first */
+    const einsum_index *indices; /* of a gather or scatter: one for each source after the first */
     uint32_t bits;               /* of a fill: the element */
 } einsum_statement;
 

@@ -30,7 +30,7 @@ static void print_tensor(strbuf *out, const einsum *e, uint32_t tensor)
     strbuf_puts(out, "]");
 }
 
-/* The indexed tensor: behind an axis, the index tensor that moves it. */
+/* The indexed tensor: after an axis, the index tensor that moves it. */
 static void print_indexed(strbuf *out, const einsum *e, const einsum_statement *s, uint32_t tensor)
 {
     const einsum_tensor *t = &e->tensors[tensor];

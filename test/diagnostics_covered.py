@@ -15,7 +15,7 @@ UNITS = os.path.join(visa_tools.SOURCE, "test", "**", "test_*.c")
 SAID = re.compile(r"^// ([A-Z0-9_]+?)(?:-NEXT|-LABEL)?:(?:.*: )?(error|warning)\[([EW]-[A-Z-]+)\]: ", re.M)
 HELP = re.compile(r"^// [A-Z0-9_]+?(?:-NEXT)?:help: ", re.M)
 
-# "expected X, found Y", "takes 2 arguments, got 1": the message is the next step. Behind these there is no text to change:
+# "expected X, found Y", "takes 2 arguments, got 1": the message is the next step. After these there is no text to change:
 # a binary is compiled again, a file is another one.
 MESSAGE_IS_ENOUGH = {"E-LEX", "E-PARSE", "E-MAP-SYNTAX", "E-DELIMITER", "E-ARGUMENTS", "E-CONST", "E-INFER", "E-NAME", "E-MISMATCH",
                      "E-UNSUPPORTED", "E-FILE-READ", "E-FILE-WRITE", "E-STOPPED", "E-BIN-FORMAT", "E-BIN-VERSION", "E-BIN-COMMAND", "E-TENSOR-FILE",

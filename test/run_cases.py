@@ -35,7 +35,7 @@ case " $* " in
 esac
 exec "{bin}/visac" "$@"
 """
-# Nothing that a reader must see may stand between or behind the expected lines.
+# Nothing that a reader must see may stand between or after the expected lines.
 FILE_CHECK_OPTIONS = ("--strict-whitespace --match-full-lines --implicit-check-not='error[' "
                       "--implicit-check-not='warning[' --implicit-check-not='help:' --implicit-check-not='note:'")
 # 1 becomes 0; 0 is a failure, and so is anything else: a crash is no refusal.

@@ -110,7 +110,7 @@ START_TEST(grown_arrays_are_copies)
 }
 END_TEST
 
-/* Texts of all lengths, over the ends of blocks: each is right, and what is behind it is zero still. */
+/* Texts of all lengths, over the ends of blocks: each is right, and what is after it is zero still. */
 START_TEST(texts_are_printed_in_place)
 {
     arena *a = arena_new();

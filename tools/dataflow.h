@@ -1,4 +1,4 @@
-/* --emit=dataflow: the models of a compilation beside the cycle model of its binary. */
+/* --emit=dataflow: the models of a compilation next to the cycle model of its binary. */
 #ifndef VISA_TOOLS_DATAFLOW_H
 #define VISA_TOOLS_DATAFLOW_H
 

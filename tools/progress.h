@@ -1,7 +1,7 @@
 /* A line on the terminal that says how far a long run is.
  *
  * The one idea: nothing is shown in the first second, nothing where standard error is no terminal, and the line
- * is gone when the run is. */
+ * is cleared when the run ends. */
 #ifndef VISA_TOOLS_PROGRESS_H
 #define VISA_TOOLS_PROGRESS_H
 

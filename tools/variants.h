@@ -1,4 +1,4 @@
-/* Several compilations beside each other: --sweep and diff.
+/* Several compilations adjacent: --sweep and diff.
  *
  * The one idea: each variant is compiled as always, and only the figures of its report are put into one text. */
 #ifndef VISA_TOOLS_VARIANTS_H

@@ -1,5 +1,4 @@
 /* visa-objdump: everything in a binary, decoded from its bytes. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +9,18 @@
 #include "support/shown.h"
 #include "support/stop.h"
 #include "support/strbuf.h"
+#include "tools/option_row.h"
 #include "tools/options.h"
 
-static const char help[] = "usage: visa-objdump [options] FILE...\n"
-                           "\n"
-                           "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
-                           "fields, sequencer tables and loops, and the symbols. FILE `-` is standard input.\n"
-                           "\n"
-                           "options:\n"
-                           "  --json       print JSON: an object for one FILE, an array for several\n"
-                           "  -o FILE      write to FILE instead of standard output\n"
-                           "  --help       print this text\n"
-                           "  --version    print the version\n"
-                           "\n"
-                           "exit status: 0 done, 1 a file is at fault, 2 the command line is\n";
+#define OPTIONS "tools/visa_objdump.def"
+#include "tools/option_table.h"
+
+static const char usage[] = "Usage: visa-objdump [options] FILE...\n"
+                            "\n"
+                            "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
+                            "fields, sequencer tables and loops, and the symbols. FILE may be - for standard input.\n"
+                            "\n"
+                            "Options:\n";
 
 typedef struct options {
     bool json;
@@ -32,37 +29,44 @@ typedef struct options {
     int file_count;
 } options;
 
-/* -1: go on; otherwise the exit status. */
+static int option_JSON(void *of, const char *text)
+{
+    (void)text;
+    ((options *)of)->json = true;
+    return OPTION_GO_ON;
+}
+
+static int option_OUTPUT(void *of, const char *text)
+{
+    ((options *)of)->output = text;
+    return OPTION_GO_ON;
+}
+
+static int option_VERSION(void *of, const char *text)
+{
+    (void)of, (void)text;
+    printf("visa-objdump %s, format %d\n", VISA_VERSION, BINARY_FORMAT_VERSION);
+    return tool_printed("visa-objdump", EXIT_DONE);
+}
+
+static int option_HELP(void *of, const char *text)
+{
+    (void)of, (void)text;
+    fputs(usage, stdout);
+    option_rows_print(option_rows, OPTION_ROWS);
+    fputs("\nExit status: 0 done, 1 a file is at fault, 2 the command line is.\n", stdout);
+    return tool_printed("visa-objdump", EXIT_DONE);
+}
+
+/* OPTION_GO_ON, else the exit status. */
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {{"json", no_argument, NULL, 'j'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {0}};
-    opterr = 0;
-    for (int letter; (letter = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;) {
-        if (letter == 'h' || letter == 'v') {
-            if (letter == 'h')
-                fputs(help, stdout);
-            else
-                printf("visa-objdump %s, format %d\n", VISA_VERSION, BINARY_FORMAT_VERSION);
-            return tool_printed("visa-objdump", EXIT_DONE);
-        }
-        if (letter == ':')
-            return tool_usage_error("visa-objdump", "option %s needs a value", argv[optind - 1]);
-        if (letter == '?')
-            return tool_unknown_option("visa-objdump", longs, argv[optind - 1]);
-        if (letter == 'j')
-            o->json = true;
-        else
-            o->output = optarg;
-    }
+    int status = option_rows_parse("visa-objdump", option_rows, OPTION_ROWS, argc, argv, o);
+    if (status != OPTION_GO_ON)
+        return status;
     o->files = argv + optind;
     o->file_count = argc - optind;
-    if (o->file_count == 0)
-        return tool_usage_error("visa-objdump", "no input file");
-    return -1;
+    return o->file_count ? OPTION_GO_ON : tool_usage_error("visa-objdump", "no input file");
 }
 
 /* The dump of one file, or NULL after printing why not. */
@@ -127,7 +131,7 @@ int main(int argc, char **argv)
     stop_begin("visa-objdump");
     options o = {0};
     int status = parse(argc, argv, &o);
-    if (status >= 0)
+    if (status != OPTION_GO_ON)
         return status;
     arena *a = arena_new();
     if (!a || setjmp(*arena_guard(a))) {

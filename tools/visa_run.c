@@ -1,5 +1,4 @@
 /* visa-run: runs a kernel of a binary on the simulated machine. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,12 @@
 #include "support/file.h"
 #include "support/output.h"
 #include "support/stop.h"
+#include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/progress.h"
+
+#define OPTIONS "tools/visa_run.def"
+#include "tools/option_table.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -31,156 +34,175 @@ typedef struct arguments {
     cpu_level cpu;
 } arguments;
 
-static const char usage[] =
-    "Usage: visa-run [options] FILE.bin\n"
-    "\n"
-    "Runs a kernel of a binary on the simulated machine, byte by byte. FILE may be - for standard input.\n"
-    "\n"
-    "Options:\n"
-    "  --input NAME=FILE         a tensor: .npy, .safetensors (FILE:TENSOR), or raw bytes; inputs without a file get\n"
-    "                            seeded numbers. The file holds whole axes, without padding, in the order in which the\n"
-    "                            port's mapping first names them; --input NAME[K,M]=FILE when it is stored otherwise.\n"
-    "                            bf16 and the 8-bit floats come in .safetensors, or in .npy as bit patterns (u2, u1);\n"
-    "                            i4 as one element per byte (i1).\n"
-    "  --input NAME:buffer=FILE  the port's physical bytes as they are\n"
-    "  --output NAME=FILE        writes an output the same way; with a single output NAME= may be left away\n"
-    "  --check[=KIND]            compare with the reference kernel that LLVM builds from the binary's einsum section. numbers:\n"
-    "                            values of seeded inputs; a run that may depend on unwritten bytes or on the contexts' order\n"
-    "                            is tried with others, too. algebra: machine and reference run over a field of 2^61 - 1\n"
-    "                            elements, which proves the outputs for all inputs. Without a kind: both\n"
-    "  --samples=N               algebra: so many elements of each output, each traced back to the inputs (default: all of a\n"
-    "                            kernel up to about 512 x 512 x 2048, else as many as take a second or so)\n"
-    "  --certificate=FILE        algebra: what was proven, as JSON\n"
-    "  --dump-field              print what the outputs are over the field, NAME ELEMENT VALUE, and stop\n"
-    "  --reference-order=ORDER   how the reference of --check adds floats: hardware (default: the machine's order, equal\n"
-    "                            values) or free (an order of its own, compared within bounds and judged together)\n"
-    "  --report[=FORMAT]         when each command runs, its cycles by formula, what binds and what would be faster:\n"
-    "                            text (default), csv, json or html\n"
-    "  --timing=PRESET           documented (default): documented rates; schedule: what published schedules charge\n"
-    "  --trace=FILE              the same as Chrome's trace events, for Perfetto\n"
-    "  --seed=N                  numbers of the seeded inputs (default 1)\n"
-    "  --threads=N               processors to use (default: all)\n"
-    "  --cpu=LEVEL               instructions to use: best (the default), steps, plain, avx2, avx512, dot, tiles; the\n"
-    "                            bits are the same, and a processor that lacks a level uses the one below\n"
-    "  --max-cycles=N            refuse a run of more cycles of the machine (default 100000000; 0 is no limit)\n"
-    "  --kernel=NAME             the kernel or stream program, when the binary has several\n"
-    "  --timing-only             stream programs: tiles without values; time, traffic and counts as ever\n"
-    "  --unbounded               stream programs: queues hold any number of values\n"
-    "  --sizes=FILE              stream programs: the sizes of all streams as they were, for visac --sizes\n"
-    "  --list                    show the kernel's ports and stop\n"
-    "  --version, --help\n"
-    "\n"
-    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
-    "or nothing to compare.\n";
+static const char usage[] = "Usage: visa-run [options] FILE.bin\n"
+                            "\n"
+                            "Runs a kernel of a binary on the simulated machine, byte by byte. FILE may be - for standard input.\n"
+                            "\n"
+                            "Options:\n";
+static const char exit_statuses[] = "\n"
+                                    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
+                                    "or nothing to compare.\n";
 
-/* Returns -1 to go on, else the exit status. */
+static int option_INPUT(void *of, const char *text)
+{
+    arguments *a = of;
+    a->inputs[a->input_count++] = text;
+    return OPTION_GO_ON;
+}
+
+static int option_OUTPUT(void *of, const char *text)
+{
+    arguments *a = of;
+    a->outputs[a->output_count++] = text;
+    return OPTION_GO_ON;
+}
+
+static int option_CHECK(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_check_kind("visa-run", &a->check, text));
+}
+
+static int option_SAMPLES(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_check_samples("visa-run", &a->check, text));
+}
+
+static int option_CERTIFICATE(void *of, const char *text)
+{
+    arguments *a = of;
+    a->check.certificate = text;
+    return OPTION_GO_ON;
+}
+
+static int option_DUMP_FIELD(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->dump_field = true;
+    return OPTION_GO_ON;
+}
+
+static int option_REFERENCE_ORDER(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_reference_order(text, &a->free_order)
+               ? OPTION_GO_ON
+               : tool_usage_error("visa-run", "--reference-order is hardware or free, not `%s`", text);
+}
+
+static int option_REPORT(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_report_format("visa-run", &a->report, text));
+}
+
+static int option_TIMING(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_report_timing("visa-run", &a->report, text));
+}
+
+static int option_TRACE(void *of, const char *text)
+{
+    arguments *a = of;
+    a->report.trace = text;
+    return OPTION_GO_ON;
+}
+
+static int option_SEED(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_number(text, &a->seed) ? OPTION_GO_ON : tool_usage_error("visa-run", "--seed takes a number, not `%s`", text);
+}
+
+static int option_THREADS(void *of, const char *text)
+{
+    arguments *a = of;
+    uint64_t threads;
+    if (!tool_number(text, &threads) || threads == 0 || threads > MOST_THREADS)
+        return tool_usage_error("visa-run", "--threads takes a number from 1 to 1024, not `%s`", text);
+    a->threads = (unsigned)threads;
+    return OPTION_GO_ON;
+}
+
+static int option_CPU(void *of, const char *text)
+{
+    arguments *a = of;
+    return cpu_level_named(text, &a->cpu)
+               ? OPTION_GO_ON
+               : tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512, dot or tiles, not `%s`", text);
+}
+
+static int option_MAX_CYCLES(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_limit(text, &a->max_cycles)
+               ? OPTION_GO_ON
+               : tool_usage_error("visa-run", "--max-cycles takes a number of cycles, 0 for no limit; not `%s`", text);
+}
+
+static int option_KERNEL(void *of, const char *text)
+{
+    arguments *a = of;
+    a->kernel = text;
+    return OPTION_GO_ON;
+}
+
+static int option_TIMING_ONLY(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->timing_only = true;
+    return OPTION_GO_ON;
+}
+
+static int option_UNBOUNDED(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->unbounded = true;
+    return OPTION_GO_ON;
+}
+
+static int option_SIZES(void *of, const char *text)
+{
+    arguments *a = of;
+    a->sizes = text;
+    return OPTION_GO_ON;
+}
+
+static int option_LIST(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->list = true;
+    return OPTION_GO_ON;
+}
+
+static int option_VERSION(void *of, const char *text)
+{
+    (void)of, (void)text;
+    puts("visa-run " VISA_VERSION);
+    return EXIT_DONE;
+}
+
+static int option_HELP(void *of, const char *text)
+{
+    (void)of, (void)text;
+    fputs(usage, stdout);
+    option_rows_print(option_rows, OPTION_ROWS);
+    fputs(exit_statuses, stdout);
+    return EXIT_DONE;
+}
+
+/* OPTION_GO_ON, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    enum {
-        INPUT = 256,
-        OUTPUT,
-        CHECK,
-        SAMPLES,
-        CERTIFICATE,
-        DUMP_FIELD,
-        REPORT,
-        TIMING,
-        TRACE,
-        REFERENCE_ORDER,
-        SEED,
-        THREADS,
-        CPU,
-        MAX_CYCLES,
-        KERNEL,
-        TIMING_ONLY,
-        UNBOUNDED,
-        SIZES,
-        LIST,
-        VERSION,
-        HELP
-    };
-    static const struct option options[] = {
-        {"input", required_argument, NULL, INPUT},
-        {"output", required_argument, NULL, OUTPUT},
-        {"check", optional_argument, NULL, CHECK},
-        {"samples", required_argument, NULL, SAMPLES},
-        {"certificate", required_argument, NULL, CERTIFICATE},
-        {"dump-field", no_argument, NULL, DUMP_FIELD},
-        {"report", optional_argument, NULL, REPORT},
-        {"timing", required_argument, NULL, TIMING},
-        {"trace", required_argument, NULL, TRACE},
-        {"reference-order", required_argument, NULL, REFERENCE_ORDER},
-        {"seed", required_argument, NULL, SEED},
-        {"threads", required_argument, NULL, THREADS},
-        {"cpu", required_argument, NULL, CPU},
-        {"max-cycles", required_argument, NULL, MAX_CYCLES},
-        {"kernel", required_argument, NULL, KERNEL},
-        {"timing-only", no_argument, NULL, TIMING_ONLY},
-        {"unbounded", no_argument, NULL, UNBOUNDED},
-        {"sizes", required_argument, NULL, SIZES},
-        {"list", no_argument, NULL, LIST},
-        {"version", no_argument, NULL, VERSION},
-        {"help", no_argument, NULL, HELP},
-        {0},
-    };
-    opterr = 0;
-    for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
-        switch (o) {
-        case INPUT: a->inputs[a->input_count++] = optarg; break;
-        case OUTPUT: a->outputs[a->output_count++] = optarg; break;
-        case CHECK:
-            if (tool_check_kind("visa-run", &a->check, optarg) != EXIT_DONE)
-                return EXIT_USAGE;
-            break;
-        case SAMPLES:
-            if (tool_check_samples("visa-run", &a->check, optarg) != EXIT_DONE)
-                return EXIT_USAGE;
-            break;
-        case CERTIFICATE: a->check.certificate = optarg; break;
-        case DUMP_FIELD: a->dump_field = true; break;
-        case REPORT:
-            if (tool_report_format("visa-run", &a->report, optarg) != EXIT_DONE)
-                return EXIT_USAGE;
-            break;
-        case TIMING:
-            if (tool_report_timing("visa-run", &a->report, optarg) != EXIT_DONE)
-                return EXIT_USAGE;
-            break;
-        case TRACE: a->report.trace = optarg; break;
-        case REFERENCE_ORDER:
-            if (!tool_reference_order(optarg, &a->free_order))
-                return tool_usage_error("visa-run", "--reference-order is hardware or free, not `%s`", optarg);
-            break;
-        case SEED:
-            if (!tool_number(optarg, &a->seed))
-                return tool_usage_error("visa-run", "--seed takes a number, not `%s`", optarg);
-            break;
-        case THREADS: {
-            uint64_t threads;
-            if (!tool_number(optarg, &threads) || threads == 0 || threads > MOST_THREADS)
-                return tool_usage_error("visa-run", "--threads takes a number from 1 to 1024, not `%s`", optarg);
-            a->threads = (unsigned)threads;
-            break;
-        }
-        case CPU:
-            if (!cpu_level_named(optarg, &a->cpu))
-                return tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512, dot or tiles, not `%s`", optarg);
-            break;
-        case MAX_CYCLES:
-            if (!tool_limit(optarg, &a->max_cycles))
-                return tool_usage_error("visa-run", "--max-cycles takes a number of cycles, 0 for no limit; not `%s`", optarg);
-            break;
-        case KERNEL: a->kernel = optarg; break;
-        case TIMING_ONLY: a->timing_only = true; break;
-        case UNBOUNDED: a->unbounded = true; break;
-        case SIZES: a->sizes = optarg; break;
-        case LIST: a->list = true; break;
-        case VERSION: puts("visa-run " VISA_VERSION); return EXIT_DONE;
-        case 'h':
-        case HELP: fputs(usage, stdout); return EXIT_DONE;
-        case ':': return tool_usage_error("visa-run", "option %s needs a value", argv[optind - 1]);
-        default: return tool_unknown_option("visa-run", options, argv[optind - 1]);
-        }
+    int status = option_rows_parse("visa-run", option_rows, OPTION_ROWS, argc, argv, a);
+    if (status != OPTION_GO_ON)
+        return status;
     if (optind == argc)
         return tool_usage_error("visa-run", "no input file");
     if (optind + 1 < argc)
@@ -188,7 +210,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     a->file = argv[optind];
     if (!a->dump_field && tool_check_complete("visa-run", &a->check) != EXIT_DONE)
         return EXIT_USAGE;
-    return -1;
+    return OPTION_GO_ON;
 }
 
 /* Says what is read and what will be written. */
@@ -351,7 +373,7 @@ int main(int argc, char **argv)
                    .seed = 1,
                    .max_cycles = RUN_CYCLES_MAX};
     int status = parse_arguments(argc, argv, &a);
-    if (status < 0) {
+    if (status == OPTION_GO_ON) {
         diag_list diags;
         diag_list_init(&diags, memory);
         a.files = output_set_new(memory, &diags);

@@ -80,7 +80,7 @@ static void store_columns(const block *k, LLVMValueRef sums, LLVMValueRef to, co
 }
 
 /* A vector of columns from `column` on, of which `live` exist. A short one is loaded, converted and stored in pieces, so that nothing
- * behind it is written; LLVM 19 does not come to an end narrowing a long one that is stored in part. */
+ * after it is written; LLVM 19 does not come to an end narrowing a long one that is stored in part. */
 static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row_at, LLVMValueRef row, LLVMValueRef column, int64_t live)
 {
     emitter *e = k->f->e;

@@ -158,7 +158,7 @@ static char *check_types(const einsum *e, uint32_t number, const einsum_statemen
 }
 
 /* No two terms stand at one position: a digit's step is not shorter than what the digits inside it reach. Digits that count on from each
- * other along an axis end with it, because what is behind its end does not exist. */
+ * other along an axis end with it, because what is after its end does not exist. */
 static char *check_positions(const einsum *e, uint32_t number, const einsum_statement *s, unsigned group, int64_t *positions)
 {
     const einsum_digit *inner = NULL; /* counts on from others: together they have `longest` values, that begin `begins` apart */

@@ -1,6 +1,6 @@
 /* Does an einsum keep the rules of target/einsum.h? It may come from any file.
  *
- * The one idea: every product of sizes is checked before it is used, so that nothing behind this point can overflow. */
+ * The one idea: every product of sizes is checked before it is used, so that nothing after this point can overflow. */
 #ifndef VISA_CODEGEN_REFERENCE_CHECK_H
 #define VISA_CODEGEN_REFERENCE_CHECK_H
 

@@ -96,7 +96,7 @@ bool cpu_has_all(const char *features, const char *wanted)
         char name[32] = "";
         if (bytes > sizeof name)
             return false;
-        memcpy(name, at + 1, bytes - 1); /* behind the + */
+        memcpy(name, at + 1, bytes - 1); /* after the + */
         if (!has_feature(features, name))
             return false;
         at += bytes + (at[bytes] == ',');

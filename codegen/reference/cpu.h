@@ -18,7 +18,7 @@ bool cpu_tiles_permitted(void);
 
 /* Of a CPU named in cpu.def; NULL for another. */
 const char *cpu_features_of(const char *name);
-/* The names there, NULL behind the last one. */
+/* The names there, NULL after the last one. */
 const char *cpu_name(size_t number);
 /* Are all features of one list in the other? */
 bool cpu_has_all(const char *features, const char *wanted);

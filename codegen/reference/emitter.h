@@ -69,7 +69,7 @@ void emit_function_end(emitter *e);
 /* Storage that lasts as long as the function runs; the same in every round of a loop. */
 LLVMValueRef emit_stack(emitter *e, int64_t bytes, unsigned alignment);
 
-/* for (counter = first; counter < end; counter += step); first < end always. Step 0: where it goes on is said at its end. */
+/* for (counter = first; counter < end; counter += step); first < end always. Step 0: where it goes on is decided at its end. */
 void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRef end, int64_t step);
 void emit_loop_close(emitter *e, emitter_loop *l);
 /* With the number to go on at. */

@@ -1,7 +1,7 @@
 /* An expression as it is computed: each value once.
  *
  * The one idea: postfix becomes a list of nodes, each of which names those of its operands; what was fused
- * into a statement adds its own nodes, and a value that is used twice is one node. Beside each value goes its
+ * into a statement adds its own nodes, and a value that is used twice is one node. Next to each value goes its
  * error, how far another implementation may be (bound.h); NULL is none. */
 #ifndef VISA_CODEGEN_REFERENCE_EXPRESSION_H
 #define VISA_CODEGEN_REFERENCE_EXPRESSION_H

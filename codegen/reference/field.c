@@ -39,7 +39,7 @@ bool field_shape_of(const plan_statement *s, field_shape *out)
     *out = (field_shape){.batches = s->digits[PLAN_BATCH].combinations, .row_tiles = 1, .products = 1};
     for (int g = 0; g < PLAN_GROUP_COUNT; g++)
         out->products *= (double)s->digits[g].combinations;
-    /* A copy has no tiles, and statements beside a map, which may have taken the contraction into itself, are not decided over the field.
+    /* A copy has no tiles, and statements next to a map, which may have taken the contraction into itself, are not decided over the field.
      */
     if (s->of->op != MATH_CONTRACT || s->digits[PLAN_DEPTH].combinations < 1)
         return true;
@@ -188,7 +188,7 @@ static LLVMValueRef counter_or_zero(emitter *e, const plan_digits *digits, const
     return digits->count ? l->counter : emit_i64(e, 0);
 }
 
-/* Lines `first` to `end` of a side, one behind the other. */
+/* Lines `first` to `end` of a side, one after the other. */
 static void emit_pack(const statement *s, plan_group group, LLVMValueRef first, LLVMValueRef end, LLVMValueRef to)
 {
     emitter *e = s->e;
@@ -255,7 +255,7 @@ static void emit_contraction(const statement *s)
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     int64_t row_tiles = tiles_of(rows), column_tiles = tiles_of(columns), packed = (row_tiles + column_tiles) * TILE * s->line;
     LLVMValueRef row_pack = scratch_at(s, 0), column_pack = scratch_at(s, row_tiles * TILE * s->line), sums = scratch_at(s, packed);
-    if (packed != (rows + columns) * p->digits[PLAN_DEPTH].combinations) /* what stands beside the lines stays zero */
+    if (packed != (rows + columns) * p->digits[PLAN_DEPTH].combinations) /* what stands next to the lines stays zero */
         LLVMBuildMemSet(e->b, row_pack, LLVMConstInt(e->i8, 0, false), emit_i64(e, packed * VALUE_BYTES), VALUE_BYTES);
     LLVMValueRef first = emit_scaled(e, s->params[FIRST_TILE], TILE),
                  end = emit_least(e, emit_scaled(e, s->params[END_TILE], TILE), emit_i64(e, rows));

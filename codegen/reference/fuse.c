@@ -215,7 +215,7 @@ static void set_broadcast(einsum_digit *d, unsigned source, bool broadcast)
     d->broadcast = (d->broadcast & ~(1u << (EINSUM_A + source))) | (unsigned)broadcast << (EINSUM_A + source);
 }
 
-/* The reader walks; its sources but the one that is gone, then the maker's. */
+/* The reader walks; its sources but the one that was removed, then the maker's. */
 static bool join_map(const pair *x, plan_statement *to)
 {
     const plan_statement *m = x->maker, *r = x->reader;

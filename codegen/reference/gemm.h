@@ -19,7 +19,7 @@ typedef struct gemm_operands {
     gemm_tiles tiles;
 } gemm_operands;
 
-/* C = R * S, here. `rest`, NULL or a tile of fewer columns: they come behind the column tiles, of which there may be none then, where
+/* C = R * S, here. `rest`, NULL or a tile of fewer columns: they come after the column tiles, of which there may be none then, where
  * tiles.rest holds. */
 void emit_gemm_here(emitter *e, const plan_tile *tile, const plan_tile *rest, int64_t line, const gemm_operands *operands);
 
@@ -35,7 +35,7 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name);
 void emit_gemm_call(emitter *e, const gemm_function *f, LLVMValueRef c, LLVMValueRef r, LLVMValueRef s, tile_range rows,
                     tile_range columns);
 
-/* Around all products of a statement and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, beside
+/* Around all products of a statement and what is packed for them: shaping the tile registers takes as long as a 32-cube in them, next to
  * other work. */
 void emit_gemm_begin(emitter *e, const plan_tile *tile);
 void emit_gemm_end(emitter *e, const plan_tile *tile);

@@ -102,7 +102,7 @@ static void store_sums(const depth_tile *d)
         }
 }
 
-/* All of depth for a group of columns: a loop over as many vectors as there are chains, and the rest of depth behind it. */
+/* All of depth for a group of columns: a loop over as many vectors as there are chains, and the rest of depth after it. */
 static void emit_group(depth_tile *d)
 {
     emitter *e = d->e;

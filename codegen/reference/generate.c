@@ -400,7 +400,7 @@ static void emit_unknown(const statement *s)
 
 /* ---- statement functions ---- */
 
-/* The products that the form needs several times or beside others; a form that stores blocks has its product where it is used. */
+/* The products that the form needs several times or together with others; a form that stores blocks has its product where it is used. */
 static void emit_gemms(statement *s, unsigned number)
 {
     char name[48];
@@ -562,7 +562,7 @@ static int64_t aligned_bytes(int64_t bytes)
     return (bytes + STORAGE_ALIGNMENT - 1) / STORAGE_ALIGNMENT * STORAGE_ALIGNMENT;
 }
 
-/* Intermediates lie behind the scratch storage. */
+/* Intermediates lie after the scratch storage. */
 static int64_t storage_bytes(const reference_plan *p)
 {
     int64_t bytes = aligned_bytes(p->plain_scratch_bytes);

@@ -12,14 +12,14 @@
 
 #include "codegen/reference/fault.h"
 
-/* A call that is under way: where a fatal error leaves it, and what it said. */
+/* A call that is under way: where a fatal error leaves it, and its message. */
 typedef struct fatal_call {
     jmp_buf exit;
     char text[256];
 } fatal_call;
 
 /* LLVM reports what it cannot go on from by calling a handler that must not return. The handler leaves
- * through the call that is under way in its thread; LLVM's own state is lost then, so later calls are
+ * through the call that is under way in its thread; LLVM's own state is undefined then, so later calls are
  * refused. These two are the library's only mutable globals, and LLVM's handler is global itself. */
 static _Thread_local fatal_call *fatal_current;
 static atomic_bool llvm_is_lost;

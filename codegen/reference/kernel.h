@@ -1,6 +1,6 @@
 /* A compiled kernel.
  *
- * The one idea: what a run needs of the plan (sizes, which tensors are written, how long statements take) is written down beside the
+ * The one idea: what a run needs of the plan (sizes, which tensors are written, how long statements take) is written down next to the
  * code, and the einsum is no longer needed. */
 #ifndef VISA_CODEGEN_REFERENCE_KERNEL_H
 #define VISA_CODEGEN_REFERENCE_KERNEL_H
@@ -41,7 +41,7 @@ typedef struct kernel_step {
     bool first; /* the statement that assigns it first */
 } kernel_step;
 
-/* Scratch storage behind its size. */
+/* Scratch storage after its size. */
 typedef struct run_scratch {
     _Alignas(64) int64_t bytes;
     _Alignas(64) unsigned char data[];

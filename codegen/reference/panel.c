@@ -127,7 +127,7 @@ static LLVMValueRef absent_item(const panel *p)
     return LLVMConstNull(p->item);
 }
 
-/* The pieces of groups say where terms stand, and these not one behind the other. */
+/* The pieces of groups say where terms stand, and these not one after the other. */
 static bool has_places(const panel *p)
 {
     return p->tile->product == PRODUCT_TREE && p->side->of->order_places;
@@ -212,7 +212,7 @@ static void emit_elements(const panel *p, LLVMValueRef first, LLVMValueRef end)
 
 /* ---- vectors ---- */
 
-/* An element of the source, and a unit of the panel; what is read or written beside it lies a constant further. */
+/* An element of the source, and a unit of the panel; what is read or written next to it lies a constant further. */
 static LLVMValueRef source_place(const panel *p, LLVMValueRef at)
 {
     return emit_opaque(p->e, emit_item(p->e, emit_code_type(p->e, p->dtype), p->side->source, at));
@@ -304,7 +304,7 @@ static LLVMValueRef line_offset(const panel *p, LLVMValueRef line)
     return sum_of(p->e, p->base, emit_group_offset(p->e, p->side->tensor, p->side->side, p->lines, line));
 }
 
-/* The place `number` counts of the digits behind another one: a constant further where they are one digit; NULL: they are several. */
+/* The place `number` counts of the digits after another one: a constant further where they are one digit; NULL: they are several. */
 static LLVMValueRef neighbour(const panel *p, const plan_digits *digits, LLVMValueRef place, int64_t number)
 {
     if (number == 0)
@@ -349,7 +349,8 @@ static LLVMValueRef behind_depth(const panel *p, const depth_place *d, int64_t i
     return near ? near : source_place(p, sum_of(p->e, d->line, depth_offset(p, emit_plus(p->e, d->k, items))));
 }
 
-/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth, from `first` behind the place on.
+/* A unit of `lanes` neighbouring lines of which `live` exist; its items are `items` neighbours in depth, from `first` on, counted from the
+ * place.
  */
 static LLVMValueRef unit_along_lines(const panel *p, const depth_place *d, int64_t first, int64_t lanes, int64_t live, int64_t items)
 {
@@ -372,7 +373,7 @@ typedef struct line_group {
     int64_t first, lanes, live;
 } line_group;
 
-/* Those that are not found behind the first one. */
+/* Those that are not found after the first one. */
 static void group_lines(const panel *p, const line_group *g, LLVMValueRef *lines)
 {
     for (int64_t i = 0; i < (p->lines->count == 1 ? 1 : g->live); i++)
@@ -448,7 +449,7 @@ static void unit_chunk(const panel *p, const line_group *g, LLVMValueRef line, L
     store_units(p, v, panel_place(p, sum_of(p->e, g->tile, emit_scaled(p->e, unit, p->width))), g->first);
 }
 
-/* The whole units from `first` to `end`, which is not beyond them, and behind the last of them those that are not whole. */
+/* The whole units from `first` to `end`, which is not beyond them, and after the last of them those that are not whole. */
 static void emit_units(const panel *p, const line_group *g)
 {
     emitter *e = p->e;

@@ -24,7 +24,7 @@ typedef struct panel_side {
     LLVMValueRef source, bound, panel;
 } panel_side;
 
-/* The panels of tiles first to end, at their places behind `panel`. The batch digits are open. */
+/* The panels of tiles first to end, at their places after `panel`. The batch digits are open. */
 void emit_panels(emitter *e, const panel_side *side, panel_kind kind, LLVMValueRef first, LLVMValueRef end);
 
 #endif

@@ -170,7 +170,7 @@ void place_operands(const reference_plan *plan, plan_statement *p)
 
 /* ---- scratch storage ---- */
 
-/* Room for a vector behind each array: the last one of a panel is stored whole. */
+/* Room for a vector after each array: the last one of a panel is stored whole. */
 static bool place(int64_t *end, int64_t *at, int64_t rows, int64_t columns, int64_t bytes_each)
 {
     int64_t bytes;

@@ -329,7 +329,7 @@ static bool has_no_bound(const reference_plan *p, const plan_statement *s)
     return s->of->op == MATH_CONTRACT && s->integer && !(p->exact[s->sources[0]] && p->exact[s->sources[1]]);
 }
 
-/* Behind all other scratch storage. */
+/* After all other scratch storage. */
 static void place_outside(reference_plan *p)
 {
     enum { BYTES = 64 };

@@ -187,7 +187,7 @@ typedef struct reference_plan {
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 
-/* About how many clocks its products take; those that its bound needs beside them. */
+/* About how many clocks its products take; those that its bound needs in addition. */
 double plan_clocks(const plan_statement *s);
 double plan_bound_clocks(const reference_plan *p, const plan_statement *s);
 /* The same as it was measured, for dividing them: tile registers wait for memory, mostly. */

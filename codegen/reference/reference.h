@@ -26,10 +26,10 @@ typedef enum reference_output {
     REFERENCE_HEADER, /* C declaration for REFERENCE_OBJECT */
 } reference_output;
 
-/* What a kernel can be run for; each costs its own code generation. QUICK, beside them: for a kernel that runs
- * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, beside
- * VALUES: floats are added in the machine's order (target/einsum.h), which gives its bits. FIELD: the polynomials, over the field of 2^61 -
- * 1 elements. */
+/* What a kernel can be run for; each costs its own code generation. QUICK, in addition: for a kernel that runs
+ * once; the same values, from code that is not optimised where compiling it well would take longer than it saves. MACHINE_ORDER, in
+ * addition to VALUES: floats are added in the machine's order (target/einsum.h), which gives its bits. FIELD: the polynomials, over the
+ * field of 2^61 - 1 elements. */
 enum { REFERENCE_VALUES = 1, REFERENCE_BOUNDS = 2, REFERENCE_QUICK = 4, REFERENCE_MACHINE_ORDER = 8, REFERENCE_FIELD = 16 };
 
 /* Every text that a function returns is a fault, malloc'd, given back with release_bytes; NULL is success.

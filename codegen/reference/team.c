@@ -80,7 +80,7 @@ static bool take_part(team *t, unsigned from, unsigned member, unsigned *part)
 enum { GRACE = 200 };
 
 /* A member that has begun is left to go on with its parts for a moment: what they read and write is near its processor, and comes as slowly
- * from there as from memory. A member that has not begun, or does not go on, has lost them. */
+ * from there as from memory. A member that has not begun, or does not go on, does not have them in its cache. */
 static void leave_alone(team *t, unsigned from)
 {
     const own_parts *own = &t->parts[from];
@@ -209,7 +209,7 @@ unsigned team_count(const team *t)
     return t ? t->count : 0;
 }
 
-/* A thread that wakes where no processor is idle is put beside whoever woke it, and stays there: neither gets on. Of the processors that
+/* A thread that wakes where no processor is idle is put next to whoever woke it, and stays there: neither gets on. Of the processors that
  * the caller may use, the threads may use all but the one that it is on. */
 static void keep_apart(team *t)
 {

@@ -11,7 +11,7 @@ typedef struct team team;
 /* `member`: 0 is the caller of team_run; no two members compute at once under one number. */
 typedef void team_part(void *argument, unsigned part, unsigned member);
 
-/* `count` threads beside the caller, or as many as start; NULL without memory. */
+/* `count` threads in addition to the caller, or as many as start; NULL without memory. */
 team *team_new(unsigned count);
 void team_free(team *t);
 unsigned team_count(const team *t);

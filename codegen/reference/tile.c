@@ -49,7 +49,7 @@ static plan_product choose_product(const einsum *e, const plan_statement *s, con
 
 /* ---- shapes ---- */
 
-/* The tile height with the least work: padding rows, what every tile costs beside its rows, and a last one that is not whole. */
+/* The tile height with the least work: padding rows, what every tile costs besides its rows, and a last one that is not whole. */
 static int64_t tile_rows(int64_t rows, int64_t most)
 {
     if (rows <= most)

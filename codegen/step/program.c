@@ -96,7 +96,7 @@ bool step_program_encode(const step_program *p, arena *a, uint64_t **words, size
     return !w.failed;
 }
 
-/* ---- decoder: each check beside the word that it is about ---- */
+/* ---- decoder: each check next to the word that it is about ---- */
 
 typedef struct reader {
     word_reader in;

@@ -156,7 +156,7 @@ static void read_result_dtype(arguments *a, building *b)
     }
 }
 
-/* The function at argument i, and streams behind it. */
+/* The function at argument i, and streams after it. */
 static void add_function(arguments *a, building *b, size_t i)
 {
     const step_term *f = wanted(a, i, TERM_FUNCTION, "a function");
@@ -424,7 +424,7 @@ STACK_APART static step_term call_stream(arguments *a)
                             "a stream has no operator `%s`", m);
 }
 
-/* Like a stream, but for what asks after the node behind it. */
+/* Like a stream, but for what asks for the node that follows it. */
 STACK_APART static step_term call_feedback(arguments *a)
 {
     if (strcmp(a->name, "connect") == 0)

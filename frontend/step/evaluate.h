@@ -25,7 +25,7 @@ typedef struct step_term step_term;
 struct step_term {
     step_term_kind kind;
     int64_t number;        /* int, bool, first of a range; function: n */
-    int64_t end;           /* range: behind the last; function `addresses`: the first */
+    int64_t end;           /* range: after the last; function `addresses`: the first */
     const step_expr *size; /* size */
     step_term *items;      /* list */
     size_t count;
@@ -75,7 +75,7 @@ size_t step_enter(step_evaluation *e);
 void step_leave(step_evaluation *e, size_t mark);
 void step_bind(step_evaluation *e, const char *name, src_range range, step_term value, bool mutable);
 const step_name *step_lookup(step_evaluation *e, const char *name);
-/* Is it a name in text of the file that was not understood? Then nothing is said of it. */
+/* Is it a name in text of the file that was not understood? Then it is not reported. */
 bool step_is_lost(step_evaluation *e, const char *name);
 
 /* ---- frontend/step/types.c ---- */

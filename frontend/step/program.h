@@ -1,7 +1,7 @@
 /* Stream programs: from #[stream] functions to graphs.
  *
  * The one idea: the body of a #[stream] function is evaluated once, like that of a kernel, and each operator that is called adds a node;
- * loops, lists and calls of other functions are gone when it is done. Sizes may be numbers or expressions over the function's
+ * loops, lists and calls of other functions do not exist any more when it is done. Sizes may be numbers or expressions over the function's
  * parameters `const B: Dim` (one size) and `const R: Ragged` (one size for each outer index). */
 #ifndef VISA_FRONTEND_STEP_PROGRAM_H
 #define VISA_FRONTEND_STEP_PROGRAM_H

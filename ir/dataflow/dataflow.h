@@ -25,15 +25,15 @@ typedef struct dataflow_interface {
     src_range range; /* of the whole interface */
     src_range tensor_range, block_range, parallel_range;
     const char *type;     /* of an element: "i8" */
-    int64_t bits;         /* of an element; 0: not said (an output) */
+    int64_t bits;         /* of an element; 0: not stated (an output) */
     uint32_t rank;        /* of block */
-    uint32_t tensor_rank; /* 0: the tensor is not said (an output) */
+    uint32_t tensor_rank; /* 0: the tensor is not stated (an output) */
     uint32_t parallel_rank;
     int64_t tensor[DATAFLOW_RANK_MAX], block[DATAFLOW_RANK_MAX];
     int64_t parallel[DATAFLOW_RANK_MAX]; /* iPar of an input (elements of the block per cycle), wPar of a weight (blocks at a time) */
     const char *tensor_names[DATAFLOW_RANK_MAX], *block_names[DATAFLOW_RANK_MAX],
         *parallel_names[DATAFLOW_RANK_MAX]; /* of constants; NULL: a number */
-    const char *text;                       /* config, control: what was said of it */
+    const char *text;                       /* config, control: what was stated */
     int64_t given[DATAFLOW_INTERVALS];      /* input: intervals of dataflow_given, in cycles; 0: by the formula */
 
     /* Results of dataflow_evaluate. */
@@ -59,7 +59,7 @@ typedef struct dataflow_model {
     int64_t batch;                                   /* inferences that L covers; at least 1 */
     const char *batch_name;                          /* of the constant; NULL: a number */
     bool pads;                                       /* blocks that do not tile are padded (Brainsmith); otherwise they are refused */
-    int64_t clock_hz;                                /* 0: not said */
+    int64_t clock_hz;                                /* 0: not stated */
     dataflow_function intervals[DATAFLOW_INTERVALS]; /* NULL: dataflow_formula */
 
     /* Results. */

@@ -7,7 +7,7 @@
 
 enum { FACTORS_MAX = 12 * DATAFLOW_RANK_MAX };
 
-/* A product. Numbers whose product would pass 2^62 stand beside each other as text. */
+/* A product. Numbers whose product would pass 2^62 are adjacent as text. */
 typedef struct term {
     dataflow_ratio number;
     const char *top[FACTORS_MAX], *bottom[FACTORS_MAX];

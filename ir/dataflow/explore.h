@@ -20,7 +20,7 @@ typedef struct explore_parameter {
     uint32_t dimension;
     int64_t *divisors; /* ascending */
     size_t count;
-    int64_t behind; /* what the parameters behind it of the same interface are at most, multiplied */
+    int64_t behind; /* what the parameters after it of the same interface are at most, multiplied */
 } explore_parameter;
 
 /* A product of an interface's parameters, and how many of their choices have it. */

@@ -90,7 +90,7 @@ typedef struct listing {
     size_t count;
 } listing;
 
-/* A rest that divides what the parameters behind are at most has divisors of them as its factors: no choice leads nowhere. */
+/* A rest that divides what the parameters after are at most has divisors of them as its factors: no choice leads nowhere. */
 static void list_ways(listing *l, size_t at)
 {
     const explore *x = l->x;

@@ -135,7 +135,7 @@ static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
             break;
         bool last = live <= s.repeats;
         int64_t size = last ? live : s.repeats;
-        bool more = live % size != 0; /* behind these digits */
+        bool more = live % size != 0; /* after these digits */
         if (more && !b->fronts)
             break;
         live = more ? size : live;
@@ -162,7 +162,7 @@ static void add_composite(buffer_digits *b, const factor *f, int64_t stride)
     const mapping *outer, *inner;
     bool front = f->weight == 1 && f->live < f->inner->size;
     const mapping *bare = front && !b->fronts && f->live < f->extent ? mapping_without_padding(b->context, f) : NULL;
-    if (bare) { /* what is dead behind it is nobody's digit */
+    if (bare) { /* what is dead after it is nobody's digit */
         buffer_digits_add(b, bare, stride);
         front = false;
     } else if ((f->weight != 1 || (front && !b->fronts)) && mapping_divide_group(b->context, f, &outer, &inner)) {

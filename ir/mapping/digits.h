@@ -2,7 +2,7 @@
  *
  * The one idea: a buffer position is a sum of digits times strides, and the index that it holds is the sum of the same digits times
  * weights. So a step of the index that is written with buffer weights, v = sum of q_k * weight_k, is a step of sum of q_k * stride_k
- * positions, and stays one for as many iterations as no digit overflows. Nothing is asked about how the buffer cuts an axis beside the
+ * positions, and stays one for as many iterations as no digit overflows. Nothing is asked about how the buffer cuts an axis next to the
  * stream: `B / 3` over `B / 2` and `B % 2` is a step of one in each. */
 #ifndef VISA_IR_MAPPING_DIGITS_H
 #define VISA_IR_MAPPING_DIGITS_H
@@ -47,7 +47,7 @@ typedef struct buffer_digits {
     bool borders; /* outside the buffer there are zeros, so that every window offers its terms */
 } buffer_digits;
 
-/* Lists the digits of `m`, whose positions are `stride` elements apart, behind those that are there. */
+/* Lists the digits of `m`, whose positions are `stride` elements apart, after those that are there. */
 void buffer_digits_add(buffer_digits *b, const mapping *m, int64_t stride);
 
 /* Is no coordinate of the axis beyond this digit's live values? What is there is dead. */

@@ -79,7 +79,7 @@ typedef struct mapping_context mapping_context;
 mapping_context *mapping_context_new(arena *a);
 arena *mapping_context_arena(mapping_context *c);
 /* A point to go back to: mapping_context_rewind forgets every mapping, every axis that came later, and everything else in the arena
- * behind the point. */
+ * after the point. */
 typedef struct mapping_mark {
     arena_mark arena;
     struct interned *latest, **buckets;
@@ -152,12 +152,12 @@ bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b);
 mapping_status mapping_split(mapping_context *c, const mapping *m, int64_t n, const mapping **outer, const mapping **inner);
 
 /* A composite factor as an outer and an inner mapping that together mean the same, where some of its steps end between two values of one of
- * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` beside `[A % 3, B] / 6`, and `[A, B] = 10` is `[A, B / 2] = 5` beside `B
- * % 2`. False: nowhere. */
+ * its inner factors: `[A, B] / 6` with 8 elements of B is `A / 3` next to `[A % 3, B] / 6`, and `[A, B] = 10` is `[A, B / 2] = 5` next to
+ * `B % 2`. False: nowhere. */
 bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **outer, const mapping **inner);
 
 /* A mapping that holds the same indices as the pair of all parts, in an order of its own: the parts of a group are one again, wherever they
- * stand, and padding is gone. NULL: too large. */
+ * stand, and padding is dropped. NULL: too large. */
 const mapping *mapping_gather(mapping_context *c, const mapping *const *parts, size_t count);
 
 /* m with padding of one kind, PAD_TOP: the meaning is the same, what may be done with dead positions is forgotten. */
@@ -175,7 +175,7 @@ const mapping *mapping_without_padding(mapping_context *c, const factor *f);
 
 /* Does any factor name this axis? */
 bool mapping_mentions(const mapping *m, const axis *a);
-/* Is every position live? False also when that is not certain: an axis inside a composite and beside it. */
+/* Is every position live? False also when that is not certain: an axis inside a composite and next to it. */
 bool mapping_is_full(const mapping *m);
 /* Does m begin with `front`: the same factors, of the outermost as many values or fewer? */
 bool mapping_is_front(const mapping *front, const mapping *m);

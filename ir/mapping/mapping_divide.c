@@ -71,7 +71,7 @@ static bool is_part_of_same(const factor *f, const factor *g)
     return f->inner && g->inner && (mapping_is_front(f->inner, g->inner) || mapping_is_front(g->inner, f->inner));
 }
 
-/* Where g belongs among the factors: beside parts of the same group, by descending weight; else behind all. */
+/* Where g belongs among the factors: next to parts of the same group, by descending weight; else after all. */
 static size_t place_of(const factor *f, size_t count, const factor *g)
 {
     size_t at = count;

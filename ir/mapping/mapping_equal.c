@@ -4,7 +4,7 @@
  * The one idea: a mapping repeats itself for long stretches. From any position on there are a period P and a window W such that position
  * i + P holds the index of position i plus a constant, the drift, as long as both are in the window: P is how many positions bring a digit
  * further and leave those inside it as they were, W ends where the digit does. Two mappings that agree on one common multiple of their
- * periods, and at one live position behind it, have the same drift and agree on the smaller of the two windows. Inside that multiple,
+ * periods, and at one live position after it, have the same drift and agree on the smaller of the two windows. Inside that multiple,
  * digits further in repeat; what does not is looked at position by position. So the cost is in how digits and steps lie to each other, not
  * in the sizes of axes. */
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct stretch_list {
     size_t count;
 } stretch_list;
 
-/* The digits inside the one at hand: those of a mapping from `first` on, and then those behind it. */
+/* The digits inside the one at hand: those of a mapping from `first` on, and then those after it. */
 typedef struct below {
     const mapping *m;
     size_t first;

@@ -52,7 +52,7 @@ static bool ends_axes(const mapping *e)
     return true;
 }
 
-/* Rule: [E] / n beside [E] % n is [E] where no position carries on adding up, or where E has ended: past its end some digit overflows, and
+/* Rule: [E] / n next to [E] % n is [E] where no position carries on adding up, or where E has ended: past its end some digit overflows, and
  * where all digits run to the ends of their axes, that is dead. So `[A, B] # 16 / 8, [A, B] # 16 % 8` with 2 and 5 elements is
  * `[A, B] # 16`, although 8 falls between two values of A. */
 static bool merge_parts(const factor *o, factor *f)
@@ -256,7 +256,7 @@ void factor_list_push_composite(factor_list *l, composite k)
     }
     if (composite_dissolve(l, &k))
         return;
-    size_t beside = k.count; /* factors beside .. count-1 stand beside the composite */
+    size_t beside = k.count; /* factors beside .. count-1 stand next to the composite */
     if (k.weight == 1)
         while (beside > 1 && k.live % k.f[beside - 1].extent == 0 && k.extent % k.f[beside - 1].extent == 0) {
             beside--;

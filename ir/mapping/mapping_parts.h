@@ -51,10 +51,10 @@ const factor *factor_list_keep(const factor_list *l);
 const mapping *factor_list_finish(const factor_list *l);
 
 /* Composites. A composite stands for positions 0, w, 2w, ... of E where E's digits do not divide the cut. What can
- * be said in digits is taken out, so that composites that mean the same are the same:
+ * be expressed in digits is taken out, so that composites that mean the same are the same:
  * - E keeps only what positions up to (live-1)*w reach, and no dead end;
  * - factors inside the step w are pinned to 0 and go;
- * - with w == 1 innermost factors whose extent divides both live and extent stand beside the composite;
+ * - with w == 1 innermost factors whose extent divides both live and extent stand next to the composite;
  * - what then covers E exactly, up to padding of its outermost factor, dissolves. */
 typedef struct composite {
     const factor *f; /* E, outermost first */

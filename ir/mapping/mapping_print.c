@@ -78,7 +78,7 @@ static void mapping_steps(step_list *l, const mapping *m)
 
 /* ---- axes of size 1 ---- */
 
-/* Of each name of size 1 the first one behind it that m has: in front of that it stands; NULL: behind them all. */
+/* Of each name of size 1 the first one after it that m has: in front of that it stands; NULL: after them all. */
 static const axis **anchors_of(const mapping *m, const mapping_names *names, arena *a)
 {
     const axis **anchors = ARENA_ARRAY(a, const axis *, names->count + 1), *held[64], *next = NULL;
@@ -91,7 +91,7 @@ static const axis **anchors_of(const mapping *m, const mapping_names *names, are
     return anchors;
 }
 
-/* The names that stand in front of `at`, or for NULL behind everything. */
+/* The names that stand in front of `at`, or for NULL after everything. */
 static uint32_t take_names(const mapping_names *names, const axis **anchors, const axis *at, const axis **out)
 {
     uint32_t count = 0;

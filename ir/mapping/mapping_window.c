@@ -4,7 +4,7 @@
 
 #include "ir/mapping/mapping_parts.h"
 
-/* Every product is below 2^63: a digit ends less than its weight behind its axis. */
+/* Every product is below 2^63: a digit ends less than its weight after its axis. */
 bool window_term_meets(const window_term *t, const axis *of, int64_t weight, int64_t live)
 {
     return t->of == of && t->extent > 1 && live > 1 && weight < t->weight * t->extent && t->weight < weight * live;
@@ -50,7 +50,7 @@ static mapping_status window_push(window_list *l, window_term n)
         if (window_merge(&l->items[i], &n)) {
             n = l->items[i];
             l->items[i] = l->items[--l->count];
-            bool inside = (n.extent - 1) * n.weight < n.of->size;    /* `R # 16 / 4` beside `R # 16 % 4` is not */
+            bool inside = (n.extent - 1) * n.weight < n.of->size;    /* `R # 16 / 4` next to `R # 16 % 4` is not */
             return inside ? window_push(l, n) : MAPPING_WINDOW_TERM; /* it may now meet another */
         }
     if (l->count == WINDOW_MAX_TERMS)

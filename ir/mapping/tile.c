@@ -69,7 +69,7 @@ static bool stands_alone(mapping_context *c, const mapping *m, const tile_digit 
            replace(c, m, d, middle, &all) && mapping_equal(c, all, m);
 }
 
-/* `length` values of the digit, or a gap for one, with padding behind them. */
+/* `length` values of the digit, or a gap for one, with padding after them. */
 static const mapping *window_of(mapping_context *c, const tile_digit *d, int64_t length, pad_kind pad)
 {
     factor f = {.kind = length > 1 ? FACTOR_AXIS : FACTOR_BROADCAST,

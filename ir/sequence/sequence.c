@@ -191,7 +191,7 @@ static bool is_part_of(const piece *p, const piece *atom)
     return p >= atom - atom->parts && p < atom;
 }
 
-/* Does this part of the group begin at the position behind the front, beside it? Nothing else of the stream may step through it, and no
+/* Does this part of the group begin at the position after the front, next to it? Nothing else of the stream may step through it, and no
  * other front, which would not notice that it is reached, may end in it. */
 static bool is_next_part(const derivation *d, const piece *p, const piece *front, const index_vector *behind)
 {
@@ -211,9 +211,9 @@ static bool is_next_part(const derivation *d, const piece *p, const piece *front
     return true;
 }
 
-/* How many positions of the group are there in one line: those of its front, and where the next part of the group stands behind it, as many
+/* How many positions of the group are there in one line: those of its front, and where the next part of the group stands after it, as many
  * of that as do not carry into the position at which it begins. Of `[B, C] / 4, [B, C] % 4` with 3 elements of C that is 6: position 4 is
- * B:1, C:1, and the second position behind it would be C:3. */
+ * B:1, C:1, and the second position after it would be C:3. */
 static int64_t front_end(const derivation *d, const piece *front)
 {
     group_digits g;
@@ -265,7 +265,7 @@ static bool check_carry(derivation *d)
     return true;
 }
 
-/* Write: the dead iterations of a loop must lie behind the live values of the buffer digit. */
+/* Write: the dead iterations of a loop must lie after the live values of the buffer digit. */
 static bool check_dead(derivation *d)
 {
     for (size_t i = 0; i < d->landing_count; i++) {

@@ -208,7 +208,7 @@ static piece *find_part(const derivation *d, const factor *f, int64_t weight, in
     return NULL;
 }
 
-/* Do the parts beside each other, outermost first, mean the group? */
+/* Do the parts adjacent, outermost first, mean the group? */
 static bool parts_are_group(derivation *d, const factor *f, piece *const *parts, size_t count, int64_t extent)
 {
     const mapping *all = mapping_identity(d->context), *one;

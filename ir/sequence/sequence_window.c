@@ -77,7 +77,7 @@ static void land_term(derivation *d, unsigned group, const window_term *t)
 }
 
 /* Rule ("Sliding window", a window in a window): a part of a window whose terms are digits of its own, in the same proportion, is a run
- * of its places; where the run begins is said by the digits that are left. So a tile of an image is read with its halo. */
+ * of its places; where the run begins is stated by the digits that are left. So a tile of an image is read with its halo. */
 bool derivation_carve_window(derivation *d, const factor *f)
 {
     const mapping *whole = derivation_term(d, f);

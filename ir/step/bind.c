@@ -23,7 +23,7 @@ typedef struct place {
     bool all_zero;
 } place;
 
-/* A symbol of fewer places has the same size at several, one behind the other: those of the dimensions inside of its own. */
+/* A symbol of fewer places has the same size at several, one after the other: those of the dimensions inside of its own. */
 static bool size_at(void *user, const char *symbol, int64_t *value)
 {
     place *p = user;

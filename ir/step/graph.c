@@ -51,7 +51,7 @@ static step_stem *add_stem(step_graph *g, const char *text)
     return stem;
 }
 
-/* The wanted name; the second and later ones have a number behind a dot, which no written name has. */
+/* The wanted name; the second and later ones have a number after a dot, which no written name has. */
 static const char *unique_name(step_graph *g, const step_spec *s)
 {
     const char *wanted = s->name ? s->name : step_op_row_of(s->op)->name, *name;

@@ -16,7 +16,7 @@ typedef struct step_route {
     uint32_t b, outputs;
 } step_route;
 
-/* By these selectors, also behind broadcasts. */
+/* By these selectors, also after broadcasts. */
 step_route step_route_by(const step_stream *selector);
 
 /* How many chunks come to the output. */

@@ -65,7 +65,7 @@ bool shape_infer_scan(step_graph *g, step_graph_node *n)
            shape_same_shape(g, n, function_data(g, n, step_expr_fresh(g->exprs, "K", true)));
 }
 
-/* D_0 streams of `size` values, one behind the other; NULL: of sizes that are not known. */
+/* D_0 streams of `size` values, one after the other; NULL: of sizes that are not known. */
 static const step_expr *concatenated(step_graph *g, const step_stream *in, const step_expr *size)
 {
     const step_expr *places = step_total_places(g, in, in->rank);

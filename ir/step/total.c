@@ -228,7 +228,7 @@ const step_expr *step_total_of(step_graph *g, const step_expr *places, const ste
     return total;
 }
 
-/* What is plain stands beside it. Two sizes that differ need not be largest at one place. */
+/* What is plain stands next to it. Two sizes that differ need not be largest at one place. */
 const step_expr *step_total_largest(step_graph *g, const step_expr *each)
 {
     const step_expr *plain, *ragged, *none = step_expr_number(g->exprs, 0), *even = none, *uneven = none, *lone = NULL,
@@ -327,7 +327,7 @@ void step_total_settle(step_graph *g, const step_stream *s)
 void step_total_assume(step_graph *g, step_stream *s, const step_expr **dims)
 {
     const step_expr *before = step_cardinality(g, s), **old = s->dims;
-    for (uint32_t i = 0; i <= s->rank; i++) /* not of a symbol of which more was said already */
+    for (uint32_t i = 0; i <= s->rank; i++) /* not of a symbol of which more is known already */
         if (step_expr_is_symbol(dims[i]) && step_total_is_positive(g, old[i]) && !occurs(g, dims[i], false))
             step_total_set_positive(g, dims[i]);
     s->dims = dims;

@@ -269,7 +269,7 @@ const char *step_count_text(arena *a, unsigned least, unsigned most, const char 
     return arena_printf(a, "%s%u %s%s", one, most, what, most == 1 ? "" : "s");
 }
 
-/* Of a fold: beside the accumulator. */
+/* Of a fold: besides the accumulator. */
 static const char *arity_text(step_graph *g, const step_fn_row *row, bool folds)
 {
     return step_count_text(g->arena, row->least_arity - folds, row->most_arity - folds, "value");

@@ -6,7 +6,7 @@
 /* OutTime that is always right; digits taken out of it are summed. */
 static const char *whole_out_time(pass_context *p, const op *o, const mapping *inner)
 {
-    return pass_text(p, pass_pair(p, o->input->out.part[TIME], inner));
+    return pass_text(p, pass_pair(p, op_input(o)->out.part[TIME], inner));
 }
 
 static diag *refuse_out_time(pass_context *p, kernel *k, op *o, const mapping *inner, const char *what)
@@ -29,7 +29,7 @@ static diag *refuse_out_packet(pass_context *p, kernel *k, op *o, const mapping 
 
 void accumulate_inner(pass_context *p, const op *o, const mapping **inner, const mapping **out_packet)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     int64_t lanes = p->target->output_lanes;
     const mapping *packet = mapping_strip_padding(p->mappings, in->part[PACKET]), *row = in->part[ROW];
     if (o->accumulation == INTERLEAVED) {
@@ -107,7 +107,7 @@ static bool add_loop(accumulate_config *a, int64_t size, bool reduced)
 /* The loops of Time, outermost first: those of Time' are kept, what lies between them is summed. */
 static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
 {
-    const mapping *time = o->input->out.part[TIME], *inner = pass_inner(p, o->out.part[TIME], o->out.part[TIME]->size / a->kept->size);
+    const mapping *time = op_input(o)->out.part[TIME], *inner = pass_inner(p, o->out.part[TIME], o->out.part[TIME]->size / a->kept->size);
     const char *whole = whole_out_time(p, o, inner);
     sequence seq;
     if (!sequence_derive(p->mappings, time, a->kept, mapping_identity(p->mappings), SEQUENCE_READ, &seq)) {
@@ -200,7 +200,7 @@ static bool check_buffer(pass_context *p, kernel *k, op *o, accumulate_config *a
 
 static void accumulate_one(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     if (in->part[PACKET]->size > p->target->accumulator_columns) {
         pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "accumulate takes at most %lld columns, got %lld",
                     (long long)p->target->accumulator_columns, (long long)in->part[PACKET]->size);

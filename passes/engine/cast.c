@@ -21,7 +21,7 @@ static const char *casts_text(const pass_context *p)
 
 static void cast_one(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     tensor *out = &o->out;
     if (!out->part[TIME])
         out->part[TIME] = in->part[TIME];

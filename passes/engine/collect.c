@@ -21,7 +21,7 @@ bool collect_flits(pass_context *p, const tensor *in, int64_t *flits, const mapp
 
 static void collect_one(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     tensor *out = &o->out;
     int64_t flit_bytes = p->target->flit_bytes, flits = 0;
     int64_t bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);

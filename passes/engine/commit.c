@@ -10,7 +10,7 @@ static bool is_commit_width(const target *t, int64_t bytes)
 /* The live front of the packet in whole units of 8 bytes: what may always be kept of a flit. */
 static const mapping *packet_front(pass_context *p, const op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     int64_t unit = p->target->commit_multiple_bytes * 8 / dtype_row_of(in->dtype)->bits;
     const mapping *live = mapping_strip_padding(p->mappings, in->part[PACKET]), *kept = NULL;
     int64_t size = (live->size + unit - 1) / unit * unit;
@@ -21,7 +21,7 @@ static const mapping *packet_front(pass_context *p, const op *o)
  * the packet, rounded up to 8 bytes (chunked commits). 0: neither is legal. */
 static int64_t commit_elements(pass_context *p, const op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     int64_t owned = o->out.part[ELEMENT]->size % in->part[TIME]->size ? 0 : o->out.part[ELEMENT]->size / in->part[TIME]->size;
     if (is_commit_width(p->target, dtype_bytes(in->dtype, owned)) && owned <= in->part[PACKET]->size)
         return owned;
@@ -32,7 +32,7 @@ static int64_t commit_elements(pass_context *p, const op *o)
 /* Bytes of Element that one time step owns; -1: no whole number of them. */
 static int64_t owned_bytes(const op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     int64_t elements = o->out.part[ELEMENT]->size, steps = in->part[TIME]->size;
     return elements % steps ? -1 : dtype_bytes(in->dtype, elements / steps);
 }
@@ -42,8 +42,8 @@ static int64_t owned_bytes(const op *o)
 static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
 {
     int64_t owned = owned_bytes(o);
-    const mapping *element = o->out.part[ELEMENT], *time = o->input->out.part[TIME], *front = packet_front(p, o);
-    if (o->into || owned <= p->target->commit_max_bytes || owned % p->target->commit_multiple_bytes || !front)
+    const mapping *element = o->out.part[ELEMENT], *time = op_input(o)->out.part[TIME], *front = packet_front(p, o);
+    if (op_into(o) || owned <= p->target->commit_max_bytes || owned % p->target->commit_multiple_bytes || !front)
         return false;
     int64_t step = element->size / time->size;
     const mapping *block = pass_inner(p, element, step);
@@ -72,7 +72,7 @@ static bool does_not_fit(const sequence *seq)
 /* The destination in the stream's own order, which is always accepted: for a help line. NULL: it is not free, or there is none. */
 static const char *own_order(pass_context *p, const op *o)
 {
-    const mapping *front = o->into ? NULL : packet_front(p, o), *all = front ? pass_pair(p, o->input->out.part[TIME], front) : NULL;
+    const mapping *front = op_into(o) ? NULL : packet_front(p, o), *all = front ? pass_pair(p, op_input(o)->out.part[TIME], front) : NULL;
     return all ? pass_text(p, all) : NULL;
 }
 
@@ -84,7 +84,7 @@ static void help_element(pass_context *p, diag *d, const char *advice, const cha
 
 static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     const mapping *element = o->out.part[ELEMENT], *time = in->part[TIME];
     int64_t owned = owned_bytes(o);
     sequence time_alone;
@@ -120,7 +120,7 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
             if (!is_commit_width(p->target, owned_bytes(o)))
                 diag_note(p->diags, d, SRC_NOWHERE, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld",
                           (long long)owned_bytes(o));
-            sequence_explain(p, d, seq, o->out.part[ELEMENT], o->input->out.part[TIME], packet, NULL);
+            sequence_explain(p, d, seq, o->out.part[ELEMENT], op_input(o)->out.part[TIME], packet, NULL);
             help_element(p, d,
                          arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements",
                                       (long long)(8 * multiple / bits)),
@@ -153,13 +153,13 @@ static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *pac
 
 static void commit_one(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     const mapping *element = o->out.part[ELEMENT];
     int64_t bits = dtype_row_of(in->dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (in_bytes != p->target->flit_bytes) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT,
                               "Commit input packet must be exactly 32 bytes (one flit), got %lld", (long long)in_bytes);
-        if (o->input->kind == IR_FETCH)
+        if (op_input(o)->kind == IR_FETCH)
             diag_help(p->diags, d, "put .collect() in front of commit: it pads and cuts packets to flits");
         else if (in_bytes >= 0 && in_bytes < p->target->flit_bytes)
             diag_help(p->diags, d, "pad the packet to %lld bytes: %s", (long long)p->target->flit_bytes,
@@ -174,9 +174,9 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     int64_t kept = commit_elements(p, o);
     sequence seq = {.failure = SEQUENCE_OUTSIDE};
     const mapping *packet = in->part[PACKET];
-    bool ok =
-        kept > 0 && mapping_resize(p->mappings, packet, kept, &packet) == MAPPING_OK &&
-        sequence_derive(p->mappings, o->into && o->into->guard ? o->into->guard : element, in->part[TIME], packet, SEQUENCE_WRITE, &seq);
+    bool ok = kept > 0 && mapping_resize(p->mappings, packet, kept, &packet) == MAPPING_OK &&
+              sequence_derive(p->mappings, op_into(o) && op_into(o)->guard ? op_into(o)->guard : element, in->part[TIME], packet,
+                              SEQUENCE_WRITE, &seq);
     int64_t run = sequence_run(&seq);
     if (!ok && kept > 0 && writes_guarded(p, k, o, packet))
         return;

@@ -17,7 +17,7 @@ static int64_t tree_depth(pass_context *p, const mapping *packet, const mapping 
 
 static void contract_one(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out, *out = &o->out;
+    const tensor *in = &op_input(o)->out, *out = &o->out;
     const mapping *packet = in->part[PACKET], *out_packet = out->part[PACKET];
     int64_t columns = p->target->accumulator_columns;
     if (out_packet->size > columns) {

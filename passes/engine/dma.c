@@ -76,7 +76,7 @@ static void add_loop(const copy_digit *d, size_t i, int64_t size, copy *c)
 }
 
 /* Appends to `out` the copies of `base` combined with the values of the digit: with live = (x0, x1, ...) in the loops'
- * radices, block j has the loops before j fixed at x, loop j running below x[j], and those behind it whole. */
+ * radices, block j has the loops before j fixed at x, loop j running below x[j], and those after it whole. */
 static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
 {
     copy fixed = *base;
@@ -241,7 +241,7 @@ static const char *misaligned(const pass_context *p, const op *o, const copy *c,
         int64_t bytes;
     } checks[] = {{"packet", packet},
                   {"destination address", o->out.address + c->destination / 8},
-                  {"source address", o->input->out.address + c->source / 8}};
+                  {"source address", op_input(o)->out.address + c->source / 8}};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (checks[i].bytes % unit) {
             *value = checks[i].bytes;
@@ -385,7 +385,7 @@ static const char *place_text(pass_context *p, const tensor *t)
 
 static void note_sides(pass_context *p, diag *d, const op *o)
 {
-    diag_note(p->diags, d, SRC_NOWHERE, "source %s; destination %s", place_text(p, &o->input->out), place_text(p, &o->out));
+    diag_note(p->diags, d, SRC_NOWHERE, "source %s; destination %s", place_text(p, &op_input(o)->out), place_text(p, &o->out));
 }
 
 /* No loops walk both sides. */
@@ -460,11 +460,11 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
     }
     diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_COVER, "the destination does not hold all of the source: %s", reason);
     note_sides(p, d, o);
-    int64_t bytes = tensor_unit_bytes(&o->input->out);
-    bool plain = !o->into && !has_units(&o->input->out) && !has_units(&o->out) && bytes > 0 &&
+    int64_t bytes = tensor_unit_bytes(&op_input(o)->out);
+    bool plain = !op_into(o) && !has_units(&op_input(o)->out) && !has_units(&o->out) && bytes > 0 &&
                  bytes % p->target->dma_dm_multiple_bytes == 0 && bytes <= p->target->dm_bytes_per_slice - o->out.address;
     diag_help(p->diags, d, "declare the destination with every axis of the source%s%s; a part is moved through a tile",
-              plain ? ", as in Element " : "", plain ? pass_text(p, o->input->out.part[ELEMENT]) : "");
+              plain ? ", as in Element " : "", plain ? pass_text(p, op_input(o)->out.part[ELEMENT]) : "");
     return false;
 }
 
@@ -476,11 +476,11 @@ static bool ends_in_tile(const op *o)
 }
 
 /* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both
- * sides share they are, the padding goes with the data; not behind a tile, where other data follows. */
+ * sides share they are, the padding goes with the data; not after a tile, where other data follows. */
 static bool takes_padding(const pass_context *p, const op *o)
 {
     const mapping *element = o->out.part[ELEMENT];
-    bool tiles = ends_in_tile(o->input) || (o->into && ends_in_tile(o->into));
+    bool tiles = ends_in_tile(op_input(o)) || (op_into(o) && ends_in_tile(op_into(o)));
     if (o->kind != IR_TO_DM || tiles || element->count == 0)
         return false;
     const factor *inner = &element->factors[element->count - 1];
@@ -528,8 +528,8 @@ static bool copy_packets(pass_context *p, kernel *k, op *o, copy *c, copy_output
     out->commands += unrolled(c);
     if (out->commands > COPY_MAX_COMMANDS)
         return true;
-    dma_config like = {.source_base = dma_base(p, o->input) + c->source / 8,
-                       .destination_base = dma_base(p, o->into ? o->into : o) + c->destination / 8,
+    dma_config like = {.source_base = dma_base(p, op_input(o)) + c->source / 8,
+                       .destination_base = dma_base(p, op_into(o) ? op_into(o) : o) + c->destination / 8,
                        .packet_bytes = packet,
                        .granular = granular};
     out->end = copy_commands(p, c, c->count, like, out->end);
@@ -564,7 +564,7 @@ static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
 static void copy_one(pass_context *p, kernel *k, op *o)
 {
     sequence_space from[COPY_SPACES], to[COPY_SPACES];
-    size_t from_count = dma_spaces(p, &o->input->out, from), to_count = dma_spaces(p, &o->out, to);
+    size_t from_count = dma_spaces(p, &op_input(o)->out, from), to_count = dma_spaces(p, &o->out, to);
     if (!covers_source(p, k, o, from, from_count, to, to_count))
         return;
     sequence seq;

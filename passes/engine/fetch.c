@@ -30,7 +30,7 @@ static const char *conversions_text(const pass_context *p)
  * becomes after a conversion fits one flit. The sub context reads 8 bytes at a time, 4 for i4 to i32. */
 static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t packet_bits, int64_t run_bits)
 {
-    dtype from = o->input->out.dtype, to = o->out.dtype;
+    dtype from = op_input(o)->out.dtype, to = o->out.dtype;
     int64_t ratio = dtype_row_of(to)->bits / dtype_row_of(from)->bits;
     int64_t common = gcd(packet_bits, run_bits);
     int64_t only = from == DTYPE_I4 && to == DTYPE_I32 ? 4 : p->target->fetch_access_sub_bytes;
@@ -41,7 +41,7 @@ static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t pa
     return 0;
 }
 
-/* The byte of the slice's DM behind the last that the walk reads. */
+/* The byte of the slice's DM after the last that the walk reads. */
 static int64_t walk_end_bytes(const sequence *seq, const tensor *dm)
 {
     int64_t lowest, highest, bits = dtype_row_of(dm->dtype)->bits;
@@ -75,11 +75,11 @@ static const sequence_part *step_inside_byte(const sequence *seq, int64_t bits)
 /* What a walk of `buffer` reads: the tensor, or two of them, which the interleaving axis tells apart. Their number. */
 static size_t fetch_spaces(pass_context *p, const op *o, const mapping *buffer, sequence_space spaces[2])
 {
-    const tensor *dm = &o->input->out;
+    const tensor *dm = &op_input(o)->out;
     spaces[0] = spaces[1] = (sequence_space){buffer, 1};
-    if (!o->second)
+    if (!op_second(o))
         return 1;
-    int64_t apart_bits = (o->second->out.address - dm->address) * 8;
+    int64_t apart_bits = (op_second(o)->out.address - dm->address) * 8;
     spaces[0] = (sequence_space){mapping_symbol(p->mappings, o->interleave), apart_bits / dtype_row_of(dm->dtype)->bits};
     return 2;
 }
@@ -87,7 +87,7 @@ static size_t fetch_spaces(pass_context *p, const op *o, const mapping *buffer, 
 static bool names_both(pass_context *p, kernel *k, op *o)
 {
     const mapping *time = o->out.part[TIME];
-    if (!o->second || mapping_mentions(time, o->interleave))
+    if (!op_second(o) || mapping_mentions(time, o->interleave))
         return true;
     diag *d = pass_refuse(p, k, o, TIME, E_INTERLEAVE, "Time %s does not name %s, the axis that tells the two tensors apart",
                           pass_text(p, time), o->interleave->name);
@@ -109,7 +109,7 @@ typedef struct fetch_walk {
 static bool fetch_measure(pass_context *p, const op *o, const walk_request *walk, fetch_walk *out)
 {
     sequence_space spaces[2];
-    const tensor *dm = &o->input->out;
+    const tensor *dm = &op_input(o)->out;
     int64_t bits = dtype_row_of(dm->dtype)->bits;
     bool ok = sequence_derive_stream(p->mappings, spaces, fetch_spaces(p, o, walk->buffer, spaces), walk->beside, walk->time, walk->packet,
                                      SEQUENCE_READ, &out->seq);
@@ -139,7 +139,7 @@ static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk
 
 static void fetch_one(pass_context *p, kernel *k, op *o)
 {
-    const tensor *dm = &o->input->out, *out = &o->out;
+    const tensor *dm = &op_input(o)->out, *out = &o->out;
     const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
     if (dm->dtype != out->dtype && !target_converts(ENGINE_ID_FETCH, dm->dtype, out->dtype)) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s", dtype_row_of(dm->dtype)->name,

@@ -18,7 +18,7 @@ typedef struct digit {
 
 typedef struct masking {
     pass_context *context;
-    const op *align, *contract, *accumulate; /* accumulate: NULL when the kernel ends behind contract */
+    const op *align, *contract, *accumulate; /* accumulate: NULL when the kernel ends after contract */
     digit digits[64];
     size_t count;
 } masking;
@@ -129,7 +129,7 @@ static bool mask_inside(masking *m, const digit *d)
     return true;
 }
 
-/* The masks of a group beside its own padding, at its first piece; false when the Reducer has none for it. */
+/* The masks of a group besides its own padding, at its first piece; false when the Reducer has none for it. */
 static bool mask_group(masking *m, size_t first)
 {
     const mapping *inner = m->digits[first].factor->inner;
@@ -153,7 +153,7 @@ static bool mask_group(masking *m, size_t first)
     if (!is_full || row)
         return false;
     if (count == 1 || !is_group)
-        return true; /* no sum of such a part can be said in an einsum */
+        return true; /* no sum of such a part can be expressed in an einsum */
     lane_mask *mask = new_mask(m, inner->size);
     for (size_t i = 0; i < m->count; i++)
         if (m->digits[i].factor->inner == inner)
@@ -163,10 +163,10 @@ static bool mask_group(masking *m, size_t first)
 
 static void mask_one(pass_context *p, kernel *k, op *o)
 {
-    masking m = {.context = p, .align = o->input, .contract = o, .accumulate = op_accumulation(k, o)};
-    if (o->input->kind != IR_ALIGN || (m.accumulate && m.accumulate->bad))
+    masking m = {.context = p, .align = op_input(o), .contract = o, .accumulate = op_accumulation(k, o)};
+    if (op_input(o)->kind != IR_ALIGN || (m.accumulate && m.accumulate->bad))
         return;
-    const tensor *t = &o->input->out;
+    const tensor *t = &op_input(o)->out;
     add_digits(&m, t->part[TIME], COUNTER_STEP);
     add_digits(&m, t->part[PACKET], COUNTER_LANE);
     add_digits(&m, t->part[ROW], COUNTER_NONE);

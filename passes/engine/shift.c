@@ -54,7 +54,7 @@ static bool list_digits(const mapping *m, int64_t stride, digit_list *out)
 
 bool shift_is_asked(const op *o)
 {
-    return has_open_window(o, o->input->out.part[TIME]) || has_open_window(o, o->input->out.part[PACKET]);
+    return has_open_window(o, op_input(o)->out.part[TIME]) || has_open_window(o, op_input(o)->out.part[PACKET]);
 }
 
 static bool fail(shift_plan *plan, shift_failure failure, const mapping *term)
@@ -132,12 +132,12 @@ static bool loops_fit(shift_plan *plan, const sequence *seq)
 /* Elements of the collected ones from which on there are zeros: the flits' end, or that of the packet that Collect padded. */
 static int64_t zeros_from(const op *o, const shift_plan *plan)
 {
-    const op *collect = o->input;
+    const op *collect = op_input(o);
     bool one_packet = collect->kind == IR_COLLECT && collect->collect && collect->collect->flits_per_packet == plan->collect_flits;
-    return one_packet && plan->transpose_rows == 1 ? collect->input->out.part[PACKET]->size : plan->collected->size;
+    return one_packet && plan->transpose_rows == 1 ? op_input(collect)->out.part[PACKET]->size : plan->collected->size;
 }
 
-/* A window with places that are not held: the packet begins before the flits, or ends behind them, where there are zeros. */
+/* A window with places that are not held: the packet begins before the flits, or ends after them, where there are zeros. */
 static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const digit_list *digits)
 {
     int64_t least = elements_of(o->out.dtype, p->target->initial_shift_bytes) - 1;
@@ -146,7 +146,7 @@ static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const di
         int64_t stride = digits->strides[i];
         if (!is_open_window(o, a) || !a->bordered)
             continue;
-        int64_t end = -a->first + 1; /* one behind the last place that is asked for */
+        int64_t end = -a->first + 1; /* one after the last place that is asked for */
         for (uint32_t k = 0; k < a->term_count; k++)
             end += (a->terms[k].extent - 1) * a->terms[k].stride;
         for (size_t outer = i + 1; outer < digits->count; outer++)
@@ -167,12 +167,12 @@ static bool border_fits(pass_context *p, const op *o, shift_plan *plan, const di
  * cut into flits is whole again. */
 static bool collect_flits(pass_context *p, const op *o, shift_plan *plan)
 {
-    const op *collect = o->input;
-    const mapping *time = o->input->out.part[TIME], *flit = transposed(p, o->input->out.part[PACKET], plan->transpose_rows);
+    const op *collect = op_input(o);
+    const mapping *time = op_input(o)->out.part[TIME], *flit = transposed(p, op_input(o)->out.part[PACKET], plan->transpose_rows);
     int64_t flits = plan->collect_flits;
     if (plan->transpose_rows == 1 && collect->kind == IR_COLLECT && collect->collect && collect->collect->flits_per_packet == flits) {
-        plan->collected = pass_pad(p, collect->input->out.part[PACKET], flits * flit->size);
-        plan->rest = collect->input->out.part[TIME];
+        plan->collected = pass_pad(p, op_input(collect)->out.part[PACKET], flits * flit->size);
+        plan->rest = op_input(collect)->out.part[TIME];
         return plan->collected != NULL;
     }
     const mapping *inner = time->size % flits == 0 ? pass_inner(p, time, flits) : NULL;
@@ -185,14 +185,14 @@ static bool collect_flits(pass_context *p, const op *o, shift_plan *plan)
 static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, shift_plan *plan)
 {
     const mapping *out_time = o->out.part[TIME];
-    const mapping *packet = mapping_strip_padding(p->mappings, o->out.part[PACKET]); /* lanes behind it do not count */
+    const mapping *packet = mapping_strip_padding(p->mappings, o->out.part[PACKET]); /* lanes after it do not count */
     *plan = (shift_plan){.collect_flits = flits, .transpose_rows = rows};
     if (!collect_flits(p, o, plan) || has_open_window(o, plan->rest))
         return fail(plan, SHIFT_FLITS, NULL);
     int64_t each = out_time->size % plan->rest->size ? 0 : out_time->size / plan->rest->size;
     if (each == 0 || !mapping_equal(p->mappings, pass_outer(p, out_time, each), plan->rest))
         return fail(plan, SHIFT_TIME, NULL);
-    const mapping *steps = pass_inner(p, out_time, each), *beside = pass_pair(p, pass_beside(p, &o->input->out), plan->rest);
+    const mapping *steps = pass_inner(p, out_time, each), *beside = pass_pair(p, pass_beside(p, &op_input(o)->out), plan->rest);
     sequence_space buffer = {plan->collected, 1}, stream[] = {{steps, 0}, {packet, 0}};
     if (!beside || !sequence_derive_spaces(p->mappings, &buffer, 1, beside, stream, 2, SEQUENCE_READ | SEQUENCE_BORDERS, &plan->seq))
         return fail(plan, SHIFT_DIGIT, plan->seq.term);
@@ -240,7 +240,7 @@ static const char *flits_text(pass_context *p, const shift_plan *plan)
 
 static void refuse_flits(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_FLITS, "OutTime %s and OutPacket %s read no 1, 2 or 3 flits of Time %s, Packet %s",
                           pass_text(p, o->out.part[TIME]), pass_text(p, o->out.part[PACKET]), pass_text(p, in->part[TIME]),
                           pass_text(p, in->part[PACKET]));

@@ -15,7 +15,7 @@ typedef enum shift_failure {
     SHIFT_LOOPS,
     SHIFT_TILING,
     SHIFT_STRIDE,
-    SHIFT_BORDER, /* what is zero must lie before or behind everything that was collected */
+    SHIFT_BORDER, /* what is zero must lie before or after everything that was collected */
     SHIFT_START,
     SHIFT_FITS,
 } shift_failure;

@@ -41,7 +41,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
     const mapping *good = time;
     for (size_t i = 0; i < out->count && good; i++)
         if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis) &&
-            mapping_mentions(o->weights->out.part[ELEMENT], out->factors[i].axis))
+            mapping_mentions(op_weights(o)->out.part[ELEMENT], out->factors[i].axis))
             good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
     diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor behind it", pass_text(p, good));
     return d;
@@ -50,7 +50,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
 /* A group that 32 bytes do not cut into digits is not what its two halves together are ("Mapping Expressions", Semantics). */
 static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *packed)
 {
-    const mapping *out = o->out.part[PACKET], *flit = o->input->out.part[PACKET];
+    const mapping *out = o->out.part[PACKET], *flit = op_input(o)->out.part[PACKET];
     const mapping *both = pass_pair(p, packed, flit), *padded = both ? pass_pad(p, both, out->size) : NULL;
     if (!padded || mapping_equal(p->mappings, padded, out))
         return true;
@@ -61,7 +61,7 @@ static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *
     return false;
 }
 
-/* How often OutTime repeats each packet of `time`, innermost; 0: it is not `time` with tiling axes behind it. */
+/* How often OutTime repeats each packet of `time`, innermost; 0: it is not `time` with tiling axes after it. */
 static int64_t tiling_of(pass_context *p, const mapping *out, const mapping *time)
 {
     int64_t tiling = out->size % time->size ? 0 : out->size / time->size;
@@ -71,7 +71,7 @@ static int64_t tiling_of(pass_context *p, const mapping *out, const mapping *tim
 /* Splits Time into what the packet takes and what stays: *packed is the flit digit (size 1 or 2). */
 static const mapping *collected_time(pass_context *p, kernel *k, op *o, const mapping **packed)
 {
-    const tensor *in = &o->input->out;
+    const tensor *in = &op_input(o)->out;
     int64_t half = elements_of(in->dtype, p->target->flit_bytes);
     const mapping *out = o->out.part[PACKET], *time = in->part[TIME];
     const mapping *inner = pass_inner(p, out, half), *outer = pass_outer(p, out, half);
@@ -111,7 +111,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
 /* Everything that the TRF tensor stores must be asked for, and Row axes only come from it. */
 static bool check_operands(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out, *trf = &o->weights->out, *out = &o->out;
+    const tensor *in = &op_input(o)->out, *trf = &op_weights(o)->out, *out = &o->out;
     if (in->dtype != trf->dtype) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ALIGN_TYPE, "the stream has %s elements, the TRF tensor %s",
                               dtype_row_of(in->dtype)->name, dtype_row_of(trf->dtype)->name);
@@ -176,7 +176,7 @@ static bool needs_shift(pass_context *p, const op *o)
 {
     shift_plan plan;
     int64_t half = elements_of(o->out.dtype, p->target->flit_bytes);
-    bool as_it_came = mapping_equal(p->mappings, pass_inner(p, o->out.part[PACKET], half), o->input->out.part[PACKET]);
+    bool as_it_came = mapping_equal(p->mappings, pass_inner(p, o->out.part[PACKET], half), op_input(o)->out.part[PACKET]);
     return shift_is_asked(o) || (!as_it_came && shift_derive(p, o, &plan));
 }
 
@@ -212,11 +212,11 @@ static bool stream_names(const tensor *in, const mapping *term)
 /* A tiling axis repeats the packet for different weights, or, where neither the stream nor the TRF has it, for the same ones. */
 static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles)
 {
-    const mapping *element = o->weights->out.part[ELEMENT];
+    const mapping *element = op_weights(o)->out.part[ELEMENT];
     sequence seq;
     bool stored = sequence_derive(p->mappings, element, tiles, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
     for (size_t i = 0; i < seq.count && stored; i++)
-        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1 || !stream_names(&o->input->out, seq.parts[i].term);
+        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1 || !stream_names(&op_input(o)->out, seq.parts[i].term);
     if (stored)
         return true;
     diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF,
@@ -229,7 +229,7 @@ static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles
 static void align_one(pass_context *p, kernel *k, op *o)
 {
     tensor *out = &o->out;
-    const tensor *trf = &o->weights->out;
+    const tensor *trf = &op_weights(o)->out;
     int64_t rows = trf->part[ROW]->size, bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
     if (!dtype_is_operand(out->dtype)) {
         diag *d =

@@ -2,7 +2,7 @@
  * OutPacket agree: the rest of the packet repeats those bytes, so it may not name anything stored. The entries walk OutTime over Element;
  * what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may be read from anywhere in the Row's
  * share of the register file. Of all sizes the largest whose walk obeys these rules is taken, and of two that read the same live bytes
- * the smaller: what lies behind the innermost run, and how many of the outer axes there are, decides nothing. */
+ * the smaller: what lies after the innermost run, and how many of the outer axes there are, decides nothing. */
 #include "passes/engine/trf_sequencer.h"
 
 #include "passes/remedy.h"
@@ -13,7 +13,7 @@ static bool repeats(pass_context *p, const mapping *packet, int64_t n)
     return mapping_equal(p->mappings, pass_pair(p, pass_outer(p, packet, n), pass_inner(p, packet, n)), packet);
 }
 
-/* Do the first n elements of Element and of OutPacket agree, n filling whole bytes? Padding behind Element counts as its own. */
+/* Do the first n elements of Element and of OutPacket agree, n filling whole bytes? Padding after Element counts as its own. */
 static bool agree(pass_context *p, const mapping *element, const mapping *packet, int64_t n)
 {
     const mapping *padded = element->size % n ? pass_pad(p, element, round_up(element->size, n)) : element;
@@ -31,7 +31,7 @@ static int64_t live_elements(pass_context *p, const mapping *packet, int64_t n)
     return live;
 }
 
-/* Does the packet beyond the read ask for stored elements that are not beside each other? */
+/* Does the packet beyond the read ask for stored elements that are not adjacent? */
 static const mapping *stored_outside_read(pass_context *p, const mapping *element, const mapping *rest)
 {
     sequence seq;
@@ -72,7 +72,7 @@ static bool is_walked(const trf_walk *w)
     return w->n > 0 && !w->outside && w->fits && !w->misaligned;
 }
 
-/* The size that is taken, or, where none is, the largest on which Element and OutPacket agree: what is wrong with it is said. */
+/* The size that is taken, or, where none is, the largest on which Element and OutPacket agree: what is wrong with it is reported. */
 static trf_walk trf_measure(pass_context *p, const op *o, const walk_request *walk)
 {
     const mapping *packet = o->out.part[PACKET];
@@ -100,7 +100,7 @@ static bool trf_accepts(pass_context *p, const op *o, const walk_request *walk)
 static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
 {
     int64_t lowest, highest, bits = dtype_row_of(o->out.dtype)->bits;
-    const tensor *trf = &o->weights->out;
+    const tensor *trf = &op_weights(o)->out;
     sequence_reach(&w->seq, &lowest, &highest);
     int64_t end = (highest + w->n) * bits / 8, share = target_trf_capacity_bytes(p->target, trf->trf_address) / trf->part[ROW]->size;
     if (end <= share)
@@ -116,7 +116,7 @@ static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
 
 static void sequence_one(pass_context *p, kernel *k, op *o)
 {
-    const mapping *element = o->weights->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
+    const mapping *element = op_weights(o)->out.part[ELEMENT], *packet = o->out.part[PACKET], *time = o->out.part[TIME];
     walk_request walk = {element, NULL, time, packet, true};
     trf_walk w = trf_measure(p, o, &walk);
     int64_t bits = dtype_row_of(o->out.dtype)->bits, read_bits = w.n * bits;

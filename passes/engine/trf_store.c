@@ -11,17 +11,17 @@ static bool is_row_count(const target *t, int64_t rows)
 /* Is the load that feeds this store one run of addresses? */
 static bool is_contiguous(const op *store)
 {
-    const op *collect = store->input, *fetch = collect->kind == IR_COLLECT ? collect->input : NULL;
+    const op *collect = op_input(store), *fetch = collect->kind == IR_COLLECT ? op_input(collect) : NULL;
     if (!fetch || fetch->kind != IR_FETCH || !fetch->sequencer || !collect->collect || collect->collect->pad_bytes)
         return false;
-    const tensor *dm = &fetch->input->out;
+    const tensor *dm = &op_input(fetch)->out;
     return fetch->out.dtype == dm->dtype && fetch->sequencer->contiguous_bytes == tensor_unit_bytes(dm) &&
            fetch->sequencer->contiguous_bytes == dtype_bytes(dm->dtype, fetch->out.part[TIME]->size * fetch->out.part[PACKET]->size);
 }
 
 static diag *check_store(pass_context *p, kernel *k, op *o)
 {
-    const tensor *in = &o->input->out, *out = &o->out;
+    const tensor *in = &op_input(o)->out, *out = &o->out;
     const mapping *row = out->part[ROW], *element = out->part[ELEMENT], *time = in->part[TIME];
     const char *type = dtype_row_of(in->dtype)->name;
     if (dtype_row_of(in->dtype)->trf_reg_type < 0) {
@@ -104,7 +104,7 @@ static void store_one(pass_context *p, kernel *k, op *o)
     o->to_trf = ARENA_NEW(p->arena, to_trf_config);
     *o->to_trf = (to_trf_config){.rows = rows,
                                  .bytes_per_row = dtype_bytes(o->out.dtype, o->out.part[ELEMENT]->size),
-                                 .flits_per_row = o->input->out.part[TIME]->size / rows,
+                                 .flits_per_row = op_input(o)->out.part[TIME]->size / rows,
                                  .reg_type = dtype_row_of(o->out.dtype)->trf_reg_type,
                                  .short_command = is_contiguous(o)};
 }

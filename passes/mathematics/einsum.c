@@ -102,16 +102,16 @@ static void set_kept_axes(einsum_builder *b, einsum_tensor *v, const einsum_step
 
 static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
 {
-    const op *align = o->input;
+    const op *align = op_input(o);
     uint32_t dst = add_value(b, o->out.dtype, -1);
-    einsum_step *step = add_step(b, MATH_CONTRACT, whole(dst), b->of[align->input->index], b->of[align->weights->index]);
+    einsum_step *step = add_step(b, MATH_CONTRACT, whole(dst), b->of[op_input(align)->index], b->of[op_weights(align)->index]);
     step->s.accumulator = o->out.dtype;
     einsum_contract_digits(b, step, o, accumulate);
     set_kept_axes(b, &b->values[dst], step);
     if (!o->bad)
-        einsum_settle_sources(b, step, o, align->input, align->weights);
+        einsum_settle_sources(b, step, o, op_input(align), op_weights(align));
     if (!o->bad)
-        check_borders(b, o, align->input);
+        check_borders(b, o, op_input(align));
     b->of[o->index] = whole(dst);
 }
 
@@ -136,7 +136,7 @@ static void drop_axis(einsum_step *s, uint32_t dropped)
 /* Two tensors by turns: a value with the axis that tells them apart, written in two parts. */
 static void visit_interleaved(einsum_builder *b, op *o)
 {
-    const op *sources[] = {o->input, o->second};
+    const op *sources[] = {op_input(o), op_second(o)};
     uint32_t dst = add_value_like(b, &o->out, -1);
     for (int i = 0; i < 2 && !o->bad; i++) {
         tile_window *w = ARENA_NEW(b->context->arena, tile_window);
@@ -159,25 +159,25 @@ static einsum_step *just_made(einsum_builder *b, reference from)
 
 static void visit_conversion(einsum_builder *b, op *o)
 {
-    reference from = b->of[o->input->index];
+    reference from = b->of[op_input(o)->index];
     einsum_step *last = just_made(b, from);
-    if (last && last->s.op == MATH_CONTRACT && b->uses[o->input->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
+    if (last && last->s.op == MATH_CONTRACT && b->uses[op_input(o)->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
         b->values[from.value].dtype = o->out.dtype; /* the sum is cast where it is made */
         b->of[o->index] = from;
         return;
     }
     uint32_t dst = add_value_like(b, &o->out, -1);
-    add_copy(b, o, whole(dst), o->input, &o->out);
+    add_copy(b, o, whole(dst), op_input(o), &o->out);
     b->of[o->index] = whole(dst);
 }
 
 /* Is the memory or stream used by one operation only, on all the way back to where its value was made? */
 static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
 {
-    for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = o->input) {
-        if (b->uses[o->index] != 1 || o->into || o->kind == IR_ALLOC || o->kind == IR_VIEW)
+    for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = op_input(o)) {
+        if (b->uses[o->index] != 1 || op_into(o) || o->kind == IR_ALLOC || o->kind == IR_VIEW)
             return false;
-        if (!o->input || b->of[o->input->index].value != value)
+        if (!op_input(o) || b->of[op_input(o)->index].value != value)
             return true;
     }
     return true;
@@ -188,15 +188,15 @@ enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
 /* A write through a view: the step that made the value writes the part of the memory at once where nothing else needs it. */
 static void visit_write(einsum_builder *b, op *o)
 {
-    reference from = b->of[o->input->index], to = {b->of[op_root(o->into)->index].value, o->into->window};
+    reference from = b->of[op_input(o)->index], to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
     einsum_step *last = just_made(b, from);
-    if (last && last->s.shift_count < MAX_SHIFTS && is_only_use(b, o->input, from.value) &&
-        einsum_source_holds(b, o, o->input, &o->into->out)) {
+    if (last && last->s.shift_count < MAX_SHIFTS && is_only_use(b, op_input(o), from.value) &&
+        einsum_source_holds(b, o, op_input(o), &op_into(o)->out)) {
         last->s.dst = to.value;
         add_shifts(b, last, EINSUM_DST, to.window);
         return;
     }
-    add_copy(b, o, to, o->input, &o->into->out);
+    add_copy(b, o, to, op_input(o), &op_into(o)->out);
 }
 
 static bool same_axes(const einsum_tensor *a, const einsum_tensor *b)
@@ -263,7 +263,7 @@ static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *
     return false;
 }
 
-/* Adds what the axis is under its new names; said before, it must be the same. */
+/* Adds what the axis is under its new names; stated before, it must be the same. */
 static bool add_relabel(einsum_builder *b, op *o, const axis *a)
 {
     const reshape_config *c = o->reshape;
@@ -345,19 +345,19 @@ static void visit(einsum_builder *b, op *o)
     case IR_RESHAPE: visit_reshape(b, o); break;
     case IR_CONTRACT: visit_contract(b, o, op_accumulation(b->kernel, o)); break;
     case IR_PORT_OUT:
-        visit_output(b, o, o->port, o->input->kind == IR_ALIGN ? o->input->input : o->input);
-        if (o->input->kind == IR_ALIGN)
-            visit_output(b, o, o->port + 1, o->input->weights);
+        visit_output(b, o, o->port, op_input(o)->kind == IR_ALIGN ? op_input(op_input(o)) : op_input(o));
+        if (op_input(o)->kind == IR_ALIGN)
+            visit_output(b, o, o->port + 1, op_weights(op_input(o)));
         break;
     default:
-        if (o->second)
+        if (op_second(o))
             visit_interleaved(b, o);
-        else if (o->into)
+        else if (op_into(o))
             visit_write(b, o);
-        else if (o->out.dtype != o->input->out.dtype)
+        else if (o->out.dtype != op_input(o)->out.dtype)
             visit_conversion(b, o);
         else
-            b->of[o->index] = b->of[o->input->index];
+            b->of[o->index] = b->of[op_input(o)->index];
     }
 }
 
@@ -428,12 +428,9 @@ static void count_uses(einsum_builder *b)
 {
     for (size_t i = 0; i < b->kernel->op_count; i++) {
         const op *o = b->kernel->ops[i];
-        if (o->input)
-            b->uses[o->input->index]++;
-        if (o->second)
-            b->uses[o->second->index]++;
-        if (o->weights)
-            b->uses[o->weights->index]++;
+        for (size_t j = 0; j < o->operand_count; j++)
+            if (operand_access_of(o->operands[j].role) == READS)
+                b->uses[o->operands[j].of->index]++;
     }
 }
 
@@ -508,7 +505,7 @@ static const char *step_text(arena *a, const einsum *e, uint32_t number, bool de
 
 enum { PERIOD_MAX = 16, OFTEN = 3 }; /* statements of a loop's body that is seen to repeat; twice are two */
 
-/* How often the `period` texts at the beginning stand there, one behind the other. */
+/* How often the `period` texts at the beginning stand there, one after the other. */
 static size_t repeats(const char *const *texts, size_t count, size_t period)
 {
     size_t n = period;
@@ -559,8 +556,8 @@ static void settle_outputs(kernel *k)
 {
     for (size_t i = 0; i < k->op_count; i++)
         for (int c = 0; c < MAPPING_COMPONENTS && k->ops[i]->kind == IR_PORT_OUT; c++)
-            if (!k->ops[i]->out.part[c] && k->ops[i]->input->out.kind == k->ops[i]->out.kind) {
-                k->ops[i]->out.part[c] = k->ops[i]->input->out.part[c];
+            if (!k->ops[i]->out.part[c] && op_input(k->ops[i])->out.kind == k->ops[i]->out.kind) {
+                k->ops[i]->out.part[c] = op_input(k->ops[i])->out.part[c];
                 k->ports[k->ops[i]->port].tensor.part[c] = k->ops[i]->out.part[c];
             }
 }
@@ -588,7 +585,7 @@ void pass_einsum(pass_context *p, kernel *k)
 {
     settle_outputs(k);
     for (size_t i = 0; i < k->op_count; i++)
-        if (k->ops[i]->bad || (k->ops[i]->input && k->ops[i]->input->bad) || k->bad)
+        if (k->ops[i]->bad || (op_input(k->ops[i]) && op_input(k->ops[i])->bad) || k->bad)
             return;
     einsum_builder b = {.context = p,
                         .kernel = k,

@@ -49,7 +49,7 @@ uint32_t einsum_axis_number(einsum_builder *b, const axis *a);
 /* The digits of a copy whose destination is `t`. */
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);
 /* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel
- * ends behind contract. */
+ * ends after contract. */
 void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate);
 
 /* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand

@@ -293,5 +293,5 @@ void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tenso
 void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate)
 {
     push_all(&(digit_sink){
-        .builder = b, .step = step, .op = contract, .tensor = &contract->input->out, .contract = contract, .accumulate = accumulate});
+        .builder = b, .step = step, .op = contract, .tensor = &op_input(contract)->out, .contract = contract, .accumulate = accumulate});
 }

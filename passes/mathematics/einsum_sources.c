@@ -81,10 +81,10 @@ static bool visit_factors(const tensor *t, factor_visitor visit, void *user)
     return true;
 }
 
-/* The operation behind which the operand's value was still the same; NULL: it was made here. */
+/* The operation after which the operand's value was still the same; NULL: it was made here. */
 static const op *before(const einsum_builder *b, const op *o)
 {
-    const op *in = o->kind == IR_RESHAPE ? o->reshape->from : o->input; /* names in between are nobody's */
+    const op *in = o->kind == IR_RESHAPE ? o->reshape->from : op_input(o); /* names in between are nobody's */
     return in && b->of[in->index].value == b->of[o->index].value ? in : NULL;
 }
 
@@ -287,10 +287,10 @@ static bool is_apart(void *user, const factor *f)
  * axes, and nothing else of the computation mapping; the weights hold what their Row and Element name. */
 static void check_group(einsum_builder *b, op *o, component c, const factor *f, int64_t position)
 {
-    const op *align = o->input;
+    const op *align = op_input(o);
     bool streamed = c != ROW && (c != TIME || position >= align->align->tiling->size);
-    bool stream_agrees = streamed || visit_factors(&align->input->out, is_apart, (void *)f);
-    bool weights_agree = holds_piece(&align->weights->out, f) || visit_factors(&align->weights->out, is_apart, (void *)f);
+    bool stream_agrees = streamed || visit_factors(&op_input(align)->out, is_apart, (void *)f);
+    bool weights_agree = holds_piece(&op_weights(align)->out, f) || visit_factors(&op_weights(align)->out, is_apart, (void *)f);
     if (stream_agrees && weights_agree)
         return;
     diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
@@ -301,7 +301,7 @@ static void check_group(einsum_builder *b, op *o, component c, const factor *f, 
 
 static void check_groups(einsum_builder *b, op *o)
 {
-    const tensor *computation = &o->input->out;
+    const tensor *computation = &op_input(o)->out;
     for (component c = 0; c < MAPPING_COMPONENTS; c++) {
         const mapping *m = computation->part[c];
         int64_t position = m ? m->size : 1;

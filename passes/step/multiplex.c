@@ -2,7 +2,7 @@
  *
  * EagerMerge of the x_i feeds it in order of arrival; what each loaded for an x_i is loaded by an address that the merge's selector gives;
  * a partition by the same selector gives every y_i what was its own, in order. Legal when the subgraphs are equal but for where their
- * weights are stored, those places lie one behind the other, and nothing else goes in or out. */
+ * weights are stored, those places lie one after the other, and nothing else goes in or out. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ static bool mark_node(step_rewrite *r, const step_graph_node *n, const step_grap
     return true;
 }
 
-/* What stands between `from` and `last`, from behind. */
+/* What stands between `from` and `last`, the last first. */
 static bool mark(step_rewrite *r, const step_graph_node *last, const step_graph_node *from, int64_t member)
 {
     const multiplex *m = r->user;

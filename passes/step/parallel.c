@@ -1,7 +1,7 @@
 /* Dynamic parallelization (the paper's section 5.4): chunks that were dealt out to n regions in turn go to whichever region is free.
  *
  * The first n chunks go to the regions in turn; each further one goes to the region that has reported a chunk done: an eager merge of the
- * reports names it. The last n reports have no chunk behind them and are dropped. So the graph gets a cycle: selectors, partition, region,
+ * reports names it. The last n reports have no chunk after them and are dropped. So the graph gets a cycle: selectors, partition, region,
  * report. Legal when it does not matter which region works on a chunk (passes/step/regions.c). */
 #include <inttypes.h>
 

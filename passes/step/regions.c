@@ -120,7 +120,7 @@ static bool mark(step_rewrite *r, step_regions *g, const char *done)
 
 /* ---- likeness ---- */
 
-/* The next node of a region behind `at`; NULL: none. */
+/* The next node of a region after `at`; NULL: none. */
 static const step_graph_node *next_of(const step_rewrite *r, const step_regions *g, int64_t region, size_t *at)
 {
     while (*at < r->from->node_count && g->of[*at] != region)

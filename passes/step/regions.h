@@ -12,7 +12,7 @@
 typedef struct step_regions {
     int64_t count, chunks;
     const step_graph_node **done; /* by region: the operator whose chunk, once complete, frees the region */
-    int64_t *of;                  /* by node: 1 + its region; 0: outside; -1: behind several */
+    int64_t *of;                  /* by node: 1 + its region; 0: outside; -1: after several */
     const step_graph_node **like; /* by node of a region: its like in the first one */
 } step_regions;
 

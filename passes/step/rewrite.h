@@ -38,7 +38,7 @@ typedef struct step_pass {
 /* Ended by a row without a name (passes/step/passes.c). */
 extern const step_pass step_passes[];
 
-/* The graph behind the pass; NULL: diagnosed. */
+/* The graph after the pass; NULL: diagnosed. */
 step_graph *step_pass_run(const step_pass_call *call, step_graph *g);
 
 /* ---- for passes ---- */
@@ -71,7 +71,7 @@ const step_stream *step_rewrite_stream(const step_rewrite *r, const step_stream 
 void step_rewrite_become(step_rewrite *r, const step_stream *old, const step_stream *now);
 /* The node as it was, on what its inputs became. */
 step_graph_node *step_rewrite_copy(step_rewrite *r, const step_graph_node *n);
-/* A new node; `like` gives its place, and its name with `suffix` behind it. NULL: it does not fit, and r->bad. */
+/* A new node; `like` gives its place, and its name with `suffix` after it. NULL: it does not fit, and r->bad. */
 step_graph_node *step_rewrite_add(step_rewrite *r, const step_graph_node *like, const char *suffix, step_spec spec);
 
 /* Every node in order, as soon as its inputs are there: `visit` copies it or makes something else of it and returns true; false: not yet.

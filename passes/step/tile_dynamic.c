@@ -108,7 +108,7 @@ static bool follow_into(step_rewrite *r, const step_graph_node *n, uint32_t inpu
     }
 }
 
-/* Everything behind the node that makes tiles. */
+/* Everything after the node that makes tiles. */
 static bool follow(step_rewrite *r, const step_graph_node *maker)
 {
     dynamic *d = r->user;

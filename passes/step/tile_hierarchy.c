@@ -3,12 +3,12 @@
  * Both operands are cut into pieces, each tile's pieces lie in a buffer, and the buffers are read as the three loops (rows, columns, inner)
  * want them: a piece of the left one for every column of pieces, one of the right one for every row. The small products are added up over
  * the inner loop and put together again. Sums over the inner dimension are taken piece by piece, in the order of the loop. Legal when
- * pieces divide the tiles and nobody behind asks which rows are valid, because pieces do not know. */
+ * pieces divide the tiles and nobody after asks which rows are valid, because pieces do not know. */
 #include <inttypes.h>
 
 #include "passes/step/rewrite.h"
 
-/* Behind a queue of this many values a reference can wait for its buffer, whose last stop comes with the next value. */
+/* After a queue of this many values a reference can wait for its buffer, whose last stop comes with the next value. */
 enum { REFERENCE_DEPTH = 4 };
 
 typedef struct pieces {
@@ -41,7 +41,7 @@ static bool divides(step_rewrite *r, const step_graph_node *n, const step_expr *
                                "`%s` has %" PRId64 " %s, no whole number of pieces of %" PRId64, n->name, whole, what, piece);
 }
 
-/* Does somebody behind the stream ask which rows are valid? */
+/* Does somebody after the stream ask which rows are valid? */
 static bool asks_for_rows(step_rewrite *r, const step_stream *s, bool *seen)
 {
     const step_stream **left = NULL;

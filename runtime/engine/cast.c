@@ -12,7 +12,7 @@ typedef struct cast {
 } cast;
 
 typedef struct cast_run {
-    unsigned char *narrowed; /* as many flits as are pushed at once; bytes behind the elements keep the poison */
+    unsigned char *narrowed; /* as many flits as are pushed at once; bytes after the elements keep the poison */
     int64_t capacity;        /* flits */
 } cast_run;
 

@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void copy_runs(unsigned char *to, i
         memcpy(to, from, (size_t)bytes);
 }
 
-/* Whole runs of the loop around them, which lie behind each other in `from`. Returns the bytes taken. */
+/* Whole runs of the loop around them, which lie one after the other in `from`. Returns the bytes taken. */
 static int64_t push_runs(const walk *w, walk_cursor *c, unsigned char *dm, const unsigned char *from, int64_t bytes)
 {
     unsigned loop = w->count - 2;
@@ -165,7 +165,7 @@ static unsigned commit_ranges(const stage *s, proof_range *out)
     return 1;
 }
 
-/* What stands behind the computed bytes of a flit is filling. */
+/* What stands after the computed bytes of a flit is filling. */
 static void commit_proof(const stage *s, int64_t unit_index)
 {
     const commit *k = s->plan;

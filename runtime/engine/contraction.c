@@ -101,7 +101,8 @@ static bool plan_contract(stage *s, chain *c, fault *f)
     k->commands.masks = chain_peek(c);
     while (chain_take(c, OP_MASK))
         k->commands.mask_count++;
-    if (!tree_plan(k, f) || !mask_set_plan(&k->masks, k->commands.masks, k->commands.mask_count, k->steps, k->lanes, c->machine->arena, f))
+    if (!tree_plan(k, f) ||
+        !mask_set_plan(&k->masks, k->commands.masks, k->commands.mask_count, k->steps, k->lanes, c->machine->target, c->machine->arena, f))
         return false;
     s->out = (stream_shape){
         dtype_row_of(k->operand)->accumulates_in, k->tree.columns, k->tree.columns * 4, k->steps, k->rows, STREAM_PARTIALS, 0};
@@ -224,6 +225,7 @@ typedef struct contraction_run {
     mask_state fixed_state; /* of every step, when the masks do not depend on it */
     uint64_t fixed_present;
     int64_t step;
+    mask_unit unit;
 } contraction_run;
 
 static bool contraction_run_new(stage_run *run)
@@ -261,15 +263,23 @@ static uint64_t columns_present(const tree_shape *s, const unsigned char *live)
     return present;
 }
 
+mask_unit contraction_unit(const machine *m, int64_t unit)
+{
+    mask_unit u;
+    machine_unit_place(m, unit, &u.counters[0], &u.counters[1], &u.counters[2]);
+    return u;
+}
+
 static bool open_contract(stage_run *run)
 {
     const contraction *k = run->stage->plan;
     contraction_run *r = run->state;
     machine *m = run->stage->chain->machine;
     r->step = 0;
+    r->unit = contraction_unit(m, run->unit_index);
     weights_decode(&k->weights, memory_span(&m->units[run->unit_index].trf, 0, m->target->trf_bytes), r->weights);
     if (k->masks.fixed)
-        r->fixed_state = mask_set_at(&k->masks, 0, r->live);
+        r->fixed_state = mask_set_at(&k->masks, &r->unit, 0, r->live);
     if (k->masks.fixed && r->fixed_state == MASK_SOME)
         r->fixed_present = columns_present(&k->tree, r->live);
     return true;
@@ -299,7 +309,7 @@ static bool contraction_step(const contraction *k, contraction_run *r, int64_t a
     mask_state state = MASK_ALL;
     *present = ~UINT64_C(0);
     if (k->masks.count > 0) {
-        state = k->masks.fixed ? r->fixed_state : mask_set_at(&k->masks, step, r->live);
+        state = k->masks.fixed ? r->fixed_state : mask_set_at(&k->masks, &r->unit, step, r->live);
         if (state == MASK_SOME)
             *present = k->masks.fixed ? r->fixed_present : columns_present(&k->tree, r->live);
     }

@@ -41,4 +41,7 @@ typedef struct stream_pair {
     walk_cursor *weights;      /* of weights.walk: moves on by one for each step */
 } stream_pair;
 
+/* The counters of a unit, for its masks. */
+mask_unit contraction_unit(const machine *m, int64_t unit);
+
 #endif

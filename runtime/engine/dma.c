@@ -42,7 +42,7 @@ static void side_read(side *s, machine *m, const command *c, command_field space
     s->walk = s->table;
 }
 
-/* The memory behind [address, address + bytes), or false when a byte has none. */
+/* The memory at [address, address + bytes), or false when a byte has none. */
 static bool place_at(const side *s, int64_t address, int64_t bytes, place *p)
 {
     const target *t = s->machine->target;

@@ -16,19 +16,26 @@ static bool term_greatest(const mask_term *t, int64_t counters, int64_t *sum)
     return !__builtin_mul_overflow(greatest, t->weight, &value) && !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_C(1) << 62;
 }
 
-static bool mask_plan(mask *k, const command *c, int64_t steps, int64_t lanes, arena *a, fault *f)
+enum { COUNTER_STEP, COUNTER_LANE, COUNTER_SLICE, COUNTERS = 5 }; /* docs/isa.md, mask, counter */
+
+/* `counts`: how many values each counter has. */
+static bool mask_plan(mask *k, const command *c, const int64_t counts[COUNTERS], arena *a, fault *f)
 {
+    int64_t greatest = 0, lanes = counts[COUNTER_LANE];
     k->limit = command_get(c, MASK_LIMIT);
     k->lane_sum = ARENA_ARRAY(a, int64_t, (size_t)lanes);
-    int64_t greatest = 0;
     for (unsigned i = 0; i < c->entry_count; i++) {
-        bool lane = command_entry(c, i, MASK_COUNTER) == 1;
-        mask_term t = {command_entry(c, i, MASK_DIV), command_entry(c, i, MASK_MOD), command_entry(c, i, MASK_WEIGHT)};
-        if (!term_greatest(&t, lane ? lanes : steps, &greatest))
+        int64_t counter = command_entry(c, i, MASK_COUNTER);
+        mask_term t = {0, command_entry(c, i, MASK_DIV), command_entry(c, i, MASK_MOD), command_entry(c, i, MASK_WEIGHT)};
+        if (!term_greatest(&t, counts[counter], &greatest))
             return fault_set(f, E_RUN_CHAIN, c, "the sum of the terms overflows");
-        if (!lane)
+        if (counter == COUNTER_STEP)
             k->step_terms[k->step_term_count++] = t;
-        for (int64_t p = 0; lane && p < lanes; p++)
+        if (counter >= COUNTER_SLICE) {
+            t.unit_counter = (unsigned)(counter - COUNTER_SLICE);
+            k->unit_terms[k->unit_term_count++] = t;
+        }
+        for (int64_t p = 0; counter == COUNTER_LANE && p < lanes; p++)
             k->lane_sum[p] += term_value(&t, p);
     }
     k->lane_low = k->lane_high = k->lane_sum[0];
@@ -39,13 +46,15 @@ static bool mask_plan(mask *k, const command *c, int64_t steps, int64_t lanes, a
     return true;
 }
 
-bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t steps, int64_t lanes, arena *a, fault *f)
+bool mask_set_plan(mask_set *s, const command *commands, size_t count, int64_t steps, int64_t lanes, const target *t, arena *a, fault *f)
 {
-    *s = (mask_set){ARENA_ARRAY(a, mask, count), count, lanes, true};
+    const int64_t counts[COUNTERS] = {steps, lanes, t->slices_per_cluster, t->clusters_per_chip, t->chips};
+    *s = (mask_set){.masks = ARENA_ARRAY(a, mask, count), .count = count, .lanes = lanes, .fixed = true};
     for (size_t i = 0; i < count; i++) {
-        if (!mask_plan(&s->masks[i], &commands[i], steps, lanes, a, f))
+        if (!mask_plan(&s->masks[i], &commands[i], counts, a, f))
             return false;
         s->fixed &= s->masks[i].step_term_count == 0;
+        s->per_unit |= s->masks[i].unit_term_count > 0;
     }
     return true;
 }
@@ -64,7 +73,7 @@ static mask_state mask_join(const mask_set *s, const mask *k, int64_t room, mask
     return MASK_SOME;
 }
 
-mask_state mask_set_at(const mask_set *s, int64_t step, unsigned char *live)
+mask_state mask_set_at(const mask_set *s, const mask_unit *unit, int64_t step, unsigned char *live)
 {
     mask_state state = MASK_ALL;
     for (size_t i = 0; i < s->count && state != MASK_NONE; i++) {
@@ -72,6 +81,8 @@ mask_state mask_set_at(const mask_set *s, int64_t step, unsigned char *live)
         int64_t room = k->limit;
         for (unsigned j = 0; j < k->step_term_count; j++)
             room -= term_value(&k->step_terms[j], step);
+        for (unsigned j = 0; j < k->unit_term_count; j++)
+            room -= term_value(&k->unit_terms[j], unit->counters[k->unit_terms[j].unit_counter]);
         state = mask_join(s, k, room, state, live);
     }
     return state;

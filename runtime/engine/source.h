@@ -47,7 +47,7 @@ int64_t source_accesses(const source *s);
 
 /* Can whole runs of so many elements be read where they lie? */
 bool source_has_places(const source *s, int64_t elements);
-/* Where the next `count` such runs lie; the source moves past them. True: one behind the other, then only to[0] is said. Only when a
+/* Where the next `count` such runs lie; the source moves past them. True: one after the other, then only to[0] is set. Only when a
  * unit's memory is there. */
 bool source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count);
 

@@ -44,12 +44,12 @@ struct stage_type {
     bool is_sink;
     bool packs; /* may leave no gaps between what it narrowed, when the sink asks for that (stage.out_bytes) */
     size_t plan_bytes, run_bytes;
-    /* Takes the commands behind the first one that are its own (chain_take), checks them against `in` and fills `out`. */
+    /* Takes the commands after the first one that are its own (chain_take), checks them against `in` and fills `out`. */
     bool (*plan)(stage *s, struct chain *c, fault *f);
     bool (*run_new)(stage_run *r);
     void (*run_free)(stage_run *r);
     bool (*open)(stage_run *r);
-    /* Items of the form of `in`, one behind the other: bytes of packets, flits, beats, stream_pair or stream_partial. */
+    /* Items of the form of `in`, one after the other: bytes of packets, flits, beats, stream_pair or stream_partial. */
     bool (*push)(stage_run *r, const void *items, int64_t count);
     bool (*finish)(stage_run *r);                                        /* pushes what it still holds */
     bool (*drive)(stage_run *r);                                         /* sources, and collect: pushes the whole stream of the slice */

@@ -24,7 +24,7 @@ typedef struct stream_shape {
     int64_t packets; /* time steps */
     int64_t rows;    /* 1 except for aligned pairs and contraction tensors */
     stream_form form;
-    int64_t computed_bytes; /* of a beat, from its beginning on; what stands behind them is filling */
+    int64_t computed_bytes; /* of a beat, from its beginning on; what stands after them is filling */
 } stream_shape;
 
 enum { STREAM_MOST_COLUMNS = 64, STREAM_MOST_ROWS = 8, STREAM_MOST_WORDS = STREAM_MOST_COLUMNS * STREAM_MOST_ROWS };

@@ -21,7 +21,7 @@ static bool plan_stream_out(stage *s, chain *c, fault *f)
 {
     stream_out *k = s->plan;
     const command *at = s->commands;
-    stream_shape *shape = &s->in; /* columns behind the computed ones are padding */
+    stream_shape *shape = &s->in; /* columns after the computed ones are padding */
     int64_t elements = command_get(at, STREAM_OUT_PACKET_ELEMENTS);
     if (shape->form == STREAM_PARTIALS && s - 1 == chain_source(c))
         return fault_set(f, E_RUN_CHAIN, at, "cannot follow stream_in of a contraction tensor; accumulate can");

@@ -84,7 +84,7 @@ typedef struct block_set {
     unsigned packets; /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
     bool in_rows;     /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row */
     bool whole;       /* only for eight Rows, columns of four lanes or more and lanes that all count */
-    block_look *look; /* in_rows, for values in range: what they are is looked at behind the sums */
+    block_look *look; /* in_rows, for values in range: what they are is looked at after the sums */
     void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
     void (*leave)(void);
 } block_set;

@@ -113,7 +113,7 @@ INLINE vector_w words_at(const unsigned char *packet, int64_t i)
 #define BLOCK_LOWER(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define BLOCK_UPPER(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
-/* Vectors of `count` packets become the same words, packet beside packet: halves are shuffled into each other until all are. */
+/* Vectors of `count` packets become the same words, packet next to packet: halves are shuffled into each other until all are. */
 INLINE void weave(vector_w *v, int count)
 {
     vector_w before[BLOCK_VECTOR];

@@ -1,6 +1,6 @@
 /* Floats with VDPBF16PS: two products and their sum at once, from bf16 packets as they lie in memory.
  *
- * The one idea: 64 bits of a packet, two leaves of its tree, stand beside each other in a vector, once for each of eight Rows. Two packets
+ * The one idea: 64 bits of a packet, two leaves of its tree, are adjacent in a vector, once for each of eight Rows. Two packets
  * have such a vector each; their even elements and their odd ones are the leaves of 16 outputs, Row * 2 + packet, and from there on the
  * tree is vertical. So packets are neither widened nor interleaved, and weights are a quarter as long as repeated words.
  *

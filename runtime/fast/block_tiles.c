@@ -92,7 +92,7 @@ typedef struct tile_place {
     const block_run *run;
     int64_t column, words, step, word, wide;
     block_word *masked;
-    const block_word *ahead; /* the packets that are multiplied some steps later: of these vectors, or of those behind them */
+    const block_word *ahead; /* the packets that are multiplied some steps later: of these vectors, or of those after them */
 } tile_place;
 
 INLINE const block_word *ahead_of(const tile_place *p)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    REGION_BYTES = 1 << 19, /* of packed packets: they stay in the second-level cache beside the weights */
+    REGION_BYTES = 1 << 19, /* of packed packets: they stay in the second-level cache next to the weights */
     REGION_STEPS = 1 << 15, /* what a region's lists may have to hold */
     WEIGHT_BYTES = 8 << 20, /* of packed weights */
     MASK_LANES = 256,

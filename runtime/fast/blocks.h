@@ -124,8 +124,8 @@ void blocks_close(const blocks *p);
 int64_t blocks_next(const blocks *p, blocks_run *r);
 /* Sums the region that was read. Returns how many outputs are complete. */
 int64_t blocks_sum(const blocks *p, blocks_run *r);
-/* How many outputs from `number` on, at most so many, have all their words in place behind each other, `words`, Row by Row; 0: they have to
- * be taken one by one. */
+/* How many outputs from `number` on, at most so many, have all their words in place one after the other, `words`, Row by Row; 0: they have
+ * to be taken one by one. */
 int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, int64_t most, const stream_word **words);
 /* The words of complete output `number` of the region: words[column * rows + row], and the bits of the columns
  * that have a value. */

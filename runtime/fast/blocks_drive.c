@@ -71,7 +71,7 @@ static bool flush_beats(blocks_driver *d, stage_run *next)
     return count == 0 || stage_push(next, d->beats, count);
 }
 
-/* Output `number` of a region and those behind it whose sums are beats already. Returns how many; 0: something failed. */
+/* Output `number` of a region and those after it whose sums are beats already. Returns how many; 0: something failed. */
 static int64_t push_outputs(blocks_driver *d, stage_run *next, int64_t number)
 {
     const accumulate *k = d->sums;

@@ -1,14 +1,14 @@
 /* Blocks in a chain: collect, align, contract and accumulate of a slice as one.
  *
- * The one idea: where these stages stand behind each other and the contraction is a nest that blocks can sum (blocks.h), they are passed
- * over: packets are read where they lie, and complete sums go to the stage behind accumulate. The bits are the same. */
+ * The one idea: where these stages stand one after the other and the contraction is a nest that blocks can sum (blocks.h), they are passed
+ * over: packets are read where they lie, and complete sums go to the stage after accumulate. The bits are the same. */
 #ifndef VISA_RUNTIME_FAST_BLOCKS_DRIVE_H
 #define VISA_RUNTIME_FAST_BLOCKS_DRIVE_H
 
 #include "runtime/engine/stage.h"
 #include "runtime/fast/blocks.h"
 
-enum { BLOCKS_NEXT_STAGE = 5 /* of a chain with blocks: the one behind accumulate */ };
+enum { BLOCKS_NEXT_STAGE = 5 /* of a chain with blocks: the one after accumulate */ };
 
 /* False: the chain goes stage by stage. Free the plan with blocks_free. */
 bool blocks_chain_plan(blocks *p, const struct chain *c);

@@ -194,7 +194,7 @@ static const unsigned char *place_of(const blocks_run *r, int64_t packet)
     return r->apart ? r->places[0] + packet * r->apart : r->places[packet];
 }
 
-/* Packets from `first` on that lie behind each other without a gap. */
+/* Packets from `first` on that lie one after the other without a gap. */
 static int64_t packets_together(const blocks_run *r, int64_t first, int64_t bytes)
 {
     int64_t n = 1;
@@ -276,7 +276,7 @@ static void packets_place(blocks_run *r, const blocks_form *f)
             }
 }
 
-/* Do the words that are looked at lie behind each other, those of one packet behind those of the packet before? */
+/* Do the words that are looked at lie one after the other, those of one packet after those of the packet before? */
 static bool packets_gapless(const blocks_run *r, const blocks_form *f)
 {
     return r->words_apart == f->words * f->word_bytes;
@@ -552,7 +552,7 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     const blocks_region *g = r->region;
     const blocks_form *f = &p->forms[s.form];
     int64_t vectors = blocks_shared_vectors(g, f), wide = f->set->wide;
-    bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step behind the one before it */
+    bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step after the one before it */
     for (; s.vector < vectors;) {
         int64_t left = vectors - s.vector;
         if (apart && left > 1)

@@ -168,7 +168,7 @@ static field_value read_one(field_stage_run *r, int64_t emission, int64_t row, i
     int64_t line = r->before->stage->out.packet_elements, last = emitting_step(k, emission);
     unsigned outer;
     int64_t steps = group_steps(k, &outer), slot = place_of(k, last).slot, from = last / steps * steps;
-    for (int64_t step = last; step > from; step--) { /* what came before the store in this slot is gone */
+    for (int64_t step = last; step > from; step--) { /* what came before the store in this slot is overwritten */
         step_place p = place_of(k, step);
         if (p.slot == slot && p.stores) {
             from = step;

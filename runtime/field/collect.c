@@ -1,4 +1,4 @@
-/* Collect Engine over a field: packets become whole flits, zeros behind them. */
+/* Collect Engine over a field: packets become whole flits, zeros after them. */
 #include "runtime/engine/collect.h"
 
 #include "runtime/field/engine.h"

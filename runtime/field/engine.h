@@ -9,6 +9,8 @@
 #ifndef VISA_RUNTIME_FIELD_ENGINE_H
 #define VISA_RUNTIME_FIELD_ENGINE_H
 
+#include <pthread.h>
+
 #include "runtime/field/memory.h"
 #include "runtime/machine/chain.h"
 
@@ -105,6 +107,7 @@ typedef struct field_machine {
     uint64_t seed;
     unsigned threads;
     field_memory *hbm, *dm, *trf, *ports;
+    pthread_mutex_t ports_lock; /* held by a slice that writes a port */
     field_budget budget;
     field_event *events;
     size_t event_count, event_capacity;
@@ -125,12 +128,12 @@ field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list 
 void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out);
 field_memory *field_memory_of(const field_machine *m, const field_place *at);
 
-/* Opens a chain in a slice; false with the fault. */
 /* The plan of the chain that is event number `time`. */
 bool field_event_plan(const field_machine *m, size_t time, chain *c, fault *f);
 /* The byte of a Row's partition that is at a byte of the file, and the Row; -1: the mode does not use it. */
 int64_t field_trf_byte(const field_machine *m, int64_t rows, trf_address mode, int64_t address, int64_t *row);
 
+/* Opens a chain in a slice; false with the fault. */
 bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f);
 void field_run_close(field_run *r);
 

@@ -186,6 +186,7 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     field_machine *m = ARENA_NEW(a, field_machine);
     machine_options options = {.poison = 0};
     *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_hash(seed, UINT64_C(0x616c6765627261)), .threads = threads};
+    pthread_mutex_init(&m->ports_lock, NULL);
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
     m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
     m->trf = memories_new(m, m->plans->unit_count, t->trf_bytes);
@@ -220,6 +221,7 @@ void field_machine_free(field_machine *m)
         field_memory_free(&m->ports[i]);
     field_trace_free(m->trace);
     m->trace = NULL;
+    pthread_mutex_destroy(&m->ports_lock);
     machine_free(m->plans);
 }
 
@@ -288,6 +290,17 @@ void field_run_close(field_run *r)
 
 /* ---- all of it, forwards ---- */
 
+/* A port's buffer is one memory of all slices, whose elements share pages; DM and TRF are a slice's own. */
+static bool write_place(field_machine *m, const field_place *to, dtype type, int64_t count, const field_value *values)
+{
+    if (to->space != FIELD_PORT)
+        return field_memory_write(field_memory_of(m, to), to->bit, type, count, values);
+    pthread_mutex_lock(&m->ports_lock);
+    bool done = field_memory_write(field_memory_of(m, to), to->bit, type, count, values);
+    pthread_mutex_unlock(&m->ports_lock);
+    return done;
+}
+
 /* A chain has read all that it reads before it writes. */
 static bool write_sink(field_stage_run *sink)
 {
@@ -305,7 +318,7 @@ static bool write_sink(field_stage_run *sink)
     for (int64_t i = 0, n; done && i < count; i += n) {
         field_place to;
         n = smaller(type->place(sink, i, &to), count - i);
-        done = to.number < 0 || field_memory_write(field_memory_of(r->machine, &to), to.bit, sink->stage->in.dtype, n, values + i) ||
+        done = to.number < 0 || write_place(r->machine, &to, sink->stage->in.dtype, n, values + i) ||
                fault_memory(r->fault, r->chain->commands, "the values of a memory");
     }
     free(values);
@@ -335,8 +348,7 @@ static void slice_job(void *of, unsigned worker, size_t index)
     field_run_close(&r);
 }
 
-/* The same plan as when it was decoded: cursors of ports, which may be at their ends by now, are not asked.
- */
+/* The same plan as when it was decoded: cursors of ports, which may be at their ends by now, are not asked. */
 static bool plan_again(const field_machine *m, const field_event *e, chain *c, fault *f)
 {
     for (uint32_t i = 0; i < m->plans->kernel->port_count; i++)
@@ -357,8 +369,7 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     if (!plan_again(m, &m->events[time], &c, f))
         return false;
     size_t count = units_of(m, &c.units, units);
-    unsigned workers =
-        1; /* slices on several threads were seen to disagree (test/cases/fetch-sizes.vm, whole_chip): a proof is the same each time */
+    unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);
     fault faults[MOST_WORKERS] = {{0}};
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)

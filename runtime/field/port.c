@@ -13,7 +13,7 @@ static int64_t size_of(const field_machine *m, const port *p, port_component c)
     return p->mapping[c].count ? layout_size(p->mapping[c], m->plans->kernel->axes) : 1;
 }
 
-/* Positions of the components, outermost first; those of a slice behind each other. */
+/* Positions of the components, outermost first; those of a slice one after the other. */
 typedef struct port_sizes {
     int64_t chips, clusters, slices, rows, row_elements;
 } port_sizes;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* The stages of every engine, and the commands that belong to a stage behind its first one. */
+/* The stages of every engine, and the commands that belong to a stage after its first one. */
 static const struct {
     command_op op;
     const stage_type *type;

@@ -85,7 +85,7 @@ static bool slice_drive(slice_run *r)
     return r->stages[r->driver].stage->type->drive(&r->stages[r->driver]);
 }
 
-/* What stages still hold is pushed through those behind them, which end later. */
+/* What stages still hold is pushed through those after them, which end later. */
 static bool slice_finish(slice_run *r)
 {
     for (unsigned i = 0; i < r->chain->stage_count; i++) {

@@ -52,6 +52,14 @@ struct machine {
     struct proof *proof;  /* NULL: none was asked for */
 };
 
+/* The other way round: which slice, cluster and chip it is. */
+static inline void machine_unit_place(const machine *m, int64_t unit, int64_t *slice, int64_t *cluster, int64_t *chip)
+{
+    *slice = unit % m->target->slices_per_cluster;
+    *cluster = unit / m->target->slices_per_cluster % m->target->clusters_per_chip;
+    *chip = unit / m->target->slices_per_cluster / m->target->clusters_per_chip;
+}
+
 static inline int64_t machine_unit_index(const machine *m, int64_t chip, int64_t cluster, int64_t slice)
 {
     return (chip * m->target->clusters_per_chip + cluster) * m->target->slices_per_cluster + slice;

@@ -125,7 +125,7 @@ bool nest_make(nest *n, const contraction *k, const accumulate *sums)
 {
     boundaries b = {.steps = k->steps};
     *n = (nest){.slots = 1};
-    if (k->masks.count > NEST_MOST_MASKS || !slots_apart(sums))
+    if (k->masks.count > NEST_MOST_MASKS || k->masks.per_unit || !slots_apart(sums))
         return false;
     collect(&b, k, sums);
     if (b.count > NEST_MOST_LOOPS)

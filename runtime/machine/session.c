@@ -464,7 +464,7 @@ static bool all_inputs_are_seeded(const session *s)
     return seeded;
 }
 
-/* "; together .." or why it is not said; *wrong: what rounding does not explain, else NULL. False: no memory. */
+/* "; together .." or why it is not judged; *wrong: what rounding does not explain, else NULL. False: no memory. */
 static bool judge_port(session *s, const session_port *p, const check *c, const expected_tensor *x, const char **said, const char **wrong,
                        diag_list *diags)
 {

@@ -13,7 +13,7 @@
 
 typedef struct session session;
 
-/* `kernel` may be NULL when the binary has one. NULL with a diagnostic. The session's memory beside the arena is freed by
+/* `kernel` may be NULL when the binary has one. NULL with a diagnostic. The session's memory outside the arena is freed by
  * session_close. */
 session *session_open(const binary *b, const char *kernel, arena *a, diag_list *diags);
 void session_close(session *s);

@@ -193,7 +193,7 @@ static step_value *cut_rows(const step_call *c, const step_value *a, int64_t beg
     return v;
 }
 
-/* ---- retile: tiles below or beside each other ---- */
+/* ---- retile: tiles below or adjacent ---- */
 
 static step_value *stack_rows(const step_call *c, const step_value *above, const step_value *below)
 {

@@ -14,7 +14,7 @@ typedef struct step_kernel_run {
     const binary *binary;
     const binary_kernel *kernel;
     int64_t cycles;
-    arena *arena; /* what a run needs is forgotten behind it */
+    arena *arena; /* what a run needs is forgotten after it */
 } step_kernel_run;
 
 /* By node, NULL for nodes without a kernel. NULL with a diagnostic when ports are not what the node takes and gives, or the kernel has no

@@ -15,7 +15,7 @@ struct step_offchip {
     int64_t offset;   /* the running channel */
     int64_t next, issued;
     bool idle;     /* nobody issued anything in the last cycle */
-    int64_t clock; /* behind the last cycle that was simulated */
+    int64_t clock; /* after the last cycle that was simulated */
     port *ports;   /* by order */
     uint32_t count;
     step_answer *answers;
@@ -111,7 +111,7 @@ static int64_t first_due(const step_offchip *o)
 /* Moves the ports that have issued everything to the answers. */
 static uint32_t take_ended(step_offchip *o)
 {
-    int64_t answer = o->machine.memory_latency_cycles + o->machine.memory_startup_cycles + 1; /* cycles behind the start */
+    int64_t answer = o->machine.memory_latency_cycles + o->machine.memory_startup_cycles + 1; /* cycles after the start */
     uint32_t kept = 0, ended = 0;
     for (uint32_t i = 0; i < o->count; i++)
         if (o->ports[i].left > 0)

@@ -2,7 +2,7 @@
  *
  * The one idea: memory is simulated cycle by cycle, and only while somebody waits for it. In every cycle each node that waits
  * issues a group of up to p requests, readers in the order of the graph, then writers. Requests go round the channels by one running
- * offset that moves on by i behind the i-th request of a cycle and by their number at its end; a channel takes a request every
+ * offset that moves on by i after the i-th request of a cycle and by their number at its end; a channel takes a request every
  * `interval` cycles and answers after `startup` more (reference/step.md section 6.3). */
 #ifndef VISA_RUNTIME_STEP_OFFCHIP_H
 #define VISA_RUNTIME_STEP_OFFCHIP_H
@@ -25,7 +25,7 @@ typedef struct step_answer {
     int64_t cycle; /* in which its last response is there */
 } step_answer;
 
-/* Issues in the cycles from the next one up to, but not including, `end`, and stops behind the first cycle in which a node has issued
+/* Issues in the cycles from the next one up to, but not including, `end`, and stops after the first cycle in which a node has issued
  * its last request. Returns how many such nodes there are and points *answers at them; valid until the next call. */
 uint32_t step_offchip_run(step_offchip *o, int64_t end, const step_answer **answers);
 

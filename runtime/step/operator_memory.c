@@ -264,7 +264,7 @@ static bool view_step(step_actor *n, walk *w)
 static void drop_buffer(step_actor *n, walk *w, unsigned reference_level)
 {
     unsigned c = (unsigned)n->node->param[STEP_B];
-    bool used = c == 0 && reference_level > 0; /* its buffer was taken behind its only view */
+    bool used = c == 0 && reference_level > 0; /* its buffer was taken after its only view */
     if (reference_level < c)
         return;
     if (actor_head(n, DATA)->kind == STEP_VALUE && !used)

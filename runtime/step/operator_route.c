@@ -170,7 +170,7 @@ static void copy_token(step_actor *n, assembly *s)
     t.in_memory = false;
     bool last = b == 0 || (t.kind == STEP_STOP && t.level == b), goes_on = t.kind == STEP_VALUE || !last;
     t = goes_on ? kept(t) : t;
-    actor_take(n, port); /* before there is room for it behind */
+    actor_take(n, port); /* before there is room for it downstream */
     if (goes_on)
         actor_send(n, 0, t);
     if (last)
@@ -185,7 +185,7 @@ static void select_chunks(step_actor *n, assembly *s, step_token t)
     if (t.kind != STEP_VALUE) {
         if (t.kind == STEP_DONE) {
             closing_settle(n, &s->closing, b + 1);
-            actor_send(n, 0, t); /* at once: what it selects from may end only behind it, by feedback */
+            actor_send(n, 0, t); /* at once: what it selects from may end only after it, by feedback */
             s->phase = ENDING;
             n->need = STEP_NEED_SET;
             n->need_count = selector;
@@ -329,7 +329,7 @@ const step_rule rule_parallelize = {.state_bytes = sizeof(uint32_t), .fire = par
 
 /* ---- broadcast ---- */
 
-/* The token is taken before there is room for it behind: the queue in front and the node itself hold one each. */
+/* The token is taken before there is room for it downstream: the queue in front and the node itself hold one each. */
 static void broadcast_fire(step_actor *n)
 {
     step_token t = *actor_head(n, 0);

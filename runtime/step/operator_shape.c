@@ -77,7 +77,7 @@ static void reshape_values(step_actor *n, step_token t)
         if (++c->filled < n->node->param[STEP_N])
             return;
         c->filled = 0;
-        c->closing.owed = true; /* in rank 0 as well: the published runs deadlock where a chunk waits for the token behind it */
+        c->closing.owed = true; /* in rank 0 as well: the published runs deadlock where a chunk waits for the token after it */
         return;
     }
     if (!complete_chunk(n, c))

@@ -168,7 +168,7 @@ typedef struct fold {
     int64_t last;            /* cycles that the last value took */
 } fold;
 
-/* Does a stop that ends the group stand behind the value already? Then the result is written while the value is folded. */
+/* Does a stop that ends the group stand after the value already? Then the result is written while the value is folded. */
 static bool group_ends(const step_actor *n)
 {
     const step_queue_item *next = step_queue_second(n->inputs[0]);
@@ -294,7 +294,7 @@ static void flat_value(step_actor *n, flattening *f)
     step_value *v = step_flat(&c, f->in, n->node->input_count, f->sent, &cost);
     if (f->sent++ == 0) {
         actor_wait(n, largest(read_cycles(n), compute_cycles(n, cost), 0));
-        actor_take_all(n); /* before there is room for all of it behind */
+        actor_take_all(n); /* before there is room for all of it downstream */
     }
     if (v)
         actor_send(n, 0, step_token_of(v));

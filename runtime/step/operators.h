@@ -1,6 +1,6 @@
 /* What the rules of several operators share.
  *
- * The one idea: an operator that adds inner dimensions closes them behind each value, but with the highest stop only: the level is known
+ * The one idea: an operator that adds inner dimensions closes them after each value, but with the highest stop only: the level is known
  * when the next token is. So the closing stop is owed until then. A stream of rank 0 has no stops; there nothing can be added, and the
  * closing stop is sent at once. */
 #ifndef VISA_RUNTIME_STEP_OPERATORS_H
@@ -26,7 +26,7 @@ typedef struct closing {
     bool owed; /* a stop that closes the added dimensions */
 } closing;
 
-/* Behind a value's content: owes the stop `level` (0: nothing), or sends it where the input has no stops. */
+/* After a value's content: owes the stop `level` (0: nothing), or sends it where the input has no stops. */
 static inline void closing_owe(step_actor *n, closing *c, unsigned level, uint32_t input_rank)
 {
     c->owed = level > 0 && input_rank > 0;

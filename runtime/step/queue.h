@@ -30,7 +30,7 @@ static inline int64_t step_queue_room(const step_queue *q)
 {
     if (q->depth == 0 || q->sent_values < q->depth)
         return 0;
-    uint64_t freed = q->sent_values - q->depth; /* the value that has to be gone */
+    uint64_t freed = q->sent_values - q->depth; /* the value that has to have left */
     return freed < q->taken_values ? q->taken[freed % q->depth] + 1 : INT64_MAX;
 }
 
@@ -42,7 +42,7 @@ static inline const step_queue_item *step_queue_head(const step_queue *q)
     return q->count > 0 ? &q->items[q->head] : NULL;
 }
 
-/* The token behind the head; NULL when none has been sent. */
+/* The token after the head; NULL when none has been sent. */
 static inline const step_queue_item *step_queue_second(const step_queue *q)
 {
     return q->count > 1 ? &q->items[(q->head + 1) & (q->capacity - 1)] : NULL;

@@ -97,7 +97,7 @@ static int64_t tensor_named(const step_session *s, const char *name, size_t byte
 
 /* ---- tensors ---- */
 
-/* A file has the tiles' dimensions and behind them those of a tile. */
+/* A file has the tiles' dimensions and after them those of a tile. */
 static tensor_type type_of_tensor(const step_session *s, uint32_t index)
 {
     const step_tensor *t = &s->program->tensors[index];

@@ -70,7 +70,7 @@ static void compare_part(void *of, unsigned part, int64_t first, int64_t end)
     c->parts[part] = out;
 }
 
-/* What the elements behind those of `out` gave. */
+/* What the elements after those of `out` gave. */
 static void result_add(compare_result *out, const compare_result *behind)
 {
     if (out->mismatches == 0 && behind->mismatches > 0) {

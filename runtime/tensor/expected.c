@@ -6,7 +6,7 @@
 struct expected {
     const reference_api *api;
     reference_kernel *kernel;
-    einsum einsum; /* that the kernel was built from: the caller's, and behind its tensors and statements
+    einsum einsum; /* that the kernel was built from: the caller's, and after its tensors and statements
                       those of sums and casts */
     bool machine_order;
     bool *is_input;          /* by tensor */

@@ -19,7 +19,7 @@ typedef struct trial {
     double walk;                              /* t^2 of the partial sums */
     double value_limit;                       /* |z| of one value */
     double group_logarithm, weight_logarithm; /* -ln of what may go wrong in a test of a group, and with its weights */
-    group *groups;                            /* all, and behind it each index of each axis */
+    group *groups;                            /* all, and after it each index of each axis */
     int64_t group_count;
     judge_verdict *out;
 } trial;

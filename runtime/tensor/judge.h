@@ -32,7 +32,7 @@
  * that weighs a slope is the reference's, which has an error r itself: by Cauchy and Schwarz it moves the sum
  * by at most sqrt(sum z^2 sum r^2/V), and r^2/V, with half of V, has a spread as above.
  *
- * Behind a cast e is not seen. What is seen is that the sum lies among those that the cast takes to the
+ * After a cast e is not seen. What is seen is that the sum lies among those that the cast takes to the
  * output's value; e is at least as far as the nearest of these is from the reference's sum, and in that
  * direction. That distance takes the place of e: it is smaller, so that value and spread hold as they are;
  * for bias and scale it is 0 in the mean as e is, where a sum is as likely to be just above a value's border

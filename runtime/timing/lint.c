@@ -264,7 +264,7 @@ static int64_t contraction_with(const duration *d, int64_t packets_divisor, int6
     return d->fill + (d->drains ? in + out : larger(in, out));
 }
 
-/* The summed steps of a contraction that could stand beside each other in a packet. */
+/* The summed steps of a contraction that could are adjacent in a packet. */
 static int64_t summed_steps(const schedule_item *item)
 {
     int64_t n = 1;

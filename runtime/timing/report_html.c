@@ -184,7 +184,7 @@ static void first_lines(strbuf *s, const char *text)
         strbuf_printf(s, "%zu more lines, which --emit=tables prints\n", more);
 }
 
-/* Line numbers beside the text. */
+/* Line numbers next to the text. */
 static void source_text(strbuf *s, const char *text)
 {
     for (unsigned line = 1; *text; line++) {

@@ -20,7 +20,7 @@ const char *report_item_name(const schedule_item *item, arena *a);
 const char *report_item_formula(const schedule_item *item, arena *a);
 
 const char *report_text(const report *r, arena *a);
-const char *report_text_figures(const report *r, arena *a); /* the lines behind the commands */
+const char *report_text_figures(const report *r, arena *a); /* the lines after the commands */
 const char *report_csv(const report *r, arena *a);
 const char *report_json(const report *r, arena *a);  /* NULL: no memory */
 const char *report_trace(const report *r, arena *a); /* Chrome's trace events; NULL: no memory */

@@ -114,8 +114,8 @@ static int64_t queue_cycles(const scheduler *s)
     return s->out->preset == TIMING_SCHEDULE && s->out->count == 0 ? target_static_costs()->first_command_cycles : 0;
 }
 
-/* In published schedules a load waits beside a Sub pass that begins when the load before it ends, unless that one gave all slices the same
- * bytes. */
+/* In published schedules a load waits while a Sub pass runs that begins when the load before it ends, unless that one gave all slices the
+ * same bytes. */
 static int64_t queue_cycles_of_load(scheduler *s)
 {
     const schedule_item *sub = running(s, CONTEXT_SUB);
@@ -148,7 +148,7 @@ static int64_t bank_streak(const target *t, const chain *c)
     return streak < limit ? streak : limit;
 }
 
-/* A chain that starves the DMA, or a copy beside such a chain, waits until the other has ended. */
+/* A chain that starves the DMA, or a copy concurrent with such a chain, waits until the other has ended. */
 static bool held(scheduler *s, bool is_copy, bool starves)
 {
     if (s->out->preset != TIMING_DOCUMENTED)

@@ -22,10 +22,10 @@ typedef struct schedule_item {
     int64_t held_stall_cycles; /* stall cycles of stores that the reads caused */
     trf_write_counts writes;
     int64_t bank_streak; /* of a chain: accesses in a row to one bank of DM, fetch and commit together; up to the limit */
-    bool holds_dma;      /* because that starves a DMA: neither runs beside the other */
+    bool holds_dma;      /* because that starves a DMA: they do not overlap */
     int64_t held_cycles; /* that this chain and copies stood still for each other, and for nothing else */
     int64_t units;       /* slices that run a chain */
-    int64_t queued;      /* cycles behind what it waited for before it began: the published kind only */
+    int64_t queued;      /* cycles after what it waited for before it began: the published kind only */
     /* what a chain moves: bytes of DM read and written, of the TRF stored and read, over all its slices; multiplications */
     int64_t dm_read_bytes, dm_written_bytes, trf_written_bytes, trf_read_bytes, lane_products;
     int64_t idle_lane_bytes, rows; /* of 64 bytes of a packet; Rows that take part */
@@ -37,7 +37,7 @@ typedef struct schedule {
     timing_preset preset;
     schedule_item *items; /* by start, then context */
     size_t count;
-    int64_t cycles; /* the last end, and what the published kind does behind it */
+    int64_t cycles; /* the last end, and what the published kind does after it */
     int64_t end_sync_cycles;
     int64_t serial_cycles; /* of all items, one after the other */
     int64_t busy[3];       /* per context */

@@ -189,7 +189,7 @@ static void snapshot_take(const trf_timing *s, trf_snapshot *p)
     memcpy(p->tags, s->cache.tags, sizeof p->tags);
 }
 
-/* The flit at which the writer's turns among the columns are broken: behind a Row whose flits do not fill its last
+/* The flit at which the writer's turns among the columns are broken: after a Row whose flits do not fill its last
  * turn, or at the end. */
 static int64_t segment_end(const trf_timing *s, int64_t flit)
 {
@@ -252,7 +252,7 @@ static void skip(trf_timing *s, unsigned loop, const trf_snapshot *p, int64_t mo
 #undef REPEAT
 }
 
-/* How often what happened since the snapshot will happen again, as far as can be said. */
+/* How often what happened since the snapshot will happen again, as far as is known. */
 static int64_t repetitions(const trf_timing *s, unsigned loop, const trf_snapshot *p, int64_t cycles_left)
 {
     const target *t = s->target;

@@ -1,6 +1,6 @@
 /* Streaming Tensor Programs as rows: operators, functions, numbers, and the machine around a graph.
  *
- * The one idea: what an operator takes and what each of its numbers may be is said once, in step.def, and read by the compiler, the
+ * The one idea: what an operator takes and what each of its numbers may be is stated once, in step.def, and read by the compiler, the
  * binary's encoder and decoder, the simulator and the documentation. */
 #ifndef VISA_TARGET_STEP_STEP_H
 #define VISA_TARGET_STEP_STEP_H

@@ -397,7 +397,7 @@ START_TEST(test_every_truncation)
             refused(cut, words, c.context, 0, "but the section ends after");
             free(cut);
         }
-        /* ... and behind a whole command, which then is the result. */
+        /* ... and after a whole command, which then is the result. */
         size_t one = w.count;
         ck_assert(encodes(&c, &w));
         ck_assert(!decodes(w.words, w.count - 1, c.context, &out, &count) || one == 1);

@@ -344,7 +344,7 @@ START_TEST(test_every_truncation_is_refused)
 }
 END_TEST
 
-/* Where the symbol table begins: behind it the file has nothing but ELF's own tables. */
+/* Where the symbol table begins: after it the file has nothing but ELF's own tables. */
 static size_t visa_end(file_bytes f)
 {
     size_t sections = (size_t)f.bytes[40] | (size_t)f.bytes[41] << 8;

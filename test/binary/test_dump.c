@@ -217,7 +217,7 @@ START_TEST(test_tool_prints_the_dump)
     same_text(json.text, binary_to_json(&b, memory));
     ran file = run("visa-objdump -o text good && cat text && ls");
     ck_assert_ptr_eq(strstr(file.text, plain.text), file.text);
-    ck_assert_str_eq(file.text + strlen(plain.text), "cut\ngood\ntext\n"); /* and no file beside them */
+    ck_assert_str_eq(file.text + strlen(plain.text), "cut\ngood\ntext\n"); /* and no file next to them */
 }
 END_TEST
 

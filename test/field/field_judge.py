@@ -5,6 +5,7 @@ recomputes what every output is, from the binary alone, and `visa-run --dump-fie
     field_judge.py KERNEL.vm...   VISA_LONG=1: larger kernels too
 """
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -54,6 +55,27 @@ def compare(kernel, path, counts):
     return None
 
 
+def unit_masks(folder, isa, counts):
+    """A mask whose counter is the slice: slices below the limit sum everything, the others nothing, in bytes as in the field. No kernel that
+    visac makes sums over slices, so a good binary is changed."""
+    good, bad, out = (os.path.join(folder, name) for name in ("good.bin", "bad.bin", "out.npy"))
+    visa_tools.run(["visac", os.path.join(visa_tools.SOURCE, "test", "cases", "masks.vm"), "--kernel=over_slices", "-o", good])
+    tool = os.path.join(visa_tools.SOURCE, "test", "binary", "change_binary.py")
+    subprocess.run([sys.executable, tool, good, bad, "main/mask.counter[0]=2", "main/mask.limit=4"], check=True)
+    with open(bad, "rb") as binary:
+        kernel = second_decoder.decode(binary.read(), isa)["kernels"][0]
+    fault = compare(kernel, bad, counts)
+    done = visa_tools.run(["visa-run", bad, f"--output=out={out}"])
+    if fault or done.status != 0:
+        return fault or done.text()
+    known = field_machine.outputs(kernel, field_machine.Residues(SEED), MOST_WORK)[len(kernel["ports"]) - 1]
+    with open(out, "rb") as file:
+        words = file.read()[-4 * len(known):]
+    nothing = {e for e in known if words[4 * e:4 * e + 4] == bytes(4)}
+    zeros = {e for e, v in known.items() if v == 0}
+    return None if zeros and zeros < set(known) and nothing == zeros else f"{len(nothing)} sums of nothing, the judge has {len(zeros)}"
+
+
 def main(files):
     isa = second_decoder.Isa(os.path.join(visa_tools.SOURCE, "docs", "isa.md"))
     counts, faults = {"kernels": 0, "values": 0, "unknown": 0, "too large": 0}, 0
@@ -69,6 +91,10 @@ def main(files):
                 if fault:
                     faults += 1
                     print(f"{os.path.basename(file)}, kernel {kernel['name']}: {fault}")
+        fault = unit_masks(folder, isa, counts)
+        if fault:
+            faults += 1
+            print(f"masks of units: {fault}")
     print(f"{counts['kernels']} kernels, {counts['values']} values agree, {counts['unknown']} of memory that nobody wrote, "
           f"{counts['too large']} kernels are too large, {faults} failed")
     return 1 if faults or not counts["kernels"] else 0

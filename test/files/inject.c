@@ -7,7 +7,7 @@
  *     inject LOG MODE N PROGRAM ARGUMENTS..
  *
  * MODE: none; error=E, the call fails with that errno; full=E, so does every later one that takes space; short, half of a write is done;
- * kill, the program ends by SIGKILL before the call; late, behind it, and behind half of a write; signal=S, it gets that signal before the
+ * kill, the program ends by SIGKILL before the call; late, after it, and after half of a write; signal=S, it gets that signal before the
  * call. LOG gets a line for each call, "write 1" with its descriptor. The exit status is the program's, 128 + its signal. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -88,7 +88,7 @@ static long long argument_of(const struct user_regs_struct *r, int i)
     return (long long)(i == 0 ? r->rdi : i == 1 ? r->rsi : r->rdx);
 }
 
-/* Lets the call happen; `r` is what it leaves. False: the program is gone. */
+/* Lets the call happen; `r` is what it leaves. False: the program has ended. */
 static bool step_over(pid_t pid, struct user_regs_struct *r)
 {
     int status;

@@ -3,9 +3,9 @@
  *
  *     damage EVERY FOLDER...     of each file every EVERY-th token; 1: all, five minutes
  *
- * A token that is gone may be an error only where its meaning is missed (a `mut`, a part of a mapping, an argument's place), so the share
- * of messages that stand near is printed, and the test fails below MIN_NEAR_PERCENT. Nothing is said as a consequence of the damage: on the
- * average there are few messages, and hardly ever MANY. */
+ * A token that is missing may be an error only where its meaning is missed (a `mut`, a part of a mapping, an argument's place), so the
+ * share of messages that stand near is printed, and the test fails below MIN_NEAR_PERCENT. Nothing is reported as a consequence of the
+ * damage: on the average there are few messages, and hardly ever MANY. */
 #include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>

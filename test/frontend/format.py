@@ -192,7 +192,7 @@ def main():
     for path in paths:
         with open(path, "rb") as f:
             text = f.read()
-        # A case file holds many programs, each behind a line of its own: as a whole most are one text that parses.
+        # A case file holds many programs, each after a line of its own: as a whole most are one text that parses.
         for kind, variant, whole in variants(text, rng):
             work.append((os.path.basename(path), kind, variant, whole))
     formatted = 0

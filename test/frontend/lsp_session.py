@@ -279,7 +279,7 @@ def characters():
             check(found[0]["range"] == {"start": {"line": line, "character": column}, "end": {"line": line, "character": column + 2}}, encoding, found)
             hover = s.at("hover", *place(text, "A]", 0, 0, units))
             check("8 elements" in hover["contents"]["value"], hover)
-            # An edit behind the crabs, one that takes a crab away, one that ends inside of one.
+            # An edit after the crabs, one that takes a crab away, one that ends inside of one.
             end = place(text, "Bb", 2, 0, units)
             found = s.change({"range": {"start": {"line": line, "character": end[1] - 1}, "end": {"line": line, "character": end[1]}}, "text": ""})
             check("E-AXIS-UNKNOWN" not in [d["code"] for d in found], encoding, found)

@@ -86,7 +86,7 @@ static const char kernels[] = "axes![A = 32];\n"
                               "    a.collect()\n}\n"
                               "axes![X = %d];\n";
 
-/* A later kernel, and an item behind all kernels, are refused when the first kernel is gone. */
+/* A later kernel, and an item after all kernels, are refused when the first kernel is dropped. */
 START_TEST(a_later_error_refuses_the_file)
 {
     char text[2048];

@@ -1,5 +1,5 @@
 /* libFuzzer: a whole session of an editor, in messages that are well formed, so that what is fuzzed lies
- * behind the framing (fuzz_lsp has that). The first byte chooses UTF-8 or UTF-16; each line behind it is a
+ * after the framing (fuzz_lsp has that). The first byte chooses UTF-8 or UTF-16; each line after it is a
  * message: a letter that says which, four characters that say where, and text.
  *
  * Every request has exactly one response with its id, and everything that the server writes is JSON. */
@@ -62,7 +62,7 @@ static bool ask(session *s, const char *method, json_t *params)
 
 /* ---- parts of messages ---- */
 
-/* The text behind a message's letter and place; `|` stands for the end of a line. Bytes that are no UTF-8
+/* The text after a message's letter and place; `|` stands for the end of a line. Bytes that are no UTF-8
  * become `?`. */
 static json_t *text_of(const unsigned char *line, size_t bytes)
 {

@@ -1,5 +1,5 @@
 /* libFuzzer: token files of stream programs. The first byte chooses the program of step_programs.vm, the
- * second one bounded or unbounded queues and with or without values; each line behind them is the file of one
+ * second one bounded or unbounded queues and with or without values; each line after them is the file of one
  * source, in the order of the graph. */
 #include <stdio.h>
 #include <stdlib.h>

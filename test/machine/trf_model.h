@@ -119,7 +119,7 @@ static inline void trf_model_cycle(trf_model *m)
         trf_model_write(m, busy);
 }
 
-/* As trf_timing_run: stops behind the last flit. */
+/* As trf_timing_run: stops after the last flit. */
 static inline int64_t trf_model_run(trf_model *m, int64_t cycles)
 {
     for (int64_t i = 0; i < cycles; i++) {

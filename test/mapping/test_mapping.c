@@ -81,7 +81,7 @@ static int64_t random_divisor(int64_t size)
     return d;
 }
 
-/* t / n beside t % n, some of them with a cut of t / n between: often, but not always, t again. */
+/* t / n next to t % n, some of them with a cut of t / n between: often, but not always, t again. */
 static tree *parts_of(arena *a, tree *t)
 {
     int64_t n = random_divisor(t->size), more = random_divisor(t->size / n);
@@ -494,7 +494,7 @@ static bool same_at_samples(const tree *x, const tree *y)
     return true;
 }
 
-/* Law: an axis of 2^40 elements is as quick as one of 8; what is said about it holds wherever one looks. */
+/* Law: an axis of 2^40 elements is as quick as one of 8; what is reported about it holds wherever one looks. */
 START_TEST(huge_axes_cost_nothing)
 {
     static const int64_t sizes[] = {(int64_t)1 << 40, ((int64_t)1 << 40) - 1, 3 * ((int64_t)1 << 30), 1000000007, 2, 3, 4, 5, 6, 7, 12};
@@ -641,7 +641,7 @@ static size_t random_window(mapping_context *c, window_part *parts)
     return count;
 }
 
-/* The next combination of positions of the parts; false behind the last. */
+/* The next combination of positions of the parts; false after the last. */
 static bool next_combination(const window_part *parts, size_t count, int64_t *at)
 {
     while (count-- > 0) {
@@ -698,7 +698,7 @@ START_TEST(windows_hold)
             turned[i] = parts[count - 1 - i];
         ck_assert_int_eq(mapping_window(c, turned, count, &again), MAPPING_OK);
         ck_assert_msg(m == again, "%s", mapping_text(m, a));
-        /* A window in a window, at stride 3 beside nothing, is the window of all the strides times 3. */
+        /* A window in a window, at stride 3 next to nothing, is the window of all the strides times 3. */
         for (size_t i = 0; i < count; i++)
             turned[i].stride = parts[count - 1 - i].stride * 3;
         halves[0] = (window_part){m, 3};
@@ -745,7 +745,7 @@ START_TEST(windows_print_and_refuse)
     ck_assert_int_eq(mapping_split(c, m[0], 4, &outer, &inner), MAPPING_OK);
     ck_assert_int_eq(window_status(c, inner, 2, m[1], 1, &v), MAPPING_OK);
     ck_assert_str_eq(mapping_text(v, a), "$(A % 4:2, B:1)");
-    /* Digits of an axis beside each other are one again; twice the same is refused. */
+    /* Digits of an axis adjacent are one again; twice the same is refused. */
     const window_part both[] = {{outer, 8}, {inner, 2}, {m[1], 1}};
     ck_assert_int_eq(mapping_window(c, both, 3, &v), MAPPING_OK);
     ck_assert_ptr_eq(v, w);
@@ -776,7 +776,7 @@ START_TEST(windows_print_and_refuse)
 }
 END_TEST
 
-/* Only some of the places are held: a coordinate each, and zeros before and behind them. */
+/* Only some of the places are held: a coordinate each, and zeros before and after them. */
 START_TEST(windows_with_borders)
 {
     memcpy(axis_sizes, (int64_t[]){8, 3, 4, 5}, sizeof axis_sizes);

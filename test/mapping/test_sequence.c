@@ -322,7 +322,7 @@ START_TEST(windows_are_read)
 }
 END_TEST
 
-/* A tile of a window with its halo: every place of it is at the place of the whole window that the digits beside it say. */
+/* A tile of a window with its halo: every place of it is at the place of the whole window that the digits next to it say. */
 START_TEST(windows_in_windows)
 {
     for (int round = 0; round < rounds(); round++) {
@@ -350,7 +350,7 @@ START_TEST(windows_in_windows)
                 ck_assert_msg(walk_address(&seq, s) == place * 3 + coords[axes[2]->number], "round %d: buffer %s, stream %s, step %lld",
                               round, mapping_text(buffer, a), mapping_text(stream, a), (long long)s);
             }
-            /* Without the digits beside it there is no saying where the tile begins; and a tile is not written. */
+            /* Without the digits next to it there is no saying where the tile begins; and a tile is not written. */
             ck_assert(!sequence_derive(c, buffer, pair(c, outer, pair(c, outer, tile)), mapping_identity(c), SEQUENCE_READ, &seq));
             ck_assert(!sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq));
         }
@@ -392,7 +392,7 @@ START_TEST(windows_refuse)
     ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_WRITE), SEQUENCE_WINDOW_MISSING);
     ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_COPY), SEQUENCE_WINDOW_MISSING);
     ck_assert_int_eq(failure(c, C, pair(c, w, C), SEQUENCE_READ), SEQUENCE_OK); /* a broadcast */
-    /* The window over one digit of an axis beside the other digit. */
+    /* The window over one digit of an axis next to the other digit. */
     ck_assert_int_eq(failure(c, pair(c, outer, part), pair(c, A, B), SEQUENCE_READ), SEQUENCE_OK);
     ck_assert_int_eq(failure(c, part, pair(c, A, B), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     /* A cut window has no terms. */
@@ -691,7 +691,7 @@ START_TEST(fronts_are_read_to_their_last_position)
 }
 END_TEST
 
-/* Behind a front of a group the next part goes on, as far as nothing carries: 6 of `[B, C] / 4, [B, C] % 4` with 3 of C, 16 of tenths
+/* After a front of a group the next part goes on, as far as nothing carries: 6 of `[B, C] / 4, [B, C] % 4` with 3 of C, 16 of tenths
  * with 8. */
 START_TEST(fronts_go_on_in_the_next_part)
 {
@@ -742,7 +742,7 @@ START_TEST(fronts_end_inside_a_whole_group)
 }
 END_TEST
 
-/* `[A, B] = 10` with 4 of B is `[A, B / 2] = 5` beside `B % 2`: the same in either form, and turned. */
+/* `[A, B] = 10` with 4 of B is `[A, B / 2] = 5` next to `B % 2`: the same in either form, and turned. */
 START_TEST(groups_are_cut_inside_a_digit)
 {
     arena *a = arena_new();

@@ -48,7 +48,7 @@ class Mutant:
 
     def apply(self, text):
         assert text[self.at:self.at + len(self.before)] == self.before
-        # The lines behind keep their numbers: __LINE__ must not be a difference.
+        # The lines that follow keep their numbers: __LINE__ must not be a difference.
         return text[:self.at] + self.after + "\n" * (self.before.count("\n") - self.after.count("\n")) + text[self.at + len(self.before):]
 
 

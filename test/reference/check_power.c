@@ -185,7 +185,7 @@ static void move_value(experiment *x, int64_t element, int places)
     memcpy(x->out->bytes + element * bytes, &code, bytes);
 }
 
-/* 1.001 times the sum, behind its cast; where that is the same value, nothing. */
+/* 1.001 times the sum, after its cast; where that is the same value, nothing. */
 static void scale_value(experiment *x, int64_t element)
 {
     dtype t = x->row->result;

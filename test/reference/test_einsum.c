@@ -477,7 +477,7 @@ START_TEST(test_digits_accepted)
 }
 END_TEST
 
-/* Windows: Y[O, N] = sum over F, C of X[2 O + 3 F, C] * W[N, F, C], and the same with a window over O % 4 beside O / 4. */
+/* Windows: Y[O, N] = sum over F, C of X[2 O + 3 F, C] * W[N, F, C], and the same with a window over O % 4 next to O / 4. */
 
 enum { CONV_O, CONV_F, CONV_C, CONV_N, CONV_X, CONV_Q, CONV_AXES };
 static const layout_axis conv_axes[] = {{"O", 8}, {"F", 3}, {"C", 4}, {"N", 2}, {"$(F:3, O:2)", 21}, {"$(O % 4:1, F:1)", 6}};

@@ -179,7 +179,7 @@ def both_placements(case):
         cycles[kind] = attention(one["input"])["cycles"]
         yield compare_cycles(one, f"cycles {kind}", cycles[kind], e[f"{kind}_cycles"])
         case["exact"] = case.get("exact", True) and one["exact"]
-    # Three digits behind the point are published, and each of the two figures may be off by its own slack.
+    # Three digits after the point are published, and each of the two figures may be off by its own slack.
     off = sum(max(slack_of({"expect": e, "input": {**i, "parallel": p}}, e[f"{k}_cycles"])) / e[f"{k}_cycles"] for k, p in (("coarse", "static-coarse"), ("dynamic", "dynamic")))
     speedup = cycles["coarse"] / cycles["dynamic"]
     yield abs(speedup - e["speedup"]) <= 0.0005 + off * e["speedup"], f"{speedup:.3f} times as fast, expected {e['speedup']}"

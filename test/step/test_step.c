@@ -74,7 +74,7 @@ static step_machine machine(int64_t channels, int64_t group)
     return m;
 }
 
-/* Tiles of these sizes, one behind the other, by one reader. */
+/* Tiles of these sizes, one after the other, by one reader. */
 static int64_t reads(const int64_t *requests, int count, step_machine m)
 {
     arena *a;
@@ -260,7 +260,7 @@ END_TEST
 
 /* ---- numbers of operators, at the edges of their rows ---- */
 
-/* Does the compiler take a node with this number? What else is wrong with it is said behind that. */
+/* Does the compiler take a node with this number? What else is wrong with it is reported after that. */
 static bool graph_takes(const step_param_row *row, int64_t value, arena *a)
 {
     diag_list diags;

@@ -1,4 +1,4 @@
-/* Outputs against references: what agrees, what differs, and what is said about it. */
+/* Outputs against references: what agrees, what differs, and what is reported about it. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

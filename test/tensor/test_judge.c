@@ -275,7 +275,7 @@ START_TEST(long_sums_are_walks)
 }
 END_TEST
 
-/* Behind a cast: the distance to the sums that have the output's value, found by looking at all of them
+/* After a cast: the distance to the sums that have the output's value, found by looking at all of them
  * nearby. */
 START_TEST(behind_a_cast)
 {

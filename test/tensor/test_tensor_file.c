@@ -313,7 +313,7 @@ START_TEST(npy_headers_are_refused)
 }
 END_TEST
 
-/* The type and the shape are both wrong: both are said. */
+/* The type and the shape are both wrong: both are reported. */
 START_TEST(npy_says_everything)
 {
     image m = npy_image(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (7,)}", data_23, 24);
@@ -358,7 +358,7 @@ START_TEST(npy_headers_end_where_they_may)
 }
 END_TEST
 
-/* Shapes whose text is about as long as the 16 bits of version 1 count: behind them version 2 begins, and what was written is read. */
+/* Shapes whose text is about as long as the 16 bits of version 1 count: after them version 2 begins, and what was written is read. */
 START_TEST(npy_heads_of_any_length)
 {
     enum { MOST_RANK = 22000 };

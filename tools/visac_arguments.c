@@ -1,0 +1,497 @@
+#include "tools/visac_arguments.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/budget.h"
+#include "tools/explore.h"
+#include "tools/option_row.h"
+
+#define OPTIONS "tools/visac.def"
+#include "tools/option_table.h"
+
+enum { ERROR_LIMIT = 100 };
+
+static const char *const emit_names[] = {"bin", "tables", "json",        "ir",        "ast",      "llvm",          "bc", "asm",
+                                         "obj", "header", "step-report", "step-json", "dataflow", "dataflow-json", NULL};
+
+static const char usage[] =
+    "Usage: visac [options] FILE.vm\n"
+    "       visac diff [options] A B      what changed between two kernels (.vm or .bin), and what that does to the cycles\n"
+    "\n"
+    "Compiles tensor mappings into a command stream for a tensor contraction processor.\n"
+    "FILE may be - for standard input.\n"
+    "\n"
+    "Options:\n";
+static const char exit_statuses[] = "\n"
+                                    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
+                                    "or nothing to compare.\n";
+
+__attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int status = tool_usage_error_v("visac", format, args);
+    va_end(args);
+    return status;
+}
+
+static void print_passes(void)
+{
+    const char *summary;
+    fputs("\nPasses:\n", stdout);
+    for (size_t i = 0; visa_pass_name(i, &summary); i++)
+        printf("  %-16s %s\n", visa_pass_name(i, NULL), summary);
+    const char *parameters;
+    fputs("\nTransformations of stream programs:\n", stdout);
+    for (size_t i = 0; visa_step_pass_name(i, &summary, &parameters); i++)
+        printf("  %-20s %s\n  %-20s parameters: %s\n", visa_step_pass_name(i, &summary, &parameters), summary, "", parameters);
+}
+
+static int explain(const char *id)
+{
+    const char *title, *text = visa_explain(id, &title);
+    if (!text)
+        return usage_error("there is no diagnostic `%s`", id);
+    printf("%s: %s\n\n%s\n", id, title, text);
+    return EXIT_DONE;
+}
+
+/* `error-limit=N` */
+static bool parse_error_limit(const char *text, size_t *limit)
+{
+    static const char name[] = "error-limit=";
+    if (strncmp(text, name, sizeof name - 1) != 0 || strspn(text + sizeof name - 1, "0123456789") != strlen(text + sizeof name - 1))
+        return false;
+    char *end;
+    *limit = (size_t)strtoull(text + sizeof name - 1, &end, 10);
+    return end > text + sizeof name - 1;
+}
+
+/* EXIT_DONE with the number of `given` in a NULL-ended list, or the status of a usage error that was printed. */
+static int choose(const char *option, const char *given, const char *const *known, int *number)
+{
+    for (*number = 0; known[*number]; ++*number)
+        if (strcmp(known[*number], given) == 0)
+            return EXIT_DONE;
+    return tool_unknown_value("visac", option, given, known);
+}
+
+/* Do --explore and what it takes fit the rest of the command line? */
+static int check_explore(const arguments *a)
+{
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->check.wanted || a->draw || a->sweep || a->report.wanted ||
+                        a->report.trace || a->options.book))
+        return usage_error(
+            "--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
+    if (!a->explores && a->explore_form)
+        return usage_error("--emit=%s is a form of --explore", a->explore_form);
+    if (!a->explores && (a->explore.target_cycles || a->search_given || tool_explore_limited(&a->explore)))
+        return usage_error("--limit, --target-cycles and --search belong to --explore");
+    if (a->explore.folding && !a->explore.target_cycles)
+        return usage_error("--search=folding needs --target-cycles=N");
+    return EXIT_DONE;
+}
+
+/* NAME=VALUE, NAME=VALUE,VALUE,.. */
+static bool parse_parameter(arguments *a, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text)
+        return false;
+    int64_t *values = ARENA_ARRAY(a->memory, int64_t, strlen(equals));
+    visa_parameter p = {.name = arena_strndup(a->memory, text, (size_t)(equals - text)), .values = values};
+    for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
+        uint64_t value;
+        if (!tool_number(arena_strndup(a->memory, at + 1, strcspn(at + 1, ",")), &value) || value > INT64_MAX)
+            return false;
+        values[p.count++] = (int64_t)value;
+    }
+    ARENA_PUSH(a->memory, a->parameters, a->options.parameter_count, a->parameter_capacity, p);
+    a->options.parameters = a->parameters;
+    return true;
+}
+
+static const char *pass_name(size_t i)
+{
+    return visa_pass_name(i, NULL);
+}
+
+static const char *transformation_name(size_t i)
+{
+    const char *summary, *parameters;
+    return visa_step_pass_name(i, &summary, &parameters);
+}
+
+static bool is_one_of(const char *(*name)(size_t), const char *given, size_t bytes)
+{
+    size_t i = 0;
+    while (name(i) && (strncmp(name(i), given, bytes) != 0 || name(i)[bytes] != '\0'))
+        i++;
+    return name(i) != NULL;
+}
+
+static int unknown_transformation(const char *given)
+{
+    const char *known[64] = {NULL};
+    for (size_t i = 0; i < 63 && (known[i] = transformation_name(i)); i++)
+        ;
+    return tool_unknown_value("visac", "--pass=", given, known);
+}
+
+/* Is there what the options name? */
+static int check_options(const visa_options *o)
+{
+    if (o->target && !is_one_of(visa_target_name, o->target, strlen(o->target)))
+        return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
+    for (size_t i = 0; i < o->step_pass_count; i++)
+        if (!is_one_of(transformation_name, o->step_passes[i], strcspn(o->step_passes[i], ":")))
+            return unknown_transformation(o->step_passes[i]);
+    const char *after = o->print_after;
+    if (after && strcmp(after, "all") != 0 && !is_one_of(pass_name, after, strlen(after)) &&
+        !is_one_of(transformation_name, after, strlen(after)))
+        return usage_error("unknown pass --print-after=%s; visac --help lists the passes", after);
+    return EXIT_DONE;
+}
+
+/* ---- an option each: OPTION_GO_ON, or the exit status ---- */
+
+static int option_OUTPUT(void *of, const char *text)
+{
+    arguments *a = of;
+    a->output = text;
+    return OPTION_GO_ON;
+}
+
+static int option_EMIT(void *of, const char *text)
+{
+    arguments *a = of;
+    for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], text) != 0;)
+        a->emit++;
+    a->explore_form = tool_explore_form(&a->explore, text) ? text : NULL;
+    if (a->emit == EMIT_KINDS && !a->explore_form)
+        return tool_unknown_value("visac", "--emit=", text, emit_names);
+    a->emit_given = true;
+    return OPTION_GO_ON;
+}
+
+static int option_MCPU(void *of, const char *text)
+{
+    arguments *a = of;
+    a->mcpu = text;
+    return OPTION_GO_ON;
+}
+
+static int option_REFERENCE_ORDER(void *of, const char *text)
+{
+    arguments *a = of;
+    if (!tool_reference_order(text, &a->free_order))
+        return usage_error("--reference-order is hardware or free, not `%s`", text);
+    a->order_given = true;
+    return OPTION_GO_ON;
+}
+
+static int option_DEFINE(void *of, const char *text)
+{
+    arguments *a = of;
+    return parse_parameter(a, text) ? OPTION_GO_ON : usage_error("-D takes NAME=VALUE, or NAME=VALUE,VALUE,..; not `%s`", text);
+}
+
+static int option_PASS(void *of, const char *text)
+{
+    arguments *a = of;
+    ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, text);
+    a->options.step_passes = a->passes;
+    return OPTION_GO_ON;
+}
+
+static int option_SIZES(void *of, const char *text)
+{
+    arguments *a = of;
+    a->options.step_sizes = text;
+    return OPTION_GO_ON;
+}
+
+static int option_DRAW(void *of, const char *text)
+{
+    arguments *a = of;
+    a->draw = text;
+    return OPTION_GO_ON;
+}
+
+static int option_REPORT(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_report_format("visac", &a->report, text));
+}
+
+static int option_TIMING(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_report_timing("visac", &a->report, text));
+}
+
+static int option_TRACE(void *of, const char *text)
+{
+    arguments *a = of;
+    a->report.trace = text;
+    return OPTION_GO_ON;
+}
+
+static int option_SWEEP(void *of, const char *text)
+{
+    arguments *a = of;
+    if (a->sweep)
+        return usage_error("--sweep is given twice, `%s` and `%s`: one constant at a time", a->sweep, text);
+    a->sweep = text;
+    return OPTION_GO_ON;
+}
+
+static int option_FORMAT(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->format_source = a->options.parse_only = true;
+    return OPTION_GO_ON;
+}
+
+static int option_FORMAT_CHECK(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->format_check = a->options.parse_only = true;
+    return OPTION_GO_ON;
+}
+
+static int option_EXPLORE(void *of, const char *text)
+{
+    arguments *a = of;
+    a->explores = true;
+    a->explore.model = text;
+    return OPTION_GO_ON;
+}
+
+static int option_LIMIT(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_explore_limits("visac", &a->explore, text));
+}
+
+static int option_TARGET_CYCLES(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_explore_target("visac", &a->explore, text));
+}
+
+static int option_SEARCH(void *of, const char *text)
+{
+    arguments *a = of;
+    a->search_given = true;
+    return option_status(tool_explore_search("visac", &a->explore, text));
+}
+
+static int option_CHECK(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_check_kind("visac", &a->check, text));
+}
+
+static int option_SAMPLES(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_check_samples("visac", &a->check, text));
+}
+
+static int option_CERTIFICATE(void *of, const char *text)
+{
+    arguments *a = of;
+    a->check.certificate = text;
+    return OPTION_GO_ON;
+}
+
+static int option_SEED(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_number(text, &a->seed) ? OPTION_GO_ON : usage_error("--seed takes a number, not `%s`", text);
+}
+
+static int option_MAX_CYCLES(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_limit(text, &a->max_cycles) ? OPTION_GO_ON
+                                            : usage_error("--max-cycles takes a number of cycles, 0 for no limit; not `%s`", text);
+}
+
+static int option_KERNEL(void *of, const char *text)
+{
+    arguments *a = of;
+    a->kernel = a->options.kernel = text;
+    return OPTION_GO_ON;
+}
+
+static int option_TARGET(void *of, const char *text)
+{
+    arguments *a = of;
+    a->options.target = text;
+    return OPTION_GO_ON;
+}
+
+static int option_PRINT_AFTER(void *of, const char *text)
+{
+    arguments *a = of;
+    a->options.print_after = text;
+    return OPTION_GO_ON;
+}
+
+static int option_PRINT_AFTER_ALL(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->options.print_after = "all";
+    return OPTION_GO_ON;
+}
+
+static int option_TIME_REPORT(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->options.time_report = true;
+    return OPTION_GO_ON;
+}
+
+static int option_MAX_STEPS(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_limit(text, &a->options.max_steps) ? OPTION_GO_ON
+                                                   : usage_error("--max-steps takes a number, 0 for no limit; not `%s`", text);
+}
+
+static int option_MAX_BYTES(void *of, const char *text)
+{
+    arguments *a = of;
+    return tool_limit(text, &a->options.max_bytes) ? OPTION_GO_ON
+                                                   : usage_error("--max-bytes takes a number, 0 for no limit; not `%s`", text);
+}
+
+static int option_FROM_MARKDOWN(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->options.book = true;
+    return OPTION_GO_ON;
+}
+
+static int option_WARNING(void *of, const char *text)
+{
+    arguments *a = of;
+    if (!visa_knows_warning(text))
+        return usage_error("unknown warning option -W%s", text);
+    a->warnings[a->warning_count++] = text;
+    return OPTION_GO_ON;
+}
+
+static int option_ERROR_LIMIT(void *of, const char *text)
+{
+    arguments *a = of;
+    return parse_error_limit(text, &a->options.error_limit) ? OPTION_GO_ON
+                                                            : usage_error("-ferror-limit=N takes a number of errors, got -f%s", text);
+}
+
+static int option_DIAGNOSTICS_FORMAT(void *of, const char *text)
+{
+    arguments *a = of;
+    static const char *const formats[] = {"text", "json", "sarif", NULL};
+    static const visa_diagnostics_format values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
+    int number;
+    if (choose("--diagnostics-format=", text, formats, &number) != EXIT_DONE)
+        return EXIT_USAGE;
+    a->format = values[number];
+    return OPTION_GO_ON;
+}
+
+static int option_COLOR(void *of, const char *text)
+{
+    arguments *a = of;
+    enum { COLOUR_AUTO, COLOUR_ALWAYS };
+    static const char *const colours[] = {"auto", "always", "never", NULL};
+    int number;
+    if (choose("--color=", text, colours, &number) != EXIT_DONE)
+        return EXIT_USAGE;
+    a->colour = number == COLOUR_ALWAYS || (number == COLOUR_AUTO && isatty(2));
+    return OPTION_GO_ON;
+}
+
+static int option_EXPLAIN(void *of, const char *text)
+{
+    (void)of;
+    return explain(text);
+}
+
+static int option_VERSION(void *of, const char *text)
+{
+    (void)of, (void)text;
+    printf("visac %s\n", visa_version());
+    return EXIT_DONE;
+}
+
+static int option_HELP(void *of, const char *text)
+{
+    (void)of, (void)text;
+    fputs(usage, stdout);
+    option_rows_print(option_rows, OPTION_ROWS);
+    fputs(exit_statuses, stdout);
+    print_passes();
+    return EXIT_DONE;
+}
+
+/* ---- all of it ---- */
+
+int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
+{
+    *a = (arguments){.memory = memory,
+                     .seed = 1,
+                     .max_cycles = RUN_CYCLES_MAX,
+                     .warnings = a->warnings,
+                     .colour = isatty(2),
+                     .options.error_limit = ERROR_LIMIT};
+    int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
+    if (status != OPTION_GO_ON)
+        return status;
+    if (a->format == VISA_DIAGNOSTICS_TEXT && a->colour)
+        a->format = VISA_DIAGNOSTICS_COLOUR;
+    a->options.warnings = a->warnings;
+    if (check_explore(a) != EXIT_DONE)
+        return EXIT_USAGE;
+    bool reports = a->report.wanted || a->report.trace;
+    if (a->draw && (a->emit_given || a->check.wanted || reports))
+        return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
+    if (reports && (a->emit_given || a->check.wanted))
+        return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
+    if (a->options.book && (a->emit_given || a->check.wanted || a->draw || a->kernel || a->sweep || reports))
+        return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
+    bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
+    optind += diff;
+    if (tool_check_complete("visac", &a->check) != EXIT_DONE)
+        return EXIT_USAGE;
+    if (a->options.parse_only && (a->emit_given || a->check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
+                                  (a->format_check && (a->format_source || a->output))))
+        return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
+    if (optind == argc)
+        return usage_error("no input file");
+    if (diff && optind + 2 != argc)
+        return usage_error("diff takes two files, the first is %s", argv[optind]);
+    a->other = diff ? argv[optind + 1] : NULL;
+    if (diff && strcmp(argv[optind], "-") == 0 && strcmp(a->other, "-") == 0)
+        return usage_error("diff takes two files, and only one of them can be standard input");
+    a->options.modules = strcmp(argv[optind], "-") != 0;
+    if (!diff && optind + 1 < argc)
+        return usage_error("more than one input file: %s", argv[optind + 1]);
+    if ((a->sweep || diff) && (a->emit_given || a->check.wanted || a->draw || reports))
+        return usage_error("%s is an output of its own: no --emit, --check, --draw or --report beside it", diff ? "diff" : "--sweep");
+    a->input = argv[optind];
+    return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;
+}

@@ -1,0 +1,62 @@
+/* The command line of visac.
+ *
+ * The one idea: each option is a row of visac.def and a function here; what options mean together is checked after the last of them,
+ * so that nothing depends on their order. */
+#ifndef VISA_TOOLS_VISAC_ARGUMENTS_H
+#define VISA_TOOLS_VISAC_ARGUMENTS_H
+
+#include "include/visa.h"
+#include "support/output.h"
+#include "tools/options.h"
+#include "tools/ranks.h"
+
+typedef enum emit_kind {
+    EMIT_BINARY,
+    EMIT_TABLES,
+    EMIT_JSON,
+    EMIT_IR,
+    EMIT_AST,
+    EMIT_LLVM,
+    EMIT_BITCODE,
+    EMIT_ASM,
+    EMIT_OBJ,
+    EMIT_HEADER,
+    EMIT_STEP_REPORT,
+    EMIT_STEP_JSON,
+    EMIT_DATAFLOW,
+    EMIT_DATAFLOW_JSON,
+    EMIT_KINDS
+} emit_kind;
+
+typedef struct arguments {
+    const char *input, *output, *kernel, *draw, *sweep;
+    const char *other; /* the second file of `visac diff` */
+    tool_report report;
+    emit_kind emit;
+    const char *mcpu;
+    bool order_given, free_order; /* of the reference's sums: without it the machine's for a check, a free one for what is written */
+    tool_check check;
+    bool emit_given, search_given, format_source, format_check;
+    bool explores;
+    ranks ranks;              /* of --explore */
+    const char *explore_form; /* of --emit, after --explore */
+    visa_explore_options explore;
+    size_t warning_count;
+    const char **warnings;     /* room for as many as there are arguments */
+    visa_parameter *defines;   /* likewise */
+    uint64_t seed, max_cycles; /* cycles UINT64_MAX: any number */
+    visa_diagnostics_format format;
+    visa_options options;
+    visa_parameter *parameters;
+    const char **passes;
+    size_t parameter_capacity, pass_capacity;
+    bool colour; /* of text messages */
+    arena *memory;
+    output_set *files;
+    output *to; /* the main output; NULL: there is none */
+} arguments;
+
+/* Reads it: OPTION_GO_ON, else the exit status. `a->warnings` has room for argc texts. */
+int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a);
+
+#endif
