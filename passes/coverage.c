@@ -1,4 +1,5 @@
-/* Rule: memory that is written through views has each element written exactly once, and before it is read; an output is written as a
+/* Rule: memory whose padding got names (passes/reshape.c) holds what it held before, and nothing else of it may be read.
+ * Rule: memory that is written through views has each element written exactly once, and before it is read; an output is written as a
  * whole. A view's elements are a displacement plus the digits of its Element, so with the positions cut at every stride that the memory
  * or one of its views has, they are boxes of digits: two writes are apart when their boxes are, and what is covered is a sum of volumes. */
 #include "passes/coverage.h"
@@ -335,6 +336,11 @@ static const char *first_missing(coverage *c, const memory *m, const box_list *b
     return s.text;
 }
 
+static bool names_padding(const op *o)
+{
+    return o->kind == IR_RESHAPE && o->reshape && o->reshape->poison;
+}
+
 static void read_part(coverage *c, op *o, const op *view, memory *m)
 {
     if (m->covered == m->live || m->whole || m->refused)
@@ -357,6 +363,15 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
     } else if (found < wanted) {
         bool output = o->kind == IR_PORT_OUT;
         m->refused = true;
+        if (names_padding(m->root)) {
+            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_POISON,
+                                  "of the %lld elements of `%s` that are read here only %lld hold a value, the others were padding%s",
+                                  (long long)wanted, m->root->name, (long long)found, found ? first_missing(c, m, &boxes, "does") : "");
+            diag_note(c->context->diags, d, m->root->range, "padding gets a name here");
+            diag_help(c->context->diags, d, "copy the elements to where they are read, or tile `%s` as far as it holds them",
+                      m->root->name);
+            return;
+        }
         diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN,
                               output ? "of output `%s` only %lld of %lld elements are written%s"
                                      : "of `%s` only %lld of the %lld elements that are read here were written%s",
@@ -378,7 +393,8 @@ static memory *memory_of(coverage *c, const op *o)
     if (m)
         return m;
     m = ARENA_NEW(c->context->arena, memory);
-    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC};
+    bool poison = names_padding(root);
+    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC && !poison, .in_units = poison};
     return c->of[root->index] = m;
 }
 
@@ -400,7 +416,7 @@ static void measure(coverage *c, memory *m)
 
 static bool is_part(const op *o)
 {
-    return o->kind == IR_ALLOC || op_into(o) != NULL;
+    return o->kind == IR_ALLOC || op_into(o) != NULL || names_padding(o);
 }
 
 static void use_operand(coverage *c, op *o, const op_operand *x)
@@ -408,7 +424,7 @@ static void use_operand(coverage *c, op *o, const op_operand *x)
     memory *m = c->of[op_root(x->of)->index];
     if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
-    else if (m)
+    else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */
         read_part(c, o, x->of, m);
 }
 
@@ -430,6 +446,9 @@ void pass_coverage(pass_context *p, kernel *k)
         if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index])
             add_strides(c.of[op_root(k->ops[i])->index], positions(&c, c.of[op_root(k->ops[i])->index], &k->ops[i]->out));
     for (size_t i = 0; i < k->op_count; i++)
+        if (names_padding(k->ops[i]))
+            add_strides(c.of[i], positions(&c, c.of[i], &k->ops[i]->reshape->from->out));
+    for (size_t i = 0; i < k->op_count; i++)
         if (c.of[i])
             finish_cuts(&c, c.of[i]);
     for (size_t i = 0; i < k->op_count; i++) {
@@ -437,6 +456,8 @@ void pass_coverage(pass_context *p, kernel *k)
         p->diags->repeating = o->repeated;
         for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW && !o->bad; j++)
             use_operand(&c, o, &o->operands[j]);
+        if (names_padding(o) && !o->bad)
+            write_part(&c, o, o->reshape->from, c.of[i]);
     }
     p->diags->repeating = 0;
 }
