@@ -36,13 +36,13 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable;             /* VALUE_VIEW: of view_mut() */
-    int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    double real;               /* VALUE_FLOAT */
-    int64_t step;              /* VALUE_RANGE */
-    const ast *record;         /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
-    const struct value *items; /* VALUE_LIST */
-    size_t count;              /* VALUE_LIST, VALUE_RANGE */
+    bool writable;               /* VALUE_VIEW: of view_mut() */
+    int64_t number;              /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;                 /* VALUE_FLOAT */
+    int64_t step;                /* VALUE_RANGE */
+    const ast *record;           /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
+    const struct value *items;   /* VALUE_LIST */
+    size_t count;                /* VALUE_LIST, VALUE_RANGE */
     const struct declared *type; /* VALUE_TYPE */
 } value;
 
