@@ -41,6 +41,8 @@ STACK_APART static value evaluate_from_addr(analysis *s, scope *names, const ast
     return (value){.kind = VALUE_TENSOR, .op = o};
 }
 
+static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype);
+
 /* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
 STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
 {
@@ -51,6 +53,10 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     hint->is_hint = true;
     value v = evaluate(s, names, argument, hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
+    if (memory && d->kind == DECLARED_TENSOR) {
+        infer_generics(s, inner, ast_kid(param, 2), &v.op->out, true);
+        *d = scope_type(inner, ast_kid(param, 2));
+    }
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
         v = error_value;
@@ -101,6 +107,39 @@ STACK_APART static void bind_const_parameter(analysis *s, scope *inner, const as
     scope_add(inner, SYMBOL_VARIABLE, param->text, param->name_range)->value = v;
 }
 
+/* A kernel's parameter has the size that -D gave it: an axis of that name, or a number. False: it gave none. */
+static bool bind_given_number(analysis *s, scope *inner, const ast *parameter)
+{
+    const ast *number = ast_kid(parameter, 1);
+    if (!ast_is(number, AST_INT))
+        return false;
+    if (ast_is(parameter, AST_GENERIC_CONST)) {
+        scope_add(inner, SYMBOL_VARIABLE, parameter->text, parameter->name_range)->value =
+            (value){.kind = VALUE_INT, .number = number->value};
+        return true;
+    }
+    ast *axes = ast_new(s->context.arena, AST_AXES, parameter->range), *one = ast_new(s->context.arena, AST_AXIS, parameter->range);
+    one->text = parameter->text;
+    one->name_range = parameter->name_range;
+    ast_push(s->context.arena, one, (ast *)number);
+    ast_push(s->context.arena, axes, ast_new(s->context.arena, AST_NONE, parameter->range));
+    ast_push(s->context.arena, axes, one);
+    scope_add_axes(inner, axes);
+    return true;
+}
+
+const ast *missing_generic(const ast *fn)
+{
+    const ast *generics = ast_kid(fn, 1);
+    for (uint32_t i = 0; i < generics->kid_count; i++) {
+        const ast *g = generics->kids[i];
+        if (!ast_is(ast_kid(g, 1), AST_INT) &&
+            (ast_is(g, AST_GENERIC_TYPE) || (ast_is(g, AST_GENERIC_CONST) && carries_value(ast_kid(g, 0)))))
+            return g;
+    }
+    return NULL;
+}
+
 void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path)
 {
     const ast *generics = ast_kid(fn, 1), *segment = path ? ast_last_segment(path) : NULL, *given = segment ? ast_kid(segment, 0) : NULL;
@@ -115,18 +154,60 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
         while (given && next < given->kid_count && ast_is(given->kids[next], AST_LIFETIME))
             next++;
         const ast *argument = given && next < given->kid_count ? given->kids[next++] : NULL;
-        if (ast_is(g, AST_GENERIC_CONST) && argument && carries_value(ast_kid(g, 0))) {
-            bind_const_parameter(s, inner, g, names, argument);
+        if (!path && bind_given_number(s, inner, g))
             continue;
-        }
-        scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range); /* a type where a context is meant: `const` was forgotten */
-        if (ast_is(g, AST_GENERIC_TYPE)) {
-            refuse(s, E_UNSUPPORTED, g->range, "write one function per type", "generic type parameters are not supported in .vm kernels");
-            scope_add_lost(inner, g->text);
-        }
+        if (ast_is(g, AST_GENERIC_TYPE))
+            scope_bind_type(inner, g, argument ? names : inner, argument ? argument : ast_new(s->context.arena, AST_TYPE_INFER, g->range));
+        else if (argument && carries_value(ast_kid(g, 0)))
+            bind_const_parameter(s, inner, g, names, argument);
+        else
+            scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range);
     }
     if (got > wanted)
         refuse(s, E_ARGUMENTS, path->range, NULL, "`%s` takes %u generic arguments, got %u", fn->text, wanted, got);
+}
+
+/* The type parameter that stands there alone and has no meaning yet, or NULL. */
+static symbol *open_parameter(scope *inner, const ast *type)
+{
+    const ast *last = ast_is(type, AST_TYPE_PATH) && type->kid_count == 1 ? ast_last_segment(type) : NULL;
+    symbol *y = last ? scope_find_here(inner, TYPE_NAMES, last->text) : NULL;
+    return y && y->kind == SYMBOL_ALIAS && ast_is(y->node, AST_TYPE_INFER) && !y->mapping ? y : NULL;
+}
+
+static const ast *dtype_node(analysis *s, dtype type, src_range range)
+{
+    ast *path = ast_new(s->context.arena, AST_TYPE_PATH, range), *segment = ast_new(s->context.arena, AST_SEGMENT, range);
+    segment->text = dtype_row_of(type)->name;
+    ast_push(s->context.arena, segment, ast_new(s->context.arena, AST_NONE, range));
+    ast_push(s->context.arena, path, segment);
+    return path;
+}
+
+/* Type parameters that a call leaves open are what stands at their place in the type of an argument, or of what is expected. */
+static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    const ast *last = ast_last_segment(type), *args = last ? ast_kid(last, 0) : NULL;
+    const component *components = tensor_kind_components(t->kind);
+    uint32_t count = 0;
+    while (components[count] < MAPPING_COMPONENTS)
+        count++;
+    if (!args || !ast_is(args, AST_GENERIC_ARGS) || args->kid_count < count + 1)
+        return;
+    uint32_t first = args->kid_count - count;
+    symbol *element = open_parameter(inner, args->kids[first - 1]);
+    if (element && has_dtype)
+        element->node = dtype_node(s, t->dtype, args->kids[first - 1]->range);
+    for (uint32_t i = 0; i < count; i++) {
+        symbol *y = open_parameter(inner, args->kids[first + i]);
+        if (!y || !t->part[components[i]])
+            continue;
+        y->mapping = t->part[components[i]];
+        y->resolved = true;
+        y->infers = false;
+    }
 }
 
 /* A function that is called is compiled where it is called. */
@@ -149,6 +230,8 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     declare_generics(s, inner, fn, names, ast_kid(n, 0));
     for (uint32_t i = 0; i < params->kid_count; i++)
         bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
+    if (expected && expected->kind == DECLARED_TENSOR)
+        infer_generics(s, inner, ast_kid(fn, 3), &expected->tensor, expected->has_dtype);
     declared result = scope_type(inner, ast_kid(fn, 3));
     bool repeated = s->kernel->repeating, broken = s->broken;
     s->broken = broken || parse_was_broken(s->context.diags, fn->range);
@@ -170,6 +253,24 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
                                                                         : v;
 }
 
+STACK_APART static value evaluate_size_of(analysis *s, scope *names, const ast *n)
+{
+    value v = {.kind = VALUE_INT};
+    if (scope_size_of(names, n, &v.number))
+        return v;
+    s->kernel->bad = true;
+    return error_value;
+}
+
+STACK_APART static value evaluate_element(analysis *s, scope *names, const ast *n)
+{
+    const ast *path = ast_kid(n, 0);
+    value v = evaluate(s, names, ast_kid(n, 1)->kids[0], NULL);
+    v = constant_element(names, n, path->kids[path->kid_count - 2]->text, path->kids[path->kid_count - 1]->text, &v);
+    s->kernel->bad = s->kernel->bad || v.kind == VALUE_ERROR;
+    return refuse_computed(s, n, v);
+}
+
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0);
@@ -178,6 +279,11 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         return evaluate_function(s, names, n, y, expected);
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && strcmp(callee->kids[callee->kid_count - 1]->text, "from_addr") == 0)
         return evaluate_from_addr(s, names, n, expected);
+    if (ast_is(callee, AST_PATH) && scope_is_size_of(n))
+        return evaluate_size_of(s, names, n);
+    if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && ast_kid(n, 1)->kid_count == 1 &&
+        constant_is_element(callee->kids[callee->kid_count - 2]->text, callee->kids[callee->kid_count - 1]->text))
+        return evaluate_element(s, names, n);
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {
         if (!y && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
             s->kernel->bad = true;

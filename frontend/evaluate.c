@@ -63,6 +63,7 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     for (size_t i = 0; name && i < sizeof integers / sizeof *integers; i++)
         fits = fits && (strcmp(integers[i], name->text) != 0 || v->kind == VALUE_INT);
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
+    fits = fits && (!name || strcmp(name->text, "f32") != 0 || v->kind == VALUE_FLOAT);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
     fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
@@ -88,9 +89,12 @@ STACK_APART static value read_const(analysis *s, symbol *y)
         return error_value;
     }
     size_t ops_before = s->kernel->op_count;
+    s->in_const++;
     value v = evaluate(s, y->scope, y->node, NULL);
+    s->in_const--;
     bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
-    bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
+    bool constant =
+        v.kind == VALUE_INT || v.kind == VALUE_FLOAT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)
         return refuse(s, E_CONST, y->node->range, NULL, "`%s` is %s, not a constant", y->name, value_kind_name(&v));
     if (v.kind != VALUE_ERROR && !is_of_type(s, y->name, y->type, y->node, &v)) {
@@ -226,12 +230,29 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
 }
 
+STACK_APART static value evaluate_record_field(analysis *s, const ast *n, const value *record)
+{
+    const ast *fields = ast_kid(record->record, 2);
+    const char **names = ARENA_ARRAY(s->context.arena, const char *, fields->kid_count + 1);
+    for (uint32_t i = 0; i < fields->kid_count; i++) {
+        names[i] = ast_kid(fields->kids[i], 1)->text;
+        const char *tuple = names[i][0] == '_' ? names[i] + 1 : names[i]; /* of a tuple struct */
+        if (strcmp(names[i], n->text) == 0 || strcmp(tuple, n->text) == 0)
+            return record->items[i];
+    }
+    const char *near = choice_near(n->text, names);
+    return refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL,
+                  "`%s` has no field `%s`", record->record->text, n->text);
+}
+
 STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
 {
     static const char *const fields[] = {"main", "sub", "tdma", "pdma", NULL};
     value v = evaluate(s, names, ast_kid(n, 0), NULL);
     if (v.kind == VALUE_ERROR)
         return v;
+    if (v.kind == VALUE_LIST && v.record)
+        return evaluate_record_field(s, n, &v);
     if (v.kind == VALUE_LIST && n->text[0] >= '0' && n->text[0] <= '9' && strlen(n->text) < 8 && strtoul(n->text, NULL, 10) < v.count)
         return v.items[strtoul(n->text, NULL, 10)];
     if (v.kind != VALUE_CONTEXT && stage_is_known(n->text))
@@ -309,10 +330,18 @@ STACK_APART static value evaluate_unary(analysis *s, scope *names, const ast *n)
     return constant_checked(s, n, constant_unary(names, n, &a));
 }
 
+/* A fraction that is computed is no constant of the machine's language outside of `const { .. }` and const items. */
+value refuse_computed(analysis *s, const ast *n, value v)
+{
+    if (v.kind != VALUE_FLOAT || s->in_const > 0)
+        return v;
+    return refuse(s, E_CONST, n->range, "write const { .. } around it", "a computed float stands in a constant");
+}
+
 STACK_APART static value evaluate_cast(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
-    return constant_checked(s, n, constant_cast(names, n, &a));
+    return refuse_computed(s, n, constant_checked(s, n, constant_cast(names, n, &a)));
 }
 
 STACK_APART static value evaluate_range(analysis *s, scope *names, const ast *n)
@@ -446,7 +475,6 @@ value unsupported(analysis *s, const ast *n)
         {AST_STRUCT_LITERAL, "a struct literal", "no stage of this release takes one"},
         {AST_TRY, "`?`", "kernels have no Result"},
         {AST_AWAIT, "`.await`", "kernels are not async"},
-        {AST_FLOAT, "a floating-point number", "addresses and sizes are integers"},
         {AST_STRING, "a string", "addresses and sizes are integers"},
     };
     if (ast_is(n, AST_MACRO) && (strcmp(n->text, "todo") == 0 || strcmp(n->text, "unimplemented") == 0))
@@ -463,6 +491,77 @@ value unsupported(analysis *s, const ast *n)
                       closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported in .vm kernels", n->text);
     }
     return refuse(s, E_UNSUPPORTED, n->range, NULL, "this %s is not supported in .vm kernels", ast_kind_name(n->kind));
+}
+
+/* `const { .. }`: a value that is known when the kernel is compiled. */
+STACK_APART static value evaluate_const_block(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    size_t ops_before = s->kernel->op_count;
+    s->in_const++;
+    value v = evaluate_block(s, names, ast_kid(n, 0), expected);
+    s->in_const--;
+    if (v.kind != VALUE_ERROR && s->kernel->op_count != ops_before)
+        return refuse(s, E_CONST, n->range, "take the stages out of the block", "`const { .. }` holds constants; this one has stages");
+    return v;
+}
+
+/* `assert!(condition, "message")`, with expand.c's arguments; anything else is a macro that nobody knows. */
+STACK_APART static value evaluate_assertion(analysis *s, scope *names, const ast *n)
+{
+    const ast *arguments = ast_kid(n, 1);
+    if (!ast_is(arguments, AST_LIST))
+        return unsupported(s, n);
+    if (s->in_const == 0)
+        return refuse(s, E_UNSUPPORTED, n->name_range,
+                      arena_printf(s->context.arena, "write const { %s!(..) }: it is checked when the kernel is compiled", n->text),
+                      "a kernel cannot stop: `%s!` is no stage of it", n->text);
+    bool equal = strstr(n->text, "_eq") != NULL, compares = equal || strstr(n->text, "_ne") != NULL;
+    if (arguments->kid_count < (compares ? 2u : 1u))
+        return refuse(s, E_ARGUMENTS, n->name_range, NULL, "`%s!` takes %s", n->text, compares ? "two values" : "a condition");
+    value a = evaluate(s, names, arguments->kids[0], NULL), b = compares ? evaluate(s, names, arguments->kids[1], NULL) : a;
+    if (compares)
+        a = constant_checked(s, n, constant_binary(names, n, equal ? "==" : "!=", &a, &b));
+    if (a.kind == VALUE_ERROR)
+        return a;
+    if (a.kind != VALUE_BOOL)
+        return refuse(s, E_CONST, arguments->kids[0]->range, "compare constants: `A::SIZE == 4`", "`%s!` takes a condition, got %s",
+                      n->text, value_kind_name(&a));
+    if (a.number)
+        return (value){.kind = VALUE_UNIT};
+    const ast *said = ast_kid(arguments, compares ? 2 : 1);
+    return refuse(s, E_ASSERT, n->range, "the sizes that it compares are those of axes! and const items, or of -D NAME=VALUE",
+                  "assertion failed%s%s", ast_is(said, AST_STRING) ? ": " : "", ast_is(said, AST_STRING) ? said->text : "");
+}
+
+/* `Name { x }`: the variable of the field's name. */
+static value evaluate_shorthand(analysis *s, scope *names, const ast *field)
+{
+    symbol *y = scope_find(names, VALUE_NAMES, field->text);
+    if (y && y->kind == SYMBOL_VARIABLE)
+        return y->value;
+    return refuse(s, E_NAME, field->range, NULL, "`%s` is not known here", field->text);
+}
+
+/* A struct of the file, with all of its fields in the order in which it declares them. */
+STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n)
+{
+    symbol *y = scope_find_path(names, TYPE_NAMES, ast_kid(n, 0));
+    const ast *record = y && y->kind == SYMBOL_OWN_TYPE ? y->node : NULL, *fields = record ? ast_kid(record, 2) : NULL;
+    if (!record)
+        return unsupported(s, n);
+    value v = {.kind = VALUE_LIST, .record = record, .count = fields->kid_count};
+    value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count);
+    v.items = items;
+    for (uint32_t i = 0; i < fields->kid_count; i++) {
+        const ast *given = NULL, *name = ast_kid(fields->kids[i], 1);
+        for (uint32_t k = 1; k < n->kid_count; k++)
+            if (strcmp(n->kids[k]->text, name->text) == 0)
+                given = n->kids[k];
+        if (!given)
+            return refuse(s, E_ARGUMENTS, n->range, NULL, "field `%s` of `%s` is missing", name->text, record->text);
+        items[i] = ast_is(ast_kid(given, 0), AST_NONE) ? evaluate_shorthand(s, names, given) : evaluate(s, names, ast_kid(given, 0), NULL);
+    }
+    return v;
 }
 
 static value evaluate_kind(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -493,6 +592,10 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_ASSIGN: return evaluate_assignment(s, names, n);
     case AST_CALL: return evaluate_call(s, names, n, expected);
     case AST_UNSAFE: return evaluate_block(s, names, ast_kid(n, 0), expected);
+    case AST_CONST_BLOCK: return evaluate_const_block(s, names, n, expected);
+    case AST_FLOAT: return constant_float(names, n);
+    case AST_MACRO: return evaluate_assertion(s, names, n);
+    case AST_STRUCT_LITERAL: return evaluate_struct(s, names, n);
     case AST_BLOCK: return evaluate_block(s, names, n, expected);
     default: return unsupported(s, n);
     }
@@ -524,6 +627,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
         break;
     }
     case AST_PAT_REF: bind_pattern(s, names, ast_kid(pattern, 0), v, annotation); break;
+    case AST_PAT_ARRAY:
     case AST_PAT_TUPLE:
         if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) &&
             !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
@@ -653,8 +757,10 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     value last = {.kind = VALUE_UNIT};
     declared later;
     index_add_scope(&s->context, block->range, inner);
+    size_t unnamed = s->unnamed_count;
     collect_items(s, inner, block, 0);
     resolve_uses(s);
+    read_unnamed(s, unnamed);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
         const ast *n = block->kids[i];
         if (is_cut(block, i) && (ast_is(n, AST_LET) || ast_is(n, AST_EXPR_STMT))) {

@@ -75,53 +75,39 @@ static void forget(expectation *e, const char *const *group)
     e->count = kept;
 }
 
-static const char *const statement_words[] = {"let",      "fn",           "use",
-                                              "type",     "const",        "mod",
-                                              "pub",      "extern",       "async",
-                                              "axes![",   "an attribute", "an inner attribute",
-                                              "an item",  "`if`",         "`for`",
-                                              "`unsafe`", "`{`",          "a block statement",
-                                              "a macro",  "';'",          "a mapping alone",
+static const char *const statement_words[] = {"let",
+                                              "fn",
+                                              "use",
+                                              "type",
+                                              "const",
+                                              "mod",
+                                              "pub",
+                                              "extern",
+                                              "async",
+                                              "axes![",
+                                              "an attribute",
+                                              "an inner attribute",
+                                              "an item",
+                                              "`if`",
+                                              "`for`",
+                                              "`unsafe`",
+                                              "`const`",
+                                              "`{`",
+                                              "a block statement",
+                                              "a macro",
+                                              "';'",
+                                              "a mapping alone",
                                               NULL};
-static const char *const expression_words[] = {"a name",
-                                               "an integer",
-                                               "a float",
-                                               "a string",
-                                               "true",
-                                               "false",
-                                               "'('",
-                                               "'['",
-                                               "'{'",
-                                               "'-'",
-                                               "'!'",
-                                               "'*'",
-                                               "'&'",
-                                               "&&",
-                                               "'|'",
-                                               "||",
-                                               "'<'",
-                                               "<<",
-                                               "..",
-                                               "::",
-                                               "crate",
-                                               "super",
-                                               "self",
-                                               "Self",
-                                               "m![",
-                                               "if",
-                                               "for",
-                                               "unsafe",
-                                               "return",
-                                               "break",
-                                               "continue",
-                                               "move",
-                                               "a macro call",
-                                               "a block expression",
+static const char *const expression_words[] = {"a name", "an integer", "a float", "a string", "true", "false",        "'('",
+                                               "'['",    "'{'",        "'-'",     "'!'",      "'*'",  "'&'",          "&&",
+                                               "'|'",    "||",         "'<'",     "<<",       "..",   "::",           "crate",
+                                               "super",  "self",       "Self",    "m![",      "if",   "for",          "unsafe",
+                                               "const",  "return",     "break",   "continue", "move", "a macro call", "a block expression",
                                                NULL};
 static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<", "_",
                                          "::",     "crate", "super", "self", "Self", "m![", NULL};
 static const char *const argument_words[] = {"a lifetime", "an integer", "'-'", "true", "false", "'{'", NULL};
-static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'&'", "&&", NULL};
+static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'['", "'&'", "&&", NULL};
 static const char *const operator_words[] = {"'+'", "'-'", "'*'", "'/'",
                                              "'%'", "'&'", "'|'", "'^'",
                                              "'<'", "'>'", "<<",  ">>",
@@ -132,7 +118,7 @@ static const char *const operator_words[] = {"'+'", "'-'", "'*'", "'/'",
                                              "::",  "'{'", NULL};
 static const char *const map_operator_words[] = {"'/'", "'%'", "'='", "'#'", "#{!}", NULL};
 static const char *const map_atom_words[] = {"a name", "an integer", "'('", "'['", "'{'", "'$'", NULL};
-static const char *const brace_words[] = {"'{'", NULL};
+static const char *const size_words[] = {"'{'", "'('", NULL};
 static const char *const root_words[] = {"crate", "super", "self", "Self", NULL};
 static const char *const path_words[] = {"::", "'<'", "<<", NULL};
 static const char *const angle_words[] = {">>", ">=", NULL};
@@ -168,7 +154,7 @@ static void group_expectations(expectation *e, bool in_map)
     if (in_map && expects(e, "'['"))
         take_group(e, "a mapping", map_atom_words);
     if (in_map && expects(e, "an integer"))
-        forget(e, brace_words);
+        forget(e, size_words);
     if (expects(e, "a lifetime") && expects(e, "m!["))
         take_group(e, NULL, argument_words);
     if (expects(e, "m!["))

@@ -15,6 +15,7 @@ typedef enum value_kind {
     VALUE_ERROR, /* diagnosed: stay silent */
     VALUE_UNIT,
     VALUE_INT,
+    VALUE_FLOAT,           /* real */
     VALUE_BOOL,            /* number: 0 or 1 */
     VALUE_RANGE,           /* number, number + step, ..: `count` integers */
     VALUE_LIST,            /* a tuple or an array: items, count */
@@ -35,7 +36,9 @@ typedef struct value {
     context context;
     bool writable;             /* VALUE_VIEW: of view_mut() */
     int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;               /* VALUE_FLOAT */
     int64_t step;              /* VALUE_RANGE */
+    const ast *record;         /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
     const struct value *items; /* VALUE_LIST */
     size_t count;              /* VALUE_LIST, VALUE_RANGE */
 } value;
@@ -62,6 +65,7 @@ typedef struct symbol {
     const axis *axis; /* SYMBOL_AXIS; NULL: refused */
     const ast *node;  /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
     const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
+    const ast *generics; /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
     scope *scope;     /* in which node is read */
     const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
     bool resolved, infers;     /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
@@ -143,11 +147,27 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
  * not named. */
 const mapping_names *scope_mapping_names(scope *s, const ast *type);
 
+/* The scope in which an alias, or a struct, that a path names is read: its parameters are the path's arguments. */
+scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path);
+/* A type parameter of a function or an alias: what `argument` is in `s`. */
+symbol *scope_bind_type(scope *inner, const ast *parameter, scope *s, const ast *argument);
+
 /* What a SYMBOL_ALIAS that is not `busy` stands for; NULL as of scope_mapping. */
 const mapping *scope_alias(symbol *y, bool *infer);
 
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
+/* The integer types that `as` names, and what they hold; NULL: another type. */
+typedef struct integer_type {
+    const char *name;
+    int64_t least, most;
+} integer_type;
+const integer_type *scope_integer_type(const ast *type);
+/* False: diagnosed. */
+bool scope_fits(scope *s, const ast *n, const integer_type *type, int64_t number);
+/* `size_of::<T>()`, the bytes of an element type or an integer. */
+bool scope_is_size_of(const ast *call);
+bool scope_size_of(scope *s, const ast *call, int64_t *out);
 /* Its operators: `n` is the AST_BINARY. False: diagnosed. */
 bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, int64_t b, int64_t *out);
 bool scope_is_arithmetic(const char *operator);
@@ -171,7 +191,9 @@ struct declared {
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
-    const ast *tuple;                               /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
+    const ast *record; /* DECLARED_OTHER of a struct of the file: its AST_STRUCT; its fields are read in `scope` */
+    const ast *array;  /* DECLARED_OTHER of an array type: read its kids in `scope` */
+    const ast *tuple;  /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
     scope *scope;
 };
 

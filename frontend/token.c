@@ -362,7 +362,8 @@ void token_word(token_scanner *s, uint32_t begin, uint32_t end)
         word[end - begin] = '\0';
         row = keyword_named(word);
     }
-    int kind = row != NULL ? row->kind : T_IDENT;
+    bool parameter = begin > 0 && s->source[begin - 1] == '$'; /* of a macro, whatever it is called */
+    int kind = row != NULL && (!parameter || row->kind == T_CRATE) ? row->kind : T_IDENT;
     s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;
     if (kind == T_LET || kind == T_FN || kind == T_USE)
         token_close_before(s, true, begin, end);

@@ -16,8 +16,9 @@ static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         return true;
     symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
     if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        scope *in = scope_applied(s, y->scope, y->generics, type);
         y->busy = true;
-        bool ok = scope_dtype(y->scope, y->node, out, infer);
+        bool ok = scope_dtype(in, y->node, out, infer);
         y->busy = false;
         return ok;
     }
@@ -172,12 +173,18 @@ static void path_type(scope *s, const ast *type, declared *out)
     if (strcmp(last->text, "Context") == 0)
         out->kind = DECLARED_CONTEXT;
     symbol *y = scope_find_path(s, TYPE_NAMES, type);
+    if (y && y->kind == SYMBOL_OWN_TYPE && y->node) {
+        out->record = y->node;
+        out->scope = scope_applied(s, y->scope, ast_kid(y->node, 1), type);
+        return;
+    }
     if (!y || y->kind != SYMBOL_ALIAS || y->busy) {
         other_type(s, type, last, y, out);
         return;
     }
+    scope *in = scope_applied(s, y->scope, y->generics, type);
     y->busy = true;
-    read_type(y->scope, y->node, out);
+    read_type(in, y->node, out);
     y->busy = false;
 }
 
@@ -194,6 +201,10 @@ static void type_kind(scope *s, const ast *type, declared *out)
     case AST_TYPE_TUPLE:
         out->kind = type->kid_count == 0 ? DECLARED_UNIT : DECLARED_OTHER;
         out->tuple = type->kid_count ? type : NULL;
+        out->scope = s;
+        return;
+    case AST_TYPE_ARRAY:
+        out->array = type;
         out->scope = s;
         return;
     case AST_TYPE_PATH: path_type(s, type, out); return;

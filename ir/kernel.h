@@ -191,9 +191,10 @@ typedef struct kernel_port {
 
 typedef struct kernel {
     const char *name;
-    src_range range; /* the function's name */
-    bool is_device;  /* #[device]: whole-machine sizes are checked */
-    int64_t chips;   /* 0: refused */
+    src_range range;          /* the function's name */
+    bool is_device;           /* #[device]: whole-machine sizes are checked */
+    int64_t chips;            /* 0: refused */
+    int64_t clusters, slices; /* of each chip and each cluster (target/topology.def); 0: those of the machine */
     op **ops;
     size_t op_count, op_capacity;
     kernel_port *ports;

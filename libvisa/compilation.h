@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "codegen/container.h"
+#include "frontend/expand.h"
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
@@ -21,7 +22,9 @@ struct visa_compilation {
     size_t module_file_count, module_file_capacity;
     mapping_context *mappings;
     const target *target;
-    const ast *file;
+    const ast *file; /* as it was parsed */
+    const ast *tree; /* with macros expanded and numbers from outside */
+    expander *expander;
     module *module;
     step_module *programs;
     bool has_programs;     /* stream programs, which may run kernels */

@@ -407,6 +407,7 @@ static void hover_type(hover *h, const char *name)
 
 static void hover_diagnostics(hover *h, uint32_t offset)
 {
+    expand_settle(h->c->expander, &h->c->diags);
     diag_list_sort(&h->c->diags);
     for (size_t i = 0; i < h->c->diags.count; i++) {
         const diag *d = h->c->diags.items[i];

@@ -169,7 +169,7 @@ static const ast *load_module(void *user, const ast *n)
                 return NULL;
             }
         int file = add_module_file(c, path);
-        return file < 0 ? NULL : parse_file(c->sources, file, c->arena, &c->diags);
+        return file < 0 ? NULL : expand_file(c->expander, parse_file(c->sources, file, c->arena, &c->diags));
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
     diag_help(&c->diags, d, "write %s, or the module's items in { }", shown_text(module_path(c, n, 0), c->arena));
@@ -185,7 +185,7 @@ static void set_parameters(visa_compilation *c)
         const visa_parameter *p = &c->options->parameters[i];
         c->bindings[i] = (step_binding){p->name, p->values, p->count, NULL};
         if (p->count == 1)
-            c->file = ast_with_number(c->file, p->name, p->values[0], c->arena, &c->is_set[i]);
+            c->tree = ast_with_number(c->tree, p->name, p->values[0], c->arena, &c->is_set[i]);
     }
     c->binding_count = c->options->parameter_count;
 }
@@ -354,10 +354,11 @@ void compilation_run_file(visa_compilation *c, int file)
     stop_clock(c, "parse");
     if (c->options->parse_only)
         return;
+    c->tree = expand_file(c->expander, c->file);
     set_parameters(c);
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
     const char *only = c->options->kernel;
-    const char *const *programs = step_program_names(c->file, c->arena);
+    const char *const *programs = step_program_names(c->tree, c->arena);
     bool is_program = false;
     for (size_t i = 0; only && programs[i]; i++)
         is_program = is_program || strcmp(programs[i], only) == 0;
@@ -374,12 +375,12 @@ void compilation_run_file(visa_compilation *c, int file)
     begin_dumps(c);
     if (c->binary_only)
         begin_file(c);
-    c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
+    c->module = sema_module(c->tree, c->mappings, c->arena, &c->diags, &options);
     end_dumps(c);
     if (c->binary_only)
         arena_free(c->kernel_arena);
     stop_clock(c, "sema");
-    c->programs = step_module_of(c->file, only, &c->kernels, c->arena, &c->diags);
+    c->programs = step_module_of(c->tree, only, &c->kernels, c->arena, &c->diags);
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
@@ -498,6 +499,7 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
         return;
     set_warnings(c);
     c->sources = source_map_new(c->arena);
+    c->expander = expander_new(c->sources, c->arena, &c->diags);
     c->mappings = mapping_context_new(c->arena);
     c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
@@ -600,6 +602,7 @@ const diag_list *compilation_said(visa_compilation *c)
 {
     if (c->said_count == c->diags.count && c->said_count > 0)
         return &c->said;
+    expand_settle(c->expander, &c->diags);
     diag_list_sort(&c->diags);
     limit_diagnostics(c);
     return &c->said;
@@ -620,6 +623,8 @@ const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format
 uint32_t compilation_line_of(void *user, src_range range)
 {
     const visa_compilation *c = user;
+    src_range call;
+    range = expand_place(c->expander, range, &call);
     return range.file < 0 ? 0 : source_locate(c->sources, range.file, range.begin).line;
 }
 

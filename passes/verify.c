@@ -1,4 +1,4 @@
-/* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the machine when a kernel runs on a device;
+/* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the device's part of the machine;
  * Chip is the device's chip count; every stage runs in a context that has its engine. Chip, Cluster and Slice pass through every stage of
  * the Tensor Unit unchanged. */
 #include "passes/verify.h"
@@ -8,7 +8,8 @@
 static void verify_units(pass_context *p, kernel *k, op *o)
 {
     static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
-    int64_t sizes[] = {k->chips, p->target->clusters_per_chip, p->target->slices_per_cluster};
+    int64_t sizes[] = {k->chips, k->clusters ? k->clusters : p->target->clusters_per_chip,
+                       k->slices ? k->slices : p->target->slices_per_cluster};
     for (component c = CHIP; c <= SLICE && k->is_device; c++) {
         const mapping *m = o->out.part[c];
         if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT || sizes[c] == 0)
