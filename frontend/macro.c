@@ -70,7 +70,7 @@ bool macro_scan(const source_map *sources, src_range range, token_scanner *scann
     diag_list unsaid; /* whoever read the file said it */
     diag_list_init(&unsaid, a);
     *out = (token_text_list){.range = range, .source = copy};
-    out->tokens = token_scan_text(scanner, copy, bytes, range.file, false, a, &unsaid);
+    out->tokens = token_scan_free(scanner, copy, bytes, range.file, a, &unsaid);
     return unsaid.error_count == 0 && !out->tokens.too_deep;
 }
 
@@ -453,6 +453,6 @@ bool macro_expand(const macro *m, const ast *call, const source_map *sources, to
     }
     d = refuse_macro(diags, call->name_range, m->name, "has no rule for these arguments");
     diag_note(diags, d, m->range, "it is defined here");
-    diag_help(diags, d, "write the arguments as one of its %zu patterns has them", m->count);
+    diag_help(diags, d, "write the arguments as a pattern of it has them");
     return false;
 }

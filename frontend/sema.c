@@ -50,6 +50,8 @@ static void read_device_argument(analysis *s, const ast *arg)
     bool is_number = ast_is(ast_kid(arg, 0), AST_INT), is_chip = strcmp(arg->text, "chip") == 0, is_pe = strcmp(arg->text, "pe") == 0;
     if (is_chip && !is_number)
         s->kernel->chips = 0;
+    if (is_pe)
+        s->kernel->clusters = s->kernel->slices = -1;
     if (!is_number || !(is_chip || is_pe))
         refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n` and `pe = n`",
                is_chip || is_pe ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);

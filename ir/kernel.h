@@ -194,7 +194,7 @@ typedef struct kernel {
     src_range range;          /* the function's name */
     bool is_device;           /* #[device]: whole-machine sizes are checked */
     int64_t chips;            /* 0: refused */
-    int64_t clusters, slices; /* of each chip and each cluster (target/topology.def); 0: those of the machine */
+    int64_t clusters, slices; /* of each chip and each cluster (target/topology.def); 0: those of the machine; -1: refused */
     op **ops;
     size_t op_count, op_capacity;
     kernel_port *ports;

@@ -5,11 +5,16 @@
 
 #include <string.h>
 
+/* As many as the device says, of the machine's; 0: what it says was refused. */
+static int64_t units_of(int64_t device, int64_t machine)
+{
+    return device > 0 ? device : device == 0 ? machine : 0;
+}
+
 static void verify_units(pass_context *p, kernel *k, op *o)
 {
     static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
-    int64_t sizes[] = {k->chips, k->clusters ? k->clusters : p->target->clusters_per_chip,
-                       k->slices ? k->slices : p->target->slices_per_cluster};
+    int64_t sizes[] = {k->chips, units_of(k->clusters, p->target->clusters_per_chip), units_of(k->slices, p->target->slices_per_cluster)};
     for (component c = CHIP; c <= SLICE && k->is_device; c++) {
         const mapping *m = o->out.part[c];
         if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT || sizes[c] == 0)

@@ -105,6 +105,10 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
     for (size_t i = 0; i < b->kernel_count; i++) {
         if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
             continue;
+        if (!tool_has_output(&b->kernels[i])) {
+            printf("%s: not checked: it has no output\n", b->kernels[i].name);
+            continue;
+        }
         int of_kernel = check_kernel(a, b, &b->kernels[i], memory, diags);
         if (of_kernel == EXIT_INPUT)
             return EXIT_INPUT;

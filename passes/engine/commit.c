@@ -136,6 +136,21 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
     return true;
 }
 
+/* Would it be legal if the padding `#{!}` of the destination might be written? */
+static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *packet)
+{
+    const mapping *declared = o->into ? op_root(o->into)->out.part[ELEMENT] : o->out.part[ELEMENT];
+    const mapping *plain = declared ? mapping_plain_padding(p->mappings, declared) : NULL;
+    sequence seq;
+    if (plain == declared || !sequence_derive(p->mappings, mapping_plain_padding(p->mappings, o->out.part[ELEMENT]),
+                                              o->input->out.part[TIME], packet, SEQUENCE_WRITE, &seq))
+        return false;
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_PAD_WRITE, "commit writes %s of each packet, and reaches into padding `#{!}` of m![%s]",
+                          pass_text(p, packet), mapping_text(declared, p->arena));
+    diag_help(p->diags, d, "declare padding that may be written: m![%s]", mapping_text(plain, p->arena));
+    return true;
+}
+
 static void commit_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out;
@@ -163,6 +178,8 @@ static void commit_one(pass_context *p, kernel *k, op *o)
               sequence_derive(p->mappings, op_into(o) && op_into(o)->guard ? op_into(o)->guard : element, in->part[TIME], packet,
                               SEQUENCE_WRITE, &seq);
     int64_t run = sequence_run(&seq);
+    if (!ok && kept > 0 && writes_guarded(p, k, o, packet))
+        return;
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         commit_mismatch(p, k, o, &seq, packet);
         return;

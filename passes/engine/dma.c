@@ -426,6 +426,12 @@ static const axis *axis_without_place(const sequence_space *from, size_t from_co
     return NULL;
 }
 
+static bool names_axis(const mapping *m)
+{
+    const axis *first;
+    return mapping_axes(m, &first, 1) > 0;
+}
+
 static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to,
                           size_t to_count)
 {
@@ -441,7 +447,7 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
                                         SEQUENCE_COPY, &whole);
     const char *reason = found ? NULL : sequence_reason(p, &whole);
     for (size_t i = 0; found && i < whole.count && !reason; i++)
-        if (whole.parts[i].stride == 0)
+        if (whole.parts[i].stride == 0 && names_axis(whole.parts[i].term)) /* copies without a name are in any one of them */
             reason = arena_printf(p->arena, "`%s` has no place in it", mapping_text(whole.parts[i].term, p->arena));
     const axis *lost = reason ? NULL : axis_without_place(from, from_count, to, to_count);
     if (lost)
@@ -480,6 +486,21 @@ static bool takes_padding(const pass_context *p, const op *o)
     const factor *inner = &element->factors[element->count - 1];
     int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
     return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
+}
+
+/* The padding that would have to be written is one that must not be. */
+static bool writes_guarded(pass_context *p, kernel *k, op *o)
+{
+    const mapping *element = o->out.part[ELEMENT];
+    if (!takes_padding(p, o) || element->factors[element->count - 1].pad != PAD_BOTTOM)
+        return false;
+    int64_t live = element->factors[element->count - 1].live;
+    diag *d =
+        pass_refuse(p, k, o, ELEMENT, E_PAD_WRITE, "%s writes DM in units of %lld bytes: %lld elements of %s reach into padding `#{!}`",
+                    op_kind_name(o->kind), (long long)p->target->dma_dm_multiple_bytes, (long long)live, dtype_row_of(o->out.dtype)->name);
+    diag_help(p->diags, d, "declare padding that may be written: m![%s]",
+              mapping_text(mapping_plain_padding(p->mappings, element), p->arena));
+    return true;
 }
 
 /* What a copy's commands are appended to. */
@@ -547,6 +568,8 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     if (!covers_source(p, k, o, from, from_count, to, to_count))
         return;
     sequence seq;
+    if (writes_guarded(p, k, o))
+        return;
     sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
     if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
         refuse_loops(p, k, o, &seq, true);
