@@ -358,6 +358,11 @@ static const ast *walk(expander *e, const ast *node)
     return out;
 }
 
+void expand_begin(expander *e)
+{
+    e->macro_count = 0;
+}
+
 const ast *expand_file(expander *e, const ast *file)
 {
     return file->value ? walk(e, file) : file; /* 1: there is something to read */

@@ -10,6 +10,8 @@
 
 typedef struct expander expander;
 expander *expander_new(source_map *sources, arena *a, diag_list *diags);
+/* Forgets the macros of files before: another program begins. */
+void expand_begin(expander *e);
 /* The tree of a file with its macros expanded; macros of files that were expanded before are known in it. */
 const ast *expand_file(expander *e, const ast *file);
 /* The place in a file that somebody wrote of a place in an expansion; *call: the outermost call that made it, or SRC_NOWHERE. */

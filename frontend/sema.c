@@ -332,15 +332,21 @@ void read_unnamed(analysis *s, size_t from)
 
 /* ---- which functions are kernels ---- */
 
-static void collect_calls(analysis *s, const ast *n, const char *caller)
+/* Text of the host, whose calls make no function a part of a kernel: statements outside of functions, `main` and its like, what is async.
+ */
+static bool is_host(const ast *fn)
 {
-    const ast *callee = ast_is(n, AST_CALL) ? ast_kid(n, 0) : NULL;
-    if (callee && ast_is(callee, AST_PATH) && callee->kid_count > 0 && strcmp(callee->kids[callee->kid_count - 1]->text, caller) != 0) {
-        const char *name = callee->kids[callee->kid_count - 1]->text;
-        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, name);
-    }
+    return !fn || fn->value & AST_FN_ASYNC || ast_kid(fn, 2)->kid_count == 0;
+}
+
+/* What a function of kernels calls is compiled there. `caller`: the innermost function around, or NULL. */
+static void collect_calls(analysis *s, const ast *n, const ast *caller)
+{
+    const ast *callee = ast_is(n, AST_CALL) && !is_host(caller) ? ast_last_segment(ast_kid(n, 0)) : NULL;
+    if (callee && strcmp(callee->text, caller->text) != 0)
+        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, callee->text);
     for (uint32_t i = 0; i < n->kid_count; i++)
-        collect_calls(s, n->kids[i], ast_is(n, AST_FN) ? n->text : caller);
+        collect_calls(s, n->kids[i], ast_is(n, AST_FN) ? n : caller);
 }
 
 static int by_name(const void *a, const void *b)
@@ -436,9 +442,9 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     index_add_scope(&s->context, file->range, root);
     collect_items(s, root, file, 0);
     resolve_uses(s);
-    collect_calls(s, file, "");
+    collect_calls(s, file, NULL);
     for (size_t i = 0; i < s->loaded_count; i++)
-        collect_calls(s, s->loaded[i].body, "");
+        collect_calls(s, s->loaded[i].body, NULL);
     if (s->called_count)
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
     read_unnamed(s, 0);

@@ -21,8 +21,8 @@ typedef struct sema_options {
     arena *kernels;
 } sema_options;
 
-/* All kernels of a file, in source order. A kernel with errors is in the module with `bad` set. A function that others call
- * and that is no #[device] function is compiled where it is called. */
+/* All kernels of a file, in source order. A kernel with errors is in the module with `bad` set. A function that others call, the host's
+ * left out, and that is no #[device] function is compiled where it is called. */
 module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options);
 
 #endif

@@ -354,6 +354,7 @@ void compilation_run_file(visa_compilation *c, int file)
     stop_clock(c, "parse");
     if (c->options->parse_only)
         return;
+    expand_begin(c->expander);
     c->tree = expand_file(c->expander, c->file);
     set_parameters(c);
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
