@@ -139,11 +139,11 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
 /* Would it be legal if the padding `#{!}` of the destination might be written? */
 static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *packet)
 {
-    const mapping *declared = o->into ? op_root(o->into)->out.part[ELEMENT] : o->out.part[ELEMENT];
+    const mapping *declared = op_into(o) ? op_root(op_into(o))->out.part[ELEMENT] : o->out.part[ELEMENT];
     const mapping *plain = declared ? mapping_plain_padding(p->mappings, declared) : NULL;
     sequence seq;
     if (plain == declared || !sequence_derive(p->mappings, mapping_plain_padding(p->mappings, o->out.part[ELEMENT]),
-                                              o->input->out.part[TIME], packet, SEQUENCE_WRITE, &seq))
+                                              op_input(o)->out.part[TIME], packet, SEQUENCE_WRITE, &seq))
         return false;
     diag *d = pass_refuse(p, k, o, ELEMENT, E_PAD_WRITE, "commit writes %s of each packet, and reaches into padding `#{!}` of m![%s]",
                           pass_text(p, packet), mapping_text(declared, p->arena));
