@@ -301,7 +301,7 @@ static void push_OP_DMA(emission *m, const op *o, context c)
 {
     for (const dma_config *d = o->dma; d; d = d->next) {
         command k = new_command(m, OP_DMA, o, c);
-        command_set(&k, DMA_SOURCE, op_input(o)->out.kind == TENSOR_DM);
+        command_set(&k, DMA_SOURCE, d->zeros ? 2 : op_input(o)->out.kind == TENSOR_DM);
         command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
         command_set(&k, DMA_GRANULAR, d->granular);
         command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
@@ -323,7 +323,10 @@ static void push_stage(emission *m, const op *o, context c)
 #define OPERATION(symbol, name, command, properties) [IR_##symbol] = push_##command,
 #include "target/engines.def"
     };
-    push_commands[o->kind](m, o, c);
+    if (o->kind == IR_ALLOC) /* zeros, before anything is written */
+        push_OP_DMA(m, o, c);
+    else
+        push_commands[o->kind](m, o, c);
 }
 
 /* ---- chains and copies ---- */

@@ -100,9 +100,8 @@ src_range expand_place(const expander *e, src_range range, src_range *call)
         if (x->macro)
             *call = x->call;
     }
-    src_range of_call;
-    if (call->file >= 0 && expansion_of(e, call->file))
-        *call = expand_place(e, *call, &of_call);
+    while (e && call->file >= 0 && (x = expansion_of(e, call->file))) /* the outermost one stands in a file */
+        *call = x->macro ? x->call : place_before(x, *call);
     return range;
 }
 

@@ -214,7 +214,9 @@ static bool ends_in(const char *name, const char *end)
 }
 
 /* Is it a tensor, or made of such? A name that no type has may be a misspelt one. */
-static bool holds_tensor(scope *names, const ast *type)
+static bool holds_tensor(scope *names, const ast *type);
+
+static bool is_tensor_type(scope *names, const ast *type)
 {
     while (ast_is(type, AST_TYPE_REF))
         type = ast_kid(type, 0);
@@ -236,6 +238,15 @@ static bool holds_tensor(scope *names, const ast *type)
     if (y && y->kind == SYMBOL_ALIAS && scope_type(names, type).kind == DECLARED_TENSOR)
         return true;
     return ends_in(name, "Tensor") || ends_in(name, "TensorView") || ends_in(name, "TensorViewMut");
+}
+
+static bool holds_tensor(scope *names, const ast *type)
+{
+    arena *a = scope_context_of(names)->arena;
+    budget_enter(a);
+    bool holds = is_tensor_type(names, type);
+    budget_leave(a);
+    return holds;
 }
 
 bool is_tensor_function(scope *names, const ast *fn)

@@ -67,7 +67,7 @@ typedef struct symbol {
     src_range range;
     const axis *axis; /* SYMBOL_AXIS; NULL: refused */
     const ast *node;  /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
-    const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was said */
+    const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
     const ast *generics;       /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
     scope *scope;              /* in which node is read */
     const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */

@@ -99,7 +99,7 @@ struct token_scanner {
     bool all_free;    /* the text is a macro's */
     uint32_t *macros; /* tokens: the names of the macros so far */
     size_t macro_count, macro_capacity;
-    bool fn_head;                    /* behind `fn`, in front of the first bracket or `;` */
+    bool fn_head;                    /* after `fn`, in front of the first bracket or `;` */
     int supplied[3];                 /* how many ) ] } were */
     uint32_t superfluous_end;        /* offset after the last superfluous bracket */
     uint32_t indent;                 /* of the line at hand, bytes in front of its first token */

@@ -184,6 +184,7 @@ struct op {
     accumulation_kind accumulation;
     bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
     const op *gone; /* memory that a reshape took over; NULL: it may be used */
+    bool changes;   /* memory whose elements may differ between two reads: written twice, or read before they are written */
     uint32_t port;  /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
     bool repeated; /* its text was read before: a loop's later iteration, a function's later call */

@@ -6,4 +6,7 @@
 
 void pass_dma(pass_context *p, kernel *k);
 
+/* Memory that begins as zeros: the commands that write them, on the operation that is the memory. */
+void dma_zero(pass_context *p, op *memory);
+
 #endif

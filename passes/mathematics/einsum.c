@@ -332,11 +332,48 @@ static void visit_reshape(einsum_builder *b, op *o)
     b->of[o->index] = whole(dst);
 }
 
+/* Memory that begins as zeros: all elements of its value. */
+static void visit_alloc(einsum_builder *b, op *o)
+{
+    visit_memory(b, o, -1);
+    if (!o->dma)
+        return;
+    uint32_t dst = b->of[o->index].value;
+    einsum_step *step = add_step(b, MATH_FILL, whole(dst), whole(dst), whole(dst));
+    step->s.accumulator = o->out.dtype;
+    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    for (uint32_t i = 0; i < b->values[dst].rank && i < EINSUM_MAX_DIGITS; i++) {
+        uint32_t number = b->values[dst].axes[i];
+        step->digits[step->s.digit_count++] = (einsum_digit){.axis = number, .kept = true, .weight = 1, .size = b->axes[number]->size};
+    }
+}
+
+/* Does the stream come from memory that changes? */
+static bool chain_changes(const op *o)
+{
+    while (tensor_kind_is_stream(o->out.kind) && op_input(o))
+        o = op_input(o);
+    return op_root(o)->changes;
+}
+
+/* A copy in memory has a value of its own where what it is made of, or itself, is written once more. */
+static bool keeps_apart(const op *o)
+{
+    return !tensor_kind_is_stream(o->out.kind) && (op_root(o)->changes || (op_input(o) && chain_changes(op_input(o))));
+}
+
+static void visit_kept(einsum_builder *b, op *o)
+{
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    add_copy(b, o, whole(dst), op_input(o), &o->out);
+    b->of[o->index] = whole(dst);
+}
+
 static void visit(einsum_builder *b, op *o)
 {
     switch (o->kind) {
     case IR_PORT_IN: visit_memory(b, o, o->port); break;
-    case IR_ALLOC: visit_memory(b, o, -1); break;
+    case IR_ALLOC: visit_alloc(b, o); break;
     case IR_VIEW:
         b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};
         if (b->of[op_root(o)->index].window)
@@ -356,6 +393,8 @@ static void visit(einsum_builder *b, op *o)
             visit_write(b, o);
         else if (o->out.dtype != op_input(o)->out.dtype)
             visit_conversion(b, o);
+        else if (keeps_apart(o))
+            visit_kept(b, o);
         else
             b->of[o->index] = b->of[op_input(o)->index];
     }
