@@ -391,7 +391,7 @@ value stage_make_alloc(const stage_call *call)
     if (!typed) {
         diag *x = diag_add(c->diags, E_INFER, d.range, "the type of the tensor that `%s` makes cannot be inferred", call->form->name);
         diag_help(c->diags, x, "write the whole type");
-        call->kernel->bad = true;
+        o->bad = call->kernel->bad = true;
         return stage_error;
     }
     return stage_finish(call, o, take_address(call, o));

@@ -35,6 +35,11 @@ value stage_make_reshape(const stage_call *call)
     return stage_finish(call, o, ok && stage_require_parts(call, o, needs));
 }
 
+value stage_make_reshape_hbm(const stage_call *call)
+{
+    return stage_make_reshape(call);
+}
+
 /* The window's length, the second type argument; false: diagnosed. */
 static bool tile_length(const stage_call *call, component c, int64_t *out)
 {

@@ -154,7 +154,10 @@ typedef struct reshape_digit {
 } reshape_digit;
 typedef struct reshape_config {
     const struct op *from; /* what made the memory under its first names */
-    uint32_t count;        /* 0: the mappings are equal */
+    bool equal;            /* the mappings are: it has no digits */
+    bool poison;           /* padding gets a name: what of it is live is not known (passes/coverage.c) */
+    bool partial;          /* an axis is longer under one of its names */
+    uint32_t count;
     reshape_digit digits[EINSUM_MAX_DIGITS];
 } reshape_config;
 

@@ -1,4 +1,5 @@
-/* Rule: of memory that is written through views each element is what was written last, and zero where nothing was: then the memory is
+/* Rule: memory whose padding got names (passes/reshape.c) holds what it held before, and nothing else of it may be read.
+ * Rule: of memory that is written through views each element is what was written last, and zero where nothing was: then the memory is
  * filled with zeros first, with a warning that names the first element. A `&mut` parameter is read where it was written only. A view's
  * elements are a displacement plus the digits of its Element, so with the positions cut at every stride that the memory or one of its views
  * has, they are boxes of digits: two writes are apart when their boxes are, and what is covered is a sum of volumes. */
@@ -405,6 +406,11 @@ static const char *first_missing(coverage *c, const memory *m, const box_list *b
     return s.text;
 }
 
+static bool names_padding(const op *o)
+{
+    return o->kind == IR_RESHAPE && o->reshape && o->reshape->poison;
+}
+
 /* What the host hands over to be written: what else it holds is the host's. */
 static bool is_parameter(const coverage *c, const op *root)
 {
@@ -435,6 +441,16 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
     if (undecided) {
         tell_undecided(c, o, m);
     } else if (found < wanted) {
+        if (names_padding(m->root)) {
+            m->told = true;
+            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_POISON,
+                                  "of the %lld elements of `%s` that are read here only %lld hold a value, the others were padding%s",
+                                  (long long)wanted, m->root->name, (long long)found, first_missing(c, m, &boxes, "does"));
+            diag_note(c->context->diags, d, m->root->range, "padding gets a name here");
+            diag_help(c->context->diags, d, "copy the elements to where they are read, or tile `%s` as far as it holds them",
+                      m->root->name);
+            return;
+        }
         bool output = o->kind == IR_PORT_OUT, given = !output && is_parameter(c, m->root);
         const char *text =
             arena_printf(c->context->arena,
@@ -463,7 +479,8 @@ static memory *memory_of(coverage *c, const op *o)
     if (m)
         return m;
     m = ARENA_NEW(c->context->arena, memory);
-    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC};
+    bool poison = names_padding(root);
+    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC && !poison, .in_units = poison};
     return c->of[root->index] = m;
 }
 
@@ -485,7 +502,7 @@ static void measure(coverage *c, memory *m)
 
 static bool is_part(const op *o)
 {
-    return o->kind == IR_ALLOC || op_into(o) != NULL;
+    return o->kind == IR_ALLOC || op_into(o) != NULL || names_padding(o);
 }
 
 static void use_operand(coverage *c, op *o, const op_operand *x)
@@ -493,7 +510,7 @@ static void use_operand(coverage *c, op *o, const op_operand *x)
     memory *m = c->of[op_root(x->of)->index];
     if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
-    else if (m)
+    else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */
         read_part(c, o, x->of, m);
 }
 
@@ -515,6 +532,9 @@ void pass_coverage(pass_context *p, kernel *k)
         if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index])
             add_strides(c.of[op_root(k->ops[i])->index], positions(&c, c.of[op_root(k->ops[i])->index], &k->ops[i]->out));
     for (size_t i = 0; i < k->op_count; i++)
+        if (names_padding(k->ops[i]))
+            add_strides(c.of[i], positions(&c, c.of[i], &k->ops[i]->reshape->from->out));
+    for (size_t i = 0; i < k->op_count; i++)
         if (c.of[i])
             finish_cuts(&c, c.of[i]);
     for (size_t i = 0; i < k->op_count; i++) {
@@ -522,6 +542,8 @@ void pass_coverage(pass_context *p, kernel *k)
         p->diags->repeating = o->repeated;
         for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW && !o->bad; j++)
             use_operand(&c, o, &o->operands[j]);
+        if (names_padding(o) && !o->bad)
+            write_part(&c, o, o->reshape->from, c.of[i]);
     }
     p->diags->repeating = 0;
     for (size_t i = 0; i < k->op_count && !k->bad; i++) {

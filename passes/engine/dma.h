@@ -7,4 +7,7 @@
 /* Memory that begins as zeros: the commands that write them, on the operation that is the memory. */
 void dma_zero(pass_context *p, op *memory);
 
+/* Memory that begins as zeros: the commands that write them, on the operation that is the memory. */
+void dma_zero(pass_context *p, op *memory);
+
 #endif

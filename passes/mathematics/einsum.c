@@ -300,7 +300,7 @@ static void visit_reshape(einsum_builder *b, op *o)
 {
     const reshape_config *c = o->reshape;
     reference from = b->of[c->from->index];
-    if (c->count == 0 || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
+    if (c->equal || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
         b->of[o->index] = from;
         return;
     }
