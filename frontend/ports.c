@@ -185,7 +185,7 @@ static size_t add_written_parameters(analysis *s)
     size_t before = s->kernel->port_count, count = s->kernel->op_count;
     for (size_t i = 0; i < count; i++) {
         op *o = s->kernel->ops[i];
-        if (o->kind != IR_ALLOC || o->out.address >= 0)
+        if (o->kind != IR_ALLOC || o->out.address >= 0 || o->unplaced)
             continue;
         value v = {.kind = VALUE_TENSOR, .op = o};
         add_result(s, &v, o->named, o->range, o->name);
@@ -221,7 +221,7 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
 void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result)
 {
     const ast *body = ast_kid(fn, 4);
-    const ast *tail = body->kid_count ? ast_kid(body->kids[body->kid_count - 1], 0) : body;
+    const ast *tail = body->kid_count ? ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0) : body;
     bool named = ast_is(tail, AST_PATH) && tail->kid_count == 1;
     src_range range = body->kid_count ? body->kids[body->kid_count - 1]->range : body->range;
     size_t written = add_written_parameters(s);
