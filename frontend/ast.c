@@ -147,6 +147,13 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
     return node;
 }
 
+const ast *ast_statement(const ast *node)
+{
+    while (ast_is(node, AST_AFTER))
+        node = node->kids[0];
+    return node;
+}
+
 const ast *ast_last_segment(const ast *path)
 {
     return (ast_is(path, AST_PATH) || ast_is(path, AST_TYPE_PATH)) && path->kid_count ? path->kids[path->kid_count - 1] : NULL;

@@ -571,6 +571,11 @@ static void print(printer *w, const ast *node)
         print(w, node->kids[0]);
         break;
     case AST_LET: print_let(w, node); break;
+    case AST_AFTER:
+        strbuf_printf(w->out, "#[after(%s)]", node->text);
+        new_line(w);
+        print(w, node->kids[0]);
+        break;
     case AST_EXPR_STMT: print_expression_statement(w, node); break;
     case AST_BOOL: put(w, node->value ? "true" : "false"); break;
     case AST_UNARY: print_prefix(w, node->text, node); break;

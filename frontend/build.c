@@ -223,6 +223,19 @@ ast *build_attribute(parse_state *p, const token *first, src_range range, bool i
     return node;
 }
 
+ast *build_pinned(parse_state *p, ast *statement, const ast *attributes)
+{
+    for (uint32_t i = attributes->kid_count; i-- > 0;) {
+        const ast *attribute = attributes->kids[i], *name = ast_kid(attribute, 1);
+        if (strcmp(attribute->text, "after") != 0 || ast_is(statement, AST_ERROR))
+            continue;
+        bool named = attribute->kid_count == 2 && ast_is(name, AST_ATTR_ARG) && ast_is(ast_kid(name, 0), AST_NONE);
+        ast *pinned = build(p, AST_AFTER, statement->range, statement, NULL);
+        statement = build_operator(pinned, named ? name->name_range : attribute->range, named ? name->text : "");
+    }
+    return statement;
+}
+
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body)
 {
     ast *node = build_item(p, AST_FN, range, generics, params, result, body, NULL);

@@ -6,6 +6,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage.h"
+#include "ir/work.h"
 #include "support/budget.h"
 #include "support/choice.h"
 
@@ -696,7 +697,8 @@ static bool names_variable(const ast *pattern, const char *name)
 /* Is the variable of the block's `let` number `index`, or a tuple with it, the block's value? Then *out is the variable's type. */
 STACK_APART static bool goes_to(const ast *block, uint32_t index, const declared *expected, declared *out)
 {
-    const ast *last = block->kids[block->kid_count - 1], *given = ast_kid(last, 0), *pattern = ast_kid(block->kids[index], 0), *type = NULL;
+    const ast *last = ast_statement(block->kids[block->kid_count - 1]), *given = ast_kid(last, 0),
+              *pattern = ast_kid(ast_statement(block->kids[index]), 0), *type = NULL;
     if (!expected || !ast_is(last, AST_EXPR_STMT) || last->text[0] != '\0' || !ast_is(pattern, AST_PAT_NAME))
         return false;
     bool tuple = expected->tuple && ast_is(given, AST_TUPLE) && expected->tuple->kid_count == given->kid_count;
@@ -706,7 +708,8 @@ STACK_APART static bool goes_to(const ast *block, uint32_t index, const declared
         type = expected->tuple->kids[i];
     }
     for (uint32_t i = index + 1; i < block->kid_count && found; i++)
-        found = !ast_is(block->kids[i], AST_LET) || !names_variable(ast_kid(block->kids[i], 0), pattern->text);
+        found =
+            !ast_is(ast_statement(block->kids[i]), AST_LET) || !names_variable(ast_kid(ast_statement(block->kids[i]), 0), pattern->text);
     if (!found)
         return false;
     *out = type ? scope_type(expected->scope, type) : *expected;
@@ -751,6 +754,48 @@ void names_end(names_mark before)
         arena_rewind(before.names, before.mark);
 }
 
+/* ---- #[after(name)] ---- */
+
+/* The operation that ends the work which made the named memory; NULL: diagnosed. */
+STACK_APART static const op *pin_of(analysis *s, scope *names, const ast *n)
+{
+    symbol *y = n->text[0] != '\0' ? scope_find(names, VALUE_NAMES, n->text) : NULL;
+    bool memory = y && y->kind == SYMBOL_VARIABLE && (y->value.kind == VALUE_TENSOR || y->value.kind == VALUE_VIEW);
+    const op *o = memory ? op_memory(y->value.op) : NULL;
+    if ((y && y->value.kind == VALUE_ERROR) || (o && (o->bad || op_ends_work(o))))
+        return o;
+    s->kernel->bad = true;
+    diag *d = n->text[0] == '\0' ? diag_add(s->context.diags, E_AFTER, n->name_range, "`after` takes the name of a variable")
+              : o ? diag_add(s->context.diags, E_AFTER, n->name_range, "`%s` is there from the beginning, or written in parts", n->text)
+                  : diag_add(s->context.diags, E_AFTER, n->name_range, "`%s` is no tensor that was made before", n->text);
+    diag_help(s->context.diags, d, "name what a copy, `commit` or `to_trf` before this statement gave: #[after(name)]");
+    return NULL;
+}
+
+/* The statement behind its pins; each of its copies and chains is then issued behind the last of the named ones. */
+typedef struct pin_list {
+    const op *after;
+    size_t ops_before;
+} pin_list;
+
+STACK_APART static pin_list pins_begin(analysis *s, scope *names, const ast **n)
+{
+    pin_list pins = {NULL, s->kernel->op_count};
+    for (; ast_is(*n, AST_AFTER); *n = ast_kid(*n, 0)) {
+        const op *o = pin_of(s, names, *n);
+        if (o && (!pins.after || o->index > pins.after->index))
+            pins.after = o;
+    }
+    return pins;
+}
+
+static void pins_end(analysis *s, const pin_list *pins)
+{
+    for (size_t i = pins->ops_before; pins->after && i < s->kernel->op_count; i++)
+        if (op_ends_work(s->kernel->ops[i]))
+            s->kernel->ops[i]->after = pins->after;
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
     budget_enter(s->arena);
@@ -765,6 +810,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     read_unnamed(s, unnamed);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
         const ast *n = block->kids[i];
+        pin_list pins = pins_begin(s, inner, &n);
         if (is_cut(block, i) && (ast_is(n, AST_LET) || ast_is(n, AST_EXPR_STMT))) {
             s->kernel->bad = true;
             if (ast_is(n, AST_LET))
@@ -789,6 +835,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
         } else if (!is_item(n) && !ast_is(n, AST_ATTR)) {
             last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
         }
+        pins_end(s, &pins);
     }
     names_end(before);
     budget_leave(s->arena);

@@ -329,6 +329,7 @@ static document *walk(formatter *f, const ast *node, const ast *parent)
     if (is_postfix(node) && is_open(f, node))
         return chain(f, node);
     switch (node->kind) {
+    case AST_AFTER: return walk(f, node->kids[0], parent);
     case AST_ATTR: return attribute(f, begin_of(f, node), end_of(f, node));
     case AST_LET:
     case AST_CONST:

@@ -416,7 +416,7 @@ stmt_open: S_BLOCK                      { parse_enter_block(p, $1); }
 block_rest: stmts block_close
     | stmts tail block_close    { $$ = build_push(p, $1, $2, @$); }
     | stmts attrs tail block_close
-                                { $$ = build_push(p, $1, $3, @$); }
+                                { $$ = build_push(p, $1, build_pinned(p, $3, $2), @$); }
     ;
 
 tail: expr                      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }
@@ -438,9 +438,9 @@ sound_stmt: ';'                 { $$ = NULL; }
     | item
     | INNER_ATTR                { $$ = build_attribute(p, $1, @1, true); }
     | let
-    | attrs let                 { $$ = $2; }
+    | attrs let                 { $$ = build_pinned(p, $2, $1); }
     | expr_stmt
-    | attrs expr_stmt           { $$ = $2; }
+    | attrs expr_stmt           { $$ = build_pinned(p, $2, $1); }
     ;
 
 expr_stmt: block_statement      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }

@@ -316,7 +316,7 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
 void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result)
 {
     const ast *body = ast_kid(fn, 4);
-    const ast *tail = body->kid_count ? ast_kid(body->kids[body->kid_count - 1], 0) : body;
+    const ast *tail = body->kid_count ? ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0) : body;
     bool named = ast_is(tail, AST_PATH) && tail->kid_count == 1;
     src_range range = body->kid_count ? body->kids[body->kid_count - 1]->range : body->range;
     add_written_parameters(s);

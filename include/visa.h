@@ -31,6 +31,9 @@ typedef struct visa_parameter {
     size_t count;
 } visa_parameter;
 
+/* As written; as the timing model ends first; that where visac places memory, as written where the source gives every address. */
+typedef enum visa_order { VISA_ORDER_AUTO, VISA_ORDER_SOURCE, VISA_ORDER_FREE } visa_order;
+
 typedef struct visa_options {
     const char *target;  /* "rngd"; NULL: the default */
     const char *dialect; /* "0.6": what that release of the language does not write is refused; NULL: all releases are read */
@@ -39,6 +42,8 @@ typedef struct visa_options {
     const char *print_after;        /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;               /* measure for visa_time_report */
     const char *kernel;             /* compile this kernel only; NULL: all */
+    bool places_all;                /* --place=auto: addresses of the source are not looked at, all memory is placed */
+    visa_order order;               /* of work that does not depend on each other */
     const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
     size_t step_pass_count;
     const char *step_sizes;           /* a file of `visa-run --sizes`: numbers for the sizes of a stream program; NULL: none */
@@ -102,6 +107,10 @@ typedef enum visa_emit_kind {
     VISA_EMIT_AST,
     VISA_EMIT_STEP_REPORT, /* what stream programs cost, to read */
     VISA_EMIT_STEP_JSON,   /* the same for programs */
+    VISA_EMIT_MEMORY,      /* what lies where and for how long, to read */
+    VISA_EMIT_MEMORY_JSON, /* the same for programs */
+    VISA_EMIT_MEMORY_SVG,  /* and as a picture */
+    VISA_EMIT_ORDER,       /* what is issued when, what was moved and what that saves */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */

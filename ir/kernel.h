@@ -182,10 +182,11 @@ struct op {
     const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
     bool parameter;      /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
-    bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
-    const op *gone; /* memory that a reshape took over; NULL: it may be used */
-    bool changes;   /* memory whose elements may differ between two reads: written twice, or read before they are written */
-    uint32_t port;  /* IR_PORT_IN, IR_PORT_OUT */
+    bool unplaced;   /* it makes memory and the source does not say where: `allocate` decides */
+    const op *after; /* `#[after(name)]`: the last operation of a piece of work that is complete before the one that this one ends begins */
+    const op *gone;  /* memory that a reshape took over; NULL: it may be used */
+    bool changes;    /* memory whose elements may differ between two reads: written twice, or read before they are written */
+    uint32_t port;   /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
     bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
 
@@ -212,6 +213,9 @@ typedef struct kernel {
     int64_t clusters, slices; /* of each chip and each cluster (target/topology.def); 0: those of the machine; -1: refused */
     op **ops;
     size_t op_count, op_capacity;
+    const op **issue; /* the last operation of each piece of work (ir/work.h), in the order of issue; NULL: the order of `ops` */
+    size_t issue_count;
+    int64_t text_cycles, cycles; /* by the timing model: in the order of the text, and of `issue` */
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;
@@ -251,6 +255,7 @@ static inline op *op_operand_of(const op *o, operand_role role)
         return op_operand_of(o, OPERAND_##symbol); \
     }
 #include "target/engines.def"
+/* Is something that it reads or writes bad? */
 bool op_uses_bad(const op *o);
 /* The memory that it makes has no address in the source. */
 void op_leave_unplaced(op *o);

@@ -9,6 +9,7 @@
 #include "codegen/container.h"
 #include "codegen/draw.h"
 #include "codegen/emit.h"
+#include "codegen/memory_map.h"
 #include "codegen/step/emit.h"
 #include "codegen/step/report.h"
 #include "codegen/step/text.h"
@@ -20,6 +21,7 @@
 #include "frontend/step/program.h"
 #include "ir/print.h"
 #include "libvisa/compilation.h"
+#include "libvisa/order.h"
 #include "libvisa/step/kernels.h"
 #include "libvisa/step/sizes.h"
 #include "passes/pass.h"
@@ -329,12 +331,26 @@ static void write_kernel(visa_compilation *c, const kernel *k, arena *scratch)
     c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, &b, scratch);
 }
 
+static bool is_ordered(const visa_compilation *c, const kernel *k)
+{
+    bool chosen = c->options->order == VISA_ORDER_FREE;
+    for (size_t i = 0; i < k->op_count && c->options->order == VISA_ORDER_AUTO; i++)
+        chosen = chosen || k->ops[i]->unplaced;
+    return chosen && !c->options->editor && !c->is_book;
+}
+
 static void finish_kernel(void *user, kernel *k)
 {
     visa_compilation *c = user;
     stop_clock(c, "sema");
-    pass_context p = {.mappings = c->mappings, .arena = c->kernel_arena, .target = c->target, .diags = &c->diags};
+    pass_context p = {
+        .mappings = c->mappings, .arena = c->kernel_arena, .target = c->target, .diags = &c->diags, .places_all = c->options->places_all};
     pipeline_run(&p, k, after_pass, c);
+    if (c->diags.error_count == 0 && is_ordered(c, k)) {
+        emit_context e = {.target = c->target, .line_of = compilation_line_of, .user = c};
+        kernel_order(&p, &e, k);
+        stop_clock(c, "order");
+    }
     if (c->has_programs)
         step_kernels_add(&c->kernels, k, c->arena);
     if (!c->binary_only)
@@ -719,6 +735,10 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         module_print(c->module, &text);
         print_programs(&e, c, &text);
         return emit_text(text.text, data, size);
+    case VISA_EMIT_MEMORY: return emit_text(memory_text(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_JSON: return emit_text(memory_json(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_SVG: return emit_text(memory_svg(&e, c->module), data, size);
+    case VISA_EMIT_ORDER: return emit_text(order_text(&e, c->module), data, size);
     case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
     case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
     default: return write_file(c, data, size);

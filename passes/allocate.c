@@ -1,13 +1,12 @@
-/* Rules. Explicit addresses are honoured. A tensor without one is placed at the lowest boundary (4 KiB in HBM, 256 bytes in DM; a port of
- * DM 8 bytes) where it overlaps nothing: in HBM no other tensor of the kernel, in DM none that is still read and none whose address is
- * given. A TRF tensor without an address takes the first half that holds it and that nobody reads any more, or all. A tensor must fit its
- * memory, start on a multiple of its element size ("Memory and Stream"), and nothing may be written over a tensor that is read later:
- * neither in DM nor in the halves of the TRF. */
+/* Rules. Explicit addresses are honoured. A port without an address is placed at the lowest boundary (4 KiB in HBM, 8 bytes in DM) that
+ * overlaps no other tensor of the kernel in that memory. A tensor must fit its memory, start on a multiple of its element size ("Memory and
+ * Stream"), and nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
-#include "support/budget.h"
+#include "ir/work.h"
+#include "passes/place.h"
 
-enum { HBM_ALIGNMENT_BYTES = 4096, DM_ALIGNMENT_BYTES = 256 };
+enum { PORT_ALIGNMENT_BYTES = 4096 };
 
 static bool is_memory(const op *o, tensor_kind kind)
 {
@@ -17,16 +16,6 @@ static bool is_memory(const op *o, tensor_kind kind)
 static int64_t bytes_of(const op *o)
 {
     return tensor_unit_bytes(&o->out);
-}
-
-/* The operation that ends the chain which this one is a part of: until then what the chain reads is read. */
-static uint32_t chain_end(const kernel *k, const op *o)
-{
-    const op *last = o;
-    for (size_t i = o->index + 1; i < k->op_count && op_kind_is_stage(last->kind) && !op_kind_is(last->kind, ENDS_CHAIN); i++)
-        if (op_input(k->ops[i]) == last && k->ops[i]->kind != IR_PORT_OUT)
-            last = k->ops[i];
-    return last->index;
 }
 
 /* By operation: the last one that uses the memory it made, itself or through views. Views and their memory share an entry. */
@@ -42,45 +31,14 @@ static uint32_t *last_uses(pass_context *p, const kernel *k)
     return last;
 }
 
-/* By operation: where the last chain ends that reads the memory it made, under whatever name: until there nothing else may be written
- * there. */
-static uint32_t *busy_until(pass_context *p, const kernel *k)
-{
-    uint32_t *until = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1);
-    for (size_t i = 0; i < k->op_count; i++) {
-        const op *o = k->ops[i];
-        uint32_t end = chain_end(k, o);
-        until[i] = o->index;
-        for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW; j++) {
-            uint32_t *busy = &until[op_root(o->operands[j].of)->index];
-            *busy = end > *busy ? end : *busy;
-        }
-    }
-    for (size_t i = k->op_count; i-- > 0;) {
-        const op *o = k->ops[i];
-        if (o->kind == IR_RESHAPE && until[i] > until[op_root(op_input(o))->index])
-            until[op_root(op_input(o))->index] = until[i];
-    }
-    return until;
-}
-
-/* Tensors of memory that are read at or behind the operation at hand. */
-typedef struct live_list {
-    op **items;
-    size_t count, capacity;
-    const uint32_t *last, *until;
-} live_list;
-
-/* Does another tensor lie there, which the new one may not overwrite? *next is the byte behind it. */
-static bool overlaps(const kernel *k, const op *o, const live_list *live, int64_t address, int64_t bytes, int64_t *next)
+static bool overlaps(const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
 {
     for (size_t i = 0; i < k->op_count; i++) {
         const op *other = k->ops[i];
         if (other == o || !is_memory(other, o->out.kind) || other->out.address < 0)
             continue;
-        bool stays = o->out.kind == TENSOR_HBM || !other->unplaced || other->kind == IR_PORT_IN || live->until[other->index] >= o->index;
         int64_t size = bytes_of(other);
-        if (stays && size > 0 && address < other->out.address + size && other->out.address < address + bytes) {
+        if (size > 0 && address < other->out.address + size && other->out.address < address + bytes) {
             *next = other->out.address + size;
             return true;
         }
@@ -88,19 +46,16 @@ static bool overlaps(const kernel *k, const op *o, const live_list *live, int64_
     return false;
 }
 
-/* Where a tensor lies that gives no address. */
-static void place_memory(const pass_context *p, const kernel *k, op *o, const live_list *live)
+static void place_port(pass_context *p, kernel *k, op *o)
 {
-    bool port = o->kind == IR_PORT_IN || o->parameter;
-    int64_t bytes = bytes_of(o), address = 0, next;
-    int64_t unit = o->out.kind == TENSOR_HBM ? HBM_ALIGNMENT_BYTES : port ? p->target->dma_dm_multiple_bytes : DM_ALIGNMENT_BYTES;
-    budget_spend(p->arena, k->op_count);
-    while (overlaps(k, o, live, address, bytes, &next))
+    int64_t bytes = bytes_of(o), address = 0, next,
+            unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
+    while (overlaps(k, o, address, bytes, &next))
         address = (next + unit - 1) / unit * unit;
     o->out.address = address;
 }
 
-static void check_capacity(pass_context *p, kernel *k, op *o, const live_list *live)
+static void check_capacity(pass_context *p, kernel *k, op *o)
 {
     bool hbm = o->out.kind == TENSOR_HBM;
     int64_t bytes = bytes_of(o), limit = hbm ? p->target->hbm_bytes_per_chip : p->target->dm_bytes_per_slice;
@@ -118,7 +73,7 @@ static void check_capacity(pass_context *p, kernel *k, op *o, const live_list *l
         return;
     }
     if (o->out.address < 0)
-        place_memory(p, k, o, live);
+        o->out.address = 0;
     if (bytes > limit || o->out.address > limit - bytes) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes",
                               (long long)bytes, hbm ? "a chip's HBM" : "a slice's DM", (long long)o->out.address,
@@ -136,6 +91,13 @@ static void check_capacity(pass_context *p, kernel *k, op *o, const live_list *l
     }
 }
 
+/* Tensors of memory that are read at or after the operation at hand. */
+typedef struct live_list {
+    op **items;
+    size_t count, capacity;
+    const uint32_t *last;
+} live_list;
+
 static void live_prune(live_list *live, uint32_t index)
 {
     size_t kept = 0;
@@ -149,7 +111,7 @@ static void check_overlap(pass_context *p, kernel *k, op *writer, const live_lis
 {
     for (size_t i = 0; i < live->count; i++) {
         op *other = live->items[i];
-        if (other->bad || other->out.kind != writer->out.kind)
+        if (other->bad || other->out.kind != writer->out.kind || other->unplaced || writer->unplaced) /* place_memories keeps those apart */
             continue;
         int64_t a = writer->out.address, b = other->out.address, a_end = a + bytes_of(writer), b_end = b + bytes_of(other);
         if (a >= b_end || b >= a_end)
@@ -163,6 +125,29 @@ static void check_overlap(pass_context *p, kernel *k, op *writer, const live_lis
         diag_help(p->diags, d, "the first free address behind it is %lld", (long long)((b_end + 7) / 8 * 8));
         return;
     }
+}
+
+/* A copy inside one memory that reads what it has written over: the machine does not keep the source. Where all units and addresses are the
+ * same, it copies each byte to itself. */
+static void check_source(pass_context *p, kernel *k, op *writer)
+{
+    const op *in = op_input(writer);
+    if (op_row_of(writer->kind)->contexts != IN_DMA || in->out.kind != writer->out.kind || op_into(writer))
+        return;
+    const op *from = op_memory(in);
+    const tensor *source = &in->out, *to = &writer->out;
+    for (component c = CHIP; c <= SLICE; c++)
+        if (source->part[c] && to->part[c] && !mapping_equal(p->mappings, source->part[c], to->part[c]))
+            return;
+    int64_t a = to->address, b = from->out.address, a_end = a + bytes_of(writer), b_end = b + bytes_of(from);
+    bool onto_itself = in == from && a == b && mapping_equal(p->mappings, source->part[ELEMENT], to->part[ELEMENT]);
+    if (a >= b_end || b >= a_end || onto_itself)
+        return;
+    diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
+                          "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which it still reads", op_kind_word(writer->kind),
+                          (long long)a, (long long)a_end, from->name, (long long)b, (long long)b_end);
+    diag_note(p->diags, d, from->range, "`%s` is written here", from->name);
+    diag_help(p->diags, d, "the first free address after it is %lld", (long long)((b_end + 7) / 8 * 8));
 }
 
 static bool halves_overlap(trf_address a, trf_address b)
@@ -187,7 +172,8 @@ static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *l
 {
     for (size_t i = 0; i < live->count; i++) {
         op *other = live->items[i];
-        if (other->bad || other->out.kind != TENSOR_TRF || !halves_overlap(other->out.trf_address, writer->out.trf_address))
+        if (other->bad || other->unplaced || writer->unplaced || other->out.kind != TENSOR_TRF ||
+            !halves_overlap(other->out.trf_address, writer->out.trf_address))
             continue;
         diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_TRF_OVERLAP,
                               "TrfAddress::%s overlaps `%s` in TrfAddress::%s, which is read later",
@@ -195,25 +181,6 @@ static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *l
         diag_note(p->diags, d, other->range, "`%s` is stored here", other->name);
         diag_help(p->diags, d, "keep two tensors in FirstHalf and SecondHalf");
         return;
-    }
-}
-
-static void place_trf(const pass_context *p, const kernel *k, op *o, const live_list *live)
-{
-    static const trf_address halves[] = {TRF_FIRST_HALF, TRF_SECOND_HALF};
-    o->out.trf_address = TRF_FULL;
-    int64_t per_row = o->out.part[ELEMENT] ? tensor_unit_bytes(&o->out) : -1, rows = o->out.part[ROW] ? o->out.part[ROW]->size : 1;
-    for (size_t h = 0; h < 2; h++) {
-        bool free = per_row >= 0 && per_row <= target_trf_capacity_bytes(p->target, halves[h]) / rows;
-        for (size_t i = 0; i < k->op_count && free; i++) {
-            const op *other = k->ops[i];
-            bool stored = is_memory(other, TENSOR_TRF) && other != o && (i < o->index || !other->unplaced);
-            free = !stored || (other->unplaced && live->until[i] < o->index) || !halves_overlap(other->out.trf_address, halves[h]);
-        }
-        if (free) {
-            o->out.trf_address = halves[h];
-            return;
-        }
     }
 }
 
@@ -256,20 +223,19 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
         o->out.address = op_input(o)->out.address;
         o->unplaced = op_root(op_input(o))->unplaced;
     }
-    if (memory || trf)
-        live_prune(live, o->index);
     if (memory && !o->bad)
-        check_capacity(p, k, o, live);
+        check_capacity(p, k, o);
     if (!o->bad && o->kind == IR_VIEW)
         place_view(p, k, o);
     if (!o->bad && op_into(o))
         o->out.address = op_into(o)->out.address;
     if (!memory && !trf)
         return;
+    live_prune(live, o->index);
     if (memory && !o->bad && o->index > 0)
         check_overlap(p, k, o, live);
-    if (trf && !o->bad && o->unplaced)
-        place_trf(p, k, o, live);
+    if (memory && !o->bad && o->index > 0)
+        check_source(p, k, o);
     if (trf && !o->bad)
         check_trf(p, k, o, live);
     if (o->kind == IR_PORT_IN && o->out.kind == TENSOR_TRF && !o->bad)
@@ -277,20 +243,68 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     ARENA_PUSH(p->arena, live->items, live->count, live->capacity, o);
 }
 
-void pass_allocate(pass_context *p, kernel *k)
+/* --place=auto: what the source says is not looked at. */
+static void forget_addresses(kernel *k)
 {
-    place_trf_ports(k);
-    live_list live = {.last = last_uses(p, k), .until = busy_until(p, k)};
     for (size_t i = 0; i < k->op_count; i++) {
-        p->diags->repeating = k->ops[i]->repeated;
-        allocate_one(p, k, k->ops[i], &live);
+        op *o = k->ops[i];
+        bool port = o->kind == IR_PORT_IN || o->parameter;
+        if (op_makes_memory(o) && !port)
+            op_leave_unplaced(o);
     }
-    p->diags->repeating = 0;
-    for (size_t j = 0; j < k->op_count; j++) { /* ports show where their tensors live */
+}
+
+static void place_ports(pass_context *p, kernel *k)
+{
+    for (size_t i = 0; i < k->op_count; i++) {
+        op *o = k->ops[i];
+        if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 &&
+            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM)))
+            place_port(p, k, o);
+    }
+}
+
+/* Ports show where their tensors live. */
+static void show_ports(kernel *k)
+{
+    for (size_t j = 0; j < k->op_count; j++) {
         const op *o = k->ops[j], *at = o->kind == IR_PORT_IN ? o : op_input(o);
         if (o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT)
             continue;
         k->ports[o->port].tensor.address = at->out.address < 0 ? 0 : at->out.address;
         k->ports[o->port].tensor.trf_address = at->out.trf_address;
     }
+}
+
+bool allocate_again(pass_context *p, kernel *k)
+{
+    if (!place_memories(p, k, false))
+        return false;
+    for (size_t i = 0; i < k->op_count; i++) { /* what lies in another one's memory goes with it */
+        op *o = k->ops[i];
+        if (o->kind == IR_RESHAPE)
+            o->out.address = op_input(o)->out.address;
+        else if (o->kind == IR_VIEW)
+            o->out.address = op_root(o)->out.address + o->window->displacement * dtype_row_of(o->out.dtype)->bits / 8;
+        else if (op_into(o))
+            o->out.address = op_into(o)->out.address;
+    }
+    show_ports(k);
+    return true;
+}
+
+void pass_allocate(pass_context *p, kernel *k)
+{
+    place_trf_ports(k);
+    if (p->places_all)
+        forget_addresses(k);
+    place_ports(p, k);
+    place_memories(p, k, true);
+    live_list live = {.last = last_uses(p, k)};
+    for (size_t i = 0; i < k->op_count; i++) {
+        p->diags->repeating = k->ops[i]->repeated;
+        allocate_one(p, k, k->ops[i], &live);
+    }
+    p->diags->repeating = 0;
+    show_ports(k);
 }

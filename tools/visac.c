@@ -185,7 +185,11 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
                                            VISA_EMIT_IR,
                                            VISA_EMIT_AST,
                                            [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT,
-                                           [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
+                                           [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON,
+                                           [EMIT_MEMORY] = VISA_EMIT_MEMORY,
+                                           [EMIT_MEMORY_JSON] = VISA_EMIT_MEMORY_JSON,
+                                           [EMIT_MEMORY_SVG] = VISA_EMIT_MEMORY_SVG,
+                                           [EMIT_ORDER] = VISA_EMIT_ORDER};
     const unsigned char *data;
     size_t size;
     bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check.wanted;

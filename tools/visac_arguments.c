@@ -14,8 +14,9 @@
 #define OPTIONS "tools/visac.def"
 #include "tools/option_table.h"
 
-static const char *const emit_names[] = {"bin", "tables", "json",        "ir",        "ast",      "llvm",          "bc", "asm",
-                                         "obj", "header", "step-report", "step-json", "dataflow", "dataflow-json", NULL};
+static const char *const emit_names[] = {"bin",    "tables",      "json",       "ir",          "ast",       "llvm",     "bc",
+                                         "asm",    "obj",         "header",     "step-report", "step-json", "dataflow", "dataflow-json",
+                                         "memory", "memory-json", "memory-svg", "order",       NULL};
 
 static const char usage[] =
     "Usage: visac [options] FILE.vm\n"
@@ -217,6 +218,29 @@ static int option_SIZES(void *of, const char *text)
 {
     arguments *a = of;
     a->options.step_sizes = text;
+    return OPTION_GO_ON;
+}
+
+static int option_PLACE(void *of, const char *text)
+{
+    static const char *const places[] = {"source", "auto", NULL};
+    arguments *a = of;
+    int number;
+    if (choose("--place=", text, places, &number) != EXIT_DONE)
+        return EXIT_USAGE;
+    a->options.places_all = number == 1;
+    return OPTION_GO_ON;
+}
+
+static int option_ORDER(void *of, const char *text)
+{
+    static const char *const orders[] = {"auto", "source", "free", NULL};
+    static const visa_order values[] = {VISA_ORDER_AUTO, VISA_ORDER_SOURCE, VISA_ORDER_FREE};
+    arguments *a = of;
+    int number;
+    if (choose("--order=", text, orders, &number) != EXIT_DONE)
+        return EXIT_USAGE;
+    a->options.order = values[number];
     return OPTION_GO_ON;
 }
 
