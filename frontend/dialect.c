@@ -25,8 +25,10 @@ static unsigned of_function(const ast *call)
 static unsigned of_type(const ast *type)
 {
     const ast *last = ast_last_segment(type);
-    unsigned set = last ? dialect_spelt("Context", last->text) : 0;
-    for (tensor_kind k = 0; last && k < TENSOR_KIND_COUNT; k++)
+    if (!last || strcmp(last->text, tensor_kind_name(TENSOR_HBM)) == 0 || strcmp(last->text, tensor_kind_name(TENSOR_DM)) == 0)
+        return 0; /* the commonest: every release has them */
+    unsigned set = dialect_spelt("Context", last->text);
+    for (tensor_kind k = 0; k < TENSOR_KIND_COUNT; k++)
         set |= dialect_spelt(tensor_kind_name(k), last->text);
     return set;
 }

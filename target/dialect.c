@@ -47,7 +47,7 @@ enum { WORDS = sizeof words / sizeof *words };
 const char *dialect_word(dialect d, const char *word)
 {
     for (size_t i = 0; i < WORDS; i++)
-        if ((words[i].dialects >> d & 1) && strcmp(words[i].word, word) == 0)
+        if ((words[i].dialects >> d & 1) && words[i].word[0] == word[0] && strcmp(words[i].word, word) == 0)
             return words[i].spelling;
     return word;
 }
@@ -56,7 +56,7 @@ unsigned dialect_spelt(const char *word, const char *spelling)
 {
     unsigned set = 0, other = 0;
     for (size_t i = 0; i < WORDS; i++)
-        if (strcmp(words[i].word, word) == 0) {
+        if (words[i].word[0] == word[0] && strcmp(words[i].word, word) == 0) { /* asked of every type of a file */
             other |= words[i].dialects;
             set |= strcmp(words[i].spelling, spelling) == 0 ? words[i].dialects : 0;
         }

@@ -29,6 +29,7 @@ KNOWN = {
     "window-dilation2": "the formula of the window gives 31 places, the source prints 32 (contraction reference, C16)",
     "transpose-example-computation": "a packet of two flits is no transposed flit (contraction reference, C15)",
     "hbm-to-dm-identity": "eight chips where a machine has four, and 4 bytes in each slice's DM where a write takes 8 (the vector says that itself)",
+    "parse-trailing-comma-april": "one grammar reads every release, and 0.6 ends a list in a comma (dialect of 0.6, section 5)",
     "cast-pair-f32-f16": "f16 is refused (contraction reference, C23)",
 }
 

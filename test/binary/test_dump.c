@@ -253,7 +253,7 @@ START_TEST(test_tool_help)
 {
     ran help = run("visa-objdump --help"), version = run("visa-objdump --version");
     ck_assert_int_eq(help.status, 0);
-    ck_assert_ptr_eq(strstr(help.text, "usage: visa-objdump"), help.text);
+    ck_assert_ptr_eq(strstr(help.text, "Usage: visa-objdump"), help.text);
     ck_assert_int_eq(version.status, 0);
     ck_assert_ptr_eq(strstr(version.text, "visa-objdump "), version.text);
     ck_assert_int_eq(run("visa-objdump --help > /dev/full").status, 1);
