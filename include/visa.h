@@ -52,8 +52,9 @@ typedef struct visa_options {
     size_t error_limit; /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
     bool binary_only;   /* nothing but VISA_EMIT_BINARY will be asked for: a kernel is written and forgotten before the next one is read */
     uint64_t max_steps, max_bytes; /* of work and of memory, docs/usage.md; 0: the default, UINT64_MAX: any number */
-    uint64_t max_milliseconds;     /* of processor time in this call and in each one that asks something of its result; 0: any number */
-    bool book; /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
+    uint64_t
+        max_milliseconds; /* of processor time in this call and all that ask something of its result, or up to visa_ask; 0: any number */
+    bool book;            /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
@@ -63,6 +64,11 @@ VISA_API void visa_free(visa_compilation *c);
 VISA_API size_t visa_error_count(const visa_compilation *c);
 /* Was it, or a question to it, stopped because it took too much work, memory or time (E-BUDGET)? Then it does not say all that is wrong. */
 VISA_API bool visa_gave_up(const visa_compilation *c);
+/* What all calls from here on that ask something of it may cost together: steps, 0 for the default, and milliseconds of processor time from
+ * now on, 0 for any number. */
+VISA_API void visa_ask(visa_compilation *c, uint64_t max_steps, uint64_t max_milliseconds);
+/* The steps of work that it took so far, questions included. */
+VISA_API uint64_t visa_steps(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 
 /* The i-th file that was read for a `mod` of the text, or NULL: what is written must not be one of them. */

@@ -70,11 +70,17 @@ bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
 
 /* ---- tokens ---- */
 
+/* Scanned at the first question: an editor asks many of one text. */
 token_list editor_tokens(visa_compilation *c)
 {
     diag_list told;
     diag_list_init(&told, c->arena);
-    return token_scan(c->sources, 0, c->arena, &told);
+    if (!c->tokens) {
+        token_list *made = ARENA_NEW(c->arena, token_list);
+        *made = token_scan(c->sources, 0, c->arena, &told);
+        c->tokens = made;
+    }
+    return *c->tokens;
 }
 
 uint32_t editor_token_at(const token_list *tokens, uint32_t offset)

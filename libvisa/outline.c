@@ -56,9 +56,10 @@ bool visa_outline_at(visa_compilation *c, size_t i, visa_outline *out)
 {
     if (!c->file || COMPILATION_STOPS(c))
         return false;
-    if (i == 0) {
+    if (!c->outlined) {
         c->outline_count = 0;
         visit(c, c->file, 0);
+        c->outlined = true;
     }
     if (i >= c->outline_count)
         return false;

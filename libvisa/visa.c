@@ -485,6 +485,21 @@ void compilation_ask(visa_compilation *c)
     budget_limit(c->arena, c->max_steps, c->max_bytes, c->max_milliseconds);
 }
 
+void visa_ask(visa_compilation *c, uint64_t max_steps, uint64_t max_milliseconds)
+{
+    if (c->exhausted)
+        return;
+    uint64_t spent = arena_budget(c->arena)->steps, most = max_steps ? max_steps : COMPILE_STEPS_MAX;
+    c->max_steps = most < UINT64_MAX - spent ? spent + most : UINT64_MAX;
+    c->max_milliseconds = max_milliseconds;
+    budget_clock(c->arena);
+}
+
+uint64_t visa_steps(const visa_compilation *c)
+{
+    return arena_budget(c->arena)->steps;
+}
+
 bool visa_gave_up(const visa_compilation *c)
 {
     return c->gave_up;
