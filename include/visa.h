@@ -180,6 +180,8 @@ VISA_API visa_deriver *visa_deriver_new(const char *target);
 VISA_API void visa_deriver_free(visa_deriver *d);
 /* Declares an axis of `size` elements; a name that is declared again has the new size. */
 VISA_API bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size);
+/* Steps of work that a call may take (E-BUDGET); 0: the default, that of a compilation, UINT64_MAX: any number. */
+VISA_API void visa_deriver_limit(visa_deriver *d, uint64_t max_steps);
 /* Forgets every axis. */
 VISA_API void visa_deriver_clear(visa_deriver *d);
 /* Why the last call gave false: the message, then lines "note: .." and "help: ..". "" when it did not. */

@@ -157,6 +157,10 @@ static int explore(const arguments *a, visa_compilation *c)
     ranks_join(&a->ranks, &o);
     bool ok = visa_explore(c, &o, &data, &size);
     progress_end(&line);
+    if (!ok && visa_gave_up(c) && a->ranks.api) { /* the others wait for what this one found */
+        fputs(visa_diagnostics(c, a->format), stderr);
+        ranks_fail(&a->ranks, EXIT_INPUT);
+    }
     if (!ok && visa_error_count(c) == 0)
         ranks_fail(&a->ranks, EXIT_INPUT);
     return !ok ? EXIT_INPUT : a->ranks.rank > 0 ? EXIT_DONE : finish(a, data, size);
