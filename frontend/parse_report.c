@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontend/parse_state.h"
+#include "support/budget.h"
 
 /* Is the syntax error at the token returned last a consequence of what the scanner found? It is when there is
  * a fault between the last complete statement and the end of the token. */
@@ -203,7 +204,6 @@ static const char *expected_text(const parse_state *p, const char *name)
 /* "expected `,` or `]`, " or nothing when too many things could stand there. */
 static const char *expected_list(parse_state *p, expectation *e)
 {
-    enum { LISTED_MAX = 5 };
     int total = e->phrase_count + e->count;
     if (total == 0 || total > LISTED_MAX)
         return "";
@@ -217,13 +217,12 @@ static const char *expected_list(parse_state *p, expectation *e)
 
 static const char *found_text(const parse_state *p, src_range at)
 {
-    enum { SHOWN_MAX = 40 };
     const token *t = token_at(p, p->current);
     if (t->kind == 0 || (t->kind == T_MACRO_CLOSE && t->begin == t->end)) /* of a mapping that stands alone */
         return t->kind == 0 ? "the end of the file" : "the end of the mapping";
     if (at.end - at.begin > t->end - t->begin)
         return t->kind == '#' ? "an attribute" : arena_printf(p->arena, "`%.*s ..`", (int)(t->end - t->begin), p->source + t->begin);
-    if (t->end - t->begin > SHOWN_MAX)
+    if (t->end - t->begin > SHOWN_WORD_MAX)
         return t->kind == T_STRING ? "a string" : "a long name";
     return arena_printf(p->arena, "`%.*s`", (int)(t->end - t->begin), p->source + t->begin);
 }

@@ -14,7 +14,6 @@
 #define OPTIONS "tools/visac.def"
 #include "tools/option_table.h"
 
-enum { ERROR_LIMIT = 100 };
 
 static const char *const emit_names[] = {"bin", "tables", "json",        "ir",        "ast",      "llvm",          "bc", "asm",
                                          "obj", "header", "step-report", "step-json", "dataflow", "dataflow-json", NULL};
@@ -457,7 +456,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
                      .max_cycles = RUN_CYCLES_MAX,
                      .warnings = a->warnings,
                      .colour = isatty(2),
-                     .options.error_limit = ERROR_LIMIT};
+                     .options.error_limit = SHOWN_ERRORS_MAX};
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)
         return status;
