@@ -14,7 +14,6 @@
 #define OPTIONS "tools/visac.def"
 #include "tools/option_table.h"
 
-
 static const char *const emit_names[] = {"bin", "tables", "json",        "ir",        "ast",      "llvm",          "bc", "asm",
                                          "obj", "header", "step-report", "step-json", "dataflow", "dataflow-json", NULL};
 
