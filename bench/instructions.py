@@ -22,7 +22,7 @@ from sections import growth  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "bench/instructions.json"
-ALLOWANCE = 0.05
+ALLOWANCE = 0.05 # chosen, not derived: instructions of one build do not vary, and another version of the system's libraries is to pass
 SKIPPED = 77
 
 

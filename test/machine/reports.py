@@ -138,7 +138,7 @@ def advice_holds(check, folder):
         saved = sum(old["items"][i]["cycles"] - new["items"][i]["cycles"] for i in place)
         if rule == "W-DM-BANK":
             saved = old["cycles"] - new["cycles"]
-        check.that(abs(saved - found[0]["cost_cycles"]) <= found[0]["cost_cycles"] // 10, f"advice {number}: {found[0]['cost_cycles']} cycles said, {saved} saved")
+        check.that(saved == found[0]["cost_cycles"], f"advice {number}: {found[0]['cost_cycles']} cycles said, {saved} saved")
 
 
 def formulas_add_up(check, path, kernel, timing):

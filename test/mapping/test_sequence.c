@@ -322,31 +322,37 @@ START_TEST(windows_are_read)
 }
 END_TEST
 
-/* A tile of a window with its halo: every place of it is at the place of the whole window that the digits next to it say. */
+/* A tile of a window with its halo, over an axis or a digit of it, with others below and above: every place of it is at the place of the
+ * whole window that the digits next to it say. */
 START_TEST(windows_in_windows)
 {
+    int derived[2] = {0}; /* others; over a digit with some below and above */
     for (int round = 0; round < rounds(); round++) {
         random_state = (uint64_t)round * 4099 + 3;
         arena *a = arena_new();
         mapping_context *c = mapping_context_new(a);
-        int64_t tiles = 2 + random_below(3), each = 2 + random_below(4), taps = 2 + random_below(3), ratio = 1 + random_below(2);
-        const axis *axes[] = {mapping_axis(c, "A", tiles * each), mapping_axis(c, "B", taps), mapping_axis(c, "C", 3)};
-        const mapping *m[3], *outer, *inner;
+        int64_t tiles = 2 + random_below(3), each = 2 + random_below(4), taps = 2 + random_below(3), ratio = 1 + random_below(2),
+                lower = 1 + random_below(3), upper = 1 + random_below(3);
+        const axis *axes[] = {mapping_axis(c, "A", upper * lower * tiles * each), mapping_axis(c, "B", taps), mapping_axis(c, "C", 3)};
+        const mapping *m[3], *outer, *inner, *rest;
         for (int k = 0; k < 3; k++)
             m[k] = mapping_symbol(c, axes[k]);
+        ck_assert_int_eq(mapping_split(c, m[0], lower, &m[0], &rest), MAPPING_OK);
+        ck_assert_int_eq(mapping_split(c, m[0], tiles * each, &rest, &m[0]), MAPPING_OK);
         int64_t stride = 1 + random_below(3), dilation = 1 + random_below(3);
         const mapping *w = window(c, m[0], stride * ratio, m[1], dilation * ratio);
         ck_assert_int_eq(mapping_split(c, m[0], each, &outer, &inner), MAPPING_OK);
         const mapping *tile = window(c, inner, stride, m[1], dilation), *buffer = pair(c, w, m[2]);
         const axis *of = tile->count == 1 ? tile->factors[0].axis : NULL;
         if (of && of->term_count > 0 && w->count == 1 && w->factors[0].axis->term_count > 0) {
+            derived[lower > 1 && upper > 1]++;
             const mapping *stream = random_below(2) ? pair(c, outer, pair(c, m[2], tile)) : pair(c, pair(c, m[2], tile), outer);
             sequence seq;
             ck_assert(sequence_derive(c, buffer, stream, mapping_identity(c), random_below(2) ? SEQUENCE_READ : SEQUENCE_COPY, &seq));
             for (int64_t s = 0; s < stream->size; s++) {
                 int64_t coords[8] = {0};
                 ck_assert(mapping_map(stream, s, coords));
-                int64_t place = coords[axes[0]->number] * stride * ratio + coords[of->number] * ratio;
+                int64_t place = coords[axes[0]->number] / lower * stride * ratio + coords[of->number] * ratio;
                 ck_assert_msg(walk_address(&seq, s) == place * 3 + coords[axes[2]->number], "round %d: buffer %s, stream %s, step %lld",
                               round, mapping_text(buffer, a), mapping_text(stream, a), (long long)s);
             }
@@ -356,6 +362,8 @@ START_TEST(windows_in_windows)
         }
         arena_free(a);
     }
+    ck_assert_int_gt(derived[0], rounds() / 8);
+    ck_assert_int_gt(derived[1], rounds() / 8);
 }
 END_TEST
 
@@ -395,6 +403,12 @@ START_TEST(windows_refuse)
     /* The window over one digit of an axis next to the other digit. */
     ck_assert_int_eq(failure(c, pair(c, outer, part), pair(c, A, B), SEQUENCE_READ), SEQUENCE_OK);
     ck_assert_int_eq(failure(c, part, pair(c, A, B), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    /* A digit of five is not held by one of four, by one place alone. */
+    const mapping *D = mapping_symbol(c, mapping_axis(c, "D", 20)), *fourths, *four, *fifths, *five;
+    ck_assert_int_eq(mapping_split(c, D, 4, &fourths, &four), MAPPING_OK);
+    ck_assert_int_eq(mapping_split(c, D, 5, &fifths, &five), MAPPING_OK);
+    ck_assert_int_eq(failure(c, pair(c, fourths, window(c, four, 1, B, 1)), pair(c, fifths, window(c, five, 1, B, 1)), SEQUENCE_READ),
+                     SEQUENCE_WINDOW_MISSING);
     /* A cut window has no terms. */
     ck_assert_int_eq(mapping_resize(c, w, 8, &cut), MAPPING_OK);
     ck_assert_int_eq(failure(c, cut, cut, SEQUENCE_READ), SEQUENCE_OK);

@@ -222,6 +222,7 @@ START_TEST(scale)
         o->machine[i] *= (float)(1 + 0.7 * DEVIATION);
     expect(o, JUDGE_SCALE, -1, 0);
     judge_verdict v = judged(o, ROUNDINGS);
+    /* Each value is rounded to f32, by at most 2^-24 of it, and so is their common slope: a hundredth of what is looked for is 1.7e-6. */
     ck_assert_double_eq_tol(v.slope, 0.7 * DEVIATION, 1e-6);
     ck_assert_ptr_nonnull(strstr(said(o, &v), "in scale over all values: 0.00017 of the value"));
 }
