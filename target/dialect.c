@@ -33,32 +33,44 @@ dialect dialect_newest(unsigned set)
 }
 
 /* The spellings of one word, each of a set of releases. */
-static const struct {
+typedef struct spelling {
     const char *word, *spelling;
     unsigned dialects;
-} words[] = {
+} spelling;
+
+static const spelling things[] = {
 #define WORD(word, dialects, spelling) {word, spelling, dialects},
 #include "target/dialect.def"
+};
+static const spelling stages[] = {
 #define FORM_ON(stage, receivers, dialects, spelling, ...) {#stage, spelling, dialects},
 #include "target/engines.def"
 };
-enum { WORDS = sizeof words / sizeof *words };
+enum { THINGS = sizeof things / sizeof *things, STAGES = sizeof stages / sizeof *stages };
+
+static const char *spelling_in(const spelling *list, size_t count, dialect d, const char *word)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((list[i].dialects >> d & 1) && list[i].word[0] == word[0] && strcmp(list[i].word, word) == 0)
+            return list[i].spelling;
+    return NULL;
+}
 
 const char *dialect_word(dialect d, const char *word)
 {
-    for (size_t i = 0; i < WORDS; i++)
-        if ((words[i].dialects >> d & 1) && words[i].word[0] == word[0] && strcmp(words[i].word, word) == 0)
-            return words[i].spelling;
-    return word;
+    const char *found = spelling_in(things, THINGS, d, word);
+    if (!found)
+        found = spelling_in(stages, STAGES, d, word);
+    return found ? found : word;
 }
 
-unsigned dialect_spelt(const char *word, const char *spelling)
+unsigned dialect_spelt(const char *word, const char *text)
 {
     unsigned set = 0, other = 0;
-    for (size_t i = 0; i < WORDS; i++)
-        if (words[i].word[0] == word[0] && strcmp(words[i].word, word) == 0) { /* asked of every type of a file */
-            other |= words[i].dialects;
-            set |= strcmp(words[i].spelling, spelling) == 0 ? words[i].dialects : 0;
+    for (size_t i = 0; i < THINGS; i++)
+        if (things[i].word[0] == word[0] && strcmp(things[i].word, word) == 0) { /* asked of every type of a file */
+            other |= things[i].dialects;
+            set |= strcmp(things[i].spelling, text) == 0 ? things[i].dialects : 0;
         }
-    return strcmp(word, spelling) == 0 ? set | (ALL_DIALECTS & ~other) : set;
+    return strcmp(word, text) == 0 ? set | (ALL_DIALECTS & ~other) : set;
 }
