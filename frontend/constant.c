@@ -3,6 +3,7 @@
 #include "frontend/index.h"
 #include "support/choice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const value error_value = {.kind = VALUE_ERROR};
@@ -10,6 +11,11 @@ static const value error_value = {.kind = VALUE_ERROR};
 static value integer(int64_t n)
 {
     return (value){.kind = VALUE_INT, .number = n};
+}
+
+static value real(double x)
+{
+    return (value){.kind = VALUE_FLOAT, .real = x};
 }
 
 static value boolean(bool b)
@@ -21,6 +27,7 @@ const char *value_kind_name(const value *v)
 {
     switch (v->kind) {
     case VALUE_INT: return "an integer";
+    case VALUE_FLOAT: return "a float";
     case VALUE_BOOL: return "a condition";
     case VALUE_RANGE: return "a range";
     case VALUE_LIST: return "a tuple or array";
@@ -32,8 +39,21 @@ const char *value_kind_name(const value *v)
     case VALUE_UNIT: return "nothing";
     case VALUE_TRF_ADDRESS: return "a TrfAddress";
     case VALUE_ACCUMULATION: return "an AccumulationKind";
+    case VALUE_VARIANT: return v->type;
+    case VALUE_VECTOR_OP: return "an operation of the Vector Engine";
     default: return "this value";
     }
+}
+
+value constant_float(scope *s, const ast *n)
+{
+    arena *a = scope_context_of(s)->arena;
+    char *digits = arena_strdup(a, n->text), *to = digits;
+    for (const char *from = n->text; *from && *from != 'f'; from++)
+        if (*from != '_')
+            *to++ = *from;
+    *to = '\0';
+    return real(strtod(digits, NULL));
 }
 
 /* ---- operators ---- */
@@ -99,6 +119,8 @@ value constant_unary(scope *s, const ast *n, const value *operand)
         return error_value;
     if (n->text[0] == '!' && operand->kind == VALUE_BOOL)
         return boolean(!operand->number);
+    if (n->text[0] == '-' && operand->kind == VALUE_FLOAT)
+        return real(-operand->real);
     if (n->text[0] == '-' && operand->kind == VALUE_INT && !__builtin_sub_overflow((int64_t)0, operand->number, &number))
         return integer(number);
     diag_add(scope_context_of(s)->diags, E_CONST, n->range, "`%s` has no value for %s", n->text, value_kind_name(operand));

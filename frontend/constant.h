@@ -20,6 +20,8 @@ value constant_cast(scope *s, const ast *n, const value *v);
 value constant_range(scope *s, const ast *n, const value *first, const value *end);
 value constant_index(scope *s, const ast *n, const value *list, const value *index);
 
+value constant_float(scope *s, const ast *n);
+
 /* `.iter()`, `.enumerate()`, `.rev()`, `.step_by(n)`, `.len()` and the like on a range or list. */
 value constant_method(scope *s, const ast *n, const value *receiver, const value *args, size_t arg_count);
 

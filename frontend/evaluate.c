@@ -6,6 +6,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage.h"
+#include "frontend/variant.h"
 #include "support/budget.h"
 #include "support/choice.h"
 
@@ -63,6 +64,7 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     for (size_t i = 0; name && i < sizeof integers / sizeof *integers; i++)
         fits = fits && (strcmp(integers[i], name->text) != 0 || v->kind == VALUE_INT);
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
+    fits = fits && (!name || strcmp(name->text, "f32") != 0 || v->kind == VALUE_FLOAT);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
     fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
@@ -90,7 +92,8 @@ STACK_APART static value read_const(analysis *s, symbol *y)
     size_t ops_before = s->kernel->op_count;
     value v = evaluate(s, y->scope, y->node, NULL);
     bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
-    bool constant = v.kind == VALUE_INT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
+    bool constant =
+        v.kind == VALUE_INT || v.kind == VALUE_FLOAT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)
         return refuse(s, E_CONST, y->node->range, NULL, "`%s` is %s, not a constant", y->name, value_kind_name(&v));
     if (v.kind != VALUE_ERROR && !is_of_type(s, y->name, y->type, y->node, &v)) {
@@ -209,6 +212,12 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
+    value of_row;
+    const char *why = variant_find(s->context.arena, path, NULL, &of_row);
+    if (why)
+        return refuse(s, E_NAME, path->range, why, "`%s::%s` is not known here", type, name);
+    if (of_row.kind != VALUE_ERROR)
+        return of_row;
     bool known_type = false;
     const char *near_names[8] = {0};
     size_t count = 0;
@@ -446,7 +455,6 @@ value unsupported(analysis *s, const ast *n)
         {AST_STRUCT_LITERAL, "a struct literal", "no stage of this release takes one"},
         {AST_TRY, "`?`", "kernels have no Result"},
         {AST_AWAIT, "`.await`", "kernels are not async"},
-        {AST_FLOAT, "a floating-point number", "addresses and sizes are integers"},
         {AST_STRING, "a string", "addresses and sizes are integers"},
     };
     if (ast_is(n, AST_MACRO) && (strcmp(n->text, "todo") == 0 || strcmp(n->text, "unimplemented") == 0))
@@ -479,6 +487,7 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_METHOD: return evaluate_method(s, names, n, expected);
     case AST_INT:
     case AST_TYPE_QUALIFIED: return evaluate_integer(s, names, n);
+    case AST_FLOAT: return constant_float(names, n);
     case AST_BOOL: return (value){.kind = VALUE_BOOL, .number = n->value};
     case AST_UNARY: return evaluate_unary(s, names, n);
     case AST_BINARY: return evaluate_binary(s, names, n);

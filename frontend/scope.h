@@ -15,6 +15,7 @@ typedef enum value_kind {
     VALUE_ERROR, /* diagnosed: stay silent */
     VALUE_UNIT,
     VALUE_INT,
+    VALUE_FLOAT,           /* real */
     VALUE_BOOL,            /* number: 0 or 1 */
     VALUE_RANGE,           /* number, number + step, ..: `count` integers */
     VALUE_LIST,            /* a tuple or an array: items, count */
@@ -25,6 +26,8 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
+    VALUE_VARIANT,   /* of an enumeration: type, number */
+    VALUE_VECTOR_OP, /* number: its code (target/vector.h) */
 } value_kind;
 
 typedef struct value {
@@ -35,7 +38,9 @@ typedef struct value {
     context context;
     bool writable;             /* VALUE_VIEW: of view_mut() */
     int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;               /* VALUE_FLOAT */
     int64_t step;              /* VALUE_RANGE */
+    const char *type;          /* VALUE_VARIANT */
     const struct value *items; /* VALUE_LIST */
     size_t count;              /* VALUE_LIST, VALUE_RANGE */
 } value;

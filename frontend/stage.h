@@ -19,6 +19,7 @@ enum {
 #include "target/dialect.def"
     EVERY_RELEASE = (1u << DIALECT_COUNT) - 1,
 };
+#define SINCE(symbol) (EVERY_RELEASE & ~((symbol)-1u))
 const char *dialect_name(dialect d); /* "April", "0.6" */
 
 typedef struct stage_row stage_row; /* frontend/stage_build.h */

@@ -161,13 +161,98 @@ static void visit_conversion(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index];
     einsum_step *last = just_made(b, from);
-    if (last && last->s.op == MATH_CONTRACT && b->uses[op_input(o)->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
-        b->values[from.value].dtype = o->out.dtype; /* the sum is cast where it is made */
+    if (last && last->s.op != MATH_COPY && b->uses[op_input(o)->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
+        b->values[from.value].dtype = o->out.dtype; /* what is computed is cast where it is made */
         b->of[o->index] = from;
         return;
     }
     uint32_t dst = add_value_like(b, &o->out, -1);
     add_copy(b, o, whole(dst), op_input(o), &o->out);
+    b->of[o->index] = whole(dst);
+}
+
+/* ---- operations on elements ---- */
+
+typedef struct expression {
+    scalar_step steps[SCALAR_MAX_STEPS];
+    uint32_t count; /* SCALAR_MAX_STEPS + 1: too long */
+} expression;
+
+static void append(expression *x, const scalar_step *steps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (x->count < SCALAR_MAX_STEPS)
+            x->steps[x->count] = steps[i];
+        x->count += x->count <= SCALAR_MAX_STEPS;
+    }
+}
+
+/* The operation's expression, with `stream` for the stream's element. */
+static void substitute(expression *x, const vector_op_config *v, const scalar_step *stream, uint32_t stream_count)
+{
+    for (uint32_t i = 0; i < v->row->step_count; i++) {
+        const scalar_step *s = &v->row->steps[i];
+        unsigned from = s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0;
+        scalar_op leaf = vector_constant_type(v->row) == DTYPE_F32 ? SCALAR_CONSTANT_F32 : SCALAR_CONSTANT_I32;
+        if (from)
+            append(x, &(scalar_step){leaf, v->constants[from - 1]}, 1);
+        else if (s->op == SCALAR_SOURCE)
+            append(x, stream, stream_count);
+        else
+            append(x, s, 1);
+    }
+}
+
+/* Is it an expression that a statement can have, over the step's sources? */
+static bool is_expression(const einsum_builder *b, const einsum_statement *s, const expression *x)
+{
+    dtype types[EINSUM_SOURCES];
+    for (uint32_t i = 0; i < s->source_count; i++)
+        types[i] = b->values[s->sources[i]].dtype;
+    return x->count <= SCALAR_MAX_STEPS && scalar_result(x->steps, x->count, types, s->source_count) != SCALAR_NONE;
+}
+
+static void set_expression(einsum_builder *b, einsum_step *step, const expression *x, dtype result)
+{
+    scalar_step *steps = ARENA_ARRAY(b->context->arena, scalar_step, x->count);
+    memcpy(steps, x->steps, x->count * sizeof *steps);
+    step->s.steps = steps;
+    step->s.step_count = x->count;
+    step->s.accumulator = result;
+}
+
+/* The statement that made the value computes this as well, where nothing else needs the value and the expression does not outgrow it. */
+static bool extend_map(einsum_builder *b, op *o, reference from)
+{
+    einsum_step *last = just_made(b, from);
+    if (!last || last->s.op != MATH_MAP || b->uses[op_input(o)->index] != 1 || b->values[from.value].dtype != last->s.accumulator)
+        return false;
+    expression x = {.count = 0};
+    substitute(&x, o->vector_op, last->s.steps, last->s.step_count);
+    if (!is_expression(b, &last->s, &x))
+        return false;
+    set_expression(b, last, &x, o->out.dtype);
+    b->values[from.value].dtype = o->out.dtype;
+    b->of[o->index] = from;
+    return true;
+}
+
+static void visit_map(einsum_builder *b, op *o)
+{
+    reference from = b->of[op_input(o)->index];
+    if (extend_map(b, o, from))
+        return;
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    einsum_step *step = add_step(b, MATH_MAP, whole(dst), from, from);
+    step->s.sources[0] = from.value;
+    step->s.source_count = 1;
+    add_shifts(b, step, EINSUM_A, from.window);
+    expression x = {.count = 0};
+    substitute(&x, o->vector_op, &(scalar_step){SCALAR_SOURCE, 0}, 1);
+    set_expression(b, step, &x, o->out.dtype);
+    einsum_copy_digits(b, step, o, &o->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), NULL);
     b->of[o->index] = whole(dst);
 }
 
@@ -343,6 +428,7 @@ static void visit(einsum_builder *b, op *o)
             b->of[o->index].window = add_windows(b, b->of[op_root(o)->index].window, o->window);
         break;
     case IR_RESHAPE: visit_reshape(b, o); break;
+    case IR_VECTOR_OP: visit_map(b, o); break;
     case IR_CONTRACT: visit_contract(b, o, op_accumulation(b->kernel, o)); break;
     case IR_PORT_OUT:
         visit_output(b, o, o->port, op_input(o)->kind == IR_ALIGN ? op_input(op_input(o)) : op_input(o));
