@@ -257,7 +257,8 @@ static int64_t expression_degree(const einsum_statement *s, const int64_t *degre
         case SCALAR_MUL_F32: stack[depth] = of[0] + of[1]; break;
         case SCALAR_FMA_F32: stack[depth] = of[0] + of[1] > of[2] ? of[0] + of[1] : of[2]; break;
         case SCALAR_NEG_I32:
-        case SCALAR_NEG_F32: break;
+        case SCALAR_NEG_F32:
+        case SCALAR_CANONICAL_F32: break;
         default: stack[depth] = 1;
         }
         stack[depth] = stack[depth] < MOST ? stack[depth] : MOST;

@@ -20,8 +20,8 @@ typedef struct einsum_product {
  * False: no statement does, or a call returned false. */
 bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of);
 
-/* The statement that assigns the element last; NULL: none does. Of a map `elements` (EINSUM_SOURCES) get the element of each source that its
- * expression is over, -1: the tensor does not hold it, and it is zero. */
+/* The statement that assigns the element last; NULL: none does. Of a map `elements` (EINSUM_SOURCES) get the element of each source that
+ * its expression is over, -1: the tensor does not hold it, and it is zero. */
 const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t element, int64_t *elements);
 
 /* "M=3, K=4094": the coordinates of an element. */

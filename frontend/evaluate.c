@@ -213,6 +213,9 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
     value of_row;
+    if (variant_is_unknown(path))
+        return refuse(s, E_UNSUPPORTED, path->range, "the releases name it, and none says what the machine does",
+                      "`%s::%s` is not supported", type, name);
     const char *why = variant_find(s->context.arena, path, NULL, &of_row);
     if (why)
         return refuse(s, E_NAME, path->range, why, "`%s::%s` is not known here", type, name);

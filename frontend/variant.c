@@ -51,6 +51,16 @@ static const char *find_by_unit(const char *type, const char *name, const value 
     return "say which unit multiplies: FpBinaryOp::MulF(FpMulAlu::Mul0), Mul1 or Fma";
 }
 
+bool variant_is_unknown(const ast *path)
+{
+    const char *type, *name;
+    const vector_unknown *unknown;
+    for (size_t i = 0; names_of(path, &type, &name) && (unknown = vector_unknown_at(i)); i++)
+        if (strcmp(unknown->type, type) == 0 && strcmp(unknown->variant, name) == 0)
+            return true;
+    return false;
+}
+
 /* What is near a name of that type; NULL: no row has the type. */
 static const char *help_of(arena *a, const char *type, const char *name)
 {
@@ -63,10 +73,6 @@ static const char *help_of(arena *a, const char *type, const char *name)
     for (size_t i = 0; (row = vector_op_row_at(i)); i++)
         if (row->type && strcmp(row->type, type) == 0 && count < MOST_NEAR)
             near[count++] = row->variant;
-    const vector_unknown *unknown;
-    for (size_t i = 0; (unknown = vector_unknown_at(i)); i++)
-        if (strcmp(unknown->type, type) == 0 && strcmp(unknown->variant, name) == 0)
-            return "the releases name it, and none says what the machine does";
     if (count == 0)
         return NULL;
     const char *best = choice_near(name, near);

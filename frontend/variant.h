@@ -10,6 +10,8 @@
 /* The value that the path names, with the argument that it is called with (NULL: none), into *out; of kind VALUE_ERROR: no row has its
  * type. Not NULL: it is refused, with this help. */
 const char *variant_find(arena *a, const ast *path, const value *argument, value *out);
+/* Is it a name of which no release says what it does? */
+bool variant_is_unknown(const ast *path);
 /* Is the path a name that takes an argument? */
 bool variant_takes_argument(const ast *path);
 

@@ -207,6 +207,12 @@ OP(ABS_F32)
 {
     return unary(e, "llvm.fabs", x[0]);
 }
+OP(CANONICAL_F32)
+{
+    LLVMValueRef bits = bits_of(e, x[0]), magnitude = LLVMBuildAnd(e->b, bits, emit_i32_like(e, bits, INT32_MAX), "");
+    LLVMValueRef is_nan = LLVMBuildICmp(e->b, LLVMIntUGT, magnitude, emit_i32_like(e, bits, 0x7f800000), "");
+    return value_of(e, LLVMBuildSelect(e->b, is_nan, emit_i32_like(e, bits, 0x7fc00000), bits, ""));
+}
 OP(MIN_F32)
 {
     return extreme(e, LLVMRealOLT, x[0], x[1], LLVMBuildOr(e->b, bits_of(e, x[0]), bits_of(e, x[1]), ""));

@@ -187,6 +187,39 @@ static void append(expression *x, const scalar_step *steps, uint32_t count)
     }
 }
 
+/* Does the operation read the bits of a float? Those of a computed NaN are the machine's own (docs/engine/vector.md). */
+static bool reads_bits(const vector_op_row *row)
+{
+    for (uint32_t i = 0; i < row->step_count; i++)
+        if (row->steps[i].op == SCALAR_BITS_OF_F32 || row->steps[i].op == SCALAR_FXP_OF_F32 || row->steps[i].op == SCALAR_SELECT_F32)
+            return row->from == DTYPE_F32;
+    return false;
+}
+
+/* May the expression's NaNs be any? What is only moved or selected has the bits that it had. */
+static bool computes_nans(const scalar_step *last)
+{
+    switch (last->op) {
+    case SCALAR_SOURCE:
+    case SCALAR_CONSTANT_F32:
+    case SCALAR_F32_OF_BITS:
+    case SCALAR_SELECT_F32:
+    case SCALAR_CANONICAL_F32: return false;
+    default: return true;
+    }
+}
+
+/* Is the value the result of arithmetic? */
+static bool is_computed(const einsum_builder *b, uint32_t value)
+{
+    for (size_t i = 0; i < b->step_count; i++) {
+        const einsum_statement *s = &b->steps[i].s;
+        if (s->dst == value && (s->op == MATH_CONTRACT || (s->op == MATH_MAP && computes_nans(&s->steps[s->step_count - 1]))))
+            return true;
+    }
+    return false;
+}
+
 /* The operation's expression, with `stream` for the stream's element. */
 static void substitute(expression *x, const vector_op_config *v, const scalar_step *stream, uint32_t stream_count)
 {
@@ -227,8 +260,13 @@ static bool extend_map(einsum_builder *b, op *o, reference from)
     einsum_step *last = just_made(b, from);
     if (!last || last->s.op != MATH_MAP || b->uses[op_input(o)->index] != 1 || b->values[from.value].dtype != last->s.accumulator)
         return false;
-    expression x = {.count = 0};
-    substitute(&x, o->vector_op, last->s.steps, last->s.step_count);
+    expression x = {.count = 0}, stream = {.count = 0};
+    append(&stream, last->s.steps, last->s.step_count);
+    if (reads_bits(o->vector_op->row) && computes_nans(&last->s.steps[last->s.step_count - 1]))
+        append(&stream, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
+    if (stream.count > SCALAR_MAX_STEPS)
+        return false;
+    substitute(&x, o->vector_op, stream.steps, stream.count);
     if (!is_expression(b, &last->s, &x))
         return false;
     set_expression(b, last, &x, o->out.dtype);
@@ -247,8 +285,9 @@ static void visit_map(einsum_builder *b, op *o)
     step->s.sources[0] = from.value;
     step->s.source_count = 1;
     add_shifts(b, step, EINSUM_A, from.window);
+    const scalar_step stream[] = {{SCALAR_SOURCE, 0}, {SCALAR_CANONICAL_F32, 0}};
     expression x = {.count = 0};
-    substitute(&x, o->vector_op, &(scalar_step){SCALAR_SOURCE, 0}, 1);
+    substitute(&x, o->vector_op, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
     set_expression(b, step, &x, o->out.dtype);
     einsum_copy_digits(b, step, o, &o->out);
     if (!o->bad)
@@ -484,9 +523,61 @@ static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relab
     }
 }
 
+static bool names_source(const einsum_statement *s, uint32_t source)
+{
+    for (uint32_t i = 0; i < s->step_count; i++)
+        if (s->steps[i].op == SCALAR_SOURCE && s->steps[i].argument == source)
+            return true;
+    return false;
+}
+
+/* A source that a map's expression does not name (a mode may leave the stream out) is none of it; those after it move up. */
+static void drop_sources(einsum_builder *b, einsum_step *step)
+{
+    einsum_statement *s = &step->s;
+    scalar_step *steps = ARENA_ARRAY(b->context->arena, scalar_step, s->step_count + 1);
+    uint32_t kept = 0, shifts = 0;
+    if (s->step_count)
+        memcpy(steps, s->steps, s->step_count * sizeof *steps);
+    for (uint32_t k = 0; k < s->source_count; k++) {
+        if (!names_source(s, k))
+            continue;
+        unsigned from = EINSUM_A + k, to = EINSUM_A + kept;
+        for (uint32_t i = 0; i < s->step_count; i++)
+            if (s->steps[i].op == SCALAR_SOURCE && s->steps[i].argument == k)
+                steps[i].argument = kept;
+        for (uint32_t i = 0; i < s->digit_count; i++)
+            step->digits[i].broadcast = (step->digits[i].broadcast & ~(1u << to)) | (step->digits[i].broadcast >> from & 1) << to;
+        for (uint32_t i = 0; i < s->shift_count; i++)
+            if (step->shifts[i].side == (einsum_side)from) {
+                einsum_shift moved = step->shifts[i];
+                moved.side = (einsum_side)to;
+                step->shifts[i] = step->shifts[shifts];
+                step->shifts[shifts++] = moved;
+            }
+        s->sources[kept++] = s->sources[k];
+    }
+    for (uint32_t i = shifts; i < s->shift_count; i++) /* the destination's */
+        if (step->shifts[i].side == EINSUM_DST)
+            step->shifts[shifts++] = step->shifts[i];
+    s->shift_count = shifts;
+    s->source_count = kept;
+    s->steps = steps;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        step->digits[i].broadcast &= (2u << (EINSUM_A + kept - 1)) - 1;
+}
+
+static void drop_unnamed(einsum_builder *b)
+{
+    for (size_t i = 0; i < b->step_count; i++)
+        if (b->steps[i].s.op == MATH_MAP)
+            drop_sources(b, &b->steps[i]);
+}
+
 /* Values that no step needs any more are forgotten. */
 static void compact(einsum_builder *b)
 {
+    drop_unnamed(b);
     for (size_t i = 0; i < b->step_count; i++)
         drop_shifts(b, &b->steps[i]);
     for (size_t i = 0; i < b->step_count; i++)

@@ -190,6 +190,7 @@ static field_value operate(const field_expected *x, const scalar_row *row, const
     case SCALAR_FMA_F32: return (multiply(of[0], of[1]) + of[2]) % FIELD_PRIME;
     case SCALAR_NEG_I32:
     case SCALAR_NEG_F32: return multiply(minus_one, of[0]);
+    case SCALAR_CANONICAL_F32: return of[0]; /* of numbers it is nothing */
     default: return named_value(x, row->op, of, scalar_arity(row));
     }
 }

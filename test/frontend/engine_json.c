@@ -32,12 +32,13 @@ static bool update_grammar(json_t *root, arena *a)
     const char *names[256];
     size_t count = 0;
     stage_description d;
-    for (size_t i = 0; count < sizeof names / sizeof *names && stage_describe(i, NULL, a, &d); i++)
+    for (size_t i = 0; count < sizeof names / sizeof *names && stage_describe_form(i, a, &d); i++)
         names[count++] = d.name;
     qsort(names, count, sizeof *names, longer_first); /* the first that matches is taken */
     const char *all = "";
     for (size_t i = 0; i < count; i++)
-        all = arena_printf(a, "%s%s%s", all, i ? "|" : "", names[i]);
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            all = arena_printf(a, "%s%s%s", all, i ? "|" : "", names[i]);
     json_t *rules = json_object_get(root, "repository"), *stage = json_object_get(rules, "stage");
     json_t *type = json_array_get(json_object_get(json_object_get(rules, "type"), "patterns"), 0);
     const char *types = "";
