@@ -128,7 +128,9 @@ static value operation(const stage_call *call, const vector_op_row *row, src_ran
     op *o = stage_new_op(call, call->receiver.op->context);
     o->out.dtype = row->to;
     o->vector_op = ARENA_NEW(scope_context_of(call->scope)->arena, vector_op_config);
-    *o->vector_op = (vector_op_config){.row = row, .mode = mode, .constants = {constants[0], constants[1]}};
+    *o->vector_op = (vector_op_config){.row = row, .mode = mode};
+    for (unsigned i = 0; i < 2; i++)
+        o->vector_op->constants[i] = vector_mode_names(row, mode, i + 1) ? constants[i] : 0;
     return stage_finish(call, o, stage_take_types(call, o));
 }
 

@@ -56,6 +56,15 @@ static inline unsigned vector_mode_of(unsigned mode, unsigned operand)
     return mode >> 2 * operand & 3;
 }
 
+/* Does the mode make an operand of that number? */
+static inline bool vector_mode_names(const vector_op_row *row, unsigned mode, unsigned number)
+{
+    for (unsigned i = 0; i < row->operands; i++)
+        if (vector_mode_of(mode, i) == number)
+            return true;
+    return false;
+}
+
 /* What constants beside the stream are: of its type, but for widths of conversions. */
 static inline dtype vector_constant_type(const vector_op_row *row)
 {

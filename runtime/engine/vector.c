@@ -60,6 +60,10 @@ static bool add_op(planning *p, const command *c)
     if (rank && narrow != (p->at.packet_elements == 4))
         return fault_set(p->fault, E_RUN_CHAIN, c, "%s takes packets of %d elements, the stream has %lld", row->name, narrow ? 4 : 8,
                          (long long)p->at.packet_elements);
+    const command_field constants[] = {VECTOR_OP_FIRST, VECTOR_OP_SECOND};
+    for (unsigned i = 0; i < 2; i++)
+        if (command_get(c, constants[i]) && !vector_mode_names(row, mode, i + 1))
+            return fault_set(p->fault, E_RUN_CHAIN, c, "has a constant %u that no operand is", i + 1);
     if (rank && !in_order(p, c, rank, rank != 3 && rank != 7 && rank != 9))
         return false;
     if (row->alu != VECTOR_ALU_NONE && p->used >> row->alu & 1)
