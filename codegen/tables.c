@@ -142,8 +142,9 @@ static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
 }
 
 /* "stream, 2.5": what each operand is. */
-static const char *vector_operands_text(const emit_context *e, const vector_op_config *v)
+static const char *vector_operands_text(const emit_context *e, const op *o)
 {
+    const vector_op_config *v = o->vector_op;
     const char *text = "";
     for (unsigned i = 0; i < v->row->operands; i++) {
         unsigned from = vector_mode_of(v->mode, i);
@@ -153,6 +154,8 @@ static const char *vector_operands_text(const emit_context *e, const vector_op_c
             memcpy(&x, &v->constants[from - 1], sizeof x);
         if (!from)
             text = arena_printf(e->arena, "%s%sstream", text, separator);
+        else if (from == 1 && op_stash(o))
+            text = arena_printf(e->arena, "%s%sstash", text, separator);
         else if (vector_constant_type(v->row) == DTYPE_F32)
             text = arena_printf(e->arena, "%s%s%.9g", text, separator, (double)x);
         else
@@ -164,7 +167,7 @@ static const char *vector_operands_text(const emit_context *e, const vector_op_c
 static void text_vector_op(const emit_context *e, const op *o, strbuf *out)
 {
     const vector_op_row *row = o->vector_op->row;
-    strbuf_printf(out, "    Vector: %s(%s)", row->name, vector_operands_text(e, o->vector_op));
+    strbuf_printf(out, "    Vector: %s(%s)", row->name, vector_operands_text(e, o));
     if (row->alu != VECTOR_ALU_NONE)
         strbuf_printf(out, " in %s", vector_alu_name(row->alu));
     strbuf_puts(out, "\n");
@@ -372,8 +375,8 @@ static json_t *json_vector_op_alu(const emit_context *e, const op *o, const vect
 
 static json_t *json_vector_op_operands(const emit_context *e, const op *o, const vector_op_config *v)
 {
-    (void)o;
-    return json_string(vector_operands_text(e, v));
+    (void)v;
+    return json_string(vector_operands_text(e, o));
 }
 
 static json_t *json_vector_width_kind(const emit_context *e, const op *o, const vector_width_config *w)

@@ -74,12 +74,40 @@ static bool constant(const stage_call *call, src_range at, const value *v, dtype
     return false;
 }
 
-/* What is given beside the stream: one constant, or of an operation on three operands a pair. */
-static bool take_operands(const stage_call *call, const value *given, const vector_op_row *row, uint32_t *constants)
+static bool is_stash(const value *v)
+{
+    return v->kind == VALUE_VARIANT && strcmp(v->type, "VeRhs") == 0;
+}
+
+/* What was set aside in this pass, into *stash. Diagnoses. */
+static bool take_stash(const stage_call *call, src_range at, const vector_op_row *row, op **stash)
+{
+    for (op *o = call->receiver.op; o && o->kind != IR_VECTOR_INIT && !*stash; o = op_input(o))
+        *stash = o->kind == IR_VECTOR_STASH ? o : NULL;
+    diag *d = NULL;
+    if (!*stash) {
+        d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "nothing is set aside in front of this operation");
+        diag_help(stage_diags(call), d, "call vector_stash() earlier in the pass");
+    } else if ((*stash)->out.dtype != row->from) {
+        d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "stash type mismatch: stashed as %s, requested as %s",
+                     dtype_row_of((*stash)->out.dtype)->name, dtype_row_of(row->from)->name);
+        diag_note(stage_diags(call), d, (*stash)->range, "set aside here");
+        diag_help(stage_diags(call), d, "set it aside where the stream has %s elements", dtype_row_of(row->from)->name);
+    }
+    return !d;
+}
+
+/* What is given beside the stream: the stash or one constant, or of an operation on three operands a pair. */
+static bool take_operands(const stage_call *call, const value *given, const vector_op_row *row, uint32_t *constants, op **stash)
 {
     src_range at = argument_range(call, given);
     if (given->kind == VALUE_ERROR)
         return false;
+    const value *first = row->operands == 3 && given->kind == VALUE_LIST && given->count == 2 ? &given->items[0] : given;
+    if (is_stash(first) && !take_stash(call, at, row, stash))
+        return false;
+    if (*stash)
+        return first == given || constant(call, at, &given->items[1], row->from, &constants[1]);
     if (row->operands < 3)
         return constant(call, at, given, row->from, &constants[0]);
     if (given->kind == VALUE_LIST && given->count == 2)
@@ -121,7 +149,8 @@ static bool check_type(const stage_call *call, src_range at, const vector_op_row
     return false;
 }
 
-static value operation(const stage_call *call, const vector_op_row *row, src_range at, unsigned mode, const uint32_t *constants)
+/* `stash`: what operand 1 is; NULL: a constant. */
+static value operation(const stage_call *call, const vector_op_row *row, src_range at, unsigned mode, const uint32_t *constants, op *stash)
 {
     if (!check_type(call, at, row))
         return refuse(call);
@@ -131,6 +160,8 @@ static value operation(const stage_call *call, const vector_op_row *row, src_ran
     *o->vector_op = (vector_op_config){.row = row, .mode = mode};
     for (unsigned i = 0; i < 2; i++)
         o->vector_op->constants[i] = vector_mode_names(row, mode, i + 1) ? constants[i] : 0;
+    if (stash && vector_mode_names(row, mode, 1))
+        op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_STASH, stash);
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
@@ -143,6 +174,7 @@ static value told(const stage_call *call, vector_class class)
     src_range at = which ? argument_range(call, which) : call->node->name_range;
     unsigned sources = row->operands == 1 ? VECTOR_MODE(0, 0, 0) : row->operands == 2 ? VECTOR_MODE(0, 1, 0) : VECTOR_MODE(0, 1, 2);
     uint32_t constants[2] = {0};
+    op *stash = NULL;
     if (row->class != class) {
         const vector_op_row *own = NULL;
         for (size_t i = 0; !own || own->class != class || own->from != call->receiver.op->out.dtype; i++) {
@@ -157,9 +189,9 @@ static value told(const stage_call *call, vector_class class)
     }
     if (mode && !take_mode(call, mode, row, &sources))
         return refuse(call);
-    if (given && !take_operands(call, given, row, constants))
+    if (given && !take_operands(call, given, row, constants, &stash))
         return refuse(call);
-    return operation(call, row, at, sources, constants);
+    return operation(call, row, at, sources, constants, stash);
 }
 
 value stage_make_vector_logic(const stage_call *call)
@@ -207,7 +239,7 @@ static value conversion(const stage_call *call, vector_op which)
         return refuse(call);
     }
     return operation(call, vector_op_row_of(which), call->node->name_range, VECTOR_MODE(0, 1, 0),
-                     (const uint32_t[]){(uint32_t)int_width->number, 0});
+                     (const uint32_t[]){(uint32_t)int_width->number, 0}, NULL);
 }
 
 value stage_make_vector_fxp_to_fp(const stage_call *call)
@@ -239,5 +271,5 @@ value stage_make_vector_reinterpret(const stage_call *call)
         return refuse(call);
     }
     return operation(call, vector_op_row_of(to == DTYPE_F32 ? VECTOR_F32_OF_BITS : VECTOR_BITS_OF_F32), call->node->name_range, 0,
-                     (const uint32_t[2]){0});
+                     (const uint32_t[2]){0}, NULL);
 }

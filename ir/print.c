@@ -106,7 +106,9 @@ static void print_vector_op(const op *o, strbuf *out)
     strbuf_printf(out, "\n        vector_op %s(", v->row->name);
     for (unsigned i = 0; i < v->row->operands; i++) {
         unsigned from = vector_mode_of(v->mode, i);
-        if (from)
+        if (from == 1 && op_stash(o))
+            strbuf_printf(out, "%s%%%u", i ? ", " : "", op_stash(o)->index);
+        else if (from)
             strbuf_printf(out, "%s%#x", i ? ", " : "", (unsigned)v->constants[from - 1]);
         else
             strbuf_printf(out, "%sstream", i ? ", " : "");

@@ -139,12 +139,25 @@ static void width_one(pass_context *p, kernel *k, op *o)
     check_part(p, k, o, PACKET, s.packet, "packet");
 }
 
+static void stash_one(pass_context *p, kernel *k, op *o)
+{
+    pass_through(p, k, o);
+    for (const op *before = op_input(o); !o->bad && before && before->kind != IR_VECTOR_INIT; before = op_input(before)) {
+        if (before->kind != IR_VECTOR_STASH)
+            continue;
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_ALU, "the stash is already in use");
+        diag_note(p->diags, d, before->range, "set aside here");
+        diag_help(p->diags, d, "a pass sets one value aside; commit the other one and use another pass");
+    }
+}
+
 static void vector_one(pass_context *p, kernel *k, op *o)
 {
     switch (o->kind) {
     case IR_VECTOR_INIT: init_one(p, k, o); break;
     case IR_VECTOR_OP: op_one(p, k, o); break;
     case IR_VECTOR_WIDTH: width_one(p, k, o); break;
+    case IR_VECTOR_STASH: stash_one(p, k, o); break;
     case IR_VECTOR_TAG:
     case IR_VECTOR_FINAL: pass_through(p, k, o); break;
     default: break;

@@ -157,11 +157,23 @@ static einsum_step *just_made(einsum_builder *b, reference from)
     return last && last->s.dst == from.value && !from.window && b->values[from.value].port < 0 ? last : NULL;
 }
 
+/* Is the memory or stream used by one operation only, on all the way back to where its value was made? */
+static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
+{
+    for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = op_input(o)) {
+        if (b->uses[o->index] != 1 || op_into(o) || o->kind == IR_ALLOC || o->kind == IR_VIEW)
+            return false;
+        if (!op_input(o) || b->of[op_input(o)->index].value != value)
+            return true;
+    }
+    return true;
+}
+
 static void visit_conversion(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index];
     einsum_step *last = just_made(b, from);
-    if (last && last->s.op != MATH_COPY && b->uses[op_input(o)->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
+    if (last && last->s.op != MATH_COPY && is_only_use(b, op_input(o), from.value) && b->values[from.value].dtype == last->s.accumulator) {
         b->values[from.value].dtype = o->out.dtype; /* what is computed is cast where it is made */
         b->of[o->index] = from;
         return;
@@ -221,13 +233,16 @@ static bool is_computed(const einsum_builder *b, uint32_t value)
 }
 
 /* The operation's expression, with `stream` for the stream's element. */
-static void substitute(expression *x, const vector_op_config *v, const scalar_step *stream, uint32_t stream_count)
+static void substitute(expression *x, const op *o, const scalar_step *stream, uint32_t stream_count)
 {
+    const vector_op_config *v = o->vector_op;
     for (uint32_t i = 0; i < v->row->step_count; i++) {
         const scalar_step *s = &v->row->steps[i];
         unsigned from = s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0;
         scalar_op leaf = vector_constant_type(v->row) == DTYPE_F32 ? SCALAR_CONSTANT_F32 : SCALAR_CONSTANT_I32;
-        if (from)
+        if (from == 1 && op_stash(o))
+            append(x, &(scalar_step){SCALAR_SOURCE, 1}, 1);
+        else if (from)
             append(x, &(scalar_step){leaf, v->constants[from - 1]}, 1);
         else if (s->op == SCALAR_SOURCE)
             append(x, stream, stream_count);
@@ -258,7 +273,8 @@ static void set_expression(einsum_builder *b, einsum_step *step, const expressio
 static bool extend_map(einsum_builder *b, op *o, reference from)
 {
     einsum_step *last = just_made(b, from);
-    if (!last || last->s.op != MATH_MAP || b->uses[op_input(o)->index] != 1 || b->values[from.value].dtype != last->s.accumulator)
+    if (!last || op_stash(o) || last->s.op != MATH_MAP || !is_only_use(b, op_input(o), from.value) ||
+        b->values[from.value].dtype != last->s.accumulator)
         return false;
     expression x = {.count = 0}, stream = {.count = 0};
     append(&stream, last->s.steps, last->s.step_count);
@@ -266,7 +282,7 @@ static bool extend_map(einsum_builder *b, op *o, reference from)
         append(&stream, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
     if (stream.count > SCALAR_MAX_STEPS)
         return false;
-    substitute(&x, o->vector_op, stream.steps, stream.count);
+    substitute(&x, o, stream.steps, stream.count);
     if (!is_expression(b, &last->s, &x))
         return false;
     set_expression(b, last, &x, o->out.dtype);
@@ -287,24 +303,17 @@ static void visit_map(einsum_builder *b, op *o)
     add_shifts(b, step, EINSUM_A, from.window);
     const scalar_step stream[] = {{SCALAR_SOURCE, 0}, {SCALAR_CANONICAL_F32, 0}};
     expression x = {.count = 0};
-    substitute(&x, o->vector_op, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
+    if (op_stash(o)) {
+        step->s.sources[1] = b->of[op_stash(o)->index].value;
+        step->s.source_count = 2;
+        add_shifts(b, step, EINSUM_B, b->of[op_stash(o)->index].window);
+    }
+    substitute(&x, o, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
     set_expression(b, step, &x, o->out.dtype);
     einsum_copy_digits(b, step, o, &o->out);
     if (!o->bad)
-        einsum_settle_sources(b, step, o, op_input(o), NULL);
+        einsum_settle_sources(b, step, o, op_input(o), op_stash(o));
     b->of[o->index] = whole(dst);
-}
-
-/* Is the memory or stream used by one operation only, on all the way back to where its value was made? */
-static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
-{
-    for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = op_input(o)) {
-        if (b->uses[o->index] != 1 || op_into(o) || o->kind == IR_ALLOC || o->kind == IR_VIEW)
-            return false;
-        if (!op_input(o) || b->of[op_input(o)->index].value != value)
-            return true;
-    }
-    return true;
 }
 
 enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };

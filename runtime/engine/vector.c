@@ -28,6 +28,8 @@ typedef struct planning {
     stream_shape at;
     int rank;
     uint64_t used; /* bit per unit */
+    bool stashed;
+    dtype stash;
 } planning;
 
 static bool in_order(planning *p, const command *c, int rank, bool again)
@@ -73,7 +75,12 @@ static bool add_op(planning *p, const command *c)
         p->pass->units++;
     }
     vector_step *s = &p->pass->steps[p->pass->count++];
-    *s = (vector_step){.row = row, .function = vector_function_of(row->op), .mode = mode};
+    bool stash = command_get(c, VECTOR_OP_STASH);
+    if (stash && (!vector_mode_names(row, mode, 1) || command_get(c, VECTOR_OP_FIRST)))
+        return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash as an operand that it does not have, or has a constant there");
+    if (stash && (!p->stashed || p->stash != row->from))
+        return fault_set(p->fault, E_RUN_CHAIN, c, p->stashed ? "stash type mismatch" : "nothing is set aside");
+    *s = (vector_step){.row = row, .function = vector_function_of(row->op), .mode = mode, .takes_stash = stash};
     s->constants[0] = (stream_word)command_get(c, VECTOR_OP_FIRST);
     s->constants[1] = (stream_word)command_get(c, VECTOR_OP_SECOND);
     p->at.dtype = row->to;
@@ -107,6 +114,19 @@ static bool add_width(planning *p, const command *c)
     return true;
 }
 
+static bool add_stash(planning *p, const command *c)
+{
+    if (p->stashed)
+        return fault_set(p->fault, E_RUN_CHAIN, c, "is the second one of a pass");
+    if ((dtype)command_get(c, VECTOR_STASH_DTYPE) != p->at.dtype)
+        return fault_set(p->fault, E_RUN_CHAIN, c, "takes %s elements, the stream has %s",
+                         dtype_row_of((dtype)command_get(c, VECTOR_STASH_DTYPE))->name, dtype_row_of(p->at.dtype)->name);
+    p->stashed = true;
+    p->stash = p->at.dtype;
+    p->pass->steps[p->pass->count++] = (vector_step){.stashes = true};
+    return true;
+}
+
 static bool takes_type(const command *c, command_field field, const stream_shape *at, fault *f)
 {
     dtype type = (dtype)command_get(c, field);
@@ -137,6 +157,9 @@ static bool plan_vector(stage *s, chain *c, fault *f)
         } else if ((k = chain_take(c, OP_VECTOR_WIDTH))) {
             if (!add_width(&p, k))
                 return false;
+        } else if ((k = chain_take(c, OP_VECTOR_STASH))) {
+            if (!add_stash(&p, k))
+                return false;
         } else {
             break;
         }
@@ -152,11 +175,17 @@ static bool plan_vector(stage *s, chain *c, fault *f)
 
 /* ---- at work ---- */
 
-typedef struct vector_run {
+/* A block on its way, of the stream or of what was set aside. */
+typedef struct vector_block {
     stream_word *words; /* a block, and as much again, since split and pad together make two packets of one */
-    int64_t capacity;   /* flits */
+    int64_t count;
     stream_word half[4];
     bool holds_half; /* a packet of 4 lanes that waits for the next one */
+} vector_block;
+
+typedef struct vector_run {
+    vector_block stream, stash;
+    int64_t capacity; /* flits */
 } vector_run;
 
 static bool vector_room(stage_run *r, int64_t flits)
@@ -164,39 +193,45 @@ static bool vector_room(stage_run *r, int64_t flits)
     vector_run *at = r->state;
     if (flits <= at->capacity)
         return true;
-    free(at->words);
-    at->words = malloc((size_t)(2 * flits + 1) * 8 * sizeof *at->words);
-    at->capacity = at->words ? flits : 0;
-    return at->words || fault_memory(r->fault, r->stage->commands, "the buffers of a slice");
+    size_t words = (size_t)(2 * flits + 1) * 8;
+    free(at->stream.words);
+    at->stream.words = malloc(2 * words * sizeof *at->stream.words);
+    at->stash.words = at->stream.words ? at->stream.words + words : NULL;
+    at->capacity = at->stream.words ? flits : 0;
+    return at->stream.words || fault_memory(r->fault, r->stage->commands, "the buffers of a slice");
 }
 
 static void vector_run_free(stage_run *r)
 {
-    free(((vector_run *)r->state)->words);
+    free(((vector_run *)r->state)->stream.words);
 }
 
 static bool open_vector(stage_run *r)
 {
-    ((vector_run *)r->state)->holds_half = false;
+    vector_run *at = r->state;
+    at->stream.holds_half = at->stash.holds_half = false;
     return true;
 }
 
-static void run_op(const vector_step *s, stream_word *words, int64_t count)
+static void run_op(const vector_step *s, const vector_run *at)
 {
+    stream_word *words = at->stream.words;
     vector_operand operands[VECTOR_OPERANDS];
     for (unsigned i = 0; i < s->row->operands; i++) {
         unsigned from = vector_mode_of(s->mode, i);
-        operands[i] = from ? (vector_operand){&s->constants[from - 1], 0} : (vector_operand){words, 1};
+        if (from == 1 && s->takes_stash)
+            operands[i] = (vector_operand){at->stash.words, 1};
+        else
+            operands[i] = from ? (vector_operand){&s->constants[from - 1], 0} : (vector_operand){words, 1};
     }
-    s->function(words, operands, count);
+    s->function(words, operands, at->stream.count);
 }
 
-/* Packets of the new width, from as many words; returns how many words these are. */
-static int64_t run_width(stage_run *r, vector_width_kind kind, int64_t count)
+/* Packets of the new width, from those of the block; returns how many words these are. */
+static int64_t run_width(vector_block *at, vector_width_kind kind, unsigned char poison)
 {
-    vector_run *at = r->state;
     stream_word *w = at->words;
-    unsigned char poison = r->stage->chain->machine->options.poison;
+    int64_t count = at->count;
     switch (kind) {
     case VECTOR_SPLIT: return count;
     case VECTOR_TRIM:
@@ -228,14 +263,21 @@ static bool push_vector(stage_run *r, const void *flits, int64_t count)
     vector_run *at = r->state;
     if (!vector_room(r, count))
         return false;
-    int64_t words = count * p->lanes;
-    memcpy(at->words, flits, (size_t)words * sizeof *at->words);
+    unsigned char poison = r->stage->chain->machine->options.poison;
+    at->stream.count = count * p->lanes;
+    at->stash.count = 0;
+    memcpy(at->stream.words, flits, (size_t)at->stream.count * sizeof *at->stream.words);
     for (unsigned i = 0; i < p->count; i++)
-        if (p->steps[i].row)
-            run_op(&p->steps[i], at->words, words);
-        else
-            words = run_width(r, p->steps[i].width, words);
-    return words == 0 || stage_push(r->next, at->words, words / p->lanes);
+        if (p->steps[i].row) {
+            run_op(&p->steps[i], at);
+        } else if (p->steps[i].stashes) {
+            at->stash.count = at->stream.count;
+            memcpy(at->stash.words, at->stream.words, (size_t)at->stash.count * sizeof *at->stash.words);
+        } else {
+            at->stream.count = run_width(&at->stream, p->steps[i].width, poison);
+            at->stash.count = at->stash.count ? run_width(&at->stash, p->steps[i].width, poison) : 0;
+        }
+    return at->stream.count == 0 || stage_push(r->next, at->stream.words, at->stream.count / p->lanes);
 }
 
 /* A packet for each cycle; the first one leaves behind all units. */

@@ -10,7 +10,9 @@
 enum { VECTOR_MOST_STEPS = 64 };
 
 typedef struct vector_step {
-    const vector_op_row *row; /* NULL: a change of width */
+    const vector_op_row *row; /* NULL: a change of width, or of what is set aside */
+    bool stashes;             /* sets the words aside */
+    bool takes_stash;         /* operand 1 is what was set aside */
     vector_function function;
     unsigned mode; /* VECTOR_MODE */
     stream_word constants[2];

@@ -71,7 +71,13 @@ def evaluate(ring, text, operands):
     return stack[0]
 
 
-def begin(_, command, data, dtype):
+def begin(at, command, data, dtype):
+    at.stash = []
+    return data, dtype
+
+
+def aside(at, command, data, dtype):
+    at.stash = list(data)
     return data, dtype
 
 
@@ -83,19 +89,25 @@ def operation(at, command, data, dtype):
     is_float = dtype == "f32" and f["operation"] != 0x31
     given = [None, constant(ring, f["constant1"], is_float), constant(ring, f["constant2"], is_float)]
     out = []
-    for x in data:
+    for i, x in enumerate(data):
+        if f["stash"]:
+            given[1] = at.stash[i]
         operands = {name: given[f[name]] if f[name] else x for name in "abc"}
         out.append(evaluate(ring, EXPRESSIONS[f["operation"]], operands))
     return out, to
 
 
-def width(_, command, data, dtype):
-    kind = command["f"]["kind"]
+def width(at, command, data, dtype):
+    at.stash = packets(command["f"]["kind"], at.stash)
+    return packets(command["f"]["kind"], data), dtype
+
+
+def packets(kind, data):
     if kind == 1:  # trim
-        return [x for at in range(0, len(data), 8) for x in data[at:at + 4]], dtype
+        return [x for at in range(0, len(data), 8) for x in data[at:at + 4]]
     if kind == 3:  # pad
-        return [x for at in range(0, len(data), 4) for x in data[at:at + 4] + [UNKNOWN] * 4], dtype  # noqa: F821
-    return data, dtype
+        return [x for at in range(0, len(data), 4) for x in data[at:at + 4] + [UNKNOWN] * 4]  # noqa: F821
+    return data
 
 
-STAGES = {"vector": begin, "vector_tag": begin, "vector_op": operation, "vector_width": width, "vector_final": begin}
+STAGES = {"vector": begin, "vector_tag": lambda _, command, data, dtype: (data, dtype), "vector_stash": aside, "vector_op": operation, "vector_width": width, "vector_final": lambda _, command, data, dtype: (data, dtype)}

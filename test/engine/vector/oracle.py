@@ -59,7 +59,7 @@ def text_of(word, dtype):
 
 class Pass:
     def __init__(self, rng):
-        self.rng, self.used, self.calls, self.steps = rng, set(), [], []
+        self.rng, self.used, self.calls, self.steps, self.stashed = rng, set(), [], [], None
         self.dtype = self.input = rng.choice(["i32", "f32"])
         self.packet = rng.choice(list(LANES))
         self.draw()
@@ -81,24 +81,33 @@ class Pass:
     def add(self, stage, enumeration, variant, unit, meaning):
         self.used.add(unit)
         arity = 1 if stage == "vector_fp_unary" else 3 if stage == "vector_fp_ternary" else 2
+        reads = arity > 1 and self.stashed == self.dtype and self.rng.random() < 0.6
         constants = [self.constant(self.dtype) for _ in range(arity - 1)]
         given = "" if arity == 1 else ", " + text_of(constants[0], self.dtype) if arity == 2 else ", ({}, {})".format(*(text_of(c, self.dtype) for c in constants))
+        if reads:
+            given = ", Stash" if arity == 2 else f", (Stash, {text_of(constants[1], self.dtype)})"
         mode = {1: "0", 2: "01", 3: "012"}[arity]
         if arity > 1 and self.rng.random() < 0.4:
             mode = self.rng.choice(MODES[arity])
             self.calls.append(f".{stage}_with_mode({enumeration}::{variant}, {'BinaryArgMode' if arity == 2 else 'TernaryArgMode'}::Mode{mode}{given})")
         else:
             self.calls.append(f".{stage}({enumeration}::{variant}{given})")
-        self.steps.append(lambda x: OF[meaning](*((x, *constants)[int(i)] for i in mode)))
+        self.steps.append(lambda x, stash: (OF[meaning](*((x, stash if reads else constants[0] if constants else None, *constants[1:])[int(i)] for i in mode)), stash))
 
     def convert(self, to):
         width = self.rng.choice([31, 31, self.rng.randrange(32)])
         name, meaning = ("vector_fxp_to_fp", "FXP_TO_FP") if to == "f32" else ("vector_fp_to_fxp", "FP_TO_FXP")
         self.calls.append(f".{name}({width})")
-        self.steps.append(lambda x: OF[meaning](x, width))
+        self.steps.append(lambda x, stash: (OF[meaning](x, width), stash))
         self.dtype = to
 
     def reinterpret(self):
+        came = [c for c in self.calls if not c.startswith(".vector_reinterpret")][-1:]
+        late = came and came[0].startswith((".vector_concat", ".vector_pad", ".vector_fxp_to_fp", ".vector_fp_to_fxp"))
+        if self.stashed is None and not late and self.rng.random() < 0.15:
+            self.stashed = self.dtype
+            self.calls.append(".vector_stash()")
+            self.steps.append(lambda x, stash: (x, x))
         if self.rng.random() < 0.12:
             self.dtype = "f32" if self.dtype == "i32" else "i32"
             self.calls.append(f".vector_reinterpret::<{self.dtype}>()")
@@ -130,6 +139,9 @@ class Pass:
         self.calls.append(".vector_trim_way4()" if trims else ".vector_split()")
         for _ in range(self.rng.choice([0, 1, 2, 4]) if self.dtype == "f32" else 0):
             self.operation(self.rng.choice(["vector_fp_unary", "vector_fp_binary", "vector_fp_binary", "vector_fp_ternary"]))
+            self.reinterpret()
+            if self.dtype != "f32":
+                break
         if self.dtype == "f32" and self.rng.random() < 0.3:
             self.operation("vector_fp_div")
         self.calls.append(self.rng.choice([".vector_concat()", ".vector_pad_way8()"]))
@@ -142,9 +154,13 @@ class Pass:
                 f"    x.vector_init().vector_intra_slice_branch(BranchMode::Unconditional)\n        {''.join(calls)}\n        .vector_final()\n}}\n")
 
     def wanted(self, words):
-        for step in self.steps:
-            words = [step(w) for w in words]
-        return words
+        out = []
+        for word in words:
+            stash = None
+            for step in self.steps:
+                word, stash = step(word, stash)
+            out.append(word)
+        return out
 
 
 AXES = f"axes![T = {STEPS}, B = 8, C = 4, F = 5];\n"
@@ -188,6 +204,8 @@ def compare(directory, passes, rng):
 def near_legal(rng):
     """A pass that breaks one rule, and the rule's id."""
     p = Pass(rng)
+    while p.stashed:
+        p = Pass(rng)
     kind = rng.randrange(3)
     if kind == 0:  # a unit twice
         stage, enumeration, rows = ("vector_clip", "ClipBinaryOpF32", CLIP_F32) if p.dtype == "f32" else ("vector_clip", "ClipBinaryOpI32", CLIP_I32)
