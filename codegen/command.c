@@ -424,7 +424,7 @@ static const struct {
     const char *names[5];
 } code_names[] = {
     {"context code", {"main", "sub", "dma"}},
-    {"memory code", {"hbm", "dm"}},
+    {"memory code", {"hbm", "dm", "none"}},
     {"address mode", {"Full", "FirstHalf", "SecondHalf"}},
     {"kind code", {"Interleaved", "Sequential"}},
     {"counter code", {"step", "lane", "slice", "cluster", "chip"}},

@@ -249,7 +249,7 @@ static bool write_einsum(writer *w, const binary_kernel *k)
 {
     uint64_t *words = NULL;
     size_t count = 0;
-    if (!k->einsum.tensor_count)
+    if (!k->einsum.statement_count) /* nothing is computed: a kernel without outputs */
         return true;
     if (!einsum_encode(&k->einsum, w->scratch, &words, &count))
         return refuse(w, k->name, "a text, a rank or a port number of the einsum does not fit its field");

@@ -118,7 +118,6 @@ typedef struct einsum_reader {
     uint32_t tensor_count;
     einsum_tensor *tensors;
     bool *assigned, *used; /* by tensor */
-    bool *begun;           /* by tensor: its first elements were assigned */
     size_t digit_at;       /* word of the digit being read */
     uint32_t *axis_mark;   /* by axis: number of the tensor or side that named it last */
     bool *port_taken;      /* by port */
@@ -596,8 +595,6 @@ static bool read_shifts(einsum_reader *r, einsum_statement *s)
     if (!word_reader_has(&r->in, s->shift_count, SHIFT_WORDS, "shifts"))
         return false;
     einsum_shift *shifts = ARENA_ARRAY(r->arena, einsum_shift, s->shift_count);
-    size_t at = r->in.at;
-    bool first = s->op != MATH_SCATTER; /* which assigns but some places */
     for (uint32_t i = 0; i < s->shift_count; i++) {
         uint64_t word = word_reader_next(&r->in);
         uint32_t axis = (uint32_t)word_bits(word, 0, 32), side = (uint32_t)word_bits(word, 32, 32);
@@ -618,11 +615,7 @@ static bool read_shifts(einsum_reader *r, einsum_statement *s)
             return word_reader_fault(&r->in, r->in.at - 1, "shift %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, offset,
                                      r->axes[axis].name, r->axes[axis].size - 1);
         shifts[i] = (einsum_shift){(einsum_side)side, axis, (int64_t)offset};
-        first = first && side != EINSUM_DST;
     }
-    if (first && r->begun[s->dst])
-        return word_reader_fault(&r->in, at, "tensor %s is assigned twice", r->tensors[s->dst].name);
-    r->begun[s->dst] = r->begun[s->dst] || first;
     s->shifts = shifts;
     return true;
 }
@@ -818,7 +811,6 @@ bool einsum_decode(const uint64_t *words, size_t word_count, const layout_axis *
     r.tensors = ARENA_ARRAY(a, einsum_tensor, out->tensor_count);
     r.assigned = ARENA_ARRAY(a, bool, out->tensor_count);
     r.used = ARENA_ARRAY(a, bool, out->tensor_count);
-    r.begun = ARENA_ARRAY(a, bool, out->tensor_count);
     r.axis_mark = ARENA_ARRAY(a, uint32_t, axis_count);
     r.port_taken = ARENA_ARRAY(a, bool, port_count);
     if (!read_windows(&r))

@@ -22,6 +22,7 @@ typedef struct emission {
     const kernel *kernel;
     stream streams[3];
     hazard_log *done; /* work so far */
+    size_t *complete; /* by the index of the last operation: commands of its context that are complete with it */
     const axis **axes;
     size_t axis_count, axis_capacity;
 } emission;
@@ -82,6 +83,9 @@ static void push_waits(emission *m, const work *w, const op *at)
 {
     for (context c = 0; c < 3; c++) {
         size_t needed = c == w->context ? 0 : hazard_log_before(m->done, c, w->accesses, w->access_count);
+        const op *pin = c == w->context ? NULL : work_pin(w);
+        if (pin && work_context(pin) == c && m->complete[pin->index] > needed)
+            needed = m->complete[pin->index];
         if (needed <= m->streams[w->context].waited[c])
             continue;
         command k = new_command(m, OP_WAIT, at, w->context);
@@ -96,6 +100,7 @@ static void finish_work(emission *m, const work *w)
 {
     for (size_t i = 0; i < w->access_count; i++)
         hazard_log_add(m->done, w->context, &w->accesses[i], m->streams[w->context].count);
+    m->complete[w->last->index] = m->streams[w->context].count;
 }
 
 /* Live positions of a unit component as a bit mask over words of 64. */
@@ -251,7 +256,7 @@ static void push_OP_DMA(emission *m, const op *o, context c)
 {
     for (const dma_config *d = o->dma; d; d = d->next) {
         command k = new_command(m, OP_DMA, o, c);
-        command_set(&k, DMA_SOURCE, op_input(o)->out.kind == TENSOR_DM);
+        command_set(&k, DMA_SOURCE, d->zeros ? 2 : op_input(o)->out.kind == TENSOR_DM);
         command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
         command_set(&k, DMA_GRANULAR, d->granular);
         command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
@@ -283,7 +288,10 @@ static void push_stage(emission *m, const op *o, context c)
 #define OPERATION(symbol, name, command, properties) [IR_##symbol] = push_##command,
 #include "target/engines.def"
     };
-    push_commands[o->kind](m, o, c);
+    if (o->kind == IR_ALLOC) /* zeros, before anything is written */
+        push_OP_DMA(m, o, c);
+    else
+        push_commands[o->kind](m, o, c);
 }
 
 /* ---- chains and copies ---- */
@@ -295,7 +303,7 @@ static void push_work(emission *m, const op *last)
     work w;
     work_make(m->e->target, last, m->scratch, &w);
     push_waits(m, &w, w.first);
-    if (!w.first->dma)
+    if (w.context != CONTEXT_DMA)
         push_units(m, w.first, &w.first->out, w.context);
     for (const op *o = last; o != w.first && count < 63; o = op_input(o))
         stages[count++] = o;
@@ -427,13 +435,17 @@ static void emit_einsum(emission *m, einsum *out)
 void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
 {
     arena *scratch = arena_new_inside(e->arena);
-    emission m = {.e = e, .scratch = scratch, .kernel = k, .done = hazard_log_new(scratch)};
+    emission m = {.e = e,
+                  .scratch = scratch,
+                  .kernel = k,
+                  .done = hazard_log_new(scratch),
+                  .complete = ARENA_ARRAY(scratch, size_t, k->op_count + 1)};
     mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
-    for (size_t i = 0; i < k->op_count; i++) {
-        if (op_ends_work(k->ops[i]))
-            push_work(&m, k->ops[i]);
-    }
+    const op *const *works;
+    size_t count = kernel_works(k, scratch, &works);
+    for (size_t i = 0; i < count; i++)
+        push_work(&m, works[i]);
     emit_einsum(&m, &out->einsum);
     layout_axis *axes = ARENA_ARRAY(e->arena, layout_axis, m.axis_count);
     for (size_t i = 0; i < m.axis_count; i++)

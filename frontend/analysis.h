@@ -29,6 +29,8 @@ typedef struct analysis {
     size_t use_count, use_capacity;
     symbol **aliases; /* of mappings, to be read even where nobody uses them */
     size_t alias_count, alias_capacity;
+    pending_item *unnamed; /* `const _`, not yet read */
+    size_t unnamed_count, unnamed_capacity;
     pending_item *dataflows;
     size_t dataflow_count, dataflow_capacity;
     const char **called; /* names of functions that others call, sorted */
@@ -38,6 +40,7 @@ typedef struct analysis {
     scope *kernel_names; /* of the module's kernels, paths included */
     kernel *kernel;      /* being built; NULL between functions */
     bool broken;         /* text of its body was left out: a name may be unknown for that reason alone */
+    unsigned in_const;   /* blocks and items of constants around what is read */
     size_t steps;        /* of the kernel: iterations, calls and list elements so far */
     bool stopped;        /* a limit was exceeded: unwind */
 } analysis;
@@ -66,12 +69,16 @@ names_mark names_begin(const analysis *s);
 void names_end(names_mark before);
 void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation);
 value unsupported(analysis *s, const ast *n);
+/* The value, unless it is a float that was computed outside of a constant. */
+value refuse_computed(analysis *s, const ast *n, value v);
 
 /* ---- call.c ---- */
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected);
 /* The generic parameters of a function, in the scope of its body. `path`: the one it is called by, read in `names`; NULL: it is a kernel.
  */
+/* The generic parameter of a kernel that has no size: -D gives one. NULL: all have. */
+const ast *missing_generic(const ast *fn);
 void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path);
 
 /* ---- ports.c ---- */
@@ -87,5 +94,7 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
 
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first);
 void resolve_uses(analysis *s);
+/* `const _: () = assert!(..)`: those that were collected from that one on, for the kernel at hand or for none. */
+void read_unnamed(analysis *s, size_t from);
 
 #endif

@@ -126,13 +126,31 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
         *found = true;
         return with_kid(node, node->kid_count - 1, number, a);
     }
-    bool holds_items =
-        ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) || ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
+    if ((ast_is(node, AST_GENERIC_TYPE) || ast_is(node, AST_GENERIC_CONST)) && strcmp(node->text, name) == 0) {
+        ast *number = ast_new(a, AST_INT, node->range), *copy = ast_new(a, node->kind, node->range);
+        number->value = value;
+        number->text = arena_printf(a, "%lld", (long long)value);
+        copy->text = node->text;
+        copy->name_range = node->name_range;
+        ast_push(a, copy, node->kids[0]);
+        ast_push(a, copy, number);
+        *found = true;
+        return copy;
+    }
+    bool holds_items = ast_is(node, AST_GENERICS) || ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) ||
+                       ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
     for (uint32_t i = 0; holds_items && i < node->kid_count; i++) {
         const ast *kid = ast_with_number(node->kids[i], name, value, a, found);
         if (kid != node->kids[i])
             node = with_kid(node, i, kid, a);
     }
+    return node;
+}
+
+const ast *ast_statement(const ast *node)
+{
+    while (ast_is(node, AST_AFTER))
+        node = node->kids[0];
     return node;
 }
 

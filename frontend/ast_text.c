@@ -60,8 +60,8 @@ static enum level binary_level(const char *op)
 
 static bool is_block_like(const ast *node)
 {
-    return node->kind == AST_IF || node->kind == AST_FOR || node->kind == AST_UNSAFE || node->kind == AST_BLOCK ||
-           node->kind == AST_UNSUPPORTED || node->kind == AST_MACRO;
+    return node->kind == AST_IF || node->kind == AST_FOR || node->kind == AST_UNSAFE || node->kind == AST_CONST_BLOCK ||
+           node->kind == AST_BLOCK || node->kind == AST_UNSUPPORTED || node->kind == AST_MACRO;
 }
 
 static enum level level_of(const ast *node)
@@ -477,6 +477,10 @@ static void print_map_operator(printer *w, const ast *node)
     put(w, node->kind == AST_MAP_PAD ? " " : "");
     if (node->kids[1]->kind == AST_NONE)
         strbuf_printf(w->out, "%" PRId64, node->value);
+    else if (node->kids[1]->kind == AST_MAP_AXIS)
+        print(w, node->kids[1]);
+    else if (node->kids[1]->kind >= AST_MAP && node->kids[1]->kind <= AST_MAP_ESCAPE)
+        print_enclosed(w, "(", node, 1, ")");
     else
         print_enclosed(w, "{", node, 1, "}");
 }
@@ -511,6 +515,7 @@ static void print(printer *w, const ast *node)
     case AST_EXTERN_CRATE:
     case AST_MOD:
     case AST_FN:
+    case AST_STRUCT:
     case AST_ITEM_IGNORED: print_item(w, node); break;
     case AST_AXIS:
         strbuf_printf(w->out, "%s = ", node->text);
@@ -560,11 +565,17 @@ static void print(printer *w, const ast *node)
         break;
     case AST_MAP_ESCAPE: print_enclosed(w, "{", node, 0, "}"); break;
     case AST_PAT_NAME: strbuf_printf(w->out, "%s%s", node->value ? "mut " : "", node->text); break;
+    case AST_PAT_ARRAY: print_enclosed(w, "[", node, 0, "]"); break;
     case AST_PAT_REF:
         put(w, "&");
         print(w, node->kids[0]);
         break;
     case AST_LET: print_let(w, node); break;
+    case AST_AFTER:
+        strbuf_printf(w->out, "#[after(%s)]", node->text);
+        new_line(w);
+        print(w, node->kids[0]);
+        break;
     case AST_EXPR_STMT: print_expression_statement(w, node); break;
     case AST_BOOL: put(w, node->value ? "true" : "false"); break;
     case AST_UNARY: print_prefix(w, node->text, node); break;
@@ -595,6 +606,10 @@ static void print(printer *w, const ast *node)
     case AST_BLOCK: print_block(w, node); break;
     case AST_UNSAFE:
         put(w, "unsafe ");
+        print_block(w, node->kids[0]);
+        break;
+    case AST_CONST_BLOCK:
+        put(w, "const ");
         print_block(w, node->kids[0]);
         break;
     case AST_IF: print_if(w, node); break;

@@ -223,6 +223,19 @@ ast *build_attribute(parse_state *p, const token *first, src_range range, bool i
     return node;
 }
 
+ast *build_pinned(parse_state *p, ast *statement, const ast *attributes)
+{
+    for (uint32_t i = attributes->kid_count; i-- > 0;) {
+        const ast *attribute = attributes->kids[i], *name = ast_kid(attribute, 1);
+        if (strcmp(attribute->text, "after") != 0 || ast_is(statement, AST_ERROR))
+            continue;
+        bool named = attribute->kid_count == 2 && ast_is(name, AST_ATTR_ARG) && ast_is(ast_kid(name, 0), AST_NONE);
+        ast *pinned = build(p, AST_AFTER, statement->range, statement, NULL);
+        statement = build_operator(pinned, named ? name->name_range : attribute->range, named ? name->text : "");
+    }
+    return statement;
+}
+
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body)
 {
     ast *node = build_item(p, AST_FN, range, generics, params, result, body, NULL);
@@ -232,6 +245,7 @@ ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name,
 ast *build_ignored_item(parse_state *p, src_range range, const token *first)
 {
     const token *keyword = first->kind == T_UNSAFE ? first + 1 : first;
+    p->root->value = 1;
     return build_named(p, build_item(p, AST_ITEM_IGNORED, range, build_raw(p, range), NULL), keyword);
 }
 
@@ -311,6 +325,8 @@ ast *build_macro(parse_state *p, src_range range, const token *name)
 {
     /* The name, `!`, the brackets. */
     src_range body = {p->file, name[2].begin, range.end};
+    if (p->root)
+        p->root->value = 1;
     return build_named(p, build(p, AST_MACRO, range, build_raw(p, body), NULL), name);
 }
 
@@ -357,6 +373,7 @@ ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *ope
     bool escape = number->kind == AST_CONST_ARG;
     if (number->kind == AST_ERROR)
         return ast_new(p->arena, AST_ERROR, range);
-    ast *node = build(p, kind, range, operand, escape ? number->kids[0] : build_none(p, number->range), NULL);
-    return build_value(build_operator(node, name_range, pad_kind_text(p, pad_kind)), escape ? 0 : number->value);
+    bool plain = number->kind == AST_INT;
+    ast *node = build(p, kind, range, operand, plain ? build_none(p, number->range) : escape ? number->kids[0] : number, NULL);
+    return build_value(build_operator(node, name_range, pad_kind_text(p, pad_kind)), plain ? number->value : 0);
 }

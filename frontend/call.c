@@ -1,4 +1,4 @@
-/* Calls: a function is compiled where it is called, and from_addr gives memory at an address. */
+/* Calls: a function is compiled where it is called; one that is called on a type is a stage. */
 #include <string.h>
 
 #include "frontend/analysis.h"
@@ -8,39 +8,37 @@
 #include "frontend/variant.h"
 #include "support/budget.h"
 
-/* `HbmTensor::<..>::from_addr(address)`: memory that is written through views. */
-STACK_APART static value evaluate_from_addr(analysis *s, scope *names, const ast *n, const declared *expected)
+/* `HbmTensor::<..>::new()`: a stage that is called on a type. */
+STACK_APART static value evaluate_type_function(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0), *args = ast_kid(n, 1);
-    declared d = scope_type_of_path(names, callee);
-    value address = args->kid_count == 1 ? evaluate(s, names, args->kids[0], NULL) : error_value;
-    if (d.kind == DECLARED_ERROR || (args->kid_count == 1 && address.kind == VALUE_ERROR)) {
+    declared type = scope_type_of_path(names, callee);
+    value *given = ARENA_ARRAY(s->context.arena, value, args->kid_count);
+    bool bad = type.kind == DECLARED_ERROR;
+    for (uint32_t i = 0; i < args->kid_count; i++) {
+        given[i] = evaluate(s, names, args->kids[i], NULL);
+        bad = bad || given[i].kind == VALUE_ERROR;
+    }
+    if (bad) {
         s->kernel->bad = true;
         return error_value;
     }
-    if (d.kind != DECLARED_TENSOR || d.is_view || (d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM))
-        return refuse(s, E_UNSUPPORTED, callee->range, "HbmTensor and DmTensor have addresses",
-                      "`from_addr` is not supported on this type");
-    if (address.kind != VALUE_INT || address.number < 0)
-        return refuse(s, E_ARGUMENTS, n->range, NULL, "`from_addr` takes an address in bytes, an integer of at least 0");
-    if (expected && expected->kind == DECLARED_TENSOR && expected->tensor.kind == d.tensor.kind) {
-        for (int c = 0; c < MAPPING_COMPONENTS; c++)
-            if (!d.tensor.part[c])
-                d.tensor.part[c] = expected->tensor.part[c];
-        if (!d.has_dtype)
-            d.tensor.dtype = expected->tensor.dtype;
-        d.has_dtype = d.has_dtype || expected->has_dtype;
-    }
-    if (!require_whole(s, &d, "the tensor at this address"))
-        return error_value;
-    op *o = kernel_add(s->kernel, s->context.arena, IR_ALLOC, CONTEXT_DMA, callee->range);
-    o->out = d.tensor;
-    o->out.address = address.number;
-    memcpy(o->parts, d.parts, sizeof o->parts);
-    if (!stage_check_type(names, n->range, &o->out, expected))
-        o->bad = s->kernel->bad = true;
-    return (value){.kind = VALUE_TENSOR, .op = o};
+    ast *method = ast_new(s->context.arena, AST_METHOD, n->range);
+    ast_push(s->context.arena, method, (ast *)callee);
+    ast_push(s->context.arena, method, ast_new(s->context.arena, AST_NONE, callee->range));
+    ast_push(s->context.arena, method, (ast *)args);
+    method->text = callee->kids[callee->kid_count - 1]->text;
+    method->name_range = callee->range;
+    stage_call call = {.scope = names,
+                       .kernel = s->kernel,
+                       .node = method,
+                       .receiver = {.kind = VALUE_TYPE, .type = &type},
+                       .args = given,
+                       .expected = expected};
+    return stage_build(&call);
 }
+
+static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype);
 
 /* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
 STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
@@ -52,6 +50,10 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     hint->is_hint = true;
     value v = evaluate(s, names, argument, hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
+    if (memory && d->kind == DECLARED_TENSOR) {
+        infer_generics(s, inner, ast_kid(param, 2), &v.op->out, true);
+        *d = scope_type(inner, ast_kid(param, 2));
+    }
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
         v = error_value;
@@ -64,7 +66,7 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
         if (memory && d->kind == DECLARED_TENSOR && d->tensor.kind == v.op->out.kind)
             diag_help(s->context.diags, e, d->is_view ? "pass a view of it: `.view()`" : "pass the tensor itself: no `.view()`");
         else if (memory)
-            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_name(v.op->out.kind),
+            diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_word(v.op->out.kind),
                       v.kind == VALUE_VIEW ? "View" : "");
         s->kernel->bad = true;
         v = error_value;
@@ -82,8 +84,8 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
 /* Of a number, a condition or a choice; a parameter of another type (`const T: Tu`) carries no meaning. */
 static bool carries_value(const ast *type)
 {
-    static const char *const types[] = {"usize",      "isize",           "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool",
-                                        "TrfAddress", "AccumulationKind"};
+    static const char *const types[] = {
+        "usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind", "LaneMode"};
     const ast *name = ast_last_segment(type);
     for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i], name->text) == 0)
@@ -102,6 +104,39 @@ STACK_APART static void bind_const_parameter(analysis *s, scope *inner, const as
     scope_add(inner, SYMBOL_VARIABLE, param->text, param->name_range)->value = v;
 }
 
+/* A kernel's parameter has the size that -D gave it: an axis of that name, or a number. False: it gave none. */
+static bool bind_given_number(analysis *s, scope *inner, const ast *parameter)
+{
+    const ast *number = ast_kid(parameter, 1);
+    if (!ast_is(number, AST_INT))
+        return false;
+    if (ast_is(parameter, AST_GENERIC_CONST)) {
+        scope_add(inner, SYMBOL_VARIABLE, parameter->text, parameter->name_range)->value =
+            (value){.kind = VALUE_INT, .number = number->value};
+        return true;
+    }
+    ast *axes = ast_new(s->context.arena, AST_AXES, parameter->range), *one = ast_new(s->context.arena, AST_AXIS, parameter->range);
+    one->text = parameter->text;
+    one->name_range = parameter->name_range;
+    ast_push(s->context.arena, one, (ast *)number);
+    ast_push(s->context.arena, axes, ast_new(s->context.arena, AST_NONE, parameter->range));
+    ast_push(s->context.arena, axes, one);
+    scope_add_axes(inner, axes);
+    return true;
+}
+
+const ast *missing_generic(const ast *fn)
+{
+    const ast *generics = ast_kid(fn, 1);
+    for (uint32_t i = 0; i < generics->kid_count; i++) {
+        const ast *g = generics->kids[i];
+        if (!ast_is(ast_kid(g, 1), AST_INT) &&
+            (ast_is(g, AST_GENERIC_TYPE) || (ast_is(g, AST_GENERIC_CONST) && carries_value(ast_kid(g, 0)))))
+            return g;
+    }
+    return NULL;
+}
+
 void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path)
 {
     const ast *generics = ast_kid(fn, 1), *segment = path ? ast_last_segment(path) : NULL, *given = segment ? ast_kid(segment, 0) : NULL;
@@ -116,18 +151,60 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
         while (given && next < given->kid_count && ast_is(given->kids[next], AST_LIFETIME))
             next++;
         const ast *argument = given && next < given->kid_count ? given->kids[next++] : NULL;
-        if (ast_is(g, AST_GENERIC_CONST) && argument && carries_value(ast_kid(g, 0))) {
-            bind_const_parameter(s, inner, g, names, argument);
+        if (!path && bind_given_number(s, inner, g))
             continue;
-        }
-        scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range); /* a type where a context is meant: `const` was forgotten */
-        if (ast_is(g, AST_GENERIC_TYPE)) {
-            refuse(s, E_UNSUPPORTED, g->range, "write one function per type", "generic type parameters are not supported in .vm kernels");
-            scope_add_lost(inner, g->text);
-        }
+        if (ast_is(g, AST_GENERIC_TYPE))
+            scope_bind_type(inner, g, argument ? names : inner, argument ? argument : ast_new(s->context.arena, AST_TYPE_INFER, g->range));
+        else if (argument && carries_value(ast_kid(g, 0)))
+            bind_const_parameter(s, inner, g, names, argument);
+        else
+            scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range);
     }
     if (got > wanted)
         refuse(s, E_ARGUMENTS, path->range, NULL, "`%s` takes %u generic arguments, got %u", fn->text, wanted, got);
+}
+
+/* The type parameter that stands there alone and has no meaning yet, or NULL. */
+static symbol *open_parameter(scope *inner, const ast *type)
+{
+    const ast *last = ast_is(type, AST_TYPE_PATH) && type->kid_count == 1 ? ast_last_segment(type) : NULL;
+    symbol *y = last ? scope_find_here(inner, TYPE_NAMES, last->text) : NULL;
+    return y && y->kind == SYMBOL_ALIAS && ast_is(y->node, AST_TYPE_INFER) && !y->mapping ? y : NULL;
+}
+
+static const ast *dtype_node(analysis *s, dtype type, src_range range)
+{
+    ast *path = ast_new(s->context.arena, AST_TYPE_PATH, range), *segment = ast_new(s->context.arena, AST_SEGMENT, range);
+    segment->text = dtype_row_of(type)->name;
+    ast_push(s->context.arena, segment, ast_new(s->context.arena, AST_NONE, range));
+    ast_push(s->context.arena, path, segment);
+    return path;
+}
+
+/* Type parameters that a call leaves open are what stands at their place in the type of an argument, or of what is expected. */
+static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    const ast *last = ast_last_segment(type), *args = last ? ast_kid(last, 0) : NULL;
+    const component *components = tensor_kind_components(t->kind);
+    uint32_t count = 0;
+    while (components[count] < MAPPING_COMPONENTS)
+        count++;
+    if (!args || !ast_is(args, AST_GENERIC_ARGS) || args->kid_count < count + 1)
+        return;
+    uint32_t first = args->kid_count - count;
+    symbol *element = open_parameter(inner, args->kids[first - 1]);
+    if (element && has_dtype)
+        element->node = dtype_node(s, t->dtype, args->kids[first - 1]->range);
+    for (uint32_t i = 0; i < count; i++) {
+        symbol *y = open_parameter(inner, args->kids[first + i]);
+        if (!y || !t->part[components[i]])
+            continue;
+        y->mapping = t->part[components[i]];
+        y->resolved = true;
+        y->infers = false;
+    }
 }
 
 /* A function that is called is compiled where it is called. */
@@ -150,6 +227,8 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     declare_generics(s, inner, fn, names, ast_kid(n, 0));
     for (uint32_t i = 0; i < params->kid_count; i++)
         bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
+    if (expected && expected->kind == DECLARED_TENSOR)
+        infer_generics(s, inner, ast_kid(fn, 3), &expected->tensor, expected->has_dtype);
     declared result = scope_type(inner, ast_kid(fn, 3));
     bool repeated = s->kernel->repeating, broken = s->broken;
     s->broken = broken || parse_was_broken(s->context.diags, fn->range);
@@ -169,6 +248,24 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     budget_leave(s->arena);
     return result.kind == DECLARED_NONE || result.kind == DECLARED_UNIT ? (value){.kind = v.kind == VALUE_ERROR ? VALUE_ERROR : VALUE_UNIT}
                                                                         : v;
+}
+
+STACK_APART static value evaluate_size_of(analysis *s, scope *names, const ast *n)
+{
+    value v = {.kind = VALUE_INT};
+    if (scope_size_of(names, n, &v.number))
+        return v;
+    s->kernel->bad = true;
+    return error_value;
+}
+
+STACK_APART static value evaluate_element(analysis *s, scope *names, const ast *n)
+{
+    const ast *path = ast_kid(n, 0);
+    value v = evaluate(s, names, ast_kid(n, 1)->kids[0], NULL);
+    v = constant_element(names, n, path->kids[path->kid_count - 2]->text, path->kids[path->kid_count - 1]->text, &v);
+    s->kernel->bad = s->kernel->bad || v.kind == VALUE_ERROR;
+    return refuse_computed(s, n, v);
 }
 
 /* `FpBinaryOp::MulF(FpMulAlu::Mul0)` */
@@ -193,8 +290,13 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     symbol *y = ast_is(callee, AST_PATH) ? scope_find_path(names, VALUE_NAMES, callee) : NULL;
     if (y && y->kind == SYMBOL_FUNCTION)
         return evaluate_function(s, names, n, y, expected);
-    if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && strcmp(callee->kids[callee->kid_count - 1]->text, "from_addr") == 0)
-        return evaluate_from_addr(s, names, n, expected);
+    if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && stage_is_of_type(callee->kids[callee->kid_count - 1]->text))
+        return evaluate_type_function(s, names, n, expected);
+    if (ast_is(callee, AST_PATH) && scope_is_size_of(n))
+        return evaluate_size_of(s, names, n);
+    if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && ast_kid(n, 1)->kid_count == 1 &&
+        constant_is_element(callee->kids[callee->kid_count - 2]->text, callee->kids[callee->kid_count - 1]->text))
+        return evaluate_element(s, names, n);
     if (!y && ast_is(callee, AST_PATH) && variant_takes_argument(callee))
         return evaluate_variant_of(s, names, n);
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {

@@ -31,29 +31,19 @@ const char *value_kind_name(const value *v)
     case VALUE_BOOL: return "a condition";
     case VALUE_RANGE: return "a range";
     case VALUE_LIST: return "a tuple or array";
-    case VALUE_TENSOR: return tensor_kind_name(v->op->out.kind);
+    case VALUE_TENSOR: return tensor_kind_word(v->op->out.kind);
     case VALUE_VIEW: return v->op->out.kind == TENSOR_HBM ? "a view of an HbmTensor" : "a view of a DmTensor";
     case VALUE_BEGIN: return "a stream that has begun";
-    case VALUE_CONTEXT: return "the Context";
+    case VALUE_CONTEXT: return "the @Context";
     case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_MAIN ? "ctx.main" : v->context == CONTEXT_SUB ? "ctx.sub" : "ctx.tdma";
     case VALUE_UNIT: return "nothing";
     case VALUE_TRF_ADDRESS: return "a TrfAddress";
-    case VALUE_ACCUMULATION: return "an AccumulationKind";
-    case VALUE_VARIANT: return v->type;
+    case VALUE_ACCUMULATION: return "an @AccumulationKind";
+    case VALUE_TYPE: return "a type";
+    case VALUE_VARIANT: return v->variant;
     case VALUE_VECTOR_OP: return "an operation of the Vector Engine";
     default: return "this value";
     }
-}
-
-value constant_float(scope *s, const ast *n)
-{
-    arena *a = scope_context_of(s)->arena;
-    char *digits = arena_strdup(a, n->text), *to = digits;
-    for (const char *from = n->text; *from && *from != 'f'; from++)
-        if (*from != '_')
-            *to++ = *from;
-    *to = '\0';
-    return real(strtod(digits, NULL));
 }
 
 /* ---- operators ---- */
@@ -93,12 +83,32 @@ bool constant_decides(const char *operator, const value * a)
            with_true == with_false;
 }
 
+/* Numbers with a fraction: sums, differences, products, quotients, comparisons. */
+static value float_binary(scope *s, const ast *n, const char *operator, double a, double b)
+{
+    bool truth = a == b;
+    if (strcmp(operator, "+") == 0)
+        return real(a + b);
+    if (strcmp(operator, "-") == 0)
+        return real(a - b);
+    if (strcmp(operator, "*") == 0)
+        return real(a * b);
+    if (strcmp(operator, "/") == 0)
+        return real(a / b);
+    if (compare(operator,(a > b) - (a < b), 0, &truth) && a == a && b == b)
+        return boolean(truth);
+    diag_add(scope_context_of(s)->diags, E_CONST, n->name_range, "`%s` has no value for two floats", operator);
+    return error_value;
+}
+
 value constant_binary(scope *s, const ast *n, const char *operator, const value * a, const value *b)
 {
     bool truth = false;
     int64_t number = 0;
     if (a->kind == VALUE_ERROR || b->kind == VALUE_ERROR)
         return error_value;
+    if (a->kind == VALUE_FLOAT && b->kind == VALUE_FLOAT)
+        return float_binary(s, n, operator, a->real, b->real);
     bool logical = combine(operator, a->number, b->number, &truth);
     bool of_conditions = logical || strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0;
     bool both = a->kind == b->kind && ((a->kind == VALUE_INT && !logical) || (a->kind == VALUE_BOOL && of_conditions));
@@ -127,34 +137,123 @@ value constant_unary(scope *s, const ast *n, const value *operand)
     return error_value;
 }
 
+/* `as f32`: the nearest one. */
+static bool is_float_type(const char *name)
+{
+    return strcmp(name, "f32") == 0 || strcmp(name, "f64") == 0;
+}
+
 value constant_cast(scope *s, const ast *n, const value *v)
 {
-    static const struct {
-        const char *name;
-        int64_t least, most;
-    } types[] = {{"usize", 0, INT64_MAX},       {"u64", 0, INT64_MAX},         {"u32", 0, UINT32_MAX},
-                 {"u16", 0, UINT16_MAX},        {"u8", 0, UINT8_MAX},          {"isize", INT64_MIN, INT64_MAX},
-                 {"i64", INT64_MIN, INT64_MAX}, {"i32", INT32_MIN, INT32_MAX}, {"i16", INT16_MIN, INT16_MAX},
-                 {"i8", INT8_MIN, INT8_MAX}};
-    diag_list *diags = scope_context_of(s)->diags;
     const ast *type = ast_last_segment(ast_kid(n, 1));
+    const integer_type *integers = scope_integer_type(ast_kid(n, 1));
     if (v->kind == VALUE_ERROR)
         return error_value;
-    for (size_t i = 0; type && i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].name, type->text) != 0 || (v->kind != VALUE_INT && v->kind != VALUE_BOOL))
-            continue;
-        if (v->number >= types[i].least && v->number <= types[i].most)
-            return integer(v->number);
-        diag_add(diags, E_CONST, n->range, "%lld does not fit %s, which holds %lld to %lld", (long long)v->number, types[i].name,
-                 (long long)types[i].least, (long long)types[i].most);
-        return error_value;
+    if (integers && (v->kind == VALUE_INT || v->kind == VALUE_BOOL))
+        return scope_fits(s, n, integers, v->number) ? integer(v->number) : error_value;
+    if (type && is_float_type(type->text) && (v->kind == VALUE_INT || v->kind == VALUE_FLOAT)) {
+        double x = v->kind == VALUE_INT ? (double)v->number : v->real;
+        return real(strcmp(type->text, "f32") == 0 ? (double)(v->kind == VALUE_INT ? (float)v->number : (float)x) : x);
     }
+    diag_list *diags = scope_context_of(s)->diags;
     diag *d = diag_add(diags, E_UNSUPPORTED, n->name_range, "`as` turns %s into `%s` in no .vm kernel", value_kind_name(v),
                        type ? type->text : "this");
     diag_help(diags, d,
               v->kind == VALUE_TENSOR ? "a stage casts: `.cast::<Dtype, OutPacket>()`"
-                                      : "an integer or a condition becomes an integer: `as usize`");
+                                      : "an integer or a condition becomes an integer: `as usize`; a number becomes an `f32`");
     return error_value;
+}
+
+value constant_float(scope *s, const ast *n)
+{
+    arena *a = scope_context_of(s)->arena;
+    char *digits = arena_strdup(a, n->text), *to = digits;
+    for (const char *from = n->text; *from && *from != 'f'; from++)
+        if (*from != '_')
+            *to++ = *from;
+    *to = '\0';
+    return real(strtod(digits, NULL));
+}
+
+/* ---- elements ---- */
+
+/* 2^e as a number. */
+static double power_of_two(int e)
+{
+    double x = 1;
+    for (; e > 0; e--)
+        x *= 2;
+    for (; e < 0; e++)
+        x /= 2;
+    return x;
+}
+
+/* The nearest number of that many significand bits and least exponent, ties to even; exact in a double, whose own are far wider. */
+static double nearest_of(double x, int bits, int least_exponent)
+{
+    double magnitude = x < 0 ? -x : x, unit = power_of_two(least_exponent - bits + 1);
+    if (magnitude == 0 || magnitude != magnitude || magnitude > 1e300)
+        return x;
+    while (magnitude / unit >= power_of_two(bits))
+        unit *= 2;
+    double whole = (double)(int64_t)(magnitude / unit), rest = magnitude / unit - whole;
+    if (rest > 0.5 || (rest == 0.5 && ((int64_t)whole & 1)))
+        whole += 1;
+    return x < 0 ? -whole * unit : whole * unit;
+}
+
+/* Element types that numbers are turned into: `bf16::from_f32(1.5)`, `i4::from_i32(-1)`. */
+static const struct {
+    const char *type, *function;
+    int bits, least_exponent; /* of a float's significand, and the exponent of its least normal number */
+    int64_t least, most;      /* of an integer */
+    double largest;
+} elements[] = {
+    {"bf16", "from_f32", 8, -126, 0, 0, 3.3895313892515355e38},
+    {"f8e4m3", "from_f32", 4, -6, 0, 0, 448},
+    {"f8e5m2", "from_f32", 3, -14, 0, 0, 57344},
+    {"f4e2m1", "from_f32", 2, 0, 0, 0, 6},
+    {"i4", "from_i32", 0, 0, -8, 7, 0},
+    {"i5", "from_i32", 0, 0, -16, 15, 0},
+    {"i9", "from_i32", 0, 0, -256, 255, 0},
+};
+
+bool constant_is_element(const char *type, const char *function)
+{
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (strcmp(elements[i].type, type) == 0 && strcmp(elements[i].function, function) == 0)
+            return true;
+    return false;
+}
+
+value constant_element(scope *s, const ast *n, const char *type, const char *function, const value *v)
+{
+    size_t i = 0;
+    while (strcmp(elements[i].type, type) != 0 || strcmp(elements[i].function, function) != 0)
+        i++;
+    bool is_integer = elements[i].bits == 0;
+    diag_list *diags = scope_context_of(s)->diags;
+    if (v->kind == VALUE_ERROR)
+        return error_value;
+    if (v->kind != (is_integer ? VALUE_INT : VALUE_FLOAT)) {
+        diag *d = diag_add(diags, E_CONST, n->range, "`%s::%s` takes %s, got %s", type, function, is_integer ? "an integer" : "a float",
+                           value_kind_name(v));
+        diag_help(diags, d, is_integer ? "write an integer, as in `%s::%s(1)`" : "write a float, as in `%s::%s(1.0)`", type, function);
+        return error_value;
+    }
+    if (is_integer && (v->number < elements[i].least || v->number > elements[i].most)) {
+        diag_add(diags, E_CONST, n->range, "%lld does not fit %s, which holds %lld to %lld", (long long)v->number, type,
+                 (long long)elements[i].least, (long long)elements[i].most);
+        return error_value;
+    }
+    if (is_integer)
+        return *v;
+    double x = nearest_of(v->real, elements[i].bits, elements[i].least_exponent);
+    if (x > elements[i].largest || x < -elements[i].largest) {
+        diag_add(diags, E_CONST, n->range, "%g does not fit %s, whose largest number is %g", v->real, type, elements[i].largest);
+        return error_value;
+    }
+    return real(x);
 }
 
 /* ---- ranges and lists ---- */

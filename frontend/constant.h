@@ -17,10 +17,14 @@ bool constant_decides(const char *operator, const value * a);
 value constant_unary(scope *s, const ast *n, const value *operand);
 /* `a as usize` */
 value constant_cast(scope *s, const ast *n, const value *v);
+/* A literal with a fraction. */
+value constant_float(scope *s, const ast *n);
+/* Is `type::function(x)` a number turned into an element: `bf16::from_f32`, `i4::from_i32`? Then its value: the nearest one, ties to even,
+ * or the integer itself. What does not fit is refused. `n`: the call. */
+bool constant_is_element(const char *type, const char *function);
+value constant_element(scope *s, const ast *n, const char *type, const char *function, const value *v);
 value constant_range(scope *s, const ast *n, const value *first, const value *end);
 value constant_index(scope *s, const ast *n, const value *list, const value *index);
-
-value constant_float(scope *s, const ast *n);
 
 /* `.iter()`, `.enumerate()`, `.rev()`, `.step_by(n)`, `.len()` and the like on a range or list. */
 value constant_method(scope *s, const ast *n, const value *receiver, const value *args, size_t arg_count);

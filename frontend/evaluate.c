@@ -7,6 +7,7 @@
 #include "frontend/index.h"
 #include "frontend/stage.h"
 #include "frontend/variant.h"
+#include "ir/work.h"
 #include "support/budget.h"
 #include "support/choice.h"
 
@@ -66,7 +67,7 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
     fits = fits && (!name || strcmp(name->text, "f32") != 0 || v->kind == VALUE_FLOAT);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
-    fits = fits && (!name || strcmp(name->text, "AccumulationKind") != 0 || v->kind == VALUE_ACCUMULATION);
+    fits = fits && (!name || !dialect_spelt("AccumulationKind", name->text) || v->kind == VALUE_ACCUMULATION);
     diag *d = NULL;
     if (!fits)
         d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v),
@@ -90,7 +91,9 @@ STACK_APART static value read_const(analysis *s, symbol *y)
         return error_value;
     }
     size_t ops_before = s->kernel->op_count;
+    s->in_const++;
     value v = evaluate(s, y->scope, y->node, NULL);
+    s->in_const--;
     bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
     bool constant =
         v.kind == VALUE_INT || v.kind == VALUE_FLOAT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
@@ -136,6 +139,8 @@ static const struct {
     {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
     {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
     {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
+    {"LaneMode", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
+    {"LaneMode", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
 };
 
 /* "TrfAddress::Full" for `Full`, or NULL. */
@@ -190,7 +195,7 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
                       arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
                       "`%s` is a function and no value", name);
     if (!y && strcmp(name, "Stash") == 0) /* as the prelude has it */
-        return (value){.kind = VALUE_VARIANT, .type = "VeRhs"};
+        return (value){.kind = VALUE_VARIANT, .variant = "VeRhs"};
     const char *near = variant_named(s, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
@@ -236,8 +241,23 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     }
     const char *near = known_type ? choice_near(name, near_names) : NULL;
     const char *help = near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
-                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and AccumulationKind::{Interleaved, Sequential}";
+                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
+}
+
+STACK_APART static value evaluate_record_field(analysis *s, const ast *n, const value *record)
+{
+    const ast *fields = ast_kid(record->record, 2);
+    const char **names = ARENA_ARRAY(s->context.arena, const char *, fields->kid_count + 1);
+    for (uint32_t i = 0; i < fields->kid_count; i++) {
+        names[i] = ast_kid(fields->kids[i], 1)->text;
+        const char *tuple = names[i][0] == '_' ? names[i] + 1 : names[i]; /* of a tuple struct */
+        if (strcmp(names[i], n->text) == 0 || strcmp(tuple, n->text) == 0)
+            return record->items[i];
+    }
+    const char *near = choice_near(n->text, names);
+    return refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL,
+                  "`%s` has no field `%s`", record->record->text, n->text);
 }
 
 STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
@@ -246,6 +266,8 @@ STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
     value v = evaluate(s, names, ast_kid(n, 0), NULL);
     if (v.kind == VALUE_ERROR)
         return v;
+    if (v.kind == VALUE_LIST && v.record)
+        return evaluate_record_field(s, n, &v);
     if (v.kind == VALUE_LIST && n->text[0] >= '0' && n->text[0] <= '9' && strlen(n->text) < 8 && strtoul(n->text, NULL, 10) < v.count)
         return v.items[strtoul(n->text, NULL, 10)];
     if (v.kind != VALUE_CONTEXT && stage_is_known(n->text))
@@ -259,8 +281,8 @@ STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
             return (value){.kind = VALUE_UNIT_OF_CONTEXT, .context = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA};
     const char *near = choice_near(n->text, fields);
     return refuse(s, E_NAME, n->name_range,
-                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a Context has main, sub, tdma and pdma",
-                  "the Context has no field `%s`", n->text);
+                  near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a @Context has main, sub, tdma and pdma",
+                  "the @Context has no field `%s`", n->text);
 }
 
 STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, const value *receiver, value *args, const declared *expected)
@@ -323,10 +345,18 @@ STACK_APART static value evaluate_unary(analysis *s, scope *names, const ast *n)
     return constant_checked(s, n, constant_unary(names, n, &a));
 }
 
+/* A fraction that is computed is no constant of the machine's language outside of `const { .. }` and const items. */
+value refuse_computed(analysis *s, const ast *n, value v)
+{
+    if (v.kind != VALUE_FLOAT || s->in_const > 0)
+        return v;
+    return refuse(s, E_CONST, n->range, "write const { .. } around it", "a computed float stands in a constant");
+}
+
 STACK_APART static value evaluate_cast(analysis *s, scope *names, const ast *n)
 {
     value a = evaluate(s, names, ast_kid(n, 0), NULL);
-    return constant_checked(s, n, constant_cast(names, n, &a));
+    return refuse_computed(s, n, constant_checked(s, n, constant_cast(names, n, &a)));
 }
 
 STACK_APART static value evaluate_range(analysis *s, scope *names, const ast *n)
@@ -478,6 +508,77 @@ value unsupported(analysis *s, const ast *n)
     return refuse(s, E_UNSUPPORTED, n->range, NULL, "this %s is not supported in .vm kernels", ast_kind_name(n->kind));
 }
 
+/* `const { .. }`: a value that is known when the kernel is compiled. */
+STACK_APART static value evaluate_const_block(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    size_t ops_before = s->kernel->op_count;
+    s->in_const++;
+    value v = evaluate_block(s, names, ast_kid(n, 0), expected);
+    s->in_const--;
+    if (v.kind != VALUE_ERROR && s->kernel->op_count != ops_before)
+        return refuse(s, E_CONST, n->range, "take the stages out of the block", "`const { .. }` holds constants; this one has stages");
+    return v;
+}
+
+/* `assert!(condition, "message")`, with expand.c's arguments; anything else is a macro that nobody knows. */
+STACK_APART static value evaluate_assertion(analysis *s, scope *names, const ast *n)
+{
+    const ast *arguments = ast_kid(n, 1);
+    if (!ast_is(arguments, AST_LIST))
+        return unsupported(s, n);
+    if (s->in_const == 0)
+        return refuse(s, E_UNSUPPORTED, n->name_range,
+                      arena_printf(s->context.arena, "write const { %s!(..) }: it is checked when the kernel is compiled", n->text),
+                      "a kernel cannot stop: `%s!` is no stage of it", n->text);
+    bool equal = strstr(n->text, "_eq") != NULL, compares = equal || strstr(n->text, "_ne") != NULL;
+    if (arguments->kid_count < (compares ? 2u : 1u))
+        return refuse(s, E_ARGUMENTS, n->name_range, NULL, "`%s!` takes %s", n->text, compares ? "two values" : "a condition");
+    value a = evaluate(s, names, arguments->kids[0], NULL), b = compares ? evaluate(s, names, arguments->kids[1], NULL) : a;
+    if (compares)
+        a = constant_checked(s, n, constant_binary(names, n, equal ? "==" : "!=", &a, &b));
+    if (a.kind == VALUE_ERROR)
+        return a;
+    if (a.kind != VALUE_BOOL)
+        return refuse(s, E_CONST, arguments->kids[0]->range, "compare constants: `A::SIZE == 4`", "`%s!` takes a condition, got %s",
+                      n->text, value_kind_name(&a));
+    if (a.number)
+        return (value){.kind = VALUE_UNIT};
+    const ast *said = ast_kid(arguments, compares ? 2 : 1);
+    return refuse(s, E_ASSERT, n->range, "the sizes that it compares are those of axes! and const items, or of -D NAME=VALUE",
+                  "assertion failed%s%s", ast_is(said, AST_STRING) ? ": " : "", ast_is(said, AST_STRING) ? said->text : "");
+}
+
+/* `Name { x }`: the variable of the field's name. */
+static value evaluate_shorthand(analysis *s, scope *names, const ast *field)
+{
+    symbol *y = scope_find(names, VALUE_NAMES, field->text);
+    if (y && y->kind == SYMBOL_VARIABLE)
+        return y->value;
+    return refuse(s, E_NAME, field->range, NULL, "`%s` is not known here", field->text);
+}
+
+/* A struct of the file, with all of its fields in the order in which it declares them. */
+STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n)
+{
+    symbol *y = scope_find_path(names, TYPE_NAMES, ast_kid(n, 0));
+    const ast *record = y && y->kind == SYMBOL_OWN_TYPE ? y->node : NULL, *fields = record ? ast_kid(record, 2) : NULL;
+    if (!record)
+        return unsupported(s, n);
+    value v = {.kind = VALUE_LIST, .record = record, .count = fields->kid_count};
+    value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count);
+    v.items = items;
+    for (uint32_t i = 0; i < fields->kid_count; i++) {
+        const ast *given = NULL, *name = ast_kid(fields->kids[i], 1);
+        for (uint32_t k = 1; k < n->kid_count; k++)
+            if (strcmp(n->kids[k]->text, name->text) == 0)
+                given = n->kids[k];
+        if (!given)
+            return refuse(s, E_ARGUMENTS, n->range, NULL, "field `%s` of `%s` is missing", name->text, record->text);
+        items[i] = ast_is(ast_kid(given, 0), AST_NONE) ? evaluate_shorthand(s, names, given) : evaluate(s, names, ast_kid(given, 0), NULL);
+    }
+    return v;
+}
+
 static value evaluate_kind(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     switch (n->kind) {
@@ -492,7 +593,6 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_METHOD: return evaluate_method(s, names, n, expected);
     case AST_INT:
     case AST_TYPE_QUALIFIED: return evaluate_integer(s, names, n);
-    case AST_FLOAT: return constant_float(names, n);
     case AST_BOOL: return (value){.kind = VALUE_BOOL, .number = n->value};
     case AST_UNARY: return evaluate_unary(s, names, n);
     case AST_BINARY: return evaluate_binary(s, names, n);
@@ -507,6 +607,10 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_ASSIGN: return evaluate_assignment(s, names, n);
     case AST_CALL: return evaluate_call(s, names, n, expected);
     case AST_UNSAFE: return evaluate_block(s, names, ast_kid(n, 0), expected);
+    case AST_CONST_BLOCK: return evaluate_const_block(s, names, n, expected);
+    case AST_FLOAT: return constant_float(names, n);
+    case AST_MACRO: return evaluate_assertion(s, names, n);
+    case AST_STRUCT_LITERAL: return evaluate_struct(s, names, n);
     case AST_BLOCK: return evaluate_block(s, names, n, expected);
     default: return unsupported(s, n);
     }
@@ -538,6 +642,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
         break;
     }
     case AST_PAT_REF: bind_pattern(s, names, ast_kid(pattern, 0), v, annotation); break;
+    case AST_PAT_ARRAY:
     case AST_PAT_TUPLE:
         if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) &&
             !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
@@ -579,7 +684,7 @@ STACK_APART static void warn_discarded(analysis *s, const ast *statement, const 
     if (v->kind != VALUE_TENSOR || v->op->index < ops_before || v->op->bad || s->kernel->bad)
         return;
     diag *d = diag_add(s->context.diags, W_DISCARDED, ast_kid(statement, 0)->name_range, "the %s of `%s` is not used",
-                       tensor_kind_name(v->op->out.kind), op_kind_name(v->op->kind));
+                       tensor_kind_word(v->op->out.kind), op_kind_word(v->op->kind));
     diag_help(s->context.diags, d, "bind it: `let name = ..;`, or remove the statement");
 }
 
@@ -604,7 +709,8 @@ static bool names_variable(const ast *pattern, const char *name)
 /* Is the variable of the block's `let` number `index`, or a tuple with it, the block's value? Then *out is the variable's type. */
 STACK_APART static bool goes_to(const ast *block, uint32_t index, const declared *expected, declared *out)
 {
-    const ast *last = block->kids[block->kid_count - 1], *given = ast_kid(last, 0), *pattern = ast_kid(block->kids[index], 0), *type = NULL;
+    const ast *last = ast_statement(block->kids[block->kid_count - 1]), *given = ast_kid(last, 0),
+              *pattern = ast_kid(ast_statement(block->kids[index]), 0), *type = NULL;
     if (!expected || !ast_is(last, AST_EXPR_STMT) || last->text[0] != '\0' || !ast_is(pattern, AST_PAT_NAME))
         return false;
     bool tuple = expected->tuple && ast_is(given, AST_TUPLE) && expected->tuple->kid_count == given->kid_count;
@@ -614,7 +720,8 @@ STACK_APART static bool goes_to(const ast *block, uint32_t index, const declared
         type = expected->tuple->kids[i];
     }
     for (uint32_t i = index + 1; i < block->kid_count && found; i++)
-        found = !ast_is(block->kids[i], AST_LET) || !names_variable(ast_kid(block->kids[i], 0), pattern->text);
+        found =
+            !ast_is(ast_statement(block->kids[i]), AST_LET) || !names_variable(ast_kid(ast_statement(block->kids[i]), 0), pattern->text);
     if (!found)
         return false;
     *out = type ? scope_type(expected->scope, type) : *expected;
@@ -659,6 +766,48 @@ void names_end(names_mark before)
         arena_rewind(before.names, before.mark);
 }
 
+/* ---- #[after(name)] ---- */
+
+/* The operation that ends the work which made the named memory; NULL: diagnosed. */
+STACK_APART static const op *pin_of(analysis *s, scope *names, const ast *n)
+{
+    symbol *y = n->text[0] != '\0' ? scope_find(names, VALUE_NAMES, n->text) : NULL;
+    bool memory = y && y->kind == SYMBOL_VARIABLE && (y->value.kind == VALUE_TENSOR || y->value.kind == VALUE_VIEW);
+    const op *o = memory ? op_memory(y->value.op) : NULL;
+    if ((y && y->value.kind == VALUE_ERROR) || (o && (o->bad || op_ends_work(o))))
+        return o;
+    s->kernel->bad = true;
+    diag *d = n->text[0] == '\0' ? diag_add(s->context.diags, E_AFTER, n->name_range, "`after` takes the name of a variable")
+              : o ? diag_add(s->context.diags, E_AFTER, n->name_range, "`%s` is there from the beginning, or written in parts", n->text)
+                  : diag_add(s->context.diags, E_AFTER, n->name_range, "`%s` is no tensor that was made before", n->text);
+    diag_help(s->context.diags, d, "name what a copy, `commit` or `to_trf` before this statement gave: #[after(name)]");
+    return NULL;
+}
+
+/* The statement behind its pins; each of its copies and chains is then issued behind the last of the named ones. */
+typedef struct pin_list {
+    const op *after;
+    size_t ops_before;
+} pin_list;
+
+STACK_APART static pin_list pins_begin(analysis *s, scope *names, const ast **n)
+{
+    pin_list pins = {NULL, s->kernel->op_count};
+    for (; ast_is(*n, AST_AFTER); *n = ast_kid(*n, 0)) {
+        const op *o = pin_of(s, names, *n);
+        if (o && (!pins.after || o->index > pins.after->index))
+            pins.after = o;
+    }
+    return pins;
+}
+
+static void pins_end(analysis *s, const pin_list *pins)
+{
+    for (size_t i = pins->ops_before; pins->after && i < s->kernel->op_count; i++)
+        if (op_ends_work(s->kernel->ops[i]))
+            s->kernel->ops[i]->after = pins->after;
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
     budget_enter(s->arena);
@@ -667,10 +816,13 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     value last = {.kind = VALUE_UNIT};
     declared later;
     index_add_scope(&s->context, block->range, inner);
+    size_t unnamed = s->unnamed_count;
     collect_items(s, inner, block, 0);
     resolve_uses(s);
+    read_unnamed(s, unnamed);
     for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
         const ast *n = block->kids[i];
+        pin_list pins = pins_begin(s, inner, &n);
         if (is_cut(block, i) && (ast_is(n, AST_LET) || ast_is(n, AST_EXPR_STMT))) {
             s->kernel->bad = true;
             if (ast_is(n, AST_LET))
@@ -695,6 +847,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
         } else if (!is_item(n) && !ast_is(n, AST_ATTR)) {
             last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
         }
+        pins_end(s, &pins);
     }
     names_end(before);
     budget_leave(s->arena);

@@ -41,13 +41,13 @@ static bool begins_item(const parse_state *p, uint32_t index)
     }
 }
 
-/* Index of the last token of the block whose head (if, for, while, match, loop, unsafe or {) is at `index`,
+/* Index of the last token of the block whose head (if, for, while, match, loop, unsafe, const or {) is at `index`,
  * with every else; TOKEN_NONE when it has no block. */
 static uint32_t block_end(const parse_state *p, uint32_t index)
 {
     for (;;) {
         int kind = kind_at(p, index, 0);
-        uint32_t open = kind == '{' ? index : kind == T_UNSAFE || kind == T_LOOP ? index + 1 : token_at(p, index)->match;
+        uint32_t open = kind == '{' ? index : kind == T_UNSAFE || kind == T_CONST || kind == T_LOOP ? index + 1 : token_at(p, index)->match;
         if (open == TOKEN_NONE || kind_at(p, open, 0) != '{')
             return TOKEN_NONE;
         uint32_t close = token_at(p, open)->match;
@@ -169,6 +169,10 @@ static folded fold(const parse_state *p, uint32_t index)
         break;
     case T_IF: return (folded){is_block_statement(p, index) ? T_S_IF : T_IF, index};
     case T_FOR: return (folded){is_block_statement(p, index) ? T_S_FOR : T_FOR, index};
+    case T_CONST:
+        if (kind_at(p, index, 1) == '{' && is_block_statement(p, index))
+            return (folded){T_S_CONST, index};
+        break;
     case T_UNSAFE:
         if (kind_at(p, index, 1) == '{' && is_block_statement(p, index))
             return (folded){T_S_UNSAFE, index};

@@ -170,7 +170,7 @@ static document *block(formatter *f, const ast *node, uint32_t *kid, uint32_t op
 static document *brackets(formatter *f, const ast *node, const ast *parent, uint32_t *kid, uint32_t open, uint32_t close)
 {
     if (f->t.items[open].kind == '{' && ast_is(node, AST_BLOCK))
-        return block(f, node, kid, open, close, ast_is(parent, AST_IF) || ast_is(parent, AST_UNSAFE));
+        return block(f, node, kid, open, close, ast_is(parent, AST_IF) || ast_is(parent, AST_UNSAFE) || ast_is(parent, AST_CONST_BLOCK));
     return list(f, node, kid, open, close);
 }
 
@@ -329,6 +329,7 @@ static document *walk(formatter *f, const ast *node, const ast *parent)
     if (is_postfix(node) && is_open(f, node))
         return chain(f, node);
     switch (node->kind) {
+    case AST_AFTER: return walk(f, node->kids[0], parent);
     case AST_ATTR: return attribute(f, begin_of(f, node), end_of(f, node));
     case AST_LET:
     case AST_CONST:
@@ -339,6 +340,7 @@ static document *walk(formatter *f, const ast *node, const ast *parent)
                    ? plain(f, node, parent, DOC_SEQUENCE, DOCUMENT_WIDE)
                    : operators(f, node);
     case AST_IF: return conditional(f, node, parent);
+    case AST_CONST_BLOCK:
     case AST_UNSAFE: return plain(f, node, parent, DOC_GROUP, DOCUMENT_WIDE);
     default: return plain(f, node, parent, DOC_SEQUENCE, DOCUMENT_WIDE);
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontend/parse_state.h"
+#include "support/budget.h"
 
 /* Is the syntax error at the token returned last a consequence of what the scanner found? It is when there is
  * a fault between the last complete statement and the end of the token. */
@@ -75,53 +76,39 @@ static void forget(expectation *e, const char *const *group)
     e->count = kept;
 }
 
-static const char *const statement_words[] = {"let",      "fn",           "use",
-                                              "type",     "const",        "mod",
-                                              "pub",      "extern",       "async",
-                                              "axes![",   "an attribute", "an inner attribute",
-                                              "an item",  "`if`",         "`for`",
-                                              "`unsafe`", "`{`",          "a block statement",
-                                              "a macro",  "';'",          "a mapping alone",
+static const char *const statement_words[] = {"let",
+                                              "fn",
+                                              "use",
+                                              "type",
+                                              "const",
+                                              "mod",
+                                              "pub",
+                                              "extern",
+                                              "async",
+                                              "axes![",
+                                              "an attribute",
+                                              "an inner attribute",
+                                              "an item",
+                                              "`if`",
+                                              "`for`",
+                                              "`unsafe`",
+                                              "`const`",
+                                              "`{`",
+                                              "a block statement",
+                                              "a macro",
+                                              "';'",
+                                              "a mapping alone",
                                               NULL};
-static const char *const expression_words[] = {"a name",
-                                               "an integer",
-                                               "a float",
-                                               "a string",
-                                               "true",
-                                               "false",
-                                               "'('",
-                                               "'['",
-                                               "'{'",
-                                               "'-'",
-                                               "'!'",
-                                               "'*'",
-                                               "'&'",
-                                               "&&",
-                                               "'|'",
-                                               "||",
-                                               "'<'",
-                                               "<<",
-                                               "..",
-                                               "::",
-                                               "crate",
-                                               "super",
-                                               "self",
-                                               "Self",
-                                               "m![",
-                                               "if",
-                                               "for",
-                                               "unsafe",
-                                               "return",
-                                               "break",
-                                               "continue",
-                                               "move",
-                                               "a macro call",
-                                               "a block expression",
+static const char *const expression_words[] = {"a name", "an integer", "a float", "a string", "true", "false",        "'('",
+                                               "'['",    "'{'",        "'-'",     "'!'",      "'*'",  "'&'",          "&&",
+                                               "'|'",    "||",         "'<'",     "<<",       "..",   "::",           "crate",
+                                               "super",  "self",       "Self",    "m![",      "if",   "for",          "unsafe",
+                                               "const",  "return",     "break",   "continue", "move", "a macro call", "a block expression",
                                                NULL};
 static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<", "_",
                                          "::",     "crate", "super", "self", "Self", "m![", NULL};
 static const char *const argument_words[] = {"a lifetime", "an integer", "'-'", "true", "false", "'{'", NULL};
-static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'&'", "&&", NULL};
+static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'['", "'&'", "&&", NULL};
 static const char *const operator_words[] = {"'+'", "'-'", "'*'", "'/'",
                                              "'%'", "'&'", "'|'", "'^'",
                                              "'<'", "'>'", "<<",  ">>",
@@ -132,7 +119,7 @@ static const char *const operator_words[] = {"'+'", "'-'", "'*'", "'/'",
                                              "::",  "'{'", NULL};
 static const char *const map_operator_words[] = {"'/'", "'%'", "'='", "'#'", "#{!}", NULL};
 static const char *const map_atom_words[] = {"a name", "an integer", "'('", "'['", "'{'", "'$'", NULL};
-static const char *const brace_words[] = {"'{'", NULL};
+static const char *const size_words[] = {"'{'", "'('", NULL};
 static const char *const root_words[] = {"crate", "super", "self", "Self", NULL};
 static const char *const path_words[] = {"::", "'<'", "<<", NULL};
 static const char *const angle_words[] = {">>", ">=", NULL};
@@ -168,7 +155,7 @@ static void group_expectations(expectation *e, bool in_map)
     if (in_map && expects(e, "'['"))
         take_group(e, "a mapping", map_atom_words);
     if (in_map && expects(e, "an integer"))
-        forget(e, brace_words);
+        forget(e, size_words);
     if (expects(e, "a lifetime") && expects(e, "m!["))
         take_group(e, NULL, argument_words);
     if (expects(e, "m!["))
@@ -203,7 +190,6 @@ static const char *expected_text(const parse_state *p, const char *name)
 /* "expected `,` or `]`, " or nothing when too many things could stand there. */
 static const char *expected_list(parse_state *p, expectation *e)
 {
-    enum { LISTED_MAX = 5 };
     int total = e->phrase_count + e->count;
     if (total == 0 || total > LISTED_MAX)
         return "";
@@ -217,13 +203,12 @@ static const char *expected_list(parse_state *p, expectation *e)
 
 static const char *found_text(const parse_state *p, src_range at)
 {
-    enum { SHOWN_MAX = 40 };
     const token *t = token_at(p, p->current);
     if (t->kind == 0 || (t->kind == T_MACRO_CLOSE && t->begin == t->end)) /* of a mapping that stands alone */
         return t->kind == 0 ? "the end of the file" : "the end of the mapping";
     if (at.end - at.begin > t->end - t->begin)
         return t->kind == '#' ? "an attribute" : arena_printf(p->arena, "`%.*s ..`", (int)(t->end - t->begin), p->source + t->begin);
-    if (t->end - t->begin > SHOWN_MAX)
+    if (t->end - t->begin > SHOWN_WORD_MAX)
         return t->kind == T_STRING ? "a string" : "a long name";
     return arena_printf(p->arena, "`%.*s`", (int)(t->end - t->begin), p->source + t->begin);
 }

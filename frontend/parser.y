@@ -63,7 +63,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 /* Made by parse_next: folded constructs, words that begin a statement, the place to go on after an error. */
 %token <token> OUTER_ATTR "an attribute" INNER_ATTR "an inner attribute" MACRO_CALL "a macro call"
 %token <token> IGNORED_ITEM "an item" WHERE_CLAUSE "a where clause" REFUSED "a block expression"
-%token <token> S_IF "`if`" S_FOR "`for`" S_UNSAFE "`unsafe`" S_BLOCK "`{`" S_REFUSED "a block statement"
+%token <token> S_IF "`if`" S_FOR "`for`" S_UNSAFE "`unsafe`" S_CONST "`const`" S_BLOCK "`{`" S_REFUSED "a block statement"
 %token <token> S_MACRO "a macro"
 %token <token> COND_BLOCK "{"
 %token LONE_MAPPING "a mapping alone" /* in front of a text that is one mapping and nothing else */
@@ -364,6 +364,8 @@ map_term: IDENT                 { $$ = build_named(p, build(p, AST_MAP_AXIS, @$,
 
 map_operand: INT                { $$ = build_integer(p, $1); }
     | '{' expr '}'              { $$ = build_widen(build(p, AST_CONST_ARG, @$, $2, NULL), @$); }
+    | IDENT                     { $$ = build_named(p, build(p, AST_MAP_AXIS, @$, NULL), $1); }
+    | '(' map_expr ')'          { $$ = build_widen($2, @$); }
     ;
 
 window_places: map_operand DOT2 map_operand
@@ -386,6 +388,9 @@ pattern: UNDERSCORE             { $$ = build(p, AST_PAT_WILD, @$, NULL); }
     | '(' ')'                   { $$ = build(p, AST_PAT_TUPLE, @$, NULL); }
     | '(' patterns ')'          { $$ = build_group($2, @$); }
     | '(' patterns ',' ')'      { $$ = build_widen($2, @$); }
+    | '[' ']'                   { $$ = build(p, AST_PAT_ARRAY, @$, NULL); }
+    | '[' patterns ']'          { $$ = build_widen(build_kind($2, AST_PAT_ARRAY), @$); }
+    | '[' patterns ',' ']'      { $$ = build_widen(build_kind($2, AST_PAT_ARRAY), @$); }
     | '&' pattern               { $$ = build(p, AST_PAT_REF, @$, $2, NULL); }
     | AND_AND pattern           { $$ = build(p, AST_PAT_REF, @$, $2, NULL); }
     ;
@@ -411,7 +416,7 @@ stmt_open: S_BLOCK                      { parse_enter_block(p, $1); }
 block_rest: stmts block_close
     | stmts tail block_close    { $$ = build_push(p, $1, $2, @$); }
     | stmts attrs tail block_close
-                                { $$ = build_push(p, $1, $3, @$); }
+                                { $$ = build_push(p, $1, build_pinned(p, $3, $2), @$); }
     ;
 
 tail: expr                      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }
@@ -433,9 +438,9 @@ sound_stmt: ';'                 { $$ = NULL; }
     | item
     | INNER_ATTR                { $$ = build_attribute(p, $1, @1, true); }
     | let
-    | attrs let                 { $$ = $2; }
+    | attrs let                 { $$ = build_pinned(p, $2, $1); }
     | expr_stmt
-    | attrs expr_stmt           { $$ = $2; }
+    | attrs expr_stmt           { $$ = build_pinned(p, $2, $1); }
     ;
 
 expr_stmt: block_statement      { $$ = build(p, AST_EXPR_STMT, @$, $1, NULL); }
@@ -458,6 +463,7 @@ type_opt: %empty                { $$ = NONE(@$); }
 block_statement: S_IF if_rest   { $$ = build_widen($2, @$); }
     | S_FOR for_rest            { $$ = build_widen($2, @$); }
     | S_UNSAFE block            { $$ = build(p, AST_UNSAFE, @$, $2, NULL); }
+    | S_CONST block             { $$ = build(p, AST_CONST_BLOCK, @$, $2, NULL); }
     | S_REFUSED                 { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
     | S_MACRO                   { $$ = build_macro(p, @$, $1); }
     | stmt_block
@@ -588,6 +594,7 @@ primary: literal
     | IF if_rest                { $$ = build_widen($2, @$); }
     | FOR for_rest              { $$ = build_widen($2, @$); }
     | UNSAFE block              { $$ = build(p, AST_UNSAFE, @$, $2, NULL); }
+    | CONST block               { $$ = build(p, AST_CONST_BLOCK, @$, $2, NULL); }
     | REFUSED                   { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
     | block
     ;

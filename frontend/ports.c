@@ -4,6 +4,7 @@
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
 #include "frontend/stage.h"
+#include "support/budget.h"
 
 static uint32_t add_port(analysis *s, const char *name, bool is_output, const tensor *t, const mapping_names *const *named, src_range range)
 {
@@ -69,59 +70,129 @@ static bool memory_of_begun(analysis *s, declared *d)
     return true;
 }
 
-void declare_parameter(analysis *s, scope *names, const ast *param)
+/* Where a parameter, or a part of one, is declared. */
+typedef struct parameter {
+    const char *name; /* of its port: `inputs_x` of the field x of `inputs` */
+    src_range range;  /* of the name */
+    src_range type;   /* as written */
+    bool mutable;     /* behind an outer `&mut` */
+} parameter;
+
+static value declare_tensor(analysis *s, const parameter *p, declared *d)
 {
-    const ast *pattern = ast_kid(param, 1);
-    declared d = scope_type(names, ast_kid(param, 2));
-    const char *name = ast_is(pattern, AST_PAT_NAME) ? pattern->text : "_";
-    const symbol *twin = scope_find_here(names, VALUE_NAMES, name);
+    bool begun = d->tensor.kind == TENSOR_BEGIN;
+    d->mutable = d->mutable || p->mutable;
+    if (d->mutable && d->tensor.kind != TENSOR_HBM && d->tensor.kind != TENSOR_DM)
+        return refuse(s, E_UNSUPPORTED, p->type, "pass the stream itself, without `&mut`",
+                      "a stream behind `&mut` is not supported as a kernel's parameter");
+    tensor_kind of = d->tensor.kind;
+    if (of == TENSOR_ALIGNED || of == TENSOR_CONTRACTION || of == TENSOR_CONTRACT_TIME || of == TENSOR_COMMIT_TRIM)
+        return refuse(s, E_UNSUPPORTED, p->type, "let the kernel begin at an earlier stage", "a %s as parameter is not supported yet",
+                      tensor_kind_word(of));
+    if ((begun && !memory_of_begun(s, d)) || !require_whole(s, d, arena_printf(s->context.arena, "parameter `%s`", p->name)))
+        return error_value;
+    op *o = kernel_add(s->kernel, s->context.arena, d->mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, p->range);
+    o->out = d->tensor;
+    o->name = p->name;
+    memcpy(o->parts, d->parts, sizeof o->parts);
+    memcpy(o->named, d->named, sizeof o->named);
+    o->parameter = d->mutable;
+    if (!d->mutable)
+        o->port = add_port(s, p->name, false, &o->out, o->named, o->range);
+    value_kind kind = begun ? VALUE_BEGIN : d->is_view ? VALUE_VIEW : VALUE_TENSOR;
+    return (value){.kind = kind, .op = o, .context = CONTEXT_MAIN, .writable = d->mutable};
+}
+
+static value declare_value(analysis *s, const parameter *p, scope *in, const ast *type);
+
+/* The fields of a struct, in order: ports `name_field`. */
+STACK_APART static value declare_record(analysis *s, const parameter *p, const declared *d)
+{
+    const ast *fields = ast_kid(d->record, 2);
+    value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count);
+    for (uint32_t i = 0; i < fields->kid_count; i++) {
+        const char *field = ast_kid(fields->kids[i], 1)->text;
+        parameter part = *p;
+        part.name = arena_printf(s->context.arena, "%s_%s", p->name, field[0] == '_' ? field + 1 : field);
+        items[i] = declare_value(s, &part, d->scope, ast_kid(fields->kids[i], 2));
+    }
+    return (value){.kind = VALUE_LIST, .items = items, .count = fields->kid_count, .record = d->record};
+}
+
+/* Elements of a tuple, by their types, or of an array, all of one: ports `name_0`, `name_1`. With a pattern, the names it gives them. */
+STACK_APART static value declare_list(analysis *s, const parameter *p, const declared *d, const ast *pattern)
+{
+    int64_t count = d->tuple ? d->tuple->kid_count : 0;
+    if (!d->tuple && (ast_is(ast_kid(d->array, 1), AST_NONE) || !scope_integer(d->scope, ast_kid(d->array, 1), &count)))
+        return refuse(s, E_UNSUPPORTED, p->type, "write its length: [T; 4]", "a slice is not supported as a kernel's parameter");
+    if (count < 0 || !spend(s, p->type, (uint64_t)count))
+        return error_value;
+    value *items = ARENA_ARRAY(s->context.arena, value, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        const ast *name = pattern ? ast_kid(pattern, (uint32_t)i) : NULL;
+        bool named = name && ast_is(name, AST_PAT_NAME);
+        parameter part = *p;
+        part.name = named ? name->text : arena_printf(s->context.arena, "%s_%lld", p->name, (long long)i);
+        part.range = named ? name->name_range : p->range;
+        items[i] = declare_value(s, &part, d->scope, d->tuple ? d->tuple->kids[i] : ast_kid(d->array, 0));
+    }
+    return (value){.kind = VALUE_LIST, .items = items, .count = (size_t)count};
+}
+
+static value declare_kind(analysis *s, const parameter *p, scope *in, const ast *type, const ast *pattern)
+{
+    declared d = scope_type(in, type);
+    parameter part = *p;
+    part.mutable = p->mutable || d.mutable;
+    if (d.kind == DECLARED_CONTEXT)
+        return (value){.kind = VALUE_CONTEXT};
+    if (d.kind == DECLARED_TENSOR)
+        return declare_tensor(s, p, &d);
+    if (d.record)
+        return declare_record(s, &part, &d);
+    if (d.tuple || d.array)
+        return declare_list(s, &part, &d, pattern);
+    s->kernel->bad = true;
+    if (d.kind == DECLARED_ERROR)
+        return error_value;
+    return refuse(s, E_UNSUPPORTED, p->type, "kernels take a Context and tensors, also in tuples, arrays and structs",
+                  "a parameter of type %s is not supported in .vm kernels", type_name(s, type));
+}
+
+static value declare_value(analysis *s, const parameter *p, scope *in, const ast *type)
+{
+    budget_spend_at(s->arena, type->range, 1);
+    budget_enter(s->arena);
+    value v = declare_kind(s, p, in, type, NULL);
+    budget_leave(s->arena);
+    return v;
+}
+
+static void refuse_twin(analysis *s, scope *names, const ast *pattern)
+{
+    const symbol *twin = ast_is(pattern, AST_PAT_NAME) ? scope_find_here(names, VALUE_NAMES, pattern->text) : NULL;
     if (twin && twin->kind == SYMBOL_VARIABLE) {
-        diag *e = diag_add(s->context.diags, E_DUPLICATE, pattern->range, "there are two parameters `%s`", name);
+        diag *e = diag_add(s->context.diags, E_DUPLICATE, pattern->range, "there are two parameters `%s`", pattern->text);
         diag_note(s->context.diags, e, twin->range, "first defined here");
         diag_help(s->context.diags, e, "a port has its parameter's name: give each its own");
     }
-    symbol *y = scope_add(names, SYMBOL_VARIABLE, name, pattern->range);
-    if (d.kind == DECLARED_CONTEXT) {
-        y->value = (value){.kind = VALUE_CONTEXT};
+}
+
+void declare_parameter(analysis *s, scope *names, const ast *param)
+{
+    const ast *pattern = ast_kid(param, 1);
+    bool named = ast_is(pattern, AST_PAT_NAME), list = ast_is(pattern, AST_PAT_TUPLE) || ast_is(pattern, AST_PAT_ARRAY);
+    parameter p = {
+        .name = named ? pattern->text : "_", .range = named ? pattern->name_range : pattern->range, .type = ast_kid(param, 2)->range};
+    refuse_twin(s, names, pattern);
+    for (uint32_t i = 0; list && i < pattern->kid_count; i++)
+        refuse_twin(s, names, pattern->kids[i]);
+    value v = declare_kind(s, &p, names, ast_kid(param, 2), list ? pattern : NULL);
+    if (named || !list) {
+        scope_add(names, SYMBOL_VARIABLE, p.name, pattern->range)->value = v;
         return;
     }
-    y->value = error_value;
-    if (d.kind != DECLARED_TENSOR) {
-        if (d.kind != DECLARED_ERROR)
-            refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "kernels take a Context and tensors",
-                   "a parameter of type %s is not supported in .vm kernels", type_name(s, ast_kid(param, 2)));
-        s->kernel->bad = true;
-        return;
-    }
-    bool begun = d.tensor.kind == TENSOR_BEGIN;
-    if (d.mutable && d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM) {
-        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "pass the stream itself, without `&mut`",
-               "a stream behind `&mut` is not supported as a kernel's parameter");
-        return;
-    }
-    if (d.tensor.kind == TENSOR_ALIGNED || d.tensor.kind == TENSOR_CONTRACTION) {
-        refuse(s, E_UNSUPPORTED, ast_kid(param, 2)->range, "let the kernel begin at an earlier stage",
-               "a %s as parameter is not supported yet", tensor_kind_name(d.tensor.kind));
-        return;
-    }
-    if (begun && !memory_of_begun(s, &d))
-        return;
-    if (!require_whole(s, &d, arena_printf(s->context.arena, "parameter `%s`", name)))
-        return;
-    op *o = kernel_add(s->kernel, s->context.arena, d.mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN,
-                       ast_is(pattern, AST_PAT_NAME) ? pattern->name_range : pattern->range);
-    o->out = d.tensor;
-    o->name = name;
-    memcpy(o->parts, d.parts, sizeof o->parts);
-    memcpy(o->named, d.named, sizeof o->named);
-    if (!d.mutable)
-        o->port = add_port(s, name, false, &o->out, o->named, o->range);
-    y->value = (value){.kind = begun       ? VALUE_BEGIN
-                               : d.is_view ? VALUE_VIEW
-                                           : VALUE_TENSOR,
-                       .op = o,
-                       .context = CONTEXT_MAIN,
-                       .writable = d.mutable};
+    bind_pattern(s, names, pattern, v, NULL);
 }
 
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
@@ -136,29 +207,54 @@ static void add_result(analysis *s, const value *v, const mapping_names *const *
         add_port(s, arena_printf(s->context.arena, "%s_weights", name), true, &o->out, named, range);
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+    size_t bytes = strlen(name), tail = strlen(end);
+    return bytes > tail && strcmp(name + bytes - tail, end) == 0;
+}
+
+/* Is it a tensor, or made of such? A name that no type has may be a misspelt one. */
+static bool holds_tensor(scope *names, const ast *type);
+
+static bool is_tensor_type(scope *names, const ast *type)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    if (ast_is(type, AST_TYPE_ARRAY))
+        return holds_tensor(names, ast_kid(type, 0));
+    for (uint32_t i = 0; ast_is(type, AST_TYPE_TUPLE) && i < type->kid_count; i++)
+        if (holds_tensor(names, type->kids[i]))
+            return true;
+    if (!ast_is(type, AST_TYPE_PATH) || type->kid_count == 0)
+        return false;
+    const char *name = type->kids[type->kid_count - 1]->text;
+    symbol *y = scope_find_path(names, TYPE_NAMES, type);
+    if (y && y->kind == SYMBOL_OWN_TYPE)
+        return false;
+    const char *near = y ? NULL : scope_suggest_type(name); /* a misspelt tensor is meant to be one */
+    for (tensor_kind kind = 0; near && kind < TENSOR_KIND_COUNT; kind++)
+        if (strcmp(near, tensor_kind_name(kind)) == 0)
+            return true;
+    if (y && y->kind == SYMBOL_ALIAS && scope_type(names, type).kind == DECLARED_TENSOR)
+        return true;
+    return ends_in(name, "Tensor") || ends_in(name, "TensorView") || ends_in(name, "TensorViewMut");
+}
+
+static bool holds_tensor(scope *names, const ast *type)
+{
+    arena *a = scope_context_of(names)->arena;
+    budget_enter(a);
+    bool holds = is_tensor_type(names, type);
+    budget_leave(a);
+    return holds;
+}
+
 bool is_tensor_function(scope *names, const ast *fn)
 {
     const ast *params = ast_kid(fn, 2);
-    for (uint32_t i = 0; i < params->kid_count; i++) {
-        const ast *type = ast_kid(params->kids[i], 2);
-        while (ast_is(type, AST_TYPE_REF))
-            type = ast_kid(type, 0);
-        if (!ast_is(type, AST_TYPE_PATH) || type->kid_count == 0)
-            continue;
-        const char *name = type->kids[type->kid_count - 1]->text;
-        symbol *y = scope_find_path(names, TYPE_NAMES, type);
-        if (y && y->kind == SYMBOL_OWN_TYPE)
-            continue;
-        const char *near = y ? NULL : scope_suggest_type(name); /* a misspelt tensor is meant to be one */
-        for (tensor_kind kind = 0; near && kind < TENSOR_KIND_COUNT; kind++)
-            if (strcmp(near, tensor_kind_name(kind)) == 0)
-                return true;
-        if (y && y->kind == SYMBOL_ALIAS && scope_type(names, type).kind == DECLARED_TENSOR)
+    for (uint32_t i = 0; i < params->kid_count; i++)
+        if (holds_tensor(names, ast_kid(params->kids[i], 2)))
             return true;
-        size_t bytes = strlen(name);
-        if (bytes > 6 && strcmp(name + bytes - 6, "Tensor") == 0)
-            return true;
-    }
     return false;
 }
 
@@ -180,17 +276,16 @@ static const char *free_name(analysis *s, const char *name)
 }
 
 /* Results through `&mut` parameters come first, in the order of the parameters. */
-static size_t add_written_parameters(analysis *s)
+static void add_written_parameters(analysis *s)
 {
-    size_t before = s->kernel->port_count, count = s->kernel->op_count;
+    size_t count = s->kernel->op_count;
     for (size_t i = 0; i < count; i++) {
         op *o = s->kernel->ops[i];
-        if (o->kind != IR_ALLOC || o->out.address >= 0)
+        if (o->kind != IR_ALLOC || !o->parameter)
             continue;
         value v = {.kind = VALUE_TENSOR, .op = o};
         add_result(s, &v, o->named, o->range, o->name);
     }
-    return s->kernel->port_count - before;
 }
 
 /* A tuple: its variables' names, or out0, out1, .. */
@@ -221,16 +316,16 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
 void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result)
 {
     const ast *body = ast_kid(fn, 4);
-    const ast *tail = body->kid_count ? ast_kid(body->kids[body->kid_count - 1], 0) : body;
+    const ast *tail = body->kid_count ? ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0) : body;
     bool named = ast_is(tail, AST_PATH) && tail->kid_count == 1;
     src_range range = body->kid_count ? body->kids[body->kid_count - 1]->range : body->range;
-    size_t written = add_written_parameters(s);
+    add_written_parameters(s);
     if (v.kind == VALUE_LIST) {
         add_results(s, names, &v, tail, result, range);
     } else if (v.kind == VALUE_TENSOR && result->kind == DECLARED_NONE) {
         refuse(s, E_MISMATCH, range,
-               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_name(v.op->out.kind)),
-               "the body gives a %s, but the function declares no result", tensor_kind_name(v.op->out.kind));
+               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_word(v.op->out.kind)),
+               "the body gives a %s, but the function declares no result", tensor_kind_word(v.op->out.kind));
     } else if (v.kind == VALUE_TENSOR) {
         stage_adopt(v.op, result);
         if (named && !v.op->bad && !stage_check_type(names, range, &v.op->out, result))
@@ -245,9 +340,6 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         s->kernel->bad = true;
     } else if (result->kind == DECLARED_TENSOR) {
         refuse(s, E_MISMATCH, range, "end the body with the tensor, without a semicolon",
-               "the function declares a %s but its body gives no tensor", tensor_kind_name(result->tensor.kind));
-    } else if (written == 0 && !s->kernel->bad) {
-        refuse(s, E_UNSUPPORTED, fn->name_range, "return the tensor, or write an `&mut HbmTensor` through its view_mut()",
-               "kernel `%s` returns no tensor", fn->text);
+               "the function declares a %s but its body gives no tensor", tensor_kind_word(result->tensor.kind));
     }
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/budget.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 
@@ -125,19 +126,19 @@ static void put_place(renderer *r, src_range range)
     strbuf_puts(&r->out, " ");
 }
 
-/* A source line longer than this is shown in part, around the range. */
-enum { SHOWN_BYTES_MAX = 400, SHOWN_BEFORE = 100 };
+/* A source line longer than SHOWN_LINE_MAX is shown in part, from so many bytes in front of the range. */
+enum { SHOWN_BEFORE = 100 };
 
 /* The part of the line to show, in bytes of the line. */
 static void choose_window(source_line line, uint32_t begin, uint32_t *first, uint32_t *end)
 {
     *first = 0, *end = line.bytes;
-    if (line.bytes <= SHOWN_BYTES_MAX)
+    if (line.bytes <= SHOWN_LINE_MAX)
         return;
     *first = begin > SHOWN_BEFORE ? begin - SHOWN_BEFORE : 0;
     while (*first < begin && ((unsigned char)line.text[*first] & 0xc0) == 0x80)
         ++*first;
-    *end = line.bytes - *first > SHOWN_BYTES_MAX ? *first + SHOWN_BYTES_MAX : line.bytes;
+    *end = line.bytes - *first > SHOWN_LINE_MAX ? *first + SHOWN_LINE_MAX : line.bytes;
     while (*end > *first && *end < line.bytes && ((unsigned char)line.text[*end] & 0xc0) == 0x80)
         --*end;
 }

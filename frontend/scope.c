@@ -495,12 +495,29 @@ static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t
     }
 }
 
+/* The number behind an operator: of a constant expression, or the size of a mapping. */
+static bool map_number_of(scope *s, const ast *n, int64_t *out)
+{
+    if (n->kind < AST_MAP || n->kind > AST_MAP_ESCAPE)
+        return scope_integer(s, n, out);
+    const symbol *constant = ast_is(n, AST_MAP_AXIS) && !scope_find(s, TYPE_NAMES, n->text) ? scope_find(s, VALUE_NAMES, n->text) : NULL;
+    if (constant) {
+        diag *d = diag_add(s->context->diags, E_MAP_SYNTAX, n->range, "`%s` is a constant, not an axis", n->text);
+        diag_help(s->context->diags, d, "write { %s }", n->text);
+        return false;
+    }
+    const mapping *m = map_node(s, n);
+    if (m)
+        *out = m->size;
+    return m != NULL;
+}
+
 static const mapping *map_operator(scope *s, const ast *n)
 {
     mapping_context *c = s->context->mappings;
     const mapping *m = map_node(s, ast_kid(n, 0)), *out = NULL;
     int64_t operand = n->value;
-    if (!ast_is(ast_kid(n, 1), AST_NONE) && !scope_integer(s, ast_kid(n, 1), &operand))
+    if (!ast_is(ast_kid(n, 1), AST_NONE) && !map_number_of(s, ast_kid(n, 1), &operand))
         return NULL;
     if (!m)
         return NULL;
@@ -519,11 +536,6 @@ static const mapping *map_operator(scope *s, const ast *n)
 
 static const mapping *map_pair(scope *s, const ast *n)
 {
-    if (n->text[0] == ',') {
-        diag *d = diag_add(s->context->diags, E_MAP_SYNTAX, n->name_range, "a list of mappings does not end in a comma");
-        diag_help(s->context->diags, d, "remove it");
-        return NULL;
-    }
     const mapping **parts = ARENA_ARRAY(s->context->arena, const mapping *, n->kid_count), *all;
     bool ok = true;
     for (uint32_t i = 0; i < n->kid_count; i++) {
@@ -573,7 +585,7 @@ static void map_places_error(scope *s, const ast *n, int64_t from, int64_t to, i
 
 static bool map_place(scope *s, const ast *n, int64_t *out)
 {
-    return scope_integer(s, ast_is(n, AST_CONST_ARG) ? ast_kid(n, 0) : n, out);
+    return map_number_of(s, ast_is(n, AST_CONST_ARG) ? ast_kid(n, 0) : n, out);
 }
 
 /* `$(e1:n1, ..)`, `$(e1:n1, .. | from..to)` */
@@ -590,7 +602,7 @@ static const mapping *map_window(scope *s, const ast *n)
             return NULL;
         parts[i] = (window_part){map_node(s, ast_kid(part, 0)), part->value};
         ok = ok && parts[i].mapping;
-        if (!ast_is(ast_kid(part, 1), AST_NONE) && !scope_integer(s, ast_kid(part, 1), &parts[i].stride))
+        if (!ast_is(ast_kid(part, 1), AST_NONE) && !map_number_of(s, ast_kid(part, 1), &parts[i].stride))
             ok = false;
     }
     int64_t from = 0, to = 0;
@@ -609,6 +621,18 @@ static const mapping *map_window(scope *s, const ast *n)
     return NULL;
 }
 
+/* n positions that all hold the same: a broadcast without a name. */
+static const mapping *map_number(scope *s, const ast *n)
+{
+    const mapping *out = NULL;
+    if (mapping_broadcast(s->context->mappings, n->value, &out) == MAPPING_OK)
+        return out;
+    diag *d = diag_add(s->context->diags, n->value < 1 ? E_MAP_ZERO : E_MAP_SIZE, n->range, "%lld positions stand alone in a mapping",
+                       (long long)n->value);
+    diag_help(s->context->diags, d, n->value < 1 ? "a mapping of one position is `1`" : "no memory holds so much");
+    return NULL;
+}
+
 static const mapping *map_kind(scope *s, const ast *n)
 {
     switch (n->kind) {
@@ -616,14 +640,7 @@ static const mapping *map_kind(scope *s, const ast *n)
     case AST_MAP_AXIS: return map_axis(s, n);
     case AST_MAP_PAIR: return map_pair(s, n);
     case AST_MAP_WINDOW: return map_window(s, n);
-    case AST_MAP_NUMBER: {
-        if (n->value == 1)
-            return mapping_identity(s->context->mappings);
-        diag *d = diag_add(s->context->diags, E_MAP_LITERAL, n->range, "Broadcast not supported: %lld stands alone in a mapping",
-                           (long long)n->value);
-        diag_help(s->context->diags, d, "only 1 stands alone; to broadcast name a new axis with axes!");
-        return NULL;
-    }
+    case AST_MAP_NUMBER: return map_number(s, n);
     case AST_MAP_ESCAPE: {
         bool infer = false;
         const mapping *m = scope_mapping(s, ast_kid(n, 0), &infer);
@@ -674,7 +691,66 @@ const mapping *scope_alias(symbol *y, bool *infer)
     return y->mapping;
 }
 
-const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
+symbol *scope_bind_type(scope *inner, const ast *parameter, scope *s, const ast *argument)
+{
+    symbol *of = ast_last_segment(argument) ? scope_find_path(s, TYPE_NAMES, argument) : NULL;
+    bool is_axis = of && of->kind == SYMBOL_AXIS;
+    symbol *y = scope_add(inner, is_axis ? SYMBOL_AXIS : SYMBOL_ALIAS, parameter->text, parameter->name_range);
+    y->axis = is_axis ? of->axis : NULL;
+    y->node = argument;
+    y->scope = s;
+    return y;
+}
+
+/* The next argument that is no lifetime; NULL: there are no more. */
+static const ast *next_argument(const ast *given, uint32_t *next)
+{
+    while (given && *next < given->kid_count && ast_is(given->kids[*next], AST_LIFETIME))
+        ++*next;
+    return given && *next < given->kid_count ? given->kids[(*next)++] : NULL;
+}
+
+scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path)
+{
+    const ast *last = ast_last_segment(path), *given = last ? ast_kid(last, 0) : NULL;
+    uint32_t next = 0, wanted = 0;
+    if (!generics || !ast_is(generics, AST_GENERICS))
+        return of;
+    scope *inner = scope_new(s->context, of);
+    for (uint32_t i = 0; i < generics->kid_count; i++) {
+        const ast *g = generics->kids[i], *argument;
+        value v = {.kind = VALUE_INT};
+        if (ast_is(g, AST_GENERIC_LIFETIME))
+            continue;
+        wanted++;
+        argument = next_argument(given, &next);
+        if (!argument)
+            argument = ast_new(s->context->arena, AST_TYPE_INFER, path->range);
+        if (ast_is(g, AST_GENERIC_TYPE))
+            scope_bind_type(inner, g, s, argument);
+        else if (scope_integer(s, argument, &v.number))
+            scope_add(inner, SYMBOL_VARIABLE, g->text, g->name_range)->value = v;
+        else
+            scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range);
+    }
+    if (next_argument(given, &next)) {
+        diag *d = diag_add(s->context->diags, E_ARGUMENTS, last->range, "`%s` takes %u argument%s, got more", last->text, wanted,
+                           wanted == 1 ? "" : "s");
+        diag_help(s->context->diags, d, "its parameters stand behind its name, where it is declared");
+    }
+    return inner;
+}
+
+static const mapping *applied_mapping(scope *s, symbol *y, const ast *type, bool *infer)
+{
+    scope *inner = scope_applied(s, y->scope, y->generics, type);
+    y->busy = true;
+    const mapping *m = scope_mapping(inner, y->node, infer);
+    y->busy = false;
+    return m;
+}
+
+static const mapping *read_mapping(scope *s, const ast *type, bool *infer)
 {
     if (ast_is(type, AST_TYPE_INFER)) {
         *infer = true;
@@ -692,7 +768,9 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     if (y && y->kind == SYMBOL_AXIS)
         return axis_mapping(s, y);
     if (y && y->kind == SYMBOL_ALIAS) {
-        return !y->resolved && !enter(s->context, y, last->range) ? NULL : scope_alias(y, infer);
+        if (!y->resolved && !enter(s->context, y, last->range))
+            return NULL;
+        return y->generics ? applied_mapping(s, y, type, infer) : scope_alias(y, infer);
     }
     if (!y && scope_is_lost(s, last->text))
         return NULL;
@@ -706,6 +784,15 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
     if (near)
         diag_help(s->context->diags, d, "did you mean `%s`?", near);
     return NULL;
+}
+
+const mapping *scope_mapping(scope *s, const ast *type, bool *infer)
+{
+    arena *a = s->context->arena;
+    budget_enter(a);
+    const mapping *m = read_mapping(s, type, infer);
+    budget_leave(a);
+    return m;
 }
 
 static void add_name(scope *s, mapping_names *names, const axis *a)
@@ -901,6 +988,63 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
     return y->is_integer;
 }
 
+bool scope_is_size_of(const ast *call)
+{
+    const ast *last = ast_last_segment(ast_kid(call, 0)), *types = last ? ast_kid(last, 0) : NULL;
+    return last && strcmp(last->text, "size_of") == 0 && ast_is(types, AST_GENERIC_ARGS) && types->kid_count == 1 &&
+           ast_kid(call, 1)->kid_count == 0;
+}
+
+bool scope_size_of(scope *s, const ast *call, int64_t *out)
+{
+    const ast *type = ast_kid(ast_kid(ast_last_segment(ast_kid(call, 0)), 0), 0), *last = ast_last_segment(type);
+    const char *name = last ? last->text : "";
+    bool infer = false;
+    dtype element;
+    if (strcmp(name, "usize") == 0 || strcmp(name, "u64") == 0 || strcmp(name, "i64") == 0 || strcmp(name, "f64") == 0)
+        *out = 8;
+    else if (strcmp(name, "u32") == 0)
+        *out = 4;
+    else if (strcmp(name, "u16") == 0)
+        *out = 2;
+    else if (scope_dtype(s, type, &element, &infer))
+        *out = (dtype_row_of(element)->bits + 7) / 8; /* i4 is a byte of its own, alone */
+    else
+        return false;
+    return true;
+}
+
+const integer_type *scope_integer_type(const ast *type)
+{
+    static const integer_type types[] = {{"usize", 0, INT64_MAX},       {"u64", 0, INT64_MAX},         {"u32", 0, UINT32_MAX},
+                                         {"u16", 0, UINT16_MAX},        {"u8", 0, UINT8_MAX},          {"isize", INT64_MIN, INT64_MAX},
+                                         {"i64", INT64_MIN, INT64_MAX}, {"i32", INT32_MIN, INT32_MAX}, {"i16", INT16_MIN, INT16_MAX},
+                                         {"i8", INT8_MIN, INT8_MAX}};
+    const ast *last = ast_last_segment(type);
+    for (size_t i = 0; last && i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, last->text) == 0)
+            return &types[i];
+    return NULL;
+}
+
+bool scope_fits(scope *s, const ast *n, const integer_type *type, int64_t number)
+{
+    if (number >= type->least && number <= type->most)
+        return true;
+    diag_add(s->context->diags, E_CONST, n->range, "%lld does not fit %s, which holds %lld to %lld", (long long)number, type->name,
+             (long long)type->least, (long long)type->most);
+    return false;
+}
+
+static bool integer_cast(scope *s, const ast *n, int64_t *out)
+{
+    const integer_type *type = scope_integer_type(ast_kid(n, 1));
+    if (type)
+        return scope_integer(s, ast_kid(n, 0), out) && scope_fits(s, n, type, *out);
+    diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
+    return false;
+}
+
 static bool integer_kind(scope *s, const ast *n, int64_t *out)
 {
     int64_t a, b;
@@ -928,7 +1072,13 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
         if (n->kid_count == 1)
             return scope_integer(s, n->kids[0], out);
         break;
-    case AST_EXPR_STMT: return scope_integer(s, ast_kid(n, 0), out);
+    case AST_EXPR_STMT:
+    case AST_CONST_BLOCK: return scope_integer(s, ast_kid(n, 0), out);
+    case AST_CAST: return integer_cast(s, n, out);
+    case AST_CALL:
+        if (scope_is_size_of(n))
+            return scope_size_of(s, n, out);
+        break;
     case AST_ERROR: return false;
     default: break;
     }

@@ -8,6 +8,7 @@
 
 #include "frontend/ast.h"
 #include "ir/kernel.h"
+#include "target/dialect.h"
 
 typedef struct scope scope;
 
@@ -26,7 +27,8 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
-    VALUE_VARIANT,   /* of an enumeration: type, number */
+    VALUE_TYPE,      /* type: what stands in front of a function, `HbmTensor::<..>` */
+    VALUE_VARIANT,   /* of an enumeration: variant, number */
     VALUE_VECTOR_OP, /* number: its code (target/vector.h) */
 } value_kind;
 
@@ -36,13 +38,15 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable;             /* VALUE_VIEW: of view_mut() */
-    int64_t number;            /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    double real;               /* VALUE_FLOAT */
-    int64_t step;              /* VALUE_RANGE */
-    const char *type;          /* VALUE_VARIANT */
-    const struct value *items; /* VALUE_LIST */
-    size_t count;              /* VALUE_LIST, VALUE_RANGE */
+    bool writable;               /* VALUE_VIEW: of view_mut() */
+    int64_t number;              /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;                 /* VALUE_FLOAT */
+    int64_t step;                /* VALUE_RANGE */
+    const ast *record;           /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
+    const struct value *items;   /* VALUE_LIST */
+    size_t count;                /* VALUE_LIST, VALUE_RANGE */
+    const struct declared *type; /* VALUE_TYPE */
+    const char *variant;         /* VALUE_VARIANT: its type */
 } value;
 
 typedef enum symbol_kind {
@@ -67,7 +71,8 @@ typedef struct symbol {
     const axis *axis; /* SYMBOL_AXIS; NULL: refused */
     const ast *node;  /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
     const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
-    scope *scope;     /* in which node is read */
+    const ast *generics;       /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
+    scope *scope;              /* in which node is read */
     const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
     bool resolved, infers;     /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
     mapping_names *names;      /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
@@ -95,6 +100,8 @@ typedef struct scope_context {
     diag_list *diags;
     source_index *index;     /* NULL: nobody will ask */
     bool has_units;          /* an axis of size 1 was declared */
+    dialect dialect;         /* of the file: its messages speak it */
+    bool one_dialect;        /* what that release does not write is refused */
     size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no
                                 such help */
 } scope_context;
@@ -148,11 +155,27 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
  * not named. */
 const mapping_names *scope_mapping_names(scope *s, const ast *type);
 
+/* The scope in which an alias, or a struct, that a path names is read: its parameters are the path's arguments. */
+scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path);
+/* A type parameter of a function or an alias: what `argument` is in `s`. */
+symbol *scope_bind_type(scope *inner, const ast *parameter, scope *s, const ast *argument);
+
 /* What a SYMBOL_ALIAS that is not `busy` stands for; NULL as of scope_mapping. */
 const mapping *scope_alias(symbol *y, bool *infer);
 
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
+/* The integer types that `as` names, and what they hold; NULL: another type. */
+typedef struct integer_type {
+    const char *name;
+    int64_t least, most;
+} integer_type;
+const integer_type *scope_integer_type(const ast *type);
+/* False: diagnosed. */
+bool scope_fits(scope *s, const ast *n, const integer_type *type, int64_t number);
+/* `size_of::<T>()`, the bytes of an element type or an integer. */
+bool scope_is_size_of(const ast *call);
+bool scope_size_of(scope *s, const ast *call, int64_t *out);
 /* Its operators: `n` is the AST_BINARY. False: diagnosed. */
 bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, int64_t b, int64_t *out);
 bool scope_is_arithmetic(const char *operator);
@@ -176,7 +199,9 @@ struct declared {
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
-    const ast *tuple;                               /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
+    const ast *record; /* DECLARED_OTHER of a struct of the file: its AST_STRUCT; its fields are read in `scope` */
+    const ast *array;  /* DECLARED_OTHER of an array type: read its kids in `scope` */
+    const ast *tuple;  /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */
     scope *scope;
 };
 

@@ -5,13 +5,64 @@
 
 #include "frontend/analysis.h"
 #include "frontend/dataflow.h"
+#include "frontend/dialect.h"
 #include "frontend/index.h"
 #include "frontend/parse.h"
 #include "support/budget.h"
 
 /* ---- functions ---- */
 
-/* #[device(chip = n)]; chip absent means 1. */
+/* What `pe = n` leaves of a chip. */
+static const struct {
+    int64_t pe, clusters, slices;
+} topologies[] = {
+#define TOPOLOGY(pe, clusters, slices) {pe, clusters, slices},
+#include "target/topology.def"
+};
+enum { TOPOLOGIES = sizeof topologies / sizeof *topologies };
+
+static void read_pe(analysis *s, const ast *arg, int64_t pe)
+{
+    size_t i = 0;
+    while (i < TOPOLOGIES && topologies[i].pe != pe)
+        i++;
+    if (i < TOPOLOGIES) {
+        s->kernel->clusters = topologies[i].clusters;
+        s->kernel->slices = topologies[i].slices;
+        return;
+    }
+    strbuf known;
+    strbuf_init(&known, s->context.arena);
+    for (i = 0; i < TOPOLOGIES; i++)
+        strbuf_printf(&known, "%s%lld", i == 0 ? "" : i + 1 < TOPOLOGIES ? ", " : " or ", (long long)topologies[i].pe);
+    refuse(s, E_PE, arg->range, arena_printf(s->context.arena, "write %s; without the attribute's `pe` it is all of them", known.text),
+           "a kernel runs on %s processing elements of a chip, got %lld", known.text, (long long)pe);
+}
+
+static void read_chips(analysis *s, const ast *arg, int64_t chips)
+{
+    s->kernel->chips = chips;
+    if (chips < 1)
+        refuse(s, E_CHIPS, arg->range, "without the attribute's `chip` it is one", "a kernel runs on at least 1 chip, got 0");
+}
+
+static void read_device_argument(analysis *s, const ast *arg)
+{
+    bool is_number = ast_is(ast_kid(arg, 0), AST_INT), is_chip = strcmp(arg->text, "chip") == 0, is_pe = strcmp(arg->text, "pe") == 0;
+    if (is_chip && !is_number)
+        s->kernel->chips = 0;
+    if (is_pe)
+        s->kernel->clusters = s->kernel->slices = -1;
+    if (!is_number || !(is_chip || is_pe))
+        refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n` and `pe = n`",
+               is_chip || is_pe ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);
+    else if (is_chip)
+        read_chips(s, arg, ast_kid(arg, 0)->value);
+    else
+        read_pe(s, arg, ast_kid(arg, 0)->value);
+}
+
+/* #[device(chip = n, pe = m)]; chip absent means 1, pe absent a whole chip. */
 static void read_device(analysis *s, const ast *fn)
 {
     const ast *attributes = ast_kid(fn, 0), *first = NULL;
@@ -27,16 +78,8 @@ static void read_device(analysis *s, const ast *fn)
         }
         first = a;
         s->kernel->is_device = true;
-        for (uint32_t j = 1; j < a->kid_count; j++) {
-            const ast *arg = a->kids[j];
-            bool is_number = strcmp(arg->text, "chip") == 0 && ast_is(ast_kid(arg, 0), AST_INT);
-            s->kernel->chips = is_number ? ast_kid(arg, 0)->value : 0;
-            if (is_number && s->kernel->chips < 1)
-                refuse(s, E_CHIPS, arg->range, "without the attribute's `chip` it is one", "a kernel runs on at least 1 chip, got 0");
-            else if (!is_number)
-                refuse(s, E_UNSUPPORTED, arg->range, "device takes `chip = n`",
-                       strcmp(arg->text, "chip") == 0 ? "`%s` of device is not a number" : "device attribute `%s` is not known", arg->text);
-        }
+        for (uint32_t j = 1; j < a->kid_count; j++)
+            read_device_argument(s, a->kids[j]);
     }
 }
 
@@ -45,11 +88,46 @@ static const symbol *kernel_named(analysis *s, const char *name)
     return scope_find_here(s->kernel_names, VALUE_NAMES, name);
 }
 
+/* `A: AxisName` */
+static bool is_axis_name(const ast *parameter)
+{
+    const ast *bounds = ast_kid(parameter, 0);
+    for (uint32_t i = 0; ast_is(parameter, AST_GENERIC_TYPE) && i < bounds->kid_count; i++) {
+        const ast *last = ast_last_segment(bounds->kids[i]);
+        if (last && strcmp(last->text, "AxisName") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A kernel that has no sizes yet is none: its name is said, and what it needs. */
+static bool is_generic(analysis *s, const ast *fn)
+{
+    const ast *missing = missing_generic(fn);
+    if (!missing)
+        return false;
+    bool is_axis = is_axis_name(missing), is_const = ast_is(missing, AST_GENERIC_CONST);
+    diag *d = diag_add(s->context.diags, W_GENERIC, fn->name_range, "kernel `%s` is not compiled: its parameter `%s` has no %s", fn->text,
+                       missing->text,
+                       is_axis    ? "size"
+                       : is_const ? "value"
+                                  : "type");
+    diag_note(s->context.diags, d, missing->name_range, "declared here");
+    if (is_axis || is_const)
+        diag_help(s->context.diags, d, "give it one: -D %s=%s", missing->text, is_axis ? "SIZE, an axis of that name" : "VALUE");
+    else
+        diag_help(s->context.diags, d, "call it in a kernel: `%s::<..>(..)`, or say that it is an axis: `%s: AxisName`", fn->text,
+                  missing->text);
+    return true;
+}
+
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
+    if (is_generic(s, fn))
+        return;
     arena *outer_arena = s->context.arena;
     kernel *k = ARENA_NEW(s->arena, kernel);
-    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .chips = 1};
+    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .dialect = s->context.dialect, .chips = 1};
     symbol *self = scope_find_here(outer, VALUE_NAMES, fn->text);
     if (self && self->kind == SYMBOL_FUNCTION)
         self->busy = true;
@@ -119,7 +197,8 @@ static symbol *collect_item(analysis *s, scope *names, const ast *n, symbol_kind
     symbol *y = scope_add(names, kind, n->text, n->name_range);
     y->node = kind == SYMBOL_FUNCTION ? n : ast_kid(n, 2);
     y->type = ast_kid(n, 1);
-    if (kind == SYMBOL_ALIAS && ast_is(y->node, AST_MAP) && !s->kernel)
+    y->generics = kind == SYMBOL_ALIAS && ast_is(y->type, AST_GENERICS) ? y->type : NULL;
+    if (kind == SYMBOL_ALIAS && !y->generics && ast_is(y->node, AST_MAP) && !s->kernel)
         ARENA_PUSH(s->arena, s->aliases, s->alias_count, s->alias_capacity, y);
     return y;
 }
@@ -190,12 +269,17 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
         const ast *n = parent->kids[i];
         if (ast_is(n, AST_AXES)) {
             scope_add_axes(names, n);
+        } else if (ast_is(n, AST_CONST) && strcmp(n->text, "_") == 0) {
+            pending_item c = {names, n};
+            ARENA_PUSH(s->arena, s->unnamed, s->unnamed_count, s->unnamed_capacity, c);
         } else if (ast_is(n, AST_TYPE_ALIAS) || ast_is(n, AST_CONST)) {
             collect_item(s, names, n, ast_is(n, AST_CONST) ? SYMBOL_CONST : SYMBOL_ALIAS);
             if (!s->kernel && dataflow_is_item(n)) {
                 pending_item d = {names, n};
                 ARENA_PUSH(s->arena, s->dataflows, s->dataflow_count, s->dataflow_capacity, d);
             }
+        } else if (ast_is(n, AST_STRUCT)) {
+            scope_add(names, SYMBOL_OWN_TYPE, n->text, n->name_range)->node = n;
         } else if (ast_is(n, AST_FN)) {
             collect_item(s, names, n, SYMBOL_FUNCTION);
         } else if (ast_is(n, AST_MOD)) {
@@ -231,17 +315,39 @@ void resolve_uses(analysis *s)
     s->use_count = 0;
 }
 
+void read_unnamed(analysis *s, size_t from)
+{
+    kernel nobody = {.name = "_", .chips = 1}, *at = s->kernel;
+    s->kernel = at ? at : &nobody;
+    for (size_t i = from; i < s->unnamed_count; i++) {
+        const ast *n = s->unnamed[i].node;
+        s->in_const++;
+        value v = evaluate(s, s->unnamed[i].scope, ast_kid(n, 2), NULL);
+        s->in_const--;
+        if (v.kind != VALUE_ERROR)
+            is_of_type(s, "_", ast_kid(n, 1), ast_kid(n, 2), &v);
+    }
+    s->unnamed_count = from;
+    s->kernel = at;
+}
+
 /* ---- which functions are kernels ---- */
 
-static void collect_calls(analysis *s, const ast *n, const char *caller)
+/* Text of the host, whose calls make no function a part of a kernel: statements outside of functions, `main` and its like, what is async.
+ */
+static bool is_host(const ast *fn)
 {
-    const ast *callee = ast_is(n, AST_CALL) ? ast_kid(n, 0) : NULL;
-    if (callee && ast_is(callee, AST_PATH) && callee->kid_count > 0 && strcmp(callee->kids[callee->kid_count - 1]->text, caller) != 0) {
-        const char *name = callee->kids[callee->kid_count - 1]->text;
-        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, name);
-    }
+    return !fn || fn->value & AST_FN_ASYNC || ast_kid(fn, 2)->kid_count == 0;
+}
+
+/* What a function of kernels calls is compiled there. `caller`: the innermost function around, or NULL. */
+static void collect_calls(analysis *s, const ast *n, const ast *caller)
+{
+    const ast *callee = ast_is(n, AST_CALL) && !is_host(caller) ? ast_last_segment(ast_kid(n, 0)) : NULL;
+    if (callee && strcmp(callee->text, caller->text) != 0)
+        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, callee->text);
     for (uint32_t i = 0; i < n->kid_count; i++)
-        collect_calls(s, n->kids[i], ast_is(n, AST_FN) ? n->text : caller);
+        collect_calls(s, n->kids[i], ast_is(n, AST_FN) ? n : caller);
 }
 
 static int by_name(const void *a, const void *b)
@@ -321,6 +427,22 @@ static void read_dataflows(analysis *s)
     }
 }
 
+static const char *word_of(int release, const char *word)
+{
+    return dialect_word((dialect)release, word);
+}
+
+/* The file's release, with all modules that it loads. */
+static void read_dialect(analysis *s, const ast *file)
+{
+    unsigned set = dialect_narrow(ALL_DIALECTS, file, s->arena);
+    for (size_t i = 0; i < s->loaded_count; i++)
+        set = dialect_narrow(set, s->loaded[i].body, s->arena);
+    s->context.dialect = s->options->dialect ? *s->options->dialect : dialect_newest(set);
+    s->context.one_dialect = s->options->dialect != NULL;
+    s->context.diags->words = (diag_words){word_of, (int)s->context.dialect};
+}
+
 module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options)
 {
     static const sema_options none;
@@ -337,12 +459,15 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     index_add_scope(&s->context, file->range, root);
     collect_items(s, root, file, 0);
     resolve_uses(s);
-    collect_calls(s, file, "");
+    collect_calls(s, file, NULL);
     for (size_t i = 0; i < s->loaded_count; i++)
-        collect_calls(s, s->loaded[i].body, "");
+        collect_calls(s, s->loaded[i].body, NULL);
+    read_dialect(s, file);
     if (s->called_count)
         qsort(s->called, s->called_count, sizeof *s->called, by_name);
+    read_unnamed(s, 0);
     analyse_functions(s, root, file);
+    read_unnamed(s, 0);
     read_dataflows(s);
     bool infer = false;
     for (size_t i = 0; i < s->alias_count && !s->only; i++)

@@ -8,6 +8,7 @@
 
 #include "frontend/ast.h"
 #include "ir/kernel.h"
+#include "target/dialect.h"
 
 typedef struct sema_options {
     const char *only; /* the one kernel or dataflow item to read; NULL: all. When it is not there, `left_out` of the module has what is. */
@@ -19,10 +20,11 @@ typedef struct sema_options {
      * `kernels` (NULL: with the rest), and of what is there the next one uses nothing: kernel_forget, and the arena may be rewound. */
     void (*done)(void *user, kernel *k);
     arena *kernels;
+    const dialect *dialect; /* the one release that the file is written in; NULL: the text tells it */
 } sema_options;
 
-/* All kernels of a file, in source order. A kernel with errors is in the module with `bad` set. A function that others call
- * and that is no #[device] function is compiled where it is called. */
+/* All kernels of a file, in source order. A kernel with errors is in the module with `bad` set. A function that others call, the host's
+ * left out, and that is no #[device] function is compiled where it is called. */
 module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_list *diags, const sema_options *options);
 
 #endif

@@ -10,12 +10,13 @@
 /* ---- the table ---- */
 
 /* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
-enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, BEGIN_BIT };
-_Static_assert(BEGIN_BIT < 64, "a bit for each receiver");
+enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, BEGIN_BIT, TYPE_BIT };
+_Static_assert(TYPE_BIT < 64, "a bit for each receiver");
 #define ON(kind) (UINT64_C(1) << TENSOR_##kind)
 #define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
 #define ON_UNIT (UINT64_C(1) << UNIT_BIT)
 #define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
+#define ON_TYPE (UINT64_C(1) << TYPE_BIT)
 
 enum {
 #define STAGE(name, ...) ROW_##name,
@@ -30,25 +31,20 @@ static const stage_row rows[] = {
 static const stage_form forms[] = {
 #define TYPES(...) {__VA_ARGS__}, sizeof((stage_type[]){__VA_ARGS__}) / sizeof(stage_type)
 #define ARGUMENTS(...) {__VA_ARGS__}, sizeof((stage_argument[]){__VA_ARGS__}) / sizeof(stage_argument)
-#define FORM(stage, dialects, spelling, types, arguments) {&rows[ROW_##stage], dialects, spelling, types, arguments},
+#define FORM_ON(stage, receivers, dialects, spelling, ...) {&rows[ROW_##stage], receivers, dialects, spelling, __VA_ARGS__},
 #include "target/engines.def"
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
 static const stage_other_name other_names[] = {
-#define OTHER_NAME(spelling, since, april) {spelling, DIALECT_##since, april},
+#define OTHER_NAME(spelling, since) {spelling, DIALECT_##since},
 #include "target/engines.def"
 };
 enum { OTHER_NAMES = sizeof other_names / sizeof *other_names };
 
-static const char *const dialect_names[] = {
-#define DIALECT(symbol, name) name,
-#include "target/dialect.def"
-};
-
-const char *dialect_name(dialect d)
+static uint64_t receivers_of(const stage_form *f)
 {
-    return dialect_names[d];
+    return f->receivers ? f->receivers : f->row->receivers;
 }
 
 /* What an argument must be. */
@@ -77,6 +73,7 @@ static const struct {
                            .types = {"TagMode", "BranchMode"}},
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
+    [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
 
 static bool argument_fits(stage_argument a, const value *v)
@@ -92,7 +89,7 @@ static bool argument_fits(stage_argument a, const value *v)
     case VALUE_VIEW: return v->op->out.kind == arguments[a].tensor && (v->writable || !arguments[a].writable);
     case VALUE_VARIANT:
         for (size_t i = 0; i < 3 && arguments[a].types[i]; i++)
-            if (strcmp(arguments[a].types[i], v->type) == 0)
+            if (strcmp(arguments[a].types[i], v->variant) == 0)
                 return true;
         return false;
     default: return true;
@@ -105,6 +102,14 @@ bool stage_is_known(const char *method)
 {
     for (size_t i = 0; i < FORMS; i++)
         if (strcmp(forms[i].name, method) == 0)
+            return true;
+    return false;
+}
+
+bool stage_is_of_type(const char *name)
+{
+    for (size_t i = 0; i < FORMS; i++)
+        if ((receivers_of(&forms[i]) & ON_TYPE) && strcmp(forms[i].name, name) == 0)
             return true;
     return false;
 }
@@ -124,14 +129,26 @@ static uint64_t receiver_bit(const value *v)
     case VALUE_VIEW: return UINT64_C(1) << (VIEW_BITS + v->op->out.kind);
     case VALUE_UNIT_OF_CONTEXT: return ON_UNIT;
     case VALUE_BEGIN: return ON_BEGIN;
+    case VALUE_TYPE: return ON_TYPE;
     default: return 0;
     }
 }
 
-/* Is it the form that stands for its stage where all stages are listed? */
-static bool is_first_form(size_t i)
+/* Is it the form that stands for its stage where a release's stages are listed? Forms of one stage are together. */
+static bool is_first_form(size_t i, dialect d, uint64_t receiver)
 {
-    return i == 0 || forms[i].row != forms[i - 1].row;
+    const stage_form *f = &forms[i];
+    if (!(f->dialects >> d & 1) || !(receivers_of(f) & receiver))
+        return false;
+    while (i-- > 0 && forms[i].row == f->row)
+        if ((forms[i].dialects >> d & 1) && (receivers_of(&forms[i]) & receiver))
+            return false;
+    return true;
+}
+
+static dialect dialect_of(const stage_call *call)
+{
+    return scope_context_of(call->scope)->dialect;
 }
 
 /* "collect, commit" */
@@ -141,9 +158,18 @@ static const char *offered(const stage_call *call)
     strbuf_init(&s, scope_context_of(call->scope)->arena);
     uint64_t bit = receiver_bit(&call->receiver);
     for (size_t i = 0; i < FORMS; i++)
-        if (is_first_form(i) && (forms[i].row->receivers & bit))
+        if (is_first_form(i, dialect_of(call), bit))
             strbuf_printf(&s, "%s%s", s.bytes ? ", " : "", forms[i].name);
     return s.bytes ? s.text : "no stage";
+}
+
+unsigned stage_dialects(const char *method, unsigned types, unsigned given)
+{
+    unsigned set = 0;
+    for (size_t i = 0; i < FORMS; i++)
+        if (forms[i].argument_count == given && (types == 0 || forms[i].type_count == types) && strcmp(forms[i].name, method) == 0)
+            set |= forms[i].dialects;
+    return set;
 }
 
 const stage_other_name *stage_other_name_at(size_t i)
@@ -186,40 +212,55 @@ static void check_alone(const stage_call *call)
     diag_help(stage_diags(call), d, "did you mean `%s`?", near);
 }
 
+/* A stage that the receiver offers and whose result offers what is asked for: "write commit_trim::<Packet>() in front of it"; NULL: none.
+ */
+static const char *signature(const stage_form *f, arena *a);
+static const char *missing_between(const stage_call *call)
+{
+    uint64_t bit = receiver_bit(&call->receiver), wanted = 0;
+    for (size_t i = 0; i < FORMS; i++)
+        if ((forms[i].dialects >> dialect_of(call) & 1) && strcmp(forms[i].name, call->node->text) == 0)
+            wanted |= receivers_of(&forms[i]);
+    for (size_t i = 0; i < FORMS; i++) {
+        int gives = forms[i].row->gives;
+        if (is_first_form(i, dialect_of(call), bit) && gives < TENSOR_KIND_COUNT && (wanted >> gives & 1))
+            return signature(&forms[i], scope_context_of(call->scope)->arena);
+    }
+    return NULL;
+}
+
 static void unknown_method(const stage_call *call, bool known)
 {
     const char *name = call->node->text;
     diag_list *diags = stage_diags(call);
-    const stage_other_name *other = other_name(name);
-    if (other && !other->april) {
+    if (other_name(name)) {
         diag *d = diag_add(diags, E_UNSUPPORTED, call->node->name_range, "`%s` is not supported yet", name);
         diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
         return;
     }
     diag *d = diag_add(diags, E_METHOD, call->node->name_range, known ? "`%s` is not offered by %s" : "there is no method `%s` on %s", name,
                        value_kind_name(&call->receiver));
-    if (other) {
-        diag_help(diags, d, "`%s` is the newer dialect; the April form is %s", name, other->april);
-        return;
-    }
-    const char *near = known ? NULL : nearest(name);
+    const char *near = known ? NULL : nearest(name), *between = known ? missing_between(call) : NULL;
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
+    else if (between)
+        diag_help(diags, d, "write .%s in front of it", between);
     else
         diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
 }
 
 /* ---- what is written ---- */
 
-static const char *type_name(stage_type t)
+static const char *type_name(const stage_form *f, stage_type t)
 {
+    dialect d = dialect_newest(f->dialects);
     switch (t) {
     case TYPE_DTYPE: return "Dtype";
     case TYPE_INDEX: return "Index";
     case TYPE_LENGTH: return "LENGTH";
     case TYPE_WEIGHTS: return "Element";
     case TYPE_AXIS: return "Axis";
-    default: return stage_type_component(t) < MAPPING_COMPONENTS ? component_parameter(stage_type_component(t)) : "_";
+    default: return stage_type_component(t) < MAPPING_COMPONENTS ? dialect_word(d, component_parameter(stage_type_component(t))) : "_";
     }
 }
 
@@ -230,7 +271,7 @@ static const char *parameters(const stage_form *f, arena *a)
     strbuf_init(&s, a);
     strbuf_puts(&s, "");
     for (unsigned i = 0; i < f->type_count; i++)
-        strbuf_printf(&s, "%s%s", i ? ", " : "", type_name(f->types[i]));
+        strbuf_printf(&s, "%s%s", i ? ", " : "", type_name(f, f->types[i]));
     return s.text;
 }
 
@@ -310,6 +351,42 @@ static bool check_arguments(const stage_call *call)
     return true;
 }
 
+enum { FITS = 4 };
+
+/* How well a form answers the call: first what fits it altogether, of that what the file's release writes. */
+static int rank_of(const stage_call *call, const stage_form *f)
+{
+    bool counts = counts_fit(call, f), fits = counts;
+    for (unsigned i = 0; i < f->argument_count && fits; i++)
+        fits = call->args[i].kind == VALUE_ERROR || argument_fits(f->arguments[i], &call->args[i]);
+    return FITS * fits + 2 * (f->dialects >> dialect_of(call) & 1) + counts;
+}
+
+/* The form that the call has in the one release that is asked for; NULL: it has none there. */
+static const stage_form *form_of_release(const stage_call *call, uint64_t receiver, dialect d)
+{
+    for (size_t i = 0; i < FORMS; i++)
+        if (forms[i].row == call->row && (forms[i].dialects >> d & 1) && (receivers_of(&forms[i]) & receiver))
+            return &forms[i];
+    return NULL;
+}
+
+/* Where one release is asked for, is the form written so in it? Diagnoses. */
+static bool check_release(const stage_call *call, uint64_t receiver)
+{
+    const scope_context *c = scope_context_of(call->scope);
+    if (!c->one_dialect || (call->form->dialects >> c->dialect & 1))
+        return true;
+    const stage_form *f = form_of_release(call, receiver, c->dialect);
+    diag *d = diag_add(stage_diags(call), E_DIALECT, call->node->name_range, "%s does not write `%s`", dialect_name(c->dialect),
+                       signature(call->form, c->arena));
+    if (f)
+        diag_help(stage_diags(call), d, "in %s it is %s", dialect_name(c->dialect), signature(f, c->arena));
+    else
+        diag_help(stage_diags(call), d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
+    return false;
+}
+
 value stage_build(const stage_call *call)
 {
     index_add_value(scope_context_of(call->scope), call->node->name_range, &call->receiver);
@@ -317,24 +394,21 @@ value stage_build(const stage_call *call)
         check_alone(call);
         return stage_error;
     }
-    bool known = false;
+    bool known = false, own = false; /* own: the file's release has it, on whatever receiver */
     stage_call found = *call;
     uint64_t bit = receiver_bit(&call->receiver);
     for (size_t i = 0; i < FORMS; i++) {
         if (strcmp(forms[i].name, call->node->text) != 0)
             continue;
         known = true;
-        if (!(forms[i].row->receivers & bit))
-            continue;
-        bool fits = counts_fit(call, &forms[i]);
-        if (!found.form || fits) /* of several that do not fit the first is shown */
+        own = own || (forms[i].dialects >> dialect_of(call) & 1);
+        if ((receivers_of(&forms[i]) & bit) && (!found.form || rank_of(call, &forms[i]) > rank_of(call, found.form)))
             found.form = &forms[i];
-        if (fits)
-            break;
     }
-    if (found.form) {
+    bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank_of(call, found.form) < FITS;
+    if (found.form && !other) { /* a form of another release counts where it fits */
         found.row = found.form->row;
-        if (check_arguments(&found))
+        if (check_release(&found, bit) && check_arguments(&found))
             return found.row->make(&found);
     } else {
         unknown_method(call, known);
@@ -359,6 +433,8 @@ static const char *receivers_text(uint64_t receivers, arena *a)
         strbuf_puts(&s, "`ctx.main`, `ctx.sub`");
     if (receivers & ON_BEGIN)
         strbuf_puts(&s, "what `begin` gives");
+    if (receivers & ON_TYPE)
+        strbuf_puts(&s, "`HbmTensor`, `DmTensor`");
     return s.text;
 }
 
@@ -369,6 +445,7 @@ static const char *gives_text(int gives, arena *a)
     case GIVES_BEGIN: return "the beginning of a stream";
     case GIVES_NOTHING: return "";
     case GIVES_SAME: return "the same";
+    case GIVES_OWN_TYPE: return "a tensor of that type";
     default: return arena_printf(a, "`%s`", tensor_kind_name((tensor_kind)gives));
     }
 }
@@ -397,17 +474,18 @@ static void describe(const stage_form *f, arena *a, stage_description *out)
                                .generics = f->type_count,
                                .signature = signature(f, a),
                                .summary = f->row->summary,
-                               .receivers = receivers_text(f->row->receivers, a),
+                               .receivers = receivers_text(receivers_of(f), a),
                                .arguments = arguments_text(f, a),
                                .gives = gives_text(f->row->gives, a),
-                               .dialects = dialects_text(f->dialects, a)};
+                               .dialects = dialects_text(f->dialects, a),
+                               .on_value = !(receivers_of(f) & ON_TYPE)};
 }
 
-bool stage_describe(size_t i, const value *receiver, arena *a, stage_description *out)
+bool stage_describe(size_t i, dialect d, const value *receiver, arena *a, stage_description *out)
 {
-    uint64_t bit = receiver ? receiver_bit(receiver) : ~UINT64_C(0);
+    uint64_t bit = receiver ? receiver_bit(receiver) : ~ON_TYPE;
     for (size_t f = 0; f < FORMS; f++)
-        if (is_first_form(f) && (forms[f].row->receivers & bit) && i-- == 0) {
+        if (is_first_form(f, d, bit) && i-- == 0) {
             describe(&forms[f], a, out);
             return true;
         }

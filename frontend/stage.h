@@ -7,20 +7,7 @@
 #define VISA_FRONTEND_STAGE_H
 
 #include "frontend/scope.h"
-
-/* Releases of the language, oldest first, and sets of them. */
-typedef enum dialect {
-#define DIALECT(symbol, name) DIALECT_##symbol,
-#include "target/dialect.def"
-    DIALECT_COUNT
-} dialect;
-enum {
-#define DIALECT(symbol, name) symbol = 1u << DIALECT_##symbol,
-#include "target/dialect.def"
-    EVERY_RELEASE = (1u << DIALECT_COUNT) - 1,
-};
-#define SINCE(symbol) (EVERY_RELEASE & ~((symbol)-1u))
-const char *dialect_name(dialect d); /* "April", "0.6" */
+#include "target/dialect.h"
 
 typedef struct stage_row stage_row; /* frontend/stage_build.h */
 typedef struct stage_form stage_form;
@@ -40,8 +27,12 @@ typedef struct stage_call {
 /* Adds the operation; a value of kind VALUE_ERROR when it was diagnosed. */
 value stage_build(const stage_call *call);
 
+/* The releases that have a stage of that name with so many type arguments (0: none is written) and arguments `given`; 0: none has. */
+unsigned stage_dialects(const char *method, unsigned types, unsigned given);
 /* Is there a stage of that name on any receiver? */
 bool stage_is_known(const char *method);
+/* Is it called on a type: `HbmTensor::new()`? */
+bool stage_is_of_type(const char *name);
 /* Is the element type that is expected of its result expected of its receiver, too? */
 bool stage_expects_dtype(const char *method);
 
@@ -60,10 +51,11 @@ typedef struct stage_description {
     const char *arguments;  /* "`&mut ctx.tdma`, an integer address"; "" when it has none */
     const char *gives;      /* "FetchTensor"; "": nothing */
     const char *dialects;   /* "April" */
+    bool on_value;          /* not called on a type */
 } stage_description;
 
-/* The i-th method that `receiver` offers (NULL: of all), in its first form; false: there are fewer. */
-bool stage_describe(size_t i, const value *receiver, arena *a, stage_description *out);
+/* The i-th method that `receiver` offers (NULL: of all) in a release, in its first form there; false: there are fewer. */
+bool stage_describe(size_t i, dialect d, const value *receiver, arena *a, stage_description *out);
 /* The i-th form of all methods. */
 bool stage_describe_form(size_t i, arena *a, stage_description *out);
 
@@ -71,7 +63,6 @@ bool stage_describe_form(size_t i, arena *a, stage_description *out);
 typedef struct stage_other_name {
     const char *name;
     dialect since;
-    const char *april; /* what April calls the same; NULL: nothing does it */
 } stage_other_name;
 /* NULL: there are fewer. */
 const stage_other_name *stage_other_name_at(size_t i);

@@ -10,17 +10,24 @@ diag_list *stage_diags(const stage_call *call)
     return scope_context_of(call->scope)->diags;
 }
 
-op *stage_add_op(const stage_call *call, context c, const tensor *out)
+static op *begin_op(const stage_call *call, op *o, const tensor *out)
 {
-    op *o = kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range);
     o->out = *out;
     op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INPUT, call->receiver.op);
+    o->releases = call->form->dialects;
     if (call->receiver.op->bad)
         o->bad = true;
     return o;
 }
 
-op *stage_new_op(const stage_call *call, context c)
+op *stage_add_op(const stage_call *call, context c, const tensor *out)
+{
+    return begin_op(call, kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range),
+                    out);
+}
+
+/* The receiver's tensor as one of the kind that the row gives; what the form names is not known yet. */
+static tensor new_tensor(const stage_call *call)
 {
     const tensor *in = &call->receiver.op->out;
     tensor out = *in;
@@ -32,7 +39,32 @@ op *stage_new_op(const stage_call *call, context c)
     for (unsigned i = 0; i < call->form->type_count; i++)
         if (stage_type_component(call->form->types[i]) < MAPPING_COMPONENTS)
             out.part[stage_type_component(call->form->types[i])] = NULL;
+    return out;
+}
+
+op *stage_new_op(const stage_call *call, context c)
+{
+    tensor out = new_tensor(call);
     return stage_add_op(call, c, &out);
+}
+
+/* An operation that the next one takes over. */
+static op *new_note(const stage_call *call)
+{
+    tensor out = new_tensor(call);
+    return begin_op(call,
+                    kernel_note(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, call->receiver.op->context,
+                                call->node->name_range),
+                    &out);
+}
+
+/* The argument of that meaning; NULL: the form has none. */
+static const value *argument_of(const stage_call *call, stage_argument argument)
+{
+    for (unsigned i = 0; i < call->form->argument_count; i++)
+        if (call->form->arguments[i] == argument)
+            return &call->args[i];
+    return NULL;
 }
 
 static const ast *type_argument_at(const stage_call *call, unsigned index)
@@ -125,7 +157,7 @@ bool stage_require_parts(const stage_call *call, op *o, unsigned parts)
     size_t count = 0;
     for (const component *c = tensor_kind_components(o->out.kind); *c < MAPPING_COMPONENTS; c++)
         if ((parts >> *c & 1) && !o->out.part[*c])
-            missing[count++] = component_parameter(*c);
+            missing[count++] = component_word(*c);
     if (count == 0)
         return true;
     o->bad = true;
@@ -149,10 +181,10 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
     if (!expected || expected->is_hint || expected->kind == DECLARED_NONE || expected->kind == DECLARED_ERROR)
         return true;
     if (expected->kind != DECLARED_TENSOR || expected->tensor.kind != t->kind) {
-        diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_name(t->kind),
-                           expected->kind == DECLARED_TENSOR ? tensor_kind_name(expected->tensor.kind) : "value of another type");
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_word(t->kind),
+                           expected->kind == DECLARED_TENSOR ? tensor_kind_word(expected->tensor.kind) : "value of another type");
         diag_note(c->diags, d, expected->range, "declared here");
-        diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_name(t->kind));
+        diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_word(t->kind));
         return false;
     }
     if (expected->has_dtype && expected->tensor.dtype != t->dtype) {
@@ -167,7 +199,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
         const mapping *want = expected->tensor.part[k], *have = t->part[k];
         if (!want || !have || mapping_equal(c->mappings, want, have))
             continue;
-        diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_parameter((component)k),
+        diag *d = diag_add(c->diags, E_MISMATCH, range, "%s is m![%s], but m![%s] is declared", component_word((component)k),
                            mapping_text(have, c->arena), mapping_text(want, c->arena));
         diag_note(c->diags, d, expected->parts[k], "declared here");
         diag_help(c->diags, d, "declare m![%s]", mapping_text(have, c->arena));
@@ -226,6 +258,8 @@ value stage_make_fetch(const stage_call *call)
         op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_SECOND, call->receiver.second);
     o->interleave = call->receiver.interleave;
     bool ok = stage_take_types(call, o);
+    if (!ast_is(ast_kid(call->node, 1), AST_GENERIC_ARGS) && !scope_context_of(call->scope)->one_dialect) /* of whatever release */
+        adopt_dtype(call, o, NULL, false);
     return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_TIME | NEEDS_PACKET));
 }
 
@@ -235,6 +269,21 @@ static value stage_of_stream(const stage_call *call, unsigned parts)
     op *o = stage_new_op(call, call->receiver.op->context);
     bool ok = stage_take_types(call, o);
     return stage_finish(call, o, ok && stage_require_parts(call, o, parts));
+}
+
+value stage_make_fetch_cast(const stage_call *call)
+{
+    op *o = call->receiver.op;
+    if (o->kind != IR_FETCH) {
+        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range,
+                           "`%s` of a stream that comes from outside is not supported", call->form->name);
+        diag_help(stage_diags(call), d, "it is converted where it is fetched");
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    const ast *arg = stage_type_argument(call, TYPE_DTYPE);
+    o->converted = arg ? arg->range : call->node->name_range;
+    return stage_finish(call, o, stage_take_types(call, o));
 }
 
 #define PART(component) (1u << (component))
@@ -248,7 +297,11 @@ static value stage_of_stream(const stage_call *call, unsigned parts)
 value stage_make_to_trf(const stage_call *call)
 {
     op *o = stage_new_op(call, CONTEXT_SUB);
-    o->out.trf_address = (trf_address)call->args[0].number;
+    const value *address = argument_of(call, ARGUMENT_TRF_ADDRESS);
+    if (address)
+        o->out.trf_address = (trf_address)address->number;
+    else
+        op_leave_unplaced(o);
     bool stream_kernel = true; /* no context was written: the store runs in the sub context */
     for (op *i = op_input(o); i; i = op_input(i))
         stream_kernel = stream_kernel && i->kind != IR_FETCH;
@@ -291,27 +344,86 @@ value stage_make_contract(const stage_call *call)
     return stage_finish(call, o, stage_take_types(call, o)); /* what it keeps follows from what is written: passes/infer.c */
 }
 
+value stage_make_contract_time(const stage_call *call)
+{
+    op *o = new_note(call);
+    return stage_finish(call, o, stage_take_types(call, o) && stage_require_parts(call, o, NEEDS_TIME));
+}
+
 value stage_make_accumulate(const stage_call *call)
 {
     op *o = stage_new_op(call, call->receiver.op->context);
+    if (op_input(o)->kind == IR_CONTRACT_TIME)
+        o->kept_time = op_take_over(o);
     o->accumulation = (accumulation_kind)call->args[0].number;
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
-static bool take_address(const stage_call *call, op *o, const value *v)
+/* The address that the call gives; without one it is not placed yet. */
+static bool take_address(const stage_call *call, op *o)
 {
-    if (v->number < 0) {
-        diag_add(stage_diags(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0", (long long)v->number);
-        return false;
+    const value *v = argument_of(call, ARGUMENT_ADDRESS);
+    if (!v) {
+        op_leave_unplaced(o);
+        return true;
     }
     o->out.address = v->number;
-    return true;
+    if (v->number >= 0)
+        return true;
+    diag_add(stage_diags(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0", (long long)v->number);
+    return false;
+}
+
+value stage_make_alloc(const stage_call *call)
+{
+    scope_context *c = scope_context_of(call->scope);
+    const declared *e = call->expected;
+    declared d = *call->receiver.type;
+    if (d.kind != DECLARED_TENSOR || d.is_view || (d.tensor.kind != TENSOR_HBM && d.tensor.kind != TENSOR_DM)) {
+        diag *x = diag_add(c->diags, E_UNSUPPORTED, call->node->name_range, "`%s` is not supported on this type", call->form->name);
+        diag_help(c->diags, x, "it makes an HbmTensor or a DmTensor");
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    op *o = kernel_add(call->kernel, c->arena, call->row->operation, CONTEXT_DMA, call->node->name_range);
+    o->out = d.tensor;
+    o->releases = call->form->dialects;
+    memcpy(o->parts, d.parts, sizeof o->parts);
+    bool typed = d.has_dtype;
+    if (!typed && e && e->kind == DECLARED_TENSOR && e->tensor.kind == d.tensor.kind && e->has_dtype) {
+        o->out.dtype = e->tensor.dtype;
+        typed = true;
+    }
+    stage_adopt(o, e);
+    for (const component *p = tensor_kind_components(o->out.kind); *p < MAPPING_COMPONENTS; p++)
+        typed = typed && o->out.part[*p];
+    if (!typed) {
+        diag *x = diag_add(c->diags, E_INFER, d.range, "the type of the tensor that `%s` makes cannot be inferred", call->form->name);
+        diag_help(c->diags, x, "write the whole type");
+        o->bad = call->kernel->bad = true;
+        return stage_error;
+    }
+    return stage_finish(call, o, take_address(call, o));
+}
+
+/* commit takes over what commit_trim says. */
+static void take_trim(op *o)
+{
+    if (op_input(o)->kind == IR_COMMIT_TRIM)
+        o->trim = op_take_over(o);
+}
+
+value stage_make_commit_trim(const stage_call *call)
+{
+    op *o = new_note(call);
+    return stage_finish(call, o, stage_take_types(call, o) && stage_require_parts(call, o, NEEDS_PACKET));
 }
 
 value stage_make_commit(const stage_call *call)
 {
     op *o = stage_new_op(call, call->receiver.op->context);
-    bool ok = take_address(call, o, &call->args[0]);
+    take_trim(o);
+    bool ok = take_address(call, o);
     ok = stage_take_types(call, o) && ok;
     return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_ELEMENT));
 }
@@ -323,11 +435,11 @@ static void keep_part(const stage_call *call, op *o, component c)
         o->out.part[c] = call->receiver.op->out.part[c];
 }
 
-/* A copy to an address: the units that neither it nor what is expected names are those of the source. */
+/* A copy into new memory: the units that neither it nor what is expected names are those of the source. */
 static value copy_to(const stage_call *call, const component *units, size_t count)
 {
     op *o = stage_new_op(call, CONTEXT_DMA);
-    bool ok = take_address(call, o, &call->args[1]);
+    bool ok = take_address(call, o);
     ok = stage_take_types(call, o) && ok;
     unsigned needs = NEEDS_ELEMENT;
     for (size_t i = 0; i < count; i++) {
@@ -339,7 +451,7 @@ static value copy_to(const stage_call *call, const component *units, size_t coun
 
 value stage_make_to_dm(const stage_call *call)
 {
-    return copy_to(call, (const component[]){CLUSTER, SLICE}, 2);
+    return copy_to(call, (const component[]){CHIP, CLUSTER, SLICE}, 3);
 }
 
 value stage_make_to_hbm(const stage_call *call)
@@ -366,6 +478,7 @@ value stage_make_commit_view(const stage_call *call)
 {
     const value *view = &call->args[0];
     op *o = stage_add_op(call, call->receiver.op->context, &view->op->out);
+    take_trim(o);
     tensor element = {.kind = TENSOR_DM, .dtype = o->out.dtype};
     const ast *written = stage_type_argument(call, TYPE_ELEMENT);
     bool infer = false;

@@ -40,6 +40,7 @@ typedef enum stage_argument {
     ARGUMENT_TAG_MODE,
     ARGUMENT_INT_WIDTH,
     ARGUMENT_OPERAND,
+    ARGUMENT_LANE_MODE,
 } stage_argument;
 
 enum {
@@ -47,6 +48,7 @@ enum {
     GIVES_BEGIN,
     GIVES_NOTHING,
     GIVES_SAME,
+    GIVES_OWN_TYPE,
     EXPECTS_DTYPE = 1,
     STAGE_MAX_TYPES = 6,
     STAGE_MAX_ARGUMENTS = 3,
@@ -65,7 +67,8 @@ struct stage_row {
 
 struct stage_form {
     const stage_row *row;
-    unsigned dialects; /* APRIL | .. */
+    uint64_t receivers; /* 0: the row's */
+    unsigned dialects;  /* APRIL | .. */
     const char *name;
     stage_type types[STAGE_MAX_TYPES];
     unsigned type_count;

@@ -76,7 +76,7 @@ static bool constant(const stage_call *call, src_range at, const value *v, dtype
 
 static bool is_stash(const value *v)
 {
-    return v->kind == VALUE_VARIANT && strcmp(v->type, "VeRhs") == 0;
+    return v->kind == VALUE_VARIANT && strcmp(v->variant, "VeRhs") == 0;
 }
 
 /* What was set aside in this pass, into *stash. Diagnoses. */
@@ -125,11 +125,11 @@ static bool take_mode(const stage_call *call, const value *mode, const vector_op
     static const char *const types[] = {"UnaryArgMode", "BinaryArgMode", "TernaryArgMode"};
     const char *wanted = types[row->operands - 1];
     *out = (unsigned)mode->number;
-    if (strcmp(mode->type, wanted) == 0)
+    if (strcmp(mode->variant, wanted) == 0)
         return true;
     diag *d =
         diag_add(stage_diags(call), E_VECTOR_OPERAND, argument_range(call, mode), "%s::%s has %u operand%s, and its mode is a %s, got a %s",
-                 row->type, row->variant, row->operands, row->operands == 1 ? "" : "s", wanted, mode->type);
+                 row->type, row->variant, row->operands, row->operands == 1 ? "" : "s", wanted, mode->variant);
     diag_help(stage_diags(call), d, "write a %s", wanted);
     return false;
 }

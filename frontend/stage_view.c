@@ -35,6 +35,11 @@ value stage_make_reshape(const stage_call *call)
     return stage_finish(call, o, ok && stage_require_parts(call, o, needs));
 }
 
+value stage_make_reshape_hbm(const stage_call *call)
+{
+    return stage_make_reshape(call);
+}
+
 /* The window's length, the second type argument; false: diagnosed. */
 static bool tile_length(const stage_call *call, component c, int64_t *out)
 {
@@ -42,7 +47,7 @@ static bool tile_length(const stage_call *call, component c, int64_t *out)
     if (!arg) {
         const char *name = call->node->text;
         diag *d = diag_add(stage_diags(call), E_ARGUMENTS, call->node->name_range, "`%s` needs its type arguments", name);
-        diag_help(stage_diags(call), d, "write %s::<Index, LENGTH, %s>(start)", name, component_parameter(c));
+        diag_help(stage_diags(call), d, "write %s::<Index, LENGTH, %s>(start)", name, component_word(c));
         return false;
     }
     return scope_integer(call->scope, arg, out);
@@ -103,7 +108,7 @@ static void refuse_tile(const stage_call *call, component c, tile_status status,
         }
         d = diag_add(diags, E_TILE_SPLIT, at, "failed to split by the index expression: m![%s] does not store `%s` as digits of its own",
                      in, of);
-        diag_help(diags, d, "tile along an axis, or a part of one, that the view's %s names", component_parameter(c));
+        diag_help(diags, d, "tile along an axis, or a part of one, that the view's %s names", component_word(c));
     }
 }
 
@@ -117,7 +122,7 @@ static bool check_tile_type(const stage_call *call, component part, const mappin
     if (!given || mapping_equal(c->mappings, given, result))
         return given || infer;
     diag *d = diag_add(c->diags, E_TILE_VIEW, written->range,
-                       "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared", component_parameter(part),
+                       "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared", component_word(part),
                        mapping_text(result, c->arena), mapping_text(given, c->arena));
     diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
     return false;

@@ -73,7 +73,7 @@ static void look_at_indent(token_scanner *s, uint32_t begin)
 static void look_at_list(token_bracket *open, int kind)
 {
     if (kind == ',')
-        open->comma = true;
+        open->comma = open->comma || open->angles <= 0;
     else if (kind == '<' || kind == T_LT_LT)
         open->angles++;
     else if (kind == '>' || kind == T_GT_GT || kind == T_GT_EQ)
@@ -126,6 +126,25 @@ static bool opens_parameters(const token_scanner *s)
     return s->fn_head && s->list->count > 1 && (last->kind == '>' || (last->kind == T_IDENT && last[-1].kind == T_FN));
 }
 
+/* Does the last token end `macro_rules! name`, or the `name!` of such a macro? What stands in its brackets follows no grammar. */
+static bool opens_macro(token_scanner *s)
+{
+    const token *items = s->list->items;
+    size_t n = s->list->count;
+    if (n > 2 && items[n - 1].kind == T_IDENT && items[n - 2].kind == '!' && token_is_word(s->source, &items[n - 3], "macro_rules")) {
+        ARENA_PUSH(s->arena, s->macros, s->macro_count, s->macro_capacity, (uint32_t)n - 1);
+        return true;
+    }
+    for (size_t i = 0; n > 1 && items[n - 1].kind == '!' && items[n - 2].kind == T_IDENT && i < s->macro_count; i++) {
+        const token *name = &items[s->macros[i]], *called = &items[n - 2];
+        budget_spend(s->arena, 1);
+        if (name->end - name->begin == called->end - called->begin &&
+            memcmp(s->source + name->begin, s->source + called->begin, name->end - name->begin) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char closer)
 {
     if (s->open_count == NESTING_MAX) {
@@ -136,11 +155,12 @@ bool token_open(token_scanner *s, int kind, uint32_t begin, uint32_t end, char c
         return false;
     }
     bool map = kind == T_MAP_OPEN || (token_in_map(s) && closer != '}');
-    bool head = kind == '(' && opens_parameters(s);
+    bool free = s->all_free || opens_macro(s) || (s->open_count > 0 && s->open[s->open_count - 1].free);
+    bool head = kind == '(' && !free && opens_parameters(s);
     token *t = token_add(s, kind, begin, end);
     t->closer = closer;
-    s->open[s->open_count++] =
-        (token_bracket){.index = (uint32_t)s->list->count - 1, .indent = s->indent, .closer = closer, .map = map, .head = head};
+    s->open[s->open_count++] = (token_bracket){
+        .index = (uint32_t)s->list->count - 1, .indent = s->indent, .closer = closer, .map = map, .head = head, .free = free};
     s->fn_head = false;
     return true;
 }
@@ -276,7 +296,7 @@ void token_close_before(token_scanner *s, bool all, uint32_t begin, uint32_t end
         int opener = s->list->items[open->index].kind;
         /* `;` stands in [T; 4] and in every { }, a statement only in { }. */
         bool allowed = open->closer == '}' ? opener == '{' : !all && !open->map && !open->comma && opener == '[';
-        if (allowed)
+        if (allowed || (open->free && !open->map))
             return;
         supply_closer(s, begin, end);
     }
@@ -300,7 +320,8 @@ void token_semicolon(token_scanner *s, uint32_t begin, uint32_t end, const char 
 {
     const token_bracket *open = s->open_count > s->outermost ? &s->open[s->open_count - 1] : NULL;
     int opener = open ? s->list->items[open->index].kind : 0;
-    bool lists = (opener == T_AXES_OPEN || opener == T_MAP_OPEN || opener == '(') && s->list->count - 1 > open->index;
+    bool lists =
+        !(open && open->free) && (opener == T_AXES_OPEN || opener == T_MAP_OPEN || opener == '(') && s->list->count - 1 > open->index;
     if (lists && closed_on_line(line, open->closer)) {
         diag *d = token_fault(s, open->map ? E_MAP_SYNTAX : E_PARSE, begin, end,
                               arena_printf(s->arena, "expected `,` or `%c`, found `;`", open->closer));
@@ -362,7 +383,8 @@ void token_word(token_scanner *s, uint32_t begin, uint32_t end)
         word[end - begin] = '\0';
         row = keyword_named(word);
     }
-    int kind = row != NULL ? row->kind : T_IDENT;
+    bool parameter = begin > 0 && s->source[begin - 1] == '$'; /* of a macro, whatever it is called */
+    int kind = row != NULL && (!parameter || row->kind == T_CRATE) ? row->kind : T_IDENT;
     s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;
     if (kind == T_LET || kind == T_FN || kind == T_USE)
         token_close_before(s, true, begin, end);
@@ -590,14 +612,16 @@ static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
         }
 }
 
-token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
+static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, bool all_free, arena *a,
+                            diag_list *diags)
 {
     token_list list = {.capacity = bytes / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
     list.items = ARENA_ARRAY(a, token, list.capacity);
     arena *home = s->home;
     void *lexer = s->lexer;
     memset(s, 0, offsetof(token_scanner, open));
-    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text;
+    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text,
+    s->all_free = all_free;
     /* A byte order mark says nothing here. */
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s->offset = 3;
@@ -612,6 +636,16 @@ token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file,
     if (list.fault_count > 1)
         qsort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
     return list;
+}
+
+token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
+{
+    return scan_text(s, text, bytes, file, lone_mapping, false, a, diags);
+}
+
+token_list token_scan_free(token_scanner *s, char *text, size_t bytes, int file, arena *a, diag_list *diags)
+{
+    return scan_text(s, text, bytes, file, false, true, a, diags);
 }
 
 token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags)

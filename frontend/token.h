@@ -65,6 +65,9 @@ token_scanner *token_scanner_new(arena *home);
  * `lone_mapping` the text is what stands between `m![` and `]`, and both tokens are there, empty. */
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags);
 
+/* The text of a macro's definition or call: any tokens in balanced brackets, of which nothing is repaired. */
+token_list token_scan_free(token_scanner *s, char *text, size_t bytes, int file, arena *a, diag_list *diags);
+
 /* ---- Between token.c and lexer.l ---- */
 
 typedef struct token_bracket {
@@ -74,7 +77,8 @@ typedef struct token_bracket {
     bool map;         /* the rules of m![..] hold inside */
     bool comma;       /* one was seen inside: no [T; n] any more */
     bool head;        /* the parameters of a function */
-    int angles;       /* in a head: how many < are open */
+    bool free;        /* of a macro: nothing is repaired in it */
+    int angles;       /* how many < are open */
     uint32_t outdent; /* last byte in front of the first token inside that stands no further in than the bracket's line; 0: none */
 } token_bracket;
 
@@ -92,6 +96,9 @@ struct token_scanner {
     int open_count;
     int outermost; /* brackets that the text cannot close: 1 in a lone mapping, else 0 */
     int error_count;
+    bool all_free;    /* the text is a macro's */
+    uint32_t *macros; /* tokens: the names of the macros so far */
+    size_t macro_count, macro_capacity;
     bool fn_head;                    /* after `fn`, in front of the first bracket or `;` */
     int supplied[3];                 /* how many ) ] } were */
     uint32_t superfluous_end;        /* offset after the last superfluous bracket */

@@ -16,8 +16,9 @@ static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         return true;
     symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
     if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        scope *in = scope_applied(s, y->scope, y->generics, type);
         y->busy = true;
-        bool ok = scope_dtype(y->scope, y->node, out, infer);
+        bool ok = scope_dtype(in, y->node, out, infer);
         y->busy = false;
         return ok;
     }
@@ -51,7 +52,11 @@ static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
         first++;
     const ast *last = first < args->kid_count ? ast_last_segment(args->kids[first]) : NULL;
     symbol *y = last ? scope_find(s, VALUE_NAMES, last->text) : NULL;
-    return args->kid_count - first == wanted + 1 && y && (y->kind == SYMBOL_CONST_PARAM || y->kind == SYMBOL_VARIABLE) ? first + 1 : first;
+    dtype sums;
+    bool both =
+        last && args->kid_count - first == wanted + 1 && dtype_by_name(last->text, &sums); /* ContractOuterTensor names its sums, too */
+    bool constant = args->kid_count - first == wanted + 1 && y && (y->kind == SYMBOL_CONST_PARAM || y->kind == SYMBOL_VARIABLE);
+    return constant || both ? first + 1 : first;
 }
 
 STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
@@ -84,12 +89,12 @@ STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kin
     }
     if (got != wanted && args->kid_count > 0) {
         diag *e = diag_add(scope_context_of(s)->diags, E_ARGUMENTS, segment->range,
-                           "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_name(kind), wanted - 1, got);
+                           "%s takes an element type and %zu mappings, got %zu arguments", tensor_kind_word(kind), wanted - 1, got);
         strbuf list;
         strbuf_init(&list, scope_context_of(s)->arena);
         for (const component *p = components; *p < MAPPING_COMPONENTS; p++)
-            strbuf_printf(&list, ", %s", component_parameter(*p));
-        diag_help(scope_context_of(s)->diags, e, "they are %s<Dtype%s>", tensor_kind_name(kind), list.text);
+            strbuf_printf(&list, ", %s", component_word(*p));
+        diag_help(scope_context_of(s)->diags, e, "they are %s<Dtype%s>", tensor_kind_word(kind), list.text);
         d.kind = DECLARED_ERROR;
     }
     return d;
@@ -117,8 +122,8 @@ enum { VIEWS = sizeof views / sizeof *views };
 
 const char *scope_suggest_type(const char *name)
 {
-    const char *known[TENSOR_KIND_COUNT + VIEWS + 2] = {"Context"};
-    size_t count = 1;
+    const char *known[TENSOR_KIND_COUNT + VIEWS + 3] = {"Context", "Device"};
+    size_t count = 2;
     for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
         known[count++] = tensor_kind_name(kind);
     for (size_t i = 0; i < VIEWS; i++)
@@ -128,11 +133,23 @@ const char *scope_suggest_type(const char *name)
 
 static void read_type(scope *s, const ast *type, declared *out);
 
+/* Is the name how some release calls that type? Where one release is asked for, another one's name is diagnosed. */
+static bool is_spelt(scope *s, const ast *name, const char *type)
+{
+    const scope_context *c = scope_context_of(s);
+    unsigned releases = dialect_spelt(type, name->text);
+    if (releases && c->one_dialect && !(releases >> c->dialect & 1)) {
+        diag *d = diag_add(c->diags, E_DIALECT, name->name_range, "%s has no type `%s`", dialect_name(c->dialect), name->text);
+        diag_help(c->diags, d, "in %s it is `%s`", dialect_name(c->dialect), dialect_word(c->dialect, type));
+    }
+    return releases != 0;
+}
+
 /* HbmTensor and its kind, and views of them. False: the name is another one. */
 STACK_APART static bool tensor_type_named(scope *s, const ast *last, declared *out)
 {
     for (tensor_kind kind = 0; kind < TENSOR_KIND_COUNT; kind++)
-        if (strcmp(last->text, tensor_kind_name(kind)) == 0) {
+        if (is_spelt(s, last, tensor_kind_name(kind))) {
             *out = tensor_type(s, last, kind);
             return true;
         }
@@ -169,15 +186,21 @@ static void path_type(scope *s, const ast *type, declared *out)
     const ast *last = ast_last_segment(type);
     if (!last || tensor_type_named(s, last, out))
         return;
-    if (strcmp(last->text, "Context") == 0)
+    if (is_spelt(s, last, "Context"))
         out->kind = DECLARED_CONTEXT;
     symbol *y = scope_find_path(s, TYPE_NAMES, type);
+    if (y && y->kind == SYMBOL_OWN_TYPE && y->node) {
+        out->record = y->node;
+        out->scope = scope_applied(s, y->scope, ast_kid(y->node, 1), type);
+        return;
+    }
     if (!y || y->kind != SYMBOL_ALIAS || y->busy) {
         other_type(s, type, last, y, out);
         return;
     }
+    scope *in = scope_applied(s, y->scope, y->generics, type);
     y->busy = true;
-    read_type(y->scope, y->node, out);
+    read_type(in, y->node, out);
     y->busy = false;
 }
 
@@ -194,6 +217,10 @@ static void type_kind(scope *s, const ast *type, declared *out)
     case AST_TYPE_TUPLE:
         out->kind = type->kid_count == 0 ? DECLARED_UNIT : DECLARED_OTHER;
         out->tuple = type->kid_count ? type : NULL;
+        out->scope = s;
+        return;
+    case AST_TYPE_ARRAY:
+        out->array = type;
         out->scope = s;
         return;
     case AST_TYPE_PATH: path_type(s, type, out); return;

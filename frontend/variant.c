@@ -44,7 +44,7 @@ static const char *find_by_unit(const char *type, const char *name, const value 
 {
     const vector_op_row *row;
     for (size_t n = 0; argument && argument->kind == VALUE_VARIANT && (row = operation(type, name, n)); n++)
-        if (strcmp(argument->type, "FpMulAlu") == 0 && argument->number == (int64_t)row->alu) {
+        if (strcmp(argument->variant, "FpMulAlu") == 0 && argument->number == (int64_t)row->alu) {
             *out = (value){.kind = VALUE_VECTOR_OP, .number = row->op};
             return NULL;
         }
@@ -87,7 +87,7 @@ const char *variant_find(arena *a, const ast *path, const value *argument, value
         return NULL;
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(rows[i].type, type) == 0 && strcmp(rows[i].name, name) == 0) {
-            *out = (value){.kind = VALUE_VARIANT, .type = rows[i].type, .number = rows[i].number};
+            *out = (value){.kind = VALUE_VARIANT, .variant = rows[i].type, .number = rows[i].number};
             return NULL;
         }
     const vector_op_row *row = operation(type, name, 0);

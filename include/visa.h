@@ -31,13 +31,19 @@ typedef struct visa_parameter {
     size_t count;
 } visa_parameter;
 
+/* As written; as the timing model ends first; that where visac places memory, as written where the source gives every address. */
+typedef enum visa_order { VISA_ORDER_AUTO, VISA_ORDER_SOURCE, VISA_ORDER_FREE } visa_order;
+
 typedef struct visa_options {
-    const char *target; /* "rngd"; NULL: the default */
+    const char *target;  /* "rngd"; NULL: the default */
+    const char *dialect; /* "0.6": what that release of the language does not write is refused; NULL: all releases are read */
     bool warnings_are_errors;
     const char *const *warnings;    /* what stands after -W (visa_knows_warning), in order, ended by NULL; NULL: none */
     const char *print_after;        /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;               /* measure for visa_time_report */
     const char *kernel;             /* compile this kernel only; NULL: all */
+    bool places_all;                /* --place=auto: addresses of the source are not looked at, all memory is placed */
+    visa_order order;               /* of work that does not depend on each other */
     const char *const *step_passes; /* "NAME:parameter=value,..", in order, on every stream program */
     size_t step_pass_count;
     const char *step_sizes;           /* a file of `visa-run --sizes`: numbers for the sizes of a stream program; NULL: none */
@@ -52,8 +58,9 @@ typedef struct visa_options {
     size_t error_limit; /* visa_diagnostics says no more errors than this, and how many there are; 0: all */
     bool binary_only;   /* nothing but VISA_EMIT_BINARY will be asked for: a kernel is written and forgotten before the next one is read */
     uint64_t max_steps, max_bytes; /* of work and of memory, docs/usage.md; 0: the default, UINT64_MAX: any number */
-    uint64_t max_milliseconds;     /* of processor time in this call and in each one that asks something of its result; 0: any number */
-    bool book; /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
+    uint64_t
+        max_milliseconds; /* of processor time in this call and all that ask something of its result, or up to visa_ask; 0: any number */
+    bool book;            /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
@@ -63,6 +70,11 @@ VISA_API void visa_free(visa_compilation *c);
 VISA_API size_t visa_error_count(const visa_compilation *c);
 /* Was it, or a question to it, stopped because it took too much work, memory or time (E-BUDGET)? Then it does not say all that is wrong. */
 VISA_API bool visa_gave_up(const visa_compilation *c);
+/* What all calls from here on that ask something of it may cost together: steps, 0 for the default, and milliseconds of processor time from
+ * now on, 0 for any number. */
+VISA_API void visa_ask(visa_compilation *c, uint64_t max_steps, uint64_t max_milliseconds);
+/* The steps of work that it took so far, questions included. */
+VISA_API uint64_t visa_steps(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 
 /* The i-th file that was read for a `mod` of the text, or NULL: what is written must not be one of them. */
@@ -95,6 +107,10 @@ typedef enum visa_emit_kind {
     VISA_EMIT_AST,
     VISA_EMIT_STEP_REPORT, /* what stream programs cost, to read */
     VISA_EMIT_STEP_JSON,   /* the same for programs */
+    VISA_EMIT_MEMORY,      /* what lies where and for how long, to read */
+    VISA_EMIT_MEMORY_JSON, /* the same for programs */
+    VISA_EMIT_MEMORY_SVG,  /* and as a picture */
+    VISA_EMIT_ORDER,       /* what is issued when, what was moved and what that saves */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */
@@ -174,6 +190,8 @@ VISA_API visa_deriver *visa_deriver_new(const char *target);
 VISA_API void visa_deriver_free(visa_deriver *d);
 /* Declares an axis of `size` elements; a name that is declared again has the new size. */
 VISA_API bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size);
+/* Steps of work that a call may take (E-BUDGET); 0: the default, that of a compilation, UINT64_MAX: any number. */
+VISA_API void visa_deriver_limit(visa_deriver *d, uint64_t max_steps);
 /* Forgets every axis. */
 VISA_API void visa_deriver_clear(visa_deriver *d);
 /* Why the last call gave false: the message, then lines "note: .." and "help: ..". "" when it did not. */
@@ -205,6 +223,10 @@ VISA_API bool visa_equal(visa_deriver *d, const char *left, const char *right, b
 VISA_API const char *visa_explain(const char *id, const char **title);
 /* The i-th machine that options.target may name, or NULL. */
 VISA_API const char *visa_target_name(size_t i);
+/* The releases of the language, oldest first; NULL: there are fewer. */
+VISA_API const char *visa_dialect_name(size_t i);
+/* Is that one of them, in whatever case? */
+VISA_API bool visa_knows_dialect(const char *name);
 /* The i-th transformation of stream programs, or NULL, with its parameters: "node, rows". */
 VISA_API const char *visa_step_pass_name(size_t i, const char **summary, const char **parameters);
 /* The i-th pass name, or NULL; for --help. */

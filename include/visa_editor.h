@@ -68,7 +68,8 @@ typedef struct visa_completion {
 } visa_completion;
 
 /* Compiles the text as if the word at the offset were just being written, and knows what may stand there: the methods of what is in front
- * of a `.`; inside m![..] axes and aliases; else names, types and words. As visa_compile; `editor` is set. */
+ * of a `.`; inside m![..] axes and aliases; else names, types and words. As visa_compile; `editor` is set. The text is compiled up to three
+ * times; limits of the options are for all of it, and NULL is given, too, where one is met in between. */
 VISA_API visa_compilation *visa_complete(const char *name, const char *text, size_t bytes, uint32_t offset, const visa_options *options);
 VISA_API bool visa_completion_at(const visa_compilation *c, size_t i, visa_completion *out);
 

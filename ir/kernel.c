@@ -1,23 +1,28 @@
 #include "ir/kernel.h"
 
 static const struct {
-    const char *name;
+    const char *name, *word;
     component components[MAPPING_COMPONENTS + 1];
 } tensor_rows[] = {
-#define TENSOR(symbol, name, ...) {name, {__VA_ARGS__, MAPPING_COMPONENTS}},
+#define TENSOR(symbol, name, ...) {name, "@" name, {__VA_ARGS__, MAPPING_COMPONENTS}},
 #include "ir/tensor.def"
 };
 
 static const struct {
-    const char *name, *parameter;
+    const char *name, *parameter, *word;
 } component_rows[] = {
-#define COMPONENT(symbol, name, parameter) {name, parameter},
+#define COMPONENT(symbol, name, parameter) {name, parameter, "@" parameter},
 #include "ir/tensor.def"
 };
 
 const char *tensor_kind_name(tensor_kind kind)
 {
     return tensor_rows[kind].name;
+}
+
+const char *tensor_kind_word(tensor_kind kind)
+{
+    return tensor_rows[kind].word;
 }
 
 const component *tensor_kind_components(tensor_kind kind)
@@ -48,14 +53,19 @@ const char *component_parameter(component c)
     return component_rows[c].parameter;
 }
 
+const char *component_word(component c)
+{
+    return component_rows[c].word;
+}
+
 enum {
 #define COMMAND(symbol, code, name, contexts, summary) CONTEXTS_OF_##symbol = (contexts),
 #include "target/engines.def"
 };
 
 static const op_row op_rows[] = {
-#define OPERATION(symbol, name, command, properties) {name, properties, CONTEXTS_OF_##command},
-#define PSEUDO(symbol, name) {name, 0, 0},
+#define OPERATION(symbol, name, command, properties) {name, "@" name, properties, CONTEXTS_OF_##command},
+#define PSEUDO(symbol, name) {name, "@" name, 0, 0},
 #include "target/engines.def"
 };
 
@@ -67,6 +77,11 @@ const op_row *op_row_of(op_kind kind)
 const char *op_kind_name(op_kind kind)
 {
     return op_rows[kind].name;
+}
+
+const char *op_kind_word(op_kind kind)
+{
+    return op_rows[kind].word;
 }
 
 bool op_kind_is(op_kind kind, unsigned property)
@@ -119,6 +134,15 @@ bool op_uses_bad(const op *o)
     return false;
 }
 
+op *op_take_over(op *o)
+{
+    op *note = op_input(o);
+    for (size_t i = 0; i < o->operand_count; i++)
+        if (o->operands[i].role == OPERAND_INPUT)
+            o->operands[i].of = op_input(note);
+    return note;
+}
+
 void op_leave_unplaced(op *o)
 {
     o->unplaced = true;
@@ -143,10 +167,10 @@ const op *op_accumulation(const kernel *k, const op *contract)
 
 void kernel_forget(kernel *k)
 {
-    *k = (kernel){.name = k->name, .range = k->range, .is_device = k->is_device, .chips = k->chips, .bad = k->bad};
+    *k = (kernel){.name = k->name, .range = k->range, .dialect = k->dialect, .is_device = k->is_device, .chips = k->chips, .bad = k->bad};
 }
 
-op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
+op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range)
 {
     op *o = ARENA_NEW(a, op);
     o->kind = kind;
@@ -157,6 +181,13 @@ op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
     o->repeated = k->repeating;
     for (int i = 0; i < MAPPING_COMPONENTS; i++)
         o->parts[i] = SRC_NOWHERE;
+    o->converted = SRC_NOWHERE;
+    return o;
+}
+
+op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range)
+{
+    op *o = kernel_note(k, a, kind, c, range);
     ARENA_PUSH(a, k->ops, k->op_count, k->op_capacity, o);
     return o;
 }

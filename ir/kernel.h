@@ -12,6 +12,7 @@
 #include "ir/mapping/mapping.h"
 #include "ir/mapping/tile.h"
 #include "support/diag.h"
+#include "target/dialect.h"
 #include "target/target.h"
 #include "target/vector.h"
 
@@ -28,11 +29,13 @@ typedef enum component {
 } component;
 
 const char *tensor_kind_name(tensor_kind kind); /* "FetchTensor" */
+const char *tensor_kind_word(tensor_kind kind); /* "@FetchTensor": for a message, as its reader calls it (support/diag.h) */
 /* In the order of the type's parameters, ended by MAPPING_COMPONENTS. */
 const component *tensor_kind_components(tensor_kind kind);
 bool tensor_kind_has(tensor_kind kind, component c);
 const char *component_name(component c);      /* "chip": as in JSON */
 const char *component_parameter(component c); /* "Chip": as in the type's parameter list */
+const char *component_word(component c);      /* "@Row": for a message */
 bool tensor_kind_is_stream(tensor_kind kind);
 
 enum { ADDRESS_NONE = -1 }; /* not yet placed */
@@ -42,7 +45,7 @@ typedef struct tensor {
     dtype dtype;
     const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
     trf_address trf_address;                 /* TENSOR_TRF */
-    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: not yet placed */
+    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: none is given, passes/allocate.c chooses it */
 } tensor;
 
 /* The operations: rows of their engines (target/engines.def).
@@ -61,11 +64,13 @@ enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTY
 
 typedef struct op_row {
     const char *name;    /* "to_dm", "fetch": as in the language */
+    const char *word;    /* op_kind_word */
     unsigned properties; /* IS_PORT | .. */
     unsigned contexts;   /* IN_MAIN | .., in which its command may stand; 0: it has no command */
 } op_row;
 const op_row *op_row_of(op_kind kind);
 const char *op_kind_name(op_kind kind);
+const char *op_kind_word(op_kind kind); /* "@align": for a message */
 bool op_kind_is(op_kind kind, unsigned property);
 /* A stage of the machine: what has a command and is no port. */
 bool op_kind_is_stage(op_kind kind);
@@ -150,7 +155,10 @@ typedef struct reshape_digit {
 } reshape_digit;
 typedef struct reshape_config {
     const struct op *from; /* what made the memory under its first names */
-    uint32_t count;        /* 0: the mappings are equal */
+    bool equal;            /* the mappings are: it has no digits */
+    bool poison;           /* padding gets a name: what of it is live is not known (passes/coverage.c) */
+    bool partial;          /* an axis is longer under one of its names */
+    uint32_t count;
     reshape_digit digits[EINSUM_MAX_DIGITS];
 } reshape_config;
 
@@ -169,10 +177,17 @@ struct op {
     tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
     const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     tensor out;
+    unsigned releases;   /* of the language, which write it so (target/dialect.h) */
+    src_range converted; /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
+    const op *trim;      /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
+    const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
+    bool parameter;      /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
-    bool unplaced;  /* it makes memory and the source does not say where: `allocate` decides */
-    const op *gone; /* memory that a reshape took over; NULL: it may be used */
-    uint32_t port;  /* IR_PORT_IN, IR_PORT_OUT */
+    bool unplaced;   /* it makes memory and the source does not say where: `allocate` decides */
+    const op *after; /* `#[after(name)]`: the last operation of a piece of work that is complete before the one that this one ends begins */
+    const op *gone;  /* memory that a reshape took over; NULL: it may be used */
+    bool changes;    /* memory whose elements may differ between two reads: written twice, or read before they are written */
+    uint32_t port;   /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
     bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
 
@@ -192,11 +207,16 @@ typedef struct kernel_port {
 
 typedef struct kernel {
     const char *name;
-    src_range range; /* the function's name */
-    bool is_device;  /* #[device]: whole-machine sizes are checked */
-    int64_t chips;   /* 0: refused */
+    src_range range;          /* the function's name */
+    dialect dialect;          /* of its file: whose rules hold, where releases differ */
+    bool is_device;           /* #[device]: whole-machine sizes are checked */
+    int64_t chips;            /* 0: refused */
+    int64_t clusters, slices; /* of each chip and each cluster (target/topology.def); 0: those of the machine; -1: refused */
     op **ops;
     size_t op_count, op_capacity;
+    const op **issue; /* the last operation of each piece of work (ir/work.h), in the order of issue; NULL: the order of `ops` */
+    size_t issue_count;
+    int64_t text_cycles, cycles; /* by the timing model: in the order of the text, and of `issue` */
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;
@@ -215,8 +235,12 @@ typedef struct module {
 
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
+/* An operation that is none of the machine's: what it says, the next one takes over (op.trim, op.kept_time). It is not in the kernel. */
+op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 void op_add_operand(op *o, arena *a, operand_role role, op *of);
+/* Its input is a note: the input is what that has, and the note is given. */
+op *op_take_over(op *o);
 /* The first of this role; NULL: it has none. */
 static inline op *op_operand_of(const op *o, operand_role role)
 {
@@ -232,6 +256,7 @@ static inline op *op_operand_of(const op *o, operand_role role)
         return op_operand_of(o, OPERAND_##symbol); \
     }
 #include "target/engines.def"
+/* Is something that it reads or writes bad? */
 bool op_uses_bad(const op *o);
 /* The memory that it makes has no address in the source. */
 void op_leave_unplaced(op *o);

@@ -5,9 +5,72 @@ static bool ends_chain(const op *o)
     return op_kind_is(o->kind, ENDS_CHAIN) && (!op_kind_is(o->kind, IS_PORT) || tensor_kind_is_stream(o->out.kind));
 }
 
+/* Memory that begins as zeros (passes/coverage.c): the DMA writes them. */
+static bool is_zero_fill(const op *o)
+{
+    return o->kind == IR_ALLOC && o->dma;
+}
+
+static bool is_copy(const op *o)
+{
+    return op_row_of(o->kind)->contexts == IN_DMA || is_zero_fill(o);
+}
+
 bool op_ends_work(const op *o)
 {
-    return ends_chain(o) || o->dma != NULL;
+    return ends_chain(o) || is_copy(o);
+}
+
+bool tensor_kind_is_memory(tensor_kind kind)
+{
+    return kind == TENSOR_HBM || kind == TENSOR_DM || kind == TENSOR_TRF;
+}
+
+bool op_makes_memory(const op *o)
+{
+    bool writes = false;
+    for (size_t i = 0; i < o->operand_count; i++)
+        writes = writes || operand_access_of(o->operands[i].role) == WRITES;
+    return tensor_kind_is_memory(o->out.kind) && o->kind != IR_PORT_OUT && o->kind != IR_VIEW && o->kind != IR_RESHAPE && !writes;
+}
+
+typedef struct work_list {
+    const op **items;
+    size_t count;
+    bool *filled; /* by operation: its zeros are in the list */
+} work_list;
+
+/* Zeros are written right before the memory is used: until there its bytes may be another one's. */
+static void add_fills(work_list *l, const op *o)
+{
+    for (size_t i = 0; i < o->operand_count; i++) {
+        const op *memory = tensor_kind_is_memory(o->operands[i].of->out.kind) ? op_memory(o->operands[i].of) : NULL;
+        if (!memory || !is_zero_fill(memory) || l->filled[memory->index])
+            continue;
+        l->filled[memory->index] = true;
+        l->items[l->count++] = memory;
+    }
+}
+
+size_t kernel_works(const kernel *k, arena *a, const op *const **out)
+{
+    *out = k->issue;
+    if (k->issue)
+        return k->issue_count;
+    work_list l = {ARENA_ARRAY(a, const op *, k->op_count + 1), 0, ARENA_ARRAY(a, bool, k->op_count + 1)};
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        if (!op_ends_work(o) || is_zero_fill(o))
+            continue;
+        for (const op *stage = o; stage; stage = is_copy(o) || op_kind_is(stage->kind, BEGINS_CHAIN) ? NULL : op_input(stage))
+            add_fills(&l, stage);
+        l.items[l.count++] = o;
+    }
+    for (size_t i = 0; i < k->op_count; i++) /* nothing is ever written there */
+        if (is_zero_fill(k->ops[i]) && !l.filled[i])
+            l.items[l.count++] = k->ops[i];
+    *out = l.items;
+    return l.count;
 }
 
 /* One past the last position that holds an element: a tile does not own what is after it. */
@@ -52,12 +115,83 @@ static void add_operands(const target *t, work *w, arena *a, const op *o)
         add_access(t, w, a, o, true);
 }
 
+context work_context(const op *last)
+{
+    return is_copy(last) ? CONTEXT_DMA : last->context;
+}
+
+const op *work_pin(const work *w)
+{
+    return w->last->after;
+}
+
 void work_make(const target *t, const op *last, arena *a, work *out)
 {
-    *out = (work){.first = last, .last = last, .context = last->dma ? CONTEXT_DMA : last->context};
+    bool copy = is_copy(last);
+    *out = (work){.first = last, .last = last, .context = work_context(last)};
     add_operands(t, out, a, last);
-    while (!last->dma && !op_kind_is(out->first->kind, BEGINS_CHAIN)) {
+    while (!copy && !op_kind_is(out->first->kind, BEGINS_CHAIN)) {
         out->first = op_input(out->first);
         add_operands(t, out, a, out->first);
     }
+}
+
+/* ---- live ranges ---- */
+
+static void touch(live_range *ranges, const op *o, uint32_t step, const op *by)
+{
+    live_range *r = &ranges[op_memory(o)->index];
+    if (r->first > step) {
+        r->first = step;
+        r->first_use = by;
+    }
+    if (!r->last_use || r->last <= step) {
+        r->last = step;
+        r->last_use = by;
+    }
+}
+
+static void touch_operands(live_range *ranges, const op *o, uint32_t step)
+{
+    for (size_t i = 0; i < o->operand_count; i++)
+        if (tensor_kind_is_memory(o->operands[i].of->out.kind))
+            touch(ranges, o->operands[i].of, step, o);
+    if (op_makes_memory(o))
+        touch(ranges, o, step, o);
+}
+
+/* What is returned is there at the end, whoever touched it last. */
+static void outlast(live_range *r, uint32_t end, const op *port)
+{
+    if (!r->last_use)
+        *r = (live_range){0, end, port, port};
+    r->last = end;
+}
+
+const live_range *kernel_live_ranges(const kernel *k, arena *a)
+{
+    const op *const *works;
+    uint32_t count = (uint32_t)kernel_works(k, a, &works);
+    live_range *ranges = ARENA_ARRAY(a, live_range, k->op_count + 1);
+    for (size_t i = 0; i < k->op_count; i++)
+        ranges[i].first = UINT32_MAX;
+    for (uint32_t step = 0; step < count; step++) {
+        const op *o = works[step];
+        touch_operands(ranges, o, step);
+        while (!is_copy(o) && !op_kind_is(o->kind, BEGINS_CHAIN)) {
+            o = op_input(o);
+            touch_operands(ranges, o, step);
+        }
+    }
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        if (o->kind == IR_PORT_IN && tensor_kind_is_memory(o->out.kind))
+            ranges[i] = (live_range){0, count, o, ranges[i].last_use ? ranges[i].last_use : o};
+        else if (o->kind == IR_PORT_OUT && tensor_kind_is_memory(o->out.kind))
+            outlast(&ranges[op_memory(op_input(o))->index], count, o);
+    }
+    for (size_t i = 0; i < k->op_count; i++)
+        if (!ranges[i].last_use)
+            ranges[i] = (live_range){0, 0, k->ops[i], k->ops[i]};
+    return ranges;
 }

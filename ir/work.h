@@ -24,9 +24,29 @@ typedef struct work {
     size_t access_count, access_capacity;
 } work;
 
-/* Does the operation end a piece of work: a chain, or a copy that has its commands? */
+bool tensor_kind_is_memory(tensor_kind kind);
+/* Does it make memory of its own: no view, no other name, nothing that is written into what is there? */
+bool op_makes_memory(const op *o);
+/* Does the operation end a piece of work: a chain, or is it a copy? */
 bool op_ends_work(const op *o);
+/* The last operation of each piece of work, in the order of issue: the kernel's, where it has one, or the text's. Returns how many. */
+size_t kernel_works(const kernel *k, arena *a, const op *const **out);
+/* The context of the work that ends with it. */
+context work_context(const op *last);
 /* The work that ends with it. The accesses live in the arena. */
 void work_make(const target *t, const op *last, arena *a, work *out);
+
+/* The last operation of the work that this one is pinned behind (`#[after(..)]`); NULL: none. */
+const op *work_pin(const work *w);
+
+/* Pieces of work from the first to the last that a memory is needed by, numbers in the order of issue. Ports that come in are needed from
+ * the first to the last of all, what is returned to the last. */
+typedef struct live_range {
+    uint32_t first, last;
+    const op *first_use, *last_use; /* operations of those; the memory's own where nothing touches it */
+} live_range;
+
+/* By the index of the operation that makes the memory (op_memory). */
+const live_range *kernel_live_ranges(const kernel *k, arena *a);
 
 #endif

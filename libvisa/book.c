@@ -6,6 +6,7 @@
 
 #include "frontend/ast.h"
 #include "libvisa/compilation.h"
+#include "support/shown.h"
 
 typedef struct line {
     const char *text;
@@ -155,6 +156,10 @@ void compilation_run_book(visa_compilation *c, const char *name, const char *tex
         l.next = end < bytes ? l.next : bytes;
         if (rust)
             run_block(c, name, text + begin, end - begin, first_line, begin, &t);
+    }
+    if (t.blocks == 0) {
+        diag *d = diag_add(&c->diags, W_NO_BLOCK, SRC_NOWHERE, "%s has no ```rust block: nothing was compiled", shown_text(name, c->arena));
+        diag_help(&c->diags, d, "a block begins with a line ```rust and ends with a line ```");
     }
     strbuf_printf(&c->verdicts, "%s: %zu block%s, %zu accepted (%zu without a kernel), %zu refused\n", name, t.blocks,
                   t.blocks == 1 ? "" : "s", t.accepted, t.without, t.blocks - t.accepted);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "codegen/container.h"
+#include "frontend/expand.h"
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
@@ -21,7 +22,9 @@ struct visa_compilation {
     size_t module_file_count, module_file_capacity;
     mapping_context *mappings;
     const target *target;
-    const ast *file;
+    const ast *file; /* as it was parsed */
+    const ast *tree; /* with macros expanded and numbers from outside */
+    expander *expander;
     module *module;
     step_module *programs;
     bool has_programs;     /* stream programs, which may run kernels */
@@ -50,8 +53,10 @@ struct visa_compilation {
     source_index *index; /* options->editor; else NULL */
     const struct visa_completion *completions;
     size_t completion_count;
-    struct visa_outline *outline; /* NULL: not asked for yet */
+    struct visa_outline *outline;
     size_t outline_count, outline_capacity;
+    bool outlined;             /* all of it is there */
+    struct token_list *tokens; /* of file 0, for an editor; NULL: not asked for yet */
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */
@@ -59,7 +64,7 @@ struct visa_compilation {
 
 /* For the guard of the arena: its memory is exhausted, or what it may spend, which is diagnosed. Always true. */
 bool compilation_unwound(visa_compilation *c);
-/* Is there nothing to be asked, or was the call unwound? The clock of the question runs from here. */
+/* Is there nothing to be asked, or was the call unwound? */
 #define COMPILATION_STOPS(c) ((c)->exhausted || (compilation_ask(c), setjmp(*arena_guard((c)->arena))) ? compilation_unwound(c) : false)
 void compilation_ask(visa_compilation *c);
 

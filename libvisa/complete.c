@@ -8,6 +8,7 @@
 #include "frontend/parser.tab.h"
 #include "frontend/stage.h"
 #include "libvisa/editor.h"
+#include "support/budget.h"
 
 static const char marker[] = "visa_completion_here";
 
@@ -124,7 +125,7 @@ static void add_methods(list *l, const value *receiver)
         add_words(l, sequence, VISA_NAME_METHOD);
     stage_description d;
     bool known = receiver && receiver->kind != VALUE_ERROR;
-    for (size_t i = 0; stage_describe(i, known ? receiver : NULL, l->c->arena, &d); i++)
+    for (size_t i = 0; stage_describe(i, (dialect)l->c->diags.words.release, known ? receiver : NULL, l->c->arena, &d); i++)
         add(l, d.name, VISA_NAME_METHOD, d.signature);
 }
 
@@ -254,11 +255,10 @@ static void complete(visa_compilation *c, uint32_t offset)
     keep_sorted(&l);
 }
 
-static visa_compilation *attempt(const char *name, const patched *p, const visa_options *options)
+static visa_compilation *attempt(const char *name, const patched *p, visa_options options)
 {
-    visa_options chosen = options ? *options : (visa_options){0};
-    chosen.editor = true;
-    visa_compilation *c = visa_compile(name, p->text.text, p->text.bytes, &chosen);
+    options.editor = true;
+    visa_compilation *c = visa_compile(name, p->text.text, p->text.bytes, &options);
     if (!c || !c->module || COMPILATION_STOPS(c))
         return c;
     complete(c, p->begin);
@@ -278,19 +278,28 @@ static bool is_understood(visa_compilation *c, uint32_t marker_begin)
 visa_compilation *visa_complete(const char *name, const char *text, size_t bytes, uint32_t offset, const visa_options *options)
 {
     enum { ATTEMPTS = 3 };
+    visa_options chosen = options ? *options : (visa_options){0};
+    uint64_t most = chosen.max_steps ? chosen.max_steps : COMPILE_STEPS_MAX;
     arena *a = arena_new();
     visa_compilation *volatile c = NULL;
-    if (!a || setjmp(*arena_guard(a))) {
+    if (!a || (budget_limit(a, most, UINT64_MAX, chosen.max_milliseconds), setjmp(*arena_guard(a)))) {
         arena_free(a);
-        return c;
+        visa_free(c);
+        return NULL;
     }
     for (volatile int i = 0; i < ATTEMPTS; i++) {
         patched p = patch(text, bytes, offset < bytes ? offset : (uint32_t)bytes, i, a);
         visa_free(c);
-        c = attempt(name, &p, options);
+        c = NULL;
+        chosen.max_milliseconds = budget_milliseconds_left(a);
+        chosen.max_steps = most == UINT64_MAX ? most : most - arena_budget(a)->steps + 1;
+        c = attempt(name, &p, chosen);
         if (is_understood(c, p.begin) || c->gave_up)
             break;
+        budget_spend(a, visa_steps(c));
     }
+    if (c)
+        arena_budget(c->arena)->steps += arena_budget(a)->steps;
     arena_free(a);
     return c;
 }

@@ -12,6 +12,7 @@
 #include "include/visa.h"
 #include "passes/pass.h"
 #include "passes/remedy.h"
+#include "support/budget.h"
 
 _Static_assert((int)VISA_MAX_ENTRIES == (int)SEQUENCER_MAX_ENTRIES, "a caller's table holds a sequencer's");
 
@@ -37,10 +38,20 @@ struct visa_deriver {
     scope *scope;
     diag_list diags;
     const char *error;
-    bool exhausted; /* memory ran out while an axis was declared: what is known of axes is void */
+    uint64_t max_steps; /* of a call */
+    bool exhausted;     /* memory ran out while an axis was declared: what is known of axes is void */
 };
 
-static const char out_of_memory[] = "out of memory";
+/* Why the call was unwound: static, since there may be no memory. */
+static const char *unwound_text(const visa_deriver *d)
+{
+    switch (arena_budget(d->arena)->end) {
+    case BUDGET_STEPS: return "E-BUDGET: this takes more steps of work than a call may\nhelp: visa_deriver_limit sets another limit";
+    case BUDGET_BYTES: return "E-BUDGET: this takes more bytes of memory than a compilation may";
+    case BUDGET_NESTING: return "E-NESTING: the expression nests too deeply";
+    default: return "out of memory";
+    }
+}
 
 /* ---- life ---- */
 
@@ -58,6 +69,7 @@ static void axes_changed(visa_deriver *d)
 
 void visa_deriver_clear(visa_deriver *d)
 {
+    budget_lift(d->arena);
     if (setjmp(*arena_guard(d->arena))) {
         d->exhausted = true;
         return;
@@ -86,7 +98,7 @@ visa_deriver *visa_deriver_new(const char *name)
     visa_deriver *d = t ? calloc(1, sizeof *d) : NULL;
     if (!d)
         return NULL;
-    *d = (visa_deriver){.arena = arena_new(), .target = t, .error = ""};
+    *d = (visa_deriver){.arena = arena_new(), .target = t, .error = "", .max_steps = COMPILE_STEPS_MAX};
     if (d->arena && set_up(d))
         return d;
     visa_deriver_free(d);
@@ -101,6 +113,11 @@ void visa_deriver_free(visa_deriver *d)
     free(d);
 }
 
+void visa_deriver_limit(visa_deriver *d, uint64_t max_steps)
+{
+    d->max_steps = max_steps ? max_steps : COMPILE_STEPS_MAX;
+}
+
 const char *visa_deriver_error(const visa_deriver *d)
 {
     return d->error;
@@ -110,6 +127,8 @@ const char *visa_deriver_error(const visa_deriver *d)
 
 static void begin(visa_deriver *d)
 {
+    uint64_t spent = arena_budget(d->arena)->steps;
+    budget_limit(d->arena, d->max_steps < UINT64_MAX - spent ? spent + d->max_steps : UINT64_MAX, COMPILE_BYTES_MAX, 0);
     mapping_context_rewind(d->context.mappings, d->kept);
     if (arena_used_since(d->arena, d->ready.arena) > KEPT_BYTES) {
         mapping_context_rewind(d->context.mappings, d->ready);
@@ -188,7 +207,7 @@ bool visa_deriver_axis(visa_deriver *d, const char *name, int64_t size)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena))) {
         d->exhausted = true;
-        return fail(d, out_of_memory);
+        return fail(d, unwound_text(d));
     }
     begin(d);
     mapping_context_rewind(d->context.mappings, d->ready);
@@ -231,7 +250,7 @@ bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const ch
                  size_t *count)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
-        return fail(d, out_of_memory);
+        return fail(d, unwound_text(d));
     begin(d);
     const mapping *b = read_mapping(d, "buffer", buffer);
     const mapping *t = b ? read_mapping(d, "time", time) : NULL;
@@ -242,7 +261,7 @@ bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const ch
 bool visa_mapping(visa_deriver *d, const char *text, int64_t *size, const char **shortest)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
-        return fail(d, out_of_memory);
+        return fail(d, unwound_text(d));
     begin(d);
     const mapping *m = read_mapping(d, "mapping", text);
     if (!m)
@@ -255,7 +274,7 @@ bool visa_mapping(visa_deriver *d, const char *text, int64_t *size, const char *
 bool visa_map(visa_deriver *d, const char *text, int64_t position, const char **index)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
-        return fail(d, out_of_memory);
+        return fail(d, unwound_text(d));
     begin(d);
     const mapping *m = read_mapping(d, "mapping", text);
     if (!m)
@@ -277,7 +296,7 @@ bool visa_map(visa_deriver *d, const char *text, int64_t position, const char **
 bool visa_equal(visa_deriver *d, const char *left, const char *right, bool *equal)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
-        return fail(d, out_of_memory);
+        return fail(d, unwound_text(d));
     begin(d);
     const mapping *l = read_mapping(d, "left mapping", left), *r = l ? read_mapping(d, "right mapping", right) : NULL;
     if (r)

@@ -70,11 +70,17 @@ bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
 
 /* ---- tokens ---- */
 
+/* Scanned at the first question: an editor asks many of one text. */
 token_list editor_tokens(visa_compilation *c)
 {
     diag_list told;
     diag_list_init(&told, c->arena);
-    return token_scan(c->sources, 0, c->arena, &told);
+    if (!c->tokens) {
+        token_list *made = ARENA_NEW(c->arena, token_list);
+        *made = token_scan(c->sources, 0, c->arena, &told);
+        c->tokens = made;
+    }
+    return *c->tokens;
 }
 
 uint32_t editor_token_at(const token_list *tokens, uint32_t offset)
@@ -161,6 +167,8 @@ static const char *value_text(visa_compilation *c, const value *v)
     case VALUE_BOOL: return v->number ? "true" : "false";
     case VALUE_TENSOR: return tensor_type_text(c, &v->op->out);
     case VALUE_VIEW: return arena_printf(c->arena, "a view%s of %s", v->writable ? " to write" : "", tensor_type_text(c, &v->op->out));
+    case VALUE_CONTEXT: return "the Context";
+    case VALUE_ACCUMULATION: return v->number == SEQUENTIAL ? "Sequential" : "Interleaved";
     default: return value_kind_name(v);
     }
 }
@@ -356,7 +364,9 @@ static void hover_method(hover *h, const char *name, uint32_t offset)
 {
     const value *receiver = index_find_value(h->c->index, 0, offset);
     stage_description d;
-    for (size_t i = 0; stage_describe(i, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL, h->c->arena, &d); i++)
+    for (size_t i = 0; stage_describe(i, (dialect)h->c->diags.words.release, receiver && receiver->kind != VALUE_ERROR ? receiver : NULL,
+                                      h->c->arena, &d);
+         i++)
         if (strcmp(d.name, name) == 0) {
             begin_part(h);
             put_code(h, d.signature);
@@ -407,6 +417,7 @@ static void hover_type(hover *h, const char *name)
 
 static void hover_diagnostics(hover *h, uint32_t offset)
 {
+    expand_settle(h->c->expander, &h->c->diags);
     diag_list_sort(&h->c->diags);
     for (size_t i = 0; i < h->c->diags.count; i++) {
         const diag *d = h->c->diags.items[i];

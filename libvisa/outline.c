@@ -45,6 +45,7 @@ static void visit(visa_compilation *c, const ast *n, int depth)
         visit(c, ast_kid(n, 1), depth + 1);
         break;
     case AST_LET: visit_pattern(c, ast_kid(n, 0), n, depth); break;
+    case AST_AFTER:
     case AST_FILE:
     case AST_AXES:
     case AST_BLOCK: visit_kids(c, n, depth); break;
@@ -56,9 +57,10 @@ bool visa_outline_at(visa_compilation *c, size_t i, visa_outline *out)
 {
     if (!c->file || COMPILATION_STOPS(c))
         return false;
-    if (i == 0) {
+    if (!c->outlined) {
         c->outline_count = 0;
         visit(c, c->file, 0);
+        c->outlined = true;
     }
     if (i >= c->outline_count)
         return false;

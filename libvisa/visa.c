@@ -9,6 +9,7 @@
 #include "codegen/container.h"
 #include "codegen/draw.h"
 #include "codegen/emit.h"
+#include "codegen/memory_map.h"
 #include "codegen/step/emit.h"
 #include "codegen/step/report.h"
 #include "codegen/step/text.h"
@@ -20,6 +21,7 @@
 #include "frontend/step/program.h"
 #include "ir/print.h"
 #include "libvisa/compilation.h"
+#include "libvisa/order.h"
 #include "libvisa/step/kernels.h"
 #include "libvisa/step/sizes.h"
 #include "passes/pass.h"
@@ -169,7 +171,7 @@ static const ast *load_module(void *user, const ast *n)
                 return NULL;
             }
         int file = add_module_file(c, path);
-        return file < 0 ? NULL : parse_file(c->sources, file, c->arena, &c->diags);
+        return file < 0 ? NULL : expand_file(c->expander, parse_file(c->sources, file, c->arena, &c->diags));
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
     diag_help(&c->diags, d, "write %s, or the module's items in { }", shown_text(module_path(c, n, 0), c->arena));
@@ -185,7 +187,7 @@ static void set_parameters(visa_compilation *c)
         const visa_parameter *p = &c->options->parameters[i];
         c->bindings[i] = (step_binding){p->name, p->values, p->count, NULL};
         if (p->count == 1)
-            c->file = ast_with_number(c->file, p->name, p->values[0], c->arena, &c->is_set[i]);
+            c->tree = ast_with_number(c->tree, p->name, p->values[0], c->arena, &c->is_set[i]);
     }
     c->binding_count = c->options->parameter_count;
 }
@@ -329,12 +331,26 @@ static void write_kernel(visa_compilation *c, const kernel *k, arena *scratch)
     c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, &b, scratch);
 }
 
+static bool is_ordered(const visa_compilation *c, const kernel *k)
+{
+    bool chosen = c->options->order == VISA_ORDER_FREE;
+    for (size_t i = 0; i < k->op_count && c->options->order == VISA_ORDER_AUTO; i++)
+        chosen = chosen || k->ops[i]->unplaced;
+    return chosen && !c->options->editor && !c->is_book;
+}
+
 static void finish_kernel(void *user, kernel *k)
 {
     visa_compilation *c = user;
     stop_clock(c, "sema");
-    pass_context p = {.mappings = c->mappings, .arena = c->kernel_arena, .target = c->target, .diags = &c->diags};
+    pass_context p = {
+        .mappings = c->mappings, .arena = c->kernel_arena, .target = c->target, .diags = &c->diags, .places_all = c->options->places_all};
     pipeline_run(&p, k, after_pass, c);
+    if (c->diags.error_count == 0 && is_ordered(c, k)) {
+        emit_context e = {.target = c->target, .line_of = compilation_line_of, .user = c};
+        kernel_order(&p, &e, k);
+        stop_clock(c, "order");
+    }
     if (c->has_programs)
         step_kernels_add(&c->kernels, k, c->arena);
     if (!c->binary_only)
@@ -354,10 +370,12 @@ void compilation_run_file(visa_compilation *c, int file)
     stop_clock(c, "parse");
     if (c->options->parse_only)
         return;
+    expand_begin(c->expander);
+    c->tree = expand_file(c->expander, c->file);
     set_parameters(c);
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
     const char *only = c->options->kernel;
-    const char *const *programs = step_program_names(c->file, c->arena);
+    const char *const *programs = step_program_names(c->tree, c->arena);
     bool is_program = false;
     for (size_t i = 0; only && programs[i]; i++)
         is_program = is_program || strcmp(programs[i], only) == 0;
@@ -365,7 +383,10 @@ void compilation_run_file(visa_compilation *c, int file)
     c->kernels = (step_kernels){0};
     c->kernel_arena = c->binary_only ? arena_new_inside(c->arena) : c->arena;
     c->no_kernel = arena_mark_here(c->kernel_arena);
+    dialect release;
+    bool one_release = c->options->dialect && dialect_by_name(c->options->dialect, &release);
     sema_options options = {.only = is_program ? NULL : only,
+                            .dialect = one_release ? &release : NULL,
                             .load = c->options->modules ? load_module : NULL,
                             .user = c,
                             .index = c->index,
@@ -374,12 +395,12 @@ void compilation_run_file(visa_compilation *c, int file)
     begin_dumps(c);
     if (c->binary_only)
         begin_file(c);
-    c->module = sema_module(c->file, c->mappings, c->arena, &c->diags, &options);
+    c->module = sema_module(c->tree, c->mappings, c->arena, &c->diags, &options);
     end_dumps(c);
     if (c->binary_only)
         arena_free(c->kernel_arena);
     stop_clock(c, "sema");
-    c->programs = step_module_of(c->file, only, &c->kernels, c->arena, &c->diags);
+    c->programs = step_module_of(c->tree, only, &c->kernels, c->arena, &c->diags);
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         run_step_pass(c, c->options->step_passes[i]);
     check_parameters(c);
@@ -485,6 +506,21 @@ void compilation_ask(visa_compilation *c)
     budget_limit(c->arena, c->max_steps, c->max_bytes, c->max_milliseconds);
 }
 
+void visa_ask(visa_compilation *c, uint64_t max_steps, uint64_t max_milliseconds)
+{
+    if (c->exhausted)
+        return;
+    uint64_t spent = arena_budget(c->arena)->steps, most = max_steps ? max_steps : COMPILE_STEPS_MAX;
+    c->max_steps = most < UINT64_MAX - spent ? spent + most : UINT64_MAX;
+    c->max_milliseconds = max_milliseconds;
+    budget_clock(c->arena);
+}
+
+uint64_t visa_steps(const visa_compilation *c)
+{
+    return arena_budget(c->arena)->steps;
+}
+
 bool visa_gave_up(const visa_compilation *c)
 {
     return c->gave_up;
@@ -498,6 +534,7 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
         return;
     set_warnings(c);
     c->sources = source_map_new(c->arena);
+    c->expander = expander_new(c->sources, c->arena, &c->diags);
     c->mappings = mapping_context_new(c->arena);
     c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
@@ -600,6 +637,7 @@ const diag_list *compilation_said(visa_compilation *c)
 {
     if (c->said_count == c->diags.count && c->said_count > 0)
         return &c->said;
+    expand_settle(c->expander, &c->diags);
     diag_list_sort(&c->diags);
     limit_diagnostics(c);
     return &c->said;
@@ -620,6 +658,8 @@ const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format
 uint32_t compilation_line_of(void *user, src_range range)
 {
     const visa_compilation *c = user;
+    src_range call;
+    range = expand_place(c->expander, range, &call);
     return range.file < 0 ? 0 : source_locate(c->sources, range.file, range.begin).line;
 }
 
@@ -695,6 +735,10 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         module_print(c->module, &text);
         print_programs(&e, c, &text);
         return emit_text(text.text, data, size);
+    case VISA_EMIT_MEMORY: return emit_text(memory_text(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_JSON: return emit_text(memory_json(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_SVG: return emit_text(memory_svg(&e, c->module), data, size);
+    case VISA_EMIT_ORDER: return emit_text(order_text(&e, c->module), data, size);
     case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
     case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
     default: return write_file(c, data, size);
@@ -765,6 +809,17 @@ const char *visa_explain(const char *id, const char **title)
     if (title)
         *title = diag_row_of(found)->title;
     return diag_row_of(found)->explanation;
+}
+
+const char *visa_dialect_name(size_t i)
+{
+    return i < DIALECT_COUNT ? dialect_name((dialect)i) : NULL;
+}
+
+bool visa_knows_dialect(const char *name)
+{
+    dialect d;
+    return dialect_by_name(name, &d);
 }
 
 const char *visa_target_name(size_t i)

@@ -78,9 +78,21 @@ static bool set_text(document *d, char *text, size_t bytes)
     return true;
 }
 
-static void document_free(document *d)
+static void forget_compilations(document *d)
 {
     visa_free(d->compilation);
+    visa_free(d->tree);
+    for (int file = 0; file < d->file_count; file++)
+        text_lines_free(&d->file_lines[file]);
+    free(d->file_lines);
+    d->compilation = d->tree = NULL;
+    d->file_lines = NULL;
+    d->file_count = 0;
+}
+
+static void document_free(document *d)
+{
+    forget_compilations(d);
     text_lines_free(&d->lines);
     for (size_t i = 0; i < d->published_count; i++)
         free(d->published[i]);
@@ -151,8 +163,7 @@ void documents_free(documents *all)
 void documents_forget(documents *all)
 {
     for (document *d = all->first; d; d = d->next) {
-        visa_free(d->compilation);
-        d->compilation = NULL;
+        forget_compilations(d);
         d->changed = true;
     }
 }
@@ -174,29 +185,86 @@ static bool open_text(void *user, const char *path, const char **text, size_t *b
 static visa_options options_of(documents *all, const document *d)
 {
     bool is_file = strncmp(d->uri, scheme, sizeof scheme - 1) == 0;
-    const answer_limits *l = &all->limits;
     return (visa_options){.editor = true,
                           .modules = is_file,
                           .open_text = open_text,
                           .user = all,
                           .error_limit = PUBLISHED_ERRORS_MAX,
-                          .max_steps = l->max_steps,
-                          .max_bytes = l->max_bytes,
-                          .max_milliseconds = l->max_milliseconds};
+                          .max_steps = answer_steps_left(&all->answer),
+                          .max_bytes = all->limits.max_bytes,
+                          .max_milliseconds = answer_milliseconds_left(&all->answer)};
 }
 
 visa_compilation *document_compilation(documents *all, document *d)
 {
+    if (d->compilation)
+        return d->compilation;
     visa_options options = options_of(all, d);
-    if (!d->compilation)
-        d->compilation = visa_compile(d->path, d->text, d->bytes, &options);
+    d->compilation = visa_compile(d->path, d->text, d->bytes, &options);
+    if (d->compilation)
+        answer_spend(&all->answer, visa_steps(d->compilation));
     return d->compilation;
+}
+
+/* That of the whole compilation where it is there: a question about the text does not wait for its meaning. */
+visa_compilation *document_tree(documents *all, document *d)
+{
+    if (d->compilation || d->tree)
+        return d->compilation ? d->compilation : d->tree;
+    visa_options options = options_of(all, d);
+    options.parse_only = true;
+    d->tree = visa_compile(d->path, d->text, d->bytes, &options);
+    if (d->tree)
+        answer_spend(&all->answer, visa_steps(d->tree));
+    return d->tree;
+}
+
+const text_lines *document_lines(document *d, int file)
+{
+    size_t bytes;
+    const char *text = file > 0 && d->compilation ? visa_file_text(d->compilation, file, &bytes) : NULL;
+    if (file == 0 || !text)
+        return file == 0 ? &d->lines : NULL;
+    if (file >= d->file_count) {
+        text_lines *grown = realloc(d->file_lines, (size_t)(file + 1) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        d->file_lines = grown;
+        while (d->file_count <= file)
+            d->file_lines[d->file_count++] = (text_lines){0};
+    }
+    text_lines *l = &d->file_lines[file];
+    return l->begins || text_lines_read(l, text, bytes) ? l : NULL;
+}
+
+void documents_ask(documents *all, document *d, visa_compilation *c)
+{
+    all->asked = d;
+    all->asks = c;
+    all->steps_before = visa_steps(c);
+    all->gave_up_before = visa_gave_up(c);
+    visa_ask(c, answer_steps_left(&all->answer), answer_milliseconds_left(&all->answer));
+}
+
+/* Of a compilation that a question has unwound not much is left: it is made anew. One that gave up by itself would again. */
+bool documents_answered(documents *all)
+{
+    if (!all->asked)
+        return all->answer.gave_up;
+    answer_spend(&all->answer, visa_steps(all->asks) - all->steps_before);
+    bool gave_up = visa_gave_up(all->asks);
+    if (gave_up && !all->gave_up_before)
+        forget_compilations(all->asked);
+    all->asked = NULL;
+    return gave_up || all->answer.gave_up;
 }
 
 visa_compilation *document_complete(documents *all, const document *d, uint32_t offset)
 {
     visa_options options = options_of(all, d);
     visa_compilation *c = visa_complete(d->path, d->text, d->bytes, offset, &options);
-    all->gave_up = all->gave_up || (c && visa_gave_up(c));
+    all->answer.gave_up = all->answer.gave_up || !c || visa_gave_up(c);
+    if (c)
+        answer_spend(&all->answer, visa_steps(c));
     return c;
 }

@@ -6,6 +6,7 @@
 #define VISA_LSP_DOCUMENT_H
 
 #include "include/visa_editor.h"
+#include "lsp/answer.h"
 #include "lsp/text.h"
 
 typedef struct document {
@@ -15,22 +16,24 @@ typedef struct document {
     int64_t version;
     text_lines lines;
     visa_compilation *compilation; /* NULL: to be made */
-    bool changed;                  /* its diagnostics are to be published */
-    char **published;              /* URIs that got diagnostics from this document, itself apart */
+    visa_compilation *tree;        /* the text alone, its meaning not looked at; NULL: to be made, or not wanted beside `compilation` */
+    text_lines *file_lines;        /* of the other files of `compilation`, by number; read when a place in one is said */
+    int file_count;
+    bool changed;     /* its diagnostics are to be published */
+    char **published; /* URIs that got diagnostics from this document, itself apart */
     size_t published_count;
     struct document *next;
 } document;
-
-/* What an answer may cost; as in visa_options. */
-typedef struct answer_limits {
-    uint64_t max_steps, max_bytes, max_milliseconds;
-} answer_limits;
 
 typedef struct documents {
     document *first;
     text_encoding encoding;
     answer_limits limits;
-    bool gave_up; /* in the answer under way: some of it was not found in time */
+    answer_account answer;  /* the one under way */
+    document *asked;        /* whose compilation it asks; NULL: none, or it has been told what that took */
+    visa_compilation *asks; /* that one */
+    uint64_t steps_before;  /* of it */
+    bool gave_up_before;
 } documents;
 
 document *documents_find(const documents *d, const char *uri);
@@ -43,9 +46,17 @@ void documents_free(documents *d);
 /* Everything that read another file's text is out of date. */
 void documents_forget(documents *d);
 
-/* NULL: no memory. */
+/* At the expense of the answer under way; NULL: no memory. */
 visa_compilation *document_compilation(documents *all, document *d);
-/* For questions about a place that is being written; the caller frees it. */
+/* For questions about the text alone. */
+visa_compilation *document_tree(documents *all, document *d);
+/* Lines of a file of the compilation; NULL: there is no such file, or no memory. */
+const text_lines *document_lines(document *d, int file);
+/* Questions to a compilation of the document, its own or its tree, are for the answer under way from here on. */
+void documents_ask(documents *all, document *d, visa_compilation *c);
+/* They are over. Did they, or the compilation, give up? */
+bool documents_answered(documents *all);
+/* For questions about a place that is being written; the caller frees it. NULL: no memory, or given up. */
 visa_compilation *document_complete(documents *all, const document *d, uint32_t offset);
 
 /* malloc; a file: URI's path, other URIs as they are. And back. */

@@ -27,31 +27,23 @@ static json_t *range_in(const text_lines *lines, text_encoding encoding, visa_pl
                      json_position(text_position_of(lines, encoding, place.end)));
 }
 
-json_t *json_range(const documents *all, const document *d, const visa_compilation *c, visa_place place)
+json_t *json_range(const documents *all, document *d, visa_place place)
 {
     static const visa_place beginning;
-    if (place.file == 0)
-        return range_in(&d->lines, all->encoding, place);
-    size_t bytes = 0;
-    const char *text = visa_file_text(c, place.file, &bytes);
-    text_lines lines;
-    if (!text || !text_lines_read(&lines, text, bytes))
-        return range_in(&d->lines, all->encoding, beginning);
-    json_t *j = range_in(&lines, all->encoding, place);
-    text_lines_free(&lines);
-    return j;
+    const text_lines *lines = document_lines(d, place.file);
+    return lines ? range_in(lines, all->encoding, place) : range_in(&d->lines, all->encoding, beginning);
 }
 
-json_t *json_location(const documents *all, const document *d, const visa_compilation *c, visa_place place)
+json_t *json_location(const documents *all, document *d, const visa_compilation *c, visa_place place)
 {
     const char *name = place.file > 0 ? visa_file_name(c, place.file) : NULL;
     char *uri = name ? uri_of_path(name) : NULL;
-    json_t *j = json_pack("{s:o, s:o}", "uri", json_bytes(uri ? uri : d->uri), "range", json_range(all, d, c, place));
+    json_t *j = json_pack("{s:o, s:o}", "uri", json_bytes(uri ? uri : d->uri), "range", json_range(all, d, place));
     free(uri);
     return j;
 }
 
-json_t *json_diagnostic(const documents *all, const document *d, const visa_compilation *c, const visa_diagnostic *from)
+json_t *json_diagnostic(const documents *all, document *d, const visa_compilation *c, const visa_diagnostic *from)
 {
     enum { ERROR = 1, WARNING = 2 }; /* DiagnosticSeverity */
     json_t *related = json_array();
@@ -59,7 +51,7 @@ json_t *json_diagnostic(const documents *all, const document *d, const visa_comp
         if (from->notes[i].place.file >= 0)
             json_array_append_new(related, json_pack("{s:o, s:o}", "location", json_location(all, d, c, from->notes[i].place), "message",
                                                      json_bytes(from->notes[i].message)));
-    json_t *j = json_pack("{s:o, s:i, s:s, s:s}", "range", json_range(all, d, c, from->place), "severity", from->is_error ? ERROR : WARNING,
+    json_t *j = json_pack("{s:o, s:i, s:s, s:s}", "range", json_range(all, d, from->place), "severity", from->is_error ? ERROR : WARNING,
                           "code", from->id, "source", "visac");
     size_t bytes = strlen(from->message) + (from->help ? strlen(from->help) : 0) + 16;
     for (size_t i = 0; i < from->note_count; i++)
@@ -77,6 +69,14 @@ json_t *json_diagnostic(const documents *all, const document *d, const visa_comp
     free(message);
     json_object_set_new(j, "relatedInformation", related);
     return j;
+}
+
+bool json_spend_diagnostic(documents *all, const visa_diagnostic *from)
+{
+    uint64_t bytes = strlen(from->message) + (from->help ? strlen(from->help) : 0);
+    for (size_t i = 0; i < from->note_count; i++)
+        bytes += strlen(from->notes[i].message);
+    return answer_make(&all->answer, 16 + 8 * from->note_count, bytes);
 }
 
 bool json_to_offset(const documents *all, const document *d, const json_t *position, uint32_t *out)

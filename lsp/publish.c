@@ -16,14 +16,21 @@ static void publish(server *s, const char *uri, const document *of, json_t *diag
     server_notify(s, "textDocument/publishDiagnostics", params);
 }
 
-/* Those of one file; without a place they are the first file's. */
-static json_t *diagnostics_of(server *s, const document *d, visa_compilation *c, int file)
+/* Those of one file; without a place they are the first file's. What is more than may be spent on them is said to be missing. */
+static json_t *diagnostics_of(server *s, document *d, visa_compilation *c, int file)
 {
+    static const char message[] = "given up: to say more of what is wrong takes more time or work than visa-lsp may spend";
+    documents *all = server_documents(s);
     json_t *array = json_array();
     visa_diagnostic from;
-    for (size_t i = 0; visa_diagnostic_at(c, i, &from); i++)
-        if (from.place.file == file || (from.place.file < 0 && file == 0))
-            json_array_append_new(array, json_diagnostic(server_documents(s), d, c, &from));
+    answer_begin(&all->answer, &all->limits);
+    for (size_t i = 0; visa_diagnostic_at(c, i, &from) && !all->answer.gave_up; i++)
+        if ((from.place.file == file || (from.place.file < 0 && file == 0)) && json_spend_diagnostic(all, &from))
+            json_array_append_new(array, json_diagnostic(all, d, c, &from));
+    if (all->answer.gave_up) {
+        visa_diagnostic last = {.id = "E-BUDGET", .is_error = true, .place = {file, 0, 0}, .message = message};
+        json_array_append_new(array, json_diagnostic(all, d, c, &last));
+    }
     return array;
 }
 
@@ -36,10 +43,10 @@ static bool has_file(const visa_compilation *c, const char *path)
     return false;
 }
 
-static bool is_module(documents *all, const document *d)
+static bool is_module(const documents *all, const document *d)
 {
-    for (document *other = all->first; other; other = other->next) {
-        const visa_compilation *c = other != d ? document_compilation(all, other) : NULL;
+    for (const document *other = all->first; other; other = other->next) {
+        const visa_compilation *c = other != d ? other->compilation : NULL;
         if (c && has_file(c, d->path))
             return true;
     }
@@ -94,23 +101,33 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
     }
 }
 
+static void publish_document(server *s, document *d)
+{
+    documents *all = server_documents(s);
+    d->changed = false;
+    if (!d->compilation)
+        return;
+    if (!is_module(all, d))
+        publish(s, d->uri, d, diagnostics_of(s, d, d->compilation, 0));
+    publish_modules(s, d, d->compilation);
+}
+
 /* Each document takes its time; a question that comes meanwhile is answered first, and its answer calls here again. */
 void publish_changed(server *s)
 {
     documents *all = server_documents(s);
-    for (document *d = all->first; d; d = d->next)
+    for (document *d = all->first; d; d = d->next) {
+        answer_begin(&all->answer, &all->limits);
         if (!d->compilation && document_compilation(all, d) && server_is_asked(s))
             return;
-    for (document *d = all->first; d; d = d->next) {
-        visa_compilation *c = d->changed ? document_compilation(all, d) : NULL;
-        if (!c)
-            continue;
-        if (!is_module(all, d))
-            publish(s, d->uri, d, diagnostics_of(s, d, c, 0));
-        publish_modules(s, d, c);
     }
-    for (document *d = all->first; d; d = d->next)
-        d->changed = false;
+    for (document *d = all->first; d; d = d->next) {
+        bool changed = d->changed;
+        if (changed)
+            publish_document(s, d);
+        if (changed && server_is_asked(s))
+            return;
+    }
 }
 
 void publish_nothing(server *s, document *d)

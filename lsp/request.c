@@ -24,7 +24,25 @@ static bool ask(server *s, const json_t *params, bool has_position, question *q)
     if (!q->d || (has_position && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)))
         return false;
     q->c = document_compilation(q->all, q->d);
+    if (q->c)
+        documents_ask(q->all, q->d, q->c);
     return q->c != NULL;
+}
+
+/* The same, for what stands in the text whatever it means. */
+static bool ask_tree(server *s, const json_t *params, question *q)
+{
+    *q = (question){.all = server_documents(s), .d = document_of(s, params)};
+    q->c = q->d ? document_tree(q->all, q->d) : NULL;
+    if (q->c)
+        documents_ask(q->all, q->d, q->c);
+    return q->c != NULL;
+}
+
+/* A piece of the answer with so many values and such texts. */
+static bool spend(documents *all, unsigned values, const char *text, const char *more)
+{
+    return answer_make(&all->answer, values, strlen(text) + strlen(more));
 }
 
 static json_t *hover(server *s, const json_t *params)
@@ -36,8 +54,9 @@ static json_t *hover(server *s, const json_t *params)
         return NULL;
     if (!visa_hover(q.c, q.offset, &place, &markdown))
         return json_null();
+    spend(q.all, 8, markdown, "");
     return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value", json_bytes(markdown), "range",
-                     json_range(q.all, q.d, q.c, place));
+                     json_range(q.all, q.d, place));
 }
 
 static json_t *definition(server *s, const json_t *params)
@@ -63,7 +82,7 @@ static json_t *completion(server *s, const json_t *params)
     visa_compilation *c = document_complete(all, d, offset);
     json_t *items = json_array();
     visa_completion item;
-    for (size_t i = 0; c && visa_completion_at(c, i, &item); i++) {
+    for (size_t i = 0; c && visa_completion_at(c, i, &item) && spend(all, 3, item.label, item.detail); i++) {
         json_t *j = json_pack("{s:o, s:i}", "label", json_bytes(item.label), "kind", kinds[item.kind]);
         if (item.detail[0])
             json_object_set_new(j, "detail", json_bytes(item.detail));
@@ -80,14 +99,15 @@ static json_t *formatting(server *s, const json_t *params)
     question q;
     const char *text;
     size_t bytes;
-    if (!ask(s, params, false, &q))
+    if (!ask_tree(s, params, &q))
         return NULL;
     if (!visa_format(q.c, &text, &bytes))
         return json_null(); /* its diagnostics say why */
     if (bytes == q.d->bytes && memcmp(text, q.d->text, bytes) == 0)
         return json_array();
     visa_place whole = {0, 0, (uint32_t)q.d->bytes};
-    json_t *range = json_range(q.all, q.d, q.c, whole);
+    answer_make(&q.all->answer, 8, bytes);
+    json_t *range = json_range(q.all, q.d, whole);
     return json_pack("[{s:o, s:o}]", "range", range, "newText", json_stringn(text, bytes));
 }
 
@@ -98,18 +118,18 @@ static json_t *document_symbol(server *s, const json_t *params)
                                 [VISA_NAME_VARIABLE] = 13, [VISA_NAME_FUNCTION] = 12, [VISA_NAME_MODULE] = 2};
     enum { DEPTH_MAX = 64 };
     question q;
-    if (!ask(s, params, false, &q))
+    if (!ask_tree(s, params, &q))
         return NULL;
     json_t *levels[DEPTH_MAX + 1] = {json_array()};
     visa_outline o;
-    for (size_t i = 0; visa_outline_at(q.c, i, &o); i++) {
+    for (size_t i = 0; visa_outline_at(q.c, i, &o) && spend(q.all, 16, o.name, o.detail); i++) {
         int depth = o.depth < DEPTH_MAX ? o.depth : DEPTH_MAX - 1;
         while (depth > 0 && !levels[depth])
             depth--;
         json_t *children = json_array();
-        json_t *j = json_pack("{s:o, s:i, s:o, s:o, s:o}", "name", json_bytes(o.name), "kind", kinds[o.kind], "range",
-                              json_range(q.all, q.d, q.c, o.place), "selectionRange", json_range(q.all, q.d, q.c, o.name_place), "children",
-                              children);
+        json_t *j =
+            json_pack("{s:o, s:i, s:o, s:o, s:o}", "name", json_bytes(o.name), "kind", kinds[o.kind], "range",
+                      json_range(q.all, q.d, o.place), "selectionRange", json_range(q.all, q.d, o.name_place), "children", children);
         if (o.detail[0])
             json_object_set_new(j, "detail", json_bytes(o.detail));
         json_array_append_new(levels[depth], j);
@@ -122,7 +142,7 @@ static json_t *document_symbol(server *s, const json_t *params)
 
 static json_t *fix_action(const question *q, const visa_diagnostic *from)
 {
-    json_t *edit = json_pack("{s:o, s:o}", "range", json_range(q->all, q->d, q->c, from->fix_place), "newText", json_bytes(from->fix));
+    json_t *edit = json_pack("{s:o, s:o}", "range", json_range(q->all, q->d, from->fix_place), "newText", json_bytes(from->fix));
     json_t *changes = json_object();
     json_object_set_new(changes, q->d->uri, json_pack("[o]", edit));
     char title[160];
@@ -142,7 +162,7 @@ static json_t *code_action(server *s, const json_t *params)
     json_t *actions = json_array();
     visa_diagnostic from;
     for (size_t i = 0; visa_diagnostic_at(q.c, i, &from); i++)
-        if (from.fix && from.place.file == 0 && from.place.begin <= end && from.place.end >= begin)
+        if (from.fix && from.place.file == 0 && from.place.begin <= end && from.place.end >= begin && json_spend_diagnostic(q.all, &from))
             json_array_append_new(actions, fix_action(&q, &from));
     return actions;
 }

@@ -199,12 +199,11 @@ static void request(server *s, const json_t *id, const char *method, const json_
     } else if (!handler) {
         send_error(s, id, METHOD_NOT_FOUND, "visa-lsp has no such method");
     } else {
-        s->documents.gave_up = false;
+        answer_begin(&s->documents.answer, &s->documents.limits);
         json_t *result = handler(s, params);
-        const document *d = document_of(s, params);
-        bool gave_up = s->documents.gave_up || (d && d->compilation && visa_gave_up(d->compilation));
+        bool gave_up = documents_answered(&s->documents);
         bool nothing = json_is_null(result) || (json_is_array(result) && json_array_size(result) == 0);
-        if (nothing && gave_up) {
+        if (s->documents.answer.gave_up || (nothing && gave_up)) {
             json_decref(result);
             send_error(s, id, REQUEST_FAILED, "given up: the answer takes more time, work or memory than visa-lsp may spend");
         } else if (result) {
@@ -220,17 +219,22 @@ static void handle(server *s, const char *body, size_t size)
     json_error_t fault = {.text = "arrays and objects are nested too deeply"};
     json_t *message = json_nests_too_deeply(body, size) ? NULL : json_loadb(body, size, JSON_ALLOW_NUL, &fault);
     const json_t *id = json_object_get(message, "id"), *method = json_object_get(message, "method");
-    bool answer = json_object_get(message, "result") || json_object_get(message, "error");
+    bool is_answer = json_object_get(message, "result") || json_object_get(message, "error");
     bool id_fits = !id || json_is_string(id) || json_is_integer(id);
     if (!message)
         send_error(s, NULL, PARSE_ERROR, fault.text);
-    else if (!json_is_object(message) || !id_fits || (!json_is_string(method) && !answer))
+    else if (!json_is_object(message) || !id_fits || (!json_is_string(method) && !is_answer))
         send_error(s, id_fits ? id : NULL, INVALID_REQUEST, "this is no request");
     else if (json_is_string(method) && id)
         request(s, id, json_string_value(method), json_object_get(message, "params"));
     else if (json_is_string(method))
         notification(s, json_string_value(method), json_object_get(message, "params"));
     json_decref(message);
+}
+
+uint64_t server_steps(const server *s)
+{
+    return s->documents.answer.steps;
 }
 
 /* ---- running ---- */

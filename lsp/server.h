@@ -28,6 +28,9 @@ bool server_feed(server *s, const char *bytes, size_t size);
 /* 0: it was shut down in order. */
 int server_exit_status(const server *s);
 
+/* Steps of work of the last answer. */
+uint64_t server_steps(const server *s);
+
 /* Serves until `exit`, the end of the input or false from `send`; returns the process's exit status. `user` of `send` is of no use to it.
  */
 int server_run(int in, bool (*send)(void *user, const char *bytes, size_t size), const answer_limits *limits);

@@ -2,6 +2,51 @@
 
 #include <stdlib.h>
 
+/* Bytes of the character at `at`, and its units; of a byte that begins none one of each. No character has a line's end in it. */
+static uint32_t character(const text_lines *l, uint32_t at, text_encoding encoding, uint32_t *units)
+{
+    unsigned char first = (unsigned char)l->text[at];
+    uint32_t bytes = first < 0xc2 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 1;
+    for (uint32_t i = 1; i < bytes; i++)
+        if (at + i >= l->bytes || ((unsigned char)l->text[at + i] & 0xc0) != 0x80)
+            bytes = 1;
+    *units = encoding == TEXT_UTF8 ? bytes : bytes == 4 ? 2 : 1;
+    return bytes;
+}
+
+/* Where a character of every TEXT_MARK_BYTES begins, so that no answer counts through a long line. False: no memory. */
+static bool read_marks(text_lines *l, text_encoding encoding)
+{
+    text_mark *marks = malloc((l->bytes / TEXT_MARK_BYTES + 1) * sizeof *marks);
+    uint32_t at = 0, sum = 0, units;
+    if (!marks)
+        return false;
+    for (size_t count = 0; count <= l->bytes / TEXT_MARK_BYTES; count++) {
+        for (; at < count * TEXT_MARK_BYTES; sum += units)
+            at += character(l, at, encoding, &units);
+        marks[count] = (text_mark){at, sum};
+    }
+    l->marks[encoding] = marks;
+    return true;
+}
+
+/* Units of the whole characters in front of an offset. */
+static uint32_t units_before(const text_lines *l, text_encoding encoding, uint32_t offset)
+{
+    const text_mark *m = &l->marks[encoding][offset / TEXT_MARK_BYTES];
+    if (m->at > offset)
+        m--; /* a character over the border, whose begin is in front of it */
+    uint32_t at = m->at, sum = m->units, units;
+    while (at < offset) {
+        uint32_t bytes = character(l, at, encoding, &units);
+        if (at + bytes > offset)
+            break;
+        at += bytes;
+        sum += units;
+    }
+    return sum;
+}
+
 bool text_lines_read(text_lines *l, const char *text, size_t bytes)
 {
     uint32_t count = 1;
@@ -17,12 +62,17 @@ bool text_lines_read(text_lines *l, const char *text, size_t bytes)
     for (size_t i = 0; i < bytes; i++)
         if (text[i] == '\n' || (text[i] == '\r' && !(i + 1 < bytes && text[i + 1] == '\n')))
             l->begins[l->count++] = (uint32_t)i + 1;
-    return true;
+    if (ascii || (read_marks(l, TEXT_UTF16) && read_marks(l, TEXT_UTF8)))
+        return true;
+    text_lines_free(l);
+    return false;
 }
 
 void text_lines_free(text_lines *l)
 {
     free(l->begins);
+    free(l->marks[TEXT_UTF16]);
+    free(l->marks[TEXT_UTF8]);
     *l = (text_lines){0};
 }
 
@@ -33,18 +83,6 @@ static uint32_t line_end(const text_lines *l, uint32_t line)
     while (end > begin && line + 1 < l->count && (l->text[end - 1] == '\n' || l->text[end - 1] == '\r'))
         end--;
     return end;
-}
-
-/* Bytes of the character at `at`, and its units; of a byte that begins none one of each. */
-static uint32_t character(const text_lines *l, uint32_t at, uint32_t end, text_encoding encoding, uint32_t *units)
-{
-    unsigned char first = (unsigned char)l->text[at];
-    uint32_t bytes = first < 0xc2 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 1;
-    for (uint32_t i = 1; i < bytes; i++)
-        if (at + i >= end || ((unsigned char)l->text[at + i] & 0xc0) != 0x80)
-            bytes = 1;
-    *units = encoding == TEXT_UTF8 ? bytes : bytes == 4 ? 2 : 1;
-    return bytes;
 }
 
 text_position text_position_of(const text_lines *l, text_encoding encoding, uint32_t offset)
@@ -58,17 +96,12 @@ text_position text_position_of(const text_lines *l, text_encoding encoding, uint
             high = middle - 1;
     }
     text_position p = {.line = low};
-    uint32_t end = line_end(l, low), units;
+    uint32_t end = line_end(l, low), begin = l->begins[low];
     if (l->ascii) {
-        p.column = (offset < end ? offset : end) - l->begins[low];
+        p.column = (offset < end ? offset : end) - begin;
         return p;
     }
-    for (uint32_t at = l->begins[low]; at < offset && at < end; p.column += units) {
-        uint32_t bytes = character(l, at, end, encoding, &units);
-        if (at + bytes > offset)
-            break;
-        at += bytes;
-    }
+    p.column = units_before(l, encoding, offset < end ? offset : end) - units_before(l, encoding, begin);
     return p;
 }
 
@@ -78,7 +111,7 @@ uint32_t text_offset_of(const text_lines *l, text_encoding encoding, text_positi
         return (uint32_t)l->bytes;
     uint32_t at = l->begins[p.line], end = line_end(l, p.line), column = 0, units;
     while (at < end) {
-        uint32_t bytes = character(l, at, end, encoding, &units);
+        uint32_t bytes = character(l, at, encoding, &units);
         if (column + units > p.column)
             break;
         column += units;

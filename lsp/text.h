@@ -16,12 +16,20 @@ typedef struct text_position {
     uint32_t line, column; /* from 0 */
 } text_position;
 
+/* A character's begin, and the units of all the text in front of it. */
+typedef struct text_mark {
+    uint32_t at, units;
+} text_mark;
+enum { TEXT_MARK_BYTES = 256 };
+
 typedef struct text_lines {
     const char *text; /* not owned */
     size_t bytes;
     uint32_t *begins; /* malloc; offset of each line */
     uint32_t count;
-    bool ascii; /* a byte is a character is a unit: no line is counted through */
+    bool ascii; /* a byte is a character is a unit: nothing is counted */
+    struct text_mark
+        *marks[2]; /* malloc; by encoding, one for every TEXT_MARK_BYTES of a text that is not ASCII: from there characters are counted */
 } text_lines;
 
 /* False: no memory. Lines end with \n, \r\n or \r. */

@@ -3,6 +3,9 @@
  * Stream"), and nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
+#include "ir/work.h"
+#include "passes/place.h"
+
 enum { PORT_ALIGNMENT_BYTES = 4096 };
 
 static bool is_memory(const op *o, tensor_kind kind)
@@ -69,8 +72,6 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "spread an axis over several tensors");
         return;
     }
-    if (o->out.address < 0 && (o->kind == IR_PORT_IN || o->kind == IR_ALLOC))
-        place_port(p, k, o);
     if (o->out.address < 0)
         o->out.address = 0;
     if (bytes > limit || o->out.address > limit - bytes) {
@@ -110,20 +111,43 @@ static void check_overlap(pass_context *p, kernel *k, op *writer, const live_lis
 {
     for (size_t i = 0; i < live->count; i++) {
         op *other = live->items[i];
-        if (other->bad || other->out.kind != writer->out.kind)
+        if (other->bad || other->out.kind != writer->out.kind || other->unplaced || writer->unplaced) /* place_memories keeps those apart */
             continue;
         int64_t a = writer->out.address, b = other->out.address, a_end = a + bytes_of(writer), b_end = b + bytes_of(other);
         if (a >= b_end || b >= a_end)
             continue;
         op *reader = k->ops[live->last[other->index]];
         diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
-                              "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later", op_kind_name(writer->kind),
+                              "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later", op_kind_word(writer->kind),
                               (long long)a, (long long)a_end, other->name, (long long)b, (long long)b_end);
         diag_note(p->diags, d, other->range, "`%s` is written here", other->name);
         diag_note(p->diags, d, reader->range, "and read here");
         diag_help(p->diags, d, "the first free address behind it is %lld", (long long)((b_end + 7) / 8 * 8));
         return;
     }
+}
+
+/* A copy inside one memory that reads what it has written over: the machine does not keep the source. Where all units and addresses are the
+ * same, it copies each byte to itself. */
+static void check_source(pass_context *p, kernel *k, op *writer)
+{
+    const op *in = op_input(writer);
+    if (op_row_of(writer->kind)->contexts != IN_DMA || in->out.kind != writer->out.kind || op_into(writer))
+        return;
+    const op *from = op_memory(in);
+    const tensor *source = &in->out, *to = &writer->out;
+    for (component c = CHIP; c <= SLICE; c++)
+        if (source->part[c] && to->part[c] && !mapping_equal(p->mappings, source->part[c], to->part[c]))
+            return;
+    int64_t a = to->address, b = from->out.address, a_end = a + bytes_of(writer), b_end = b + bytes_of(from);
+    bool onto_itself = in == from && a == b && mapping_equal(p->mappings, source->part[ELEMENT], to->part[ELEMENT]);
+    if (a >= b_end || b >= a_end || onto_itself)
+        return;
+    diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
+                          "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which it still reads", op_kind_word(writer->kind),
+                          (long long)a, (long long)a_end, from->name, (long long)b, (long long)b_end);
+    diag_note(p->diags, d, from->range, "`%s` is written here", from->name);
+    diag_help(p->diags, d, "the first free address after it is %lld", (long long)((b_end + 7) / 8 * 8));
 }
 
 static bool halves_overlap(trf_address a, trf_address b)
@@ -141,14 +165,15 @@ static void check_trf_port(pass_context *p, kernel *k, op *o)
     diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY,
                           "TRF data (%lld rows x %lld bytes) exceeds register file capacity (%lld bytes for TrfAddress::%s)",
                           (long long)rows, (long long)per_row, (long long)capacity, trf_address_name(o->out.trf_address));
-    diag_help(p->diags, d, "take at most %lld bytes per Row", (long long)(capacity / rows));
+    diag_help(p->diags, d, "take at most %lld bytes per @Row", (long long)(capacity / rows));
 }
 
 static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *live)
 {
     for (size_t i = 0; i < live->count; i++) {
         op *other = live->items[i];
-        if (other->bad || other->out.kind != TENSOR_TRF || !halves_overlap(other->out.trf_address, writer->out.trf_address))
+        if (other->bad || other->unplaced || writer->unplaced || other->out.kind != TENSOR_TRF ||
+            !halves_overlap(other->out.trf_address, writer->out.trf_address))
             continue;
         diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_TRF_OVERLAP,
                               "TrfAddress::%s overlaps `%s` in TrfAddress::%s, which is read later",
@@ -194,8 +219,10 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
     if (op_uses_bad(o))
         o->bad = true;
-    if (o->kind == IR_RESHAPE)
+    if (o->kind == IR_RESHAPE) {
         o->out.address = op_input(o)->out.address;
+        o->unplaced = op_root(op_input(o))->unplaced;
+    }
     if (memory && !o->bad)
         check_capacity(p, k, o);
     if (!o->bad && o->kind == IR_VIEW)
@@ -207,6 +234,8 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     live_prune(live, o->index);
     if (memory && !o->bad && o->index > 0)
         check_overlap(p, k, o, live);
+    if (memory && !o->bad && o->index > 0)
+        check_source(p, k, o);
     if (trf && !o->bad)
         check_trf(p, k, o, live);
     if (o->kind == IR_PORT_IN && o->out.kind == TENSOR_TRF && !o->bad)
@@ -214,20 +243,68 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     ARENA_PUSH(p->arena, live->items, live->count, live->capacity, o);
 }
 
-void pass_allocate(pass_context *p, kernel *k)
+/* --place=auto: what the source says is not looked at. */
+static void forget_addresses(kernel *k)
 {
-    place_trf_ports(k);
-    live_list live = {.last = last_uses(p, k)};
     for (size_t i = 0; i < k->op_count; i++) {
-        p->diags->repeating = k->ops[i]->repeated;
-        allocate_one(p, k, k->ops[i], &live);
+        op *o = k->ops[i];
+        bool port = o->kind == IR_PORT_IN || o->parameter;
+        if (op_makes_memory(o) && !port)
+            op_leave_unplaced(o);
     }
-    p->diags->repeating = 0;
-    for (size_t j = 0; j < k->op_count; j++) { /* ports show where their tensors live */
+}
+
+static void place_ports(pass_context *p, kernel *k)
+{
+    for (size_t i = 0; i < k->op_count; i++) {
+        op *o = k->ops[i];
+        if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 &&
+            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM)))
+            place_port(p, k, o);
+    }
+}
+
+/* Ports show where their tensors live. */
+static void show_ports(kernel *k)
+{
+    for (size_t j = 0; j < k->op_count; j++) {
         const op *o = k->ops[j], *at = o->kind == IR_PORT_IN ? o : op_input(o);
         if (o->kind != IR_PORT_IN && o->kind != IR_PORT_OUT)
             continue;
         k->ports[o->port].tensor.address = at->out.address < 0 ? 0 : at->out.address;
         k->ports[o->port].tensor.trf_address = at->out.trf_address;
     }
+}
+
+bool allocate_again(pass_context *p, kernel *k)
+{
+    if (!place_memories(p, k, false))
+        return false;
+    for (size_t i = 0; i < k->op_count; i++) { /* what lies in another one's memory goes with it */
+        op *o = k->ops[i];
+        if (o->kind == IR_RESHAPE)
+            o->out.address = op_input(o)->out.address;
+        else if (o->kind == IR_VIEW)
+            o->out.address = op_root(o)->out.address + o->window->displacement * dtype_row_of(o->out.dtype)->bits / 8;
+        else if (op_into(o))
+            o->out.address = op_into(o)->out.address;
+    }
+    show_ports(k);
+    return true;
+}
+
+void pass_allocate(pass_context *p, kernel *k)
+{
+    place_trf_ports(k);
+    if (p->places_all)
+        forget_addresses(k);
+    place_ports(p, k);
+    place_memories(p, k, true);
+    live_list live = {.last = last_uses(p, k)};
+    for (size_t i = 0; i < k->op_count; i++) {
+        p->diags->repeating = k->ops[i]->repeated;
+        allocate_one(p, k, k->ops[i], &live);
+    }
+    p->diags->repeating = 0;
+    show_ports(k);
 }

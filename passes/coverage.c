@@ -1,10 +1,14 @@
-/* Rule: memory that is written through views has each element written exactly once, and before it is read; an output is written as a
- * whole. A view's elements are a displacement plus the digits of its Element, so with the positions cut at every stride that the memory
- * or one of its views has, they are boxes of digits: two writes are apart when their boxes are, and what is covered is a sum of volumes. */
+/* Rule: memory whose padding got names (passes/reshape.c) holds what it held before, and nothing else of it may be read.
+ * Rule: of memory that is written through views each element is what was written last, and zero where nothing was: then the memory is
+ * filled with zeros first, with a warning that names the first element. A `&mut` parameter is read where it was written only. A view's
+ * elements are a displacement plus the digits of its Element, so with the positions cut at every stride that the memory or one of its views
+ * has, they are boxes of digits: two writes are apart when their boxes are, and what is covered is a sum of volumes. */
 #include "passes/coverage.h"
 
 #include <string.h>
 
+#include "passes/engine/dma.h"
+#include "support/budget.h"
 #include "support/strbuf.h"
 
 enum { MAX_LEVELS = 48, MAX_COMPARED = 1 << 16 };
@@ -29,10 +33,11 @@ typedef struct memory {
     box_list boxes;
     const op **writers; /* by box */
     size_t writer_count, writer_capacity;
-    bool whole;                /* written at once, by the operation that made it */
-    bool refused;              /* reported already: judge no more */
-    bool aligned;              /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
-    size_t *table, table_size; /* of boxes, by where they begin; entries are number + 1 */
+    bool whole;                     /* written at once, by the operation that made it */
+    bool told;                      /* reported already: judge no more */
+    bool zeros, written, rewritten; /* it begins as zeros; views of it are written; elements of it more than once */
+    bool aligned;                   /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
+    size_t *table, table_size;      /* of boxes, by where they begin; entries are number + 1 */
 } memory;
 
 typedef struct coverage {
@@ -244,35 +249,101 @@ static void add_box(coverage *c, memory *m, const box *b, const op *writer)
     m->covered += common_elements(m, b, b);
 }
 
-static void refuse_undecided(coverage *c, op *o, memory *m)
+/* Says that the memory is zero where nothing is written, and lets it be. */
+static diag *begin_with_zeros(coverage *c, op *o, memory *m, const char *message)
 {
-    m->refused = true;
-    diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN,
-                          "it cannot be decided which elements of `%s` its many different tiles write", m->root->name);
+    m->zeros = m->told = true;
+    diag *d = diag_add(c->context->diags, W_UNWRITTEN, o->range, "%s", message);
+    if (m->root->range.file >= 0 && m->root->range.begin != o->range.begin)
+        diag_note(c->context->diags, d, m->root->range, "`%s` is filled with zeros here, before anything is written", m->root->name);
+    return d;
+}
+
+static void tell_undecided(coverage *c, op *o, memory *m)
+{
+    const char *text =
+        arena_printf(c->context->arena, "it cannot be decided which elements of `%s` its many different tiles write", m->root->name);
+    diag *d = begin_with_zeros(c, o, m, text);
     diag_help(c->context->diags, d, "cut `%s` into tiles of one size", m->root->name);
+}
+
+static void tell_written_twice(coverage *c, const op *o, memory *m, const op *other)
+{
+    if (m->rewritten)
+        return;
+    m->rewritten = true;
+    if (m->whole) /* what it holds is replaced: that is why it is written */
+        return;
+    diag *d = diag_add(c->context->diags, W_WRITTEN_TWICE, o->range,
+                       "%s writes elements of `%s` that were written before: the last write stays", op_kind_name(o->kind), m->root->name);
+    diag_note(c->context->diags, d, other->range,
+              other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
+    diag_help(c->context->diags, d, "let the tiles of `%s` lie beside each other: start counts positions of Index", m->root->name);
+}
+
+/* The parts of a box that the other one leaves, on the list. */
+static void add_rest(coverage *c, const memory *m, const box *b, const box *taken, box_list *rest)
+{
+    box left = *b;
+    for (size_t i = 0; i < m->levels; i++) {
+        box part = left;
+        if (left.begin[i] < taken->begin[i]) {
+            part.end[i] = taken->begin[i];
+            ARENA_PUSH(c->context->arena, rest->items, rest->count, rest->capacity, part);
+            left.begin[i] = taken->begin[i];
+        }
+        part = left;
+        if (left.end[i] > taken->end[i]) {
+            part.begin[i] = taken->end[i];
+            ARENA_PUSH(c->context->arena, rest->items, rest->count, rest->capacity, part);
+            left.end[i] = taken->end[i];
+        }
+    }
+}
+
+/* What of the box was not written before; false: that takes too long to find. */
+static bool unwritten_parts(coverage *c, const memory *m, const box *b, box_list *out)
+{
+    ARENA_PUSH(c->context->arena, out->items, out->count, out->capacity, *b);
+    for (size_t k = 0; k < m->boxes.count; k++) {
+        box_list rest = {0};
+        for (size_t i = 0; i < out->count; i++) {
+            if (common_elements(m, &out->items[i], &m->boxes.items[k]))
+                add_rest(c, m, &out->items[i], &m->boxes.items[k], &rest);
+            else
+                ARENA_PUSH(c->context->arena, rest.items, rest.count, rest.capacity, out->items[i]);
+        }
+        budget_spend(c->context->arena, rest.count + 1);
+        *out = rest;
+        if (rest.count > MAX_COMPARED)
+            return false;
+    }
+    return true;
 }
 
 static void write_part(coverage *c, op *o, const op *view, memory *m)
 {
     bool undecided = m->undecided;
-    if (m->refused)
+    m->written = true;
+    if (m->told)
         return;
     box_list boxes = boxes_of(c, m, view);
     for (size_t i = 0; i < boxes.count && !undecided; i++) {
         const op *other = writer_of(m, &boxes.items[i], &undecided);
-        if (other) {
-            m->refused = true;
-            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_WRITTEN_TWICE,
-                                  "%s writes elements of `%s` that were written before", op_kind_name(o->kind), m->root->name);
-            diag_note(c->context->diags, d, other->range,
-                      other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
-            diag_help(c->context->diags, d, "let the tiles of `%s` lie beside each other: start counts positions of Index", m->root->name);
-            return;
-        }
-        add_box(c, m, &boxes.items[i], o);
+        box_list parts = {0};
+        if (other)
+            tell_written_twice(c, o, m, other);
+        if (m->whole || undecided)
+            continue;
+        if (!other)
+            add_box(c, m, &boxes.items[i], o);
+        else if (!unwritten_parts(c, m, &boxes.items[i], &parts))
+            undecided = true;
+        for (size_t k = 0; k < parts.count && !undecided; k++)
+            add_box(c, m, &parts.items[k], o);
     }
-    if (undecided)
-        refuse_undecided(c, o, m);
+    if (undecided && !m->whole)
+        tell_undecided(c, o, m);
 }
 
 /* The box that holds a point; NULL: none was written there. */
@@ -335,9 +406,24 @@ static const char *first_missing(coverage *c, const memory *m, const box_list *b
     return s.text;
 }
 
+static bool names_padding(const op *o)
+{
+    return o->kind == IR_RESHAPE && o->reshape && o->reshape->poison;
+}
+
+/* What the host hands over to be written: what else it holds is the host's. */
+static bool is_parameter(const coverage *c, const op *root)
+{
+    for (size_t i = 0; i < c->kernel->op_count; i++)
+        if (c->kernel->ops[i]->kind == IR_PORT_OUT && op_input(c->kernel->ops[i]) == root &&
+            c->kernel->ops[i]->range.begin == root->range.begin)
+            return true;
+    return false;
+}
+
 static void read_part(coverage *c, op *o, const op *view, memory *m)
 {
-    if (m->covered == m->live || m->whole || m->refused)
+    if (m->covered == m->live || m->whole || m->told)
         return;
     int64_t wanted = 0, found = 0;
     bool undecided = m->undecided;
@@ -353,19 +439,34 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
             found += common_elements(m, b, &m->boxes.items[k]);
     }
     if (undecided) {
-        refuse_undecided(c, o, m);
+        tell_undecided(c, o, m);
     } else if (found < wanted) {
-        bool output = o->kind == IR_PORT_OUT;
-        m->refused = true;
-        diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN,
-                              output ? "of output `%s` only %lld of %lld elements are written%s"
-                                     : "of `%s` only %lld of the %lld elements that are read here were written%s",
-                              m->root->name, (long long)found, (long long)wanted,
-                              found ? first_missing(c, m, &boxes, output ? "is" : "was") : "");
-        if (!output && m->root->out.kind == TENSOR_HBM && m->boxes.count == 0)
-            diag_help(c->context->diags, d, "a tensor that is only read is passed as `&`, not `&mut`");
-        else
+        if (names_padding(m->root)) {
+            m->told = true;
+            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_POISON,
+                                  "of the %lld elements of `%s` that are read here only %lld hold a value, the others were padding%s",
+                                  (long long)wanted, m->root->name, (long long)found, first_missing(c, m, &boxes, "does"));
+            diag_note(c->context->diags, d, m->root->range, "padding gets a name here");
+            diag_help(c->context->diags, d, "copy the elements to where they are read, or tile `%s` as far as it holds them",
+                      m->root->name);
+            return;
+        }
+        bool output = o->kind == IR_PORT_OUT, given = !output && is_parameter(c, m->root);
+        const char *text =
+            arena_printf(c->context->arena,
+                         output ? "of output `%s` only %lld of %lld elements are written%s"
+                                : "of `%s` only %lld of the %lld elements that are read here were written%s",
+                         m->root->name, (long long)found, (long long)wanted, first_missing(c, m, &boxes, output ? "is" : "was"));
+        if (given) {
+            m->told = true;
+            diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, "%s", text);
+            diag_help(c->context->diags, d,
+                      m->boxes.count == 0 ? "a tensor that is only read is passed as `&`, not `&mut`"
+                                          : "write the missing elements, or pass what is read as a tensor of its own");
+        } else {
+            diag *d = begin_with_zeros(c, o, m, arena_printf(c->context->arena, "%s; the others are zero", text));
             diag_help(c->context->diags, d, "write the missing elements, or tile `%s` as far as it is written", m->root->name);
+        }
     }
 }
 
@@ -378,7 +479,8 @@ static memory *memory_of(coverage *c, const op *o)
     if (m)
         return m;
     m = ARENA_NEW(c->context->arena, memory);
-    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC};
+    bool poison = names_padding(root);
+    *m = (memory){.root = root, .live = 1, .whole = root->kind != IR_ALLOC && !poison, .in_units = poison};
     return c->of[root->index] = m;
 }
 
@@ -400,7 +502,7 @@ static void measure(coverage *c, memory *m)
 
 static bool is_part(const op *o)
 {
-    return o->kind == IR_ALLOC || op_into(o) != NULL;
+    return o->kind == IR_ALLOC || op_into(o) != NULL || names_padding(o);
 }
 
 static void use_operand(coverage *c, op *o, const op_operand *x)
@@ -408,7 +510,7 @@ static void use_operand(coverage *c, op *o, const op_operand *x)
     memory *m = c->of[op_root(x->of)->index];
     if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
-    else if (m)
+    else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */
         read_part(c, o, x->of, m);
 }
 
@@ -430,6 +532,9 @@ void pass_coverage(pass_context *p, kernel *k)
         if (k->ops[i]->kind == IR_VIEW && c.of[op_root(k->ops[i])->index])
             add_strides(c.of[op_root(k->ops[i])->index], positions(&c, c.of[op_root(k->ops[i])->index], &k->ops[i]->out));
     for (size_t i = 0; i < k->op_count; i++)
+        if (names_padding(k->ops[i]))
+            add_strides(c.of[i], positions(&c, c.of[i], &k->ops[i]->reshape->from->out));
+    for (size_t i = 0; i < k->op_count; i++)
         if (c.of[i])
             finish_cuts(&c, c.of[i]);
     for (size_t i = 0; i < k->op_count; i++) {
@@ -437,6 +542,15 @@ void pass_coverage(pass_context *p, kernel *k)
         p->diags->repeating = o->repeated;
         for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW && !o->bad; j++)
             use_operand(&c, o, &o->operands[j]);
+        if (names_padding(o) && !o->bad)
+            write_part(&c, o, o->reshape->from, c.of[i]);
     }
     p->diags->repeating = 0;
+    for (size_t i = 0; i < k->op_count && !k->bad; i++) {
+        if (!c.of[i])
+            continue;
+        k->ops[i]->changes = c.of[i]->zeros || c.of[i]->rewritten || (c.of[i]->whole && c.of[i]->written);
+        if (c.of[i]->zeros)
+            dma_zero(p, k->ops[i]);
+    }
 }

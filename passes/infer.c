@@ -40,12 +40,12 @@ static void infer_store(pass_context *p, kernel *k, op *o)
         out->part[wanted] = wanted == ROW ? row : element;
         return;
     }
-    diag *d = pass_refuse(
-        p, k, o, known, E_INFER,
-        "%s of to_trf cannot be inferred: %s %s has %lld positions, and the stream Time %s, Packet %s is no whole number of %s",
-        component_parameter(wanted), component_parameter(known), pass_text(p, out->part[known]), (long long)out->part[known]->size,
-        pass_text(p, time), pass_text(p, packet), known == ROW ? "parts for so many Rows" : "such Elements");
-    diag_help(p->diags, d, "collect with Row outermost in Time; the rest of Time and the Packet are Element");
+    diag *d =
+        pass_refuse(p, k, o, known, E_INFER,
+                    "%s of to_trf cannot be inferred: %s %s has %lld positions, and the stream Time %s, Packet %s is no whole number of %s",
+                    component_word(wanted), component_word(known), pass_text(p, out->part[known]), (long long)out->part[known]->size,
+                    pass_text(p, time), pass_text(p, packet), known == ROW ? "parts for so many @Rows" : "such Elements");
+    diag_help(p->diags, d, "collect with @Row outermost in Time; the rest of Time and the Packet are Element");
 }
 
 static void infer_align(pass_context *p, kernel *k, op *o)
@@ -68,6 +68,8 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
         const mapping *time = next->out.part[TIME], *packet = next->out.part[PACKET];
         if (next->kind == IR_COMMIT)
             return next->out.part[ELEMENT];
+        if (next->kind == IR_ACCUMULATE && !time && next->kept_time)
+            return NULL;
         if (next->kind == IR_ACCUMULATE && time && (packet || next->accumulation == INTERLEAVED))
             return packet ? pass_pair(p, time, packet) : time;
         if (next->kind != IR_ACCUMULATE && !op_kind_is(next->kind, KEEPS_ELEMENTS))
@@ -127,9 +129,9 @@ static bool is_plain(const mapping *m)
 
 static void refuse_unknown(pass_context *p, kernel *k, op *o, component missing)
 {
-    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s",
-                          component_parameter(missing), op_kind_name(o->kind), tensor_text(&o->out, p->arena));
-    diag_help(p->diags, d, "annotate the variable with its type, or write %s::<..>()", op_kind_name(o->kind));
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_INFER, "%s of %s cannot be inferred; what is known: %s", component_word(missing),
+                          op_kind_word(o->kind), tensor_text(&o->out, p->arena));
+    diag_help(p->diags, d, "annotate the variable with its type, or write %s::<..>()", op_kind_word(o->kind));
 }
 
 /* The digits of the input's part that leave; NULL after a refusal. */
@@ -158,7 +160,7 @@ static void infer_contract(pass_context *p, kernel *k, op *o)
 static void infer_accumulate(pass_context *p, kernel *k, op *o)
 {
     const mapping *inner, *out_packet, *kept;
-    if (o->out.part[TIME] || !(kept = infer_kept(p, k, o, TIME)))
+    if (o->out.part[TIME] || !(kept = o->kept_time ? o->kept_time->out.part[TIME] : infer_kept(p, k, o, TIME)))
         return;
     accumulate_inner(p, o, &inner, &out_packet);
     o->out.part[TIME] = pass_pair(p, kept, inner);

@@ -43,6 +43,17 @@ diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id,
     return diag_add(p->diags, id, op_part_range(o, part), "%s", text);
 }
 
+diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id id, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(p->arena, format, args);
+    va_end(args);
+    o->bad = true;
+    k->bad = true;
+    return diag_add(p->diags, id, range.file >= 0 ? range : o->range, "%s", text);
+}
+
 const char *pass_row_counts(const pass_context *p)
 {
     const char *text = "1";
@@ -209,7 +220,7 @@ const char *sequence_reason(pass_context *p, const sequence *seq)
         return arena_printf(p->arena, "`%s` selects a place of the window `%s` and of another part of the buffer at once", term, name);
     case SEQUENCE_WINDOW_BORDER:
         return arena_printf(
-            p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only align reads those", name, term);
+            p->arena, "the window `%s` is not held as a whole: `%s` reaches places that are zero, and only @align reads those", name, term);
     case SEQUENCE_WINDOW_MISSING: return arena_printf(p->arena, "the buffer has the terms of the window `%s`, but not the window", name);
     case SEQUENCE_OK: break;
     }

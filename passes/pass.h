@@ -15,6 +15,7 @@ typedef struct pass_context {
     arena *arena;
     const target *target;
     diag_list *diags;
+    bool places_all; /* addresses of the source are not looked at */
 } pass_context;
 
 typedef struct pass {
@@ -32,6 +33,9 @@ extern const pass pipeline[];
 /* Runs them all over a kernel. `after` (may be NULL) is called after each pass. */
 void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pass *done, const kernel *k), void *user);
 
+/* Of a good kernel those that read addresses, after a memory has moved. Nothing is said; false: where it lies now the kernel is refused. */
+bool pipeline_run_again(pass_context *p, kernel *k);
+
 /* Calls `visit` for every operation of that kind that is still good. */
 void pass_each(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *));
 /* The same for all kinds, in program order. */
@@ -40,6 +44,9 @@ void pass_all(pass_context *p, kernel *k, void (*visit)(pass_context *, kernel *
 /* Refuses an operation: the range is that of the written mapping of `part` where there is one, else the method's
  * name. `part` may be MAPPING_COMPONENTS for "no component". Never NULL. */
 diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* The same at a range of its own; SRC_NOWHERE: the method's name. */
+diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id id, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 /* The same range rule, for warnings. */
 src_range op_part_range(const op *o, component part);

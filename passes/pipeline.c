@@ -4,6 +4,7 @@
 #include "passes/advice.h"
 #include "passes/allocate.h"
 #include "passes/coverage.h"
+#include "passes/in_place.h"
 #include "passes/infer.h"
 #include "passes/mathematics/einsum.h"
 #include "passes/reshape.h"
@@ -16,6 +17,7 @@ const pass pipeline[] = {
     {"reshape", "digits that get other names in the same places", pass_reshape},
 #define PASS(name, summary) {#name, summary, pass_##name},
 #include "target/engines.def"
+    {"in_place", "chains that write over what they still read", pass_in_place},
     {"coverage", "memory written in parts: each element once, and before it is read", pass_coverage},
     {"einsum", "what the kernel computes, over axis digits", pass_einsum},
     {"advice", "warnings of -Wperformance", pass_advice},
@@ -29,4 +31,21 @@ void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pa
         if (after)
             after(user, step, k);
     }
+}
+
+/* Those of them that read addresses beside mappings. */
+static void (*const address_passes[])(pass_context *p, kernel *k) = {pass_dma, pass_fetch, pass_commit};
+
+bool pipeline_run_again(pass_context *p, kernel *k)
+{
+    pass_context silent = *p;
+    diag_list none;
+    diag_list_init(&none, p->arena);
+    silent.diags = &none;
+    for (size_t i = 0; i < sizeof address_passes / sizeof *address_passes; i++)
+        address_passes[i](&silent, k);
+    for (size_t i = 0; i < k->op_count && none.error_count > 0; i++) /* it was good before, and will be where it was */
+        k->ops[i]->bad = false;
+    k->bad = false;
+    return none.error_count == 0;
 }

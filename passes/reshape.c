@@ -1,17 +1,18 @@
-/* Rule ("reshape"): the memory stays where it is, level by level (Chip, Cluster, Slice, Element): equal sizes, padding in the same
- * places. Both mappings are cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. */
+/* Rule ("reshape"): the memory stays where it is, level by level (Chip, Cluster, Slice, Element), each of an equal size. Both mappings are
+ * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. Padding may get a name: nothing says
+ * what it holds, so no live result may come from it (passes/coverage.c). An axis may lose its name: its first element stays. */
 #include "passes/reshape.h"
 
 /* What is left of one side's factors, innermost first. */
 typedef struct digit_walk {
-    const mapping *m;
-    size_t next;   /* factors from here outwards are untouched: m->factors[next - 1] is the one at hand */
-    int64_t taken; /* positions of the factor at hand that are after us */
+    const factor *factors; /* of the mapping; padding that is a whole number of an axis is one of its own */
+    size_t next;           /* factors from here outwards are untouched: factors[next - 1] is the one at hand */
+    int64_t taken;         /* positions of the factor at hand that are after us */
 } digit_walk;
 
 static const factor *factor_at(const digit_walk *w)
 {
-    return w->next > 0 ? &w->m->factors[w->next - 1] : NULL;
+    return w->next > 0 ? &w->factors[w->next - 1] : NULL;
 }
 
 static void advance(digit_walk *w, int64_t positions)
@@ -21,6 +22,21 @@ static void advance(digit_walk *w, int64_t positions)
         w->next--;
         w->taken = 1;
     }
+}
+
+static digit_walk walk_of(pass_context *p, const mapping *m)
+{
+    factor *factors = ARENA_ARRAY(p->arena, factor, 2 * m->count + 1);
+    digit_walk w = {factors, 0, 1};
+    for (size_t i = 0; i < m->count; i++) {
+        factor f = m->factors[i];
+        if (f.kind == FACTOR_AXIS && f.live > 1 && f.live < f.extent && f.extent % f.live == 0) {
+            factors[w.next++] = (factor){.kind = FACTOR_BROADCAST, .extent = f.extent / f.live, .live = 1};
+            f.extent = f.live;
+        }
+        factors[w.next++] = f;
+    }
+    return w;
 }
 
 /* The number of positions of the factor at hand that a digit with `other` left may take; 0: it cannot be cut there. */
@@ -36,6 +52,14 @@ static bool is_gap(const factor *f)
     return f->kind == FACTOR_BROADCAST && f->live == 1;
 }
 
+/* The same where one of the two is padding: an axis with padding of its own is not cut. */
+static int64_t common_gap(const factor *f, int64_t left, const factor *g, int64_t other)
+{
+    int64_t n = left < other ? left : other, most = left < other ? other : left;
+    bool cuts_f = n < left && !is_gap(f) && f->live != f->extent, cuts_g = n < other && !is_gap(g) && g->live != g->extent;
+    return most % n || cuts_f || cuts_g ? 0 : n;
+}
+
 static bool add_digit(reshape_config *c, const factor *from, int64_t from_taken, const factor *to, int64_t to_taken, int64_t size)
 {
     if (c->count == EINSUM_MAX_DIGITS)
@@ -45,16 +69,18 @@ static bool add_digit(reshape_config *c, const factor *from, int64_t from_taken,
 }
 
 /* NULL: the level's digits are in the list; else what is wrong. */
-static const char *pair_level(const mapping *from, const mapping *to, reshape_config *c)
+static const char *pair_level(pass_context *p, const mapping *from, const mapping *to, reshape_config *c)
 {
-    digit_walk a = {from, from->count, 1}, b = {to, to->count, 1};
+    digit_walk a = walk_of(p, from), b = walk_of(p, to);
     while (factor_at(&a) && factor_at(&b)) {
         const factor *f = factor_at(&a), *g = factor_at(&b);
         int64_t left = f->extent / a.taken, other = g->extent / b.taken,
                 n = left > other ? common_positions(f, left, other) : common_positions(g, other, left);
-        if (is_gap(f) != is_gap(g))
-            return "an element would become padding, or padding an element";
-        if (is_gap(f) && n > 0) {
+        if (is_gap(f) || is_gap(g)) {
+            n = common_gap(f, left, g, other);
+            if (n == 0)
+                return "the digits of one mapping are no digits of the other";
+            c->poison = c->poison || (!is_gap(g) && n > 1);
             advance(&a, n);
             advance(&b, n);
             continue;
@@ -64,9 +90,9 @@ static const char *pair_level(const mapping *from, const mapping *to, reshape_co
         if (n == 0)
             return "the digits of one mapping are no digits of the other";
         int64_t live = n == f->extent ? f->live : n, other_live = n == g->extent ? g->live : n;
-        if (live != other_live)
-            return "an element would become padding, or padding an element";
-        if (!add_digit(c, f, a.taken, g, b.taken, live))
+        c->poison = c->poison || other_live > live;
+        c->partial = c->partial || live != other_live;
+        if (!add_digit(c, f, a.taken, g, b.taken, smaller(live, other_live)))
             return "there are too many digits";
         advance(&a, n);
         advance(&b, n);
@@ -99,7 +125,7 @@ static const axis *torn_axis(const reshape_config *c)
             continue;
         if (reached(c, d->from, false) != d->from->size)
             return d->from;
-        if (reached(c, d->to, true) != d->to->size)
+        if (!c->poison && reached(c, d->to, true) != d->to->size)
             return d->to;
     }
     return NULL;
@@ -117,7 +143,8 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
 {
     o->reshape = ARENA_NEW(p->arena, reshape_config);
     o->reshape->from = op_input(o)->kind == IR_RESHAPE ? op_input(o)->reshape->from : op_input(o);
-    if (is_equal(p, o))
+    o->reshape->equal = is_equal(p, o);
+    if (o->reshape->equal)
         return;
     for (component c = CHIP; c <= ELEMENT; c++) {
         const mapping *from = o->reshape->from->out.part[c], *to = o->out.part[c];
@@ -125,15 +152,15 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
             continue;
         if (from->size != to->size) {
             diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s has %lld positions, and %s of the memory has %lld: %s", pass_text(p, to),
-                                  (long long)to->size, component_parameter(c), (long long)from->size, pass_text(p, from));
+                                  (long long)to->size, component_word(c), (long long)from->size, pass_text(p, from));
             diag_help(p->diags, d, "reshape keeps the size of each of Chip, Cluster, Slice and Element");
             return;
         }
-        const char *fault = pair_level(from, to, o->reshape);
+        const char *fault = pair_level(p, from, to, o->reshape);
         if (fault) {
             diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s does not name the positions of %s %s anew: %s", pass_text(p, to),
-                                  component_parameter(c), pass_text(p, from), fault);
-            diag_help(p->diags, d, "name a digit of the same positions for each digit, and padding for padding");
+                                  component_word(c), pass_text(p, from), fault);
+            diag_help(p->diags, d, "name a digit of the same positions for each digit");
             return;
         }
     }

@@ -1,14 +1,20 @@
-/* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the machine when a kernel runs on a device;
+/* Rules ("Memory and Stream", sizes that must match hardware): Cluster and Slice fill the device's part of the machine;
  * Chip is the device's chip count; every stage runs in a context that has its engine. Chip, Cluster and Slice pass through every stage of
  * the Tensor Unit unchanged. */
 #include "passes/verify.h"
 
 #include <string.h>
 
+/* As many as the device says, of the machine's; 0: what it says was refused. */
+static int64_t units_of(int64_t device, int64_t machine)
+{
+    return device > 0 ? device : device == 0 ? machine : 0;
+}
+
 static void verify_units(pass_context *p, kernel *k, op *o)
 {
     static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
-    int64_t sizes[] = {k->chips, p->target->clusters_per_chip, p->target->slices_per_cluster};
+    int64_t sizes[] = {k->chips, units_of(k->clusters, p->target->clusters_per_chip), units_of(k->slices, p->target->slices_per_cluster)};
     for (component c = CHIP; c <= SLICE && k->is_device; c++) {
         const mapping *m = o->out.part[c];
         if (!m || m->size == sizes[c] || o->kind == IR_PORT_OUT || sizes[c] == 0)
@@ -16,8 +22,8 @@ static void verify_units(pass_context *p, kernel *k, op *o)
         /* What flows through was reported where it began. */
         if (op_input(o) && op_input(o)->out.part[c] == m)
             continue;
-        diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_parameter(c), (long long)sizes[c],
-                              (long long)m->size);
+        diag *d =
+            pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_word(c), (long long)sizes[c], (long long)m->size);
         if (m->size < sizes[c])
             diag_help(p->diags, d, "pad to %lld: %s", (long long)sizes[c], pass_text(p, pass_pad(p, m, sizes[c])));
         else
@@ -33,7 +39,7 @@ static void verify_fits(pass_context *p, kernel *k, op *o)
     static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
     for (component c = CHIP; c <= SLICE; c++)
         if (o->out.part[c] && o->out.part[c]->size > sizes[c] && !o->bad) {
-            diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be at most %lld, got %lld", component_parameter(c), (long long)sizes[c],
+            diag *d = pass_refuse(p, k, o, c, ids[c], "%s size must be at most %lld, got %lld", component_word(c), (long long)sizes[c],
                                   (long long)o->out.part[c]->size);
             diag_help(p->diags, d, "let %lld of it stay and the rest become Element or Time", (long long)sizes[c]);
         }
@@ -64,7 +70,7 @@ static void verify_context(pass_context *p, kernel *k, op *o)
     bool sub = may & IN_SUB;
     diag *d =
         pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
-                    op_kind_name(o->kind), sub ? " or the sub" : "", context_name(o->context));
+                    op_kind_word(o->kind), sub ? " or the sub" : "", context_name(o->context));
     diag_help(p->diags, d,
               o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
                                         : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
@@ -82,10 +88,10 @@ static void verify_tiled_units(pass_context *p, kernel *k, op *o)
             diag *d = NULL;
             if (o->kind == IR_FETCH && from)
                 d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "the tile of `%s` begins at position %lld of %s, a stream of it at position 0",
-                                root->name, (long long)from, component_parameter(c));
+                                root->name, (long long)from, component_word(c));
             else if (o->kind == IR_COMMIT && views[i]->out.part[c] != root->out.part[c])
                 d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them",
-                                component_parameter(c), pass_text(p, root->out.part[c]), root->name);
+                                component_word(c), pass_text(p, root->out.part[c]), root->name);
             if (d)
                 diag_help(p->diags, d, "only DMA moves data between slices: copy the tile with %s",
                           o->kind == IR_FETCH ? "to_dm" : "to_dm_view");
@@ -97,9 +103,8 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
     for (component c = CHIP; c <= SLICE; c++)
         if (op_kind_is(o->kind, KEEPS_UNITS) && op_input(o)->out.part[c] &&
             !mapping_equal(p->mappings, o->out.part[c], op_input(o)->out.part[c]) && !o->bad) {
-            diag *d =
-                pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_parameter(c),
-                            op_kind_name(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));
+            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_word(c),
+                                  op_kind_word(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));
             diag_help(p->diags, d, "only DMA moves data between slices");
         }
     if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)
@@ -107,7 +112,7 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
     dtype from = op_input(o)->out.dtype, expected = op_kind_is(o->kind, ACCUMULATES) ? dtype_row_of(from)->accumulates_in : from;
     if (o->out.dtype != expected)
         diag_help(p->diags,
-                  pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_name(o->kind),
+                  pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_word(o->kind),
                               dtype_row_of(expected)->name, dtype_row_of(o->out.dtype)->name),
                   "declare %s; fetch and cast convert", dtype_row_of(expected)->name);
 }

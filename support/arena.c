@@ -204,8 +204,21 @@ void budget_limit(arena *a, uint64_t max_steps, uint64_t max_bytes, uint64_t max
     b->max_steps = max_steps > b->steps ? max_steps : b->steps;
     b->max_bytes = max_bytes > b->bytes ? max_bytes : b->bytes;
     b->max_milliseconds = max_milliseconds;
-    b->started = max_milliseconds ? nanoseconds_now() : 0;
+    if (max_milliseconds && !b->started)
+        b->started = nanoseconds_now();
     set_look(b);
+}
+
+void budget_clock(arena *a)
+{
+    a->budget->started = nanoseconds_now();
+}
+
+uint64_t budget_milliseconds_left(const arena *a)
+{
+    const budget *b = a->budget;
+    uint64_t spent = b->max_milliseconds ? (nanoseconds_now() - b->started) / 1000000 : 0;
+    return b->max_milliseconds == 0 ? 0 : spent < b->max_milliseconds ? b->max_milliseconds - spent : 1;
 }
 
 void budget_lift(arena *a)

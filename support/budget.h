@@ -24,15 +24,19 @@ typedef struct budget {
     uint64_t steps, bytes;         /* spent; bytes of the arena's blocks */
     uint64_t max_steps, max_bytes; /* UINT64_MAX: any number */
     uint64_t max_milliseconds;     /* from the start, of this thread's processor; 0: any number */
-    uint64_t started;              /* nanoseconds */
+    uint64_t started;              /* nanoseconds; 0: the clock does not run yet */
     uint64_t look;                 /* steps at which limit or clock are looked at again */
     unsigned depth;                /* of recursions under way */
     src_range at;                  /* what is being read: where the work was, when it became too much */
     budget_end end;                /* why the arena unwound the last time */
 } budget;
 
-/* Limits from now on; what was spent stays. Milliseconds 0: no clock. */
+/* Limits from now on; what was spent stays. Milliseconds 0: no clock; else it runs from the first such call, or the last budget_clock. */
 void budget_limit(arena *a, uint64_t max_steps, uint64_t max_bytes, uint64_t max_milliseconds);
+/* The clock runs from here. */
+void budget_clock(arena *a);
+/* Milliseconds that are left of the limit, at least 1; 0: there is none. */
+uint64_t budget_milliseconds_left(const arena *a);
 /* No limits any more, but of nesting: for saying what happened. */
 void budget_lift(arena *a);
 /* Counts work. Does not return when it is too much. */

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "support/budget.h"
+#include "support/strbuf.h"
 #include "support/warning.h"
 
 static const diag_row rows[] = {
@@ -55,6 +56,34 @@ static bool is_known(const diag_list *list, diag_id id, src_range range)
     return false;
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* The text with each `@word` as the reader calls it. An `@` inside a word or in front of none is no mark. */
+static const char *spell(diag_list *list, const char *text)
+{
+    if (!strchr(text, '@'))
+        return text;
+    strbuf s;
+    strbuf_init(&s, list->arena);
+    strbuf_puts(&s, "");
+    for (const char *at = text; *at;) {
+        size_t letters = 0;
+        while (*at == '@' && is_letter(at[1 + letters]))
+            letters++;
+        if (letters == 0 || (at > text && (is_letter(at[-1]) || (at[-1] >= '0' && at[-1] <= '9')))) {
+            strbuf_printf(&s, "%c", *at++);
+            continue;
+        }
+        const char *word = arena_strndup(list->arena, at + 1, letters);
+        strbuf_puts(&s, list->words.of ? list->words.of(list->words.release, word) : word);
+        at += 1 + letters;
+    }
+    return s.text;
+}
+
 diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...)
 {
     diag *d = ARENA_NEW(list->arena, diag);
@@ -63,7 +92,7 @@ diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format,
     d->range = range;
     va_list args;
     va_start(args, format);
-    d->message = arena_vprintf(list->arena, format, args);
+    d->message = spell(list, arena_vprintf(list->arena, format, args));
     va_end(args);
     if (!wanted || (list->repeating && is_known(list, id, range)))
         return d;
@@ -77,7 +106,7 @@ void diag_note(diag_list *list, diag *d, src_range range, const char *format, ..
 {
     va_list args;
     va_start(args, format);
-    diag_remark note = {range, arena_vprintf(list->arena, format, args)};
+    diag_remark note = {range, spell(list, arena_vprintf(list->arena, format, args))};
     va_end(args);
     ARENA_PUSH(list->arena, d->notes, d->note_count, d->note_capacity, note);
 }
@@ -86,7 +115,7 @@ void diag_help(diag_list *list, diag *d, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    d->help = arena_vprintf(list->arena, format, args);
+    d->help = spell(list, arena_vprintf(list->arena, format, args));
     va_end(args);
 }
 

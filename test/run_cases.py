@@ -11,6 +11,7 @@ lines of the file that have no `not`. FileCheck is LLVM's (package llvm-19-tools
 exact white space. What `--emit=json` prints is validated against docs/tables.schema.json (package
 python3-jsonschema). Usage: run_cases.py [-v] [-j N] [PART-OF-A-NAME ...]"""
 import argparse
+import functools
 import glob
 import json
 import os
@@ -31,7 +32,7 @@ DIRECTIVE = re.compile(r"//\s*(RUN|RUN-EXIT):\s*(.*?)\s*$")
 # Stands in front of visac: keeps what --emit=json printed, for the schema.
 VISAC = """#!/bin/sh
 case " $* " in
-*" --emit=json "*) "{bin}/visac" "$@" >"{kept}.$$"; status=$?; cat "{kept}.$$"; exit $status ;;
+*" --emit=json "*) "{bin}/visac" "$@" >"$VISA_KEPT.$$"; status=$?; cat "$VISA_KEPT.$$"; exit $status ;;
 esac
 exec "{bin}/visac" "$@"
 """
@@ -98,16 +99,15 @@ def directives(path):
     return runs, status
 
 
-def tools_of_case(directory, check):
-    """A directory of programs for the shell: visac with its recorder, `not`, and FileCheck with our options."""
-    tools = os.path.join(directory, "tools")
-    os.mkdir(tools)
-    write_program(os.path.join(tools, "visac"),
-                  VISAC.format(bin=visa_tools.bin_dir(), kept=os.path.join(directory, "json")))
-    write_program(os.path.join(tools, "not"), NOT)
-    write_program(os.path.join(tools, "FileCheck"),
-                  f'#!/bin/sh\nexec "{check}" {FILE_CHECK_OPTIONS} "$@"\n')
-    return visa_tools.environment(tools + os.pathsep + visa_tools.bin_dir())
+@functools.lru_cache(None)
+def tools_of_cases(check):
+    """A directory of programs for the shell: visac with its recorder, `not`, and FileCheck with our options. Made before the first case
+    begins: a program that a thread still writes while another one forks cannot be run."""
+    tools = tempfile.TemporaryDirectory()
+    write_program(os.path.join(tools.name, "visac"), VISAC.format(bin=visa_tools.bin_dir()))
+    write_program(os.path.join(tools.name, "not"), NOT)
+    write_program(os.path.join(tools.name, "FileCheck"), f'#!/bin/sh\nexec "{check}" {FILE_CHECK_OPTIONS} "$@"\n')
+    return tools
 
 
 def run_case(path, check, validator):
@@ -116,7 +116,8 @@ def run_case(path, check, validator):
     if not runs:
         return "no RUN line"
     with tempfile.TemporaryDirectory() as directory:
-        env = tools_of_case(directory, check)
+        env = visa_tools.environment(tools_of_cases(check).name + os.pathsep + visa_tools.bin_dir())
+        env["VISA_KEPT"] = os.path.join(directory, "json")
         temporary = os.path.join(directory, "t")
         os.mkdir(temporary)
         for command in runs:
@@ -155,6 +156,7 @@ def main():
     if not cases:
         sys.exit("no case has such a name")
     failed = 0
+    tools_of_cases(check)
     with ThreadPoolExecutor(arguments.j) as pool:
         for path, wrong in zip(cases, pool.map(lambda c: run_case(c, check, validator), cases)):
             if wrong is not None:

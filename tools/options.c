@@ -121,12 +121,26 @@ int tool_check_complete(const char *tool, const tool_check *c)
     return EXIT_DONE;
 }
 
+bool tool_has_output(const binary_kernel *k)
+{
+    for (uint32_t i = 0; i < k->port_count; i++)
+        if (k->ports[i].direction == PORT_OUT)
+            return true;
+    return false;
+}
+
 bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
                         bool *agrees, const char **report)
 {
     *report = "";
     if (!c->algebra)
         return true;
+    if (k->einsum.statement_count == 0 && !tool_has_output(k)) {
+        if (!c->numbers) /* they said it */
+            diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", k->name);
+        *agrees = false;
+        return true;
+    }
     field_options options = {seed, threads, c->samples};
     field_verdict *list = ARENA_ARRAY(a, field_verdict, c->verdict_count + 1);
     for (size_t i = 0; i < c->verdict_count; i++)

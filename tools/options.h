@@ -53,6 +53,8 @@ int tool_check_kind(const char *tool, tool_check *c, const char *text);
 int tool_check_samples(const char *tool, tool_check *c, const char *text);
 /* A certificate is of an algebra. */
 int tool_check_complete(const char *tool, const tool_check *c);
+/* Has the kernel something to compare? */
+bool tool_has_output(const binary_kernel *k);
 /* Proves a kernel, where that is wanted; *report: lines for people. */
 bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
                         bool *agrees, const char **report);

@@ -6,14 +6,21 @@
 
 #include "runtime/step/diff.h"
 #include "runtime/timing/kernel_diff.h"
+#include "support/budget.h"
 #include "support/file.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 #include "tools/options.h"
 
-/* One value of a sweep: a row of the table; `any_legal` becomes true when it compiles. False: not even a row. */
+static uint64_t steps_of(const variants *v)
+{
+    return v->options.max_steps ? v->options.max_steps : COMPILE_STEPS_MAX;
+}
+
+/* One value of a sweep: a row of the table; `any_legal` becomes true when it compiles. `*left`: steps, for all of the sweep. False: not
+ * even a row. */
 static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags,
-                      bool *any_legal)
+                      bool *any_legal, uint64_t *left)
 {
     visa_options options = v->options;
     visa_parameter *all = ARENA_ARRAY(out->arena, visa_parameter, options.parameter_count + 1); /* the last of a name counts */
@@ -21,9 +28,19 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
         all[i] = options.parameters[i];
     all[options.parameter_count++] = *p;
     options.parameters = all;
+    options.max_steps = *left;
     visa_compilation *c = visa_compile(tool_input_name(v->before), text, bytes, &options);
     if (!c) {
         fprintf(stderr, "%s: error: out of memory\n", v->tool);
+        return false;
+    }
+    if (*left != UINT64_MAX)
+        *left -= visa_steps(c) < *left ? visa_steps(c) : *left - 1;
+    if (visa_gave_up(c)) {
+        diag *d = diag_add(diags, E_BUDGET, SRC_NOWHERE, "--sweep takes more than %llu steps of work with the values up to %s = %lld",
+                           (unsigned long long)steps_of(v), p->name, (long long)p->values[0]);
+        diag_help(diags, d, "give fewer values at once, or no limit: --max-steps=0");
+        visa_free(c);
         return false;
     }
     const unsigned char *data;
@@ -64,6 +81,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     strbuf_init(&out, memory);
     int64_t tried;
     bool any_legal = false;
+    uint64_t left = steps_of(v);
     visa_parameter p = {.values = &tried, .count = 1, .name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
     for (size_t i = 0; i < v->options.parameter_count; i++)
         if (strcmp(v->options.parameters[i].name, p.name) == 0)
@@ -75,7 +93,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
         if (!tool_number(word, &value) || value > INT64_MAX)
             return tool_usage_error(v->tool, "--sweep: `%s` is not a number", word);
         tried = (int64_t)value;
-        if (!sweep_row(v, source, size, &p, &out, diags, &any_legal))
+        if (!sweep_row(v, source, size, &p, &out, diags, &any_legal, &left))
             return EXIT_INPUT;
     }
     return output_put(v->to, out.text, out.bytes) && output_set_commit(v->files) && any_legal ? EXIT_DONE : EXIT_INPUT;

@@ -105,6 +105,10 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
     for (size_t i = 0; i < b->kernel_count; i++) {
         if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
             continue;
+        if (!tool_has_output(&b->kernels[i])) {
+            printf("%s: not checked: it has no output\n", b->kernels[i].name);
+            continue;
+        }
         int of_kernel = check_kernel(a, b, &b->kernels[i], memory, diags);
         if (of_kernel == EXIT_INPUT)
             return EXIT_INPUT;
@@ -157,6 +161,10 @@ static int explore(const arguments *a, visa_compilation *c)
     ranks_join(&a->ranks, &o);
     bool ok = visa_explore(c, &o, &data, &size);
     progress_end(&line);
+    if (!ok && visa_gave_up(c) && a->ranks.api) { /* the others wait for what this one found */
+        fputs(visa_diagnostics(c, a->format), stderr);
+        ranks_fail(&a->ranks, EXIT_INPUT);
+    }
     if (!ok && visa_error_count(c) == 0)
         ranks_fail(&a->ranks, EXIT_INPUT);
     return !ok ? EXIT_INPUT : a->ranks.rank > 0 ? EXIT_DONE : finish(a, data, size);
@@ -177,7 +185,11 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
                                            VISA_EMIT_IR,
                                            VISA_EMIT_AST,
                                            [EMIT_STEP_REPORT] = VISA_EMIT_STEP_REPORT,
-                                           [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON};
+                                           [EMIT_STEP_JSON] = VISA_EMIT_STEP_JSON,
+                                           [EMIT_MEMORY] = VISA_EMIT_MEMORY,
+                                           [EMIT_MEMORY_JSON] = VISA_EMIT_MEMORY_JSON,
+                                           [EMIT_MEMORY_SVG] = VISA_EMIT_MEMORY_SVG,
+                                           [EMIT_ORDER] = VISA_EMIT_ORDER};
     const unsigned char *data;
     size_t size;
     bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check.wanted;

@@ -14,10 +14,9 @@
 #define OPTIONS "tools/visac.def"
 #include "tools/option_table.h"
 
-enum { ERROR_LIMIT = 100 };
-
-static const char *const emit_names[] = {"bin", "tables", "json",        "ir",        "ast",      "llvm",          "bc", "asm",
-                                         "obj", "header", "step-report", "step-json", "dataflow", "dataflow-json", NULL};
+static const char *const emit_names[] = {"bin",    "tables",      "json",       "ir",          "ast",       "llvm",     "bc",
+                                         "asm",    "obj",         "header",     "step-report", "step-json", "dataflow", "dataflow-json",
+                                         "memory", "memory-json", "memory-svg", "order",       NULL};
 
 static const char usage[] =
     "Usage: visac [options] FILE.vm\n"
@@ -148,6 +147,12 @@ static int check_options(const visa_options *o)
 {
     if (o->target && !is_one_of(visa_target_name, o->target, strlen(o->target)))
         return usage_error("unknown machine --target=%s; there is %s", o->target, visa_target_name(0));
+    if (o->dialect && !visa_knows_dialect(o->dialect)) {
+        const char *known[16] = {NULL};
+        for (size_t i = 0; i < 15 && (known[i] = visa_dialect_name(i)); i++)
+            ;
+        return tool_unknown_value("visac", "--dialect=", o->dialect, known);
+    }
     for (size_t i = 0; i < o->step_pass_count; i++)
         if (!is_one_of(transformation_name, o->step_passes[i], strcspn(o->step_passes[i], ":")))
             return unknown_transformation(o->step_passes[i]);
@@ -213,6 +218,29 @@ static int option_SIZES(void *of, const char *text)
 {
     arguments *a = of;
     a->options.step_sizes = text;
+    return OPTION_GO_ON;
+}
+
+static int option_PLACE(void *of, const char *text)
+{
+    static const char *const places[] = {"source", "auto", NULL};
+    arguments *a = of;
+    int number;
+    if (choose("--place=", text, places, &number) != EXIT_DONE)
+        return EXIT_USAGE;
+    a->options.places_all = number == 1;
+    return OPTION_GO_ON;
+}
+
+static int option_ORDER(void *of, const char *text)
+{
+    static const char *const orders[] = {"auto", "source", "free", NULL};
+    static const visa_order values[] = {VISA_ORDER_AUTO, VISA_ORDER_SOURCE, VISA_ORDER_FREE};
+    arguments *a = of;
+    int number;
+    if (choose("--order=", text, orders, &number) != EXIT_DONE)
+        return EXIT_USAGE;
+    a->options.order = values[number];
     return OPTION_GO_ON;
 }
 
@@ -330,6 +358,13 @@ static int option_KERNEL(void *of, const char *text)
 {
     arguments *a = of;
     a->kernel = a->options.kernel = text;
+    return OPTION_GO_ON;
+}
+
+static int option_DIALECT(void *of, const char *text)
+{
+    arguments *a = of;
+    a->options.dialect = text;
     return OPTION_GO_ON;
 }
 
@@ -457,7 +492,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
                      .max_cycles = RUN_CYCLES_MAX,
                      .warnings = a->warnings,
                      .colour = isatty(2),
-                     .options.error_limit = ERROR_LIMIT};
+                     .options.error_limit = SHOWN_ERRORS_MAX};
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)
         return status;

@@ -25,6 +25,10 @@ typedef enum emit_kind {
     EMIT_STEP_JSON,
     EMIT_DATAFLOW,
     EMIT_DATAFLOW_JSON,
+    EMIT_MEMORY,
+    EMIT_MEMORY_JSON,
+    EMIT_MEMORY_SVG,
+    EMIT_ORDER,
     EMIT_KINDS
 } emit_kind;
 

@@ -336,7 +336,9 @@ STACK_APART static step_term evaluate_block(step_evaluation *e, const ast *n)
         const ast *s = n->kids[i];
         value = (step_term){.kind = TERM_UNIT};
         e->wanted_name = i + 1 == n->kid_count ? wanted : NULL;
-        if (ast_is(s, AST_LET)) {
+        if (ast_is(s, AST_AFTER)) {
+            refuse_item(e, s);
+        } else if (ast_is(s, AST_LET)) {
             evaluate_let(e, s);
         } else if (ast_is(s, AST_EXPR_STMT)) {
             step_term v = step_evaluate(e, s->kids[0]);

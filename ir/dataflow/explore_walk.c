@@ -1,5 +1,6 @@
 /* The walk over the products of each interface. */
 #include "ir/dataflow/explore_front.h"
+#include "support/budget.h"
 
 typedef struct walk {
     explore *x;
@@ -60,6 +61,7 @@ static bool descend(walk *w, size_t at, int64_t ways, int64_t piece)
     const explore_face *f = &x->faces[at];
     if (at == w->split && piece % x->parts != x->part)
         return true;
+    budget_spend(x->arena, 1);
     explore_cost least = explore_cost_of_products(x, w->products);
     if (breaks_widths(&x->limits, &least))
         return false;
@@ -79,8 +81,10 @@ static bool descend(walk *w, size_t at, int64_t ways, int64_t piece)
         w->products[at] = f->levels[k].product;
         w->levels[at] = (int64_t)k;
         goes_on = goes_on && descend(w, at + 1, of_this, at < w->split ? piece * (int64_t)f->level_count + (int64_t)k : piece);
-        if (!goes_on)
+        if (!goes_on) {
+            budget_spend(x->arena, 1);
             finish(w, of_this * w->below[at + 1]);
+        }
     }
     w->products[at] = 1;
     return true;

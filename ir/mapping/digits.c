@@ -120,8 +120,17 @@ static void push_vector(buffer_digits *b, const index_vector *v, piece p)
     push(b, p);
 }
 
-/* A cut composite in digits: each starts where the one inside it overflows. Where its live values are no whole number of these only the
- * digits before say what it holds, which is enough to read; where they together would overflow, it has none. */
+/* Do the loops so far overflow no digit of the group, all at their last iteration? */
+static bool separates_live(const group_digits *g)
+{
+    for (size_t k = 0; k < g->count; k++)
+        if (g->reached[k] >= g->items[k].live)
+            return false;
+    return true;
+}
+
+/* A cut composite in digits: each starts where the one inside it overflows. Where its live values are no whole number of these, or where
+ * one more digit would overflow another one, only the digits before say what it holds, which is enough to read. */
 static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
 {
     group_digits g;
@@ -140,6 +149,8 @@ static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
             break;
         live = more ? size : live;
         group_add_loop(&g, &s, size);
+        if (!separates_live(&g))
+            break;
         push_vector(
             b, &s.vector,
             (piece){.live = size, .extent = last && !more ? extent : size, .stride = stride, .origin = f, .guarded = f->pad == PAD_BOTTOM});
@@ -148,10 +159,7 @@ static void add_cut(buffer_digits *b, const factor *f, int64_t stride)
         stride *= size;
         weight *= size;
     }
-    bool ok = live == 1;
-    for (size_t k = 0; k < g.count && ok; k++)
-        ok = g.reached[k] < g.items[k].live;
-    if (!ok)
+    if (live > 1 && !b->fronts)
         b->count = before;
 }
 

@@ -140,9 +140,10 @@ bool window_term_meets(const window_term *t, const axis *of, int64_t weight, int
  * on entry; after a dead position its content is unspecified. */
 bool mapping_map(const mapping *m, int64_t i, int64_t *coords);
 
-/* Equality of meaning. Mappings that cut into digits are equal when they are one object. Composites are compared by the stretches in which
- * both repeat themselves, whatever their sizes; where more than MAPPING_EQUAL_STEPS stretches and single positions are needed, which takes
- * steps with large numbers in common with none of the extents, they count as different. `true` is always exact. */
+/* Equality of meaning, whatever the kinds of padding. Mappings that cut into digits are equal when they are one object. Composites are
+ * compared by the stretches in which both repeat themselves, whatever their sizes; where more than MAPPING_EQUAL_STEPS stretches and single
+ * positions are needed, which takes steps with large numbers in common with none of the extents, they count as different. `true` is always
+ * exact. */
 #define MAPPING_EQUAL_STEPS ((int64_t)1 << 20)
 bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b);
 
@@ -158,6 +159,9 @@ bool mapping_divide_group(mapping_context *c, const factor *f, const mapping **o
 /* A mapping that holds the same indices as the pair of all parts, in an order of its own: the parts of a group are one again, wherever they
  * stand, and padding is dropped. NULL: too large. */
 const mapping *mapping_gather(mapping_context *c, const mapping *const *parts, size_t count);
+
+/* m with padding of one kind, PAD_TOP: the meaning is the same, what may be done with dead positions is forgotten. */
+const mapping *mapping_plain_padding(mapping_context *c, const mapping *m);
 
 /* m without the padding at its outermost end: `B # 4` gives `B`, `A, B # 4` itself, `1 # 4` gives `1`. */
 const mapping *mapping_strip_padding(mapping_context *c, const mapping *m);

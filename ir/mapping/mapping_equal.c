@@ -260,9 +260,37 @@ bool mapping_agree(mapping_context *c, const mapping *a, const mapping *b, int64
     return same;
 }
 
+static bool has_kinds(const mapping *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->factors[i].pad != PAD_TOP || (m->factors[i].kind == FACTOR_COMPOSITE && has_kinds(m->factors[i].inner)))
+            return true;
+    return false;
+}
+
+const mapping *mapping_plain_padding(mapping_context *c, const mapping *m)
+{
+    if (!has_kinds(m))
+        return m;
+    factor_list l;
+    factor_list_init(&l, c);
+    for (size_t i = 0; i < m->count; i++) {
+        factor f = m->factors[i];
+        f.pad = PAD_TOP;
+        if (f.kind == FACTOR_COMPOSITE)
+            f.inner = mapping_plain_padding(c, f.inner);
+        factor_list_push(&l, f);
+    }
+    return factor_list_finish(&l);
+}
+
 bool mapping_equal(mapping_context *c, const mapping *a, const mapping *b)
 {
     int64_t steps = MAPPING_EQUAL_STEPS;
+    if (a == b)
+        return true;
+    a = mapping_plain_padding(c, a);
+    b = mapping_plain_padding(c, b);
     if (a == b || a->size != b->size || !(has_composite(a) || has_composite(b)))
         return a == b;
     return mapping_agree(c, a, b, &steps);

@@ -136,7 +136,10 @@ tile_status mapping_tile(mapping_context *c, const mapping *m, const mapping *in
         return TILE_RANGE;
     for (size_t i = index->count; i-- > 0;) {
         const factor *f = &index->factors[i];
-        if (f->kind != FACTOR_AXIS || f->live != f->extent || !find_digits(m, f, digits, &count))
+        if (f->kind != FACTOR_AXIS || !find_digits(m, f, digits, &count))
+            return TILE_SPLIT;
+        bool padded = f->live != f->extent; /* what an earlier tile left of the digit, with its padding */
+        if (padded && (i > 0 || count == 0 || digits[count - 1].live != f->live || digits[count - 1].extent != f->extent))
             return TILE_SPLIT;
     }
     if (length > 1 && count > 1)

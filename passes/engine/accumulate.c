@@ -1,7 +1,10 @@
 /* Rules ("Reducer", accumulate). Digits of Time that OutTime lacks are summed. Interleaved: OutTime = [Time', Packet], OutPacket = Row
  * padded to 8. Sequential: with Packet padded to a multiple of 8, OutTime = [Time', Row, Packet / 8], OutPacket = Packet % 8.
- * Time' keeps Time's order and padding. Partial results inside the outermost summed loop live in slots of the accumulator. */
+ * Time' keeps Time's order and padding. Partial results inside the outermost summed loop live in slots of the accumulator.
+ * Since 0.6 Time' is said by a stage of its own (contract_time), and a slot of Sequential holds all columns of the Rows. */
 #include "passes/engine/accumulate.h"
+
+#include "target/dialect.h"
 
 /* OutTime that is always right; digits taken out of it are summed. */
 static const char *whole_out_time(pass_context *p, const op *o, const mapping *inner)
@@ -63,10 +66,16 @@ static const mapping *kept_time(pass_context *p, kernel *k, op *o)
     }
     const mapping *time = out->part[TIME];
     if (time->size % inner->size || !mapping_equal(p->mappings, pass_inner(p, time, inner->size), inner)) {
-        refuse_out_time(p, k, o, inner, o->accumulation == INTERLEAVED ? "the packet" : "Row and the packet in units of 8");
+        refuse_out_time(p, k, o, inner, o->accumulation == INTERLEAVED ? "the packet" : "@Row and the packet in units of 8");
         return NULL;
     }
-    return pass_outer(p, time, inner->size);
+    const mapping *outer = pass_outer(p, time, inner->size), *said = o->kept_time ? o->kept_time->out.part[TIME] : outer;
+    if (!outer || mapping_equal(p->mappings, outer, said))
+        return outer;
+    diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: outside the packet it is %s, and @contract_time keeps %s",
+                          pass_text(p, outer), pass_text(p, said));
+    diag_help(p->diags, d, "write OutTime %s", pass_text(p, pass_pair(p, said, inner)));
+    return NULL;
 }
 
 /* Is the upper end of a kept loop, `end` positions of Time, a place where only padding of a factor is cut off? */
@@ -184,7 +193,7 @@ static bool check_buffer(pass_context *p, kernel *k, op *o, accumulate_config *a
         per_slot = a->columns;
         a->buffer_limit = t->accumulator_columns * t->accumulator_registers;
     } else {
-        per_slot = a->rows * packet_outer;
+        per_slot = o->releases & APRIL ? a->rows * packet_outer : a->rows;
         a->buffer_limit = t->rows * t->accumulator_registers;
     }
     if (!__builtin_mul_overflow(a->slots, per_slot, &a->buffer) && a->buffer <= a->buffer_limit)
@@ -202,7 +211,7 @@ static void accumulate_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out;
     if (in->part[PACKET]->size > p->target->accumulator_columns) {
-        pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "accumulate takes at most %lld columns, got %lld",
+        pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "@accumulate takes at most %lld columns, got %lld",
                     (long long)p->target->accumulator_columns, (long long)in->part[PACKET]->size);
         return;
     }

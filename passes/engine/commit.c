@@ -1,5 +1,5 @@
 /* Rule ("Commit Engine"): each 32-byte flit is truncated to commit_in_size bytes, which the loops write to DM; one write (commit_size)
- * divides the truncated flit and the run of addresses. */
+ * divides the truncated flit and the run of addresses. commit_trim says what is kept of a packet: its front, live elements or not. */
 #include "passes/pass.h"
 
 static bool is_commit_width(const target *t, int64_t bytes)
@@ -136,6 +136,47 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
     return true;
 }
 
+/* Is what commit_trim keeps the front of the packet, of a legal width? */
+static bool trim_fits(pass_context *p, kernel *k, op *o)
+{
+    const tensor *in = &op_input(o)->out;
+    const mapping *wanted = o->trim->out.part[PACKET], *front = NULL;
+    int64_t bytes = dtype_bytes(in->dtype, wanted->size);
+    diag *d;
+    if (!is_commit_width(p->target, bytes)) {
+        d = pass_refuse_at(p, k, o, op_part_range(o->trim, PACKET), E_COMMIT_WIDTH,
+                           "@commit_trim output packet must be one of [8, 16, 24, 32] bytes, got %lld", (long long)bytes);
+        const mapping *whole = packet_front(p, o);
+        if (whole)
+            diag_help(p->diags, d, "the live elements in whole units of 8 bytes are @commit_trim::<m![%s]>()",
+                      mapping_text(whole, p->arena));
+        return false;
+    }
+    if (mapping_resize(p->mappings, in->part[PACKET], wanted->size, &front) == MAPPING_OK && mapping_equal(p->mappings, front, wanted))
+        return true;
+    d = pass_refuse_at(p, k, o, op_part_range(o->trim, PACKET), E_COMMIT_PACKET,
+                       "@commit_trim packet mismatch: %s is not the packet %s or a trimming of it", pass_text(p, wanted),
+                       pass_text(p, in->part[PACKET]));
+    if (front)
+        diag_help(p->diags, d, "so many elements of it are @commit_trim::<m![%s]>()", mapping_text(front, p->arena));
+    return false;
+}
+
+/* Would it be legal if the padding `#{!}` of the destination might be written? */
+static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *packet)
+{
+    const mapping *declared = op_into(o) ? op_root(op_into(o))->out.part[ELEMENT] : o->out.part[ELEMENT];
+    const mapping *plain = declared ? mapping_plain_padding(p->mappings, declared) : NULL;
+    sequence seq;
+    if (plain == declared || !sequence_derive(p->mappings, mapping_plain_padding(p->mappings, o->out.part[ELEMENT]),
+                                              op_input(o)->out.part[TIME], packet, SEQUENCE_WRITE, &seq))
+        return false;
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_PAD_WRITE, "commit writes %s of each packet, and reaches into padding `#{!}` of m![%s]",
+                          pass_text(p, packet), mapping_text(declared, p->arena));
+    diag_help(p->diags, d, "declare padding that may be written: m![%s]", mapping_text(plain, p->arena));
+    return true;
+}
+
 static void commit_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out;
@@ -154,15 +195,17 @@ static void commit_one(pass_context *p, kernel *k, op *o)
                       (long long)elements_of(in->dtype, p->target->flit_bytes));
         return;
     }
-    if (block_is_too_wide(p, k, o))
+    if (o->trim ? !trim_fits(p, k, o) : block_is_too_wide(p, k, o))
         return;
-    int64_t kept = commit_elements(p, o);
+    int64_t kept = o->trim ? o->trim->out.part[PACKET]->size : commit_elements(p, o);
     sequence seq = {.failure = SEQUENCE_OUTSIDE};
     const mapping *packet = in->part[PACKET];
     bool ok = kept > 0 && mapping_resize(p->mappings, packet, kept, &packet) == MAPPING_OK &&
               sequence_derive(p->mappings, op_into(o) && op_into(o)->guard ? op_into(o)->guard : element, in->part[TIME], packet,
                               SEQUENCE_WRITE, &seq);
     int64_t run = sequence_run(&seq);
+    if (!ok && kept > 0 && writes_guarded(p, k, o, packet))
+        return;
     if (!ok || !sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1))) {
         commit_mismatch(p, k, o, &seq, packet);
         return;

@@ -38,7 +38,7 @@ static void contract_one(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, PACKET, E_CONTRACT, "OutPacket %s is not a valid contraction of Packet %s", pass_text(p, out_packet),
                               pass_text(p, packet));
         diag_note(p->diags, d, SRC_NOWHERE, "the tree sums the innermost 1, 2, 4, ... lanes; axes to keep stand outside them");
-        diag_help(p->diags, d, "to sum all of it write contract::<m![1]>()");
+        diag_help(p->diags, d, "to sum all of it write @contract::<m![1]>()");
         return;
     }
     o->contract = ARENA_NEW(p->arena, contract_config);

@@ -3,7 +3,7 @@
  * both sides. The packet is the longest run that is contiguous on both, or a divisor of it; a run that nothing large divides takes two
  * commands. A digit whose live values are no whole number of loops (15 rows over 4 engines) takes several: one per digit of its count, as
  * a number in the loops' radices. */
-#include "passes/pass.h"
+#include "passes/engine/dma.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +255,8 @@ static const char *misaligned(const pass_context *p, const op *o, const copy *c,
     return NULL;
 }
 
-/* A run of a single element is allowed with a warning, since public kernels do it; anything else is an error. */
+/* A run of a single element is allowed with a warning where April is written, since its public kernels do it; since 0.6, and anything else,
+ * is an error. */
 static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
 {
     int64_t value = 0, unit = p->target->dma_dm_multiple_bytes;
@@ -263,7 +264,7 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
     *granular = what != NULL;
     if (!what)
         return true;
-    if (c->run_bits == dtype_row_of(o->out.dtype)->bits) {
+    if (c->run_bits == dtype_row_of(o->out.dtype)->bits && k->dialect == DIALECT_APRIL) {
         if (!*warned) {
             diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
                                "source and destination have only %lld byte%s in common runs: the transfer goes element by element",
@@ -426,6 +427,12 @@ static const axis *axis_without_place(const sequence_space *from, size_t from_co
     return NULL;
 }
 
+static bool names_axis(const mapping *m)
+{
+    const axis *first;
+    return mapping_axes(m, &first, 1) > 0;
+}
+
 static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to,
                           size_t to_count)
 {
@@ -441,7 +448,7 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
                                         SEQUENCE_COPY, &whole);
     const char *reason = found ? NULL : sequence_reason(p, &whole);
     for (size_t i = 0; found && i < whole.count && !reason; i++)
-        if (whole.parts[i].stride == 0)
+        if (whole.parts[i].stride == 0 && names_axis(whole.parts[i].term)) /* copies without a name are in any one of them */
             reason = arena_printf(p->arena, "`%s` has no place in it", mapping_text(whole.parts[i].term, p->arena));
     const axis *lost = reason ? NULL : axis_without_place(from, from_count, to, to_count);
     if (lost)
@@ -480,6 +487,21 @@ static bool takes_padding(const pass_context *p, const op *o)
     const factor *inner = &element->factors[element->count - 1];
     int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
     return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
+}
+
+/* The padding that would have to be written is one that must not be. */
+static bool writes_guarded(pass_context *p, kernel *k, op *o)
+{
+    const mapping *element = o->out.part[ELEMENT];
+    if (!takes_padding(p, o) || element->factors[element->count - 1].pad != PAD_BOTTOM)
+        return false;
+    int64_t live = element->factors[element->count - 1].live;
+    diag *d =
+        pass_refuse(p, k, o, ELEMENT, E_PAD_WRITE, "%s writes DM in units of %lld bytes: %lld elements of %s reach into padding `#{!}`",
+                    op_kind_name(o->kind), (long long)p->target->dma_dm_multiple_bytes, (long long)live, dtype_row_of(o->out.dtype)->name);
+    diag_help(p->diags, d, "declare padding that may be written: m![%s]",
+              mapping_text(mapping_plain_padding(p->mappings, element), p->arena));
+    return true;
 }
 
 /* What a copy's commands are appended to. */
@@ -547,6 +569,8 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     if (!covers_source(p, k, o, from, from_count, to, to_count))
         return;
     sequence seq;
+    if (writes_guarded(p, k, o))
+        return;
     sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
     if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
         refuse_loops(p, k, o, &seq, true);
@@ -557,8 +581,58 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     arena_free(scratch);
 }
 
+/* A loop over the units of a component, or over pieces of what one holds; one of more steps than an entry counts is two. */
+static void add_zero_loop(pass_context *p, sequencer_config *s, int64_t size, int64_t stride)
+{
+    const mapping *term = mapping_identity(p->mappings);
+    int64_t most = p->target->sequencer_entry_size, inner = size;
+    for (int64_t n = most; size > most && n > 1; n--)
+        if (size % n == 0) {
+            inner = n;
+            break;
+        }
+    if (size > inner && s->count < SEQUENCER_MAX_ENTRIES && mapping_broadcast(p->mappings, size / inner, &term) == MAPPING_OK)
+        s->entries[s->count++] = (sequencer_entry){.term = term, .size = size / inner, .stride2 = stride * inner};
+    if (inner > 1 && s->count < SEQUENCER_MAX_ENTRIES && mapping_broadcast(p->mappings, inner, &term) == MAPPING_OK)
+        s->entries[s->count++] = (sequencer_entry){.term = term, .size = inner, .stride2 = stride};
+}
+
+/* `count` packets from a byte of each unit on. */
+static dma_config *zero_packets(pass_context *p, const op *memory, int64_t begin, int64_t packet, int64_t count)
+{
+    sequence_space spaces[COPY_SPACES];
+    size_t units = dma_spaces(p, &memory->out, spaces) - 1;
+    dma_config *d = ARENA_NEW(p->arena, dma_config);
+    *d = (dma_config){.zeros = true, .destination_base = dma_base(p, memory) + begin, .packet_bytes = packet};
+    d->granular = memory->out.kind == TENSOR_DM && (packet | begin | memory->out.address) % p->target->dma_dm_multiple_bytes;
+    d->sequencer.walk = WALK_COPY;
+    for (size_t i = 0; i < units; i++)
+        add_zero_loop(p, &d->sequencer, spaces[i].mapping->size, spaces[i].stride / 8);
+    add_zero_loop(p, &d->sequencer, count, packet);
+    if (d->sequencer.count == 0)
+        d->sequencer.entries[d->sequencer.count++] = (sequencer_entry){.term = mapping_identity(p->mappings), .size = 1};
+    return d;
+}
+
+void dma_zero(pass_context *p, op *memory)
+{
+    int64_t bytes = tensor_unit_bytes(&memory->out), most = p->target->dma_packet_max_bytes, whole = bytes / most, rest = bytes % most;
+    dma_config **end = &memory->dma;
+    if (whole > 0) {
+        *end = zero_packets(p, memory, 0, most, whole);
+        end = &(*end)->next;
+    }
+    if (rest > 0)
+        *end = zero_packets(p, memory, whole * most, rest, 1);
+}
+
 void pass_dma(pass_context *p, kernel *k)
 {
     pass_each(p, k, IR_TO_DM, copy_one);
     pass_each(p, k, IR_TO_HBM, copy_one);
+    for (size_t i = 0; i < k->op_count; i++) /* zeros go where their memory went */
+        if (k->ops[i]->kind == IR_ALLOC && k->ops[i]->dma) {
+            k->ops[i]->dma = NULL;
+            dma_zero(p, k->ops[i]);
+        }
 }

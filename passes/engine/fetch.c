@@ -142,8 +142,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     const tensor *dm = &op_input(o)->out, *out = &o->out;
     const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
     if (dm->dtype != out->dtype && !target_converts(ENGINE_ID_FETCH, dm->dtype, out->dtype)) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_FETCH_CAST, "fetch does not convert %s to %s", dtype_row_of(dm->dtype)->name,
-                              dtype_row_of(out->dtype)->name);
+        diag *d = pass_refuse_at(p, k, o, o->converted, E_FETCH_CAST, "fetch does not convert %s to %s", dtype_row_of(dm->dtype)->name,
+                                 dtype_row_of(out->dtype)->name);
         diag_help(p->diags, d, "%s", conversions_text(p));
         return;
     }

@@ -184,9 +184,9 @@ static void mask_one(pass_context *p, kernel *k, op *o)
         }
         if (d->factor->axis && !mask_axis(&m, i)) {
             diag *e = pass_refuse(p, k, o, PACKET, E_MASK,
-                                  "axis %s is summed, ends inside a Row, and the Reducer cannot leave lanes out Row by Row",
+                                  "axis %s is summed, ends inside a @Row, and the Reducer cannot leave lanes out @Row by @Row",
                                   d->factor->axis->name);
-            diag_help(p->diags, e, "let whole Rows hold %s: choose Row so that the axis ends with one", d->factor->axis->name);
+            diag_help(p->diags, e, "let whole @Rows hold %s: choose @Row so that the axis ends with one", d->factor->axis->name);
         }
     }
 }

@@ -276,7 +276,7 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
     switch (plan->failure) {
     case SHIFT_TIME:
         d = pass_refuse(p, k, o, TIME, E_ALIGN_TIME,
-                        "`align`: Time does not divide OutTime: %s of Time, outside %s, is not the outer part of OutTime %s",
+                        "`@align`: Time does not divide OutTime: %s of Time, outside %s, is not the outer part of OutTime %s",
                         pass_text(p, plan->rest), flits, pass_text(p, o->out.part[TIME]));
         diag_help(p->diags, d, "OutTime is %s, then what shifts, then what repeats", pass_text(p, plan->rest));
         break;

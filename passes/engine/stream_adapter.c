@@ -5,6 +5,7 @@
 #include "passes/pass.h"
 
 #include "passes/engine/shift.h"
+#include "target/dialect.h"
 
 /* Does any digit of `a` count through a digit of `b`? */
 static const axis *shared_digit(const mapping *a, const mapping *b)
@@ -23,7 +24,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
 {
     const mapping *out = o->out.part[TIME];
     sequence seq;
-    const char *rule = "`align`: Time does not divide OutTime";
+    const char *rule = "`@align`: Time does not divide OutTime";
     diag_id id = E_ALIGN_TIME;
     bool found = sequence_derive(p->mappings, out, time, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
     for (size_t i = 0; i < seq.count && found; i++)
@@ -55,7 +56,7 @@ static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *
     if (!padded || mapping_equal(p->mappings, padded, out))
         return true;
     diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
-                          "`align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
+                          "`@align` packet mismatch: the flits %s and %s together are not OutPacket %s, whose group a flit cuts",
                           pass_text(p, packed), pass_text(p, flit), pass_text(p, out));
     diag_help(p->diags, d, "pad an axis of the group so that 32 bytes hold a whole number of it");
     return false;
@@ -77,8 +78,8 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     const mapping *inner = pass_inner(p, out, half), *outer = pass_outer(p, out, half);
     if (!mapping_equal(p->mappings, inner, in->part[PACKET])) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_PACKET,
-                              "`align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s", pass_text(p, out),
-                              pass_text(p, inner), pass_text(p, in->part[PACKET]));
+                              "`@align` packet mismatch: the inner flit of OutPacket %s is %s, the stream's Packet is %s",
+                              pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
         const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
         if (two)
             diag_help(p->diags, d, "two flits per packet: write OutTime %s, OutPacket %s", pass_text(p, pass_outer(p, time, 2)),
@@ -97,7 +98,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     if (!flits || !mapping_equal(p->mappings, flits, *packed)) {
         diag *d =
             pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
-                        "`align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
+                        "`@align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
                         pass_text(p, out), pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
         diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time),
                   pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
@@ -120,7 +121,7 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     }
     for (component c = CHIP; c <= SLICE; c++)
         if (!mapping_equal(p->mappings, in->part[c], trf->part[c])) {
-            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s of the stream is %s, of the TRF tensor %s", component_parameter(c),
+            diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s of the stream is %s, of the TRF tensor %s", component_word(c),
                                   pass_text(p, in->part[c]), pass_text(p, trf->part[c]));
             diag_help(p->diags, d, "store the weights where the stream runs; only DMA moves data between slices");
             return false;
@@ -129,8 +130,8 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     const axis *shared = computation ? shared_digit(trf->part[ROW], computation) : NULL;
     if (shared) {
         diag *d =
-            pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
-        diag_help(p->diags, d, "every Row sees the whole stream: leave %s to the TRF tensor", shared->name);
+            pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a @Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
+        diag_help(p->diags, d, "every @Row sees the whole stream: leave %s to the TRF tensor", shared->name);
         return false;
     }
     sequence seq;
@@ -238,14 +239,20 @@ static void align_one(pass_context *p, kernel *k, op *o)
         return;
     }
     if (rows < 1 || rows > p->target->rows || (rows & (rows - 1))) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE should be %s, got %lld from %s", pass_row_counts(p), (long long)rows,
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "@Row::SIZE should be %s, got %lld from %s", pass_row_counts(p), (long long)rows,
                               pass_text(p, trf->part[ROW]));
-        diag_help(p->diags, d, "store at most %lld Rows and the rest in Element", (long long)p->target->rows);
+        diag_help(p->diags, d, "store at most %lld @Rows and the rest in Element", (long long)p->target->rows);
         return;
     }
+    bool one_flit = !(o->releases & APRIL) && bytes == p->target->flit_bytes;
+    if (one_flit) { /* the other half of the multipliers has padding */
+        out->part[PACKET] = pass_pad(p, out->part[PACKET], elements_of(out->dtype, p->target->mac_width_bytes));
+        bytes = p->target->mac_width_bytes;
+    }
     if (bytes != p->target->mac_width_bytes) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be 64 bytes, got %lld bytes from %s of %s", (long long)bytes,
-                              pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
+        const char *widths = o->releases & APRIL ? "64 bytes" : "32 or 64 bytes";
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %lld bytes from %s of %s", widths,
+                              (long long)bytes, pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
         if (full > out->part[PACKET]->size)
             diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, out->part[PACKET], full)));

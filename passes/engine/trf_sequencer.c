@@ -107,10 +107,10 @@ static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
         return true;
     diag *d =
         pass_refuse(p, k, o, TIME, E_TRF_CAPACITY,
-                    "the walk of OutTime %s ends at byte %lld of a Row's share of TrfAddress::%s, which has %lld bytes with %lld Rows",
+                    "the walk of OutTime %s ends at byte %lld of a @Row's share of TrfAddress::%s, which has %lld bytes with %lld @Rows",
                     pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address), (long long)share,
                     (long long)trf->part[ROW]->size);
-    diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %lld bytes per Row", (long long)tensor_unit_bytes(trf));
+    diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %lld bytes per @Row", (long long)tensor_unit_bytes(trf));
     return false;
 }
 

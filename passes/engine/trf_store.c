@@ -30,15 +30,15 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         return d;
     }
     if (!is_row_count(p->target, row->size)) {
-        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "Row::SIZE must be %s, got %lld from %s", pass_row_counts(p), (long long)row->size,
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROWS, "@Row::SIZE must be %s, got %lld from %s", pass_row_counts(p), (long long)row->size,
                               pass_text(p, row));
         int64_t next = 1;
         while (next < row->size && next < p->target->rows)
             next *= 2;
         if (row->size < next)
-            diag_help(p->diags, d, "let Row be %s, and collect with it outermost in Time", pass_text(p, pass_pad(p, row, next)));
+            diag_help(p->diags, d, "let @Row be %s, and collect with it outermost in Time", pass_text(p, pass_pad(p, row, next)));
         else
-            diag_help(p->diags, d, "let %lld of it be Row and the rest Element or time", (long long)p->target->rows);
+            diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)p->target->rows);
         return d;
     }
     int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
@@ -51,9 +51,9 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
     }
     int64_t per_row = dtype_bytes(in->dtype, element->size), capacity = target_trf_capacity_bytes(p->target, out->trf_address);
     if (per_row < 0) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "%lld %s elements per Row are not a whole number of bytes",
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "%lld %s elements per @Row are not a whole number of bytes",
                               (long long)element->size, type);
-        diag_help(p->diags, d, "store an even number of elements per Row");
+        diag_help(p->diags, d, "store an even number of elements per @Row");
         return d;
     }
     if (per_row > capacity / row->size) {
@@ -65,7 +65,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         if (out->trf_address != TRF_FULL && per_row <= p->target->trf_bytes / row->size)
             diag_help(p->diags, d, "TrfAddress::Full holds it");
         else
-            diag_help(p->diags, d, "store at most %lld elements per Row at a time",
+            diag_help(p->diags, d, "store at most %lld elements per @Row at a time",
                       (long long)elements_of(in->dtype, capacity / row->size));
         return d;
     }
@@ -73,22 +73,22 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         bool more = row->size > time->size;
         diag *d =
             pass_refuse(p, k, o, ROW, E_TRF_ROW_TIME,
-                        more ? "Row::SIZE must be <= Time::SIZE, got %lld > %lld" : "Row::SIZE (%lld) does not divide Time::SIZE (%lld)",
+                        more ? "@Row::SIZE must be <= Time::SIZE, got %lld > %lld" : "@Row::SIZE (%lld) does not divide Time::SIZE (%lld)",
                         (long long)row->size, (long long)time->size);
         diag_help(p->diags, d, "collect with %s outermost in Time, which is %s", mapping_text(row, p->arena), pass_text(p, time));
         return d;
     }
     const mapping *outer = pass_outer(p, time, time->size / row->size), *inner = pass_inner(p, time, time->size / row->size);
     if (!mapping_equal(p->mappings, outer, row)) {
-        diag *d =
-            pass_refuse(p, k, o, ROW, E_TRF_ROW, "`to_trf` row mismatch: time_outer != Row: the outermost part of Time %s is %s, Row is %s",
-                        pass_text(p, time), pass_text(p, outer), pass_text(p, row));
+        diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW,
+                              "`to_trf` row mismatch: time_outer != @Row: the outermost part of Time %s is %s, @Row is %s",
+                              pass_text(p, time), pass_text(p, outer), pass_text(p, row));
         diag_help(p->diags, d, "collect with %s outermost in Time", mapping_text(row, p->arena));
         return d;
     }
     const mapping *rest = pass_pair(p, inner, in->part[PACKET]);
     if (rest && !mapping_equal(p->mappings, rest, element)) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT, "Element %s is not what remains of the stream inside Row, which is %s",
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT, "Element %s is not what remains of the stream inside @Row, which is %s",
                               pass_text(p, element), pass_text(p, rest));
         diag_help(p->diags, d, "declare the TrfTensor with Element %s", pass_text(p, rest));
         return d;

@@ -233,15 +233,17 @@ static bool is_computed(const einsum_builder *b, uint32_t value)
 }
 
 /* The operation's expression, with `stream` for the stream's element. */
-static void substitute(expression *x, const op *o, const scalar_step *stream, uint32_t stream_count)
+static void substitute(const einsum_builder *b, expression *x, const op *o, const scalar_step *stream, uint32_t stream_count)
 {
+    const scalar_step stash[] = {{SCALAR_SOURCE, 1}, {SCALAR_CANONICAL_F32, 0}};
+    bool any_nan = op_stash(o) && reads_bits(o->vector_op->row) && is_computed(b, b->of[op_stash(o)->index].value);
     const vector_op_config *v = o->vector_op;
     for (uint32_t i = 0; i < v->row->step_count; i++) {
         const scalar_step *s = &v->row->steps[i];
         unsigned from = s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0;
         scalar_op leaf = vector_constant_type(v->row) == DTYPE_F32 ? SCALAR_CONSTANT_F32 : SCALAR_CONSTANT_I32;
         if (from == 1 && op_stash(o))
-            append(x, &(scalar_step){SCALAR_SOURCE, 1}, 1);
+            append(x, stash, any_nan ? 2 : 1);
         else if (from)
             append(x, &(scalar_step){leaf, v->constants[from - 1]}, 1);
         else if (s->op == SCALAR_SOURCE)
@@ -282,7 +284,7 @@ static bool extend_map(einsum_builder *b, op *o, reference from)
         append(&stream, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
     if (stream.count > SCALAR_MAX_STEPS)
         return false;
-    substitute(&x, o, stream.steps, stream.count);
+    substitute(b, &x, o, stream.steps, stream.count);
     if (!is_expression(b, &last->s, &x))
         return false;
     set_expression(b, last, &x, o->out.dtype);
@@ -308,7 +310,7 @@ static void visit_map(einsum_builder *b, op *o)
         step->s.source_count = 2;
         add_shifts(b, step, EINSUM_B, b->of[op_stash(o)->index].window);
     }
-    substitute(&x, o, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
+    substitute(b, &x, o, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
     set_expression(b, step, &x, o->out.dtype);
     einsum_copy_digits(b, step, o, &o->out);
     if (!o->bad)
@@ -433,7 +435,7 @@ static void visit_reshape(einsum_builder *b, op *o)
 {
     const reshape_config *c = o->reshape;
     reference from = b->of[c->from->index];
-    if (c->count == 0 || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
+    if (c->equal || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
         b->of[o->index] = from;
         return;
     }
@@ -465,11 +467,48 @@ static void visit_reshape(einsum_builder *b, op *o)
     b->of[o->index] = whole(dst);
 }
 
+/* Memory that begins as zeros: all elements of its value. */
+static void visit_alloc(einsum_builder *b, op *o)
+{
+    visit_memory(b, o, -1);
+    if (!o->dma)
+        return;
+    uint32_t dst = b->of[o->index].value;
+    einsum_step *step = add_step(b, MATH_FILL, whole(dst), whole(dst), whole(dst));
+    step->s.accumulator = o->out.dtype;
+    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    for (uint32_t i = 0; i < b->values[dst].rank && i < EINSUM_MAX_DIGITS; i++) {
+        uint32_t number = b->values[dst].axes[i];
+        step->digits[step->s.digit_count++] = (einsum_digit){.axis = number, .kept = true, .weight = 1, .size = b->axes[number]->size};
+    }
+}
+
+/* Does the stream come from memory that changes? */
+static bool chain_changes(const op *o)
+{
+    while (tensor_kind_is_stream(o->out.kind) && op_input(o))
+        o = op_input(o);
+    return op_root(o)->changes;
+}
+
+/* A copy in memory has a value of its own where what it is made of, or itself, is written once more. */
+static bool keeps_apart(const op *o)
+{
+    return !tensor_kind_is_stream(o->out.kind) && (op_root(o)->changes || (op_input(o) && chain_changes(op_input(o))));
+}
+
+static void visit_kept(einsum_builder *b, op *o)
+{
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    add_copy(b, o, whole(dst), op_input(o), &o->out);
+    b->of[o->index] = whole(dst);
+}
+
 static void visit(einsum_builder *b, op *o)
 {
     switch (o->kind) {
     case IR_PORT_IN: visit_memory(b, o, o->port); break;
-    case IR_ALLOC: visit_memory(b, o, -1); break;
+    case IR_ALLOC: visit_alloc(b, o); break;
     case IR_VIEW:
         b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};
         if (b->of[op_root(o)->index].window)
@@ -490,6 +529,8 @@ static void visit(einsum_builder *b, op *o)
             visit_write(b, o);
         else if (o->out.dtype != op_input(o)->out.dtype)
             visit_conversion(b, o);
+        else if (keeps_apart(o))
+            visit_kept(b, o);
         else
             b->of[o->index] = b->of[op_input(o)->index];
     }

@@ -115,10 +115,8 @@ static bool not_named(void *user, const factor *f)
         return d->weight < f->weight || d->weight >= f->weight * f->live;
     if (f->kind == FACTOR_AXIS)
         return !window_names(n->builder, f->axis, d);
-    const axis *axes[EINSUM_MAX_AXES];
-    uint32_t count = f->kind == FACTOR_COMPOSITE ? mapping_axes(f->inner, axes, EINSUM_MAX_AXES) : 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (axes[i] == own || window_names(n->builder, axes[i], d))
+    for (size_t i = 0; f->kind == FACTOR_COMPOSITE && i < f->inner->count; i++)
+        if (!not_named(user, &f->inner->factors[i]))
             return false;
     return true;
 }

@@ -9,6 +9,7 @@
 enum {
     SPACE_HBM = 0,
     SPACE_DM = 1,
+    SPACE_NONE = 2, /* a source of zeros */
     STACK_PACKET_BYTES = 4096,
     THREAD_BYTES = 1 << 20, /* less is not worth a thread */
     MOST_WORKERS = 64,
@@ -271,6 +272,24 @@ static unsigned worker_count(const transfer *x)
     return !worth ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 
+/* Zeros into all packets of the destination. */
+static bool zero_packets(transfer *x, fault *f)
+{
+    static const unsigned char zeros[STACK_PACKET_BYTES];
+    walk_cursor to;
+    walk_start(&x->to.walk, &to);
+    for (int64_t packet = 0; packet < x->packets; packet++) {
+        int64_t address = walk_step(&x->to.walk, &to);
+        place q;
+        if (!place_at(&x->to, address, x->packet_bytes, &q))
+            return run_outside(&x->to, address, packet, x->packet_bytes, f);
+        if (!memory_write(q.memory, q.address, zeros, x->packet_bytes))
+            return fault_memory(f, x->to.command, "HBM and DM");
+        proof_write(x->machine, q.memory, q.address, x->packet_bytes);
+    }
+    return true;
+}
+
 bool dma_run(machine *m, const command *c, int number, fault *f)
 {
     transfer x = {.machine = m, .packet_bytes = command_get(c, DMA_PACKET_BYTES)};
@@ -278,12 +297,16 @@ bool dma_run(machine *m, const command *c, int number, fault *f)
     side_read(&x.to, m, c, DMA_DESTINATION, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, "writes");
     if (!dma_legal(&x.from, &x.to, x.packet_bytes, &x.packets, f))
         return false;
-    x.run = join(&x.from.walk, &x.to.walk, x.packet_bytes);
-    x.workers = worker_count(&x);
-    if (!(x.workers > 1 ? copy_on_threads(&x, f) : each_run(&x, copy_one, NULL, f)))
+    bool zeros = x.from.space == SPACE_NONE;
+    if (!zeros) {
+        x.run = join(&x.from.walk, &x.to.walk, x.packet_bytes);
+        x.workers = worker_count(&x);
+    }
+    if (!(zeros ? zero_packets(&x, f) : x.workers > 1 ? copy_on_threads(&x, f) : each_run(&x, copy_one, NULL, f)))
         return false;
     if (proof_is_open(m)) {
-        proof_range from = side_range(&x.from, x.packet_bytes, false), to = side_range(&x.to, x.packet_bytes, true);
+        proof_range from = zeros ? (proof_range){0} : side_range(&x.from, x.packet_bytes, false),
+                    to = side_range(&x.to, x.packet_bytes, true);
         proof_dma(m, number, &from, &to, m->done[number] + 1);
     }
     return true;

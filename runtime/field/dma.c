@@ -61,6 +61,8 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f)
 {
     const command *c = e->commands;
     int64_t bytes = command_get(c, DMA_PACKET_BYTES), packets, unit = m->plans->target->dma_dm_multiple_bytes;
+    if (command_get(c, DMA_SOURCE) > 1)
+        return fault_set(f, E_RUN_CHAIN, c, "the algebra has no zeros that are written without a source");
     side from = side_of(m, c, false), to = side_of(m, c, true);
     walk_address low, high, to_low, to_high;
     if (!walk_positions(&from.walk, &packets))

@@ -518,9 +518,7 @@ static bool compare_output(session *s, const session_port *p, uint32_t t, check 
 static bool compare_outputs(session *s, check *c, diag_list *diags)
 {
     const einsum *e = &s->kernel->einsum;
-    c->agrees = c->false_alarm > 0;
-    if (c->false_alarm == 0)
-        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", s->kernel->name);
+    c->agrees = true;
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         session_port *p = &s->ports[i];
         uint32_t t = 0;
@@ -564,6 +562,10 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
         }
     }
     const einsum *e = &s->kernel->einsum;
+    if (outputs == 0) {
+        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", s->kernel->name);
+        return true;
+    }
     if (e->tensor_count == 0) {
         diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "the binary has no section .visa.einsum.%s to check against", s->kernel->name);
         return false;
@@ -573,8 +575,7 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     expected *x = expected_open(e, is_input, s->kernel->name, machine_order, s->arena, diags);
     if (!x)
         return false;
-    check c = {
-        .expected = x, .random = all_inputs_are_seeded(s), .false_alarm = outputs ? JUDGE_FALSE_ALARM / outputs : 0, .report = report};
+    check c = {.expected = x, .random = all_inputs_are_seeded(s), .false_alarm = JUDGE_FALSE_ALARM / outputs, .report = report};
     bool ok = expected_run(x, inputs, workers_of(s), diags) && compare_outputs(s, &c, diags);
     *agrees = c.agrees;
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, expected_build_milliseconds(x));

@@ -278,7 +278,8 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
 static void count_dma(const schedule_item *item, analysis *out)
 {
     int64_t bytes = times(item->alone.dma.steps, command_get(item->commands, DMA_PACKET_BYTES));
-    int64_t *from = command_get(item->commands, DMA_SOURCE) ? &out->dm_read_bytes : &out->hbm_read_bytes;
+    int64_t none = 0, code = command_get(item->commands, DMA_SOURCE); /* 2: zeros, which nobody reads */
+    int64_t *from = code > 1 ? &none : code ? &out->dm_read_bytes : &out->hbm_read_bytes;
     int64_t *to = command_get(item->commands, DMA_DESTINATION) ? &out->dm_written_bytes : &out->hbm_written_bytes;
     *from = plus(*from, bytes);
     *to = plus(*to, bytes);

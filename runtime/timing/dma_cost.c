@@ -137,7 +137,11 @@ static void walk_steps(const command *c, dma_cost *out, tally *t)
     int64_t bytes = command_get(c, DMA_PACKET_BYTES);
     read_walk(c, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, &walks[0]);
     read_walk(c, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, &walks[1]);
-    count_copies(t->target, &walks[0], &walks[1], out);
+    int first = command_get(c, DMA_SOURCE) > 1; /* zeros have no source */
+    if (!first)
+        count_copies(t->target, &walks[0], &walks[1], out);
+    else
+        out->copies = 1;
     out->to_dm = !sides[1].hbm;
     if (!inside(&walks[0]) || !inside(&walks[1]))
         out->walked = 0;
@@ -146,7 +150,7 @@ static void walk_steps(const command *c, dma_cost *out, tally *t)
         walk_start(&walks[i], &cursors[i]);
     for (int64_t step = 0; step < out->walked; step++) {
         bool follows = step > 0;
-        for (int i = 0; i < 2; i++) {
+        for (int i = first; i < 2; i++) {
             sides[i].address = walk_step(&walks[i], &cursors[i]);
             follows = follows && sides[i].address == sides[i].next;
             touch(t, &sides[i], bytes);

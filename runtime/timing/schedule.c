@@ -31,6 +31,7 @@ typedef struct scheduler {
     bool stores;                     /* some copy leaves DM */
     unit_mask main_units, sub_units; /* of the running chains */
     trf_timing *trf;
+    int64_t step_limit;
     fault fault;
 } scheduler;
 
@@ -283,7 +284,7 @@ static bool pass_time(scheduler *s)
     if (s->now > MOST_CYCLES)
         return fault_set(&s->fault, E_RUN_LIMIT, NULL, "more than 2^61 cycles");
     int64_t cycles = next_end(s) - s->now, stalls = s->trf->write_counts.stall_cycles;
-    int64_t gone = trf_timing_run(s->trf, cycles, STEP_LIMIT);
+    int64_t gone = trf_timing_run(s->trf, cycles, s->step_limit);
     schedule_item *reader = running(s, CONTEXT_MAIN);
     if (reader && reader->trf_read)
         reader->held_stall_cycles += s->trf->write_counts.stall_cycles - stalls;
@@ -352,12 +353,23 @@ static int by_start(const void *a, const void *b)
 
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out)
 {
+    return schedule_make_within(t, k, preset, STEP_LIMIT, a, diags, out);
+}
+
+bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
+                          schedule *out)
+{
     *out = (schedule){.kernel = k, .target = t, .preset = preset};
     if (!trf_cache_fits(t)) {
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "target %s has a larger TRF cache than can be followed", t->name);
         return false;
     }
-    scheduler s = {.machine = machine_new(t, k, a, NULL), .out = out, .arena = a, .last_copy = NO_ITEM, .trf = ARENA_NEW(a, trf_timing)};
+    scheduler s = {.machine = machine_new(t, k, a, NULL),
+                   .out = out,
+                   .arena = a,
+                   .last_copy = NO_ITEM,
+                   .trf = ARENA_NEW(a, trf_timing),
+                   .step_limit = steps};
     for (int i = 0; i < CONTEXTS; i++)
         s.lanes[i].item = s.lanes[i].held_since = NO_ITEM;
     trf_timing_init(s.trf, t);

@@ -46,6 +46,9 @@ typedef struct schedule {
 
 /* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be
  * followed. Everything lives in the arena. */
+/* The same, and gives up where more than `steps` cycles of the TRF had to be followed one by one for a piece of work. */
+bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
+                          schedule *out);
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out);
 
 #endif

@@ -350,17 +350,14 @@ def product(sizes):
 
 
 def check_order(statements, tensors, port_list):
-    """Who is assigned before it is read, and how often; directions."""
-    assigned, read, whole = set(), set(), set()
+    """Who is assigned before it is read; directions."""
+    assigned, read = set(), set()
     for s in statements:
         for source in s["sources"]:
             need(tensors[source]["port"] is not None or source in assigned, "einsum: read before it is assigned")
         read.update(s["sources"])
         need(s["destination"] not in s["sources"], "einsum: a statement reads what it assigns")
         need(s["destination"] not in read or s["destination"] in assigned, "einsum: assigned after it was read")
-        if s["op"] != "scatter" and not any(x["operand"] == "destination" for x in s["shifts"]):
-            need(s["destination"] not in whole, "einsum: assigned twice")
-            whole.add(s["destination"])
         assigned.add(s["destination"])
     for number, t in enumerate(tensors):
         if t["port"] is not None and t["port"] < len(port_list):

@@ -23,7 +23,7 @@ static const struct {
     long long value;
 } rows[] = {
 #define ENGINE(symbol, name, summary) {ROW_ENGINE, #symbol, name, summary, 0},
-#define FORM(...) {ROW_FORM, NULL, NULL, NULL, 0},
+#define FORM_ON(...) {ROW_FORM, NULL, NULL, NULL, 0},
 #define CONFIG(name, key, summary) {ROW_CONFIG, #name, key, summary, CONFIG_##name},
 #define CONFIG_PART(name, summary) {ROW_CONFIG, #name, #name, summary, CONFIG_##name},
 #define LIMIT(field, value, unit, source) {ROW_NUMBER, #field, unit, source, (long long)(value)},

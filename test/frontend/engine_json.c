@@ -33,7 +33,8 @@ static bool update_grammar(json_t *root, arena *a)
     size_t count = 0;
     stage_description d;
     for (size_t i = 0; count < sizeof names / sizeof *names && stage_describe_form(i, a, &d); i++)
-        names[count++] = d.name;
+        if (d.on_value)
+            names[count++] = d.name;
     qsort(names, count, sizeof *names, longer_first); /* the first that matches is taken */
     const char *all = "";
     for (size_t i = 0; i < count; i++)

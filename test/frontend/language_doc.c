@@ -15,7 +15,7 @@ static const struct {
     const char *engine; /* NULL: a form of a stage of the engine in front */
 } rows[] = {
 #define ENGINE(symbol, name, summary) {name},
-#define FORM(...) {NULL},
+#define FORM_ON(...) {NULL},
 #include "target/engines.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -35,14 +35,10 @@ static void put_stages(strbuf *s)
 
 static void put_other_names(strbuf *s)
 {
-    strbuf_puts(s, "\nPublished methods that are refused by name, since which release they exist, and what April writes instead:\n\n"
-                   "| method | since | in April |\n|---|---|---|\n");
+    strbuf_puts(s, "\nPublished methods that are refused by name, since nothing does them yet:\n\n| method | since |\n|---|---|\n");
     const stage_other_name *o;
     for (size_t i = 0; (o = stage_other_name_at(i)); i++)
-        if (o->april)
-            strbuf_printf(s, "| `%s` | %s | `%s` |\n", o->name, dialect_name(o->since), o->april);
-        else
-            strbuf_printf(s, "| `%s` | %s | not supported yet |\n", o->name, dialect_name(o->since));
+        strbuf_printf(s, "| `%s` | %s |\n", o->name, dialect_name(o->since));
 }
 
 static void put_conversions(strbuf *s)

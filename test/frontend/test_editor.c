@@ -128,7 +128,7 @@ START_TEST(every_stage_is_described)
     arena *a = arena_new();
     stage_description d;
     size_t count = 0;
-    for (; stage_describe(count, NULL, a, &d); count++) {
+    for (; stage_describe(count, DIALECT_APRIL, NULL, a, &d); count++) {
         unsigned parameters = d.parameters[0] != '\0';
         for (const char *p = d.parameters; *p; p++)
             parameters += *p == ',';

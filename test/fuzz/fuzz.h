@@ -6,6 +6,9 @@
 
 #include <stddef.h>
 
+/* Steps of work that an input may take: a hundredth of what a user has, so that one that is slow does work that nobody counts. */
+enum { FUZZ_STEPS = 2000000 };
+
 int fuzz_source(const unsigned char *data, size_t size);
 int fuzz_binary(const unsigned char *data, size_t size);
 int fuzz_tensor(const unsigned char *data, size_t size);

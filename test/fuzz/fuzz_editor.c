@@ -34,7 +34,7 @@ static void lay_out_again(const char *text, size_t bytes)
 
 int fuzz_editor(const unsigned char *data, size_t size)
 {
-    static const visa_options options = {.editor = true};
+    static const visa_options options = {.editor = true, .max_steps = FUZZ_STEPS};
     uint32_t offset = size ? (uint32_t)(data[0] * size / 256) : 0;
     visa_compilation *c = visa_compile("fuzz.vm", (const char *)data, size, &options);
     const char *text;
@@ -45,6 +45,6 @@ int fuzz_editor(const unsigned char *data, size_t size)
     if (visa_format(c, &text, &bytes))
         lay_out_again(text, bytes);
     visa_free(c);
-    visa_free(visa_complete("fuzz.vm", (const char *)data, size, offset, NULL));
+    visa_free(visa_complete("fuzz.vm", (const char *)data, size, offset, &options));
     return 0;
 }

@@ -10,7 +10,7 @@ static bool forget(void *user, const char *bytes, size_t size)
 
 int fuzz_lsp(const unsigned char *data, size_t size)
 {
-    server *s = size ? server_new(&(server_ends){.send = forget}, &(answer_limits){0}) : NULL;
+    server *s = size ? server_new(&(server_ends){.send = forget}, &(answer_limits){.max_steps = FUZZ_STEPS}) : NULL;
     if (!s)
         return 0;
     size_t piece = (size_t)data[0] * 16 + 1;

@@ -139,7 +139,7 @@ static bool message(session *s, const unsigned char *line, size_t bytes)
 int fuzz_session(const unsigned char *data, size_t size)
 {
     session s = {0};
-    s.server = server_new(&(server_ends){.send = take, .user = &s}, &(answer_limits){0});
+    s.server = server_new(&(server_ends){.send = take, .user = &s}, &(answer_limits){.max_steps = FUZZ_STEPS});
     if (size == 0 || !s.server) {
         if (s.server)
             server_free(s.server);

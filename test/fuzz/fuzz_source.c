@@ -4,7 +4,8 @@
 
 int fuzz_source(const unsigned char *data, size_t size)
 {
-    visa_compilation *c = visa_compile("fuzz.vm", (const char *)data, size, NULL);
+    static const visa_options options = {.max_steps = FUZZ_STEPS}, book = {.book = true, .max_steps = FUZZ_STEPS};
+    visa_compilation *c = visa_compile("fuzz.vm", (const char *)data, size, &options);
     if (!c)
         return 0;
     for (visa_emit_kind kind = VISA_EMIT_BINARY; kind <= VISA_EMIT_AST; kind++) {
@@ -16,7 +17,6 @@ int fuzz_source(const unsigned char *data, size_t size)
     visa_diagnostics(c, VISA_DIAGNOSTICS_JSON);
     visa_diagnostics(c, VISA_DIAGNOSTICS_SARIF);
     visa_free(c);
-    static const visa_options book = {.book = true};
     c = visa_compile("fuzz.md", (const char *)data, size, &book);
     if (c)
         visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);

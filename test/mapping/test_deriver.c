@@ -152,6 +152,43 @@ START_TEST(an_axis_that_changes_is_read_anew)
 }
 END_TEST
 
+/* A call that costs too much says so, and takes nothing from the next one. */
+START_TEST(work_is_bounded)
+{
+    enum { TERMS = 2000, NESTED = 300, STEPS = 2000 };
+    visa_deriver *d = deriver();
+    visa_entry entries[VISA_MAX_ENTRIES];
+    char wide[8 * TERMS] = "A", deep[4 * NESTED] = "";
+    size_t count;
+    int64_t size;
+    const char *text;
+    bool equal;
+    for (int i = 0; i < TERMS; i++)
+        strcat(wide, ", B");
+    for (int i = 0; i < NESTED; i++)
+        strcat(deep, "[");
+    strcat(deep, "A");
+    for (int i = 0; i < NESTED; i++)
+        strcat(deep, "]");
+    visa_deriver_limit(d, STEPS);
+    for (int question = 0; question < 4; question++) {
+        bool done = question == 0   ? visa_derive(d, wide, "A", "B", VISA_READ, entries, &count)
+                    : question == 1 ? visa_mapping(d, wide, &size, &text)
+                    : question == 2 ? visa_map(d, wide, 0, &text)
+                                    : visa_equal(d, wide, "A", &equal);
+        ck_assert(!done);
+        ck_assert_msg(strncmp(visa_deriver_error(d), "E-BUDGET", 8) == 0, "%s", visa_deriver_error(d));
+        ck_assert(visa_derive(d, "A, B", "A", "B", VISA_READ, entries, &count));
+    }
+    ck_assert(!visa_mapping(d, deep, &size, &text));
+    ck_assert_msg(strncmp(visa_deriver_error(d), "E-NESTING", 9) == 0, "%s", visa_deriver_error(d));
+    ck_assert(!visa_mapping(d, wide, &size, &text));
+    visa_deriver_clear(d);
+    ck_assert(visa_deriver_axis(d, "A", 4) && visa_mapping(d, "A", &size, &text) && size == 4);
+    visa_deriver_free(d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("deriver");
@@ -161,6 +198,7 @@ int main(void)
     tcase_add_test(cases, mappings_are_read);
     tcase_add_test(cases, what_was_read_before_changes_nothing);
     tcase_add_test(cases, an_axis_that_changes_is_read_anew);
+    tcase_add_test(cases, work_is_bounded);
     suite_add_tcase(suite, cases);
     return suite_status(suite);
 }

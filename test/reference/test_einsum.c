@@ -222,17 +222,6 @@ START_TEST(test_statements_refused)
         e.statements = statements;
         expect_refused(&e, cases[i].part);
     }
-    const einsum_statement twice[2] = {sample_statements[0],
-                                       {.op = MATH_COPY,
-                                        .dst = 2,
-                                        .sources = {0},
-                                        .source_count = 1,
-                                        .accumulator = DTYPE_BF16,
-                                        .digit_count = 1,
-                                        .digits = sample_digits}};
-    einsum e = sample;
-    e.statements = twice;
-    expect_refused(&e, "tensor %0 is assigned twice");
 }
 END_TEST
 

@@ -1,0 +1,368 @@
+#include "frontend/expand.h"
+
+#include <string.h>
+
+#include "frontend/macro.h"
+#include "frontend/parse.h"
+#include "frontend/parser.tab.h"
+#include "support/budget.h"
+
+/* A text that was put together: file `file` of the map. */
+typedef struct expansion {
+    int file;
+    pieced_text text;
+    src_range call; /* SRC_NOWHERE: no macro made it, only a form of what stands there */
+    const char *macro;
+} expansion;
+
+struct expander {
+    source_map *sources;
+    arena *arena;
+    diag_list *diags;
+    token_scanner *scanner;
+    macro **macros;
+    size_t macro_count, macro_capacity;
+    expansion *expansions;
+    size_t count, capacity;
+    const ast *items; /* a module's block: what stands last in it is no value */
+};
+
+expander *expander_new(source_map *sources, arena *a, diag_list *diags)
+{
+    expander *e = ARENA_NEW(a, expander);
+    *e = (expander){.sources = sources, .arena = a, .diags = diags};
+    return e;
+}
+
+static token_scanner *scanner_of(expander *e)
+{
+    if (!e->scanner)
+        e->scanner = token_scanner_new(e->arena);
+    return e->scanner;
+}
+
+static const ast *walk(expander *e, const ast *node);
+
+/* ---- texts of their own ---- */
+
+/* The AST_FILE of a text; what is wrong with it is added to `diags`. */
+static ast *parse_expansion(expander *e, expansion x, diag_list *diags)
+{
+    const char *name = source_name(e->sources, x.text.count ? x.text.pieces[0].from.file : x.call.file);
+    x.file = source_map_add(e->sources, name, x.text.text.text, x.text.text.bytes);
+    if (x.file < 0)
+        return ast_new(e->arena, AST_FILE, x.call);
+    ARENA_PUSH(e->arena, e->expansions, e->count, e->capacity, x);
+    return parse_file(e->sources, x.file, e->arena, diags);
+}
+
+static const expansion *expansion_of(const expander *e, int file)
+{
+    size_t low = 0, high = e->count; /* files are numbered in the order of the list */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (e->expansions[middle].file < file)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < e->count && e->expansions[low].file == file ? &e->expansions[low] : NULL;
+}
+
+/* The piece around the offset, or the next one behind it, or the last. */
+static const text_piece *piece_at(const expansion *x, uint32_t offset)
+{
+    size_t i = 0;
+    while (i + 1 < x->text.count && x->text.pieces[i].begin + (x->text.pieces[i].from.end - x->text.pieces[i].from.begin) <= offset)
+        i++;
+    return x->text.count ? &x->text.pieces[i] : NULL;
+}
+
+/* One step back. A range over several pieces is what it has of the first one. */
+static src_range place_before(const expansion *x, src_range range)
+{
+    const text_piece *p = piece_at(x, range.begin);
+    if (!p)
+        return x->call;
+    uint32_t length = p->from.end - p->from.begin, begin = range.begin > p->begin ? range.begin - p->begin : 0,
+             end = range.end > p->begin ? range.end - p->begin : 0;
+    begin = begin < length ? begin : length;
+    end = end < length ? end : length;
+    return (src_range){p->from.file, p->from.begin + begin, p->from.begin + (end > begin ? end : begin)};
+}
+
+src_range expand_place(const expander *e, src_range range, src_range *call)
+{
+    const expansion *x;
+    *call = SRC_NOWHERE;
+    while (e && (x = expansion_of(e, range.file))) {
+        range = place_before(x, range);
+        if (x->macro)
+            *call = x->call;
+    }
+    while (e && call->file >= 0 && (x = expansion_of(e, call->file))) /* the outermost one stands in a file */
+        *call = x->macro ? x->call : place_before(x, *call);
+    return range;
+}
+
+static bool lies_in(src_range inner, src_range outer)
+{
+    return inner.file == outer.file && inner.begin >= outer.begin && inner.end <= outer.end;
+}
+
+void expand_settle(const expander *e, diag_list *diags)
+{
+    for (size_t i = 0; i < diags->count && e->count > 0; i++) {
+        diag *d = diags->items[i];
+        src_range call, unused;
+        const expansion *x = expansion_of(e, d->range.file);
+        if (x) {
+            d->range = expand_place(e, d->range, &call);
+            if (call.file >= 0 && !lies_in(d->range, call))
+                diag_note(diags, d, call, "in what this call gives");
+        }
+        for (size_t k = 0; k < d->note_count; k++)
+            d->notes[k].range = expand_place(e, d->notes[k].range, &unused);
+    }
+}
+
+/* ---- macros ---- */
+
+static const macro *macro_named(const expander *e, const char *name)
+{
+    for (size_t i = e->macro_count; i-- > 0;)
+        if (strcmp(macro_name(e->macros[i]), name) == 0)
+            return e->macros[i];
+    return NULL;
+}
+
+static void define(expander *e, const ast *item)
+{
+    macro *m = macro_define(item, e->sources, scanner_of(e), e->arena, e->diags);
+    if (m)
+        ARENA_PUSH(e->arena, e->macros, e->macro_count, e->macro_capacity, m);
+}
+
+/* The AST_FILE that a call of a macro gives; NULL: it is none of the file's, or was refused. `wrapped`: in { }, where an expression is
+ * meant. */
+static ast *expand_call(expander *e, const ast *call, bool wrapped, bool *known)
+{
+    const macro *m = macro_named(e, call->text);
+    expansion x = {.call = call->range, .macro = call->text};
+    *known = m != NULL;
+    if (!m)
+        return NULL;
+    pieced_text_init(&x.text, e->arena);
+    if (wrapped)
+        strbuf_puts(&x.text.text, "{ ");
+    if (!macro_expand(m, call, e->sources, scanner_of(e), e->arena, e->diags, &x.text))
+        return NULL;
+    strbuf_puts(&x.text.text, wrapped ? " }" : "\n");
+    return parse_expansion(e, x, e->diags);
+}
+
+/* ---- assertions ---- */
+
+static bool is_assertion(const ast *n)
+{
+    static const char *const names[] = {"assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"};
+    for (size_t i = 0; ast_is(n, AST_MACRO) && n->kid_count == 1 && i < sizeof names / sizeof *names; i++)
+        if (strcmp(n->text, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* `[a, b]` for what stands between the brackets: the elements become arguments. */
+static const ast *read_assertion(expander *e, const ast *n)
+{
+    src_range raw = ast_kid(n, 0)->range, inside = {raw.file, raw.begin + 1, raw.end > raw.begin + 1 ? raw.end - 1 : raw.end};
+    expansion x = {.call = n->range};
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "[");
+    pieced_text_add(&x.text, e->sources, inside);
+    strbuf_puts(&x.text.text, "];");
+    const ast *file = parse_expansion(e, x, e->diags), *list = ast_kid(ast_kid(file, 0), 0);
+    if (!ast_is(list, AST_ARRAY))
+        return n;
+    ast *copy = ast_new(e->arena, AST_MACRO, n->range), *arguments = ast_new(e->arena, AST_LIST, list->range);
+    ast_push_all(e->arena, arguments, list->kids, list->kid_count);
+    copy->text = n->text;
+    copy->name_range = n->name_range;
+    ast_push(e->arena, copy, n->kids[0]);
+    ast_push(e->arena, copy, arguments);
+    return copy;
+}
+
+/* ---- structs ---- */
+
+/* Without `pub` and what may stand in brackets behind it. */
+static uint32_t behind_visibility(const token_text_list *t, uint32_t i)
+{
+    const token *k = &t->tokens.items[i];
+    if (k->kind != T_PUB)
+        return i;
+    return k[1].kind == '(' ? k[1].match + 1 : i + 1;
+}
+
+static src_range token_places(const token_text_list *t, uint32_t begin, uint32_t end)
+{
+    const token *items = t->tokens.items;
+    return (src_range){t->range.file, t->range.begin + items[begin].begin, t->range.begin + items[end > begin ? end - 1 : begin].end};
+}
+
+/* The fields as the parameters of a function: `x: T, y: U`; of a tuple struct, `_0: T`. */
+static void write_fields(expander *e, const token_text_list *t, uint32_t open, pieced_text *out)
+{
+    const token *items = t->tokens.items;
+    uint32_t end = items[open].match, number = 0;
+    for (uint32_t i = open + 1; i < end; number++) {
+        uint32_t from = i;
+        int angles = 0;
+        while (items[from].kind == '#' && from + 1 < end) /* attributes */
+            from = items[from + 1].match + 1;
+        from = behind_visibility(t, from);
+        for (i = from; i < end && (items[i].kind != ',' || angles > 0); i = token_closer(&items[i]) ? items[i].match + 1 : i + 1)
+            angles += items[i].kind == '<' ? 1 : items[i].kind == '>' || items[i].kind == T_GT_GT || items[i].kind == T_GT_EQ ? -1 : 0;
+        if (items[open].kind == '(') {
+            const char *name = arena_printf(e->arena, "_%u: ", number);
+            strbuf_puts(&out->text, name);
+        }
+        if (i > from)
+            pieced_text_add(out, e->sources, token_places(t, from, i));
+        strbuf_puts(&out->text, ", ");
+        i += i < end;
+    }
+}
+
+/* `struct Name<..> { x: T }` is read as `fn Name<..>(x: T) {}`. What the parser cannot read stays text: no kernel may use it. */
+static const ast *read_struct(expander *e, const ast *n)
+{
+    token_text_list t;
+    src_range raw = ast_kid(n, 1)->range;
+    if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &t) || t.tokens.count < 4 || t.tokens.items[1].kind != T_IDENT)
+        return n;
+    const token *items = t.tokens.items;
+    uint32_t open = 2;
+    for (int angles = 0;
+         items[open].kind && (angles > 0 || (items[open].kind != '{' && items[open].kind != '(' && items[open].kind != T_WHERE)); open++)
+        angles += items[open].kind == '<'                                                                 ? 1
+                  : items[open].kind == '>' || items[open].kind == T_GT_GT || items[open].kind == T_GT_EQ ? -1
+                                                                                                          : 0;
+    uint32_t head = open;
+    while (items[open].kind && items[open].kind != '{' && items[open].kind != '(')
+        open++;
+    if (!items[open].kind)
+        return n;
+    expansion x = {.call = n->range};
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "fn ");
+    pieced_text_add(&x.text, e->sources, token_places(&t, 1, head));
+    strbuf_puts(&x.text.text, "(");
+    write_fields(e, &t, open, &x.text);
+    strbuf_puts(&x.text.text, ") {}");
+    diag_list unsaid;
+    diag_list_init(&unsaid, e->arena);
+    const ast *file = parse_expansion(e, x, &unsaid), *fn = ast_kid(file, 0);
+    if (unsaid.error_count > 0 || !ast_is(fn, AST_FN))
+        return n;
+    ast *out = ast_new(e->arena, AST_STRUCT, n->range);
+    out->text = fn->text;
+    out->name_range = fn->name_range;
+    ast_push(e->arena, out, n->kids[0]);
+    ast_push(e->arena, out, fn->kids[1]);
+    ast_push(e->arena, out, fn->kids[2]);
+    return out;
+}
+
+/* ---- the tree ---- */
+
+/* The node with other kids; only its own head is copied. */
+static ast *head_of(expander *e, const ast *node)
+{
+    ast *copy = ARENA_NEW(e->arena, ast);
+    *copy = *node;
+    copy->kids = NULL;
+    copy->kid_count = 0;
+    copy->depth = 1;
+    return copy;
+}
+
+static void push(expander *e, ast *node, const ast *kid)
+{
+    if (kid->depth >= NESTING_MAX) {
+        diag *d = diag_add(e->diags, E_NESTING, kid->range, "what macros give nests more than %d levels deep", NESTING_MAX);
+        diag_help(e->diags, d, "let a macro give less at once");
+        kid = ast_new(e->arena, AST_ERROR, kid->range);
+    }
+    ast_push(e->arena, node, (ast *)kid);
+}
+
+/* A call as a statement or an item: what it gives stands in its place. */
+static const ast *called(const ast *kid)
+{
+    const ast *n = ast_is(kid, AST_EXPR_STMT) ? ast_kid(kid, 0) : kid;
+    return ast_is(n, AST_MACRO) ? n : NULL;
+}
+
+static ast *with_kids(expander *e, const ast *node)
+{
+    ast *copy = head_of(e, node);
+    bool list = ast_is(node, AST_FILE) || ast_is(node, AST_BLOCK);
+    for (uint32_t i = 0; i < node->kid_count; i++) {
+        const ast *kid = node->kids[i], *call = list ? called(kid) : NULL;
+        bool is_value = i + 1 == node->kid_count && ast_is(node, AST_BLOCK) && node != e->items && kid->text[0] == '\0', known = false;
+        const ast *given = call && !is_value ? expand_call(e, call, false, &known) : NULL;
+        if (!known) {
+            push(e, copy, walk(e, kid));
+            continue;
+        }
+        if (!given) {
+            push(e, copy, ast_new(e->arena, AST_ERROR, kid->range));
+            continue;
+        }
+        given = walk(e, given);
+        for (uint32_t k = 0; k < given->kid_count; k++)
+            push(e, copy, given->kids[k]);
+    }
+    return copy;
+}
+
+static const ast *walk_kind(expander *e, const ast *node)
+{
+    bool known = false;
+    if (ast_is(node, AST_ITEM_IGNORED) && strcmp(node->text, "macro_rules") == 0) {
+        define(e, node);
+        return node;
+    }
+    if (ast_is(node, AST_ITEM_IGNORED))
+        return strcmp(node->text, "struct") == 0 ? read_struct(e, node) : node;
+    if (is_assertion(node))
+        return walk(e, read_assertion(e, node));
+    if (ast_is(node, AST_MACRO) && node->kid_count == 1) {
+        const ast *given = expand_call(e, node, true, &known);
+        const ast *block = given ? ast_kid(ast_kid(given, 0), 0) : NULL;
+        return !known ? node : block && ast_is(block, AST_BLOCK) ? walk(e, block) : ast_new(e->arena, AST_ERROR, node->range);
+    }
+    if (ast_is(node, AST_MOD))
+        e->items = ast_kid(node, 1);
+    return node->kid_count > 0 ? with_kids(e, node) : node;
+}
+
+static const ast *walk(expander *e, const ast *node)
+{
+    budget_spend_at(e->arena, node->range, 1);
+    budget_enter(e->arena);
+    const ast *out = walk_kind(e, node);
+    budget_leave(e->arena);
+    return out;
+}
+
+void expand_begin(expander *e)
+{
+    e->macro_count = 0;
+}
+
+const ast *expand_file(expander *e, const ast *file)
+{
+    return file->value ? walk(e, file) : file; /* 1: there is something to read */
+}

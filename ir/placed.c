@@ -1,0 +1,52 @@
+#include "ir/placed.h"
+
+#include <stdlib.h>
+
+const char *memory_name(tensor_kind kind)
+{
+    return kind == TENSOR_HBM ? "a chip's HBM" : kind == TENSOR_DM ? "a slice's DM" : "a slice's TRF";
+}
+
+int64_t memory_limit(const target *t, tensor_kind kind)
+{
+    return kind == TENSOR_HBM ? t->hbm_bytes_per_chip : kind == TENSOR_DM ? t->dm_bytes_per_slice : t->trf_bytes;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const placed_memory *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    if (x->live.first != y->live.first)
+        return x->live.first < y->live.first ? -1 : 1;
+    return x->op->index < y->op->index ? -1 : x->op->index > y->op->index;
+}
+
+placed_list placed_memories(const target *t, const kernel *k, tensor_kind kind, arena *a)
+{
+    const op *const *works;
+    placed_list out = {.works = (uint32_t)kernel_works(k, a, &works), .limit = memory_limit(t, kind)};
+    const live_range *live = kernel_live_ranges(k, a);
+    out.items = ARENA_ARRAY(a, placed_memory, k->op_count + 1);
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        const live_range *r = &live[i];
+        if (o->out.kind != kind || !op_makes_memory(o))
+            continue;
+        int64_t half = t->trf_bytes / 2, bytes = kind != TENSOR_TRF               ? tensor_unit_bytes(&o->out)
+                                                 : o->out.trf_address == TRF_FULL ? 2 * half
+                                                                                  : half;
+        int64_t begin = kind != TENSOR_TRF ? o->out.address : o->out.trf_address == TRF_SECOND_HALF ? half : 0;
+        out.items[out.count++] = (placed_memory){o, begin, begin + bytes, *r};
+        out.peak = begin + bytes > out.peak ? begin + bytes : out.peak;
+    }
+    for (size_t i = 0; i < out.count; i++) {
+        int64_t load = 0;
+        for (size_t j = 0; j < out.count; j++)
+            if (out.items[j].live.first <= out.items[i].live.first && out.items[i].live.first <= out.items[j].live.last)
+                load += out.items[j].end - out.items[j].begin;
+        out.least = load > out.least ? load : out.least;
+    }
+    qsort(out.items, out.count, sizeof *out.items, by_address);
+    return out;
+}

@@ -1,0 +1,119 @@
+#include "libvisa/order.h"
+
+#include <string.h>
+
+#include "passes/allocate.h"
+#include "passes/order.h"
+#include "runtime/timing/price.h"
+
+/* Cycles of the TRF that are followed for one piece of work, where a store and a contraction hold each other up: milliseconds. What takes
+ * longer keeps the order of the text. */
+static const int64_t FOLLOWED_CYCLES = INT64_C(1) << 18;
+
+/* How far work may come before its place in the text. The further, the longer memories live: what no longer fits is tried with less. */
+static const size_t windows[] = {SIZE_MAX, 16, 4, 1};
+enum { WINDOWS = sizeof windows / sizeof *windows };
+
+typedef struct pricing {
+    pass_context *context;
+    const emit_context *emit;
+    kernel *kernel;
+    const order_graph *graph;
+    arena *arena;
+    binary_kernel binary;
+    price price;
+} pricing;
+
+/* The schedule of the kernel as it stands; false: it cannot be followed. */
+static bool measure(pricing *x)
+{
+    emit_context e = *x->emit;
+    e.arena = x->arena;
+    emit_kernel(&e, x->kernel, &x->binary);
+    return price_make(e.target, &x->binary, FOLLOWED_CYCLES, x->arena, &x->price);
+}
+
+static size_t command_count(const op *o)
+{
+    size_t pieces = 0;
+    for (const dma_config *d = o->dma; d; d = d->next)
+        pieces++;
+    return work_context(o) == CONTEXT_DMA ? pieces : 1;
+}
+
+/* Cycles of each piece of work alone, by the index of its last operation; a copy has several commands. */
+static int64_t *durations(const pricing *x)
+{
+    size_t next[CONTEXT_DMA + 1] = {0}, count = order_work_count(x->graph);
+    int64_t *cycles = ARENA_ARRAY(x->arena, int64_t, x->kernel->op_count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const op *o = order_work(x->graph, i);
+        context c = work_context(o);
+        for (size_t left = command_count(o); left > 0 && next[c] < x->price.count[c]; left--)
+            cycles[o->index] += x->price.each[c][next[c]++];
+    }
+    return cycles;
+}
+
+/* Memory for the order at hand; false: it does not fit, or would hold other configurations up. */
+static bool settle(pricing *x)
+{
+    return allocate_again(x->context, x->kernel) && pipeline_run_again(x->context, x->kernel);
+}
+
+/* Issues in that order from now on. */
+static bool take(pricing *x, const op **issue)
+{
+    x->kernel->issue = issue;
+    x->kernel->issue_count = issue ? order_work_count(x->graph) : 0;
+    return settle(x);
+}
+
+/* The order that ends first with memory placed for it, by the durations alone; NULL: none ends before `length`. In the kernel's arena. */
+static const op **best_order(pricing *x, const int64_t *cycles, int64_t length)
+{
+    size_t count = order_work_count(x->graph), bytes = count * sizeof(const op *);
+    const op **best = NULL, **issue = ARENA_ARRAY(x->context->arena, const op *, count), **spare = NULL;
+    for (int w = 0; w < WINDOWS; w++)
+        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES; rule++) {
+            if (order_choose(x->graph, cycles, rule, windows[w], x->arena, issue) >= length || (best && memcmp(best, issue, bytes) == 0) ||
+                !take(x, issue))
+                continue;
+            int64_t end = order_length(x->context->target, x->kernel, cycles, x->arena);
+            if (end >= length)
+                continue;
+            length = end;
+            spare = best ? best : ARENA_ARRAY(x->context->arena, const op *, count);
+            best = issue;
+            issue = spare;
+        }
+    return best;
+}
+
+static void try_orders(pricing *x)
+{
+    kernel *k = x->kernel;
+    const int64_t *cycles = durations(x);
+    const op **issue = ARENA_ARRAY(x->arena, const op *, order_work_count(x->graph));
+    int64_t bound = order_choose(x->graph, cycles, ORDER_EARLIEST, SIZE_MAX, x->arena, issue),
+            length = order_length(x->context->target, k, cycles, x->arena);
+    if (bound >= length && order_choose(x->graph, cycles, ORDER_LONGEST, SIZE_MAX, x->arena, issue) >= length)
+        return;
+    const op **best = best_order(x, cycles, length);
+    if (best && take(x, best) && measure(x) && x->price.cycles < k->text_cycles)
+        k->cycles = x->price.cycles;
+    else
+        take(x, NULL); /* as it was */
+}
+
+void kernel_order(pass_context *p, const emit_context *e, kernel *k)
+{
+    arena *scratch = arena_new_inside(p->arena);
+    pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch};
+    x.graph = order_graph_make(p->target, k, scratch);
+    if (x.graph && measure(&x)) {
+        k->text_cycles = k->cycles = x.price.cycles;
+        try_orders(&x);
+    }
+    arena_free(scratch);
+}

@@ -1,0 +1,11 @@
+/* Orders a kernel's work by the timing model: asks for an order, places memory for it, and keeps it only when the schedule ends earlier. */
+#ifndef VISA_LIBVISA_ORDER_H
+#define VISA_LIBVISA_ORDER_H
+
+#include "codegen/emit.h"
+#include "passes/pass.h"
+
+/* Of a kernel without errors. Leaves it as it is where no order is better. */
+void kernel_order(pass_context *p, const emit_context *e, kernel *k);
+
+#endif

@@ -1,0 +1,35 @@
+/* In which order work is issued that does not depend on each other (docs/timing.md, Order).
+ *
+ * The one idea: the text says what is computed, not when. A piece of work must stay behind another one only where both touch the same bytes
+ * and one of them writes, where both feed or drain streams from outside, or where `#[after(..)]` says so; among the rest a list scheduler
+ * chooses, for each context, by the length of the longest path to the end. */
+#ifndef VISA_PASSES_ORDER_H
+#define VISA_PASSES_ORDER_H
+
+#include "ir/work.h"
+
+/* What must stay in order. */
+typedef struct order_graph order_graph;
+
+/* In the order of the text. NULL: there are no two pieces of work of one context that may change places, or too many to look at. */
+order_graph *order_graph_make(const target *t, const kernel *k, arena *a);
+size_t order_work_count(const order_graph *g);
+const op *order_work(const order_graph *g, size_t i);
+
+/* When the last one ends, if nothing but the bytes that they share disturbs them, in the order of issue of the kernel at hand, with the
+ * addresses that it has now. `cycles` by the index of the last operation. */
+int64_t order_length(const target *t, const kernel *k, const int64_t *cycles, arena *a);
+
+/* How the next one is chosen of those that may begin. */
+typedef enum order_rule {
+    ORDER_TEXT,     /* as the text has them */
+    ORDER_EARLIEST, /* the one that can begin first, then the one with the longest path to the end */
+    ORDER_LONGEST,  /* the one with the longest path to the end */
+    ORDER_RULES
+} order_rule;
+
+/* An order for these durations, cycles by the index of the last operation: each may come at most `window` places before its place in the
+ * text. Returns when the last one ends if nothing disturbs them; `issue` has room for all. */
+int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rule, size_t window, arena *a, const op **issue);
+
+#endif

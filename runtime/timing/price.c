@@ -1,0 +1,22 @@
+#include "runtime/timing/price.h"
+
+#include "runtime/timing/schedule.h"
+
+bool price_make(const target *t, const binary_kernel *k, int64_t steps, arena *a, price *out)
+{
+    schedule s;
+    diag_list silent;
+    diag_list_init(&silent, a);
+    *out = (price){0};
+    if (!schedule_make_within(t, k, TIMING_DOCUMENTED, steps, a, &silent, &s))
+        return false;
+    out->cycles = s.cycles;
+    for (int c = 0; c < 3; c++) { /* by start, so those of a context are in their order */
+        int64_t *each = ARENA_ARRAY(a, int64_t, s.count + 1);
+        for (size_t i = 0; i < s.count; i++)
+            if ((int)s.items[i].context == c)
+                each[out->count[c]++] = s.items[i].alone.total;
+        out->each[c] = each;
+    }
+    return true;
+}

@@ -1,0 +1,17 @@
+/* What a kernel costs, for who chooses between two forms of it: when its schedule ends, and how long each piece of work takes alone. */
+#ifndef VISA_RUNTIME_TIMING_PRICE_H
+#define VISA_RUNTIME_TIMING_PRICE_H
+
+#include "codegen/container.h"
+
+typedef struct price {
+    int64_t cycles;         /* of the kernel (docs/timing.md), documented rates */
+    const int64_t *each[3]; /* by context: cycles of its chains and DMA commands in their order, when nothing disturbs them */
+    size_t count[3];
+} price;
+
+/* False: the commands cannot be followed, or more than `steps` cycles of the TRF would have to be followed one by one for one of them.
+ * Nothing is said. Lives in the arena. */
+bool price_make(const target *t, const binary_kernel *k, int64_t steps, arena *a, price *out);
+
+#endif

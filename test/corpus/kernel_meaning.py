@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""Published device functions that visac accepts compute what they are said to compute.
+
+    VISA_CORPUS=DIRECTORY test/corpus/kernel_meaning.py [-v]
+
+../shared/conformance/kernels-meaning.json says in words what about half of the functions compute. The formulas of movements and
+contractions are read here, and evaluated over coordinates of axes, on memory images laid out by this file's own reading of mappings;
+nothing of visac has a part in what is expected. Cells that no formula speaks of are not compared. Skipped without VISA_CORPUS or shared/."""
+import collections
+import itertools
+import json
+import os
+import random
+import re
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+import published  # noqa: E402
+
+# ---- mappings: position to coordinates ----
+
+TOKENS = re.compile(r"\s*(#\s*\{\s*[!0*]\s*\}|\w+|\S)")
+
+
+class Mapping:
+    """`at(i)`: {what is counted: by how much}, None for padding. What is counted is an axis, or a group of axes by the text of its list."""
+
+    def __init__(self, text, axes):
+        self.axes, self.groups, self.tokens = axes, {}, TOKENS.findall(text.strip()[2:] if text.strip().startswith("m!") else text)
+        self.next = 0
+        self.size, self.of = self.list_of() if self.peek() not in "[" else self.atom()
+
+    def peek(self):
+        return self.tokens[self.next] if self.next < len(self.tokens) else ""
+
+    def take(self):
+        self.next += 1
+        return self.tokens[self.next - 1]
+
+    def list_of(self):
+        parts = [self.factor()]
+        while self.peek() == ",":
+            self.take()
+            if self.peek() in ("]", ")", "}", ""):
+                break
+            parts.append(self.factor())
+        return pair(parts)
+
+    def atom(self):
+        t = self.take()
+        if t in "[({":
+            begin = self.next
+            inner = self.list_of()
+            text = " ".join(self.tokens[begin:self.next])
+            self.take()
+            self.groups[text] = inner
+            return inner if self.peek() not in ("/", "%") else (inner[0], lambda i: {("group", text): i})
+        if t.isdigit():
+            return int(t), lambda i: {}
+        return self.axes[t], lambda i: {t: i}
+
+    def factor(self):
+        size, of = self.atom()
+        while self.peek()[:1] in ("/", "%", "#", "="):
+            operator = self.take()
+            n = int(self.take())
+            if operator == "/":
+                size, of = -(-size // n), (lambda i, f=of, n=n: f(i * n))
+            elif operator == "%":
+                size, of = n, of
+            elif operator == "=":
+                size = n
+            else:
+                size, of = n, (lambda i, f=of, m=size: f(i) if i < m else None)
+        return size, of
+
+    def coordinates(self, i):
+        """{axis: coordinate}, or None: padding."""
+        found, pending = collections.Counter(), [self.of(i)]
+        while pending:
+            part = pending.pop()
+            if part is None:
+                return None
+            for what, amount in part.items():
+                found[what] += amount
+            groups = [w for w in found if isinstance(w, tuple)]
+            if not pending and groups:
+                size, of = self.groups[groups[0][1]]
+                at = found.pop(groups[0])
+                pending.append(of(at) if at < size else None)
+        return None if any(at >= self.axes[a] for a, at in found.items()) else dict(found)
+
+
+def pair(parts):
+    size = 1
+    for n, _ in parts:
+        size *= n
+
+    def of(i):
+        total = collections.Counter()
+        for n, f in reversed(parts):
+            part = f(i % n)
+            if part is None:
+                return None
+            for what, amount in part.items():
+                total[what] += amount
+            i //= n
+        return total
+    return size, of
+
+
+# ---- elements ----
+
+BITS = {"i4": 4, "i8": 8, "u8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}
+SMALL = [-2, -1, 0, 1, 2]  # every type but u8 holds them exactly
+
+
+def encode(dtype, value):
+    if dtype == "f32":
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    if dtype == "bf16":
+        return encode("f32", value) >> 16
+    if dtype in ("f8e4m3", "f8e5m2"):
+        bias, mantissa = (7, 3) if dtype == "f8e4m3" else (15, 2)
+        if value == 0:
+            return 0
+        exponent = abs(int(value)).bit_length() - 1
+        return (0x80 if value < 0 else 0) | (exponent + bias) << mantissa | int((abs(value) / 2 ** exponent - 1) * 2 ** mantissa)
+    return int(value) & ((1 << BITS[dtype]) - 1)
+
+
+def image(mapping, dtype, value_at):
+    """The bytes of a chip's tensor; padding holds 0x55."""
+    bits = BITS[dtype]
+    out = bytearray(b"\x55" * (mapping.size * bits // 8))
+    for i in range(mapping.size):
+        at = mapping.coordinates(i)
+        if at is not None:
+            code = encode(dtype, value_at(at))
+            if bits == 4:
+                out[i // 2] = out[i // 2] & (0xf0 if i % 2 == 0 else 0x0f) | code << (i % 2 * 4)
+            else:
+                out[i * bits // 8:(i + 1) * bits // 8] = code.to_bytes(bits // 8, "little")
+    return bytes(out)
+
+
+def code_at(data, dtype, i):
+    bits = BITS[dtype]
+    if bits == 4:
+        return data[i // 2] >> (i % 2 * 4) & 15
+    return int.from_bytes(data[i * bits // 8:(i + 1) * bits // 8], "little")
+
+
+# ---- formulas ----
+
+class Unread(Exception):
+    pass
+
+
+def key(coordinates, names):
+    return tuple(coordinates.get(n, 0) for n in names)
+
+
+def contraction(entry, read):
+    """contraction m![..], m![..] -> m![..]; summed: B, C; .. : the sum over the named axes' coordinates that the operands have."""
+    summed = [n.strip() for n in re.search(r"summed: ([^;]*);", entry["formula"]).group(1).split(",")]
+    left, right = entry["inputs"][:2]
+
+    def value(at):
+        total = 0
+        steps = [sorted({c.get(n, 0) for c in left.live}) for n in summed]
+        for digits in itertools.product(*steps):
+            here = {**at, **dict(zip(summed, digits))}
+            total += read(left, here) * read(right, here)
+        return total
+    return [value]
+
+
+def movement(entry, read):
+    """copy, `out = in`, and out[..] = TYPE(in[..]) with indices that are axes: the element of the same coordinates."""
+    source = entry["inputs"][0]
+    return [lambda at: read(source, at)]
+
+
+def sum_over_k(entry, read):
+    """out[a,r] = sum_k input[a,k]*trf[r,k]"""
+    left, right = entry["inputs"][:2]
+    axis = [n for n in left.names if n not in entry["outputs"][0].names]
+    if len(axis) != 1:
+        raise Unread
+    return [lambda at: sum(read(left, {**at, axis[0]: k}) * read(right, {**at, axis[0]: k}) for k in sorted({c.get(axis[0], 0) for c in left.live}))]
+
+
+def several(order):
+    return lambda entry, read: [lambda at, s=entry["inputs"][i]: read(s, at) for i in order]
+
+
+FORMULAS = [
+    (r"contraction m!\[.*; summed: ", contraction),
+    (r"copy: ", movement),
+    (r"out = in\b", movement),
+    (r"out = inputs\.", movement),
+    (r"out\[\w+(, ?\w+)*\] = (\w+\()?(in|input|bias)\[\w+(, ?\w+)*\]\)?(?! (with|where))", movement),
+    (r"out\[a1,a0,b\] = in\[2\*a1\+a0, b\]", movement),
+    (r"out\[a,r\] = sum_k input\[a,k\]\*trf\[r,k\]", sum_over_k),
+    (r"\(lhs, rhs\) unchanged", several([0, 1])),
+    (r"8 outputs: a,b,a,b,a,b,a,b", several([0, 1] * 4)),
+]
+
+
+# ---- runs ----
+
+class Port:
+    """A port of the binary: its mapping, and for an input the value of each coordinate."""
+
+    def __init__(self, port, axes):
+        self.name, self.dtype = port["name"], port["dtype"]
+        self.element, self.chip = Mapping(port["mapping"]["element"], axes), Mapping(port["mapping"].get("chip", "1"), axes)
+        self.live = []
+        for c in range(self.chip.size):
+            chip = self.chip.coordinates(c)
+            for i in range(self.element.size):
+                at = self.element.coordinates(i)
+                if at is not None and chip is not None:
+                    self.live.append({**chip, **at})
+        self.names = sorted({n for at in self.live for n in at})
+
+    def draw(self, seed):
+        choice = random.Random(seed)
+        values = [0, 1, 2] if self.dtype == "u8" else SMALL
+        self.values = {key(at, self.names): choice.choice(values) for at in self.live}
+
+
+def read(port, at):
+    return port.values[key(at, port.names)]
+
+
+def judge(function, entry, scratch):
+    """None: right; else what is wrong. Raises Unread where the formula is not one of those above."""
+    formula = entry["formula"]
+    make = next((f for pattern, f in FORMULAS if re.match(pattern, formula)), None)
+    if make is None:
+        raise Unread
+    binary = os.path.join(scratch, "kernel.bin")
+    library = os.path.join(function.crate, "src", "lib.rs")
+    done = visa_tools.run(["visac", library, f"--kernel={function.path}", "-o", binary], timeout=600)
+    if done.status:
+        return "is refused"
+    kernel = json.loads(visa_tools.run(["visa-objdump", "--json", binary]).out)["kernels"][0]
+    axes = {a["name"]: a["size"] for a in kernel["axes"]}
+    ports = {d: [Port(p, axes) for p in kernel["ports"] if p["direction"] == d] for d in ("in", "out")}
+    arguments = ["visa-run", binary]
+    for i, port in enumerate(ports["in"]):
+        port.draw(i + 1)
+        path = os.path.join(scratch, f"in{i}")
+        with open(path, "wb") as file:
+            for c in range(port.chip.size):
+                chip = port.chip.coordinates(c) or {}
+                file.write(image(port.element, port.dtype, lambda at, chip=chip, port=port: read(port, {**chip, **at})))
+        arguments += ["--input", f"{port.name}:buffer={path}"]
+    for i, port in enumerate(ports["out"]):
+        arguments += ["--output", f"{port.name}:buffer={os.path.join(scratch, f'out{i}')}"]
+    done = visa_tools.run(arguments, timeout=600)
+    if done.status:
+        return "does not run: " + done.text()[:300]
+    values = make({**entry, "inputs": ports["in"], "outputs": ports["out"]}, read)
+    if len(values) != len(ports["out"]):
+        return f"has {len(ports['out'])} outputs, the formula {len(values)}"
+    for i, (port, value) in enumerate(zip(ports["out"], values)):
+        with open(os.path.join(scratch, f"out{i}"), "rb") as file:
+            data = file.read()
+        unit = port.element.size * BITS[port.dtype] // 8
+        for c in range(port.chip.size):
+            chip = port.chip.coordinates(c)
+            for j in range(port.element.size):
+                at = port.element.coordinates(j)
+                if at is None or chip is None:
+                    continue
+                at = {**chip, **at}
+                found, expected = code_at(data[c * unit:], port.dtype, j), encode(port.dtype, value(at))
+                if found != expected:
+                    return f"{port.name} at {at}: {found:#x}, the meaning is {expected:#x}"
+    return None
+
+
+def entries():
+    with open(visa_tools.shared("conformance", "kernels-meaning.json"), encoding="utf-8") as file:
+        for entry in json.load(file)["functions"]:
+            if entry["verdict"] == "accept":
+                yield entry
+
+
+def matches(function, entry):
+    modules = function.path.split("::")
+    place = os.path.relpath(function.file, os.path.join(function.crate, "src"))
+    return (function.snapshot.replace(".", "") == entry["dialect"].replace(".", "") and place == entry["file"] and modules[-1] == entry["name"]
+            and (not entry["module"] or entry["module"].split("::")[-1] == modules[-2]))
+
+
+def main(arguments):
+    root = os.environ.get("VISA_CORPUS")
+    if not root or not visa_tools.shared("conformance", "kernels-meaning.json"):
+        print("skipped: VISA_CORPUS or shared/ is absent")
+        return visa_tools.SKIPPED
+    functions = list(published.functions(root))
+    right, wrong, unread, refused = 0, [], [], 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for entry in entries():
+            for function in functions:
+                if not matches(function, entry):
+                    continue
+                library = os.path.join(function.crate, "src", "lib.rs")
+                if visa_tools.run(["visac", library, f"--kernel={function.path}", "--emit=ir"], timeout=600).status:
+                    refused += 1
+                    continue
+                try:
+                    fault = judge(function, entry, scratch)
+                except Unread:
+                    unread.append(f"{function.snapshot} {function.path}: {entry['formula'][:100]}")
+                    continue
+                right += fault is None
+                if fault:
+                    wrong.append(f"{function.snapshot} {function.path}: {fault}")
+    for line in wrong:
+        print(line)
+    if "-v" in arguments:
+        print("\n".join("not judged: " + line for line in unread))
+    print(f"{right} right, {len(wrong)} wrong, {len(unread)} accepted whose formula is not read here, {refused} refused")
+    return 1 if wrong or not right else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
