@@ -159,6 +159,8 @@ bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call
         const einsum_statement *s = &e->statements[i];
         if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
             continue;
+        if (s->op != MATH_COPY && s->op != MATH_CONTRACT)
+            return false;
         bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
         do {
             einsum_product p = {.a = s->sources[0], .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1]};
@@ -172,6 +174,20 @@ bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call
         return true;
     }
     return false;
+}
+
+const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t element, int64_t *elements)
+{
+    int64_t counters[EINSUM_STATEMENT_DIGITS];
+    for (uint32_t i = e->statement_count; i-- > 0;) {
+        const einsum_statement *s = &e->statements[i];
+        if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
+            continue;
+        for (uint32_t k = 0; s->op == MATH_MAP && k < s->source_count; k++)
+            elements[k] = source_element(e, s, counters, s->sources[k], (einsum_side)(EINSUM_A + k));
+        return s;
+    }
+    return NULL;
 }
 
 const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a)
@@ -217,6 +233,40 @@ double einsum_products(const einsum *e)
     return sum;
 }
 
+/* Of an expression: what is no polynomial is a value of its own. */
+static int64_t expression_degree(const einsum_statement *s, const int64_t *degrees)
+{
+    enum { MOST = 1 << 20 };
+    int64_t stack[SCALAR_MAX_DEPTH + 1] = {0};
+    unsigned depth = 0;
+    for (uint32_t i = 0; i < s->step_count; i++) {
+        const scalar_row *row = scalar_row_of(s->steps[i].op);
+        if (!row) {
+            stack[depth++] = s->steps[i].op == SCALAR_SOURCE ? degrees[s->sources[s->steps[i].argument]] : 1;
+            continue;
+        }
+        depth -= scalar_arity(row);
+        const int64_t *of = &stack[depth];
+        int64_t larger = of[0] > of[1] ? of[0] : of[1];
+        switch (row->op) {
+        case SCALAR_ADD_I32:
+        case SCALAR_ADD_F32:
+        case SCALAR_SUB_I32:
+        case SCALAR_SUB_F32: stack[depth] = larger; break;
+        case SCALAR_MUL_I32:
+        case SCALAR_MUL_F32: stack[depth] = of[0] + of[1]; break;
+        case SCALAR_FMA_F32: stack[depth] = of[0] + of[1] > of[2] ? of[0] + of[1] : of[2]; break;
+        case SCALAR_NEG_I32:
+        case SCALAR_NEG_F32:
+        case SCALAR_CANONICAL_F32: break;
+        default: stack[depth] = 1;
+        }
+        stack[depth] = stack[depth] < MOST ? stack[depth] : MOST;
+        depth++;
+    }
+    return stack[0];
+}
+
 int64_t einsum_degree(const einsum *e, uint32_t tensor)
 {
     enum { MOST = 1 << 20 };
@@ -231,7 +281,8 @@ int64_t einsum_degree(const einsum *e, uint32_t tensor)
         degrees[t] = degrees[t] ? 0 : 1;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *s = &e->statements[i];
-        int64_t d = degrees[s->sources[0]] + (s->op == MATH_CONTRACT ? degrees[s->sources[1]] : 0);
+        int64_t d = s->op == MATH_MAP ? expression_degree(s, degrees)
+                                      : degrees[s->sources[0]] + (s->op == MATH_CONTRACT ? degrees[s->sources[1]] : 0);
         d = d < MOST ? d : MOST;
         degrees[s->dst] = d > degrees[s->dst] ? d : degrees[s->dst];
     }

@@ -16,9 +16,13 @@ typedef struct einsum_product {
     int64_t a_element, b_element;
 } einsum_product;
 
-/* The last statement that assigns the element: calls for each of its terms, in the order of the digits.
+/* The last statement that assigns the element, a copy or a contraction: calls for each of its terms, in the order of the digits.
  * False: no statement does, or a call returned false. */
 bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of);
+
+/* The statement that assigns the element last; NULL: none does. Of a map `elements` (EINSUM_SOURCES) get the element of each source that
+ * its expression is over, -1: the tensor does not hold it, and it is zero. */
+const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t element, int64_t *elements);
 
 /* "M=3, K=4094": the coordinates of an element. */
 const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a);

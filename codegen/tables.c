@@ -141,6 +141,38 @@ static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
                   (long long)o->accumulate->buffer_limit);
 }
 
+/* "stream, 2.5": what each operand is. */
+static const char *vector_operands_text(const emit_context *e, const op *o)
+{
+    const vector_op_config *v = o->vector_op;
+    const char *text = "";
+    for (unsigned i = 0; i < v->row->operands; i++) {
+        unsigned from = vector_mode_of(v->mode, i);
+        const char *separator = i ? ", " : "";
+        float x;
+        if (from)
+            memcpy(&x, &v->constants[from - 1], sizeof x);
+        if (!from)
+            text = arena_printf(e->arena, "%s%sstream", text, separator);
+        else if (from == 1 && op_stash(o))
+            text = arena_printf(e->arena, "%s%sstash", text, separator);
+        else if (vector_constant_type(v->row) == DTYPE_F32)
+            text = arena_printf(e->arena, "%s%s%.9g", text, separator, (double)x);
+        else
+            text = arena_printf(e->arena, "%s%s%d", text, separator, (int)(int32_t)v->constants[from - 1]);
+    }
+    return text;
+}
+
+static void text_vector_op(const emit_context *e, const op *o, strbuf *out)
+{
+    const vector_op_row *row = o->vector_op->row;
+    strbuf_printf(out, "    Vector: %s(%s)", row->name, vector_operands_text(e, o));
+    if (row->alu != VECTOR_ALU_NONE)
+        strbuf_printf(out, " in %s", vector_alu_name(row->alu));
+    strbuf_puts(out, "\n");
+}
+
 /* Those that rows say. */
 #define NUMBER(n) ((long long)(n))
 #define CONFIG_TABLES(config, ...) \
@@ -327,6 +359,30 @@ static json_t *json_accumulate_loops(const emit_context *e, const op *o, const a
         json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)x->loops[i].size, "reduced", x->loops[i].reduced,
                                                "slot_stride", (json_int_t)x->loops[i].slot_stride));
     return loops;
+}
+
+static json_t *json_vector_op_operation(const emit_context *e, const op *o, const vector_op_config *v)
+{
+    (void)e, (void)o;
+    return json_string(v->row->name);
+}
+
+static json_t *json_vector_op_alu(const emit_context *e, const op *o, const vector_op_config *v)
+{
+    (void)e, (void)o;
+    return v->row->alu == VECTOR_ALU_NONE ? NULL : json_string(vector_alu_name(v->row->alu));
+}
+
+static json_t *json_vector_op_operands(const emit_context *e, const op *o, const vector_op_config *v)
+{
+    (void)v;
+    return json_string(vector_operands_text(e, o));
+}
+
+static json_t *json_vector_width_kind(const emit_context *e, const op *o, const vector_width_config *w)
+{
+    (void)e, (void)o;
+    return json_string(vector_width_name(w->kind));
 }
 
 /* The same with any struct, for the table below. */

@@ -5,6 +5,7 @@
 #include "frontend/constant.h"
 #include "frontend/parse.h"
 #include "frontend/stage.h"
+#include "frontend/variant.h"
 #include "support/budget.h"
 
 /* `HbmTensor::<..>::new()`: a stage that is called on a type. */
@@ -267,6 +268,22 @@ STACK_APART static value evaluate_element(analysis *s, scope *names, const ast *
     return refuse_computed(s, n, v);
 }
 
+/* `FpBinaryOp::MulF(FpMulAlu::Mul0)` */
+STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const ast *n)
+{
+    const ast *callee = ast_kid(n, 0), *args = ast_kid(n, 1);
+    if (args->kid_count != 1)
+        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes one argument, got %u", callee->kids[callee->kid_count - 1]->text,
+                      args->kid_count);
+    value argument = evaluate(s, names, args->kids[0], NULL), v;
+    if (argument.kind == VALUE_ERROR)
+        return argument;
+    const char *why = variant_find(s->context.arena, callee, &argument, &v);
+    return why ? refuse(s, E_ARGUMENTS, args->kids[0]->range, why, "`%s` does not take %s", callee->kids[callee->kid_count - 1]->text,
+                        value_kind_name(&argument))
+               : v;
+}
+
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0);
@@ -280,6 +297,8 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && ast_kid(n, 1)->kid_count == 1 &&
         constant_is_element(callee->kids[callee->kid_count - 2]->text, callee->kids[callee->kid_count - 1]->text))
         return evaluate_element(s, names, n);
+    if (!y && ast_is(callee, AST_PATH) && variant_takes_argument(callee))
+        return evaluate_variant_of(s, names, n);
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {
         if (!y && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
             s->kernel->bad = true;

@@ -40,6 +40,8 @@ const char *value_kind_name(const value *v)
     case VALUE_TRF_ADDRESS: return "a TrfAddress";
     case VALUE_ACCUMULATION: return "an @AccumulationKind";
     case VALUE_TYPE: return "a type";
+    case VALUE_VARIANT: return v->variant;
+    case VALUE_VECTOR_OP: return "an operation of the Vector Engine";
     default: return "this value";
     }
 }

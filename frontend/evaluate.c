@@ -6,6 +6,7 @@
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/stage.h"
+#include "frontend/variant.h"
 #include "ir/work.h"
 #include "support/budget.h"
 #include "support/choice.h"
@@ -193,6 +194,8 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return refuse(s, E_NAME, path->range,
                       arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
                       "`%s` is a function and no value", name);
+    if (!y && strcmp(name, "Stash") == 0) /* as the prelude has it */
+        return (value){.kind = VALUE_VARIANT, .variant = "VeRhs"};
     const char *near = variant_named(s, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
@@ -216,6 +219,15 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
+    value of_row;
+    if (variant_is_unknown(path))
+        return refuse(s, E_UNSUPPORTED, path->range, "the releases name it, and none says what the machine does",
+                      "`%s::%s` is not supported", type, name);
+    const char *why = variant_find(s->context.arena, path, NULL, &of_row);
+    if (why)
+        return refuse(s, E_NAME, path->range, why, "`%s::%s` is not known here", type, name);
+    if (of_row.kind != VALUE_ERROR)
+        return of_row;
     bool known_type = false;
     const char *near_names[8] = {0};
     size_t count = 0;

@@ -27,7 +27,9 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
-    VALUE_TYPE, /* type: what stands in front of a function, `HbmTensor::<..>` */
+    VALUE_TYPE,      /* type: what stands in front of a function, `HbmTensor::<..>` */
+    VALUE_VARIANT,   /* of an enumeration: variant, number */
+    VALUE_VECTOR_OP, /* number: its code (target/vector.h) */
 } value_kind;
 
 typedef struct value {
@@ -44,6 +46,7 @@ typedef struct value {
     const struct value *items;   /* VALUE_LIST */
     size_t count;                /* VALUE_LIST, VALUE_RANGE */
     const struct declared *type; /* VALUE_TYPE */
+    const char *variant;         /* VALUE_VARIANT: its type */
 } value;
 
 typedef enum symbol_kind {

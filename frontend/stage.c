@@ -9,12 +9,14 @@
 
 /* ---- the table ---- */
 
-/* Bits of stage_row.receivers: tensors by their kinds, then views of memory, then the rest. */
+/* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
+enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, BEGIN_BIT, TYPE_BIT };
+_Static_assert(TYPE_BIT < 64, "a bit for each receiver");
 #define ON(kind) (UINT64_C(1) << TENSOR_##kind)
-#define ON_VIEW(kind) (UINT64_C(1) << (TENSOR_KIND_COUNT + TENSOR_##kind))
-#define ON_UNIT (UINT64_C(1) << (2 * TENSOR_KIND_COUNT))
-#define ON_BEGIN (UINT64_C(1) << (2 * TENSOR_KIND_COUNT + 1))
-#define ON_TYPE (UINT64_C(1) << (2 * TENSOR_KIND_COUNT + 2))
+#define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
+#define ON_UNIT (UINT64_C(1) << UNIT_BIT)
+#define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
+#define ON_TYPE (UINT64_C(1) << TYPE_BIT)
 
 enum {
 #define STAGE(name, ...) ROW_##name,
@@ -49,9 +51,10 @@ static uint64_t receivers_of(const stage_form *f)
 static const struct {
     const char *label, *name; /* in a signature; in a sentence */
     value_kind kind;
-    tensor_kind tensor; /* VALUE_TENSOR, VALUE_VIEW */
-    bool writable;      /* VALUE_VIEW */
-    bool counts;        /* VALUE_INT: at least 0 */
+    tensor_kind tensor;   /* VALUE_TENSOR, VALUE_VIEW */
+    bool writable;        /* VALUE_VIEW */
+    bool counts;          /* VALUE_INT: at least 0 */
+    const char *types[3]; /* VALUE_VARIANT */
 } arguments[] = {
     [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT},
     [ARGUMENT_ADDRESS] = {"address", "an integer address", VALUE_INT},
@@ -63,11 +66,20 @@ static const struct {
                                .writable = true},
     [ARGUMENT_TRF_ADDRESS] = {"TrfAddress", "a TrfAddress (Full, FirstHalf or SecondHalf)", VALUE_TRF_ADDRESS},
     [ARGUMENT_ACCUMULATION] = {"AccumulationKind", "an AccumulationKind (Interleaved or Sequential)", VALUE_ACCUMULATION},
+    [ARGUMENT_VECTOR_OP] = {"operation", "an operation of the Vector Engine (`FxpBinaryOp::AddFxp`)", VALUE_VECTOR_OP},
+    [ARGUMENT_MODE] = {"mode", "where the operands come from (`BinaryArgMode::Mode01`)", VALUE_VARIANT,
+                       .types = {"UnaryArgMode", "BinaryArgMode", "TernaryArgMode"}},
+    [ARGUMENT_TAG_MODE] = {"TagMode", "what the tags are (`TagMode::Zero`, in April `BranchMode::Unconditional`)", VALUE_VARIANT,
+                           .types = {"TagMode", "BranchMode"}},
+    [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
+    [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
 
 static bool argument_fits(stage_argument a, const value *v)
 {
+    if (a == ARGUMENT_OPERAND) /* what it may be depends on the operation */
+        return true;
     if (v->kind != arguments[a].kind)
         return false;
     switch (v->kind) {
@@ -75,6 +87,11 @@ static bool argument_fits(stage_argument a, const value *v)
     case VALUE_INT: return !arguments[a].counts || v->number >= 0;
     case VALUE_TENSOR: return v->op->out.kind == arguments[a].tensor;
     case VALUE_VIEW: return v->op->out.kind == arguments[a].tensor && (v->writable || !arguments[a].writable);
+    case VALUE_VARIANT:
+        for (size_t i = 0; i < 3 && arguments[a].types[i]; i++)
+            if (strcmp(arguments[a].types[i], v->variant) == 0)
+                return true;
+        return false;
     default: return true;
     }
 }
@@ -109,7 +126,7 @@ static uint64_t receiver_bit(const value *v)
 {
     switch (v->kind) {
     case VALUE_TENSOR: return UINT64_C(1) << v->op->out.kind;
-    case VALUE_VIEW: return UINT64_C(1) << (TENSOR_KIND_COUNT + v->op->out.kind);
+    case VALUE_VIEW: return UINT64_C(1) << (VIEW_BITS + v->op->out.kind);
     case VALUE_UNIT_OF_CONTEXT: return ON_UNIT;
     case VALUE_BEGIN: return ON_BEGIN;
     case VALUE_TYPE: return ON_TYPE;
@@ -409,8 +426,8 @@ static const char *receivers_text(uint64_t receivers, arena *a)
     for (tensor_kind k = 0; k < TENSOR_KIND_COUNT; k++)
         if (receivers >> k & 1)
             strbuf_printf(&s, "%s`%s`", s.bytes ? ", " : "", tensor_kind_name(k));
-    for (tensor_kind k = 0; k < TENSOR_KIND_COUNT; k++)
-        if (receivers >> (TENSOR_KIND_COUNT + k) & 1)
+    for (tensor_kind k = 0; VIEW_BITS + k < UNIT_BIT; k++)
+        if (receivers >> (VIEW_BITS + k) & 1)
             strbuf_printf(&s, "%sa view of `%s`", s.bytes ? ", " : "", tensor_kind_name(k));
     if (receivers & ON_UNIT)
         strbuf_puts(&s, "`ctx.main`, `ctx.sub`");
@@ -427,6 +444,7 @@ static const char *gives_text(int gives, arena *a)
     case GIVES_VIEW: return "a view";
     case GIVES_BEGIN: return "the beginning of a stream";
     case GIVES_NOTHING: return "";
+    case GIVES_SAME: return "the same";
     case GIVES_OWN_TYPE: return "a tensor of that type";
     default: return arena_printf(a, "`%s`", tensor_kind_name((tensor_kind)gives));
     }

@@ -31,7 +31,8 @@ static tensor new_tensor(const stage_call *call)
 {
     const tensor *in = &call->receiver.op->out;
     tensor out = *in;
-    out.kind = (tensor_kind)call->row->gives;
+    if (call->row->gives != GIVES_SAME)
+        out.kind = (tensor_kind)call->row->gives;
     memset(out.part, 0, sizeof out.part);
     for (const component *part = tensor_kind_components(out.kind); *part < MAPPING_COMPONENTS; part++)
         out.part[*part] = in->part[*part];
@@ -77,6 +78,14 @@ const ast *stage_type_argument(const stage_call *call, stage_type type)
     for (unsigned i = 0; i < call->form->type_count; i++)
         if (call->form->types[i] == type)
             return type_argument_at(call, i);
+    return NULL;
+}
+
+const value *stage_argument_of(const stage_call *call, stage_argument wanted)
+{
+    for (unsigned i = 0; i < call->form->argument_count; i++)
+        if (call->form->arguments[i] == wanted)
+            return &call->args[i];
     return NULL;
 }
 

@@ -35,6 +35,11 @@ typedef enum stage_argument {
     ARGUMENT_HBM_VIEW_MUT,
     ARGUMENT_TRF_ADDRESS,
     ARGUMENT_ACCUMULATION,
+    ARGUMENT_VECTOR_OP,
+    ARGUMENT_MODE,
+    ARGUMENT_TAG_MODE,
+    ARGUMENT_INT_WIDTH,
+    ARGUMENT_OPERAND,
     ARGUMENT_LANE_MODE,
 } stage_argument;
 
@@ -42,10 +47,11 @@ enum {
     GIVES_VIEW = TENSOR_KIND_COUNT,
     GIVES_BEGIN,
     GIVES_NOTHING,
+    GIVES_SAME,
     GIVES_OWN_TYPE,
     EXPECTS_DTYPE = 1,
     STAGE_MAX_TYPES = 6,
-    STAGE_MAX_ARGUMENTS = 2,
+    STAGE_MAX_ARGUMENTS = 3,
 };
 
 #define NO_OPERATION IR_OP_COUNT
@@ -87,7 +93,10 @@ value stage_finish(const stage_call *call, op *o, bool ok);
 /* Components of the set (1 << CHIP ..) must be known now. */
 bool stage_require_parts(const stage_call *call, op *o, unsigned parts);
 
-/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c. */
+/* The argument of that meaning; NULL: the form has none. */
+const value *stage_argument_of(const stage_call *call, stage_argument wanted);
+
+/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c; of the Vector Engine: stage_vector.c. */
 #define STAGE(name, ...) value stage_make_##name(const stage_call *call);
 #include "target/engines.def"
 

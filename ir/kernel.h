@@ -14,6 +14,7 @@
 #include "support/diag.h"
 #include "target/dialect.h"
 #include "target/target.h"
+#include "target/vector.h"
 
 typedef enum tensor_kind {
 #define TENSOR(symbol, ...) symbol,
@@ -59,7 +60,7 @@ typedef enum op_kind {
     IR_OP_COUNT
 } op_kind;
 
-enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTYPE = 16, ACCUMULATES = 32 };
+enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTYPE = 16, ACCUMULATES = 32, KEEPS_ELEMENTS = 64 };
 
 typedef struct op_row {
     const char *name;    /* "to_dm", "fetch": as in the language */

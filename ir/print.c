@@ -100,6 +100,22 @@ static void print_accumulate(const op *o, strbuf *out)
     strbuf_printf(out, ", slots %lld", (long long)o->accumulate->slots);
 }
 
+static void print_vector_op(const op *o, strbuf *out)
+{
+    const vector_op_config *v = o->vector_op;
+    strbuf_printf(out, "\n        vector_op %s(", v->row->name);
+    for (unsigned i = 0; i < v->row->operands; i++) {
+        unsigned from = vector_mode_of(v->mode, i);
+        if (from == 1 && op_stash(o))
+            strbuf_printf(out, "%s%%%u", i ? ", " : "", op_stash(o)->index);
+        else if (from)
+            strbuf_printf(out, "%s%#x", i ? ", " : "", (unsigned)v->constants[from - 1]);
+        else
+            strbuf_printf(out, "%sstream", i ? ", " : "");
+    }
+    strbuf_puts(out, ")");
+}
+
 /* Those that rows say. */
 #define NUMBER(n) ((long long)(n))
 #define CONFIG_IR(config, ...) \

@@ -72,7 +72,7 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
             return NULL;
         if (next->kind == IR_ACCUMULATE && time && (packet || next->accumulation == INTERLEAVED))
             return packet ? pass_pair(p, time, packet) : time;
-        if (next->kind != IR_ACCUMULATE && next->kind != IR_CAST)
+        if (next->kind != IR_ACCUMULATE && !op_kind_is(next->kind, KEEPS_ELEMENTS))
             return NULL;
         o = next;
     }

@@ -207,6 +207,12 @@ OP(ABS_F32)
 {
     return unary(e, "llvm.fabs", x[0]);
 }
+OP(CANONICAL_F32)
+{
+    LLVMValueRef bits = bits_of(e, x[0]), magnitude = LLVMBuildAnd(e->b, bits, emit_i32_like(e, bits, INT32_MAX), "");
+    LLVMValueRef is_nan = LLVMBuildICmp(e->b, LLVMIntUGT, magnitude, emit_i32_like(e, bits, 0x7f800000), "");
+    return value_of(e, LLVMBuildSelect(e->b, is_nan, emit_i32_like(e, bits, 0x7fc00000), bits, ""));
+}
 OP(MIN_F32)
 {
     return extreme(e, LLVMRealOLT, x[0], x[1], LLVMBuildOr(e->b, bits_of(e, x[0]), bits_of(e, x[1]), ""));
@@ -245,28 +251,28 @@ OP(ROUND_EVEN_F32)
 }
 OP(EXP_F32)
 {
-    return call_each(e, "expf", x[0]);
+    return call_each(e, "nearest_exp", x[0]);
 }
 OP(LOG_F32)
 {
-    return call_each(e, "logf", x[0]);
+    return call_each(e, "nearest_log", x[0]);
 }
 OP(TANH_F32)
 {
-    return call_each(e, "tanhf", x[0]);
+    return call_each(e, "nearest_tanh", x[0]);
 }
 OP(SIGMOID_F32)
 {
     LLVMValueRef one = emit_f32_like(e, x[0], 1);
-    return LLVMBuildFDiv(e->b, one, LLVMBuildFAdd(e->b, one, call_each(e, "expf", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
+    return LLVMBuildFDiv(e->b, one, LLVMBuildFAdd(e->b, one, call_each(e, "nearest_exp", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
 }
 OP(SIN_F32)
 {
-    return call_each(e, "sinf", x[0]);
+    return call_each(e, "nearest_sin", x[0]);
 }
 OP(COS_F32)
 {
-    return call_each(e, "cosf", x[0]);
+    return call_each(e, "nearest_cos", x[0]);
 }
 
 /* ---- comparisons ---- */
@@ -457,6 +463,19 @@ LLVMValueRef emit_scalar_constant(emitter *e, scalar_type type, uint32_t bits, i
     return lanes > 1 ? emit_splat(e, one, lanes) : one;
 }
 
+/* The f32 nearest to what the C library computes in f64: another implementation that is as careful gives the same, but where the true
+ * value is within 2^-50 of the middle of two. */
+#define NEAREST(function) \
+    static float nearest_##function(float x) \
+    { \
+        return (float)function((double)x); \
+    }
+NEAREST(exp)
+NEAREST(log)
+NEAREST(tanh)
+NEAREST(sin)
+NEAREST(cos)
+
 /* What LLVM calls where the CPU has no instruction, and what is called by name. */
 scalar_symbol scalar_symbol_at(size_t index)
 {
@@ -464,8 +483,9 @@ scalar_symbol scalar_symbol_at(size_t index)
     { \
 #name, (void *)(uintptr_t)(name) \
     }
-    static const scalar_symbol symbols[] = {SYMBOL(expf),   SYMBOL(logf),  SYMBOL(tanhf),  SYMBOL(sinf),       SYMBOL(cosf),  SYMBOL(fmaf),
-                                            SYMBOL(floorf), SYMBOL(ceilf), SYMBOL(truncf), SYMBOL(roundevenf), SYMBOL(roundf)};
+    static const scalar_symbol symbols[] = {SYMBOL(nearest_exp), SYMBOL(nearest_log), SYMBOL(nearest_tanh), SYMBOL(nearest_sin),
+                                            SYMBOL(nearest_cos), SYMBOL(fmaf),        SYMBOL(floorf),       SYMBOL(ceilf),
+                                            SYMBOL(truncf),      SYMBOL(roundevenf),  SYMBOL(roundf)};
 #undef SYMBOL
     return index < sizeof symbols / sizeof *symbols ? symbols[index] : (scalar_symbol){NULL, NULL};
 }

@@ -157,20 +157,6 @@ static einsum_step *just_made(einsum_builder *b, reference from)
     return last && last->s.dst == from.value && !from.window && b->values[from.value].port < 0 ? last : NULL;
 }
 
-static void visit_conversion(einsum_builder *b, op *o)
-{
-    reference from = b->of[op_input(o)->index];
-    einsum_step *last = just_made(b, from);
-    if (last && last->s.op == MATH_CONTRACT && b->uses[op_input(o)->index] == 1 && b->values[from.value].dtype == last->s.accumulator) {
-        b->values[from.value].dtype = o->out.dtype; /* the sum is cast where it is made */
-        b->of[o->index] = from;
-        return;
-    }
-    uint32_t dst = add_value_like(b, &o->out, -1);
-    add_copy(b, o, whole(dst), op_input(o), &o->out);
-    b->of[o->index] = whole(dst);
-}
-
 /* Is the memory or stream used by one operation only, on all the way back to where its value was made? */
 static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
 {
@@ -181,6 +167,155 @@ static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
             return true;
     }
     return true;
+}
+
+static void visit_conversion(einsum_builder *b, op *o)
+{
+    reference from = b->of[op_input(o)->index];
+    einsum_step *last = just_made(b, from);
+    if (last && last->s.op != MATH_COPY && is_only_use(b, op_input(o), from.value) && b->values[from.value].dtype == last->s.accumulator) {
+        b->values[from.value].dtype = o->out.dtype; /* what is computed is cast where it is made */
+        b->of[o->index] = from;
+        return;
+    }
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    add_copy(b, o, whole(dst), op_input(o), &o->out);
+    b->of[o->index] = whole(dst);
+}
+
+/* ---- operations on elements ---- */
+
+typedef struct expression {
+    scalar_step steps[SCALAR_MAX_STEPS];
+    uint32_t count; /* SCALAR_MAX_STEPS + 1: too long */
+} expression;
+
+static void append(expression *x, const scalar_step *steps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (x->count < SCALAR_MAX_STEPS)
+            x->steps[x->count] = steps[i];
+        x->count += x->count <= SCALAR_MAX_STEPS;
+    }
+}
+
+/* Does the operation read the bits of a float? Those of a computed NaN are the machine's own (docs/engine/vector.md). */
+static bool reads_bits(const vector_op_row *row)
+{
+    for (uint32_t i = 0; i < row->step_count; i++)
+        if (row->steps[i].op == SCALAR_BITS_OF_F32 || row->steps[i].op == SCALAR_FXP_OF_F32 || row->steps[i].op == SCALAR_SELECT_F32)
+            return row->from == DTYPE_F32;
+    return false;
+}
+
+/* May the expression's NaNs be any? What is only moved or selected has the bits that it had. */
+static bool computes_nans(const scalar_step *last)
+{
+    switch (last->op) {
+    case SCALAR_SOURCE:
+    case SCALAR_CONSTANT_F32:
+    case SCALAR_F32_OF_BITS:
+    case SCALAR_SELECT_F32:
+    case SCALAR_CANONICAL_F32: return false;
+    default: return true;
+    }
+}
+
+/* Is the value the result of arithmetic? */
+static bool is_computed(const einsum_builder *b, uint32_t value)
+{
+    for (size_t i = 0; i < b->step_count; i++) {
+        const einsum_statement *s = &b->steps[i].s;
+        if (s->dst == value && (s->op == MATH_CONTRACT || (s->op == MATH_MAP && computes_nans(&s->steps[s->step_count - 1]))))
+            return true;
+    }
+    return false;
+}
+
+/* The operation's expression, with `stream` for the stream's element. */
+static void substitute(const einsum_builder *b, expression *x, const op *o, const scalar_step *stream, uint32_t stream_count)
+{
+    const scalar_step stash[] = {{SCALAR_SOURCE, 1}, {SCALAR_CANONICAL_F32, 0}};
+    bool any_nan = op_stash(o) && reads_bits(o->vector_op->row) && is_computed(b, b->of[op_stash(o)->index].value);
+    const vector_op_config *v = o->vector_op;
+    for (uint32_t i = 0; i < v->row->step_count; i++) {
+        const scalar_step *s = &v->row->steps[i];
+        unsigned from = s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0;
+        scalar_op leaf = vector_constant_type(v->row) == DTYPE_F32 ? SCALAR_CONSTANT_F32 : SCALAR_CONSTANT_I32;
+        if (from == 1 && op_stash(o))
+            append(x, stash, any_nan ? 2 : 1);
+        else if (from)
+            append(x, &(scalar_step){leaf, v->constants[from - 1]}, 1);
+        else if (s->op == SCALAR_SOURCE)
+            append(x, stream, stream_count);
+        else
+            append(x, s, 1);
+    }
+}
+
+/* Is it an expression that a statement can have, over the step's sources? */
+static bool is_expression(const einsum_builder *b, const einsum_statement *s, const expression *x)
+{
+    dtype types[EINSUM_SOURCES];
+    for (uint32_t i = 0; i < s->source_count; i++)
+        types[i] = b->values[s->sources[i]].dtype;
+    return x->count <= SCALAR_MAX_STEPS && scalar_result(x->steps, x->count, types, s->source_count) != SCALAR_NONE;
+}
+
+static void set_expression(einsum_builder *b, einsum_step *step, const expression *x, dtype result)
+{
+    scalar_step *steps = ARENA_ARRAY(b->context->arena, scalar_step, x->count);
+    memcpy(steps, x->steps, x->count * sizeof *steps);
+    step->s.steps = steps;
+    step->s.step_count = x->count;
+    step->s.accumulator = result;
+}
+
+/* The statement that made the value computes this as well, where nothing else needs the value and the expression does not outgrow it. */
+static bool extend_map(einsum_builder *b, op *o, reference from)
+{
+    einsum_step *last = just_made(b, from);
+    if (!last || op_stash(o) || last->s.op != MATH_MAP || !is_only_use(b, op_input(o), from.value) ||
+        b->values[from.value].dtype != last->s.accumulator)
+        return false;
+    expression x = {.count = 0}, stream = {.count = 0};
+    append(&stream, last->s.steps, last->s.step_count);
+    if (reads_bits(o->vector_op->row) && computes_nans(&last->s.steps[last->s.step_count - 1]))
+        append(&stream, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
+    if (stream.count > SCALAR_MAX_STEPS)
+        return false;
+    substitute(b, &x, o, stream.steps, stream.count);
+    if (!is_expression(b, &last->s, &x))
+        return false;
+    set_expression(b, last, &x, o->out.dtype);
+    b->values[from.value].dtype = o->out.dtype;
+    b->of[o->index] = from;
+    return true;
+}
+
+static void visit_map(einsum_builder *b, op *o)
+{
+    reference from = b->of[op_input(o)->index];
+    if (extend_map(b, o, from))
+        return;
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    einsum_step *step = add_step(b, MATH_MAP, whole(dst), from, from);
+    step->s.sources[0] = from.value;
+    step->s.source_count = 1;
+    add_shifts(b, step, EINSUM_A, from.window);
+    const scalar_step stream[] = {{SCALAR_SOURCE, 0}, {SCALAR_CANONICAL_F32, 0}};
+    expression x = {.count = 0};
+    if (op_stash(o)) {
+        step->s.sources[1] = b->of[op_stash(o)->index].value;
+        step->s.source_count = 2;
+        add_shifts(b, step, EINSUM_B, b->of[op_stash(o)->index].window);
+    }
+    substitute(b, &x, o, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
+    set_expression(b, step, &x, o->out.dtype);
+    einsum_copy_digits(b, step, o, &o->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), op_stash(o));
+    b->of[o->index] = whole(dst);
 }
 
 enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
@@ -380,6 +515,7 @@ static void visit(einsum_builder *b, op *o)
             b->of[o->index].window = add_windows(b, b->of[op_root(o)->index].window, o->window);
         break;
     case IR_RESHAPE: visit_reshape(b, o); break;
+    case IR_VECTOR_OP: visit_map(b, o); break;
     case IR_CONTRACT: visit_contract(b, o, op_accumulation(b->kernel, o)); break;
     case IR_PORT_OUT:
         visit_output(b, o, o->port, op_input(o)->kind == IR_ALIGN ? op_input(op_input(o)) : op_input(o));
@@ -437,9 +573,61 @@ static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relab
     }
 }
 
+static bool names_source(const einsum_statement *s, uint32_t source)
+{
+    for (uint32_t i = 0; i < s->step_count; i++)
+        if (s->steps[i].op == SCALAR_SOURCE && s->steps[i].argument == source)
+            return true;
+    return false;
+}
+
+/* A source that a map's expression does not name (a mode may leave the stream out) is none of it; those after it move up. */
+static void drop_sources(einsum_builder *b, einsum_step *step)
+{
+    einsum_statement *s = &step->s;
+    scalar_step *steps = ARENA_ARRAY(b->context->arena, scalar_step, s->step_count + 1);
+    uint32_t kept = 0, shifts = 0;
+    if (s->step_count)
+        memcpy(steps, s->steps, s->step_count * sizeof *steps);
+    for (uint32_t k = 0; k < s->source_count; k++) {
+        if (!names_source(s, k))
+            continue;
+        unsigned from = EINSUM_A + k, to = EINSUM_A + kept;
+        for (uint32_t i = 0; i < s->step_count; i++)
+            if (s->steps[i].op == SCALAR_SOURCE && s->steps[i].argument == k)
+                steps[i].argument = kept;
+        for (uint32_t i = 0; i < s->digit_count; i++)
+            step->digits[i].broadcast = (step->digits[i].broadcast & ~(1u << to)) | (step->digits[i].broadcast >> from & 1) << to;
+        for (uint32_t i = 0; i < s->shift_count; i++)
+            if (step->shifts[i].side == (einsum_side)from) {
+                einsum_shift moved = step->shifts[i];
+                moved.side = (einsum_side)to;
+                step->shifts[i] = step->shifts[shifts];
+                step->shifts[shifts++] = moved;
+            }
+        s->sources[kept++] = s->sources[k];
+    }
+    for (uint32_t i = shifts; i < s->shift_count; i++) /* the destination's */
+        if (step->shifts[i].side == EINSUM_DST)
+            step->shifts[shifts++] = step->shifts[i];
+    s->shift_count = shifts;
+    s->source_count = kept;
+    s->steps = steps;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        step->digits[i].broadcast &= (2u << (EINSUM_A + kept - 1)) - 1;
+}
+
+static void drop_unnamed(einsum_builder *b)
+{
+    for (size_t i = 0; i < b->step_count; i++)
+        if (b->steps[i].s.op == MATH_MAP)
+            drop_sources(b, &b->steps[i]);
+}
+
 /* Values that no step needs any more are forgotten. */
 static void compact(einsum_builder *b)
 {
+    drop_unnamed(b);
     for (size_t i = 0; i < b->step_count; i++)
         drop_shifts(b, &b->steps[i]);
     for (size_t i = 0; i < b->step_count; i++)

@@ -16,6 +16,7 @@
 /* What is run as a whole: 512 x 512 x 2048 products and what moves them. Beyond, elements are sampled. */
 #define WHOLE_WORK 2e9
 #define WHOLE_PRODUCTS ((double)(INT64_C(1) << 30))
+#define WHOLE_MAP_PRODUCTS ((double)(INT64_C(1) << 24)) /* beside maps, whose elements are computed one by one */
 #define WHOLE_ELEMENTS (INT64_C(1) << 26)
 #define MEMORY_BYTES (INT64_C(1) << 31)
 enum { MOST_WRONG = 1 << 16, LEAST_SAMPLES = 64, MOST_SAMPLES = 4096, SAMPLED_TERMS = 1 << 22 };
@@ -301,11 +302,20 @@ static double stored_elements(const binary_kernel *k)
     return sum;
 }
 
+static bool has_maps(const einsum *e)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        if (e->statements[i].op == MATH_MAP)
+            return true;
+    return false;
+}
+
 /* Runs all of it, or prepares the way back. */
 static bool prepare(checking *c)
 {
     field_machine *m = c->machine;
-    c->whole = c->options->samples == 0 && m->work <= WHOLE_WORK && einsum_products(&c->kernel->einsum) <= WHOLE_PRODUCTS &&
+    double products = has_maps(&c->kernel->einsum) ? WHOLE_MAP_PRODUCTS : WHOLE_PRODUCTS;
+    c->whole = c->options->samples == 0 && m->work <= WHOLE_WORK && einsum_products(&c->kernel->einsum) <= products &&
                stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
     if (c->whole) {
         field_result result = field_machine_run(m, MEMORY_BYTES, c->diags);
@@ -320,12 +330,11 @@ static bool prepare(checking *c)
     return true;
 }
 
-/* A statement that is neither a copy nor a contraction; NULL: there is none. The machine has no engine for
- * these yet, and so no twin. */
+/* A statement that is no copy, contraction or map; NULL: there is none. The machine has no engine for these yet, and so no twin. */
 static const char *other_statement(const einsum *e)
 {
     for (uint32_t i = 0; i < e->statement_count; i++)
-        if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT)
+        if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT && e->statements[i].op != MATH_MAP)
             return math_row_of(e->statements[i].op)->name;
     return NULL;
 }
@@ -344,7 +353,7 @@ static bool checking_open(checking *c, const target *t)
     c->machine = field_machine_new(t, c->kernel, c->options->seed, c->options->threads, c->arena, c->diags);
     if (!c->machine || !prepare(c))
         return false;
-    c->expected = field_expected_new(c->kernel, c->machine->seed, c->whole, c->options->threads, c->diags);
+    c->expected = field_expected_new(c->kernel, c->machine->seed, c->whole && !has_maps(&c->kernel->einsum), c->options->threads, c->diags);
     return c->expected;
 }
 

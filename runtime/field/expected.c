@@ -167,6 +167,57 @@ static bool add_term(void *of, const einsum_product *p)
     return !s->failed;
 }
 
+/* ---- maps: arithmetic of this file, and functions that are nothing but their name and arguments ---- */
+
+static field_value named_value(const field_expected *x, uint64_t name, const uint64_t *arguments, unsigned count)
+{
+    field_function f = field_function_begin(x->seed, name);
+    for (unsigned i = 0; i < count; i++)
+        field_function_take(&f, arguments[i]);
+    return field_function_end(&f);
+}
+
+static field_value operate(const field_expected *x, const scalar_row *row, const field_value *of)
+{
+    const field_value minus_one = FIELD_PRIME - 1;
+    switch (row->op) {
+    case SCALAR_ADD_I32:
+    case SCALAR_ADD_F32: return (of[0] + of[1]) % FIELD_PRIME;
+    case SCALAR_SUB_I32:
+    case SCALAR_SUB_F32: return (of[0] + multiply(minus_one, of[1])) % FIELD_PRIME;
+    case SCALAR_MUL_I32:
+    case SCALAR_MUL_F32: return multiply(of[0], of[1]);
+    case SCALAR_FMA_F32: return (multiply(of[0], of[1]) + of[2]) % FIELD_PRIME;
+    case SCALAR_NEG_I32:
+    case SCALAR_NEG_F32: return multiply(minus_one, of[0]);
+    case SCALAR_CANONICAL_F32: return of[0]; /* of numbers it is nothing */
+    default: return named_value(x, row->op, of, scalar_arity(row));
+    }
+}
+
+static bool map_value(field_expected *x, const einsum_statement *s, const int64_t *elements, field_value *out)
+{
+    field_value stack[SCALAR_MAX_DEPTH + 1];
+    unsigned depth = 0;
+    for (uint32_t i = 0; i < s->step_count; i++) {
+        uint32_t argument = s->steps[i].argument;
+        uint64_t bits = argument;
+        const scalar_row *row = scalar_row_of(s->steps[i].op);
+        stack[depth] = 0;
+        if (row) {
+            depth -= scalar_arity(row);
+            stack[depth] = operate(x, row, &stack[depth]);
+        } else if (s->steps[i].op != SCALAR_SOURCE) {
+            stack[depth] = named_value(x, s->steps[i].op, &bits, 1);
+        } else if (elements[argument] >= 0 && !field_expected_value(x, s->sources[argument], elements[argument], &stack[depth])) {
+            return false;
+        }
+        depth++;
+    }
+    *out = stack[0];
+    return true;
+}
+
 bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, field_value *out)
 {
     if (x->tensors || is_input(x, tensor)) {
@@ -181,8 +232,13 @@ bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, f
     if (x->depth >= MOST_DEPTH)
         return false;
     summing s = {x, 0, false};
+    int64_t elements[EINSUM_SOURCES];
+    const einsum_statement *maker = einsum_maker(&x->kernel->einsum, tensor, element, elements);
     x->depth++;
-    einsum_terms(&x->kernel->einsum, tensor, element, add_term, &s);
+    if (maker && maker->op == MATH_MAP)
+        s.failed = !map_value(x, maker, elements, &s.sum);
+    else
+        einsum_terms(&x->kernel->einsum, tensor, element, add_term, &s);
     x->depth--;
     if (s.failed)
         return false;

@@ -7,11 +7,11 @@ void static_cost_of_chain(const chain *c, duration *d)
 {
     const static_costs *k = target_static_costs();
     arena *a = c->machine->arena;
-    bool contracts = chain_part(c, &stage_contract) != NULL;
+    bool contracts = chain_part(c, &stage_contract) != NULL, computes = chain_part(c, &stage_vector) != NULL;
     int64_t in = d->items * d->item_cycles, out = d->beats * d->beat_cycles, slowest = larger(in, out);
     int64_t bytes = d->busy[ENGINE_COLLECT] * c->machine->target->flit_bytes;
-    const char *what = chain_trf_store(c) ? "TRF fill" : contracts ? "contraction" : "pass";
-    d->fill = contracts ? k->contraction_base_cycles : k->pass_base_cycles;
+    const char *what = chain_trf_store(c) ? "TRF fill" : contracts ? "contraction" : computes ? "vector pass" : "pass";
+    d->fill = computes ? k->vector_base_cycles : contracts ? k->contraction_base_cycles : k->pass_base_cycles;
     d->drains = false;
     d->total = d->fill + slowest;
     if (in >= out && in > 0 && bytes % in == 0)

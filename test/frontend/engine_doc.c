@@ -14,7 +14,7 @@
 #include "support/strbuf.h"
 #include "test/page_block.h"
 
-typedef enum row_kind { ROW_ENGINE, ROW_FORM, ROW_CONFIG, ROW_NUMBER, ROW_COMMAND } row_kind;
+typedef enum row_kind { ROW_ENGINE, ROW_FORM, ROW_CONFIG, ROW_NUMBER, ROW_COMMAND, ROW_OPERATION } row_kind;
 
 /* Rows in the order of target/engines.def; forms, configurations and commands count on in their own tables. */
 static const struct {
@@ -29,6 +29,7 @@ static const struct {
 #define LIMIT(field, value, unit, source) {ROW_NUMBER, #field, unit, source, (long long)(value)},
 #define TIMING LIMIT
 #define COMMAND(symbol, ...) {ROW_COMMAND, NULL, NULL, NULL, symbol},
+#define VECTOR_OP(symbol, code, ...) {ROW_OPERATION, NULL, NULL, NULL, code},
 #include "target/engines.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -62,6 +63,15 @@ static void put_config(strbuf *s, config_id id, const char *key)
     }
 }
 
+static void put_operation(strbuf *s, unsigned code)
+{
+    const vector_op_row *r = vector_op_row_of(code);
+    const char *name = r->type ? arena_printf(s->arena, "`%s::%s`", r->type, r->variant) : "";
+    strbuf_printf(s, "| 0x%02x | `%s` | %s | %s | %u | %s | %s | %s |\n", code, r->name, name,
+                  r->alu == VECTOR_ALU_NONE ? "" : vector_alu_name(r->alu), r->operands, dtype_row_of(r->from)->name,
+                  dtype_row_of(r->to)->name, r->meaning);
+}
+
 /* Calls `put` for each of the engine's rows of a kind, under a heading where there is one. */
 static void put_kind(strbuf *s, row_kind kind, const char *text)
 {
@@ -84,6 +94,8 @@ static void put_kind(strbuf *s, row_kind kind, const char *text)
         else if (kind == ROW_COMMAND)
             strbuf_printf(s, "| [`%s`](../isa.md) | 0x%02x | %s |\n", command_row_of((command_op)rows[i].value)->name,
                           command_row_of((command_op)rows[i].value)->code, command_row_of((command_op)rows[i].value)->summary);
+        else if (kind == ROW_OPERATION)
+            put_operation(s, (unsigned)rows[i].value);
     }
     strbuf_puts(s, begun ? "\n" : "");
 }
@@ -91,6 +103,8 @@ static void put_kind(strbuf *s, row_kind kind, const char *text)
 static void put_all(strbuf *s)
 {
     put_kind(s, ROW_FORM, "| method | called on | gives | releases | what it does |\n|---|---|---|---|---|\n");
+    put_kind(s, ROW_OPERATION,
+             "| code | operation | in the language | unit | operands | takes | gives | meaning |\n|---|---|---|---|---|---|---|---|\n");
     put_kind(s, ROW_CONFIG, "| configuration | values | unit | meaning |\n|---|---|---|---|\n");
     put_kind(s, ROW_NUMBER, "| number | value | unit | source |\n|---|---|---|---|\n");
     put_kind(s, ROW_COMMAND, "| command | opcode | what it does |\n|---|---|---|\n");

@@ -119,6 +119,7 @@ JUDGE_F32(DIV_F32, x[0].f / x[1].f)
 JUDGE_F32(FMA_F32, fmaf(x[0].f, x[1].f, x[2].f))
 JUDGE_F32(NEG_F32, -x[0].f)
 JUDGE_F32(ABS_F32, fabsf(x[0].f))
+JUDGE_F32(CANONICAL_F32, isnan(x[0].f) ? NAN : x[0].f)
 
 /* -0 is below 0; a number before a NaN. */
 static inline float judge_extreme(float a, float b, bool largest)

@@ -1,0 +1,18 @@
+/* Values of enumerations that stages take as arguments: rows of the engines (VARIANT and VECTOR_OP, target/engines.def).
+ *
+ * The one idea: a name `Type::Variant` is looked up among the rows; some are told apart by an argument, `FpBinaryOp::MulF(FpMulAlu::Mul0)`.
+ */
+#ifndef VISA_FRONTEND_VARIANT_H
+#define VISA_FRONTEND_VARIANT_H
+
+#include "frontend/scope.h"
+
+/* The value that the path names, with the argument that it is called with (NULL: none), into *out; of kind VALUE_ERROR: no row has its
+ * type. Not NULL: it is refused, with this help. */
+const char *variant_find(arena *a, const ast *path, const value *argument, value *out);
+/* Is it a name of which no release says what it does? */
+bool variant_is_unknown(const ast *path);
+/* Is the path a name that takes an argument? */
+bool variant_takes_argument(const ast *path);
+
+#endif

@@ -1,0 +1,173 @@
+#include "runtime/engine/vector_ops.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/engine/vector_math.h"
+
+static inline float f32(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint32_t word(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x != x ? VECTOR_NAN : bits;
+}
+
+static inline uint32_t clamped(int64_t n)
+{
+    return (uint32_t)(int32_t)(n > INT32_MAX ? INT32_MAX : n < INT32_MIN ? INT32_MIN : n);
+}
+
+static inline uint32_t shifted_right(uint32_t a, uint32_t b)
+{
+    uint32_t zeros = a >> (b & 31), sign = 0 - (a >> 31);
+    return zeros | (b & 31 ? sign << (32 - (b & 31)) : 0);
+}
+
+static inline uint32_t magnitude(uint32_t a)
+{
+    return a >> 31 ? 0 - a : a;
+}
+
+/* ---- an operation each: a, b and c are its operands ---- */
+
+#define OP(symbol, result) \
+    static inline uint32_t run_##symbol(uint32_t a, uint32_t b, uint32_t c) \
+    { \
+        (void)a, (void)b, (void)c; \
+        return result; \
+    }
+
+OP(AND_I32, a &b)
+OP(OR_I32, a | b)
+OP(XOR_I32, a ^ b)
+OP(LOGIC_SHL, a << (b & 31))
+OP(LOGIC_SHR, a >> (b & 31))
+OP(LOGIC_SAR, shifted_right(a, b))
+OP(AND_F32, a &b)
+OP(OR_F32, a | b)
+OP(XOR_F32, a ^ b)
+
+OP(ADD_FXP, a + b)
+OP(ADD_FXP_SAT, clamped((int64_t)(int32_t)a + (int32_t)b))
+OP(SUB_FXP, a - b)
+OP(SUB_FXP_SAT, clamped((int64_t)(int32_t)a - (int32_t)b))
+OP(FXP_SHL, a << (b & 31))
+OP(FXP_SHL_SAT, clamped((int64_t)(int32_t)a *((int64_t)1 << (b < 31 ? b : 31))))
+OP(MUL_INT, a *b)
+OP(FXP_SHR, a >> (b & 31))
+OP(FXP_SAR, shifted_right(a, b))
+
+/* The product times 2^-31: a half goes up. */
+static inline uint32_t run_MUL_FXP(uint32_t a, uint32_t b, uint32_t c)
+{
+    (void)c;
+    int64_t product = (int64_t)(int32_t)a * (int32_t)b;
+    return clamped((product + ((int64_t)1 << 30)) >> 31);
+}
+
+/* i32 to f32 rounds once, to nearest even; a power of two is exact, since the least is 2^-31. */
+OP(FXP_TO_FP, word((float)(int32_t)a *f32((127 - 31 + (b & 31)) << 23)))
+
+static inline uint32_t run_FP_TO_FXP(uint32_t a, uint32_t b, uint32_t c)
+{
+    (void)c;
+    float x = f32(a);
+    double scaled = (double)x * (double)((int64_t)1 << (31 - (b & 31))), rounded = floor(fabs(scaled) + 0.5);
+    if (x != x)
+        return a >> 31 ? UINT32_C(0x80000000) : UINT32_C(0x7fffffff);
+    if (rounded >= 0x1p31) /* of a negative number that is -2^31, and so is what is below it */
+        return scaled < 0 ? UINT32_C(0x80000000) : UINT32_C(0x7fffffff);
+    return (uint32_t)(int32_t)(scaled < 0 ? -rounded : rounded);
+}
+
+OP(F32_OF_BITS, a)
+OP(BITS_OF_F32, a)
+
+OP(EXP, word(vector_exp(f32(a))))
+OP(NEG_EXP, word(vector_exp(-f32(a))))
+OP(SQRT, word(sqrtf(f32(a))))
+OP(TANH, word(vector_tanh(f32(a))))
+OP(SIGMOID, word(vector_sigmoid(f32(a))))
+OP(LOG, word(vector_log(f32(a))))
+OP(SIN, word(vector_sin(f32(a))))
+OP(COS, word(vector_cos(f32(a))))
+
+OP(ADD_F, word(f32(a) + f32(b)))
+OP(SUB_F, word(f32(a) - f32(b)))
+OP(MUL_F0, word(f32(a) * f32(b)))
+OP(MUL_F1, word(f32(a) * f32(b)))
+OP(MUL_FMA, word(f32(a) * f32(b)))
+OP(DIV_F, word(f32(a) / f32(b)))
+OP(FMA_F, word(fmaf(f32(a), f32(b), f32(c))))
+OP(FP_DIV, word(f32(a) / f32(b)))
+
+OP(CLIP_MIN_I32, (int32_t)b < (int32_t)a ? b : a)
+OP(CLIP_MAX_I32, (int32_t)b > (int32_t)a ? b : a)
+OP(CLIP_ABS_MIN_I32, magnitude(a) < magnitude(b) ? a : b)
+OP(CLIP_ABS_MAX_I32, magnitude(a) > magnitude(b) ? a : b)
+OP(CLIP_ADD_FXP, a + b)
+OP(CLIP_ADD_FXP_SAT, clamped((int64_t)(int32_t)a + (int32_t)b))
+
+/* Bits as a number that orders floats, -0 below 0. */
+static inline int32_t order(uint32_t bits)
+{
+    return (int32_t)(bits ^ (0 - (bits >> 31)) >> 1);
+}
+
+static inline bool is_nan(uint32_t bits)
+{
+    return (bits & 0x7fffffff) > 0x7f800000;
+}
+
+static inline uint32_t run_CLIP_MIN_F32(uint32_t a, uint32_t b, uint32_t c)
+{
+    (void)c;
+    uint32_t least = order(b) < order(a) ? b : a;
+    return is_nan(a) ? (is_nan(b) ? VECTOR_NAN : b) : is_nan(b) ? a : least;
+}
+
+static inline uint32_t run_CLIP_MAX_F32(uint32_t a, uint32_t b, uint32_t c)
+{
+    (void)c;
+    uint32_t most = order(b) > order(a) ? b : a;
+    return is_nan(a) ? (is_nan(b) ? VECTOR_NAN : b) : is_nan(b) ? a : most;
+}
+
+OP(CLIP_ABS_MIN_F32, fabsf(f32(a)) < fabsf(f32(b)) ? a : b)
+OP(CLIP_ABS_MAX_F32, fabsf(f32(a)) > fabsf(f32(b)) ? a : b)
+OP(CLIP_ADD_F32, word(f32(a) + f32(b)))
+
+/* ---- over arrays: an operand that has one word for all is kept in a register ---- */
+
+#define VECTOR_OP(symbol, code, class, type, variant, alu, operands, ...) \
+    static void array_##symbol(stream_word *out, const vector_operand *of, int64_t count) \
+    { \
+        enum { ALL = (operands) }; \
+        const stream_word *a = of[0].words, *b = ALL > 1 ? of[1].words : a, *c = ALL > 2 ? of[2].words : a; \
+        int64_t next_a = of[0].step, next_b = ALL > 1 ? of[1].step : 0, next_c = ALL > 2 ? of[2].step : 0; \
+        if (next_a == 1 && next_b == 0 && next_c == 0) { \
+            const uint32_t same_b = *b, same_c = *c; \
+            for (int64_t i = 0; i < count; i++) \
+                out[i] = run_##symbol(a[i], same_b, same_c); \
+        } else { \
+            for (int64_t i = 0; i < count; i++) \
+                out[i] = run_##symbol(a[i * next_a], b[i * next_b], c[i * next_c]); \
+        } \
+    }
+#include "target/engines.def"
+
+vector_function vector_function_of(unsigned code)
+{
+    static const vector_function functions[] = {
+#define VECTOR_OP(symbol, code, ...) [code] = array_##symbol,
+#include "target/engines.def"
+    };
+    return code < sizeof functions / sizeof *functions ? functions[code] : NULL;
+}

@@ -1,0 +1,89 @@
+/* The operations of the Vector Engine, as rows (target/engine/vector.def).
+ *
+ * The one idea: an operation is a code, the unit that does it, and a scalar expression over its operands (target/scalar.def). The machine
+ * computes it by a function of its own (runtime/engine/vector_ops.c), the reference by the expression; neither reads the other. */
+#ifndef VISA_TARGET_VECTOR_H
+#define VISA_TARGET_VECTOR_H
+
+#include "target/scalar.h"
+
+typedef enum vector_alu {
+    VECTOR_ALU_NONE,
+#define VECTOR_ALU(symbol, name) VECTOR_ALU_##symbol,
+#include "target/engines.def"
+    VECTOR_ALU_COUNT
+} vector_alu;
+const char *vector_alu_name(vector_alu a); /* "FxpAdd" */
+
+/* The values are the binary's codes. */
+typedef enum vector_op {
+#define VECTOR_OP(symbol, code, ...) VECTOR_##symbol = (code),
+#include "target/engines.def"
+} vector_op;
+
+/* What an operation is called by in the language: a stage has the operations of one. */
+typedef enum vector_class {
+    VECTOR_CLASS_LOGIC,
+    VECTOR_CLASS_FXP,
+    VECTOR_CLASS_FXP_TO_FP,
+    VECTOR_CLASS_FP_UNARY,
+    VECTOR_CLASS_FP_BINARY,
+    VECTOR_CLASS_FP_TERNARY,
+    VECTOR_CLASS_FP_DIV,
+    VECTOR_CLASS_FP_TO_FXP,
+    VECTOR_CLASS_CLIP,
+    VECTOR_CLASS_REINTERPRET,
+} vector_class;
+
+typedef struct vector_op_row {
+    vector_op op;
+    const char *name; /* "add_fxp_sat": in dumps */
+    vector_class class;
+    const char *type, *variant; /* "FxpBinaryOp", "AddFxpSat"; NULL: its stage has no other */
+    vector_alu alu;
+    unsigned operands; /* 1 to 3 */
+    dtype from, to;
+    const scalar_step *steps; /* postfix; SCALAR_SOURCE 0, 1, 2: its operands */
+    uint32_t step_count;
+    const char *meaning;
+} vector_op_row;
+
+/* What each operand of an operation is: 0 the stream's element, 1 and 2 what is given to it. */
+#define VECTOR_MODE(a, b, c) ((a) | (b) << 2 | (c) << 4)
+enum { VECTOR_OPERANDS = 3 };
+static inline unsigned vector_mode_of(unsigned mode, unsigned operand)
+{
+    return mode >> 2 * operand & 3;
+}
+
+/* Does the mode make an operand of that number? */
+static inline bool vector_mode_names(const vector_op_row *row, unsigned mode, unsigned number)
+{
+    for (unsigned i = 0; i < row->operands; i++)
+        if (vector_mode_of(mode, i) == number)
+            return true;
+    return false;
+}
+
+/* What constants beside the stream are: of its type, but for widths of conversions. */
+static inline dtype vector_constant_type(const vector_op_row *row)
+{
+    return row->class == VECTOR_CLASS_FP_TO_FXP ? DTYPE_I32 : row->from;
+}
+
+/* The values are the binary's codes. */
+typedef enum vector_width_kind { VECTOR_SPLIT, VECTOR_TRIM, VECTOR_CONCAT, VECTOR_PAD } vector_width_kind;
+const char *vector_width_name(vector_width_kind k); /* "split" */
+
+/* NULL: no operation has the code. */
+const vector_op_row *vector_op_row_of(unsigned code);
+/* In the order of the table; NULL past the end. */
+const vector_op_row *vector_op_row_at(size_t index);
+
+/* A name that the language has and no machine is known to do; NULL: there are fewer. */
+typedef struct vector_unknown {
+    const char *type, *variant;
+} vector_unknown;
+const vector_unknown *vector_unknown_at(size_t index);
+
+#endif
