@@ -19,9 +19,9 @@ CASES = os.path.join(visa_tools.SOURCE, "test", "cases")
 MAPPING = r"m!\[[^`\n]*?\]"
 PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 # These show a form, or name something to look at, but no mapping to write here.
-NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
+NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
 # One step of several: what is refused next says the next one.
-LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
+LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
 
 
 class Case:
@@ -66,7 +66,8 @@ def change_part(case, new):
     yield case.at(case.refusal["range"], new)
     begin = case.refusal["range"]["begin"]["offset"] - case.begin
     if begin > case.function.find(" {\n") >= 0:
-        yield case.with_function(with_result_inferred(case.function[:begin] + new + case.function[begin + len(case.old()):], 1))
+        for count in (1, 2):
+            yield case.with_function(with_result_inferred(case.function[:begin] + new + case.function[begin + len(case.old()):], count))
     yield case.behind_parameters(lambda text: text.replace(case.old(), new))
     yield case.with_function(case.function.replace(case.old(), new))
 
@@ -89,7 +90,12 @@ def change_align(case, time, packet):
 
 def change_call(case, method, arguments):
     text = re.sub(rf"\.{method}(::<[^()]*>)?\(", lambda _: f".{method}::<{arguments}>(", case.function)
-    yield case.with_function(with_result_inferred(text, arguments.count("m![")))
+    if method != "commit_trim":
+        yield case.with_function(with_result_inferred(text, arguments.count("m![")))
+        return
+    yield case.with_function(text)  # the result type says Element
+    packet = re.search(rf"\.{method}::<m!\[(.*?)\]>", case.function)[1]
+    yield case.with_function(case.function.replace(packet, arguments[len("m!["):-1]))
 
 
 def change_declaration(case, new):
