@@ -22,6 +22,7 @@ const char *engine_name(engine e);
 typedef enum duration_bound {
 #define BOUND(symbol, name, what) BOUND_##symbol,
 #include "target/engines.def"
+    BOUND_COUNT
 } duration_bound;
 const char *duration_bound_name(duration_bound b);
 

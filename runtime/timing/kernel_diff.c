@@ -169,7 +169,7 @@ static void diff_memory(strbuf *s, const binary_kernel *a, const binary_kernel *
 
 /* ---- cycles ---- */
 
-enum { CAUSES = BOUND_DMN + 1 };
+enum { CAUSES = BOUND_COUNT };
 
 /* Cycles on the critical path, by what binds the command that takes them. */
 static void path_by_cause(const report *r, int64_t *cycles)
