@@ -115,7 +115,7 @@ static bool take_operands(const stage_call *call, const value *given, const vect
                constant(call, at, &given->items[1], row->from, &constants[1]);
     diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "an operation on three operands takes a pair beside the stream, got %s",
                        value_kind_name(given));
-    diag_help(stage_diags(call), d, "write (operand0, operand1), as in `(2.0f32, 1.0f32)`");
+    diag_help(stage_diags(call), d, "give both: (operand0, operand1), as in `(2.0f32, 1.0f32)`");
     return false;
 }
 
