@@ -434,6 +434,8 @@ const char *command_value_name(const command_field_row *row, int64_t value)
 {
     if (strcmp(row->unit, "dtype code") == 0 && value >= 0 && value < DTYPE_COUNT)
         return dtype_row_of((dtype)value)->name;
+    if (strcmp(row->unit, "topology code") == 0)
+        return topology_name(value);
     for (size_t i = 0; i < sizeof code_names / sizeof *code_names; i++)
         if (strcmp(row->unit, code_names[i].unit) == 0 && value >= 0 && value < 5)
             return code_names[i].names[value];

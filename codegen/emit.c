@@ -272,6 +272,37 @@ static void push_OP_DMA(emission *m, const op *o, context c)
     }
 }
 
+static void push_OP_SWITCH(emission *m, const op *o, context c)
+{
+    const route_config *r = o->route;
+    command k = new_command(m, OP_SWITCH, o, c);
+    uint64_t slices[4] = {0};
+    live_mask(m, o->out.part[SLICE], slices, 4);
+    command_set(&k, SWITCH_TOPOLOGY, r->topology);
+    command_set(&k, SWITCH_RING, r->ring_size);
+    command_set(&k, SWITCH_SLICE1, r->slice1);
+    command_set(&k, SWITCH_SLICE0, r->slice0);
+    command_set(&k, SWITCH_TIME0, r->time0);
+    for (int i = 0; i < 4; i++)
+        command_set(&k, (command_field)(SWITCH_SLICES_0 + i), (int64_t)slices[i]);
+    push(m, k);
+    if (r->topology != TOPOLOGY_CUSTOM)
+        return;
+    k = new_command(m, OP_SNOOP, o, c);
+    for (uint32_t i = 0; i < r->count; i++) {
+        command_set_entry(&k, k.entry_count, SNOOP_DIV, r->digits[i].div);
+        command_set_entry(&k, k.entry_count, SNOOP_SIZE, r->digits[i].size);
+        command_set_entry(&k, k.entry_count, SNOOP_WEIGHT, r->digits[i].weight);
+        command_set_entry(&k, k.entry_count++, SNOOP_MOVED, r->digits[i].moved);
+    }
+    if (k.entry_count == 0) { /* all slices copy from slice 0 */
+        command_set_entry(&k, 0, SNOOP_DIV, 1);
+        command_set_entry(&k, 0, SNOOP_SIZE, 1);
+        k.entry_count = 1;
+    }
+    push(m, k);
+}
+
 /* Commands that rows say. */
 #define VALUE(field, value) command_set(&k, field, value);
 #define VALUES(code, ...) \

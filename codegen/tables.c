@@ -401,6 +401,7 @@ static json_t *json_field(const emit_context *e, const op *o, size_t row, const 
 #define CONFIG_FLAG CONFIG_NUMBER
 #define CONFIG_TERM CONFIG_NUMBER
 #define CONFIG_DTYPE CONFIG_NUMBER
+#define CONFIG_WORD CONFIG_NUMBER
 #define CONFIG_SHOWN(config, field) shown_##config##_##field,
 #include "target/engines.def"
     };
@@ -411,6 +412,7 @@ static json_t *json_field(const emit_context *e, const op *o, size_t row, const 
     case FIELD_CHOICE: return json_integer(*(const int64_t *)member);
     case FIELD_FLAG: return json_boolean(*(const bool *)member);
     case FIELD_TERM: return json_string(mapping_text(*(const mapping *const *)member, e->arena));
+    case FIELD_WORD: return json_string(r->names(*(const int64_t *)member));
     case FIELD_DTYPE: return json_string(dtype_row_of(*(const dtype *)member)->name);
     default: return shown[row](e, o, config);
     }

@@ -205,6 +205,39 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
                   "`%s` is not known here", name);
 }
 
+/* The row of `SwitchConfig::name`; NULL: there is none. */
+static const topology_row *topology_named(const char *name)
+{
+    for (size_t i = 0; topology_row_at(i); i++)
+        if (strcmp(topology_row_at(i)->name, name) == 0)
+            return topology_row_at(i);
+    return NULL;
+}
+
+/* "SwitchConfig::Broadcast1 { slice1: .., slice0: .. }" */
+static const char *topology_text(analysis *s, const topology_row *row)
+{
+    const char *text = arena_printf(s->context.arena, "SwitchConfig::%s", row->name);
+    for (size_t i = 0; row->fields[i]; i++)
+        text = arena_printf(s->context.arena, "%s%s%s: ..", text, i ? ", " : " { ", row->fields[i]);
+    return row->fields[0] ? arena_printf(s->context.arena, "%s }", text) : text;
+}
+
+static value unknown_topology(analysis *s, const ast *path, const char *name)
+{
+    enum { MOST = 15 };
+    const char *names[MOST + 1] = {0}, *all = "";
+    for (size_t i = 0; i < MOST && topology_row_at(i); i++) {
+        names[i] = topology_row_at(i)->name;
+        all = arena_printf(s->context.arena, "%s%s%s", all, i ? ", " : "", names[i]);
+    }
+    const char *near = choice_near(name, names);
+    return refuse(s, E_NAME, path->range,
+                  near ? arena_printf(s->context.arena, "did you mean `SwitchConfig::%s`?", near)
+                       : arena_printf(s->context.arena, "known are SwitchConfig::{%s}", all),
+                  "`SwitchConfig::%s` is not known here", name);
+}
+
 /* TrfAddress::Full, AccumulationKind::Interleaved, with any path in front. */
 STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *path)
 {
@@ -219,6 +252,15 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
+    if (strcmp(type, "SwitchConfig") == 0) {
+        const topology_row *row = topology_named(name);
+        if (!row)
+            return unknown_topology(s, path, name);
+        if (row->fields[0])
+            return refuse(s, E_ARGUMENTS, path->range, arena_printf(s->context.arena, "write %s", topology_text(s, row)),
+                          "`SwitchConfig::%s` has fields", name);
+        return (value){.kind = VALUE_SWITCH_CONFIG, .number = row->code};
+    }
     value of_row;
     if (variant_is_unknown(path))
         return refuse(s, E_UNSUPPORTED, path->range, "the releases name it, and none says what the machine does",
@@ -548,13 +590,54 @@ STACK_APART static value evaluate_assertion(analysis *s, scope *names, const ast
                   "assertion failed%s%s", ast_is(said, AST_STRING) ? ": " : "", ast_is(said, AST_STRING) ? said->text : "");
 }
 
-/* `Name { x }`: the variable of the field's name. */
-static value evaluate_shorthand(analysis *s, scope *names, const ast *field)
+/* A field of a struct literal, `slice1: 4`, or `slice1` for the variable or constant of that name. */
+static value evaluate_init(analysis *s, scope *names, const ast *init)
 {
-    symbol *y = scope_find(names, VALUE_NAMES, field->text);
+    if (!ast_is(ast_kid(init, 0), AST_NONE))
+        return evaluate(s, names, ast_kid(init, 0), NULL);
+    symbol *y = scope_find(names, VALUE_NAMES, init->text);
     if (y && y->kind == SYMBOL_VARIABLE)
         return y->value;
-    return refuse(s, E_NAME, field->range, NULL, "`%s` is not known here", field->text);
+    if (y && y->kind == SYMBOL_CONST)
+        return evaluate_const(s, y, init);
+    return refuse(s, E_NAME, init->range, arena_printf(s->context.arena, "write %s: and its value", init->text), "`%s` is not known here",
+                  init->text);
+}
+
+/* SwitchConfig::Broadcast1 { slice1: 4, slice0: 8 }: each field once, in any order. */
+STACK_APART static value evaluate_switch_config(analysis *s, scope *names, const ast *n)
+{
+    const ast *path = ast_kid(n, 0);
+    const char *name = path->kids[path->kid_count - 1]->text;
+    const topology_row *row = topology_named(name);
+    if (!row)
+        return unknown_topology(s, path, name);
+    value *items = ARENA_ARRAY(s->context.arena, value, TOPOLOGY_FIELDS);
+    size_t count = 0;
+    for (; row->fields[count]; count++) {
+        const ast *init = NULL;
+        for (uint32_t i = 1; i < n->kid_count; i++)
+            if (strcmp(n->kids[i]->text, row->fields[count]) == 0)
+                init = n->kids[i];
+        if (!init)
+            return refuse(s, E_ARGUMENTS, n->range, arena_printf(s->context.arena, "it is %s", topology_text(s, row)),
+                          "`SwitchConfig::%s` needs `%s`", name, row->fields[count]);
+        items[count] = evaluate_init(s, names, init);
+        if (items[count].kind == VALUE_ERROR)
+            return items[count];
+        if (items[count].kind != VALUE_INT)
+            return refuse(s, E_ARGUMENTS, init->range, "write a number of slices, or of time steps", "`%s` must be an integer, got %s",
+                          init->text, value_kind_name(&items[count]));
+    }
+    if (n->kid_count != count + 1)
+        return refuse(s, E_ARGUMENTS, n->range, arena_printf(s->context.arena, "it is %s", topology_text(s, row)),
+                      "`SwitchConfig::%s` takes %zu fields, got %u", name, count, n->kid_count - 1);
+    return (value){.kind = VALUE_SWITCH_CONFIG, .number = row->code, .items = items, .count = count};
+}
+
+static bool is_switch_config(const ast *path)
+{
+    return ast_is(path, AST_PATH) && path->kid_count >= 2 && strcmp(path->kids[path->kid_count - 2]->text, "SwitchConfig") == 0;
 }
 
 /* A struct of the file, with all of its fields in the order in which it declares them. */
@@ -563,7 +646,7 @@ STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n
     symbol *y = scope_find_path(names, TYPE_NAMES, ast_kid(n, 0));
     const ast *record = y && y->kind == SYMBOL_OWN_TYPE ? y->node : NULL, *fields = record ? ast_kid(record, 2) : NULL;
     if (!record)
-        return unsupported(s, n);
+        return is_switch_config(ast_kid(n, 0)) ? evaluate_switch_config(s, names, n) : unsupported(s, n);
     value v = {.kind = VALUE_LIST, .record = record, .count = fields->kid_count};
     value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count);
     v.items = items;
@@ -574,7 +657,7 @@ STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n
                 given = n->kids[k];
         if (!given)
             return refuse(s, E_ARGUMENTS, n->range, NULL, "field `%s` of `%s` is missing", name->text, record->text);
-        items[i] = ast_is(ast_kid(given, 0), AST_NONE) ? evaluate_shorthand(s, names, given) : evaluate(s, names, ast_kid(given, 0), NULL);
+        items[i] = evaluate_init(s, names, given);
     }
     return v;
 }

@@ -27,9 +27,10 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
-    VALUE_TYPE,      /* type: what stands in front of a function, `HbmTensor::<..>` */
-    VALUE_VARIANT,   /* of an enumeration: variant, number */
-    VALUE_VECTOR_OP, /* number: its code (target/vector.h) */
+    VALUE_TYPE,          /* type: what stands in front of a function, `HbmTensor::<..>` */
+    VALUE_VARIANT,       /* of an enumeration: variant, number */
+    VALUE_VECTOR_OP,     /* number: its code (target/vector.h) */
+    VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */
 } value_kind;
 
 typedef struct value {

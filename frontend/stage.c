@@ -65,6 +65,7 @@ static const struct {
     [ARGUMENT_HBM_VIEW_MUT] = {"x.view_mut()", "a view of an HbmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_HBM,
                                .writable = true},
     [ARGUMENT_TRF_ADDRESS] = {"TrfAddress", "a TrfAddress (Full, FirstHalf or SecondHalf)", VALUE_TRF_ADDRESS},
+    [ARGUMENT_SWITCH] = {"SwitchConfig", "a SwitchConfig (`SwitchConfig::Broadcast1 { slice1: 4, slice0: 8 }`)", VALUE_SWITCH_CONFIG},
     [ARGUMENT_ACCUMULATION] = {"AccumulationKind", "an AccumulationKind (Interleaved or Sequential)", VALUE_ACCUMULATION},
     [ARGUMENT_VECTOR_OP] = {"operation", "an operation of the Vector Engine (`FxpBinaryOp::AddFxp`)", VALUE_VECTOR_OP},
     [ARGUMENT_MODE] = {"mode", "where the operands come from (`BinaryArgMode::Mode01`)", VALUE_VARIANT,

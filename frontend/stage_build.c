@@ -359,6 +359,26 @@ value stage_make_accumulate(const stage_call *call)
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
+value stage_make_switch(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context);
+    const value *config = &call->args[0];
+    o->route = ARENA_NEW(scope_context_of(call->scope)->arena, route_config);
+    *o->route = (route_config){.topology = config->number, .slice1 = 1, .slice0 = 1, .time0 = 1, .ring_size = 1};
+    const struct {
+        const char *name;
+        int64_t *to;
+    } fields[] = {
+        {"slice1", &o->route->slice1}, {"slice0", &o->route->slice0}, {"time0", &o->route->time0}, {"ring_size", &o->route->ring_size}};
+    for (size_t i = 0; topology_row_at(i); i++)
+        for (size_t k = 0; (int64_t)topology_row_at(i)->code == config->number && k < config->count; k++)
+            for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
+                if (strcmp(topology_row_at(i)->fields[k], fields[f].name) == 0)
+                    *fields[f].to = config->items[k].number;
+    bool ok = stage_take_types(call, o);
+    return stage_finish(call, o, ok && stage_require_parts(call, o, PART(SLICE) | PART(TIME)));
+}
+
 /* The address that the call gives; without one it is not placed yet. */
 static bool take_address(const stage_call *call, op *o)
 {

@@ -41,6 +41,7 @@ typedef enum stage_argument {
     ARGUMENT_INT_WIDTH,
     ARGUMENT_OPERAND,
     ARGUMENT_LANE_MODE,
+    ARGUMENT_SWITCH,
 } stage_argument;
 
 enum {

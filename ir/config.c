@@ -2,7 +2,7 @@
 
 static const config_row rows[] = {
 #define CONFIG_NUMBER(config, field, unit, least, most, summary) \
-    {#config, #field, FIELD_NUMBER, offsetof(config##_config, field), unit, summary, least, most, NULL, 0},
+    {#config, #field, FIELD_NUMBER, offsetof(config##_config, field), unit, summary, least, most, NULL, 0, NULL},
 #define CONFIG_CHOICE(config, field, unit, summary, ...) \
     {#config, \
      #field, \
@@ -13,11 +13,17 @@ static const config_row rows[] = {
      0, \
      0, \
      (const int64_t[]){__VA_ARGS__}, \
-     sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)},
-#define CONFIG_FLAG(config, field, summary) {#config, #field, FIELD_FLAG, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0},
-#define CONFIG_TERM(config, field, summary) {#config, #field, FIELD_TERM, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0},
-#define CONFIG_DTYPE(config, field, summary) {#config, #field, FIELD_DTYPE, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0},
-#define CONFIG_SHOWN(config, field) {#config, #field, FIELD_SHOWN, 0, NULL, NULL, 0, 0, NULL, 0},
+     sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+     NULL},
+#define CONFIG_FLAG(config, field, summary) \
+    {#config, #field, FIELD_FLAG, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0, NULL},
+#define CONFIG_TERM(config, field, summary) \
+    {#config, #field, FIELD_TERM, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0, NULL},
+#define CONFIG_DTYPE(config, field, summary) \
+    {#config, #field, FIELD_DTYPE, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0, NULL},
+#define CONFIG_WORD(config, field, words, summary) \
+    {#config, #field, FIELD_WORD, offsetof(config##_config, field), NULL, summary, 0, 0, NULL, 0, words},
+#define CONFIG_SHOWN(config, field) {#config, #field, FIELD_SHOWN, 0, NULL, NULL, 0, 0, NULL, 0, NULL},
 #include "target/engines.def"
 };
 
@@ -35,6 +41,7 @@ enum {
 #define CONFIG_FLAG CONFIG_NUMBER
 #define CONFIG_TERM CONFIG_NUMBER
 #define CONFIG_DTYPE CONFIG_NUMBER
+#define CONFIG_WORD CONFIG_NUMBER
 #define CONFIG_SHOWN(config, field) MARK_##config##_##field,
 #include "target/engines.def"
 };

@@ -7,7 +7,7 @@
 
 #include "ir/kernel.h"
 
-typedef enum config_kind { FIELD_NUMBER, FIELD_CHOICE, FIELD_FLAG, FIELD_TERM, FIELD_DTYPE, FIELD_SHOWN } config_kind;
+typedef enum config_kind { FIELD_NUMBER, FIELD_CHOICE, FIELD_FLAG, FIELD_TERM, FIELD_DTYPE, FIELD_WORD, FIELD_SHOWN } config_kind;
 
 typedef struct config_row {
     const char *config, *field;
@@ -17,6 +17,7 @@ typedef struct config_row {
     int64_t least, most;        /* FIELD_NUMBER; INT64_MAX: no bound */
     const int64_t *choices;     /* FIELD_CHOICE */
     size_t choice_count;
+    const char *(*names)(int64_t code); /* FIELD_WORD */
 } config_row;
 
 /* All rows in order; NULL past the end. */

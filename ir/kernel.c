@@ -264,3 +264,21 @@ uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity)
     }
     return count;
 }
+
+const char *route_text(const route_config *c, arena *a)
+{
+    if (c->topology == TOPOLOGY_FORWARDING)
+        return "";
+    if (c->topology != TOPOLOGY_CUSTOM)
+        return arena_printf(a, ", slice1 = %lld, slice0 = %lld, time0 = %lld", (long long)c->slice1, (long long)c->slice0,
+                            (long long)c->time0);
+    const char *text = ", slice d from";
+    for (uint32_t i = 0; i < c->count; i++) {
+        const route_digit *r = &c->digits[i];
+        const char *plus = i ? " +" : "";
+        text = r->moved ? arena_printf(a, "%s%s (0..%lld) * %lld", text, plus, (long long)r->size - 1, (long long)r->weight)
+                        : arena_printf(a, "%s%s d / %lld %% %lld * %lld", text, plus, (long long)r->div, (long long)r->size,
+                                       (long long)r->weight);
+    }
+    return text;
+}

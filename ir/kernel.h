@@ -127,6 +127,14 @@ typedef struct lane_mask {
 
 enum { ACCUMULATE_MAX_LOOPS = 15 };
 
+/* A digit of the number of a slice that sends: the receiving slice's own number / div % size, or where it moves all of its values; times
+ * weight. */
+typedef struct route_digit {
+    int64_t div, size, weight; /* slices */
+    bool moved;
+} route_digit;
+enum { ROUTE_MAX_DIGITS = 15 };
+
 /* The configurations, one struct for each CONFIG row. */
 #define CONFIG(name, ...) typedef struct name##_config name##_config;
 #define CONFIG_PART(name, ...) typedef struct name##_config name##_config;
@@ -144,6 +152,7 @@ struct no_config {
 #define CONFIG_FLAG(config, field, ...) bool field;
 #define CONFIG_TERM(config, field, ...) const mapping *field;
 #define CONFIG_DTYPE(config, field, ...) dtype field;
+#define CONFIG_WORD(config, field, ...) int64_t field;
 #define CONFIG_MEMBER(config, declaration) declaration;
 #include "target/engines.def"
 };
@@ -233,6 +242,8 @@ typedef struct module {
     size_t left_out_count, left_out_capacity;
 } module;
 
+/* What a routing says after its name: ", slice1 = 2, slice0 = 4"; of a custom one where packets come from. */
+const char *route_text(const route_config *c, arena *a);
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
 /* An operation that is none of the machine's: what it says, the next one takes over (op.trim, op.kept_time). It is not in the kernel. */

@@ -49,6 +49,27 @@ bool target_converts(engine_id engine, dtype from, dtype to)
     return false;
 }
 
+static const topology_row topologies[] = {
+#define TOPOLOGY(symbol, number, ...) \
+    {.code = (number), .name = TOPOLOGY_NAME(__VA_ARGS__, NULL), .fields = {TOPOLOGY_REST(__VA_ARGS__, NULL)}},
+#define TOPOLOGY_NAME(name, ...) name
+#define TOPOLOGY_REST(name, ...) __VA_ARGS__
+#include "target/engines.def"
+};
+
+const topology_row *topology_row_at(size_t index)
+{
+    return index < sizeof topologies / sizeof *topologies ? &topologies[index] : NULL;
+}
+
+const char *topology_name(int64_t code)
+{
+    for (size_t i = 0; i < sizeof topologies / sizeof *topologies; i++)
+        if ((int64_t)topologies[i].code == code)
+            return topologies[i].name;
+    return NULL;
+}
+
 const static_costs *target_static_costs(void)
 {
     return &costs;

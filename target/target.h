@@ -53,6 +53,20 @@ typedef struct dtype_conversion {
 const dtype_conversion *target_conversion_at(size_t index);
 bool target_converts(engine_id engine, dtype from, dtype to);
 
+/* The ways for packets through the Switch Engine ("Switch Engine"); the values are the binary's codes. */
+typedef enum topology {
+#define TOPOLOGY(symbol, code, ...) TOPOLOGY_##symbol = (code),
+#include "target/engines.def"
+} topology;
+const char *topology_name(int64_t code); /* "Broadcast01" */
+/* TOPOLOGY rows: SwitchConfig::name { fields }. */
+enum { TOPOLOGY_FIELDS = 3 };
+typedef struct topology_row {
+    topology code;
+    const char *name, *fields[TOPOLOGY_FIELDS + 1]; /* ended by NULL */
+} topology_row;
+const topology_row *topology_row_at(size_t index); /* NULL past the end */
+
 /* TRF address modes ("TRF Sequencer", TRF Address Modes); the values are the binary's codes. */
 typedef enum trf_address { TRF_FULL = 0, TRF_FIRST_HALF = 1, TRF_SECOND_HALF = 2 } trf_address;
 const char *trf_address_name(trf_address mode); /* "Full", "FirstHalf", "SecondHalf" */

@@ -47,10 +47,10 @@ bool collect_has_places(const collect *k, const source *s, int64_t flits)
     return k->packet_bytes == k->flits_per_packet * k->flit_bytes && source_has_places(s, flits * k->flit_elements);
 }
 
-void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to, int64_t flits)
+void collect_read(const collect *k, collect_run *r, stage_run *from, unsigned char *to, int64_t flits)
 {
     if (k->packet_bytes == k->flits_per_packet * k->flit_bytes) {
-        source_read(s, sr, to, flits * k->flit_elements);
+        from->stage->type->read(from, to, flits * k->flit_elements);
         return;
     }
     while (flits > 0) {
@@ -60,7 +60,7 @@ void collect_read(const collect *k, collect_run *r, const source *s, source_run 
         int64_t live = k->packet_bytes - r->flit * k->flit_bytes;
         live = live < 0 ? 0 : live < bytes ? live : bytes;
         if (live > 0)
-            source_read(s, sr, to, live * k->flit_elements / k->flit_bytes);
+            from->stage->type->read(from, to, live * k->flit_elements / k->flit_bytes);
         memset(to + live, 0, (size_t)(bytes - live));
         to += bytes, flits -= part;
         r->flit = (r->flit + part) % k->flits_per_packet;
@@ -107,7 +107,7 @@ static bool drive_collect(stage_run *r)
     collect_stage_run *at = r->state;
     for (int64_t left = k->shape.packets, n; left > 0; left -= n) {
         n = smaller(left, CHAIN_BLOCK_FLITS);
-        collect_read(k, &at->at, r->before->stage->plan, r->before->state, at->flits, n);
+        collect_read(k, &at->at, r->before, at->flits, n);
         if (!stage_push(r->next, at->flits, n))
             return false;
     }

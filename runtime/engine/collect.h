@@ -6,6 +6,7 @@
 #define VISA_RUNTIME_ENGINE_COLLECT_H
 
 #include "runtime/engine/source.h"
+#include "runtime/engine/stage.h"
 
 typedef struct collect {
     int64_t flit_bytes, flit_elements;
@@ -23,7 +24,7 @@ typedef struct collect_run {
 /* Are runs of so many flits whole runs of the source, which can be read where they lie? */
 bool collect_has_places(const collect *k, const source *s, int64_t flits);
 
-/* The next `flits` flits. */
-void collect_read(const collect *k, collect_run *r, const source *s, source_run *sr, unsigned char *to, int64_t flits);
+/* The next `flits` flits of what gives packets. */
+void collect_read(const collect *k, collect_run *r, stage_run *from, unsigned char *to, int64_t flits);
 
 #endif

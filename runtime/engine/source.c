@@ -264,6 +264,11 @@ static bool open_source(stage_run *r)
     return source_open(r->stage->plan, r->stage->chain->machine, r->unit_index, r->state, r->fault);
 }
 
+static void read_source(stage_run *r, unsigned char *to, int64_t elements)
+{
+    source_read(r->stage->plan, r->state, to, elements);
+}
+
 /* A contraction tensor from a port: the Rows of a step lie apart. */
 static bool drive_partials(stage_run *r)
 {
@@ -355,6 +360,7 @@ const stage_type stage_fetch = {.op = OP_FETCH,
                                 .run_bytes = sizeof(source_run),
                                 .plan = plan_source,
                                 .open = open_source,
+                                .read = read_source,
                                 .drive = drive_source,
                                 .cycles = source_cycles,
                                 .traffic = fetch_traffic,
@@ -367,6 +373,7 @@ const stage_type stage_stream_in = {.op = OP_STREAM_IN,
                                     .run_bytes = sizeof(source_run),
                                     .plan = plan_source,
                                     .open = open_source,
+                                    .read = read_source,
                                     .drive = drive_source,
                                     .advance = advance_port,
                                     .cycles = source_cycles,

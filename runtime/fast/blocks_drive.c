@@ -51,8 +51,10 @@ void blocks_driver_free(void *driver)
 }
 
 /* The next packets where they lie, or read to where the blocks have room for them. */
-static void read_places(blocks_driver *d, const source *s, source_run *at, int64_t packets)
+static void read_places(blocks_driver *d, stage_run *from, int64_t packets)
 {
+    const source *s = from->stage->plan;
+    source_run *at = from->state;
     int64_t flits = d->plan->contraction->collect_flits;
     d->block.apart = d->plan->raw_bytes;
     if (at->memory && collect_has_places(d->collect, s, flits)) {
@@ -60,7 +62,7 @@ static void read_places(blocks_driver *d, const source *s, source_run *at, int64
             d->block.apart = 0;
         return;
     }
-    collect_read(d->collect, &d->at, s, at, d->block.raw, packets * flits);
+    collect_read(d->collect, &d->at, from, d->block.raw, packets * flits);
     d->block.places[0] = d->block.raw;
 }
 
@@ -97,7 +99,7 @@ bool blocks_drive(void *driver, stage_run *from, stage_run *next)
     blocks_open(d->plan, &d->block, file);
     bool going = true;
     for (int64_t packets; going && (packets = blocks_next(d->plan, &d->block)) > 0;) {
-        read_places(d, from->stage->plan, from->state, packets);
+        read_places(d, from, packets);
         int64_t n = 1;
         for (int64_t i = 0, count = blocks_sum(d->plan, &d->block); i < count && n > 0; i += n)
             n = push_outputs(d, next, i);

@@ -80,8 +80,8 @@ typedef struct field_event {
     field_event_kind kind;
     uint32_t port; /* FIELD_LOAD */
     const command *commands;
-    size_t available; /* commands from there to the context's end */
-    unit_mask units;
+    size_t available;           /* commands from there to the context's end */
+    unit_mask units, out_units; /* in which a chain begins and ends */
     unsigned range_count;
     field_range ranges[FIELD_SINK_RANGES]; /* of a chain */
     int64_t *cursors[2];                   /* of the ports of source and sink, by unit position, before it */
@@ -142,6 +142,9 @@ static inline void field_before(field_stage_run *r, int64_t first, int64_t count
     field_stage_run *b = r->before;
     b->stage->type->field->read(b, first, count, out);
 }
+
+/* The same of the stage before it in another slice, which has nothing before it. */
+void field_before_in(field_stage_run *r, int64_t unit, int64_t first, int64_t count, field_value *out);
 
 /* ---- places of ports ---- */
 

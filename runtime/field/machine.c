@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/exchange.h"
 #include "runtime/field/engine.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/machine/port.h"
@@ -83,14 +84,14 @@ static bool read_chain(field_machine *m, int number, const command *c, int64_t *
     field_event *e = event_new(m, FIELD_CHAIN);
     e->commands = c;
     e->available = available;
-    e->units = p->masks[number];
+    e->units = k.units;
+    e->out_units = k.out_units;
     e->range_count = chain_sink(&k)->type->field->ranges(chain_sink(&k), e->ranges);
     keep_cursors(m, &k, e);
-    size_t count = units_of(m, &e->units, units);
-    count_work(m, &k, count);
+    count_work(m, &k, units_of(m, &e->out_units, units));
     for (unsigned i = 0; i < k.stage_count; i++)
         if (k.stages[i].type->advance)
-            k.stages[i].type->advance(&k.stages[i], units, count);
+            k.stages[i].type->advance(&k.stages[i], units, units_of(m, i ? &e->out_units : &e->units, units));
     p->done[number] += k.count;
     return true;
 }
@@ -279,6 +280,18 @@ bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time,
     return true;
 }
 
+void field_before_in(field_stage_run *r, int64_t unit, int64_t first, int64_t count, field_value *out)
+{
+    field_run elsewhere = *r->run;
+    field_stage_run before = *r->before;
+    const field_event *e = &r->run->machine->events[r->run->time];
+    elsewhere.unit = unit;
+    elsewhere.cursors[0] = cursor_of(r->run->machine, e, chain_source(r->run->chain), 0, unit);
+    before.run = &elsewhere;
+    before.stage->type->field->read(&before, first, count, out);
+    r->run->unknowns = elsewhere.unknowns;
+}
+
 void field_run_close(field_run *r)
 {
     for (unsigned i = 0; r->stages && i < r->stage_count; i++)
@@ -301,26 +314,45 @@ static bool write_place(field_machine *m, const field_place *to, dtype type, int
     return done;
 }
 
-/* A chain has read all that it reads before it writes. */
-static bool write_sink(field_stage_run *sink)
+/* What the sink writes in the slice; NULL with the fault. */
+static field_value *read_sink(field_stage_run *sink)
 {
     const field_stage *type = sink->stage->type->field;
     field_run *r = sink->run;
     int64_t count = type->count(sink);
     field_value *values = malloc((size_t)count * sizeof *values + 1);
     if (!values)
-        return fault_memory(r->fault, r->chain->commands, "the values of a slice");
-    for (int64_t i = 0, n; i < count && !r->fault->set; i += n) {
+        fault_memory(r->fault, r->chain->commands, "the values of a slice");
+    for (int64_t i = 0, n; values && i < count && !r->fault->set; i += n) {
         n = smaller(count - i, SINK_BLOCK);
         type->read(sink, i, n, values + i);
     }
-    bool done = !r->fault->set;
+    if (!r->fault->set)
+        return values;
+    free(values);
+    return NULL;
+}
+
+static bool write_values(field_stage_run *sink, const field_value *values)
+{
+    const field_stage *type = sink->stage->type->field;
+    field_run *r = sink->run;
+    int64_t count = type->count(sink);
+    bool done = true;
     for (int64_t i = 0, n; done && i < count; i += n) {
         field_place to;
         n = smaller(type->place(sink, i, &to), count - i);
         done = to.number < 0 || write_place(r->machine, &to, sink->stage->in.dtype, n, values + i) ||
                fault_memory(r->fault, r->chain->commands, "the values of a memory");
     }
+    return done;
+}
+
+/* A chain has read all that it reads before it writes. */
+static bool write_sink(field_stage_run *sink)
+{
+    field_value *values = read_sink(sink);
+    bool done = values && write_values(sink, values);
     free(values);
     return done;
 }
@@ -348,6 +380,32 @@ static void slice_job(void *of, unsigned worker, size_t index)
     field_run_close(&r);
 }
 
+typedef struct slice_values {
+    field_run run;
+    field_value *values;
+} slice_values;
+
+/* Slices that take packets of others: all of them have read before one writes. */
+static bool run_exchanged(field_machine *m, const chain *c, size_t time, const int64_t *units, size_t count, fault *f)
+{
+    slice_values *slices = calloc(count + 1, sizeof *slices);
+    if (!slices)
+        return fault_memory(f, c->commands, "the values of a cluster");
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) {
+        done = field_run_open(&slices[i].run, m, c, time, units[i], f);
+        slices[i].values = done ? read_sink(&slices[i].run.stages[c->stage_count - 1]) : NULL;
+        done = done && slices[i].values;
+    }
+    for (size_t i = 0; i < count; i++) {
+        done = done && write_values(&slices[i].run.stages[c->stage_count - 1], slices[i].values);
+        free(slices[i].values);
+        field_run_close(&slices[i].run);
+    }
+    free(slices);
+    return done;
+}
+
 /* The same plan as when it was decoded: cursors of ports, which may be at their ends by now, are not asked. */
 static bool plan_again(const field_machine *m, const field_event *e, chain *c, fault *f)
 {
@@ -368,7 +426,9 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     chain c;
     if (!plan_again(m, &m->events[time], &c, f))
         return false;
-    size_t count = units_of(m, &c.units, units);
+    size_t count = units_of(m, &c.out_units, units);
+    if (exchange_is_needed(&c))
+        return run_exchanged(m, &c, time, units, count, f);
     unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);
     fault faults[MOST_WORKERS] = {{0}};
     size_t index[MOST_WORKERS];

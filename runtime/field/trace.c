@@ -159,7 +159,7 @@ static bool may_write(const field_machine *m, const field_event *e, const field_
             const field_range *r = &e->ranges[i];
             if (r->space == at->space && at->bit < r->end_bit && at->bit + bits > r->low_bit &&
                 (at->space != FIELD_PORT || at->number == r->port))
-                return at->space == FIELD_PORT || unit_selected(m, &e->units, at->number);
+                return at->space == FIELD_PORT || unit_selected(m, &e->out_units, at->number);
         }
         return false;
     }
@@ -206,7 +206,7 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
         return true;
     }
     l->unit = at->space == FIELD_PORT ? port_unit(m, at) : at->number;
-    if (l->unit < 0 || !unit_selected(m, &e->units, l->unit))
+    if (l->unit < 0 || !unit_selected(m, &e->out_units, l->unit))
         return false;
     field_run r;
     if (!opened(t, time, l->unit, &r, f))

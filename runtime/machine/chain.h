@@ -21,7 +21,8 @@ enum {
 
 typedef struct chain {
     machine *machine;
-    unit_mask units;
+    unit_mask units;     /* in which it begins; */
+    unit_mask out_units; /* and ends: others where packets go to other slices */
     const command *commands;
     size_t count, next; /* commands, and those that a stage has taken while it is planned */
     stage stages[CHAIN_MAX_STAGES];

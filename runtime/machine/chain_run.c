@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/exchange.h"
 #include "runtime/fast/blocks_drive.h"
 #include "runtime/machine/chain.h"
 #include "runtime/machine/parallel.h"
@@ -13,6 +14,7 @@ typedef struct slice_run {
     const chain *chain;
     stage_run stages[CHAIN_MAX_STAGES];
     unsigned driver;      /* the stage that pushes the stream */
+    bool gathered;        /* what the source gives has been read: it is no stage of this slice */
     void *blocks;         /* NULL: the chain goes stage by stage; else what takes the place of stages 1 to BLOCKS_NEXT_STAGE - 1 */
     unsigned char *state; /* of all stages */
     fault fault;
@@ -23,7 +25,7 @@ typedef struct slice_run {
 /* Does the stage run by itself? Blocks do the work of those between them and the source. */
 static bool takes_part(const slice_run *r, unsigned number)
 {
-    return !r->blocks || number == 0 || number >= BLOCKS_NEXT_STAGE;
+    return !(r->gathered && number == 0) && (!r->blocks || number == 0 || number >= BLOCKS_NEXT_STAGE);
 }
 
 static size_t state_bytes(const stage_type *t)
@@ -31,12 +33,13 @@ static size_t state_bytes(const stage_type *t)
     return (t->run_bytes + 15) / 16 * 16;
 }
 
-static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan)
+static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan, const exchange *x)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < c->stage_count; i++)
         bytes += state_bytes(c->stages[i].type);
     r->chain = c;
+    r->gathered = x != NULL;
     r->state = calloc(1, bytes + 1);
     r->blocks = plan ? blocks_driver_new(plan, c) : NULL;
     if (!r->state || (plan && !r->blocks))
@@ -46,6 +49,7 @@ static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan)
         const stage_type *t = c->stages[i].type;
         r->stages[i] = (stage_run){.stage = &c->stages[i],
                                    .state = state,
+                                   .exchange = x,
                                    .fault = &r->fault,
                                    .before = i ? &r->stages[i - 1] : NULL,
                                    .next = i + 1 < c->stage_count ? &r->stages[i + 1] : NULL};
@@ -98,7 +102,7 @@ static bool slice_finish(slice_run *r)
 
 static void prove(const chain *c, int64_t unit_index, bool writes)
 {
-    for (unsigned i = 0; i < c->stage_count && proof_is_open(c->machine); i++) {
+    for (unsigned i = exchange_is_needed(c); i < c->stage_count && proof_is_open(c->machine); i++) {
         const stage *s = &c->stages[i];
         if (!writes && s->type->proof_reads)
             s->type->proof_reads(s, unit_index);
@@ -121,7 +125,8 @@ static bool slice_go(slice_run *r, int64_t unit_index)
 typedef struct slice_jobs {
     const chain *chain;
     const blocks *blocks;
-    slice_run *runs; /* per worker */
+    const exchange *exchange; /* NULL: no packet goes to another slice */
+    slice_run *runs;          /* per worker */
     const int64_t *units;
     _Atomic size_t lowest_fault; /* active unit number; slices after it need not run */
 } slice_jobs;
@@ -132,7 +137,7 @@ static void slice_job(void *jobs, unsigned worker, size_t index)
     slice_run *r = &j->runs[worker];
     if (index > atomic_load(&j->lowest_fault) || r->fault.set)
         return;
-    if ((r->ready || slice_run_new(r, j->chain, j->blocks)) && slice_go(r, j->units[index]))
+    if ((r->ready || slice_run_new(r, j->chain, j->blocks, j->exchange)) && slice_go(r, j->units[index]))
         return;
     r->fault_index = index;
     size_t lowest = atomic_load(&j->lowest_fault);
@@ -140,15 +145,16 @@ static void slice_job(void *jobs, unsigned worker, size_t index)
         ;
 }
 
-/* Numbers of the active units, in order. */
-static size_t active_units(const chain *c, int64_t *units)
+/* Numbers of the active units, in order; cluster: of that one only, -1: of all. */
+static size_t active_units(const chain *c, const unit_mask *active, int64_t only, int64_t *units)
 {
     const target *t = c->machine->target;
     size_t count = 0;
     for (int64_t chip = 0; chip < t->chips; chip++)
         for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
             for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
-                if (c->units.chips >> chip & 1 && c->units.clusters >> cluster & 1 && c->units.slices[slice / 64 % 4] >> slice % 64 & 1)
+                if (active->chips >> chip & 1 && active->clusters >> cluster & 1 && active->slices[slice / 64 % 4] >> slice % 64 & 1 &&
+                    (only < 0 || only == chip * t->clusters_per_chip + cluster))
                     units[count++] = machine_unit_index(c->machine, chip, cluster, slice);
     return count;
 }
@@ -174,26 +180,50 @@ static bool slices_finish(slice_run *runs, unsigned workers, fault *f)
     return !first;
 }
 
+/* The chain in some slices, on threads. */
+static bool run_units(const chain *c, const blocks *block, const exchange *x, const int64_t *units, size_t count, fault *f)
+{
+    unsigned workers = worker_count(c, count);
+    slice_run *runs = calloc(workers, sizeof *runs);
+    if (!runs)
+        return fault_memory(f, c->commands, "the slices' state");
+    slice_jobs jobs = {c, block, x, runs, units, SIZE_MAX};
+    parallel_for(count, workers, slice_job, &jobs);
+    bool done = slices_finish(runs, workers, f);
+    free(runs);
+    return done;
+}
+
+/* Cluster by cluster, each behind the packets of all of its slices. */
+static bool run_exchanged(const chain *c, int64_t *units, fault *f)
+{
+    const target *t = c->machine->target;
+    exchange *x = malloc(sizeof *x);
+    bool done = x || fault_memory(f, c->commands, "the packets of a cluster");
+    for (int64_t cluster = 0; done && cluster < t->chips * t->clusters_per_chip; cluster++) {
+        size_t count = active_units(c, &c->out_units, cluster, units);
+        if (count == 0)
+            continue;
+        done = exchange_gather(x, c, cluster * t->slices_per_cluster, f) && run_units(c, NULL, x, units, count, f);
+        exchange_free(x);
+    }
+    free(x);
+    return done;
+}
+
 bool chain_run(const chain *c, fault *f)
 {
     int64_t *units = calloc((size_t)c->machine->unit_count, sizeof *units);
-    size_t count = units ? active_units(c, units) : 0;
-    unsigned workers = worker_count(c, count);
-    slice_run *runs = calloc(workers, sizeof *runs);
     blocks plan = {0};
-    bool done = false, block = blocks_chain_plan(&plan, c);
-    if (!units || !runs) {
-        fault_memory(f, c->commands, "the slices' state");
-    } else {
-        slice_jobs jobs = {c, block ? &plan : NULL, runs, units, SIZE_MAX};
-        parallel_for(count, workers, slice_job, &jobs);
-        done = slices_finish(runs, workers, f);
-        for (unsigned i = 0; done && i < c->stage_count; i++)
-            if (c->stages[i].type->advance)
-                c->stages[i].type->advance(&c->stages[i], units, count);
-    }
+    bool block = blocks_chain_plan(&plan, c), done = units || fault_memory(f, c->commands, "the slices' state");
+    if (done && exchange_is_needed(c))
+        done = run_exchanged(c, units, f);
+    else if (done)
+        done = run_units(c, block ? &plan : NULL, NULL, units, active_units(c, &c->units, -1, units), f);
+    for (unsigned i = 0; done && i < c->stage_count; i++)
+        if (c->stages[i].type->advance)
+            c->stages[i].type->advance(&c->stages[i], units, active_units(c, i ? &c->out_units : &c->units, -1, units));
     blocks_free(&plan);
-    free(runs);
     free(units);
     return done;
 }

@@ -50,12 +50,24 @@ static bool product(int64_t a, int64_t b, int64_t *out)
 /* Fills in total; where both sides take equally long, what goes in binds. */
 static bool finish(duration *c, const command *at, fault *f)
 {
-    int64_t in_cycles, out_cycles;
-    if (!product(c->items, c->item_cycles, &in_cycles) || !product(c->beats, c->beat_cycles, &out_cycles))
+    int64_t in_cycles, out_cycles, route_cycles;
+    if (!product(c->routes, c->route_cycles, &route_cycles) || !product(c->items, c->item_cycles, &in_cycles) ||
+        !product(c->beats, c->beat_cycles, &out_cycles))
         return fault_set(f, E_RUN_LIMIT, at, "takes more than 2^%d cycles", MOST_CYCLES_LOG2);
     c->bound = in_cycles >= out_cycles ? c->in : c->out;
     c->total = c->fill + (c->drains ? in_cycles + out_cycles : in_cycles >= out_cycles ? in_cycles : out_cycles);
+    if (route_cycles > c->total - c->fill) {
+        c->bound = c->route;
+        c->total = c->fill + route_cycles;
+    }
     return true;
+}
+
+void duration_routes(duration *d, int64_t packets, int64_t cycles, duration_bound bound)
+{
+    d->routes = packets;
+    d->route_cycles = cycles;
+    d->route = bound;
 }
 
 void duration_leaves(duration *d, int64_t beats, int64_t cycles, duration_bound bound)
@@ -133,6 +145,10 @@ const char *duration_formula(const duration *c, arena *a)
     if (c->dma.steps > 0)
         return arena_printf(a, "%smax(%lld x %lld, channel %lld, dmn %lld)", text, items, each, (long long)c->dma.hbm_cycles,
                             (long long)c->dma.dmn_cycles);
+    if (c->routes > 0)
+        return arena_printf(a, "%smax(%lld x %lld%s, rings %lld x %lld)", text, items, each,
+                            beats == 0 ? "" : arena_printf(a, "%s%lld x %lld", c->drains ? " + " : ", ", beats, beat), (long long)c->routes,
+                            (long long)c->route_cycles);
     if (beats == 0)
         return arena_printf(a, "%s%lld x %lld", text, items, each);
     return arena_printf(a, c->drains ? "%s%lld x %lld + %lld x %lld" : "%smax(%lld x %lld, %lld x %lld)", text, items, each, beats, beat);

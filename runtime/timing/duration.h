@@ -34,8 +34,10 @@ typedef struct duration {
     int64_t feed_cycles, tiling; /* of a contraction, whose item_cycles is the larger: for a packet's flits, and for its steps */
     int64_t beats;               /* flits that leave; 0: nothing is slower on that side than on the other */
     int64_t beat_cycles;
-    duration_bound in, out; /* what binds when what goes in is the slower side, and when what leaves is */
-    bool drains;            /* everything leaves at the end, because the outermost loop is summed over */
+    duration_bound in, out;       /* what binds when what goes in is the slower side, and when what leaves is */
+    int64_t routes, route_cycles; /* packets that go around rings, and cycles of each; 0: none does */
+    duration_bound route;
+    bool drains; /* everything leaves at the end, because the outermost loop is summed over */
     duration_bound bound;
     int64_t total;
     int64_t busy[ENGINE_COUNT]; /* cycles of each engine */
@@ -49,6 +51,8 @@ bool duration_of_dma(const target *t, const command *c, timing_preset preset, ar
 
 /* For stages: cycles between the items that reach one which takes `together` flits at once, and what binds there; */
 int64_t duration_arrival(const chain *c, int64_t together, duration_bound *bound);
+/* so many packets go around rings, before all that is counted above; */
+void duration_routes(duration *d, int64_t packets, int64_t cycles, duration_bound bound);
 /* what leaves an engine takes that long, `beats` x `cycles`: kept where nothing else that leaves is slower; */
 void duration_leaves(duration *d, int64_t beats, int64_t cycles, duration_bound bound);
 /* an engine's cycles, a * b of them; more than can be told are as many as the chain takes. */

@@ -1,6 +1,14 @@
 #include "runtime/timing/static_cost.h"
 
+#include "runtime/engine/switch.h"
 #include "support/integer.h"
+
+/* Does the chain's switch have one ring of all slices of a cluster? */
+static bool widest_ring(const chain *c)
+{
+    const routes *k = chain_part(c, &stage_switch);
+    return k && k->ring == c->machine->target->slices_per_cluster;
+}
 
 /* "contraction: 265 + 4096/32" where what comes in binds, else cycles. */
 void static_cost_of_chain(const chain *c, duration *d)
@@ -11,6 +19,14 @@ void static_cost_of_chain(const chain *c, duration *d)
     int64_t in = d->items * d->item_cycles, out = d->beats * d->beat_cycles, slowest = larger(in, out);
     int64_t bytes = d->busy[ENGINE_COLLECT] * c->machine->target->flit_bytes;
     const char *what = chain_trf_store(c) ? "TRF fill" : contracts ? "contraction" : computes ? "vector pass" : "pass";
+    if (d->routes * d->route_cycles > slowest) {
+        int64_t more = widest_ring(c) ? k->widest_ring_cycles : 0, around = d->routes * d->route_cycles;
+        d->fill = k->pass_base_cycles + more;
+        d->drains = false;
+        d->total = d->fill + around;
+        d->text = arena_printf(a, "switch: %lld + %lld", (long long)d->fill, (long long)around);
+        return;
+    }
     d->fill = computes ? k->vector_base_cycles : contracts ? k->contraction_base_cycles : k->pass_base_cycles;
     d->drains = false;
     d->total = d->fill + slowest;

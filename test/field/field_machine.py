@@ -356,6 +356,10 @@ class Machine:
 
     def chain(self, commands, units):
         writes = []
+        self.senders = set(self.active(units))
+        self.gathered = {}
+        for c in commands:
+            units = RECEIVERS[c["op"]](units, c) if c["op"] in RECEIVERS else units
         for unit in self.active(units):
             slice_writes, ports = Slice(self, unit).run(commands)
             writes += slice_writes
@@ -394,10 +398,13 @@ def logical_axes(port, sizes):
 
 
 # Engines that have their own file, test/engine/NAME/machine.py: STAGES has for each command a function of the slice, the command, the elements
-# that come and their type, which gives those that leave and theirs.
-ENGINES = {}
+# that come and their type, and all commands of the chain, which gives the elements that leave and their type. RECEIVERS: the slices in which
+# a chain with that command ends.
+ENGINES, RECEIVERS = {}, {}
 for _path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "engine", "*", "machine.py"))):
-    ENGINES.update(runpy.run_path(_path, {"UNKNOWN": UNKNOWN, "BITS": BITS, "FLIT": FLIT})["STAGES"])
+    _file = runpy.run_path(_path, {"UNKNOWN": UNKNOWN, "BITS": BITS, "FLIT": FLIT, "SLICES": SLICES})
+    ENGINES.update(_file["STAGES"])
+    RECEIVERS.update(_file.get("RECEIVERS", {}))
 
 
 class Slice:
@@ -443,8 +450,10 @@ class Slice:
                 each = FLIT * 8 // BITS[to]
                 data = [v for at in range(0, len(data), 8) for v in data[at:at + 8] + [UNKNOWN] * (each - 8)]
                 dtype = to
+            elif op == "snoop":
+                pass
             elif op in ENGINES:
-                data, dtype = ENGINES[op](self, c, data, dtype)
+                data, dtype = ENGINES[op](self, c, data, dtype, commands)
             elif op == "commit":
                 self.commit(data, dtype, c)
             elif op == "trf_store":

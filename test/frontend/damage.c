@@ -29,7 +29,7 @@ enum {
 };
 
 typedef struct counts {
-    size_t runs, errors, near, said, many; /* said: messages in all; many: texts with more than MANY of them */
+    size_t runs, errors, near, said, many; /* said: errors in all; many: texts with more than MANY of them */
     bool shown;                            /* name the texts without a place near */
     double longest;                        /* seconds of processor time for one text */
 } counts;
@@ -80,15 +80,16 @@ static void compile(const char *name, const char *text, size_t bytes, uint32_t l
     json_t *list = json_loads(visa_diagnostics(v, VISA_DIAGNOSTICS_JSON), 0, NULL);
     bool near = any_near(list, line);
     c->near += near;
-    c->said += json_array_size(list);
-    c->many += json_array_size(list) > MANY;
-    if (json_array_size(list) > MANY && c->shown)
-        printf("many: %s:%u: %s: %zu\n", name, line, what, json_array_size(list));
+    size_t said = visa_error_count(v); /* warnings may be the whole text's, as it stands */
+    c->said += said;
+    c->many += said > MANY;
+    if (said > MANY && c->shown)
+        printf("many: %s:%u: %s: %zu\n", name, line, what, said);
     if (!near && c->shown) {
-        const char *said = json_string_value(json_object_get(json_array_get(list, 0), "message"));
+        const char *first = json_string_value(json_object_get(json_array_get(list, 0), "message"));
         json_int_t at =
             json_integer_value(json_object_get(json_object_get(json_object_get(json_array_get(list, 0), "range"), "begin"), "line"));
-        printf("far: %s:%u: %s: line %lld: %.90s\n", name, line, what, (long long)at, said ? said : "");
+        printf("far: %s:%u: %s: line %lld: %.90s\n", name, line, what, (long long)at, first ? first : "");
     }
     json_decref(list);
     visa_free(v);

@@ -51,7 +51,11 @@ static const char *values_text(const config_row *r, arena *a)
                                     : arena_printf(a, "%lld to %lld", (long long)r->least, (long long)r->most);
     for (size_t i = 0; r->kind == FIELD_CHOICE && i < r->choice_count; i++)
         text = arena_printf(a, "%s%s%lld", text, i ? ", " : "", (long long)r->choices[i]);
-    return r->kind == FIELD_TERM ? "a mapping" : r->kind == FIELD_FLAG ? "yes or no" : r->kind == FIELD_DTYPE ? "an element type" : text;
+    return r->kind == FIELD_TERM    ? "a mapping"
+           : r->kind == FIELD_FLAG  ? "yes or no"
+           : r->kind == FIELD_DTYPE ? "an element type"
+           : r->kind == FIELD_WORD  ? "a name"
+                                    : text;
 }
 
 static void put_config(strbuf *s, config_id id, const char *key)

@@ -80,6 +80,7 @@ static void add_property(json_t *p, const config_row *r)
     case FIELD_FLAG: json_object_set_new(p, "type", json_string("boolean")); return;
     case FIELD_TERM: json_object_update_new(p, reference("mapping")); return;
     case FIELD_DTYPE: json_object_update_new(p, reference("dtype")); return;
+    case FIELD_WORD: json_object_set_new(p, "type", json_string("string")); return;
     case FIELD_SHOWN: return;
     }
 }

@@ -88,10 +88,10 @@ def change_align(case, time, packet):
     yield case.with_function(with_result_inferred(text, 2))
 
 
-def change_call(case, method, arguments):
-    text = re.sub(rf"\.{method}(::<[^()]*>)?\(", lambda _: f".{method}::<{arguments}>(", case.function)
+def change_call(case, method, arguments, values):
+    text = re.sub(rf"\.{method}(::<[^()]*>)?\([^()]*\)", lambda _: f".{method}::<{arguments}>({values})", case.function)
     if method != "commit_trim":
-        yield case.with_function(with_result_inferred(text, arguments.count("m![")))
+        yield case.with_function(with_result_inferred(text, arguments.count("m![") + (method == "switch")))  # Slice stands in front of Time and Packet
         return
     yield case.with_function(text)  # the result type says Element
     packet = re.search(rf"\.{method}::<m!\[(.*?)\]>", case.function)[1]
@@ -133,7 +133,7 @@ WAYS = [
     ("E-ALIGN-(?:PACKET|TIME)", rf"(?:one|two) flits? per packet: write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
     ("E-COMMIT-FLIT", rf"pad the packet to \d+ bytes: ({MAPPING})", change_input_packet),
     ("E-TRF-ROWS", rf"let Row be ({MAPPING}), and collect with it outermost in Time", change_part),
-    ("E-.*", r".*(?:write|are|is) (\w+)::<(.*)>\(\)", change_call),
+    ("E-.*", r".*(?:write|are|is) (\w+)::<(.*)>\((.*)\)", change_call),
     ("E-PAD-WRITE", rf"declare padding that may be written: ({MAPPING})", change_part),
     ("E-.*", rf"pad to \d+.*: ({MAPPING})", change_part),
     ("E-.*", rf".*write (?:OutTime |OutPacket )?({MAPPING})(?:[:,].*)?", change_part),

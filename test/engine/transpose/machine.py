@@ -1,7 +1,7 @@
 """The Transpose Engine as docs/isa.md says it, for the machine over a field in Python (test/field/field_machine.py)."""
 
 
-def transpose(_, command, data, dtype):
+def transpose(_, command, data, dtype, __):
     f = command["f"]
     flit = FLIT * 8 // BITS[dtype]  # noqa: F821
     flits = [data[at:at + flit] for at in range(0, len(data), flit)]

@@ -1,0 +1,23 @@
+/* The packets of a cluster's slices, for a stage that sends them to others.
+ *
+ * The one idea: a chain runs slice by slice, and a slice that takes packets of others must find them; so what all slices of a cluster put
+ * into the network is read first, and stands there while their chains run. Nothing that they write is read by another one then. */
+#ifndef VISA_RUNTIME_ENGINE_EXCHANGE_H
+#define VISA_RUNTIME_ENGINE_EXCHANGE_H
+
+#include "runtime/machine/chain.h"
+
+enum { EXCHANGE_MOST_SLICES = 256 };
+
+typedef struct exchange {
+    unsigned char *slices[EXCHANGE_MOST_SLICES]; /* each one's packets, one behind the other; NULL: it has none */
+} exchange;
+
+/* Does the chain have a stage that takes packets of other slices? */
+bool exchange_is_needed(const chain *c);
+/* Reads what the source of the chain gives in the active slices of the cluster whose first unit that is. False with the fault; what
+ * was read is freed by exchange_free in any case. */
+bool exchange_gather(exchange *x, const chain *c, int64_t first_unit, fault *f);
+void exchange_free(exchange *x);
+
+#endif
