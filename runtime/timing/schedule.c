@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/timing/dm_bank.h"
+#include "support/integer.h"
 
 enum { CONTEXTS = 3, NO_ITEM = -1 };
 
@@ -59,6 +60,15 @@ static schedule_item *add_item(scheduler *s, int number, const command *commands
 
 /* ---- beginnings ---- */
 
+/* Cycles from one of these items to the next: their own, or the rings', whichever are slower. */
+static int64_t period_of(const duration *d, int64_t items)
+{
+    int64_t around;
+    if (items < 1 || __builtin_mul_overflow(d->routes, d->route_cycles, &around))
+        return d->item_cycles;
+    return larger(d->item_cycles, ceil_div(around, items));
+}
+
 static void begin_reads(scheduler *s, schedule_item *item, const chain *c)
 {
     const weights *w = &chain_contraction(c)->weights;
@@ -67,9 +77,9 @@ static void begin_reads(scheduler *s, schedule_item *item, const chain *c)
                    .table = w->table,
                    .read_bytes = w->read_bytes,
                    .tiling = chain_contraction(c)->tiling,
-                   .period = item->alone.item_cycles,
+                   .period = period_of(&item->alone, item->alone.items),
                    .delay = s->machine->target->adapter_fill_cycles};
-    s->main_units = c->units;
+    s->main_units = c->out_units;
     s->trf->apart = !masks_meet(&s->main_units, &s->sub_units);
     trf_timing_begin_reads(s->trf, &r);
 }
@@ -86,9 +96,9 @@ static void begin_writes(scheduler *s, schedule_item *item, const chain *c)
                     .base = k->base,
                     .flits_per_row = k->flits_per_row,
                     .flits = k->rows * k->flits_per_row,
-                    .cycles_per_flit = item->alone.item_cycles};
+                    .cycles_per_flit = period_of(&item->alone, k->rows * k->flits_per_row)};
     s->lanes[CONTEXT_SUB].is_open = true;
-    s->sub_units = c->units;
+    s->sub_units = c->out_units;
     s->trf->apart = !masks_meet(&s->main_units, &s->sub_units);
     trf_timing_begin_writes(s->trf, &w);
 }
@@ -103,10 +113,10 @@ static int64_t count_units(const unit_mask *u)
 
 static void count_traffic(schedule_item *item, const chain *c)
 {
-    item->units = count_units(&c->units);
+    item->units = count_units(&c->out_units);
     for (unsigned i = 0; i < c->stage_count; i++)
         if (c->stages[i].type->traffic)
-            c->stages[i].type->traffic(&c->stages[i], item->units, item);
+            c->stages[i].type->traffic(&c->stages[i], i ? item->units : count_units(&c->units), item);
 }
 
 /* Published schedules begin late. */
