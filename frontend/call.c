@@ -85,7 +85,8 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
 static bool carries_value(const ast *type)
 {
     static const char *const types[] = {
-        "usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind", "LaneMode"};
+        "usize",    "isize",       "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind",
+        "LaneMode", "SwitchConfig"};
     const ast *name = ast_last_segment(type);
     for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i], name->text) == 0)

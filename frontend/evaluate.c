@@ -68,6 +68,7 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     fits = fits && (!name || strcmp(name->text, "f32") != 0 || v->kind == VALUE_FLOAT);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
     fits = fits && (!name || !dialect_spelt("AccumulationKind", name->text) || v->kind == VALUE_ACCUMULATION);
+    fits = fits && (!name || strcmp(name->text, "SwitchConfig") != 0 || v->kind == VALUE_SWITCH_CONFIG);
     diag *d = NULL;
     if (!fits)
         d = diag_add(s->context.diags, E_MISMATCH, n->range, "this is %s, but `%s` is declared as something else", value_kind_name(v),
@@ -94,7 +95,7 @@ STACK_APART static value read_const(analysis *s, symbol *y)
     s->in_const++;
     value v = evaluate(s, y->scope, y->node, NULL);
     s->in_const--;
-    bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION;
+    bool choice = v.kind == VALUE_TRF_ADDRESS || v.kind == VALUE_ACCUMULATION || v.kind == VALUE_SWITCH_CONFIG;
     bool constant =
         v.kind == VALUE_INT || v.kind == VALUE_FLOAT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)

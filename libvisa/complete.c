@@ -190,6 +190,9 @@ static void add_members(list *l, scope *s, const char *name)
         add_words(l, addresses, VISA_NAME_CONST);
     else if (strcmp(name, "AccumulationKind") == 0)
         add_words(l, kinds, VISA_NAME_CONST);
+    else if (strcmp(name, "SwitchConfig") == 0)
+        for (size_t i = 0; topology_row_at(i); i++)
+            add(l, topology_row_at(i)->name, VISA_NAME_CONST, "");
     else if (scope_find(s, TYPE_NAMES, name))
         add_words(l, size, VISA_NAME_CONST);
     symbol *inner = scope_find(s, MODULE_NAMES, name);
@@ -206,6 +209,7 @@ static void add_everything(list *l, scope *s)
     add(l, "Context", VISA_NAME_TYPE, "");
     add(l, "TrfAddress", VISA_NAME_TYPE, "");
     add(l, "AccumulationKind", VISA_NAME_TYPE, "");
+    add(l, "SwitchConfig", VISA_NAME_TYPE, "");
     add_words(l, words, VISA_NAME_KEYWORD);
 }
 

@@ -93,7 +93,7 @@ static void verify_tiled_units(pass_context *p, kernel *k, op *o)
                 d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them",
                                 component_word(c), pass_text(p, root->out.part[c]), root->name);
             if (d)
-                diag_help(p->diags, d, "only DMA moves data between slices: copy the tile with %s",
+                diag_help(p->diags, d, "only DMA and switch move data between slices: copy the tile with %s",
                           o->kind == IR_FETCH ? "to_dm" : "to_dm_view");
         }
 }
@@ -105,7 +105,7 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
             !mapping_equal(p->mappings, o->out.part[c], op_input(o)->out.part[c]) && !o->bad) {
             diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_word(c),
                                   op_kind_word(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));
-            diag_help(p->diags, d, "only DMA moves data between slices");
+            diag_help(p->diags, d, "only DMA and switch move data between slices");
         }
     if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)
         return;

@@ -123,7 +123,7 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
         if (!mapping_equal(p->mappings, in->part[c], trf->part[c])) {
             diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s of the stream is %s, of the TRF tensor %s", component_word(c),
                                   pass_text(p, in->part[c]), pass_text(p, trf->part[c]));
-            diag_help(p->diags, d, "store the weights where the stream runs; only DMA moves data between slices");
+            diag_help(p->diags, d, "store the weights where the stream runs; only DMA and switch move data between slices");
             return false;
         }
     const mapping *computation = pass_pair(p, out->part[TIME], out->part[PACKET]);

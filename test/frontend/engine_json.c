@@ -18,7 +18,7 @@
 /* ---- grammar ---- */
 
 /* Types of the language that are no tensors. */
-#define OTHER_TYPES "HbmTensorView|HbmTensorViewMut|DmTensorView|DmTensorViewMut|Context|TrfAddress|AccumulationKind"
+#define OTHER_TYPES "HbmTensorView|HbmTensorViewMut|DmTensorView|DmTensorViewMut|Context|TrfAddress|AccumulationKind|SwitchConfig"
 
 static int longer_first(const void *a, const void *b)
 {
