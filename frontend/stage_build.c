@@ -417,6 +417,10 @@ value stage_make_alloc(const stage_call *call)
     stage_adopt(o, e);
     for (const component *p = tensor_kind_components(o->out.kind); *p < MAPPING_COMPONENTS; p++)
         typed = typed && o->out.part[*p];
+    if (!typed && e && e->kind == DECLARED_ERROR) { /* what is declared means nothing, which was reported */
+        o->bad = call->kernel->bad = true;
+        return stage_error;
+    }
     if (!typed) {
         diag *x = diag_add(c->diags, E_INFER, d.range, "the type of the tensor that `%s` makes cannot be inferred", call->form->name);
         diag_help(c->diags, x, "write the whole type");
