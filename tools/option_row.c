@@ -16,9 +16,28 @@ enum {
 static const option_row *row_of(const option_row *rows, size_t count, int code)
 {
     for (size_t i = 0; i < count; i++)
-        if (rows[i].take && (code >= FIRST_LONG ? (size_t)(code - FIRST_LONG) == i : rows[i].letter && rows[i].letter == code))
+        if (rows[i].kind != OPTION_IS_LINE &&
+            (code >= FIRST_LONG ? (size_t)(code - FIRST_LONG) == i : rows[i].letter && rows[i].letter == code))
             return &rows[i];
     return NULL;
+}
+
+/* OPTION_GO_ON, or the exit status. */
+static int take(const char *tool, const option_row *row, void *arguments, const char *text)
+{
+    void *member = (char *)arguments + row->at;
+    switch (row->kind) {
+    case OPTION_IS_FLAG: *(bool *)member = true; return OPTION_GO_ON;
+    case OPTION_IS_TEXT: *(const char **)member = text; return OPTION_GO_ON;
+    case OPTION_IS_NUMBER:
+        return tool_number(text, member) ? OPTION_GO_ON : tool_usage_error(tool, "--%s takes a number, not `%s`", row->name, text);
+    case OPTION_IS_LIMIT:
+        return tool_limit(text, member) ? OPTION_GO_ON
+                                        : tool_usage_error(tool, "--%s takes a number, 0 for no limit; not `%s`", row->name, text);
+    case OPTION_IS_CALL:
+    case OPTION_IS_LINE: break;
+    }
+    return row->take(arguments, text);
 }
 
 int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments)
@@ -27,9 +46,9 @@ int option_rows_parse(const char *tool, const option_row *rows, size_t count, in
     char letters[2 * MOST_ROWS + 2] = ":", *end = letters + 1;
     size_t named = 0;
     for (size_t i = 0; i < count && i < MOST_ROWS; i++) {
-        if (rows[i].take && rows[i].name)
+        if (rows[i].name)
             names[named++] = (struct option){rows[i].name, rows[i].argument, NULL, FIRST_LONG + (int)i};
-        if (rows[i].take && rows[i].letter) {
+        if (rows[i].letter) {
             *end++ = rows[i].letter;
             if (rows[i].argument == required_argument)
                 *end++ = ':';
@@ -42,7 +61,7 @@ int option_rows_parse(const char *tool, const option_row *rows, size_t count, in
             return tool_usage_error(tool, "option %s needs a value", argv[optind - 1]);
         if (!row)
             return tool_unknown_option(tool, names, argv[optind - 1]);
-        int status = row->take(arguments, optarg);
+        int status = take(tool, row, arguments, optarg);
         if (status != OPTION_GO_ON)
             return status;
     }
@@ -74,9 +93,9 @@ void option_rows_print(const option_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const option_row *r = &rows[i];
-        int column = !r->take   ? printf("  %s", r->form)
-                     : !r->name ? printf("  -%c%s", r->letter, r->form)
-                                : printf("  --%s%s", r->name, r->form);
+        int column = r->kind == OPTION_IS_LINE ? printf("  %s", r->form)
+                     : !r->name                ? printf("  -%c%s", r->letter, r->form)
+                                               : printf("  --%s%s", r->name, r->form);
         print_help(r->help, column < 0 ? 0 : (size_t)column);
     }
 }

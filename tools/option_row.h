@@ -1,7 +1,8 @@
 /* The options of a program as rows.
  *
- * The one idea: an option is a row of the program's table (tools/visac.def, ..) and the function that takes it, option_SYMBOL; the parser
- * of command lines, --help and the nearest name of a misspelt option read the rows. A row without its function does not compile. */
+ * The one idea: an option is a row of the program's table (tools/visac.def, ..). The row says which member of the program's arguments it
+ * sets, or there is a function that takes it, option_SYMBOL; the parser of command lines, --help and the nearest name of a misspelt
+ * option read the rows. A row without its member or function does not compile. */
 #ifndef VISA_TOOLS_OPTION_ROW_H
 #define VISA_TOOLS_OPTION_ROW_H
 
@@ -18,13 +19,24 @@ static inline int option_status(int status)
     return status == 0 ? OPTION_GO_ON : status;
 }
 
+typedef enum option_kind {
+    OPTION_IS_LINE,   /* no option, a line of --help */
+    OPTION_IS_CALL,   /* `take` takes it */
+    OPTION_IS_FLAG,   /* sets a bool */
+    OPTION_IS_TEXT,   /* keeps its argument: const char * */
+    OPTION_IS_NUMBER, /* uint64_t */
+    OPTION_IS_LIMIT,  /* uint64_t, where 0 stands for any number: UINT64_MAX */
+} option_kind;
+
 typedef struct option_row {
-    const char *name;                               /* without --; NULL: it has a letter only, or is a line of help */
-    char letter;                                    /* 0: none */
-    int argument;                                   /* no_argument, required_argument or optional_argument */
-    const char *form;                               /* what follows name or letter in --help, "=FILE"; of a line of help all of it */
-    const char *help;                               /* one sentence or more; --help breaks the lines */
-    int (*take)(void *arguments, const char *text); /* `text`: the argument or NULL; NULL: a line of help */
+    const char *name; /* without --; NULL: it has a letter only, or is a line of help */
+    char letter;      /* 0: none */
+    int argument;     /* no_argument, required_argument or optional_argument */
+    const char *form; /* what follows name or letter in --help, "=FILE"; of a line of help all of it */
+    const char *help; /* one sentence or more; --help breaks the lines */
+    option_kind kind;
+    size_t at;                                      /* bytes from the arguments to the member that it sets */
+    int (*take)(void *arguments, const char *text); /* of a call; `text`: the argument or NULL */
 } option_row;
 
 /* Reads the options; `optind` then is the first argument that is none. OPTION_GO_ON, or the exit status; what is wrong was printed. */

@@ -9,6 +9,7 @@
 #include "support/budget.h"
 #include "support/choice.h"
 #include "support/shown.h"
+#include "tools/option_row.h"
 
 int tool_usage_error_v(const char *tool, const char *format, va_list args)
 {
@@ -85,33 +86,6 @@ bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t 
     if (cycles >= RUN_CYCLES_ANNOUNCED)
         fprintf(stderr, "%s: note: kernel %s takes %" PRIu64 " cycles of the machine\n", tool, kernel, cycles);
     return true;
-}
-
-bool tool_reference_order(const char *text, bool *is_free)
-{
-    *is_free = strcmp(text, "free") == 0;
-    return *is_free || strcmp(text, "hardware") == 0;
-}
-
-int tool_check_kind(const char *tool, tool_check *c, const char *text)
-{
-    static const char *const kinds[] = {"numbers", "algebra", NULL};
-    if (text && strcmp(text, kinds[0]) != 0 && strcmp(text, kinds[1]) != 0)
-        return tool_unknown_value(tool, "--check=", text, kinds);
-    c->wanted = true;
-    c->numbers = !text || strcmp(text, kinds[0]) == 0;
-    c->algebra = !text || strcmp(text, kinds[1]) == 0;
-    return EXIT_DONE;
-}
-
-int tool_check_samples(const char *tool, tool_check *c, const char *text)
-{
-    enum { MOST = 1 << 20 };
-    uint64_t samples;
-    if (!tool_number(text, &samples) || samples == 0 || samples > MOST)
-        return tool_usage_error(tool, "--samples takes a number from 1 to %d, not `%s`", MOST, text);
-    c->samples = (int64_t)samples;
-    return EXIT_DONE;
 }
 
 int tool_check_complete(const char *tool, const tool_check *c)
@@ -199,21 +173,6 @@ void tool_print_diags(const char *tool, const char *file, diag_list *diags)
     }
 }
 
-int tool_report_format(const char *tool, tool_report *r, const char *text)
-{
-    r->wanted = true;
-    r->options.format = REPORT_TEXT;
-    if (!text || report_format_by_name(text, &r->options.format))
-        return EXIT_DONE;
-    return tool_usage_error(tool, "--report is text, csv, json or html, not `%s`", text);
-}
-
-int tool_report_timing(const char *tool, tool_report *r, const char *text)
-{
-    return timing_preset_by_name(text, &r->options.preset) ? EXIT_DONE
-                                                           : tool_usage_error(tool, "--timing is documented or schedule, not `%s`", text);
-}
-
 bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out)
 {
     if (r->wanted) {
@@ -230,4 +189,70 @@ bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel
     options.format = REPORT_TRACE;
     const char *text = report_make(b->target, k, &options, a, diags);
     return text && output_put(r->trace_to, text, strlen(text));
+}
+
+const char tool_run_statuses[] = "\n"
+                                 "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
+                                 "or nothing to compare.\n";
+
+tool_run tool_run_new(const char *tool)
+{
+    return (tool_run){.tool = tool, .seed = 1, .max_cycles = RUN_CYCLES_MAX};
+}
+
+bool tool_run_declare(tool_run *r, output_set *files)
+{
+    return (!r->report.trace || (r->report.trace_to = output_declare(files, r->report.trace))) &&
+           (!r->check.certificate || (r->check.certificate_to = output_declare(files, r->check.certificate)));
+}
+
+int tool_option_CHECK(void *run, const char *text)
+{
+    static const char *const kinds[] = {"numbers", "algebra", NULL};
+    tool_run *r = run;
+    if (text && strcmp(text, kinds[0]) != 0 && strcmp(text, kinds[1]) != 0)
+        return tool_unknown_value(r->tool, "--check=", text, kinds);
+    r->check.wanted = true;
+    r->check.numbers = !text || strcmp(text, kinds[0]) == 0;
+    r->check.algebra = !text || strcmp(text, kinds[1]) == 0;
+    return OPTION_GO_ON;
+}
+
+int tool_option_SAMPLES(void *run, const char *text)
+{
+    enum { MOST = 1 << 20 };
+    tool_run *r = run;
+    uint64_t samples;
+    if (!tool_number(text, &samples) || samples == 0 || samples > MOST)
+        return tool_usage_error(r->tool, "--samples takes a number from 1 to %d, not `%s`", MOST, text);
+    r->check.samples = (int64_t)samples;
+    return OPTION_GO_ON;
+}
+
+int tool_option_REFERENCE_ORDER(void *run, const char *text)
+{
+    tool_run *r = run;
+    r->order_given = true;
+    r->free_order = strcmp(text, "free") == 0;
+    if (r->free_order || strcmp(text, "hardware") == 0)
+        return OPTION_GO_ON;
+    return tool_usage_error(r->tool, "--reference-order is hardware or free, not `%s`", text);
+}
+
+int tool_option_REPORT(void *run, const char *text)
+{
+    tool_run *r = run;
+    r->report.wanted = true;
+    r->report.options.format = REPORT_TEXT;
+    if (!text || report_format_by_name(text, &r->report.options.format))
+        return OPTION_GO_ON;
+    return tool_usage_error(r->tool, "--report is text, csv, json or html, not `%s`", text);
+}
+
+int tool_option_TIMING(void *run, const char *text)
+{
+    tool_run *r = run;
+    if (timing_preset_by_name(text, &r->report.options.preset))
+        return OPTION_GO_ON;
+    return tool_usage_error(r->tool, "--timing is documented or schedule, not `%s`", text);
 }

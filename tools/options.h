@@ -32,9 +32,6 @@ bool tool_number(const char *text, uint64_t *out);
 bool tool_limit(const char *text, uint64_t *out);
 /* May the kernel be run? Says on standard error how long it will be, where that is long. False: diagnosed. */
 bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags);
-/* "hardware" or "free": how the reference adds floats. */
-bool tool_reference_order(const char *text, bool *is_free);
-
 /* The status of a run that could not begin or end its writing: EXIT_USAGE where the command line names a file for two things. */
 int tool_refused(const diag_list *diags);
 
@@ -48,9 +45,6 @@ typedef struct tool_check {
     size_t verdict_count;
 } tool_check;
 
-/* EXIT_DONE, or the status of a usage error that was printed. `text` may be NULL. */
-int tool_check_kind(const char *tool, tool_check *c, const char *text);
-int tool_check_samples(const char *tool, tool_check *c, const char *text);
 /* A certificate is of an algebra. */
 int tool_check_complete(const char *tool, const tool_check *c);
 /* Has the kernel something to compare? */
@@ -75,11 +69,30 @@ typedef struct tool_report {
     output *trace_to;  /* declared for it */
 } tool_report;
 
-/* EXIT_DONE, or the status of a usage error that was printed. `text` may be NULL. */
-int tool_report_format(const char *tool, tool_report *r, const char *text);
-int tool_report_timing(const char *tool, tool_report *r, const char *text);
-
 /* Appends the report to `out`, where it is wanted, and puts the trace. */
 bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out);
+
+/* What visac and visa-run are both told about a run: the first member of their arguments, so that one function takes an option of both. */
+typedef struct tool_run {
+    const char *tool, *kernel;    /* kernel NULL: the only one */
+    bool order_given, free_order; /* of the reference's sums */
+    tool_check check;
+    tool_report report;
+    uint64_t seed, max_cycles; /* cycles UINT64_MAX: any number */
+} tool_run;
+
+/* What it is before the first option. */
+tool_run tool_run_new(const char *tool);
+/* Says that the files of --trace and --certificate will be written. False: diagnosed. */
+bool tool_run_declare(tool_run *r, output_set *files);
+/* The end of --help. */
+extern const char tool_run_statuses[];
+
+/* OPTION_GO_ON, or the status of a usage error that was printed; `run` is a tool_run. */
+int tool_option_CHECK(void *run, const char *text);
+int tool_option_SAMPLES(void *run, const char *text);
+int tool_option_REFERENCE_ORDER(void *run, const char *text);
+int tool_option_REPORT(void *run, const char *text);
+int tool_option_TIMING(void *run, const char *text);
 
 #endif

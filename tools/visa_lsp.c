@@ -11,6 +11,8 @@
 #include "tools/option_row.h"
 #include "tools/options.h"
 
+typedef answer_limits arguments;
+
 #define OPTIONS "tools/visa_lsp.def"
 #include "tools/option_table.h"
 
@@ -41,20 +43,6 @@ static int option_TIME_LIMIT(void *of, const char *text)
     return tool_number(text, &((answer_limits *)of)->max_milliseconds)
                ? OPTION_GO_ON
                : tool_usage_error("visa-lsp", "--time-limit takes a number of milliseconds, 0 for no limit; not `%s`", text);
-}
-
-static int option_MAX_STEPS(void *of, const char *text)
-{
-    return tool_limit(text, &((answer_limits *)of)->max_steps)
-               ? OPTION_GO_ON
-               : tool_usage_error("visa-lsp", "--max-steps takes a number, 0 for no limit; not `%s`", text);
-}
-
-static int option_MAX_BYTES(void *of, const char *text)
-{
-    return tool_limit(text, &((answer_limits *)of)->max_bytes)
-               ? OPTION_GO_ON
-               : tool_usage_error("visa-lsp", "--max-bytes takes a number, 0 for no limit; not `%s`", text);
 }
 
 static int option_VERSION(void *of, const char *text)

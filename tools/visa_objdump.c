@@ -12,9 +12,6 @@
 #include "tools/option_row.h"
 #include "tools/options.h"
 
-#define OPTIONS "tools/visa_objdump.def"
-#include "tools/option_table.h"
-
 static const char usage[] = "Usage: visa-objdump [options] FILE...\n"
                             "\n"
                             "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
@@ -22,25 +19,15 @@ static const char usage[] = "Usage: visa-objdump [options] FILE...\n"
                             "\n"
                             "Options:\n";
 
-typedef struct options {
+typedef struct arguments {
     bool json;
     const char *output;
     char **files;
     int file_count;
-} options;
+} arguments;
 
-static int option_JSON(void *of, const char *text)
-{
-    (void)text;
-    ((options *)of)->json = true;
-    return OPTION_GO_ON;
-}
-
-static int option_OUTPUT(void *of, const char *text)
-{
-    ((options *)of)->output = text;
-    return OPTION_GO_ON;
-}
+#define OPTIONS "tools/visa_objdump.def"
+#include "tools/option_table.h"
 
 static int option_VERSION(void *of, const char *text)
 {
@@ -59,7 +46,7 @@ static int option_HELP(void *of, const char *text)
 }
 
 /* OPTION_GO_ON, else the exit status. */
-static int parse(int argc, char **argv, options *o)
+static int parse(int argc, char **argv, arguments *o)
 {
     int status = option_rows_parse("visa-objdump", option_rows, OPTION_ROWS, argc, argv, o);
     if (status != OPTION_GO_ON)
@@ -89,7 +76,7 @@ static const char *dump_file(const char *file, bool json, arena *a)
 }
 
 /* False: a file could not be read. */
-static bool dump_all(const options *o, arena *a, strbuf *out)
+static bool dump_all(const arguments *o, arena *a, strbuf *out)
 {
     bool failed = false, several = o->file_count > 1;
     for (int i = 0; i < o->file_count; i++) {
@@ -106,7 +93,7 @@ static bool dump_all(const options *o, arena *a, strbuf *out)
     return !failed;
 }
 
-static int run(const options *o, arena *a)
+static int run(const arguments *o, arena *a)
 {
     diag_list diags;
     strbuf out;
@@ -129,7 +116,7 @@ static int run(const options *o, arena *a)
 int main(int argc, char **argv)
 {
     stop_begin("visa-objdump");
-    options o = {0};
+    arguments o = {0};
     int status = parse(argc, argv, &o);
     if (status != OPTION_GO_ON)
         return status;

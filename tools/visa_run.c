@@ -13,35 +13,29 @@
 #include "tools/options.h"
 #include "tools/progress.h"
 
-#define OPTIONS "tools/visa_run.def"
-#include "tools/option_table.h"
-
 enum { MOST_THREADS = 1024 };
 
 typedef struct arguments {
-    const char *file, *kernel, *sizes;
+    tool_run run;
+    const char *file, *sizes;
     const char **inputs, **outputs;
     size_t input_count, output_count;
-    uint64_t max_cycles; /* UINT64_MAX: any number */
-    output **to;         /* of each output */
+    output **to; /* of each output */
     output *sizes_to;
     output_set *files;
-    bool free_order, list, timing_only, unbounded, dump_field;
-    tool_check check;
-    tool_report report;
-    uint64_t seed;
+    bool list, timing_only, unbounded, dump_field;
     unsigned threads;
     cpu_level cpu;
 } arguments;
+
+#define OPTIONS "tools/visa_run.def"
+#include "tools/option_table.h"
 
 static const char usage[] = "Usage: visa-run [options] FILE.bin\n"
                             "\n"
                             "Runs a kernel of a binary on the simulated machine, byte by byte. FILE may be - for standard input.\n"
                             "\n"
                             "Options:\n";
-static const char exit_statuses[] = "\n"
-                                    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
-                                    "or nothing to compare.\n";
 
 static int option_INPUT(void *of, const char *text)
 {
@@ -55,66 +49,6 @@ static int option_OUTPUT(void *of, const char *text)
     arguments *a = of;
     a->outputs[a->output_count++] = text;
     return OPTION_GO_ON;
-}
-
-static int option_CHECK(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_check_kind("visa-run", &a->check, text));
-}
-
-static int option_SAMPLES(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_check_samples("visa-run", &a->check, text));
-}
-
-static int option_CERTIFICATE(void *of, const char *text)
-{
-    arguments *a = of;
-    a->check.certificate = text;
-    return OPTION_GO_ON;
-}
-
-static int option_DUMP_FIELD(void *of, const char *text)
-{
-    arguments *a = of;
-    (void)text;
-    a->dump_field = true;
-    return OPTION_GO_ON;
-}
-
-static int option_REFERENCE_ORDER(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_reference_order(text, &a->free_order)
-               ? OPTION_GO_ON
-               : tool_usage_error("visa-run", "--reference-order is hardware or free, not `%s`", text);
-}
-
-static int option_REPORT(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_report_format("visa-run", &a->report, text));
-}
-
-static int option_TIMING(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_report_timing("visa-run", &a->report, text));
-}
-
-static int option_TRACE(void *of, const char *text)
-{
-    arguments *a = of;
-    a->report.trace = text;
-    return OPTION_GO_ON;
-}
-
-static int option_SEED(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_number(text, &a->seed) ? OPTION_GO_ON : tool_usage_error("visa-run", "--seed takes a number, not `%s`", text);
 }
 
 static int option_THREADS(void *of, const char *text)
@@ -135,52 +69,6 @@ static int option_CPU(void *of, const char *text)
                : tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512, dot or tiles, not `%s`", text);
 }
 
-static int option_MAX_CYCLES(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_limit(text, &a->max_cycles)
-               ? OPTION_GO_ON
-               : tool_usage_error("visa-run", "--max-cycles takes a number of cycles, 0 for no limit; not `%s`", text);
-}
-
-static int option_KERNEL(void *of, const char *text)
-{
-    arguments *a = of;
-    a->kernel = text;
-    return OPTION_GO_ON;
-}
-
-static int option_TIMING_ONLY(void *of, const char *text)
-{
-    arguments *a = of;
-    (void)text;
-    a->timing_only = true;
-    return OPTION_GO_ON;
-}
-
-static int option_UNBOUNDED(void *of, const char *text)
-{
-    arguments *a = of;
-    (void)text;
-    a->unbounded = true;
-    return OPTION_GO_ON;
-}
-
-static int option_SIZES(void *of, const char *text)
-{
-    arguments *a = of;
-    a->sizes = text;
-    return OPTION_GO_ON;
-}
-
-static int option_LIST(void *of, const char *text)
-{
-    arguments *a = of;
-    (void)text;
-    a->list = true;
-    return OPTION_GO_ON;
-}
-
 static int option_VERSION(void *of, const char *text)
 {
     (void)of, (void)text;
@@ -193,7 +81,7 @@ static int option_HELP(void *of, const char *text)
     (void)of, (void)text;
     fputs(usage, stdout);
     option_rows_print(option_rows, OPTION_ROWS);
-    fputs(exit_statuses, stdout);
+    fputs(tool_run_statuses, stdout);
     return EXIT_DONE;
 }
 
@@ -208,7 +96,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     if (optind + 1 < argc)
         return tool_usage_error("visa-run", "more than one input file: %s", argv[optind + 1]);
     a->file = argv[optind];
-    if (!a->dump_field && tool_check_complete("visa-run", &a->check) != EXIT_DONE)
+    if (!a->dump_field && tool_check_complete("visa-run", &a->run.check) != EXIT_DONE)
         return EXIT_USAGE;
     return OPTION_GO_ON;
 }
@@ -223,21 +111,17 @@ static bool declare(arguments *a, arena *memory)
         good = (a->to[i] = output_declare(a->files, session_file(a->outputs[i], memory))) != NULL;
     if (a->sizes && good)
         good = (a->sizes_to = output_declare(a->files, a->sizes)) != NULL;
-    if (a->report.trace && good)
-        good = (a->report.trace_to = output_declare(a->files, a->report.trace)) != NULL;
-    if (a->check.certificate && good)
-        good = (a->check.certificate_to = output_declare(a->files, a->check.certificate)) != NULL;
-    return good;
+    return good && tool_run_declare(&a->run, a->files);
 }
 
 static const binary_kernel *kernel_of(const arguments *a, const binary *b)
 {
-    return a->kernel ? binary_kernel_by_name(b, a->kernel) : &b->kernels[0];
+    return a->run.kernel ? binary_kernel_by_name(b, a->run.kernel) : &b->kernels[0];
 }
 
 static int dump_field(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
-    field_options options = {a->seed, a->threads, a->check.samples};
+    field_options options = {a->run.seed, a->threads, a->run.check.samples};
     const char *text = "";
     if (!field_dump(b->target, kernel_of(a, b), &options, memory, diags, &text))
         return EXIT_INPUT;
@@ -249,7 +133,7 @@ static bool print_report(const arguments *a, const binary *b, arena *memory, dia
 {
     const binary_kernel *k = kernel_of(a, b);
     const char *text = "";
-    bool ok = tool_report_make(&a->report, b, k, memory, diags, &text);
+    bool ok = tool_report_make(&a->run.report, b, k, memory, diags, &text);
     fputs(ok ? text : "", stdout);
     return ok;
 }
@@ -262,7 +146,7 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     }
     if (a->dump_field)
         return dump_field(a, b, memory, diags);
-    if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->max_cycles, diags))
+    if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->run.max_cycles, diags))
         return EXIT_INPUT;
     progress line = progress_begin(a->file);
     session_set_options(s, &(session_options){a->threads, a->cpu, line.shown ? progress_show : NULL, &line});
@@ -271,21 +155,21 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
         ok = session_input(s, a->inputs[i], diags) && ok;
     for (size_t i = 0; i < a->output_count; i++)
         ok = session_has_output(s, a->outputs[i], diags) && ok;
-    bool runs = a->check.numbers || !a->check.wanted || a->output_count > 0, agrees = true, proves;
-    ok = ok && (!runs || (session_fill(s, a->seed, diags) && session_run(s, a->check.numbers, diags)));
+    bool runs = a->run.check.numbers || !a->run.check.wanted || a->output_count > 0, agrees = true, proves;
+    ok = ok && (!runs || (session_fill(s, a->run.seed, diags) && session_run(s, a->run.check.numbers, diags)));
     progress_end(&line);
     const char *report = "", *proof = "";
-    FILE *to = a->output_count || a->report.options.format != REPORT_TEXT ? stderr : stdout;
+    FILE *to = a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout;
     bool differs = !ok && session_found_mismatch(diags); /* the algebra then says which terms do */
     if (!ok && !differs)
         return EXIT_INPUT;
-    ok = differs || !a->check.numbers || session_check(s, !a->free_order, &agrees, &report, diags);
+    ok = differs || !a->run.check.numbers || session_check(s, !a->run.free_order, &agrees, &report, diags);
     fputs(report, to);
-    proves = tool_check_algebra(&a->check, b->target, kernel_of(a, b), a->seed, a->threads, memory, diags, &agrees, &proof);
+    proves = tool_check_algebra(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads, memory, diags, &agrees, &proof);
     fputs(proof, to);
-    ok = ok && proves && tool_check_certify(&a->check, a->file, bytes, size, memory);
+    ok = ok && proves && tool_check_certify(&a->run.check, a->file, bytes, size, memory);
     if (differs) { /* a certificate says so; outputs are not written */
-        bool certified = !ok || !a->check.certificate || a->output_count > 0 || output_set_commit(a->files);
+        bool certified = !ok || !a->run.check.certificate || a->output_count > 0 || output_set_commit(a->files);
         return proves && certified ? EXIT_MISMATCH : EXIT_INPUT;
     }
     ok = ok && print_report(a, b, memory, diags);
@@ -308,8 +192,8 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         ok = step_session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !step_session_run(s, diags))
         return EXIT_INPUT;
-    if (a->report.wanted || a->output_count == 0)
-        fputs(step_session_report(s, a->report.options.format == REPORT_JSON), stdout);
+    if (a->run.report.wanted || a->output_count == 0)
+        fputs(step_session_report(s, a->run.report.options.format == REPORT_JSON), stdout);
     for (int streams = 0; streams < 2; streams++)
         for (size_t i = 0; i < a->output_count && ok; i++)
             if (output_is_stream(a->to[i]) == (streams > 0))
@@ -322,18 +206,18 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
 {
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
-    const step_program *program = ok ? binary_program_by_name(&b, a->kernel) : NULL;
-    if (program && (a->check.wanted || a->report.trace)) {
+    const step_program *program = ok ? binary_program_by_name(&b, a->run.kernel) : NULL;
+    if (program && (a->run.check.wanted || a->run.report.trace)) {
         binary_choose_kernel(&b, program->name, diags);
         return EXIT_INPUT;
     }
     if (program) {
-        step_session_options options = {.seed = a->seed,
+        step_session_options options = {.seed = a->run.seed,
                                         .timing_only = a->timing_only,
                                         .unbounded = a->unbounded,
                                         .keep_sizes = a->sizes != NULL,
-                                        .timing = a->report.options.preset,
-                                        .max_cycles = a->max_cycles < INT64_MAX ? (int64_t)a->max_cycles : 0};
+                                        .timing = a->run.report.options.preset,
+                                        .max_cycles = a->run.max_cycles < INT64_MAX ? (int64_t)a->run.max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
         int status = s ? run_program(a, s, diags) : EXIT_INPUT;
         step_session_close(s);
@@ -341,7 +225,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     }
     if (ok && (a->timing_only || a->unbounded || a->sizes))
         return tool_usage_error("visa-run", "--timing-only, --unbounded and --sizes are for stream programs, %s holds kernels", a->file);
-    session *s = ok ? session_open(&b, a->kernel, memory, diags) : NULL;
+    session *s = ok ? session_open(&b, a->run.kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, bytes, size, memory, diags) : EXIT_INPUT;
     session_close(s);
     return status;
@@ -370,8 +254,7 @@ int main(int argc, char **argv)
     arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc),
                    .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc),
                    .to = ARENA_ARRAY(memory, output *, (size_t)argc),
-                   .seed = 1,
-                   .max_cycles = RUN_CYCLES_MAX};
+                   .run = tool_run_new("visa-run")};
     int status = parse_arguments(argc, argv, &a);
     if (status == OPTION_GO_ON) {
         diag_list diags;

@@ -19,7 +19,7 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->report.wanted ||
+    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->run.report.wanted ||
         a->format_source || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
@@ -33,8 +33,8 @@ static const char *main_output(const arguments *a, arena *memory)
     bool stands_alone = a->sweep || a->other || a->options.book;
     if (stands_alone)
         return a->output ? a->output : "-";
-    bool nothing =
-        a->format_check || (a->check.wanted && !a->emit_given && !a->output) || (a->report.trace && !a->report.wanted) || a->ranks.rank > 0;
+    bool nothing = a->format_check || (a->run.check.wanted && !a->emit_given && !a->output) ||
+                   (a->run.report.trace && !a->run.report.wanted) || a->ranks.rank > 0;
     return nothing ? NULL : default_output(a, memory);
 }
 
@@ -45,8 +45,7 @@ static bool declare(arguments *a, arena *memory)
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] && !output_set_reads(a->files, read[i]))
             return false;
-    return (!main || (a->to = output_declare(a->files, main))) &&
-           (!a->report.trace || (a->report.trace_to = output_declare(a->files, a->report.trace)));
+    return (!main || (a->to = output_declare(a->files, main))) && tool_run_declare(&a->run, a->files);
 }
 
 /* Ends the writing with the main output. */
@@ -63,12 +62,12 @@ static bool emit_reference(const arguments *a, const binary *b, arena *memory, d
                                              [EMIT_ASM] = REFERENCE_ASSEMBLY,
                                              [EMIT_OBJ] = REFERENCE_OBJECT,
                                              [EMIT_HEADER] = REFERENCE_HEADER};
-    const binary_kernel *k = binary_choose_kernel(b, a->kernel, diags);
+    const binary_kernel *k = binary_choose_kernel(b, a->run.kernel, diags);
     if (!k)
         return false;
     const reference_api *api = reference_load(diags);
     unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, a->order_given && !a->free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu,
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->run.order_given && !a->run.free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu,
                                 kinds[a->emit], memory, &bytes, size, diags))
         return false;
     *data = bytes;
@@ -80,17 +79,17 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
 {
     bool agrees = true, ok = true;
     const char *report = "", *proof = "";
-    if (a->check.numbers) {
+    if (a->run.check.numbers) {
         session *s = session_open(b, k->name, memory, diags);
-        ok = s && tool_run_length("visac", s, k->name, a->max_cycles, diags) && session_fill(s, a->seed, diags) &&
-             session_run(s, true, diags) && session_check(s, !a->free_order, &agrees, &report, diags);
+        ok = s && tool_run_length("visac", s, k->name, a->run.max_cycles, diags) && session_fill(s, a->run.seed, diags) &&
+             session_run(s, true, diags) && session_check(s, !a->run.free_order, &agrees, &report, diags);
         session_close(s);
     }
     bool differs = !ok && session_found_mismatch(diags);
     fputs(report, stdout);
     if (!ok && !differs)
         return EXIT_INPUT;
-    ok = tool_check_algebra(&a->check, b->target, k, a->seed, 0, memory, diags, &agrees, &proof);
+    ok = tool_check_algebra(&a->run.check, b->target, k, a->run.seed, 0, memory, diags, &agrees, &proof);
     fputs(proof, stdout);
     return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
 }
@@ -103,7 +102,7 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
     for (size_t i = 0; i < b->program_count; i++)
         printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
     for (size_t i = 0; i < b->kernel_count; i++) {
-        if (a->kernel && strcmp(a->kernel, b->kernels[i].name) != 0)
+        if (a->run.kernel && strcmp(a->run.kernel, b->kernels[i].name) != 0)
             continue;
         if (!tool_has_output(&b->kernels[i])) {
             printf("%s: not checked: it has no output\n", b->kernels[i].name);
@@ -120,7 +119,7 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
                   "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
         return EXIT_MISMATCH;
     }
-    return tool_check_certify(&a->check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
+    return tool_check_certify(&a->run.check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
 }
 
 /* Of one kernel, or in text and CSV of each: from the commands alone. */
@@ -131,8 +130,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
     binary b;
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
-    tool_report r = a->report;
-    if ((b.kernel_count == 0 || r.trace || r.options.format > REPORT_CSV) && !binary_choose_kernel(&b, a->kernel, diags))
+    tool_report r = a->run.report;
+    if ((b.kernel_count == 0 || r.trace || r.options.format > REPORT_CSV) && !binary_choose_kernel(&b, a->run.kernel, diags))
         return EXIT_INPUT;
     const char *report = "";
     for (size_t i = 0; i < b.kernel_count; i++) {
@@ -174,7 +173,8 @@ static int explore(const arguments *a, visa_compilation *c)
 static bool takes_binary_only(const arguments *a)
 {
     bool from_binary = a->emit == EMIT_BINARY || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER);
-    return from_binary && !a->options.book && !a->options.parse_only && !a->explores && !a->draw && !a->report.wanted && !a->report.trace;
+    return from_binary && !a->options.book && !a->options.parse_only && !a->explores && !a->draw && !a->run.report.wanted &&
+           !a->run.report.trace;
 }
 
 static int produce(arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
@@ -192,7 +192,7 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
                                            [EMIT_ORDER] = VISA_EMIT_ORDER};
     const unsigned char *data;
     size_t size;
-    bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->check.wanted;
+    bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->run.check.wanted;
     bool dataflow = a->emit == EMIT_DATAFLOW || a->emit == EMIT_DATAFLOW_JSON;
     if (a->options.book) {
         const char *verdicts = visa_verdicts(c);
@@ -202,18 +202,18 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
         return explore(a, c);
     if (a->draw)
         return visa_draw(c, a->draw, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
-    if (a->report.wanted || a->report.trace)
+    if (a->run.report.wanted || a->run.report.trace)
         return write_report(a, c, text, bytes, memory, diags);
-    if (dataflow && !a->check.wanted)
+    if (dataflow && !a->run.check.wanted)
         return tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
     if (!visa_emit(c, from_binary ? VISA_EMIT_BINARY : kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     binary b;
     if (from_binary && !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
-    int status = a->check.wanted ? check(a, &b, data, size, memory, diags) : EXIT_DONE;
-    if (status != EXIT_DONE || (a->check.wanted && !a->output && !a->emit_given)) /* a certificate says what differs, too */
-        return status != EXIT_INPUT && a->check.certificate && !a->to && !output_set_commit(a->files) ? EXIT_INPUT : status;
+    int status = a->run.check.wanted ? check(a, &b, data, size, memory, diags) : EXIT_DONE;
+    if (status != EXIT_DONE || (a->run.check.wanted && !a->output && !a->emit_given)) /* a certificate says what differs, too */
+        return status != EXIT_INPUT && a->run.check.certificate && !a->to && !output_set_commit(a->files) ? EXIT_INPUT : status;
     if (dataflow         ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
         : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size)
                          : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
@@ -315,7 +315,7 @@ static int run(arguments *a, arena *memory, diag_list *diags)
     }
     if (!a->other && !a->sweep)
         return compile(a, memory, diags);
-    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, a->options, a->format, a->report.options.preset};
+    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, a->options, a->format, a->run.report.options.preset};
     int status = a->other ? variants_diff(&v, memory, diags) : variants_sweep(&v, memory, diags);
     say_only(a, diags);
     return status;

@@ -26,9 +26,6 @@ static const char usage[] =
     "FILE may be - for standard input.\n"
     "\n"
     "Options:\n";
-static const char exit_statuses[] = "\n"
-                                    "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
-                                    "or nothing to compare.\n";
 
 __attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...)
 {
@@ -83,8 +80,8 @@ static int choose(const char *option, const char *given, const char *const *know
 /* Do --explore and what it takes fit the rest of the command line? */
 static int check_explore(const arguments *a)
 {
-    if (a->explores && ((a->emit_given && !a->explore_form) || a->check.wanted || a->draw || a->sweep || a->report.wanted ||
-                        a->report.trace || a->options.book))
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
+                        a->run.report.trace || a->options.book))
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form)
@@ -165,13 +162,6 @@ static int check_options(const visa_options *o)
 
 /* ---- an option each: OPTION_GO_ON, or the exit status ---- */
 
-static int option_OUTPUT(void *of, const char *text)
-{
-    arguments *a = of;
-    a->output = text;
-    return OPTION_GO_ON;
-}
-
 static int option_EMIT(void *of, const char *text)
 {
     arguments *a = of;
@@ -181,22 +171,6 @@ static int option_EMIT(void *of, const char *text)
     if (a->emit == EMIT_KINDS && !a->explore_form)
         return tool_unknown_value("visac", "--emit=", text, emit_names);
     a->emit_given = true;
-    return OPTION_GO_ON;
-}
-
-static int option_MCPU(void *of, const char *text)
-{
-    arguments *a = of;
-    a->mcpu = text;
-    return OPTION_GO_ON;
-}
-
-static int option_REFERENCE_ORDER(void *of, const char *text)
-{
-    arguments *a = of;
-    if (!tool_reference_order(text, &a->free_order))
-        return usage_error("--reference-order is hardware or free, not `%s`", text);
-    a->order_given = true;
     return OPTION_GO_ON;
 }
 
@@ -211,13 +185,6 @@ static int option_PASS(void *of, const char *text)
     arguments *a = of;
     ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, text);
     a->options.step_passes = a->passes;
-    return OPTION_GO_ON;
-}
-
-static int option_SIZES(void *of, const char *text)
-{
-    arguments *a = of;
-    a->options.step_sizes = text;
     return OPTION_GO_ON;
 }
 
@@ -241,32 +208,6 @@ static int option_ORDER(void *of, const char *text)
     if (choose("--order=", text, orders, &number) != EXIT_DONE)
         return EXIT_USAGE;
     a->options.order = values[number];
-    return OPTION_GO_ON;
-}
-
-static int option_DRAW(void *of, const char *text)
-{
-    arguments *a = of;
-    a->draw = text;
-    return OPTION_GO_ON;
-}
-
-static int option_REPORT(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_report_format("visac", &a->report, text));
-}
-
-static int option_TIMING(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_report_timing("visac", &a->report, text));
-}
-
-static int option_TRACE(void *of, const char *text)
-{
-    arguments *a = of;
-    a->report.trace = text;
     return OPTION_GO_ON;
 }
 
@@ -322,101 +263,11 @@ static int option_SEARCH(void *of, const char *text)
     return option_status(tool_explore_search("visac", &a->explore, text));
 }
 
-static int option_CHECK(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_check_kind("visac", &a->check, text));
-}
-
-static int option_SAMPLES(void *of, const char *text)
-{
-    arguments *a = of;
-    return option_status(tool_check_samples("visac", &a->check, text));
-}
-
-static int option_CERTIFICATE(void *of, const char *text)
-{
-    arguments *a = of;
-    a->check.certificate = text;
-    return OPTION_GO_ON;
-}
-
-static int option_SEED(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_number(text, &a->seed) ? OPTION_GO_ON : usage_error("--seed takes a number, not `%s`", text);
-}
-
-static int option_MAX_CYCLES(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_limit(text, &a->max_cycles) ? OPTION_GO_ON
-                                            : usage_error("--max-cycles takes a number of cycles, 0 for no limit; not `%s`", text);
-}
-
-static int option_KERNEL(void *of, const char *text)
-{
-    arguments *a = of;
-    a->kernel = a->options.kernel = text;
-    return OPTION_GO_ON;
-}
-
-static int option_DIALECT(void *of, const char *text)
-{
-    arguments *a = of;
-    a->options.dialect = text;
-    return OPTION_GO_ON;
-}
-
-static int option_TARGET(void *of, const char *text)
-{
-    arguments *a = of;
-    a->options.target = text;
-    return OPTION_GO_ON;
-}
-
-static int option_PRINT_AFTER(void *of, const char *text)
-{
-    arguments *a = of;
-    a->options.print_after = text;
-    return OPTION_GO_ON;
-}
-
 static int option_PRINT_AFTER_ALL(void *of, const char *text)
 {
     arguments *a = of;
     (void)text;
     a->options.print_after = "all";
-    return OPTION_GO_ON;
-}
-
-static int option_TIME_REPORT(void *of, const char *text)
-{
-    arguments *a = of;
-    (void)text;
-    a->options.time_report = true;
-    return OPTION_GO_ON;
-}
-
-static int option_MAX_STEPS(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_limit(text, &a->options.max_steps) ? OPTION_GO_ON
-                                                   : usage_error("--max-steps takes a number, 0 for no limit; not `%s`", text);
-}
-
-static int option_MAX_BYTES(void *of, const char *text)
-{
-    arguments *a = of;
-    return tool_limit(text, &a->options.max_bytes) ? OPTION_GO_ON
-                                                   : usage_error("--max-bytes takes a number, 0 for no limit; not `%s`", text);
-}
-
-static int option_FROM_MARKDOWN(void *of, const char *text)
-{
-    arguments *a = of;
-    (void)text;
-    a->options.book = true;
     return OPTION_GO_ON;
 }
 
@@ -478,7 +329,7 @@ static int option_HELP(void *of, const char *text)
     (void)of, (void)text;
     fputs(usage, stdout);
     option_rows_print(option_rows, OPTION_ROWS);
-    fputs(exit_statuses, stdout);
+    fputs(tool_run_statuses, stdout);
     print_passes();
     return EXIT_DONE;
 }
@@ -488,31 +339,31 @@ static int option_HELP(void *of, const char *text)
 int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
 {
     *a = (arguments){.memory = memory,
-                     .seed = 1,
-                     .max_cycles = RUN_CYCLES_MAX,
+                     .run = tool_run_new("visac"),
                      .warnings = a->warnings,
                      .colour = isatty(2),
                      .options.error_limit = SHOWN_ERRORS_MAX};
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)
         return status;
+    a->options.kernel = a->run.kernel;
     if (a->format == VISA_DIAGNOSTICS_TEXT && a->colour)
         a->format = VISA_DIAGNOSTICS_COLOUR;
     a->options.warnings = a->warnings;
     if (check_explore(a) != EXIT_DONE)
         return EXIT_USAGE;
-    bool reports = a->report.wanted || a->report.trace;
-    if (a->draw && (a->emit_given || a->check.wanted || reports))
+    bool reports = a->run.report.wanted || a->run.report.trace;
+    if (a->draw && (a->emit_given || a->run.check.wanted || reports))
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
-    if (reports && (a->emit_given || a->check.wanted))
+    if (reports && (a->emit_given || a->run.check.wanted))
         return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
-    if (a->options.book && (a->emit_given || a->check.wanted || a->draw || a->kernel || a->sweep || reports))
+    if (a->options.book && (a->emit_given || a->run.check.wanted || a->draw || a->run.kernel || a->sweep || reports))
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
-    if (tool_check_complete("visac", &a->check) != EXIT_DONE)
+    if (tool_check_complete("visac", &a->run.check) != EXIT_DONE)
         return EXIT_USAGE;
-    if (a->options.parse_only && (a->emit_given || a->check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
+    if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     if (optind == argc)
@@ -525,7 +376,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     a->options.modules = strcmp(argv[optind], "-") != 0;
     if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
-    if ((a->sweep || diff) && (a->emit_given || a->check.wanted || a->draw || reports))
+    if ((a->sweep || diff) && (a->emit_given || a->run.check.wanted || a->draw || reports))
         return usage_error("%s is an output of its own: no --emit, --check, --draw or --report beside it", diff ? "diff" : "--sweep");
     a->input = argv[optind];
     return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;

@@ -33,22 +33,19 @@ typedef enum emit_kind {
 } emit_kind;
 
 typedef struct arguments {
-    const char *input, *output, *kernel, *draw, *sweep;
+    tool_run run; /* without an order of sums: the machine's for a check, a free one for what is written */
+    const char *input, *output, *draw, *sweep;
     const char *other; /* the second file of `visac diff` */
-    tool_report report;
     emit_kind emit;
     const char *mcpu;
-    bool order_given, free_order; /* of the reference's sums: without it the machine's for a check, a free one for what is written */
-    tool_check check;
     bool emit_given, search_given, format_source, format_check;
     bool explores;
     ranks ranks;              /* of --explore */
     const char *explore_form; /* of --emit, after --explore */
     visa_explore_options explore;
     size_t warning_count;
-    const char **warnings;     /* room for as many as there are arguments */
-    visa_parameter *defines;   /* likewise */
-    uint64_t seed, max_cycles; /* cycles UINT64_MAX: any number */
+    const char **warnings;   /* room for as many as there are arguments */
+    visa_parameter *defines; /* likewise */
     visa_diagnostics_format format;
     visa_options options;
     visa_parameter *parameters;
