@@ -201,7 +201,18 @@ static void place_trf_ports(kernel *k)
     }
 }
 
-/* Views lie in their memory, writes go where their view is. */
+/* What lies in another one's memory goes with it: reshapes, views, and writes, which go where their view is. */
+static void follow_memory(op *o)
+{
+    if (o->kind == IR_RESHAPE)
+        o->out.address = op_input(o)->out.address;
+    else if (o->kind == IR_VIEW)
+        o->out.address = op_root(o)->out.address + o->window->displacement * dtype_row_of(o->out.dtype)->bits / 8;
+    else if (op_into(o))
+        o->out.address = op_into(o)->out.address;
+}
+
+/* A view begins at a byte. */
 static void place_view(pass_context *p, kernel *k, op *o)
 {
     int64_t bits = dtype_row_of(o->out.dtype)->bits, from = o->window->displacement * bits;
@@ -211,7 +222,7 @@ static void place_view(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "start it an element earlier or later");
         return;
     }
-    o->out.address = op_root(o)->out.address + from / 8;
+    follow_memory(o);
 }
 
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
@@ -220,7 +231,7 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     if (op_uses_bad(o))
         o->bad = true;
     if (o->kind == IR_RESHAPE) {
-        o->out.address = op_input(o)->out.address;
+        follow_memory(o);
         o->unplaced = op_root(op_input(o))->unplaced;
     }
     if (memory && !o->bad)
@@ -228,7 +239,7 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     if (!o->bad && o->kind == IR_VIEW)
         place_view(p, k, o);
     if (!o->bad && op_into(o))
-        o->out.address = op_into(o)->out.address;
+        follow_memory(o);
     if (!memory && !trf)
         return;
     live_prune(live, o->index);
@@ -280,15 +291,8 @@ bool allocate_again(pass_context *p, kernel *k)
 {
     if (!place_memories(p, k, false))
         return false;
-    for (size_t i = 0; i < k->op_count; i++) { /* what lies in another one's memory goes with it */
-        op *o = k->ops[i];
-        if (o->kind == IR_RESHAPE)
-            o->out.address = op_input(o)->out.address;
-        else if (o->kind == IR_VIEW)
-            o->out.address = op_root(o)->out.address + o->window->displacement * dtype_row_of(o->out.dtype)->bits / 8;
-        else if (op_into(o))
-            o->out.address = op_into(o)->out.address;
-    }
+    for (size_t i = 0; i < k->op_count; i++)
+        follow_memory(k->ops[i]);
     show_ports(k);
     return true;
 }

@@ -32,26 +32,29 @@ src_range op_part_range(const op *o, component part)
     return part < MAPPING_COMPONENTS && o->parts[part].file >= 0 ? o->parts[part] : o->range;
 }
 
+static diag *refuse_v(pass_context *p, kernel *k, op *o, src_range range, diag_id id, const char *format, va_list args)
+{
+    o->bad = true;
+    k->bad = true;
+    return diag_add(p->diags, id, range, "%s", arena_vprintf(p->arena, format, args));
+}
+
 diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *text = arena_vprintf(p->arena, format, args);
+    diag *d = refuse_v(p, k, o, op_part_range(o, part), id, format, args);
     va_end(args);
-    o->bad = true;
-    k->bad = true;
-    return diag_add(p->diags, id, op_part_range(o, part), "%s", text);
+    return d;
 }
 
 diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id id, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *text = arena_vprintf(p->arena, format, args);
+    diag *d = refuse_v(p, k, o, range.file >= 0 ? range : o->range, id, format, args);
     va_end(args);
-    o->bad = true;
-    k->bad = true;
-    return diag_add(p->diags, id, range.file >= 0 ? range : o->range, "%s", text);
+    return d;
 }
 
 const char *pass_row_counts(const pass_context *p)

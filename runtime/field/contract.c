@@ -7,8 +7,15 @@
 enum { MOST_LANES = 128 };
 
 typedef struct contract_state {
+    mask_unit unit; /* where the slice is, for its masks */
     unsigned char live[MOST_LANES];
 } contract_state;
+
+static bool open_contract(field_stage_run *r)
+{
+    ((contract_state *)r->state)->unit = contraction_unit(r->run->machine->plans, r->run->unit);
+    return true;
+}
 
 /* Products of lanes and weights that repeat; `live`: NULL, all count. */
 static field_value sum_of(const field_value *lanes, const field_value *weight, int64_t first, int64_t count, int64_t period,
@@ -56,8 +63,7 @@ static void read_step(field_stage_run *r, int64_t step, field_value *out)
     const contraction *k = r->stage->plan;
     contract_state *s = r->state;
     int64_t width = INT64_C(1) << k->tree.depth, row_values = 0;
-    mask_unit unit = contraction_unit(r->run->machine->plans, r->run->unit);
-    mask_state state = k->masks.count ? mask_set_at(&k->masks, &unit, step, s->live) : MASK_ALL;
+    mask_state state = k->masks.count ? mask_set_at(&k->masks, &s->unit, step, s->live) : MASK_ALL;
     const field_value *weight = state == MASK_NONE ? NULL : field_align_weights(r->before, step, &row_values);
     if (!weight) {
         for (int64_t i = 0; i < k->rows * k->tree.columns; i++)
@@ -99,8 +105,7 @@ static field_value read_one(field_stage_run *r, int64_t step, int64_t row, int64
     field_terms *terms = field_trace_noting(r->run->machine->trace);
     int64_t width = INT64_C(1) << k->tree.depth, first = column * width;
     field_value lanes[MOST_LANES], weight[MOST_LANES], sum = 0;
-    mask_unit unit = contraction_unit(r->run->machine->plans, r->run->unit);
-    mask_state state = k->masks.count ? mask_set_at(&k->masks, &unit, step, s->live) : MASK_ALL;
+    mask_state state = k->masks.count ? mask_set_at(&k->masks, &s->unit, step, s->live) : MASK_ALL;
     bool some = state == MASK_ALL;
     for (int64_t i = 0; state == MASK_SOME && i < width; i++)
         some |= s->live[first + i];
@@ -136,4 +141,4 @@ static void read_contract(field_stage_run *r, int64_t first, int64_t count, fiel
     }
 }
 
-const field_stage field_contract = {.state_bytes = sizeof(contract_state), .read = read_contract};
+const field_stage field_contract = {.state_bytes = sizeof(contract_state), .open = open_contract, .read = read_contract};
