@@ -169,7 +169,7 @@ bool scope_integer(scope *s, const ast *expression, int64_t *out);
 /* The integer types that `as` names, and what they hold; NULL: another type. */
 typedef struct integer_type {
     const char *name;
-    int64_t least, most;
+    int64_t bytes, least, most;
 } integer_type;
 const integer_type *scope_integer_type(const ast *type);
 /* False: diagnosed. */

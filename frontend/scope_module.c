@@ -1,0 +1,198 @@
+/* Modules of the file, paths through them and `use`. What is not known may be a library's: that is silent until a name is missing. */
+#include <string.h>
+
+#include "frontend/index.h"
+#include "frontend/scope_state.h"
+#include "support/budget.h"
+
+void scope_set_module(scope *s)
+{
+    s->is_module = true;
+}
+
+static scope *module_around(scope *s)
+{
+    while (s && !s->is_module)
+        s = s->parent;
+    return s;
+}
+
+/* One step of a path; `first`: names are searched outwards too. NULL: not a module of the file. */
+static scope *enter_module(scope *s, const char *name, bool first)
+{
+    if (strcmp(name, "crate") == 0) {
+        while (s->parent)
+            s = s->parent;
+        return s;
+    }
+    if (strcmp(name, "self") == 0)
+        return module_around(s);
+    if (strcmp(name, "super") == 0) {
+        s = module_around(s);
+        return s && s->parent ? module_around(s->parent) : NULL;
+    }
+    symbol *y = first ? scope_find(s, MODULE_NAMES, name) : scope_find_in(s, MODULE_NAMES, name);
+    return y ? y->inner : NULL;
+}
+
+/* The module that the first `count` segments name. */
+static scope *path_module(scope *s, const ast *path, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && s; i++)
+        s = enter_module(s, path->kids[i]->text, i == 0);
+    return s;
+}
+
+symbol *scope_find_path(scope *s, name_space space, const ast *path)
+{
+    const char *name = path->kids[path->kid_count - 1]->text;
+    scope *in = path->kid_count > 1 ? path_module(s, path, path->kid_count - 1) : NULL;
+    symbol *y = in ? scope_find_in(in, space, name) : scope_find(s, space, name);
+    index_add_name(s->context, path->kids[path->kid_count - 1]->range, y);
+    return y;
+}
+
+static bool import(scope *s, symbol *y, const char *name)
+{
+    if (!y || strcmp(name, "_") == 0 || scope_find_here(s, scope_space_of(y->kind), name) == y)
+        return false;
+    budget_spend(s->arena, s->count);
+    for (size_t i = 0; i < s->count; i++) /* a name of its own goes before an imported one */
+        if (!s->symbols[i]->target && scope_space_of(s->symbols[i]->kind) == scope_space_of(y->kind) &&
+            strcmp(s->symbols[i]->name, name) == 0)
+            return false;
+    symbol *alias = scope_add(s, y->kind, name, y->range);
+    alias->target = y;
+    return true;
+}
+
+static bool import_name(scope *s, scope *from, const char *name, const char *as)
+{
+    bool grew = false;
+    for (name_space space = TYPE_NAMES; space <= MODULE_NAMES; space++)
+        grew = import(s, scope_find_in(from, space, name), as) || grew;
+    return grew;
+}
+
+static bool import_glob(scope *s, scope *from)
+{
+    budget_spend(s->arena, s->glob_count);
+    for (size_t i = 0; i < s->glob_count; i++)
+        if (s->globs[i] == from)
+            return false;
+    if (from == s)
+        return false;
+    ARENA_PUSH(s->arena, s->globs, s->glob_count, s->glob_capacity, from);
+    return true;
+}
+
+/* `from`: the module that the tree's paths start in, or NULL at the top. */
+static bool use_tree(scope *s, scope *from, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    scope *start = from ? from : s, *in = start;
+    bool is_path = ast_is(path, AST_PATH) && path->kid_count > 0;
+    bool names_last = ast_is(tree, AST_USE_NAME) || ast_is(tree, AST_USE_RENAME);
+    for (uint32_t i = 0; is_path && in && i + (names_last ? 1 : 0) < path->kid_count; i++)
+        in = enter_module(in, path->kids[i]->text, i == 0 && !from);
+    if (!in)
+        return false;
+    if (ast_is(tree, AST_USE_GLOB))
+        return import_glob(s, in);
+    if (names_last && is_path) {
+        const char *name = path->kids[path->kid_count - 1]->text;
+        const char *as = ast_is(tree, AST_USE_RENAME) ? tree->text : name;
+        if (strcmp(name, "self") == 0 || strcmp(name, "super") == 0 || strcmp(name, "crate") == 0)
+            return false;
+        if (scope_has_lost(in, name))
+            scope_add_lost(s, as);
+        return import_name(s, in, name, as);
+    }
+    bool grew = false;
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
+        grew = use_tree(s, is_path || from ? in : NULL, tree->kids[i]) || grew;
+    return grew;
+}
+
+bool scope_use(scope *s, const ast *use)
+{
+    return use_tree(s, NULL, ast_kid(use, 1));
+}
+
+static bool is_library(const char *crate)
+{
+    static const char *const known[] = {"std", "core", "alloc", "rand", "furiosa_visa_std", "furiosa_opt_std"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], crate) == 0)
+            return true;
+    return false;
+}
+
+/* Does the tree's path go through a module whose text was not understood? */
+static bool passes_lost(scope *s, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    scope *in = s;
+    for (uint32_t i = 0; ast_is(path, AST_PATH) && i < path->kid_count; i++) {
+        scope *next = enter_module(in, path->kids[i]->text, i == 0);
+        if (!next)
+            return i == 0 ? scope_is_lost(in, path->kids[i]->text) : scope_has_lost(in, path->kids[i]->text);
+        in = next;
+    }
+    return false;
+}
+
+/* Whatever the tree would have imported is missing as well. */
+static void lose_tree(scope *s, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    if (ast_is(tree, AST_USE_GLOB))
+        scope_add_lost(s, "");
+    else if (ast_is(tree, AST_USE_RENAME))
+        scope_add_lost(s, tree->text);
+    else if (ast_is(tree, AST_USE_NAME) && ast_is(path, AST_PATH) && path->kid_count > 0)
+        scope_add_lost(s, path->kids[path->kid_count - 1]->text);
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
+        lose_tree(s, tree->kids[i]);
+}
+
+/* The names that a tree begins with: is there one that nothing is known of? */
+static bool is_dead(scope *s, const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    if (ast_is(path, AST_PATH) && path->kid_count > 0) {
+        bool names_last = ast_is(tree, AST_USE_NAME) || ast_is(tree, AST_USE_RENAME);
+        scope *in = s;
+        for (uint32_t i = 0; in && i + (names_last ? 1 : 0) < path->kid_count; i++)
+            in = enter_module(in, path->kids[i]->text, i == 0);
+        if (!in)
+            return !is_library(path->kids[0]->text);
+        const char *last = path->kids[path->kid_count - 1]->text;
+        bool found = !names_last || path->kid_count == 1 || strcmp(last, "self") == 0 || strcmp(last, "super") == 0;
+        for (name_space space = TYPE_NAMES; space <= MODULE_NAMES && !found; space++)
+            found = scope_find_in(in, space, last);
+        if (!found)
+            return true;
+    }
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
+        if (is_dead(s, tree->kids[i]))
+            return true;
+    return false;
+}
+
+void scope_check_use(scope *s, const ast *use)
+{
+    if (passes_lost(s, ast_kid(use, 1)))
+        lose_tree(s, ast_kid(use, 1));
+    else if (!s->dead_use && is_dead(s, ast_kid(use, 1)))
+        s->dead_use = use;
+}
+
+void scope_note_dead_use(scope *s, diag *d)
+{
+    for (; s; s = s->parent)
+        if (s->dead_use) {
+            diag_note(s->context->diags, d, s->dead_use->range, "nothing is imported here: there is nothing of that name");
+            return;
+        }
+}
