@@ -14,6 +14,10 @@
 #include "support/strbuf.h"
 #include "target/target.h"
 
+struct pass; /* passes/pass.h */
+struct step_pass;
+struct emit_context;
+
 struct visa_compilation {
     arena *arena;
     diag_list diags;
@@ -73,6 +77,32 @@ const diag_list *compilation_said(visa_compilation *c);
 
 /* The line of a range, 0 for none: for emit_context. */
 uint32_t compilation_line_of(void *user, src_range range);
+
+/* --time-report: from here on; and what it took since then, or since the step before. */
+void compilation_clock(visa_compilation *c);
+void compilation_took(visa_compilation *c, const char *what);
+/* --print-after: is it of this pass, or transformation? */
+bool compilation_prints(const visa_compilation *c, const char *pass_name);
+void compilation_begin_dumps(visa_compilation *c);
+void compilation_after_pass(void *compilation, const struct pass *done, const kernel *k);
+void compilation_end_dumps(visa_compilation *c);
+
+/* For sema_options: the items of `mod NAME;`, or NULL, diagnosed. */
+const ast *compilation_load_module(void *compilation, const ast *n);
+
+/* A transformation by the first bytes of its name, or NULL. */
+const struct step_pass *compilation_step_pass(const char *name, size_t bytes);
+/* "NAME:P=V,..": transforms every stream program. */
+void compilation_run_step_pass(visa_compilation *c, const char *text);
+/* What is no constant and no axis gives its number to a size of a stream program. */
+void compilation_check_parameters(visa_compilation *c);
+/* Those of a run; what was given by name comes first. */
+void compilation_read_sizes(visa_compilation *c);
+void compilation_print_programs(const struct emit_context *e, const visa_compilation *c, strbuf *out);
+
+/* The binary, a kernel after the other. */
+void compilation_begin_file(visa_compilation *c);
+void compilation_write_kernel(visa_compilation *c, const kernel *k, arena *scratch);
 
 /* Compiles a file of c->sources and leaves its tree and kernels in `c`. */
 void compilation_run_file(visa_compilation *c, int file);

@@ -1,0 +1,130 @@
+/* What is made of a compilation: the binary, tables, pictures. */
+#include <string.h>
+
+#include "codegen/draw.h"
+#include "codegen/memory_map.h"
+#include "codegen/step/emit.h"
+#include "codegen/step/report.h"
+#include "codegen/tables.h"
+#include "frontend/format.h"
+#include "ir/print.h"
+#include "libvisa/compilation.h"
+
+static bool emit_text(const char *text, const unsigned char **data, size_t *size)
+{
+    *data = (const unsigned char *)text;
+    *size = text ? strlen(text) : 0;
+    return text != NULL;
+}
+
+void compilation_begin_file(visa_compilation *c)
+{
+    diag_list_init(&c->write_diags, c->arena);
+    c->writer = binary_writer_new(c->target, c->arena, &c->write_diags);
+}
+
+void compilation_write_kernel(visa_compilation *c, const kernel *k, arena *scratch)
+{
+    emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
+    binary_kernel b;
+    emit_kernel(&e, k, &b);
+    c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, &b, scratch);
+}
+
+/* Of kernels that are there still, and what stands after kernels. */
+static bool write_rest(visa_compilation *c)
+{
+    arena *scratch = arena_new_inside(c->arena);
+    emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
+    arena_mark empty = arena_mark_here(scratch);
+    if (!c->binary_only)
+        compilation_begin_file(c);
+    for (size_t i = 0; i < c->module->count && !c->binary_only && !c->write_failed; i++) {
+        compilation_write_kernel(c, c->module->kernels[i], scratch);
+        arena_rewind(scratch, empty);
+    }
+    for (size_t i = 0; i < c->programs->count && !c->write_failed; i++)
+        c->write_failed = !binary_writer_program(c->writer, step_emit(&e, c->programs->graphs[i]), scratch);
+    arena_free(scratch);
+    return !c->write_failed;
+}
+
+/* The same bytes however often they are asked for. */
+static bool write_file(visa_compilation *c, const unsigned char **data, size_t *size)
+{
+    if (!c->image && (!write_rest(c) || !binary_writer_finish(c->writer, &c->image, &c->image_bytes))) {
+        diag_list_append(&c->diags, &c->write_diags);
+        return false;
+    }
+    *data = c->image;
+    *size = c->image_bytes;
+    return true;
+}
+
+bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
+{
+    if (COMPILATION_STOPS(c))
+        return false;
+    if (c->is_book)
+        return false;
+    if (kind == VISA_EMIT_AST)
+        return c->file && emit_text(ast_text(c->file, c->arena), data, size);
+    if (c->diags.error_count > 0 || !c->module || (c->binary_only && kind != VISA_EMIT_BINARY))
+        return false;
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
+    step_cost_report report = {c->programs->graphs, c->programs->count, c->bindings, c->binding_count};
+    strbuf text;
+    switch (kind) {
+    case VISA_EMIT_TABLES:
+        strbuf_init(&text, c->arena);
+        strbuf_puts(&text, tables_text(&e, c->module));
+        for (size_t i = 0; i < c->programs->count; i++)
+            strbuf_printf(&text, "%sstream program %s: --emit=ir has its graph, --emit=step-report its costs\n",
+                          i > 0 || c->module->count > 0 ? "\n" : "", c->programs->graphs[i]->name);
+        return emit_text(text.text, data, size);
+    case VISA_EMIT_JSON: return emit_text(tables_json(&e, c->module), data, size);
+    case VISA_EMIT_IR:
+        strbuf_init(&text, c->arena);
+        module_print(c->module, &text);
+        compilation_print_programs(&e, c, &text);
+        return emit_text(text.text, data, size);
+    case VISA_EMIT_MEMORY: return emit_text(memory_text(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_JSON: return emit_text(memory_json(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_SVG: return emit_text(memory_svg(&e, c->module), data, size);
+    case VISA_EMIT_ORDER: return emit_text(order_text(&e, c->module), data, size);
+    case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
+    case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
+    default: return write_file(c, data, size);
+    }
+}
+
+bool visa_format(visa_compilation *c, const char **data, size_t *size)
+{
+    if (COMPILATION_STOPS(c) || !c->file || c->syntax_errors > 0)
+        return false;
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    format_file(c->sources, c->file, &text);
+    *data = text.text;
+    *size = text.bytes;
+    return true;
+}
+
+bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size)
+{
+    if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
+        return false;
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
+    return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
+}
+
+bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
+{
+    if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
+        return false;
+    emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
+    for (size_t i = 0; i < c->module->count; i++)
+        if (strcmp(c->module->kernels[i]->name, name) == 0)
+            return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);
+    return false;
+}
