@@ -12,6 +12,7 @@ import runpy
 import sys
 import tempfile
 
+import limit_rows
 import visa_tools
 
 HEAD = "#[device(chip = 1)]\n"
@@ -29,12 +30,8 @@ COSTS = {
 # No source text comes near: a slice's DM ends first.
 ELSEWHERE = {"hbm_chip_stride_bytes": "test_machine", "sequencer_stride_min": "test_sequence", "sequencer_stride_max": "test_sequence"}
 
-LIMITS = {}
-
-
-def limit(function):
-    LIMITS[function.__name__] = function
-    return function
+LIMITS = limit_rows.Limits("target/limits.def", {**COSTS, **ELSEWHERE})
+limit = LIMITS.limit
 
 
 class Row:
@@ -305,21 +302,6 @@ def initial_shift_bytes(row):
     return [accepted(of(row.value - 1)), refused(of(row.value), "E-SHIFT-START")]
 
 
-def read_rows():
-    """name -> (value, unit)"""
-    with open(os.path.join(visa_tools.SOURCE, "target", "limits.def"), encoding="utf-8") as file:
-        text = file.read() + visa_tools.engine_rows()
-    found = {}
-    for name, value, unit in re.findall(r"^LIMIT\((?:ENGINE_\w+, )?(\w+), ([^,]+), \"([^\"]+)\",", text, re.M):
-        number = re.sub(r"(\d)[uUlL]+", r"\1", value)
-        if not re.fullmatch(r"[-\d\s()*<]+", number):
-            sys.exit(f"limits.def: {name} is {value}, which this script cannot read")
-        found[name] = (eval(number), unit)  # noqa: S307: digits and operators only
-    if len(found) != len(re.findall(r"^LIMIT\(", text, re.M)):
-        sys.exit("limits.def: a row has another form than LIMIT(name, value, \"unit\", ..)")
-    return found
-
-
 def judge(folder, case):
     """None, or what went wrong."""
     text, rule, pattern = case
@@ -349,33 +331,22 @@ def load_engines():
 
 def main():
     load_engines()
-    rows_of_table = read_rows()
-    values = {name: value for name, (value, _) in rows_of_table.items()}
-    failed = sides = 0
-    for name in sorted(set(LIMITS) | set(COSTS) | set(ELSEWHERE)):
-        if name not in rows_of_table:
-            failed += 1
-            print(f"FAIL {name}: no row of target/limits.def has this name")
+    rows = LIMITS.rows(visa_tools.engine_rows())
+    values = {name: value for name, (value, _) in rows.items()}
+    LIMITS.elsewhere |= {name: unit for name, (_, unit) in rows.items() if unit in COST_UNITS}
+    sides = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, (value, unit) in rows_of_table.items():
-            if name in COSTS or name in ELSEWHERE or unit in COST_UNITS:
-                continue
-            if name not in LIMITS:
-                failed += 1
-                print(f"FAIL {name}: the row has no test at its edge (test/limits.py, test/engine/*/limits.py)")
-                continue
-            cases = LIMITS[name](Row(value, values))
-            for case in cases:
-                sides += 1
-                wrong = judge(folder, case)
-                if wrong:
-                    failed += 1
-                    print(f"FAIL {name} = {value}: {wrong}\n--- of\n{case[0]}")
+        def faults(name, function, value):
+            nonlocal sides
+            cases = function(Row(value, values))
+            sides += len(cases)
+            found = [f"{wrong}\n--- of\n{case[0]}" for case in cases for wrong in [judge(folder, case)] if wrong]
             if not any(rule for _, rule, _ in cases) and not all(pattern for _, _, pattern in cases):
-                failed += 1
-                print(f"FAIL {name}: nothing is refused and nothing is looked at")
-    print(f"{len(LIMITS)} limits, {sides} sides, {failed} failed")
-    return 1 if failed else 0
+                found.append("nothing is refused and nothing is looked at")
+            return found
+        status = LIMITS.judge(rows, faults)
+    print(f"{sides} sides")
+    return status
 
 
 if __name__ == "__main__":

@@ -20,6 +20,24 @@ int64_t step_tensor_tiles(const step_tensor *t)
     return tiles;
 }
 
+const step_program *step_program_unbounded(const step_program *p, arena *a)
+{
+    step_program *copy = ARENA_NEW(a, step_program);
+    step_node *nodes = ARENA_ARRAY(a, step_node, p->node_count + 1);
+    *copy = *p;
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        step_input *inputs = ARENA_ARRAY(a, step_input, p->nodes[i].input_count + 1);
+        nodes[i] = p->nodes[i];
+        for (uint32_t k = 0; k < nodes[i].input_count; k++) {
+            inputs[k] = p->nodes[i].inputs[k];
+            inputs[k].depth = 0;
+        }
+        nodes[i].inputs = inputs;
+    }
+    copy->nodes = nodes;
+    return copy;
+}
+
 /* ---- encoder ---- */
 
 static void put_machine(word_writer *w, const step_machine *m)

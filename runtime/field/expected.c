@@ -4,23 +4,17 @@
 #include <string.h>
 
 #include "codegen/reference_load.h"
+#include "runtime/field/known.h"
 #include "runtime/machine/parallel.h"
 
-enum { MOST_DEPTH = 64, MOST_KNOWN = 1 << 24 };
-
-typedef struct known {
-    uint32_t tensor;
-    int64_t element;
-    field_value value;
-} known;
+enum { MOST_DEPTH = 64 };
 
 struct field_expected {
     const binary_kernel *kernel;
     uint64_t seed;
     unsigned threads;
     field_value **tensors; /* whole: by tensor */
-    known *known;          /* by hash; value FIELD_NOTHING: free */
-    size_t known_count, known_capacity;
+    field_known known;     /* one by one: by tensor and element */
     int depth;
 };
 
@@ -100,40 +94,15 @@ void field_expected_free(field_expected *x)
     for (uint32_t t = 0; x->tensors && t < x->kernel->einsum.tensor_count; t++)
         free(x->tensors[t]);
     free(x->tensors);
-    free(x->known);
+    field_known_free(&x->known);
     free(x);
 }
 
 /* ---- one element ---- */
 
-static known *known_at(const field_expected *x, uint32_t tensor, int64_t element)
+static field_known_key known_key(uint32_t tensor, int64_t element)
 {
-    for (size_t i = field_hash(tensor, (uint64_t)element) % x->known_capacity;; i = (i + 1) % x->known_capacity) {
-        known *k = &x->known[i];
-        if (k->value == FIELD_NOTHING || (k->tensor == tensor && k->element == element))
-            return k;
-    }
-}
-
-static void known_add(field_expected *x, uint32_t tensor, int64_t element, field_value value)
-{
-    if (2 * x->known_count >= x->known_capacity) {
-        size_t old = x->known_capacity, capacity = old ? 2 * old : 1024;
-        known *list = x->known, *bigger = capacity <= MOST_KNOWN ? malloc(capacity * sizeof *bigger) : NULL;
-        if (!bigger)
-            return;
-        for (size_t i = 0; i < capacity; i++)
-            bigger[i].value = FIELD_NOTHING;
-        x->known = bigger;
-        x->known_capacity = capacity;
-        for (size_t i = 0; i < old; i++)
-            if (list[i].value != FIELD_NOTHING)
-                *known_at(x, list[i].tensor, list[i].element) = list[i];
-        free(list);
-    }
-    known *k = known_at(x, tensor, element);
-    x->known_count += k->value == FIELD_NOTHING;
-    *k = (known){tensor, element, value};
+    return (field_known_key){tensor, 0, element};
 }
 
 /* Multiplication modulo 2^61 - 1, in two halves: not the machine's. */
@@ -224,11 +193,9 @@ bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, f
         *out = x->tensors ? x->tensors[tensor][element] : input_value(x, tensor, element);
         return true;
     }
-    known *k = x->known_capacity ? known_at(x, tensor, element) : NULL;
-    if (k && k->value != FIELD_NOTHING) {
-        *out = k->value;
+    *out = field_known_find(&x->known, known_key(tensor, element));
+    if (*out != FIELD_NOTHING)
         return true;
-    }
     if (x->depth >= MOST_DEPTH)
         return false;
     summing s = {x, 0, false};
@@ -243,7 +210,7 @@ bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, f
     if (s.failed)
         return false;
     *out = s.sum;
-    known_add(x, tensor, element, s.sum);
+    field_known_add(&x->known, known_key(tensor, element), s.sum);
     return true;
 }
 
@@ -279,11 +246,11 @@ void field_expected_find(field_expected *x, const field_value *values, size_t co
                 }
         }
     }
-    for (size_t i = 0; !x->tensors && i < x->known_capacity; i++)
+    for (size_t i = 0; !x->tensors && i < x->known.capacity; i++)
         for (size_t j = 0; j < count; j++)
-            if (x->known[i].value == values[j] && tensors[j] == EINSUM_NO_TENSOR) {
-                tensors[j] = x->known[i].tensor;
-                elements[j] = x->known[i].element;
+            if (x->known.places[i].value == values[j] && tensors[j] == EINSUM_NO_TENSOR) {
+                tensors[j] = (uint32_t)x->known.places[i].key.of;
+                elements[j] = x->known.places[i].key.element;
             }
     free(filter);
 }

@@ -7,16 +7,11 @@
 #include <string.h>
 
 #include "runtime/field/engine.h"
+#include "runtime/field/known.h"
 #include "support/integer.h"
 
 enum { REMEMBERED = 4096 /* values of memory that nobody wrote */ };
-enum { MOST_DEPTH = 200 /* chains that read each other's results: the stack is as deep */, MOST_PLANS = 1 << 16, MOST_KNOWN = 1 << 24 };
-
-typedef struct known {
-    size_t time;
-    int64_t unit, element;
-    field_value value;
-} known;
+enum { MOST_DEPTH = 200 /* chains that read each other's results: the stack is as deep */, MOST_PLANS = 1 << 16 };
 
 struct field_trace {
     field_machine *machine;
@@ -25,8 +20,7 @@ struct field_trace {
     size_t *writers[FIELD_SPACES], writer_count[FIELD_SPACES]; /* events by the space that they write, in order */
     int32_t **numbers; /* by port: elements by position (field_port_numbers); NULL: not asked for yet, or too
                           many */
-    known *known;      /* results of contractions, by hash; time 0 with FIELD_NOTHING: free */
-    size_t known_count, known_capacity;
+    field_known known; /* results of contractions, by event, unit and element */
     field_terms *terms;
     field_value unwritten[REMEMBERED];
     size_t unwritten_count; /* in all */
@@ -82,7 +76,7 @@ void field_trace_free(struct field_trace *t)
         free(t->numbers[i]);
     free(t->numbers);
     free(t->plans);
-    free(t->known);
+    field_known_free(&t->known);
     free(t);
 }
 
@@ -278,44 +272,6 @@ static location locate(struct field_trace *t, field_place at, int64_t bits, int6
 
 /* ---- values ---- */
 
-static known *known_at(struct field_trace *t, size_t time, int64_t unit, int64_t element)
-{
-    uint64_t h = field_hash(field_hash(time, (uint64_t)unit), (uint64_t)element);
-    for (size_t i = h % t->known_capacity;; i = (i + 1) % t->known_capacity) {
-        known *k = &t->known[i];
-        if (k->value == FIELD_NOTHING || (k->time == time && k->unit == unit && k->element == element))
-            return k;
-    }
-}
-
-static bool known_grow(struct field_trace *t)
-{
-    size_t capacity = t->known_capacity ? 2 * t->known_capacity : 1024, old = t->known_capacity;
-    known *list = t->known, *bigger = malloc(capacity * sizeof *bigger);
-    if (!bigger || capacity > MOST_KNOWN) {
-        free(bigger);
-        return false;
-    }
-    for (size_t i = 0; i < capacity; i++)
-        bigger[i].value = FIELD_NOTHING;
-    t->known = bigger;
-    t->known_capacity = capacity;
-    for (size_t i = 0; i < old; i++)
-        if (list[i].value != FIELD_NOTHING)
-            *known_at(t, list[i].time, list[i].unit, list[i].element) = list[i];
-    free(list);
-    return true;
-}
-
-static void known_add(struct field_trace *t, size_t time, int64_t unit, int64_t element, field_value value)
-{
-    if (2 * t->known_count >= t->known_capacity && !known_grow(t))
-        return;
-    known *k = known_at(t, time, unit, element);
-    t->known_count += k->value == FIELD_NOTHING;
-    *k = (known){time, unit, element, value};
-}
-
 /* Elements of a sink, side by side. What a contraction made is kept: others may ask for it again. */
 static void read_chain(struct field_trace *t, const location *l, int64_t count, field_value *out, fault *f)
 {
@@ -330,17 +286,16 @@ static void read_chain(struct field_trace *t, const location *l, int64_t count, 
     field_stage_run *sink = &r.stages[r.stage_count - 1];
     t->depth++;
     for (int64_t i = 0; i < count && !f->set; i++) {
-        known *k = keeps && t->known_capacity ? known_at(t, l->time, l->unit, l->element + i) : NULL;
+        field_known_key key = {l->time, l->unit, l->element + i};
         if (!keeps) {
             sink->stage->type->field->read(sink, l->element, count, out);
             break;
         }
-        if (k && k->value != FIELD_NOTHING) {
-            out[i] = k->value;
+        out[i] = field_known_find(&t->known, key);
+        if (out[i] != FIELD_NOTHING)
             continue;
-        }
         sink->stage->type->field->read(sink, l->element + i, 1, out + i);
-        known_add(t, l->time, l->unit, l->element + i, out[i]);
+        field_known_add(&t->known, key, out[i]);
     }
     t->depth--;
     field_run_close(&r);

@@ -24,31 +24,13 @@ struct step_session {
 
 /* ---- opening ---- */
 
-static step_program *without_limits(const step_program *p, arena *a)
-{
-    step_program *copy = ARENA_NEW(a, step_program);
-    step_node *nodes = ARENA_ARRAY(a, step_node, p->node_count + 1);
-    *copy = *p;
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        step_input *inputs = ARENA_ARRAY(a, step_input, p->nodes[i].input_count + 1);
-        nodes[i] = p->nodes[i];
-        for (uint32_t k = 0; k < nodes[i].input_count; k++) {
-            inputs[k] = p->nodes[i].inputs[k];
-            inputs[k].depth = 0;
-        }
-        nodes[i].inputs = inputs;
-    }
-    copy->nodes = nodes;
-    return copy;
-}
-
 step_session *step_session_open(const binary *b, const step_program *p, const step_session_options *options, arena *a, diag_list *diags)
 {
     step_session *s = ARENA_NEW(a, step_session);
     const step_kernel_run *const *kernels = step_kernel_runs_of(b, p, options->timing, a, diags);
     if (!kernels)
         return NULL;
-    s->program = options->unbounded ? without_limits(p, a) : p;
+    s->program = options->unbounded ? step_program_unbounded(p, a) : p;
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);

@@ -50,21 +50,6 @@ static bool feed(const step_program *p, const char *text, size_t bytes, step_run
     return true;
 }
 
-static void unbind(step_program *p, arena *a)
-{
-    step_node *nodes = ARENA_ARRAY(a, step_node, p->node_count + 1);
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        step_input *inputs = ARENA_ARRAY(a, step_input, p->nodes[i].input_count + 1);
-        nodes[i] = p->nodes[i];
-        for (uint32_t k = 0; k < nodes[i].input_count; k++) {
-            inputs[k] = p->nodes[i].inputs[k];
-            inputs[k].depth = 0;
-        }
-        nodes[i].inputs = inputs;
-    }
-    p->nodes = nodes;
-}
-
 /* What leaves the program, as its files would show it. */
 static void show(const step_run *r, arena *a)
 {
@@ -81,21 +66,21 @@ static void show(const step_run *r, arena *a)
 static void run(const unsigned char *data, size_t size, arena *a, step_run *r)
 {
     enum { TOKENS_MAX = 1 << 13 };
-    step_program p = programs.programs[data[0] % programs.program_count];
+    const step_program *p = &programs.programs[data[0] % programs.program_count];
     diag_list diags;
     bool values = data[1] % 2 == 0;
     diag_list_init(&diags, a);
     if (data[1] / 2 % 2)
-        unbind(&p, a);
-    *r = (step_run){.program = &p, .arena = a, .pool = step_pool_new(a, values), .keep_sizes = true, .limit = TOKENS_MAX};
-    r->stores = ARENA_ARRAY(a, step_store, p.tensor_count + 1);
-    r->feeds = ARENA_ARRAY(a, step_feed, p.node_count + 1);
-    for (uint32_t i = 0; i < p.node_count; i++)
-        if (p.nodes[i].op == STEP_SINK)
+        p = step_program_unbounded(p, a);
+    *r = (step_run){.program = p, .arena = a, .pool = step_pool_new(a, values), .keep_sizes = true, .limit = TOKENS_MAX};
+    r->stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
+    r->feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i].op == STEP_SINK)
             r->feeds[i].taken = step_buffer_new(r->pool, 0);
-    for (uint32_t i = 0; values && i < p.tensor_count; i++)
-        r->stores[i].elements = ARENA_ARRAY(a, float, step_tensor_tiles(&p.tensors[i]) * p.tensors[i].rows * p.tensors[i].columns);
-    if (feed(&p, (const char *)data + 2, size - 2, r, &diags) && step_engine_run(r, &diags))
+    for (uint32_t i = 0; values && i < p->tensor_count; i++)
+        r->stores[i].elements = ARENA_ARRAY(a, float, step_tensor_tiles(&p->tensors[i]) * p->tensors[i].rows * p->tensors[i].columns);
+    if (feed(p, (const char *)data + 2, size - 2, r, &diags) && step_engine_run(r, &diags))
         show(r, a);
 }
 

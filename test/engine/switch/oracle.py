@@ -7,28 +7,22 @@ that copies what passes by, in the order in which slices inject, meets exactly t
 What is possible must be accepted and give what the reference gives (--check: numbers and algebra); the rest must be refused.
 Usage: oracle.py [COUNT [SEED]]; VISA_LONG=1: many more."""
 import os
-import random
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "oracle"))
-import meaning  # noqa: E402
-from harness import check_all, compile_all  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from stage_oracle import Call, Maker as Axes, live, meaning, run  # noqa: E402
 
 NAMED = ("Broadcast01", "Broadcast1", "Transpose", "InterTranspose", "TransposedBroadcast1")
 SLICES = (64, 128, 256)
 
 
-class Stage:
+class Stage(Call):
     """One call: axes, configuration, and InSlice, InTime, OutSlice, OutTime as text."""
 
     def __init__(self, sizes, config, fields, maps, moved=()):
-        self.sizes, self.config, self.fields, self.maps, self.moved = dict(sizes), config, dict(fields), list(maps), moved
-
-    def trees(self):
-        trees = [meaning.parse(m) for m in self.maps]
-        for tree in trees:
-            meaning.check(tree, meaning.Axes(self.sizes))
-        return trees
+        super().__init__(sizes, maps)
+        self.config, self.fields, self.moved = config, dict(fields), moved
+        self.kind = f"{config} accepted"
 
     def source(self, name):
         i, t, o, ot = (f"m![{m}]" for m in self.maps)
@@ -37,11 +31,6 @@ class Stage:
         config = f"SwitchConfig::{self.config}" + (f" {{ {fields} }}" if fields else "")
         return (f"mod m{name} {{\naxes![{axes}];\nfn f(x: FetchTensor<i8, m![1], m![1], {i}, {t}, m![Lane]>) -> CollectTensor<i8, m![1], m![1], {o}, {ot}, m![Lane # 32]> "
                 f"{{ x.switch::<{o}, {ot}>({config}).collect() }}\n}}")
-
-
-def live(axes, a, b):
-    code = None if a is None or b is None else a + b
-    return code if code is not None and axes.live(code) else None
 
 
 def fields_of(codes, axes):
@@ -187,17 +176,8 @@ def custom(stage, axes, tables):
 # ---- random stages ----
 
 
-class Maker:
+class Maker(Axes):
     """Digits of axes, as text; `count` positions each."""
-
-    def __init__(self, rng):
-        self.rng, self.sizes, self.count = rng, {}, 0
-
-    def axis(self, size):
-        name = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[self.count % 26] + ("" if self.count < 26 else str(self.count // 26))
-        self.count += 1
-        self.sizes[name] = size
-        return name
 
     def part(self, size):
         """Digits, outermost first, that are together `size` positions: [(text, positions)]."""
@@ -332,20 +312,9 @@ def make_custom(rng):
     return Stage(m.sizes, "CustomBroadcast", {"ring_size": 1}, joined, maps[3][len(t):])
 
 
-def usable(stage):
-    try:
-        trees = stage.trees()
-    except meaning.MappingError:
-        return False
-    axes = meaning.Axes(stage.sizes)
-    sizes = [meaning.size(t, axes) for t in trees]
-    return sizes[0] <= 256 and sizes[2] <= 256 and max(sizes[1], sizes[3]) * 256 <= 1 << 17
-
-
 def verdict(stage):
-    """Is the call possible? Of a custom one: with which rings."""
-    axes = meaning.Axes(stage.sizes)
-    tables = [meaning.table(t, axes) for t in stage.trees()]
+    """Is the call possible? Of a custom one: with which ring."""
+    axes, tables = stage.tables()
     if stage.config == "CustomBroadcast":
         return custom(stage, axes, tables)
     able = len(tables[0]) == len(tables[2]) and named(stage, axes, tables)
@@ -353,50 +322,24 @@ def verdict(stage):
     return able
 
 
-def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100000 if os.environ.get("VISA_LONG") else 400
-    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
-    seen, ids, failures = {}, {}, 0
-    for first in range(0, count, 100):
-        stages, able = [], []
-        while len(stages) < min(100, count - first):
-            stage = make_named(rng) if rng.random() < 0.6 else make_custom(rng)
-            if not usable(stage):
-                continue
-            stages.append(stage)
-            able.append(verdict(stage))
-            if stage.config == "CustomBroadcast":
-                wrong = rng.random() < 0.15
-                stage.fields["ring_size"] = rng.choice((1, 2, 4, 8, 16, 32, 64, 128, 256)) if wrong or not able[-1] else able[-1]
-                able[-1] = able[-1] == stage.fields["ring_size"]
-        sources = [s.source(i) for i, s in enumerate(stages)]
-        good = []
-        for i, (stage, said) in enumerate(zip(stages, compile_all(sources))):
-            other_ring = stage.config == "CustomBroadcast" and said.kind == "accepted" and not able[i] and padded(stage)
-            if said.kind == "accepted" and (able[i] or other_ring):
-                what = f"{stage.config} accepted"
-                good.append(i)
-            elif said.kind == "refused" and not able[i]:
-                what = "refused"
-                ids[said.ids[0]] = ids.get(said.ids[0], 0) + 1
-            else:
-                failures += 1
-                print(f"{said.kind}, but {'possible' if able[i] else 'impossible'}: {said.message}\n{sources[i]}")
-                continue
-            seen[what] = seen.get(what, 0) + 1
-        wrong = check_all([sources[i] for i in good], good)
-        failures += len(wrong)
-        for i, words in wrong.items():
-            print(f"does not check: {words}\n{sources[i]}")
-    print(", ".join(f"{n} {what}" for what, n in sorted(seen.items())) + "; refused: " + ", ".join(f"{n} {i}" for i, n in sorted(ids.items())))
-    print(f"{sum(seen.values())} passed, {failures} failed")
-    return 1 if failures else 0
-
-
 def padded(stage):
     """April counts padding to a ring: with it a larger ring than is needed may be right as well."""
     return any("#" in m for m in stage.maps[:1] + stage.maps[2:3])
 
 
+def draw(rng):
+    while True:
+        stage = make_named(rng) if rng.random() < 0.6 else make_custom(rng)
+        sizes = stage.positions()
+        if sizes and sizes[0] <= 256 and sizes[2] <= 256 and max(sizes[1], sizes[3]) * 256 <= 1 << 17:
+            break
+    able = verdict(stage)
+    if stage.config == "CustomBroadcast":
+        wrong = rng.random() < 0.15
+        ring = stage.fields["ring_size"] = rng.choice((1, 2, 4, 8, 16, 32, 64, 128, 256)) if wrong or not able else able
+        able = able == ring or (None if padded(stage) else False)
+    return stage, able
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(draw, 400, 100))

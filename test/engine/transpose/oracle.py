@@ -7,30 +7,22 @@ tried, cell by cell; map(i) is meaning.py's, and nothing else is known of mappin
 reference gives (--check, which is numbers and algebra), what is not must be refused.
 Usage: oracle.py [COUNT [SEED]]; VISA_LONG=1: many more."""
 import os
-import random
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "oracle"))
-import meaning  # noqa: E402
-from harness import check_all, compile_all  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from stage_oracle import Call, Maker as Axes, live, meaning, run  # noqa: E402
 
 BITS = {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}
 COLUMNS = {4: (16, 32), 8: (8, 16, 32), 16: (8, 16, 32), 32: (8, 16, 32)}
 MOST_CELLS = 1 << 15
 
 
-class Stage:
-    """One call: axes, element type, and the four mappings as text."""
+class Stage(Call):
+    """One call: axes, element type, and the four mappings: Time and Packet of what comes in, of what goes out."""
 
-    def __init__(self, sizes, dtype, time, packet, out_time, out_packet):
-        self.sizes, self.dtype = dict(sizes), dtype
-        self.maps = [time, packet, out_time, out_packet]
-
-    def trees(self):
-        trees = [meaning.parse(m) for m in self.maps]
-        for tree in trees:
-            meaning.check(tree, meaning.Axes(self.sizes))
-        return trees
+    def __init__(self, sizes, dtype, *maps):
+        super().__init__(sizes, maps)
+        self.dtype = dtype
 
     def source(self, name):
         t, p, ot, op = (f"m![{m}]" for m in self.maps)
@@ -40,22 +32,9 @@ class Stage:
                 f"{{ x.transpose::<{ot}, {op}>() }}\n}}")
 
 
-def cells(stage):
-    """The four tables, as codes whose overshooting sums are not dead yet."""
-    axes = meaning.Axes(stage.sizes)
-    return axes, [meaning.table(t, axes) for t in stage.trees()]
-
-
 def joined(axes, outer, inner):
     """[step][lane] -> index or None."""
-    rows = []
-    for a in outer:
-        row = []
-        for b in inner:
-            code = None if a is None or b is None else a + b
-            row.append(code if code is not None and axes.live(code) else None)
-        rows.append(row)
-    return rows
+    return [[live(axes, a, b) for b in inner] for a in outer]
 
 
 def widths(bits, stream):
@@ -67,7 +46,7 @@ def widths(bits, stream):
 
 def possible(stage):
     bits = BITS[stage.dtype]
-    axes, (time, packet, out_time, out_packet) = cells(stage)
+    axes, (time, packet, out_time, out_packet) = stage.tables()
     flit = 256 // bits
     if len(packet) != flit or len(out_packet) != flit:
         return None
@@ -101,16 +80,7 @@ def turned(stream, wanted, flit, width, rows, each, outer):
 # ---- random stages ----
 
 
-class Maker:
-    def __init__(self, rng):
-        self.rng, self.sizes, self.count = rng, {}, 0
-
-    def axis(self, size):
-        name = "ABCDEFGHIJKLMNOP"[self.count]
-        self.count += 1
-        self.sizes[name] = size
-        return name
-
+class Maker(Axes):
     def digit(self, size):
         """Text of `size` positions: an axis, an inner digit of a larger one (its outer digit too), padding, a pair, a hole."""
         rng = self.rng
@@ -222,48 +192,13 @@ def perturbed(rng, m, maps, time, out, flit):
     return maps
 
 
-def usable(stage):
-    try:
-        trees = stage.trees()
-    except meaning.MappingError:
-        return False
-    axes = meaning.Axes(stage.sizes)
-    sizes = [meaning.size(t, axes) for t in trees]
-    return max(sizes[0], sizes[2]) * max(sizes[1], sizes[3]) <= MOST_CELLS
-
-
-def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100000 if os.environ.get("VISA_LONG") else 600
-    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
-    seen = {"accepted": 0, "impossible and refused": 0}
-    failures, ids = 0, {}
-    for first in range(0, count, 200):
-        stages = []
-        while len(stages) < min(200, count - first):
-            stage = make(rng)
-            if usable(stage):
-                stages.append(stage)
-        sources = [s.source(i) for i, s in enumerate(stages)]
-        good = []
-        for i, (stage, verdict) in enumerate(zip(stages, compile_all(sources))):
-            able = possible(stage)
-            if verdict.kind == "accepted" and able:
-                seen["accepted"] += 1
-                good.append(i)
-            elif verdict.kind == "refused" and not able:
-                seen["impossible and refused"] += 1
-                ids[verdict.ids[0]] = ids.get(verdict.ids[0], 0) + 1
-            else:
-                failures += 1
-                print(f"{verdict.kind}, but {'possible as ' + str(able) if able else 'impossible'}: {verdict.message}\n{sources[i]}")
-        wrong = check_all([sources[i] for i in good], good)
-        failures += len(wrong)
-        for i, text in wrong.items():
-            print(f"does not check: {text}\n{sources[i]}")
-    print(", ".join(f"{n} {what}" for what, n in seen.items()) + "; refused: " + ", ".join(f"{n} {i}" for i, n in sorted(ids.items())))
-    print(f"{sum(seen.values())} passed, {failures} failed")
-    return 1 if failures else 0
+def draw(rng):
+    while True:
+        stage = make(rng)
+        sizes = stage.positions()
+        if sizes and max(sizes[0], sizes[2]) * max(sizes[1], sizes[3]) <= MOST_CELLS:
+            return stage, bool(possible(stage))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(draw, 600))
