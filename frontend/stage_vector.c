@@ -4,8 +4,6 @@
 #include "frontend/constant.h"
 #include "frontend/stage_build.h"
 
-enum { NEEDS_TIME = 1u << TIME, NEEDS_PACKET = 1u << PACKET };
-
 static value width(const stage_call *call, vector_width_kind kind)
 {
     op *o = stage_new_op(call, call->receiver.op->context);
@@ -14,25 +12,12 @@ static value width(const stage_call *call, vector_width_kind kind)
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
-value stage_make_vector_split(const stage_call *call)
-{
-    return width(call, VECTOR_SPLIT);
-}
-
-value stage_make_vector_trim(const stage_call *call)
-{
-    return width(call, VECTOR_TRIM);
-}
-
-value stage_make_vector_concat(const stage_call *call)
-{
-    return width(call, VECTOR_CONCAT);
-}
-
-value stage_make_vector_pad(const stage_call *call)
-{
-    return width(call, VECTOR_PAD);
-}
+#define VECTOR_WIDTH_STAGE(name, kind) \
+    value stage_make_##name(const stage_call *call) \
+    { \
+        return width(call, VECTOR_##kind); \
+    }
+#include "target/engines.def"
 
 /* ---- operations ---- */
 
@@ -165,6 +150,16 @@ static value operation(const stage_call *call, const vector_op_row *row, src_ran
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
+/* The enumeration of the operations that a class has on elements of this type; NULL: it has none. */
+static const char *operations_of(vector_class class, dtype from)
+{
+    const vector_op_row *row;
+    for (size_t i = 0; (row = vector_op_row_at(i)); i++)
+        if (row->class == class && row->from == from)
+            return row->type;
+    return NULL;
+}
+
 /* A stage that is told its operation. `class`: of those that it has. */
 static value told(const stage_call *call, vector_class class)
 {
@@ -176,15 +171,10 @@ static value told(const stage_call *call, vector_class class)
     uint32_t constants[2] = {0};
     op *stash = NULL;
     if (row->class != class) {
-        const vector_op_row *own = NULL;
-        for (size_t i = 0; !own || own->class != class || own->from != call->receiver.op->out.dtype; i++) {
-            if (!vector_op_row_at(i))
-                break;
-            own = vector_op_row_at(i);
-        }
+        const char *own = operations_of(class, call->receiver.op->out.dtype);
         diag *d = diag_add(stage_diags(call), E_VECTOR_OPERATION, at, "`%s` does not have the operation %s::%s", call->node->text,
                            row->type, row->variant);
-        diag_help(stage_diags(call), d, "it has those of `%s`", own && own->class == class ? own->type : "the other element type");
+        diag_help(stage_diags(call), d, "it has those of `%s`", own ? own : "the other element type");
         return refuse(call);
     }
     if (mode && !take_mode(call, mode, row, &sources))
@@ -194,40 +184,12 @@ static value told(const stage_call *call, vector_class class)
     return operation(call, row, at, sources, constants, stash);
 }
 
-value stage_make_vector_logic(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_LOGIC);
-}
-
-value stage_make_vector_fxp(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_FXP);
-}
-
-value stage_make_vector_fp_unary(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_FP_UNARY);
-}
-
-value stage_make_vector_fp_binary(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_FP_BINARY);
-}
-
-value stage_make_vector_fp_ternary(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_FP_TERNARY);
-}
-
-value stage_make_vector_fp_div(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_FP_DIV);
-}
-
-value stage_make_vector_clip(const stage_call *call)
-{
-    return told(call, VECTOR_CLASS_CLIP);
-}
+#define VECTOR_OP_STAGE(name, class) \
+    value stage_make_##name(const stage_call *call) \
+    { \
+        return told(call, VECTOR_CLASS_##class); \
+    }
+#include "target/engines.def"
 
 static value conversion(const stage_call *call, vector_op which)
 {

@@ -3,18 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/tensor/numeric.h"
+
 static double of_bits(uint64_t bits)
 {
     double d;
     memcpy(&d, &bits, sizeof d);
     return d;
-}
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
 }
 
 /* 2^k, k from -1022 to 1023. */
@@ -122,7 +117,7 @@ static unsigned __int128 two_over_pi_bits(int n)
 static double reduce_angle(float x, unsigned *n)
 {
     enum { POINT = 124 };
-    uint32_t bits = bits_of(x) & 0x7fffffff;
+    uint32_t bits = numeric_f32_bits(x) & 0x7fffffff;
     *n = 0;
     if (bits < 0x3f000000) /* |x| < 1 / 2 */
         return fabs((double)x);

@@ -2,13 +2,9 @@
  *
  * The one idea: each is a polynomial in f64 behind an exact reduction of its argument, rounded once to f32 at the end. IEEE arithmetic says
  * every step, so every processor gives the same bits; docs/engine/vector.md has the steps and how far they are from the true value. A NaN
- * that comes out is VECTOR_NAN. */
+ * that comes out is NUMERIC_F32_NAN where it becomes a word. */
 #ifndef VISA_RUNTIME_ENGINE_VECTOR_MATH_H
 #define VISA_RUNTIME_ENGINE_VECTOR_MATH_H
-
-#include <stdint.h>
-
-#define VECTOR_NAN UINT32_C(0x7fc00000)
 
 float vector_exp(float x);
 float vector_log(float x);

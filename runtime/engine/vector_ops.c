@@ -1,22 +1,14 @@
 #include "runtime/engine/vector_ops.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "runtime/engine/vector_math.h"
+#include "runtime/tensor/numeric.h"
 
-static inline float f32(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
+/* What an operation computes: all NaNs are one. */
 static inline uint32_t word(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return x != x ? VECTOR_NAN : bits;
+    return x != x ? NUMERIC_F32_NAN : numeric_f32_bits(x);
 }
 
 static inline uint32_t clamped(int64_t n)
@@ -73,12 +65,12 @@ static inline uint32_t run_MUL_FXP(uint32_t a, uint32_t b, uint32_t c)
 }
 
 /* i32 to f32 rounds once, to nearest even; a power of two is exact, since the least is 2^-31. */
-OP(FXP_TO_FP, word((float)(int32_t)a *f32((127 - 31 + (b & 31)) << 23)))
+OP(FXP_TO_FP, word((float)(int32_t)a *numeric_f32_of_bits((127 - 31 + (b & 31)) << 23)))
 
 static inline uint32_t run_FP_TO_FXP(uint32_t a, uint32_t b, uint32_t c)
 {
     (void)c;
-    float x = f32(a);
+    float x = numeric_f32_of_bits(a);
     double scaled = (double)x * (double)((int64_t)1 << (31 - (b & 31))), rounded = floor(fabs(scaled) + 0.5);
     if (x != x)
         return a >> 31 ? UINT32_C(0x80000000) : UINT32_C(0x7fffffff);
@@ -90,23 +82,23 @@ static inline uint32_t run_FP_TO_FXP(uint32_t a, uint32_t b, uint32_t c)
 OP(F32_OF_BITS, a)
 OP(BITS_OF_F32, a)
 
-OP(EXP, word(vector_exp(f32(a))))
-OP(NEG_EXP, word(vector_exp(-f32(a))))
-OP(SQRT, word(sqrtf(f32(a))))
-OP(TANH, word(vector_tanh(f32(a))))
-OP(SIGMOID, word(vector_sigmoid(f32(a))))
-OP(LOG, word(vector_log(f32(a))))
-OP(SIN, word(vector_sin(f32(a))))
-OP(COS, word(vector_cos(f32(a))))
+OP(EXP, word(vector_exp(numeric_f32_of_bits(a))))
+OP(NEG_EXP, word(vector_exp(-numeric_f32_of_bits(a))))
+OP(SQRT, word(sqrtf(numeric_f32_of_bits(a))))
+OP(TANH, word(vector_tanh(numeric_f32_of_bits(a))))
+OP(SIGMOID, word(vector_sigmoid(numeric_f32_of_bits(a))))
+OP(LOG, word(vector_log(numeric_f32_of_bits(a))))
+OP(SIN, word(vector_sin(numeric_f32_of_bits(a))))
+OP(COS, word(vector_cos(numeric_f32_of_bits(a))))
 
-OP(ADD_F, word(f32(a) + f32(b)))
-OP(SUB_F, word(f32(a) - f32(b)))
-OP(MUL_F0, word(f32(a) * f32(b)))
-OP(MUL_F1, word(f32(a) * f32(b)))
-OP(MUL_FMA, word(f32(a) * f32(b)))
-OP(DIV_F, word(f32(a) / f32(b)))
-OP(FMA_F, word(fmaf(f32(a), f32(b), f32(c))))
-OP(FP_DIV, word(f32(a) / f32(b)))
+OP(ADD_F, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
+OP(SUB_F, word(numeric_f32_of_bits(a) - numeric_f32_of_bits(b)))
+OP(MUL_F0, word(numeric_f32_of_bits(a) * numeric_f32_of_bits(b)))
+OP(MUL_F1, word(numeric_f32_of_bits(a) * numeric_f32_of_bits(b)))
+OP(MUL_FMA, word(numeric_f32_of_bits(a) * numeric_f32_of_bits(b)))
+OP(DIV_F, word(numeric_f32_of_bits(a) / numeric_f32_of_bits(b)))
+OP(FMA_F, word(fmaf(numeric_f32_of_bits(a), numeric_f32_of_bits(b), numeric_f32_of_bits(c))))
+OP(FP_DIV, word(numeric_f32_of_bits(a) / numeric_f32_of_bits(b)))
 
 OP(CLIP_MIN_I32, (int32_t)b < (int32_t)a ? b : a)
 OP(CLIP_MAX_I32, (int32_t)b > (int32_t)a ? b : a)
@@ -130,19 +122,19 @@ static inline uint32_t run_CLIP_MIN_F32(uint32_t a, uint32_t b, uint32_t c)
 {
     (void)c;
     uint32_t least = order(b) < order(a) ? b : a;
-    return is_nan(a) ? (is_nan(b) ? VECTOR_NAN : b) : is_nan(b) ? a : least;
+    return is_nan(a) ? (is_nan(b) ? NUMERIC_F32_NAN : b) : is_nan(b) ? a : least;
 }
 
 static inline uint32_t run_CLIP_MAX_F32(uint32_t a, uint32_t b, uint32_t c)
 {
     (void)c;
     uint32_t most = order(b) > order(a) ? b : a;
-    return is_nan(a) ? (is_nan(b) ? VECTOR_NAN : b) : is_nan(b) ? a : most;
+    return is_nan(a) ? (is_nan(b) ? NUMERIC_F32_NAN : b) : is_nan(b) ? a : most;
 }
 
-OP(CLIP_ABS_MIN_F32, fabsf(f32(a)) < fabsf(f32(b)) ? a : b)
-OP(CLIP_ABS_MAX_F32, fabsf(f32(a)) > fabsf(f32(b)) ? a : b)
-OP(CLIP_ADD_F32, word(f32(a) + f32(b)))
+OP(CLIP_ABS_MIN_F32, fabsf(numeric_f32_of_bits(a)) < fabsf(numeric_f32_of_bits(b)) ? a : b)
+OP(CLIP_ABS_MAX_F32, fabsf(numeric_f32_of_bits(a)) > fabsf(numeric_f32_of_bits(b)) ? a : b)
+OP(CLIP_ADD_F32, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
 
 /* ---- over arrays: an operand that has one word for all is kept in a register ---- */
 
