@@ -25,8 +25,8 @@ static unsigned of_function(const ast *call)
 static unsigned of_type(const ast *type)
 {
     const ast *last = ast_last_segment(type);
-    if (!last || strcmp(last->text, tensor_kind_name(TENSOR_HBM)) == 0 || strcmp(last->text, tensor_kind_name(TENSOR_DM)) == 0)
-        return 0; /* the commonest: every release has them */
+    if (!last || !dialect_is_word(last->text)) /* the commonest: every release calls them so */
+        return 0;
     unsigned set = dialect_spelt("Context", last->text);
     for (tensor_kind k = 0; k < TENSOR_KIND_COUNT; k++)
         set |= dialect_spelt(tensor_kind_name(k), last->text);
@@ -48,7 +48,8 @@ unsigned dialect_narrow(unsigned set, const ast *node, arena *a)
     budget_spend(a, 1);
     budget_enter(a);
     for (uint32_t i = 0; i < node->kid_count; i++)
-        set = dialect_narrow(set, node->kids[i], a);
+        if (node->kids[i]->kid_count && node->kids[i]->kind != AST_MAP) /* what names nothing of a release */
+            set = dialect_narrow(set, node->kids[i], a);
     unsigned own = of_node(node) & set;
     budget_leave(a);
     return own ? own : set;

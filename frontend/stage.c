@@ -31,7 +31,8 @@ static const stage_row rows[] = {
 static const stage_form forms[] = {
 #define TYPES(...) {__VA_ARGS__}, sizeof((stage_type[]){__VA_ARGS__}) / sizeof(stage_type)
 #define ARGUMENTS(...) {__VA_ARGS__}, sizeof((stage_argument[]){__VA_ARGS__}) / sizeof(stage_argument)
-#define FORM_ON(stage, receivers, dialects, spelling, ...) {&rows[ROW_##stage], receivers, dialects, spelling, __VA_ARGS__},
+#define FORM_ON(stage, receivers, dialects, spelling, ...) \
+    {&rows[ROW_##stage], receivers, dialects, spelling, sizeof spelling - 1, __VA_ARGS__},
 #include "target/engines.def"
 };
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -99,28 +100,48 @@ static bool argument_fits(stage_argument a, const value *v)
 
 /* ---- looking up ---- */
 
+/* The forms of one name, in the order of the rows. Every call and every node of a file asks for them: lengths are compared before texts. */
+typedef struct form_search {
+    const char *name;
+    size_t length, next;
+} form_search;
+
+static form_search forms_of(const char *name)
+{
+    return (form_search){name, strlen(name), 0};
+}
+
+/* NULL: no more. */
+static const stage_form *next_form(form_search *s)
+{
+    while (s->next < FORMS) {
+        const stage_form *f = &forms[s->next++];
+        if (f->name_length == s->length && memcmp(f->name, s->name, s->length) == 0)
+            return f;
+    }
+    return NULL;
+}
+
 bool stage_is_known(const char *method)
 {
-    for (size_t i = 0; i < FORMS; i++)
-        if (strcmp(forms[i].name, method) == 0)
-            return true;
-    return false;
+    form_search s = forms_of(method);
+    return next_form(&s) != NULL;
 }
 
 bool stage_is_of_type(const char *name)
 {
-    for (size_t i = 0; i < FORMS; i++)
-        if ((receivers_of(&forms[i]) & ON_TYPE) && strcmp(forms[i].name, name) == 0)
+    form_search s = forms_of(name);
+    for (const stage_form *f; (f = next_form(&s));)
+        if (receivers_of(f) & ON_TYPE)
             return true;
     return false;
 }
 
 bool stage_expects_dtype(const char *method)
 {
-    for (size_t i = 0; i < FORMS; i++)
-        if (strcmp(forms[i].name, method) == 0)
-            return forms[i].row->properties & EXPECTS_DTYPE;
-    return false;
+    form_search s = forms_of(method);
+    const stage_form *f = next_form(&s);
+    return f && (f->row->properties & EXPECTS_DTYPE);
 }
 
 static uint64_t receiver_bit(const value *v)
@@ -167,9 +188,10 @@ static const char *offered(const stage_call *call)
 unsigned stage_dialects(const char *method, unsigned types, unsigned given)
 {
     unsigned set = 0;
-    for (size_t i = 0; i < FORMS; i++)
-        if (forms[i].argument_count == given && (types == 0 || forms[i].type_count == types) && strcmp(forms[i].name, method) == 0)
-            set |= forms[i].dialects;
+    form_search s = forms_of(method);
+    for (const stage_form *f; (f = next_form(&s));)
+        if (f->argument_count == given && (types == 0 || f->type_count == types))
+            set |= f->dialects;
     return set;
 }
 
@@ -219,9 +241,9 @@ static const char *signature(const stage_form *f, arena *a);
 static const char *missing_between(const stage_call *call)
 {
     uint64_t bit = receiver_bit(&call->receiver), wanted = 0;
-    for (size_t i = 0; i < FORMS; i++)
-        if ((forms[i].dialects >> dialect_of(call) & 1) && strcmp(forms[i].name, call->node->text) == 0)
-            wanted |= receivers_of(&forms[i]);
+    form_search s = forms_of(call->node->text);
+    for (const stage_form *f; (f = next_form(&s));)
+        wanted |= f->dialects >> dialect_of(call) & 1 ? receivers_of(f) : 0;
     for (size_t i = 0; i < FORMS; i++) {
         int gives = forms[i].row->gives;
         if (is_first_form(i, dialect_of(call), bit) && gives < TENSOR_KIND_COUNT && (wanted >> gives & 1))
@@ -398,15 +420,16 @@ value stage_build(const stage_call *call)
     bool known = false, own = false; /* own: the file's release has it, on whatever receiver */
     stage_call found = *call;
     uint64_t bit = receiver_bit(&call->receiver);
-    for (size_t i = 0; i < FORMS; i++) {
-        if (strcmp(forms[i].name, call->node->text) != 0)
-            continue;
+    int rank = -1;
+    form_search s = forms_of(call->node->text);
+    for (const stage_form *f; (f = next_form(&s));) {
         known = true;
-        own = own || (forms[i].dialects >> dialect_of(call) & 1);
-        if ((receivers_of(&forms[i]) & bit) && (!found.form || rank_of(call, &forms[i]) > rank_of(call, found.form)))
-            found.form = &forms[i];
+        own = own || (f->dialects >> dialect_of(call) & 1);
+        int its = receivers_of(f) & bit ? rank_of(call, f) : -1;
+        found.form = its > rank ? f : found.form;
+        rank = its > rank ? its : rank;
     }
-    bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank_of(call, found.form) < FITS;
+    bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank < FITS;
     if (found.form && !other) { /* a form of another release counts where it fits */
         found.row = found.form->row;
         if (check_release(&found, bit) && check_arguments(&found))

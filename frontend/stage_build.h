@@ -71,6 +71,7 @@ struct stage_form {
     uint64_t receivers; /* 0: the row's */
     unsigned dialects;  /* APRIL | .. */
     const char *name;
+    size_t name_length; /* bytes */
     stage_type types[STAGE_MAX_TYPES];
     unsigned type_count;
     stage_argument arguments[STAGE_MAX_ARGUMENTS];

@@ -32,6 +32,8 @@ bool dialect_by_name(const char *name, dialect *out);
 dialect dialect_newest(unsigned set);
 /* What a release calls a stage, a tensor type or a thing: "align" is "contract_outer" in 0.6. The word itself where no row says another. */
 const char *dialect_word(dialect d, const char *word);
+/* Is it what some release calls a thing or a type that others call otherwise? */
+bool dialect_is_word(const char *text);
 /* The releases that call a thing or a type so; 0: none. */
 unsigned dialect_spelt(const char *word, const char *text);
 
