@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Instructions of three fixed compiles, as callgrind counts them, beside the recorded ones (bench/instructions.json).
+"""Instructions of three fixed compiles, as callgrind counts them, against the recorded ones (bench/instructions.json).
 
     bench/instructions.py BIN_DIR [--update]
 
@@ -73,7 +73,7 @@ def compare(recorded, counted):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="instructions of three compiles beside the recorded ones")
+    parser = argparse.ArgumentParser(description="instructions of three compiles against the recorded ones")
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("--update", action="store_true", help="record what is counted now")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Measuring things beside each other.
+"""Measuring things against each other.
 
 The one idea: on a machine that does other work too, only pairs count. Whatever is compared runs in turns, in an order that rotates from
 round to round, and ratios are taken within a round; medians and ranges are over rounds.

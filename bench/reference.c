@@ -308,7 +308,7 @@ static void show(setting *how, const char *name, const kind *t, shape s, verdict
 {
     double flops = 2.0 * (double)s.m * (double)s.n * (double)s.k;
     if (how->json)
-        printf("%s\n  {\"type\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"threads\": %u, \"beside\": \"%s\", \"seconds\": %.3e, "
+        printf("%s\n  {\"type\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"threads\": %u, \"against\": \"%s\", \"seconds\": %.3e, "
                "\"theirs\": %.3e, \"ratio\": %.3f}",
                how->shown ? "," : "", t->name, (long long)s.m, (long long)s.n, (long long)s.k, how->threads, name, v.ours, v.theirs,
                v.ratio);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""visac beside what one would otherwise use, on this machine (./visa bench).
+"""visac against what one would otherwise use, on this machine (./visa bench).
 
     bench/run.py [--quick] [--json FILE] [--update PAGE] [--bin DIR] [NAME...]
 
@@ -35,7 +35,7 @@ def run_section(name, bench):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="./visa bench", description="visac beside what one would otherwise use, on this machine")
+    parser = argparse.ArgumentParser(prog="./visa bench", description="visac against what one would otherwise use, on this machine")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these sections: {', '.join(SECTIONS)}")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_const", dest="mode", const="quick", help="fewer rounds and smaller sizes: under two minutes")

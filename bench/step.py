@@ -1,9 +1,9 @@
-"""Stream programs beside the STeP paper: cycles and memory of its figures, and the ratios that it claims. Nothing is judged here; test/step/step_figures.py
+"""Stream programs against the STeP paper: cycles and memory of its figures, and the ratios that it claims. Nothing is judged here; test/step/step_figures.py
 holds the cycles to bounds.
 
     bench/step.py [BIN_DIR] [--svg DIR] [--json FILE]
 
-Routing counts and tile counts come from shared/conformance beside the checkout; without it, only the points that need none are run."""
+Routing counts and tile counts come from shared/conformance next to the checkout; without it, only the points that need none are run."""
 import argparse
 import json
 import math
@@ -213,7 +213,7 @@ def text(figure):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="stream programs beside the STeP paper")
+    parser = argparse.ArgumentParser(description="stream programs against the STeP paper")
     parser.add_argument("programs", nargs="?", default=os.path.join(HERE, "../build/release/bin"), metavar="BIN_DIR")
     parser.add_argument("--svg", metavar="DIR", help="write a picture of each figure")
     parser.add_argument("--json", metavar="FILE", help="write all points and ratios")

@@ -677,7 +677,7 @@ static void draw_table(picture *p, int64_t x, int64_t y)
     }
     const char *rest = w->run > 1 ? arena_printf(p->e->arena, "each step accesses %lld elements side by side", (long long)w->run) : "";
     if (p->f->outside > 0)
-        rest = arena_printf(p->e->arena, "%s%s%lld accesses behind the tensor's end are not shown", rest, *rest ? "; " : "",
+        rest = arena_printf(p->e->arena, "%s%s%lld accesses past the tensor's end are not shown", rest, *rest ? "; " : "",
                             (long long)p->f->outside);
     if (*rest)
         text_at(p, x, y + 18, "", rest);

@@ -350,7 +350,7 @@ static bool check_group(einsum_reader *r, const einsum_statement *s, const einsu
     unsigned before = number > 0 ? digits[number - 1].group : 0;
     if (s->piece_count && !d->kept ? d->group > 0 && (d->group == before || d->group == before + 1) : !d->group)
         return true;
-    return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is of group %u behind group %u, %s", r->axes[d->axis].name, d->group,
+    return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s is of group %u after group %u, %s", r->axes[d->axis].name, d->group,
                              before,
                              d->kept          ? "and is kept"
                              : s->piece_count ? "allowed are that one and the next"

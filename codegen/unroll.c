@@ -131,7 +131,7 @@ static bool read_advances(unroller *u, const command *loop, const command *body,
         for (unsigned e = 0; e < advance->entry_count; e++) {
             int64_t place = command_entry(advance, e, ADVANCE_WORD) << 6 | command_entry(advance, e, ADVANCE_BIT);
             if (place <= last)
-                return fault(u, advance->offset, "advance entry %u: its place does not lie behind that of the entry before it", e);
+                return fault(u, advance->offset, "advance entry %u: its place does not lie after that of the entry before it", e);
             if (!read_entry(u, loop, advance, e, depth))
                 return false;
             last = place;
@@ -172,7 +172,7 @@ static bool check_range(unroller *u, size_t begin, size_t end, unsigned depth, s
         size_t some = 1;
         next = i + 1;
         if (u->stored[i].op == OP_ADVANCE)
-            return fault(u, u->stored[i].offset, "advance: it stands behind no loop");
+            return fault(u, u->stored[i].offset, "advance: it stands after no loop");
         if (u->stored[i].op == OP_LOOP && !check_loop(u, i, end, depth, &next, &some))
             return false;
         *commands += some;

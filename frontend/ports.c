@@ -84,7 +84,7 @@ static value declare_tensor(analysis *s, const parameter *p, declared *d)
     d->mutable = d->mutable || p->mutable;
     if (d->mutable && d->tensor.kind != TENSOR_HBM && d->tensor.kind != TENSOR_DM)
         return refuse(s, E_UNSUPPORTED, p->type, "pass the stream itself, without `&mut`",
-                      "a stream behind `&mut` is not supported as a kernel's parameter");
+                      "a stream of type `&mut` is not supported as a kernel's parameter");
     tensor_kind of = d->tensor.kind;
     if (of == TENSOR_ALIGNED || of == TENSOR_CONTRACTION || of == TENSOR_CONTRACT_TIME || of == TENSOR_COMMIT_TRIM)
         return refuse(s, E_UNSUPPORTED, p->type, "let the kernel begin at an earlier stage", "a %s as parameter is not supported yet",
@@ -324,7 +324,7 @@ void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declar
         add_results(s, names, &v, tail, result, range);
     } else if (v.kind == VALUE_TENSOR && result->kind == DECLARED_NONE) {
         refuse(s, E_MISMATCH, range,
-               arena_printf(s->context.arena, "write -> %s<..> behind the parameters", tensor_kind_word(v.op->out.kind)),
+               arena_printf(s->context.arena, "write -> %s<..> after the parameters", tensor_kind_word(v.op->out.kind)),
                "the body gives a %s, but the function declares no result", tensor_kind_word(v.op->out.kind));
     } else if (v.kind == VALUE_TENSOR) {
         stage_adopt(v.op, result);

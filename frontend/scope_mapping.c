@@ -178,12 +178,12 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
     switch (status) {
     case MAPPING_ZERO:
         d = diag_add(diags, E_MAP_ZERO, n->range, "the stride of a window's term must be at least 1");
-        diag_help(diags, d, "a filter that does not move is an axis of its own, beside the window");
+        diag_help(diags, d, "a filter that does not move is an axis of its own, next to the window");
         break;
     case MAPPING_WINDOW_TERM:
         d = diag_add(diags, E_MAP_WINDOW, n->range,
                      "a window slides over whole axes and their digits; padding and broadcasts do not slide");
-        diag_help(diags, d, "write the padding behind the window: `$(A:2, B:1) # 16`");
+        diag_help(diags, d, "write the padding after the window: `$(A:2, B:1) # 16`");
         break;
     case MAPPING_WINDOW_TWICE:
         d = diag_add(diags, E_MAP_WINDOW, n->range, "two terms of the window count through the same elements of an axis");
@@ -357,7 +357,7 @@ scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path)
     if (next_argument(given, &next)) {
         diag *d = diag_add(s->context->diags, E_ARGUMENTS, last->range, "`%s` takes %u argument%s, got more", last->text, wanted,
                            wanted == 1 ? "" : "s");
-        diag_help(s->context->diags, d, "its parameters stand behind its name, where it is declared");
+        diag_help(s->context->diags, d, "its parameters stand after its name, where it is declared");
     }
     return inner;
 }

@@ -250,7 +250,7 @@ static void collect_own_type(analysis *s, scope *names, const ast *n)
         scope_add(names, SYMBOL_OWN_TYPE, name, n->name_range);
         return;
     }
-    diag *d = diag_add(s->context.diags, E_PARSE, n->name_range, "expected a name behind `%s`", n->text);
+    diag *d = diag_add(s->context.diags, E_PARSE, n->name_range, "expected a name after `%s`", n->text);
     diag_help(s->context.diags, d, "host code is not compiled, but what it calls its types is no tensor");
     scope_add_lost(names, ""); /* any name may be meant */
 }

@@ -98,7 +98,7 @@ static bool take_operands(const stage_call *call, const value *given, const vect
     if (given->kind == VALUE_LIST && given->count == 2)
         return constant(call, at, &given->items[0], row->from, &constants[0]) &&
                constant(call, at, &given->items[1], row->from, &constants[1]);
-    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "an operation on three operands takes a pair beside the stream, got %s",
+    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "an operation on three operands takes a pair besides the stream, got %s",
                        value_kind_name(given));
     diag_help(stage_diags(call), d, "give both: (operand0, operand1), as in `(2.0f32, 1.0f32)`");
     return false;
@@ -229,7 +229,7 @@ value stage_make_vector_reinterpret(const stage_call *call)
     if (to != DTYPE_I32 && to != DTYPE_F32) {
         diag *d = diag_add(stage_diags(call), E_VECTOR_TYPE, written ? written->range : call->node->name_range,
                            "the 32 bits of an element are read as i32 or f32, got %s", dtype_row_of(to)->name);
-        diag_help(stage_diags(call), d, "cast::<%s, Packet>() behind vector_final narrows", dtype_row_of(to)->name);
+        diag_help(stage_diags(call), d, "cast::<%s, Packet>() after vector_final narrows", dtype_row_of(to)->name);
         return refuse(call);
     }
     return operation(call, vector_op_row_of(to == DTYPE_F32 ? VECTOR_F32_OF_BITS : VECTOR_BITS_OF_F32), call->node->name_range, 0,

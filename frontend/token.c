@@ -186,7 +186,7 @@ static void note_place(token_scanner *s, diag *d, const token_bracket *open, boo
     uint32_t place = first ? s->outdent : open->outdent;
     if (d == NULL || !place)
         return;
-    diag_note(s->diags, d, (src_range){s->file, place, place + 1}, "by the indentation, a `%c` is missing behind this", open->closer);
+    diag_note(s->diags, d, (src_range){s->file, place, place + 1}, "by the indentation, a `%c` is missing after this", open->closer);
 }
 
 static void note_opener(token_scanner *s, diag *d, const token *opener, char closer)

@@ -27,7 +27,7 @@ static void refuse_budget(visa_compilation *c, const budget *spent)
         break;
     default:
         d = diag_add(&c->diags, E_BUDGET, spent->at,
-                     "given up after %llu milliseconds, %llu steps and %llu bytes: what is wrong behind this is not said",
+                     "given up after %llu milliseconds, %llu steps and %llu bytes: what is wrong after this is not reported",
                      (unsigned long long)c->max_milliseconds, steps, bytes);
         diag_help(&c->diags, d, "visac has no limit of time: it says all of it");
     }

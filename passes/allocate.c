@@ -122,7 +122,7 @@ static void check_overlap(pass_context *p, kernel *k, op *writer, const live_lis
                               (long long)a, (long long)a_end, other->name, (long long)b, (long long)b_end);
         diag_note(p->diags, d, other->range, "`%s` is written here", other->name);
         diag_note(p->diags, d, reader->range, "and read here");
-        diag_help(p->diags, d, "the first free address behind it is %lld", (long long)((b_end + 7) / 8 * 8));
+        diag_help(p->diags, d, "the first free address after it is %lld", (long long)((b_end + 7) / 8 * 8));
         return;
     }
 }

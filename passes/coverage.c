@@ -278,7 +278,7 @@ static void tell_written_twice(coverage *c, const op *o, memory *m, const op *ot
                        "%s writes elements of `%s` that were written before: the last write stays", op_kind_name(o->kind), m->root->name);
     diag_note(c->context->diags, d, other->range,
               other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
-    diag_help(c->context->diags, d, "let the tiles of `%s` lie beside each other: start counts positions of Index", m->root->name);
+    diag_help(c->context->diags, d, "let the tiles of `%s` lie next to each other: start counts positions of Index", m->root->name);
 }
 
 /* The parts of a box that the other one leaves, on the list. */

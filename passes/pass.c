@@ -251,7 +251,7 @@ const char *sequence_advice(pass_context *p, const sequence *seq)
                                   "store the whole axis `%s` in the buffer, or name a new axis with axes! for an intended broadcast", name);
     case SEQUENCE_INCOMPATIBLE:
         return !seq->axis
-                   ? "store the axes of the group beside each other in its order, or stream them one by one"
+                   ? "store the axes of the group next to each other in its order, or stream them one by one"
                    : arena_printf(p->arena, "cut `%s` at common divisors on both sides, or stream it in the buffer's own order", name);
     case SEQUENCE_TWICE:
         return !seq->axis ? "let each digit of an axis occur once in the stream"

@@ -190,7 +190,7 @@ static bool may_be_replaced(output *o)
 {
     if (faccessat(o->folder, ".", W_OK | X_OK, AT_EACCESS))
         return errno == EACCES
-                   ? refuse(o, "its folder takes no other file", "write to another folder; an output is made beside its place and renamed")
+                   ? refuse(o, "its folder takes no other file", "write to another folder; an output is made next to its place and renamed")
                    : fail(o, errno);
     if (!o->exists)
         return true;
@@ -452,7 +452,7 @@ static void go_back(output *o)
         unfinished_done(&o->file); /* the old file is there */
         o->has_file = false;
         diag_note(o->set->diags, diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot take back %s: %s", o->shown, strerror(errno)),
-                  SRC_NOWHERE, "what it was is in %s beside it", o->file.name);
+                  SRC_NOWHERE, "what it was is in %s next to it", o->file.name);
     } else if (o->place == PLACE_NEW && unlinkat(o->folder, o->base, 0)) {
         diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot take back %s: %s", o->shown, strerror(errno));
     } else if (o->place == PLACE_REPLACED) {
@@ -498,7 +498,7 @@ static bool remove_file(output *o)
     int error = stays ? 0 : unfinished_remove(&o->file);
     o->has_file = false;
     if (error)
-        diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot remove %s, beside %s: %s", o->file.name, o->shown, strerror(error));
+        diag_add(o->set->diags, E_FILE_WRITE, SRC_NOWHERE, "cannot remove %s, next to %s: %s", o->file.name, o->shown, strerror(error));
     return !error;
 }
 

@@ -440,7 +440,7 @@ def check_stream(x, s, bits):
 def check_fetch(tables, x, dtype):
     s = op(tables, "fetch")["sequencer"]
     check_stream(x, s, BITS[dtype])
-    figure(x, "packet_out_bytes", "bytes of a packet behind the conversion", s["packet"] * BITS[op(tables, "fetch")["dtype"]] // 8)
+    figure(x, "packet_out_bytes", "bytes of a packet after the conversion", s["packet"] * BITS[op(tables, "fetch")["dtype"]] // 8)
     for key in ("entries",):
         if x.get(key) and all(isinstance(e[1], int) for e in x[key]):
             same_walk("entries", entries(s), [tuple(e) for e in x[key]])

@@ -63,7 +63,7 @@ def scans():
             print(f"FAIL {kind}: {other}")
     for mutant in scanner.mutants(TEXT):
         if mutant.apply(TEXT).count("\n") != TEXT.count("\n"):
-            print(f"FAIL {mutant}: lines behind it have other numbers")
+            print(f"FAIL {mutant}: lines after it have other numbers")
             return False
     return found == WANTED
 

@@ -108,7 +108,7 @@ def test_nothing_is_left(directory):
                       ["visac", bad, "--check"], ["visac", bad, "--emit=obj"], ["visac", bad, "--emit=json", "-o", kept]):
         before = sorted(os.listdir(directory))
         expect_refused(" ".join(map(os.path.basename, arguments)), run(arguments, cwd=directory), place=True)
-        failures.expect(sorted(os.listdir(directory)) == before, f"{arguments}: a file was left behind")
+        failures.expect(sorted(os.listdir(directory)) == before, f"{arguments}: a file was left after")
     failures.expect(open(kept).read() == "do not touch", "an existing output was touched")
 
 
@@ -141,7 +141,7 @@ def test_garbage(directory):
             continue
         expect_refused(what, result, place=True)
         failures.expect(len(result.err) < 1 << 22, f"{what}: {len(result.err)} bytes of errors")
-    failures.expect(os.listdir(directory) == [], "garbage left a file behind")
+    failures.expect(os.listdir(directory) == [], "garbage left a file after")
 
 
 # Sizes at every edge of 64-, 32- and 16-bit numbers, in every stage.
@@ -186,7 +186,7 @@ def test_sizes(directory):
         failures.expect(results[0].status == results[1].status, f"accepted by one output only:\n{text}", results[1])
         refused += results[0].status
     failures.expect(0 < refused < len(texts), "sizes: all or none refused")
-    failures.expect(os.listdir(directory) == [], "sizes left a file behind")
+    failures.expect(os.listdir(directory) == [], "sizes left a file after")
 
 
 # ---- one token of a case file less, or more ----
@@ -266,7 +266,7 @@ def bad_tensors():
     yield "unknown.safetensors", safetensors({"a": dict(entry, dtype="Q3")}, good), ":a"
     yield "shape.safetensors", safetensors({"a": dict(entry, shape=[32, 31])}, good), ":a"
     yield "negative.safetensors", safetensors({"a": dict(entry, shape=[-32, -32])}, good), ":a"
-    yield "behind.safetensors", safetensors({"a": dict(entry, data_offsets=[8, 8 + len(good)])}, good), ":a"
+    yield "after.safetensors", safetensors({"a": dict(entry, data_offsets=[8, 8 + len(good)])}, good), ":a"
     yield "backwards.safetensors", safetensors({"a": dict(entry, data_offsets=[len(good), 0])}, good), ":a"
     yield "deep.safetensors", safetensors(b"[" * 100000, good), ":a"
 

@@ -178,7 +178,7 @@ def SUGGESTIONS_MAX(most, folder):
         text = ("const nearest: usize = 1;\n" + "".join(f"const c{i}: usize = 1;\n" for i in range(names - 3)) +
                 "fn k(a: HbmTensor<i8, m![1], m![1]>) {\n" + "let _ = nearesu;\n" * uses + "}\n")
         said = visac(folder, text, "-ferror-limit=0")[1]
-        same(f"suggestions beside {names} names", (said.count("did you mean `nearest`"), said.count("[E-NAME]")), (found, uses))
+        same(f"suggestions next to {names} names", (said.count("did you mean `nearest`"), said.count("[E-NAME]")), (found, uses))
 
 
 # ---- the language server ----

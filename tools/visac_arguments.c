@@ -83,7 +83,7 @@ static int check_explore(const arguments *a)
     if (a->explores && ((a->emit_given && !a->explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
                         a->run.report.trace || a->options.book))
         return usage_error(
-            "--explore is an output of its own: --emit=text, csv, svg or vm beside it, no --check, --draw, --sweep or --report");
+            "--explore is an output of its own: --emit=text, csv, svg or vm with it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form)
         return usage_error("--emit=%s is a form of --explore", a->explore_form);
     if (!a->explores && (a->explore.target_cycles || a->search_given || tool_explore_limited(&a->explore)))
@@ -354,11 +354,11 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
         return EXIT_USAGE;
     bool reports = a->run.report.wanted || a->run.report.trace;
     if (a->draw && (a->emit_given || a->run.check.wanted || reports))
-        return usage_error("--draw=%s is an output of its own: no --emit, --check or --report beside it", a->draw);
+        return usage_error("--draw=%s is an output of its own: no --emit, --check or --report with it", a->draw);
     if (reports && (a->emit_given || a->run.check.wanted))
-        return usage_error("--report and --trace are outputs of their own: no --emit or --check beside them");
+        return usage_error("--report and --trace are outputs of their own: no --emit or --check with them");
     if (a->options.book && (a->emit_given || a->run.check.wanted || a->draw || a->run.kernel || a->sweep || reports))
-        return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report beside it");
+        return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report with it");
     bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
     if (tool_check_complete("visac", &a->run.check) != EXIT_DONE)
@@ -377,7 +377,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
     if ((a->sweep || diff) && (a->emit_given || a->run.check.wanted || a->draw || reports))
-        return usage_error("%s is an output of its own: no --emit, --check, --draw or --report beside it", diff ? "diff" : "--sweep");
+        return usage_error("%s is an output of its own: no --emit, --check, --draw or --report with it", diff ? "diff" : "--sweep");
     a->input = argv[optind];
     return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;
 }

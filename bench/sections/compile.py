@@ -1,4 +1,4 @@
-"""A compile of examples/matmul.vm beside C compilers on the same loop nest and MLIR on the same product."""
+"""A compile of examples/matmul.vm against C compilers on the same loop nest and MLIR on the same product."""
 import os
 import re
 import subprocess

@@ -1,9 +1,9 @@
-"""One mapping pair through the C API, from text to sequencer entries, beside isl composing the same two relations."""
+"""One mapping pair through the C API, from text to sequencer entries, against isl composing the same two relations."""
 from measure import of, ratios, spread
 from report import at_most, table, target
 
 # A deriver remembers the texts that it read (include/visa.h), so both are measured: a pair whose three texts are new to it, and one it knows.
-TITLE = "mapping pairs through the C API, from text to sequencer entries, beside isl"
+TITLE = "mapping pairs through the C API, from text to sequencer entries, against isl"
 
 
 def grouped(lines, name, key):

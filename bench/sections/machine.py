@@ -1,4 +1,4 @@
-"""Multiplications per second of the simulated machine on one core, by type and packet shape, beside a packet loop written by hand.
+"""Multiplications per second of the simulated machine on one core, by type and packet shape, against a packet loop written by hand.
 
 The levels (--cpu of visa-run) take turns, so that what else the computer does meets all of them.
 """

@@ -1,15 +1,15 @@
-"""Stream programs beside the STeP paper: cycles of its figures and the ratios that it claims (bench/step.py draws them too)."""
+"""Stream programs against the STeP paper: cycles of its figures and the ratios that it claims (bench/step.py draws them too)."""
 import step
 from report import table
 
-TITLE = "stream programs beside the published figures"
+TITLE = "stream programs against the published figures"
 
 
 def run(bench, section):
     claims = []
     for figure in step.figures(bench.programs, smallest=bench.mode != "full"):
         if not figure["points"]:
-            bench.skip(f"{figure['figure']}: its counts are in shared/conformance, which is not beside the checkout")
+            bench.skip(f"{figure['figure']}: its counts are in shared/conformance, which is not next to the checkout")
             continue
         rows = [[p["point"], p["what"], p["ours"], p["paper"], f"{p['percent']:+.2f}"] for p in figure["points"]]
         section["tables"].append(table(f"{figure['figure']}, {figure['title']}", ["point", "what", "ours", "published", "%"], rows))

@@ -1,4 +1,4 @@
-"""A whole process: compile, simulate, run the reference and compare, beside one compile of a loop nest by clang."""
+"""A whole process: compile, simulate, run the reference and compare, against one compile of a loop nest by clang."""
 import re
 
 import kernels

@@ -1,4 +1,4 @@
-"""What the compiled kernels are worth: sequencer entries beside the fewest that walk the same addresses, simulated cycles beside the lower bound."""
+"""What the compiled kernels are worth: sequencer entries against the fewest that walk the same addresses, simulated cycles against the lower bound."""
 import json
 import sys
 
@@ -9,7 +9,7 @@ from report import table, target
 sys.path.insert(0, str(ROOT / "test/oracle"))
 import nest  # noqa: E402
 
-TITLE = "entries beside the fewest, cycles beside the lower bound"
+TITLE = "entries against the fewest, cycles against the lower bound"
 EXHAUSTIVE = 96     # addresses of a walk for which every nest is tried
 ENUMERATED = 1 << 16  # addresses of a walk that is looked at address by address
 

@@ -1,11 +1,11 @@
-"""The reference kernel beside the libraries that people use for products, as bench_reference pairs them, and what generating it costs."""
+"""The reference kernel against the libraries that people use for products, as bench_reference pairs them, and what generating it costs."""
 import json
 import os
 
 from measure import Missing
 from report import table
 
-TITLE = "the reference kernel beside libraries and compiled loop nests"
+TITLE = "the reference kernel against libraries and compiled loop nests"
 
 
 def measure(bench, threads, *options, program="bench_reference"):
@@ -21,11 +21,11 @@ def shape(row):
 
 def product_row(row):
     flops = 2e-9 * row["m"] * row["n"] * row["k"]
-    return [shape(row), row["type"], row["threads"], row["beside"], round(flops / row["seconds"], 1), round(flops / row["theirs"], 1), round(row["ratio"], 2)]
+    return [shape(row), row["type"], row["threads"], row["against"], round(flops / row["seconds"], 1), round(flops / row["theirs"], 1), round(row["ratio"], 2)]
 
 
 def build_row(row):
-    return [shape(row), row["type"], row["beside"], round(1e3 * row["seconds"], 1), round(1e3 * row["theirs"], 1), round(row["ratio"], 2)]
+    return [shape(row), row["type"], row["against"], round(1e3 * row["seconds"], 1), round(1e3 * row["theirs"], 1), round(row["ratio"], 2)]
 
 
 def run(bench, section):
@@ -34,10 +34,10 @@ def run(bench, section):
     products = [product_row(row) for n in threads for row in measure(bench, n, *most)]
     if not products:
         raise Missing("bench_reference pairs nothing")
-    section["tables"].append(table("products, row-major operands, 1e9 operations a second", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], products))
+    section["tables"].append(table("products, row-major operands, 1e9 operations a second", ["shape", "type", "threads", "against", "ours", "theirs", "ours / theirs"], products))
     odd = [product_row(row) for row in measure(bench, 1, "--odd", f"--seconds={bench.count(1, 0.1, 0.001)}", f"--largest={bench.count(4096, 1024, 8)}")]
-    section["tables"].append(table("odd shapes, one thread, 1e9 operations a second", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], odd))
+    section["tables"].append(table("odd shapes, one thread, 1e9 operations a second", ["shape", "type", "threads", "against", "ours", "theirs", "ours / theirs"], odd))
     order = [product_row(row) for kind in ("f32", "bf16") for row in measure(bench, 1, "--order", f"--kind={kind}", f"--seconds={bench.count(1, 0.2, 0.001)}", f"--largest={bench.count(1024, 256, 32)}")]
-    section["tables"].append(table("the machine's order of sums (ours) beside a free one (theirs)", ["shape", "type", "threads", "beside", "ours", "theirs", "ours / theirs"], order))
+    section["tables"].append(table("the machine's order of sums (ours) against a free one (theirs)", ["shape", "type", "threads", "against", "ours", "theirs", "ours / theirs"], order))
     builds = [build_row(row) for row in measure(bench, 1, "--builds", f"--largest={bench.count(512, 512, 32)}", program="bench_reference_build")]
-    section["tables"].append(table("generating and compiling, whole processes, ms of processor time", ["shape", "type", "beside", "ours", "theirs", "ours / theirs"], builds))
+    section["tables"].append(table("generating and compiling, whole processes, ms of processor time", ["shape", "type", "against", "ours", "theirs", "ours / theirs"], builds))

@@ -13,7 +13,7 @@ typedef struct signature {
 static const signature signatures[] = {
     {"map", "`x.map(f)`, `x.map(f, y)`, `x.map(f, y, z)`: f of the values of x, y and z in lock step"},
     {"accum", "`x.accum(b, f)`, `x.accum(b, f, y)`: b dimensions are folded with f"},
-    {"scan", "`x.scan(b, f)`, `x.scan(b, f, y)`: the fold after each value, anew behind b dimensions"},
+    {"scan", "`x.scan(b, f)`, `x.scan(b, f, y)`: the fold after each value, anew after b dimensions"},
     {"flat_map", "`x.flat_map(b, f)`, `x.flat_map(b, f, y)`: each value becomes a stream of rank b"},
     {"zip", "`x.zip(&y)`: pairs"},
     {"bufferize", "`x.bufferize(b)`: b dimensions become one buffer"},
@@ -37,7 +37,7 @@ static const signature signatures[] = {
 static const signature others[] = {
     {"connect", "`s.connect(&source)`"},
     {"div_ceil", "`size.div_ceil(n)`"},
-    {"linear_load", "`w.linear_load(&reference)`, `w.linear_load(&reference, [sizes], [strides])`, and behind these the first tile"},
+    {"linear_load", "`w.linear_load(&reference)`, `w.linear_load(&reference, [sizes], [strides])`, and after these the first tile"},
     {"random_load", "`w.random_load(addresses)`, `w.random_load(addresses, base)`"},
     {"linear_store", "`w.linear_store(x)`, `w.linear_store(x, base)`"},
     {"random_store", "`w.random_store(addresses, x)`, `w.random_store(addresses, x, base)`"},

@@ -269,7 +269,7 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
             diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
                                "source and destination have only %lld byte%s in common runs: the transfer goes element by element",
                                (long long)packet, packet == 1 ? "" : "s");
-            diag_help(p->diags, d, "keep %lld bytes or more in the same order, and beside each other, on both sides", (long long)unit);
+            diag_help(p->diags, d, "keep %lld bytes or more in the same order, and next to each other, on both sides", (long long)unit);
         }
         *warned = true;
         return true;

@@ -300,7 +300,7 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
         break;
     case SHIFT_LOOPS:
         d = pass_refuse(p, k, o, TIME, E_SHIFT_LOOPS,
-                        "`%s` would shift the packet by %lld elements of %s, beside the loops inside it, which shift it by %lld", term,
+                        "`%s` would shift the packet by %lld elements of %s, as do the loops inside it, which shift it by %lld", term,
                         (long long)plan->stride, flits, (long long)plan->shift.shift_stride);
         diag_help(p->diags, d, "keep one of the two axes in OutPacket, or fetch `%s` in Time", term);
         break;
@@ -310,8 +310,8 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
         break;
     case SHIFT_STRIDE: refuse_range(p, k, o, plan); break;
     case SHIFT_BORDER:
-        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER, "the window `%s` holds a part of its places, and beside it in %s there are no zeros",
-                        term, flits);
+        d = pass_refuse(p, k, o, TIME, E_SHIFT_BORDER,
+                        "the window `%s` holds a part of its places, and next to it in %s there are no zeros", term, flits);
         diag_help(p->diags, d, "let the packet that fetch sends begin and end with `%s`; collect pads it with zeros", term);
         break;
     case SHIFT_START: refuse_start(p, k, o, plan); break;

@@ -44,7 +44,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
         if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis) &&
             mapping_mentions(op_weights(o)->out.part[ELEMENT], out->factors[i].axis))
             good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
-    diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor behind it", pass_text(p, good));
+    diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor after it", pass_text(p, good));
     return d;
 }
 

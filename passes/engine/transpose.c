@@ -211,7 +211,7 @@ static bool check_block(pass_context *p, kernel *k, op *o, const mapping *rows, 
     if (t->valid_size > 0)
         return true;
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TRANSPOSE_COLUMNS,
-                          "Transpose input packet beyond valid_size_per_packet: %s of %s is live behind its first 16 elements",
+                          "Transpose input packet beyond valid_size_per_packet: %s of %s is live after its first 16 elements",
                           pass_text(p, in->part[PACKET]), type_name(in));
     diag_help(p->diags, d, "fetch packets of at most 16 elements, and let the rest be Time");
     return false;

@@ -569,7 +569,7 @@ static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relab
         op *o = b->kernel->ops[b->kernel->op_count - 1];
         for (size_t k = 0; k < b->kernel->op_count; k++)
             o = b->kernel->ops[k]->kind == IR_RESHAPE ? b->kernel->ops[k] : o;
-        refuse_relabel(b, o, b->axes[r->axis], "is named anew, and stands beside its new name in one result");
+        refuse_relabel(b, o, b->axes[r->axis], "is named anew, and stands with its new name in one result");
     }
 }
 

@@ -63,8 +63,8 @@ static bool mark_node(step_rewrite *r, const step_graph_node *n, const step_grap
     if (m->member[n->index] != 0)
         return step_rewrite_refuse(r, n, "let each subgraph have its own", "`%s` belongs to two of the subgraphs", n->name);
     if (n->spec.input_count == 0)
-        return step_rewrite_refuse(r, n, "start loads with the stream that comes in", "`%s` comes into a subgraph beside `%s`", n->name,
-                                   from->name);
+        return step_rewrite_refuse(r, n, "start loads with the stream that comes in", "`%s` comes into a subgraph together with `%s`",
+                                   n->name, from->name);
     for (uint32_t i = 0; i < n->output_count; i++)
         if (n->outputs[i].assumed)
             return step_rewrite_refuse(r, n, "leave `.assume` to streams outside", "the sizes of `%s` are given, and they would change",
@@ -144,7 +144,7 @@ static bool load_fits(step_rewrite *r, const step_graph_node *a, const step_grap
                                    "`%s` does not read tiles one after the other", a->name);
     if (b->spec.param[STEP_BASE] == a->spec.param[STEP_BASE] + (int64_t)m->now * apart)
         return true;
-    return step_rewrite_refuse(r, b, "store the weights of the subgraphs one behind the other",
+    return step_rewrite_refuse(r, b, "store the weights of the subgraphs one after the other",
                                "`%s` begins at tile %" PRId64 ", not at %" PRId64, b->name, b->spec.param[STEP_BASE],
                                a->spec.param[STEP_BASE] + (int64_t)m->now * apart);
 }

@@ -68,7 +68,7 @@ static bool follow_flat_map(step_rewrite *r, const step_graph_node *n, int64_t a
 {
     dynamic *d = r->user;
     if (n->spec.fn != STEP_FN_VALID_ROWS || n->spec.param[STEP_B] != 0 || at != 0)
-        return refuse(r, n, "does not end the rows of one tile behind those of the next");
+        return refuse(r, n, "does not end the rows of one tile after those of the next");
     d->ends[n->index] = true;
     return true;
 }

@@ -75,7 +75,7 @@ static bool is_legal(step_rewrite *r, const step_graph_node *n, pieces *p)
     bool *seen = ARENA_ARRAY(r->from->arena, bool, r->from->node_count + 1);
     return !asks_for_rows(r, &n->outputs[0], seen) ||
            step_rewrite_refuse(r, n, "tile a product whose tiles are whole",
-                               "behind `%s` somebody asks which rows are valid, and pieces do not know", n->name);
+                               "after `%s` something asks which rows are valid, and pieces do not know", n->name);
 }
 
 /* ---- making it ---- */

@@ -155,7 +155,7 @@ void actor_fault(step_actor *n, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    diag_add(e->diags, E_STEP_RUN, SRC_NOWHERE, "%s `%s` (line %u), behind %" PRId64 " values: %s", step_op_row_of(n->node->op)->name,
+    diag_add(e->diags, E_STEP_RUN, SRC_NOWHERE, "%s `%s` (line %u), after %" PRId64 " values: %s", step_op_row_of(n->node->op)->name,
              n->node->name, n->node->line, n->totals.values_in, text);
 }
 
@@ -308,7 +308,7 @@ static bool in_time(const step_actor *n)
         return true;
     if (!e->failed) {
         diag *d = diag_add(e->diags, E_RUN_CYCLES, SRC_NOWHERE,
-                           "%s `%s` (line %u), behind %" PRId64 " values: cycle %" PRId64 "; a run may take %" PRId64,
+                           "%s `%s` (line %u), after %" PRId64 " values: cycle %" PRId64 "; a run may take %" PRId64,
                            step_op_row_of(n->node->op)->name, n->node->name, n->node->line, n->totals.values_in, n->now, most);
         diag_help(e->diags, d, "to run it to its end: --max-cycles=0");
     }

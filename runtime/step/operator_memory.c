@@ -270,7 +270,7 @@ static void drop_buffer(step_actor *n, walk *w, unsigned reference_level)
     if (actor_head(n, DATA)->kind == STEP_VALUE && !used)
         actor_take(n, DATA);
     else if (reference_level == c) {
-        actor_fault(n, "the reference goes on behind the last buffer of a group");
+        actor_fault(n, "the reference goes on after the last buffer of a group");
         return;
     }
     w->level = reference_level - c;

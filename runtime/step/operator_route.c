@@ -58,7 +58,7 @@ static void route_stop(step_actor *n, routing *r, step_token stop)
     int64_t b = n->node->param[STEP_B];
     if (r->owed > 0 || (b > 0 && r->some)) {
         if (r->owed != stop.level)
-            actor_fault(n, "the selector closes %u dimensions behind a chunk and the data %" PRId64, stop.level, r->owed);
+            actor_fault(n, "the selector closes %u dimensions after a chunk and the data %" PRId64, stop.level, r->owed);
         r->owed = 0;
         r->some = false;
         actor_take(n, SELECTOR);
@@ -98,7 +98,7 @@ static void partition_fire(step_actor *n)
     }
     step_token t = *actor_head(n, SELECTOR);
     if (t.kind != STEP_STOP && r->owed > 0) {
-        actor_fault(n, "the data closes %" PRId64 " dimensions behind a chunk and the selector none", r->owed);
+        actor_fault(n, "the data closes %" PRId64 " dimensions after a chunk and the selector none", r->owed);
     } else if (t.kind == STEP_STOP) {
         route_stop(n, r, t);
     } else if (t.kind == STEP_DONE) {

@@ -334,7 +334,7 @@ static void check_banks(linter *l, const schedule_item *item)
         add(l, (lint){.rule = W_DM_BANK,
                       .line = item->commands->line,
                       .cost = item->held_cycles,
-                      .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs beside it",
+                      .found = arena_printf(l->arena, "%lld accesses in a row or more to one bank of DM, so no copy runs at the same time",
                                             (long long)item->bank_streak),
                       .nearest = "an inner loop whose stride is no multiple of 128 bytes, and not 0"});
 }

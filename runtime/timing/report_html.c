@@ -219,7 +219,7 @@ const char *report_html(const report *r, const report_options *o, arena *a)
     if (o->pictures && *o->pictures)
         strbuf_printf(&s, "<h2>Access order of each sequencer over its tensor</h2><div>\n%s</div>\n", o->pictures);
     if (o->source && o->tables) {
-        strbuf_puts(&s, "<h2>Tables, and the source beside</h2><div class=\"two\"><pre>");
+        strbuf_puts(&s, "<h2>Tables, and the source</h2><div class=\"two\"><pre>");
         first_lines(&s, o->tables);
         strbuf_puts(&s, "</pre><pre>");
         source_text(&s, o->source);

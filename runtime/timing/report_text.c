@@ -119,7 +119,7 @@ const char *report_text(const report *r, arena *a)
     for (size_t i = 0; i < x->count; i++)
         item_lines(r, i, &s);
     if (x->end_sync_cycles)
-        strbuf_printf(&s, "%9lld %9lld %9lld  synchronisation behind the last store\n", (number)(x->cycles - x->end_sync_cycles),
+        strbuf_printf(&s, "%9lld %9lld %9lld  synchronisation after the last store\n", (number)(x->cycles - x->end_sync_cycles),
                       (number)x->cycles, (number)x->end_sync_cycles);
     figures(r, &s);
     return s.text;

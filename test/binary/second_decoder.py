@@ -459,7 +459,7 @@ def statement(words, axes, tensors, isa):
     need(row.sums or not summed, "einsum: only contract and reduce sum")
     need(not any(d["lane"] or d["group"] or d["stride"] for d in digits if d["kept"]), "einsum: a place of a kept digit")
     check_lanes(pieces if pieces else summed)
-    need(not pieces or not any(d["lane"] for d in summed), "einsum: lanes of a digit beside pieces")
+    need(not pieces or not any(d["lane"] for d in summed), "einsum: lanes of a digit next to pieces")
     check_groups(summed, pieces, {a["name"]: a["size"] for a in axes})
     shifts = [shift(words, axes, operands) for _ in range(bits(head, 24, 31))]
     need(len({(s["operand"], s["axis"]) for s in shifts}) == len(shifts), "einsum: an axis shifted twice")
@@ -564,7 +564,7 @@ def piece(words):
 def check_lanes(summed):
     room = 0  # of lanes inside a step of the one before; 0: none of the packet yet
     for d in summed:
-        need(d["lane"] or not room, "einsum: a digit over time behind one of the packet")
+        need(d["lane"] or not room, "einsum: a digit over time after one of the packet")
         need(d["size"] * d["lane"] <= (room or 256), "einsum: a digit's lanes")
         room = d["lane"]
 
@@ -850,7 +850,7 @@ def program(data, name, isa):
     out = {"name": name, "machine": machine, "types": [step_type(words, isa) for _ in range(bits(counts, 32, 63))]}
     out["tensors"] = [step_tensor(words, isa) for _ in range(bits(more, 0, 31))]
     out["nodes"] = [step_node(words, isa.step) for _ in range(bits(counts, 0, 31))]
-    need(words.at == len(words.words), "words behind a stream program")
+    need(words.at == len(words.words), "words after a stream program")
     return out
 
 

@@ -339,9 +339,9 @@ static void refused(const command *commands, size_t count, const char *text)
 START_TEST(test_hostile_shapes)
 {
     command w = wait_command(1);
-    REFUSED("0x0: advance: it stands behind no loop", advance_command(1, 32, 1), w);
-    REFUSED("0x10: advance: it stands behind no loop", w, advance_command(1, 32, 1), w);
-    REFUSED("0x20: advance: it stands behind no loop", loop_command(2, 5), w, advance_command(1, 32, 1));
+    REFUSED("0x0: advance: it stands after no loop", advance_command(1, 32, 1), w);
+    REFUSED("0x10: advance: it stands after no loop", w, advance_command(1, 32, 1), w);
+    REFUSED("0x20: advance: it stands after no loop", loop_command(2, 5), w, advance_command(1, 32, 1));
     REFUSED("0x0: loop: a body of 2 words from offset 0x10 on, but the section ends at 0x10", loop_command(2, 2));
     REFUSED("0x0: loop: a body of 2 words from offset 0x28 on, but the section ends at 0x28", loop_command(2, 2),
             advance_command(1, 32, 1));
@@ -376,9 +376,9 @@ START_TEST(test_hostile_places)
                              (int)bad[i][1], (int)bad[i][0]),
                 l, advance_command(bad[i][0], bad[i][1], 8), c);
     REFUSED("0x20: advance entry 0: word 7 of a body of 7 words", l, advance_command(7, 0, 8), c);
-    REFUSED("0x28: advance entry 0: its place does not lie behind that of the entry before it", l, advance_command(3, 0, 8),
+    REFUSED("0x28: advance entry 0: its place does not lie after that of the entry before it", l, advance_command(3, 0, 8),
             advance_command(2, 0, 8), c);
-    REFUSED("0x28: advance entry 0: its place does not lie behind that of the entry before it", l, advance_command(2, 0, 8),
+    REFUSED("0x28: advance entry 0: its place does not lie after that of the entry before it", l, advance_command(2, 0, 8),
             advance_command(2, 0, 8), c);
     REFUSED("0x20: advance entry 0: at bit 0 of word 1 of the body, in loop at offset 0x28, no number begins", loop_command(2, 9),
             advance_command(1, 0, 1), loop_command(2, 7), c);

@@ -408,7 +408,7 @@ def one_way():
             for number, line in enumerate(file, 1):
                 seen += 1
                 if WRITES.search(line) and not line.strip().startswith(("/*", "*", "//")) and name not in ("support/output.c", "support/stop.c"):
-                    check(any(name == n and word in line for n, word in ALLOWED), f"{name}:{number}: a file is written beside support/output.c:", line.strip())
+                    check(any(name == n and word in line for n, word in ALLOWED), f"{name}:{number}: a file is written next to support/output.c:", line.strip())
     check(seen > 20000, "sources were read:", seen)
 
 

@@ -28,7 +28,7 @@ LEFT = re.compile(r"\.visa-[0-9a-f]{16}\.tmp$")
 SAID = re.compile(rb"error\[E-[A-Z-]+\]: ")
 KILLED, TERMINATED = 128 + 9, 128 + 15
 MODES = {"no space": f"error={errno.ENOSPC}", "fault": f"error={errno.EIO}", "full disk": f"full={errno.ENOSPC}", "short": "short", "kill before": "kill",
-         "kill behind": "late", "SIGTERM": "signal=15"}
+         "kill after": "late", "SIGTERM": "signal=15"}
 
 I4 = """axes![A = 8, B = 64];
 fn pass(a: SwitchTensor<i4, m![1], m![1], m![1], m![A], m![B]>) -> CollectTensor<i4, m![1], m![1], m![1], m![A], m![B]> {
@@ -212,7 +212,7 @@ class Scenario:
         for mode in MODES:
             sensible = mode != "short" or call.startswith("write ")
             differs = mode != "fault" or call.startswith(("fsync", "close"))
-            moves = mode != "kill behind" or call.startswith(("write", "rename", "exchange"))
+            moves = mode != "kill after" or call.startswith(("write", "rename", "exchange"))
             if sensible and (LONG or (differs and moves and not inside)):
                 yield mode
 

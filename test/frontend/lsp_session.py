@@ -230,7 +230,7 @@ def half_written():
         now = typed(".collect::<m![M, K / 16], m![K % 16]>()\n", ".\n")
         got = s.labels(now, "        .\n", 9)
         check({"collect", "commit", "commit_view"} <= got and "align" not in got, got)
-        check("8 elements" in s.hover(now, "m![N, K]>", 3, 1), "hover beside")
+        check("8 elements" in s.hover(now, "m![N, K]>", 3, 1), "hover next to")
         now = typed("c.to_hbm(&mut ctx.tdma, 1 << 20)", "let d = c.\n    c.to_hbm(&mut ctx.tdma, 1 << 20)")
         got = s.labels(now, "= c.\n", 4)
         check({"view", "to_hbm", "view_mut"} <= got and "fetch" not in got, got)
@@ -257,7 +257,7 @@ def half_written():
         s.change({"text": program})
         got = s.labels(program, "    x.\n", 6)
         check({"map", "zip", "bufferize", "compute"} <= got and "fetch" not in got and "source" not in got, got)
-        check("map" not in s.labels(program, "    x.\n", 6, 1), "beside a stream program")
+        check("map" not in s.labels(program, "    x.\n", 6, 1), "next to a stream program")
         # At every place of every prefix's end something is answered.
         for cut in range(0, len(text), 97):
             s.change({"text": text[:cut]})
@@ -362,7 +362,7 @@ def protocol():
         s.ask("textDocument/hover", {}, error=-32600)
         s.ask("shutdown", None, error=-32600)
         s.tell("exit", None)
-        check(s.process.wait(30) == 0, "exit behind shutdown")
+        check(s.process.wait(30) == 0, "exit after shutdown")
         s.ended = True
 
 

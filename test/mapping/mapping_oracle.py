@@ -90,7 +90,7 @@ def parse(text, axes):
     parser = _Parser(text, axes)
     m = parser.mapping()
     if parser.peek():
-        raise MappingError(f"{parser.peek()} behind the mapping")
+        raise MappingError(f"{parser.peek()} after the mapping")
     live = m.raw
 
     def at(i):

@@ -190,7 +190,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="only say which mutants would be drawn")
     parser.add_argument("--coverage", choices=("new", "old"), default="new", help="old: which test reaches which line as it was found last")
     parser.add_argument("--tests-seconds", type=float, default=300, help="of tests for a mutant (default 300)")
-    parser.add_argument("--grace", type=float, default=20, help="seconds of a test beside ten times what it took (default 20)")
+    parser.add_argument("--grace", type=float, default=20, help="seconds of a test next to ten times what it took (default 20)")
     parser.add_argument("--source", default=os.path.dirname(os.path.dirname(HERE)), help="another project with CMakeLists.txt and tests of ctest")
     parser.add_argument("--folder", action="append", default=[], help="folders of sources; default: visac's")
     parser.add_argument("--build", help="where everything is built (default: build/mutants)")

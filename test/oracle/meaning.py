@@ -212,7 +212,7 @@ def parse(source):
     parser = _Parser(source)
     tree = parser.mapping()
     if parser.peek():
-        raise MappingError(f"{parser.peek()} behind the mapping")
+        raise MappingError(f"{parser.peek()} after the mapping")
     return tree
 
 

@@ -278,7 +278,7 @@ START_TEST(random_products)
         for (uint32_t i = 0; i < 3; i++) {
             const unsigned char *end = x.tensors[i] + reference_tensor_bytes(&x.p.e, i);
             for (int c = 0; c < CANARY_BYTES; c++)
-                MUST(end[c] == 0xa5, "tensor %u is written behind its end", i);
+                MUST(end[c] == 0xa5, "tensor %u is written past its end", i);
             free(x.tensors[i]);
         }
     }

@@ -191,7 +191,7 @@ def main():
     verbose, quick = "-v" in args, "--quick" in args
     wanted = tuple(a for a in args if not a.startswith("-"))
     if not os.path.exists(CASES):
-        print("skipped: no shared/conformance beside the checkout")
+        print("skipped: no shared/conformance next to the checkout")
         return visa_tools.SKIPPED
     with open(CASES) as f:
         cases = [c for c in json.load(f) if c["kind"] == "step-figure"]
