@@ -370,6 +370,54 @@ START_TEST(exchanges_are_bounded)
 }
 END_TEST
 
+START_TEST(switched_packets_are_counted)
+{
+    static const switch_case k = {TOPOLOGY_BROADCAST1, 256, 256, 1, 1, 0, 256, {{0}}, NULL, 0, 0};
+    bench b;
+    bench_init(&b);
+    add_units(&b, 0);
+    command *fetch = ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I8, DTYPE_I8, PACKET, PACKET);
+    for (int i = 0; i < 7; i++) /* 2^56 packets, and 256 times as many */
+        ENTRY(fetch, 256, 0);
+    ENTRY(fetch, PACKET, 1);
+    add_switch(&b, &k);
+    ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 1, PACKET);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, DM_OUT, DTYPE_I8, PACKET, PACKET), PACKET, 1);
+    bench_fails(&b, E_RUN_CHAIN, "switch: the number of packets overflows");
+    bench_free(&b);
+}
+END_TEST
+
+/* What a slice sends it reads: bytes that nobody wrote are in doubt, whoever receives them. */
+START_TEST(switched_packets_were_written)
+{
+    enum { PACKETS = 4, FEW = 2, BYTES = PACKETS * PACKET };
+    static const switch_case k = {TOPOLOGY_TRANSPOSE, 2, 2, 1, 1, PACKETS, 1, {{0}}, NULL, FEW, FEW};
+    for (int64_t written = 1; written <= FEW; written++) {
+        unsigned char data[FEW * BYTES] = {1};
+        bench b;
+        bench_init(&b);
+        b.options.prove = true;
+        port *from = bench_port(&b, PORT_DM, PORT_IN, DTYPE_I8), *to = bench_port(&b, PORT_DM, PORT_OUT, DTYPE_I8);
+        from->mapping[COMPONENT_SLICE] = bench_layout(&b, written, written);
+        to->mapping[COMPONENT_SLICE] = bench_layout(&b, FEW, FEW);
+        from->mapping[COMPONENT_ELEMENT] = to->mapping[COMPONENT_ELEMENT] = bench_layout(&b, BYTES, BYTES);
+        to->address = DM_OUT;
+        ADD(&b, CONTEXT_MAIN, OP_UNITS, 1, 1, (1 << FEW) - 1, 0, 0, 0);
+        ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I8, DTYPE_I8, PACKET, PACKET), BYTES, 1);
+        add_switch(&b, &k);
+        ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 1, PACKET);
+        ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, DM_OUT, DTYPE_I8, PACKET, PACKET), BYTES, 1);
+        bench_build(&b);
+        bench_write(&b, 0, data, (size_t)(written * BYTES));
+        bench_run(&b);
+        bench_read(&b, 1, data, sizeof data);
+        ck_assert_int_eq(machine_is_proven(b.machine), written == FEW);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("machine moves");
@@ -382,6 +430,8 @@ int main(void)
     tcase_add_loop_test(t, switches, 0, sizeof switch_cases / sizeof *switch_cases);
     tcase_add_test(t, switched_packets_leave_whole);
     tcase_add_test(t, exchanges_are_bounded);
+    tcase_add_test(t, switched_packets_are_counted);
+    tcase_add_test(t, switched_packets_were_written);
     suite_add_tcase(s, t);
     return suite_status(s);
 }
