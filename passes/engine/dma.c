@@ -631,8 +631,6 @@ void pass_dma(pass_context *p, kernel *k)
     pass_each(p, k, IR_TO_DM, copy_one);
     pass_each(p, k, IR_TO_HBM, copy_one);
     for (size_t i = 0; i < k->op_count; i++) /* zeros go where their memory went */
-        if (k->ops[i]->kind == IR_ALLOC && k->ops[i]->dma) {
-            k->ops[i]->dma = NULL;
+        if (k->ops[i]->kind == IR_ALLOC && k->ops[i]->dma)
             dma_zero(p, k->ops[i]);
-        }
 }

@@ -23,11 +23,10 @@ static bool transpose_sizes_legal(const transpose *k, const target *t, const com
     return true;
 }
 
-/* Bytes of the flits that it reads. */
+/* Bytes of a flit that it reads: where fewer columns leave than a flit has, they are in the first flit of each row. */
 static int64_t read_bytes(const transpose *k)
 {
-    int64_t lanes = k->packets_per_col == 1 && k->out_rows < k->valid ? k->out_rows : k->valid;
-    return (lanes * k->bits + 7) / 8;
+    return (smaller(k->out_rows, k->valid) * k->bits + 7) / 8;
 }
 
 static bool plan_transpose(stage *s, chain *c, fault *f)

@@ -189,6 +189,7 @@ def main():
     parser.add_argument("--line", action="append", default=[], metavar="FILE:LINE", help="all changes of this line")
     parser.add_argument("--list", action="store_true", help="only say which mutants would be drawn")
     parser.add_argument("--coverage", choices=("new", "old"), default="new", help="old: which test reaches which line as it was found last")
+    parser.add_argument("--longest", type=float, default=coverage.LONGEST, help=f"seconds of a test that is run against mutants (default {coverage.LONGEST}); asked when coverage is new")
     parser.add_argument("--tests-seconds", type=float, default=300, help="of tests for a mutant (default 300)")
     parser.add_argument("--grace", type=float, default=20, help="seconds of a test next to ten times what it took (default 20)")
     parser.add_argument("--source", default=os.path.dirname(os.path.dirname(HERE)), help="another project with CMakeLists.txt and tests of ctest")
@@ -228,7 +229,7 @@ def main():
     listed = units.units(plain)
     if not fresh:
         traced.make(arguments.j)
-        coverage.measure(traced, units.units(traced), map_path, arguments.j, say)
+        coverage.measure(traced, units.units(traced), map_path, arguments.j, arguments.longest, say)
         with open(mark, "w") as file:
             file.write(state)
     seconds, left_out, _ = coverage.load(map_path)

@@ -48,9 +48,9 @@ def blocks(path, tree):
 
 
 def reached(job):
-    unit, build = job
+    unit, build, longest = job
     folder = tempfile.mkdtemp(prefix="traces-")
-    passed, seconds, why = units.execute(unit, build, build.programs, LIMIT, {"MUTANTS_COVERAGE": folder})
+    passed, seconds, why = units.execute(unit, build, build.programs, longest, {"MUTANTS_COVERAGE": folder})
     hits = {}
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), "rb") as file:
@@ -60,15 +60,15 @@ def reached(job):
     return unit.name, passed, seconds, why, hits
 
 
-LIMIT = 90  # seconds; a test that takes longer is not run against mutants
+LONGEST = 90  # seconds; a test that takes longer is not run against mutants
 
 
-def measure(build, listed, path, jobs, say):
+def measure(build, listed, path, jobs, longest, say):
     """Writes {"units": {name: seconds}, "left_out": {name: why}, "lines": {source: {line: [number of unit]}}}."""
     known = {}
     times, left_out, lines, order = {}, {}, {}, []
     with ProcessPoolExecutor(jobs) as pool:
-        for name, passed, seconds, why, hits in pool.map(reached, [(unit, build) for unit in listed]):
+        for name, passed, seconds, why, hits in pool.map(reached, [(unit, build, longest) for unit in listed]):
             say(f"{seconds:7.2f} s  {name}{'' if passed else '  ' + why}")
             if not passed:
                 left_out[name] = why.splitlines()[0] if why else "failed"
