@@ -9,15 +9,6 @@
 
 /* ---- the table ---- */
 
-/* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
-enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, BEGIN_BIT, TYPE_BIT };
-_Static_assert(TYPE_BIT < 64, "a bit for each receiver");
-#define ON(kind) (UINT64_C(1) << TENSOR_##kind)
-#define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
-#define ON_UNIT (UINT64_C(1) << UNIT_BIT)
-#define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
-#define ON_TYPE (UINT64_C(1) << TYPE_BIT)
-
 enum {
 #define STAGE(name, ...) ROW_##name,
 #include "target/engines.def"
@@ -45,7 +36,12 @@ enum { OTHER_NAMES = sizeof other_names / sizeof *other_names };
 
 static uint64_t receivers_of(const stage_form *f)
 {
-    return f->receivers ? f->receivers : f->row->receivers;
+    return stage_form_receivers(f);
+}
+
+const stage_form *stage_form_at(size_t i)
+{
+    return i < FORMS ? &forms[i] : NULL;
 }
 
 /* What an argument must be. */

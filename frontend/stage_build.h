@@ -78,6 +78,22 @@ struct stage_form {
     unsigned argument_count;
 };
 
+/* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
+enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, BEGIN_BIT, TYPE_BIT };
+_Static_assert(TYPE_BIT < 64, "a bit for each receiver");
+#define ON(kind) (UINT64_C(1) << TENSOR_##kind)
+#define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
+#define ON_UNIT (UINT64_C(1) << UNIT_BIT)
+#define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
+#define ON_TYPE (UINT64_C(1) << TYPE_BIT)
+
+/* The forms in the order of the rows; NULL: there are fewer. Those of one stage are together. */
+const stage_form *stage_form_at(size_t i);
+static inline uint64_t stage_form_receivers(const stage_form *f)
+{
+    return f->receivers ? f->receivers : f->row->receivers;
+}
+
 static const value stage_error = {.kind = VALUE_ERROR};
 
 diag_list *stage_diags(const stage_call *call);

@@ -99,3 +99,13 @@ const char *variant_find(arena *a, const ast *path, const value *argument, value
     }
     return help_of(a, type, name);
 }
+
+const char *variant_renamed(const char *type, const char *name, const char *new_type)
+{
+    const char *renamed = NULL;
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t k = 0; k < ROWS && strcmp(rows[i].type, type) == 0 && strcmp(rows[i].name, name) == 0; k++)
+            if (strcmp(rows[k].type, new_type) == 0 && rows[k].number == rows[i].number && !renamed)
+                renamed = rows[k].name;
+    return renamed;
+}

@@ -14,5 +14,7 @@ const char *variant_find(arena *a, const ast *path, const value *argument, value
 bool variant_is_unknown(const ast *path);
 /* Is the path a name that takes an argument? */
 bool variant_takes_argument(const ast *path);
+/* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */
+const char *variant_renamed(const char *type, const char *name, const char *new_type);
 
 #endif

@@ -119,6 +119,10 @@ VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned
 /* The text in its canonical layout: the same tokens and comments, other white space. False when it cannot be read (see the
  * diagnostics), or when there is no memory; errors of meaning do not matter. *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
+/* The text as the newest release of the language writes it: the same tokens and comments but for calls, types and words that older releases
+ * write otherwise; in its canonical layout if it was. `options` are those of the compilation, with places_all and without binary_only.
+ * False: something cannot be said so (E-UPGRADE), or the text cannot be read. *data belongs to the compilation and has a NUL after it. */
+VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size);
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
 

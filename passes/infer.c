@@ -68,8 +68,6 @@ static const mapping *destination(pass_context *p, const kernel *k, const op *o)
         const mapping *time = next->out.part[TIME], *packet = next->out.part[PACKET];
         if (next->kind == IR_COMMIT)
             return next->out.part[ELEMENT];
-        if (next->kind == IR_ACCUMULATE && !time && next->kept_time)
-            return NULL;
         if (next->kind == IR_ACCUMULATE && time && (packet || next->accumulation == INTERLEAVED))
             return packet ? pass_pair(p, time, packet) : time;
         if (next->kind != IR_ACCUMULATE && !op_kind_is(next->kind, KEEPS_ELEMENTS))

@@ -38,7 +38,17 @@ typedef struct spelling {
     unsigned dialects;
 } spelling;
 
+enum { /* how many rows are of types */
+#define TYPE_WORD(...) +1
+#define WORD(...)
+       TYPES = 0
+#include "target/dialect.def"
+};
 static const spelling things[] = {
+#define WORD(...)
+#define TYPE_WORD(word, dialects, spelling) {word, spelling, dialects},
+#include "target/dialect.def"
+#define TYPE_WORD(...)
 #define WORD(word, dialects, spelling) {word, spelling, dialects},
 #include "target/dialect.def"
 };
@@ -82,4 +92,15 @@ unsigned dialect_spelt(const char *word, const char *text)
             set |= strcmp(things[i].spelling, text) == 0 ? things[i].dialects : 0;
         }
     return strcmp(word, text) == 0 ? set | (ALL_DIALECTS & ~other) : set;
+}
+
+const char *dialect_renamed_type(const char *text)
+{
+    for (size_t i = 0; i < TYPES; i++) {
+        const char *word = things[i].word;
+        if ((strcmp(word, text) != 0 && strcmp(things[i].spelling, text) != 0) || dialect_spelt(word, text) >> DIALECT_NEWEST & 1)
+            continue;
+        return spelling_in(things, THINGS, DIALECT_NEWEST, word);
+    }
+    return NULL;
 }

@@ -12,9 +12,9 @@
 typedef enum dialect {
 #define DIALECT(symbol, name) DIALECT_##symbol,
 #include "target/dialect.def"
-    DIALECT_COUNT
+    DIALECT_COUNT,
+    DIALECT_NEWEST = DIALECT_COUNT - 1
 } dialect;
-enum { DIALECT_NEWEST = DIALECT_COUNT - 1 };
 
 /* Sets of them: APRIL | V0_6 .. */
 enum {
@@ -36,5 +36,7 @@ const char *dialect_word(dialect d, const char *word);
 bool dialect_is_word(const char *text);
 /* The releases that call a thing or a type so; 0: none. */
 unsigned dialect_spelt(const char *word, const char *text);
+/* What the newest release calls a type, an enumeration or a crate that is called so in older ones only; NULL: it is none. */
+const char *dialect_renamed_type(const char *text);
 
 #endif

@@ -116,6 +116,10 @@ visac "$matmul" --format -o pretty.vm
 check "what --format writes is" status 0 visac --format-check pretty.vm
 check "--format stands alone" says "--help" 2 visac --format --check "$matmul"
 sed 's/let a/let let a/' "$matmul" >wrong.vm
+check "--upgrade stands alone" says "--help" 2 visac --upgrade --check "$matmul"
+visac "$matmul" --upgrade -o upgraded.vm
+check "what --upgrade writes is the newest release" status 0 visac --dialect=0.9 upgraded.vm -o upgraded.bin
+check "--upgrade may write over its source" status 0 visac --upgrade upgraded.vm -o upgraded.vm
 refuses_layout() { status 1 visac --format wrong.vm -o refused.vm && [[ ! -e refused.vm && -s said.log ]]; }
 check "a source that cannot be read is not formatted" refuses_layout
 cp "$matmul" source.bin && ln source.bin link.vm

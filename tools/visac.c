@@ -20,7 +20,7 @@ static const char *default_output(const arguments *a, arena *memory)
     if (a->output)
         return a->output;
     if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->run.report.wanted ||
-        a->format_source || strcmp(a->input, "-") == 0)
+        a->format_source || a->upgrades || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -38,10 +38,11 @@ static const char *main_output(const arguments *a, arena *memory)
     return nothing ? NULL : default_output(a, memory);
 }
 
-/* What is read is not written over; only --format does that, when it is told to. */
+/* What is read is not written over; only --format and --upgrade do that, when they are told to. */
 static bool declare(arguments *a, arena *memory)
 {
-    const char *read[] = {a->format_source ? NULL : a->input, a->other, a->options.step_sizes}, *main = main_output(a, memory);
+    const char *read[] = {a->format_source || a->upgrades ? NULL : a->input, a->other, a->options.step_sizes},
+               *main = main_output(a, memory);
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] && !output_set_reads(a->files, read[i]))
             return false;
@@ -173,7 +174,7 @@ static int explore(const arguments *a, visa_compilation *c)
 static bool takes_binary_only(const arguments *a)
 {
     bool from_binary = a->emit == EMIT_BINARY || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER);
-    return from_binary && !a->options.book && !a->options.parse_only && !a->explores && !a->draw && !a->run.report.wanted &&
+    return from_binary && !a->options.book && !a->options.parse_only && !a->upgrades && !a->explores && !a->draw && !a->run.report.wanted &&
            !a->run.report.trace;
 }
 
@@ -236,6 +237,13 @@ static int format(const arguments *a, visa_compilation *c, const unsigned char *
     return same ? EXIT_DONE : EXIT_INPUT;
 }
 
+static int upgrade(const arguments *a, visa_compilation *c)
+{
+    const char *data;
+    size_t size;
+    return visa_upgrade(c, &a->options, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+}
+
 /* What the compilation says and what was met on the way: one document of JSON or SARIF, where that is asked for. */
 static void say(const arguments *a, visa_compilation *c, diag_list *diags)
 {
@@ -290,11 +298,14 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
     }
     int status = !is_writing_no_module(a, c) ? tool_refused(diags)
                  : a->options.parse_only     ? format(a, c, text, size)
+                 : a->upgrades               ? upgrade(a, c)
                                              : produce(a, c, text, size, memory, diags);
     free(text);
-    if (visa_error_count(c) > 0 && status == EXIT_DONE)
+    bool upgraded = a->upgrades && status == EXIT_DONE; /* what is wrong with the kernels has nothing to do with it */
+    if (visa_error_count(c) > 0 && status == EXIT_DONE && !upgraded)
         status = EXIT_INPUT;
-    say(a, c, diags);
+    if (!upgraded)
+        say(a, c, diags);
     fputs(visa_pass_dumps(c), stderr);
     fputs(visa_time_report(c), stderr);
     visa_free(c);

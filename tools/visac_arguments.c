@@ -236,6 +236,14 @@ static int option_FORMAT_CHECK(void *of, const char *text)
     return OPTION_GO_ON;
 }
 
+static int option_UPGRADE(void *of, const char *text)
+{
+    arguments *a = of;
+    (void)text;
+    a->upgrades = a->options.places_all = true;
+    return OPTION_GO_ON;
+}
+
 static int option_EXPLORE(void *of, const char *text)
 {
     arguments *a = of;
@@ -366,6 +374,9 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
+    if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
+                        a->options.parse_only || a->run.kernel || a->options.dialect))
+        return usage_error("--upgrade stands alone: it prints the whole source as the newest release writes it");
     if (optind == argc)
         return usage_error("no input file");
     if (diff && optind + 2 != argc)

@@ -1,0 +1,51 @@
+#include "frontend/edit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void edit_add(edit_list *list, arena *a, uint32_t begin, uint32_t end, int rank, const char *text)
+{
+    edit e = {begin, end, rank, text};
+    ARENA_PUSH(a, list->items, list->count, list->capacity, e);
+}
+
+/* By place, then insertions first, then by rank and text: what is said twice stands together. */
+static int by_place(const void *left, const void *right)
+{
+    const edit *a = left, *b = right;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end)
+        return a->end < b->end ? -1 : 1;
+    return a->rank != b->rank ? a->rank - b->rank : strcmp(a->text, b->text);
+}
+
+static bool contradicts(const edit *before, const edit *e)
+{
+    if (before->begin == e->begin && before->end == e->end && before->begin == before->end)
+        return before->rank == e->rank;
+    return e->begin < before->end;
+}
+
+const edit *edit_apply(edit_list *list, const char *text, size_t bytes, strbuf *out)
+{
+    if (list->count)
+        qsort(list->items, list->count, sizeof *list->items, by_place);
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (i == 0 || by_place(&list->items[kept - 1], &list->items[i]) != 0)
+            list->items[kept++] = list->items[i];
+    list->count = kept;
+    for (size_t i = 1; i < list->count; i++)
+        if (contradicts(&list->items[i - 1], &list->items[i]))
+            return &list->items[i];
+    uint32_t at = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const edit *e = &list->items[i];
+        strbuf_append(out, text + at, e->begin - at);
+        strbuf_puts(out, e->text);
+        at = e->end;
+    }
+    strbuf_append(out, text + at, bytes - at);
+    return NULL;
+}

@@ -1,0 +1,130 @@
+/* visa_upgrade: the file in the newest release, and the proof that it means the same.
+ *
+ * The one idea: what was rewritten is compiled once more, as the newest release and nothing else; where the file compiled before, the
+ * commands of each kernel must be the ones that it had, with all memory placed by the compiler. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/container.h"
+#include "frontend/format.h"
+#include "frontend/upgrade.h"
+#include "libvisa/compilation.h"
+#include "target/dialect.h"
+
+static diag *refuse(visa_compilation *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static diag *refuse(visa_compilation *c, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const char *text = arena_vprintf(c->arena, format, list);
+    va_end(list);
+    return diag_add(&c->diags, E_UPGRADE, (src_range){c->file->range.file, 0, 0}, "%s", text);
+}
+
+static bool same_commands(const binary_kernel *a, const binary_kernel *b, arena *scratch)
+{
+    for (context x = 0; x < 3; x++) {
+        uint64_t *left, *right;
+        size_t left_count, right_count;
+        if (!binary_stream_words(a, x, scratch, &left, &left_count) || !binary_stream_words(b, x, scratch, &right, &right_count) ||
+            left_count != right_count || (left_count && memcmp(left, right, left_count * sizeof *left) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* The name of a kernel whose commands differ; NULL: there is none. */
+static const char *first_difference(visa_compilation *before, visa_compilation *after)
+{
+    const unsigned char *old_bytes, *new_bytes;
+    size_t old_size, new_size;
+    binary old, new;
+    if (!visa_emit(before, VISA_EMIT_BINARY, &old_bytes, &old_size) || !visa_emit(after, VISA_EMIT_BINARY, &new_bytes, &new_size) ||
+        !binary_read(old_bytes, old_size, before->arena, &before->diags, &old) ||
+        !binary_read(new_bytes, new_size, before->arena, &before->diags, &new) || old.kernel_count != new.kernel_count)
+        return "the file";
+    for (size_t i = 0; i < old.kernel_count; i++)
+        if (!same_commands(&old.kernels[i], &new.kernels[i], before->arena))
+            return old.kernels[i].name;
+    return NULL;
+}
+
+/* Is what was made a text of the newest release, with the same commands? */
+static bool check(visa_compilation *c, visa_compilation *after)
+{
+    bool was_right = c->diags.error_count == 0 && visa_kernel_count(c) > 0;
+    const diag *first = NULL;
+    for (size_t i = 0; i < after->diags.count && !first; i++)
+        first = after->diags.items[i]->severity == DIAG_ERROR ? after->diags.items[i] : NULL;
+    if (after->syntax_errors > 0 || (was_right && first)) {
+        diag *d = refuse(c, "%s refuses the file, rewritten", dialect_name(DIALECT_NEWEST));
+        if (first && first->range.file == 0)
+            diag_note(&c->diags, d, SRC_NOWHERE, "line %u of it: [%s] %s", source_locate(after->sources, 0, first->range.begin).line,
+                      diag_row_of(first->id)->name, first->message);
+        else if (first)
+            diag_note(&c->diags, d, SRC_NOWHERE, "[%s] %s", diag_row_of(first->id)->name, first->message);
+        diag_help(&c->diags, d, "write what that release demands, or keep the older one");
+        return false;
+    }
+    const char *differs = was_right ? first_difference(c, after) : NULL;
+    if (differs)
+        diag_help(&c->diags,
+                  refuse(c, "rewritten in %s, %s would not have the commands that it has", dialect_name(DIALECT_NEWEST), differs),
+                  "compare visac --place=auto --emit=tables of both");
+    return !differs;
+}
+
+static const char *formatted(visa_compilation *c)
+{
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    format_file(c->sources, c->file, &text);
+    return text.text;
+}
+
+static bool upgrade(visa_compilation *c, const visa_options *options, visa_compilation **after, const char **data, size_t *size)
+{
+    int file = c->file->range.file;
+    edit_list edits = {0};
+    upgrade_input in = {.sources = c->sources,
+                        .expander = c->expander,
+                        .tree = c->tree,
+                        .module = c->module,
+                        .mappings = c->mappings,
+                        .arena = c->arena,
+                        .diags = &c->diags};
+    if (!upgrade_edits(&in, &edits))
+        return false;
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    const edit *conflict = edit_apply(&edits, source_text(c->sources, file), source_bytes(c->sources, file), &text);
+    if (conflict) {
+        diag *d = diag_add(&c->diags, E_UPGRADE, (src_range){file, conflict->begin, conflict->end},
+                           "a macro's calls want this rewritten in different ways");
+        diag_help(&c->diags, d, "write out what the macro's calls give, then upgrade");
+        return false;
+    }
+    visa_options newest = *options;
+    newest.dialect = dialect_name(DIALECT_NEWEST);
+    newest.places_all = true;
+    newest.binary_only = false;
+    *after = visa_compile(source_name(c->sources, file), text.text, text.bytes, &newest);
+    if (!*after || (*after)->exhausted || !check(c, *after))
+        return false;
+    bool canonical = strcmp(formatted(c), source_text(c->sources, file)) == 0;
+    const char *result = canonical ? arena_printf(c->arena, "%s", formatted(*after)) : text.text;
+    *data = result;
+    *size = canonical ? strlen(result) : text.bytes;
+    return true;
+}
+
+bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size)
+{
+    visa_compilation **after = calloc(1, sizeof *after); /* outlives a jump to the guard */
+    volatile bool done = false;
+    if (after && !COMPILATION_STOPS(c) && c->file && c->tree && c->syntax_errors == 0 && !c->is_book)
+        done = upgrade(c, options, after, data, size);
+    visa_free(after ? *after : NULL);
+    free(after);
+    return done;
+}

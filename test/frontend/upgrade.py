@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""visac --upgrade: the newest release's text, the same comments and commands, and nothing to do the second time.
+
+Texts: every case, example and listing of the seeds, each also squeezed into few lines, torn into many and with comments put between its tokens;
+with VISA_CORPUS every file of the published snapshots. What compiles is upgraded, but for the files in REFUSED, which say why not; what is printed
+compiles with --dialect of the newest release alone to the commands that the text had with --place=auto, has the comments of the text in their order,
+and is printed again as it is. What does not compile is upgraded to something that parses, or refused by name. Nothing crashes."""
+import glob
+import os
+import random
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+import format as layout  # noqa: E402
+
+NEWEST = "0.9"
+# Files that compile and that the newest release cannot say, with what of the refusal says so.
+REFUSED = {
+    "dma-granule.vm": rb"E-DMA-ALIGN",  # runs below 8 bytes into DM
+    "reshape.vm": rb"E-DMA-ALIGN",
+    "upgrade-newest-refused.vm": rb"E-DMA-ALIGN",
+    "upgrade-macro-refused.vm": rb"in different ways",
+    "april/furiosa-visa-examples/src/fetch_commit.rs": rb"E-DMA-ALIGN",
+    "april/furiosa-visa-examples/src/reshape.rs": rb"E-DMA-ALIGN",
+    "macros.vm": rb"put together by a macro",
+    "syntax-inference.vm": rb"E-MISMATCH",  # to_hbm with a Chip of its own
+}
+
+
+def upgrade(text):
+    return visa_tools.run(["visac", "--upgrade", "-"], stdin=text)
+
+
+def comments(text):
+    return [piece for piece in layout.pieces(text) if piece[:2] in (b"//", b"/*")]
+
+
+def binary(text, folder, *options):
+    """The path of what the text compiles to, or None."""
+    path = os.path.join(folder, f"{random.getrandbits(64):x}.bin")
+    done = visa_tools.run(["visac", *options, "--place=auto", "-", "-o", path], stdin=text)
+    return path if done.status == 0 else None
+
+
+def broken_promise(name, text, folder, must):
+    """None, or what is wrong. `must`: it has to be upgraded if it compiles."""
+    done = upgrade(text)
+    if visa_tools.Result(done.status, b"", done.err).crashed or done.status not in (0, 1):
+        return f"status {done.status}: {done.text()[:500]}"
+    before = binary(text, folder)
+    if done.status:
+        if done.out or not re.search(rb"error\[", done.err):
+            return f"refused without a word: {done.text()[:300]}"
+        if before and b"E-UPGRADE" not in done.err:
+            return "refused, though it compiles: " + done.text()[:300]
+        known = REFUSED.get(name)
+        return None if not before or not must or (known and re.search(known, done.err)) else "refused: " + done.text()[:800]
+    if name in REFUSED:
+        return "not refused"
+    if comments(done.out) != comments(text):
+        return "comments were lost or changed"
+    again = upgrade(done.out)
+    if again.status or again.out != done.out:
+        return "upgrading twice: " + again.text()[:500]
+    if visa_tools.run(["visac", "--format", "-"], stdin=done.out).status:
+        return "what is printed does not parse"
+    if before:
+        after = binary(done.out, folder, f"--dialect={NEWEST}")
+        if not after:
+            return f"what is printed is not {NEWEST}"
+        if not layout.same_binary(before, after):
+            return "other commands"
+        os.remove(after)
+        os.remove(before)
+    return None
+
+
+def variants(text, rng):
+    yield "as it is", text
+    yield "squeezed", layout.squeezed(text)
+    yield "torn", layout.torn(text)
+    yield "commented", layout.commented(text, rng)
+
+
+def corpus_files():
+    root = os.environ.get("VISA_CORPUS")
+    return sorted(glob.glob(os.path.join(root, "**", "*.rs"), recursive=True)) if root else []
+
+
+def main():
+    rng = random.Random(2)
+    paths = sorted(glob.glob(os.path.join(visa_tools.SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(visa_tools.SOURCE, "test", "cases", "*.vm")))
+    if visa_tools.shared("seeds", "listings"):
+        paths += sorted(glob.glob(os.path.join(visa_tools.shared("seeds", "listings"), "*.vm")))
+    work = []
+    for path in paths[::visa_tools.SLOWER]:
+        with open(path, "rb") as file:
+            text = file.read()
+        work += [(os.path.basename(path), kind, variant, kind == "as it is") for kind, variant in variants(text, rng)]
+    for path in corpus_files():
+        with open(path, "rb") as file:
+            work.append((os.path.relpath(path, os.environ["VISA_CORPUS"]), "as it is", file.read(), True))
+    failures = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        for (name, kind, _, _), wrong in zip(work, pool.map(lambda w: broken_promise(w[0], w[2], folder, w[3]), work)):
+            if wrong:
+                failures.append(f"{name} ({kind}): {wrong}")
+    print("\n".join(failures[:40]))
+    print(f"{len(work)} texts, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
