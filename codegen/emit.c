@@ -103,18 +103,18 @@ static void finish_work(emission *m, const work *w)
     m->complete[w->last->index] = m->streams[w->context].count;
 }
 
-/* Live positions of a unit component as a bit mask over words of 64. */
-static void live_mask(const emission *m, const mapping *part, uint64_t *words, size_t word_count)
+/* Live positions of a unit component, which begins at the machine's unit `first`, as a bit mask over words of 64. */
+static void live_mask(const emission *m, const mapping *part, int64_t first, uint64_t *words, size_t word_count)
 {
     const axis *axes[64];
     uint32_t count = mapping_axes(part, axes, 64), coord_count = 1;
     for (uint32_t k = 0; k < count; k++)
         coord_count = axes[k]->number >= coord_count ? axes[k]->number + 1 : coord_count;
     int64_t *coords = ARENA_ARRAY(m->e->arena, int64_t, coord_count);
-    for (int64_t i = 0; i < part->size && i < (int64_t)(64 * word_count); i++) {
+    for (int64_t i = 0, unit = first; i < part->size && unit < (int64_t)(64 * word_count); i++, unit++) {
         memset(coords, 0, coord_count * sizeof *coords);
         if (mapping_map(part, i, coords))
-            words[i / 64] |= (uint64_t)1 << (i % 64);
+            words[unit / 64] |= (uint64_t)1 << (unit % 64);
     }
 }
 
@@ -122,9 +122,11 @@ static void push_units(emission *m, const op *at, const tensor *t, context c)
 {
     command k = new_command(m, OP_UNITS, at, c);
     uint64_t chips = 0, clusters = 0, slices[4] = {0};
-    live_mask(m, t->part[CHIP], &chips, 1);
-    live_mask(m, t->part[CLUSTER], &clusters, 1);
-    live_mask(m, t->part[SLICE], slices, 4);
+    const op *view = at->kind == IR_FETCH ? op_input(at) : NULL;
+    const int64_t none[TILE_UNITS] = {0}, *first = view && view->window ? view->window->units : none;
+    live_mask(m, t->part[CHIP], first[CHIP], &chips, 1);
+    live_mask(m, t->part[CLUSTER], first[CLUSTER], &clusters, 1);
+    live_mask(m, t->part[SLICE], first[SLICE], slices, 4);
     command_set(&k, UNITS_CHIPS, (int64_t)chips);
     command_set(&k, UNITS_CLUSTERS, (int64_t)clusters);
     for (int i = 0; i < 4; i++)
@@ -277,7 +279,7 @@ static void push_OP_SWITCH(emission *m, const op *o, context c)
     const route_config *r = o->route;
     command k = new_command(m, OP_SWITCH, o, c);
     uint64_t slices[4] = {0};
-    live_mask(m, o->out.part[SLICE], slices, 4);
+    live_mask(m, o->out.part[SLICE], 0, slices, 4);
     command_set(&k, SWITCH_TOPOLOGY, r->topology);
     command_set(&k, SWITCH_RING, r->ring_size);
     command_set(&k, SWITCH_SLICE1, r->slice1);

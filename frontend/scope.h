@@ -30,6 +30,7 @@ typedef enum value_kind {
     VALUE_TYPE,          /* type: what stands in front of a function, `HbmTensor::<..>` */
     VALUE_VARIANT,       /* of an enumeration: variant, number */
     VALUE_VECTOR_OP,     /* number: its code (target/vector.h) */
+    VALUE_PLAN,          /* of what moves to other chips and clusters: plan */
     VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */
 } value_kind;
 
@@ -39,15 +40,16 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable;               /* VALUE_VIEW: of view_mut() */
-    int64_t number;              /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    double real;                 /* VALUE_FLOAT */
-    int64_t step;                /* VALUE_RANGE */
-    const ast *record;           /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
-    const struct value *items;   /* VALUE_LIST */
-    size_t count;                /* VALUE_LIST, VALUE_RANGE */
-    const struct declared *type; /* VALUE_TYPE */
-    const char *variant;         /* VALUE_VARIANT: its type */
+    bool writable;                /* VALUE_VIEW: of view_mut() */
+    int64_t number;               /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;                  /* VALUE_FLOAT */
+    int64_t step;                 /* VALUE_RANGE */
+    const ast *record;            /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
+    const struct value *items;    /* VALUE_LIST */
+    size_t count;                 /* VALUE_LIST, VALUE_RANGE */
+    const struct declared *type;  /* VALUE_TYPE */
+    const char *variant;          /* VALUE_VARIANT: its type */
+    const struct move_plan *plan; /* VALUE_PLAN */
 } value;
 
 typedef enum symbol_kind {

@@ -71,8 +71,19 @@ static const struct {
                            .types = {"TagMode", "BranchMode"}},
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
+    [ARGUMENT_SUB] = {"&mut ctx.sub", "`&mut ctx.sub`", VALUE_UNIT_OF_CONTEXT},
+    [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
+    [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
+
+static bool all_count(const value *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].kind != VALUE_INT || list->items[i].number < 0)
+            return false;
+    return list->count > 0;
+}
 
 static bool argument_fits(stage_argument a, const value *v)
 {
@@ -81,7 +92,8 @@ static bool argument_fits(stage_argument a, const value *v)
     if (v->kind != arguments[a].kind)
         return false;
     switch (v->kind) {
-    case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_DMA;
+    case VALUE_UNIT_OF_CONTEXT: return v->context == (a == ARGUMENT_SUB ? CONTEXT_SUB : CONTEXT_DMA);
+    case VALUE_LIST: return all_count(v);
     case VALUE_INT: return !arguments[a].counts || v->number >= 0;
     case VALUE_TENSOR: return v->op->out.kind == arguments[a].tensor;
     case VALUE_VIEW: return v->op->out.kind == arguments[a].tensor && (v->writable || !arguments[a].writable);
@@ -145,7 +157,8 @@ static uint64_t receiver_bit(const value *v)
     switch (v->kind) {
     case VALUE_TENSOR: return UINT64_C(1) << v->op->out.kind;
     case VALUE_VIEW: return UINT64_C(1) << (VIEW_BITS + v->op->out.kind);
-    case VALUE_UNIT_OF_CONTEXT: return ON_UNIT;
+    case VALUE_UNIT_OF_CONTEXT: return ON_UNIT | (v->context == CONTEXT_SUB ? ON_SUB : 0) | (v->context == CONTEXT_DMA ? ON_DMA : 0);
+    case VALUE_PLAN: return ON_PLAN;
     case VALUE_BEGIN: return ON_BEGIN;
     case VALUE_TYPE: return ON_TYPE;
     default: return 0;
@@ -279,6 +292,8 @@ static const char *type_name(const stage_form *f, stage_type t)
     case TYPE_LENGTH: return "LENGTH";
     case TYPE_WEIGHTS: return "Element";
     case TYPE_AXIS: return "Axis";
+    case TYPE_COUNT: return "COUNT";
+    case TYPE_SLICED: return "SlicedElement";
     default: return stage_type_component(t) < MAPPING_COMPONENTS ? dialect_word(d, component_parameter(stage_type_component(t))) : "_";
     }
 }
@@ -451,6 +466,12 @@ static const char *receivers_text(uint64_t receivers, arena *a)
             strbuf_printf(&s, "%sa view of `%s`", s.bytes ? ", " : "", tensor_kind_name(k));
     if (receivers & ON_UNIT)
         strbuf_puts(&s, "`ctx.main`, `ctx.sub`");
+    if (receivers & ON_SUB)
+        strbuf_printf(&s, "%s`ctx.sub`", s.bytes ? ", " : "");
+    if (receivers & ON_DMA)
+        strbuf_printf(&s, "%s`ctx.tdma`", s.bytes ? ", " : "");
+    if (receivers & ON_PLAN)
+        strbuf_printf(&s, "%sa plan of what moves", s.bytes ? ", " : "");
     if (receivers & ON_BEGIN)
         strbuf_puts(&s, "what `begin` gives");
     if (receivers & ON_TYPE)
@@ -462,6 +483,7 @@ static const char *gives_text(int gives, arena *a)
 {
     switch (gives) {
     case GIVES_VIEW: return "a view";
+    case GIVES_PLAN: return "a plan of what moves";
     case GIVES_BEGIN: return "the beginning of a stream";
     case GIVES_NOTHING: return "";
     case GIVES_SAME: return "the same";

@@ -10,20 +10,24 @@ diag_list *stage_diags(const stage_call *call)
     return scope_context_of(call->scope)->diags;
 }
 
-static op *begin_op(const stage_call *call, op *o, const tensor *out)
+static op *begin_op(const stage_call *call, op *o, op *input, const tensor *out)
 {
     o->out = *out;
-    op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INPUT, call->receiver.op);
+    op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INPUT, input);
     o->releases = call->form->dialects;
-    if (call->receiver.op->bad)
+    if (input->bad)
         o->bad = true;
     return o;
 }
 
+op *stage_add_step(const stage_call *call, op_kind kind, context c, op *input, const tensor *out)
+{
+    return begin_op(call, kernel_add(call->kernel, scope_context_of(call->scope)->arena, kind, c, call->node->name_range), input, out);
+}
+
 op *stage_add_op(const stage_call *call, context c, const tensor *out)
 {
-    return begin_op(call, kernel_add(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, c, call->node->name_range),
-                    out);
+    return stage_add_step(call, call->row->operation, c, call->receiver.op, out);
 }
 
 /* The receiver's tensor as one of the kind that the row gives; what the form names is not known yet. */
@@ -55,7 +59,7 @@ static op *new_note(const stage_call *call)
     return begin_op(call,
                     kernel_note(call->kernel, scope_context_of(call->scope)->arena, call->row->operation, call->receiver.op->context,
                                 call->node->name_range),
-                    &out);
+                    call->receiver.op, &out);
 }
 
 /* The argument of that meaning; NULL: the form has none. */

@@ -17,7 +17,9 @@ typedef enum stage_type {
     TYPE_LENGTH,  /* of a tile */
     TYPE_WEIGHTS, /* Element of the argument */
     TYPE_AXIS,
-    TYPE_REST, /* `_`, which is not read */
+    TYPE_REST,   /* `_`, which is not read */
+    TYPE_COUNT,  /* of chips or clusters */
+    TYPE_SLICED, /* Element with a gap for one position of an axis */
 } stage_type;
 
 static inline component stage_type_component(stage_type t)
@@ -42,16 +44,20 @@ typedef enum stage_argument {
     ARGUMENT_OPERAND,
     ARGUMENT_LANE_MODE,
     ARGUMENT_SWITCH,
+    ARGUMENT_SUB,
+    ARGUMENT_DM_MUT,
+    ARGUMENT_POSITIONS,
 } stage_argument;
 
 enum {
     GIVES_VIEW = TENSOR_KIND_COUNT,
     GIVES_BEGIN,
+    GIVES_PLAN,
     GIVES_NOTHING,
     GIVES_SAME,
     GIVES_OWN_TYPE,
     EXPECTS_DTYPE = 1,
-    STAGE_MAX_TYPES = 6,
+    STAGE_MAX_TYPES = 9,
     STAGE_MAX_ARGUMENTS = 3,
 };
 
@@ -79,11 +85,14 @@ struct stage_form {
 };
 
 /* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
-enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, BEGIN_BIT, TYPE_BIT };
-_Static_assert(TYPE_BIT < 64, "a bit for each receiver");
+enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, SUB_BIT, DMA_BIT, BEGIN_BIT, TYPE_BIT, PLAN_BIT };
+_Static_assert(PLAN_BIT < 64, "a bit for each receiver");
 #define ON(kind) (UINT64_C(1) << TENSOR_##kind)
 #define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
 #define ON_UNIT (UINT64_C(1) << UNIT_BIT)
+#define ON_SUB (UINT64_C(1) << SUB_BIT)
+#define ON_DMA (UINT64_C(1) << DMA_BIT)
+#define ON_PLAN (UINT64_C(1) << PLAN_BIT)
 #define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
 #define ON_TYPE (UINT64_C(1) << TYPE_BIT)
 
@@ -111,10 +120,27 @@ value stage_finish(const stage_call *call, op *o, bool ok);
 /* Components of the set (1 << CHIP ..) must be known now. */
 bool stage_require_parts(const stage_call *call, op *o, unsigned parts);
 
+/* A tile of memory before it is an operation: the part that it cuts, and where it lies. */
+typedef struct stage_tile {
+    component part;
+    const mapping *mapping, *guard;
+    tile_window *window;
+} stage_tile;
+/* Positions start .. start + length - 1 of the index, in that part of a tensor or of a view of it. */
+tile_status stage_cut_tile(const stage_call *call, const op *of, component part, const mapping *index, int64_t length, int64_t start,
+                           stage_tile *out);
+/* The tile as a view. */
+op *stage_add_tile(const stage_call *call, op *of, const stage_tile *tile);
+/* An operation that the stage's row does not name, on `input`, from the method's place. */
+op *stage_add_step(const stage_call *call, op_kind kind, context c, op *input, const tensor *out);
+/* The memory of a tensor may be written; else it is refused. */
+bool stage_may_write(const stage_call *call, const op *of);
+
 /* The argument of that meaning; NULL: the form has none. */
 const value *stage_argument_of(const stage_call *call, stage_argument wanted);
 
-/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c; of the Vector Engine: stage_vector.c. */
+/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c; of the Vector Engine: stage_vector.c; of
+ * copies between chips, clusters and inside a slice: stage_move.c. */
 #define STAGE(name, ...) value stage_make_##name(const stage_call *call);
 #include "target/engines.def"
 

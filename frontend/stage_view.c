@@ -6,16 +6,21 @@ value stage_make_view(const stage_call *call)
     return (value){.kind = VALUE_VIEW, .op = call->receiver.op};
 }
 
+bool stage_may_write(const stage_call *call, const op *of)
+{
+    if (of->kind != IR_PORT_IN)
+        return true;
+    diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, call->node->name_range, "`%s` is an input of the kernel", of->name);
+    diag_note(stage_diags(call), d, of->range, "it is declared here");
+    diag_help(stage_diags(call), d, "pass it as `&mut` to write it");
+    call->kernel->bad = true;
+    return false;
+}
+
 value stage_make_view_mut(const stage_call *call)
 {
-    const op *of = call->receiver.op;
-    if (of->kind == IR_PORT_IN) {
-        diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, call->node->name_range, "`%s` is an input of the kernel", of->name);
-        diag_note(stage_diags(call), d, of->range, "it is declared here");
-        diag_help(stage_diags(call), d, "pass it as `&mut` to write it");
-        call->kernel->bad = true;
+    if (!stage_may_write(call, call->receiver.op))
         return stage_error;
-    }
     return (value){.kind = VALUE_VIEW, .op = call->receiver.op, .writable = true};
 }
 
@@ -128,11 +133,39 @@ static bool check_tile_type(const stage_call *call, component part, const mappin
     return false;
 }
 
+tile_status stage_cut_tile(const stage_call *call, const op *of, component part, const mapping *index, int64_t length, int64_t start,
+                           stage_tile *out)
+{
+    scope_context *c = scope_context_of(call->scope);
+    tile_window *w = ARENA_NEW(c->arena, tile_window), cut = {0};
+    if (of->window)
+        *w = cut = *of->window;
+    cut.displacement = 0;
+    *out = (stage_tile){part, NULL, of->guard ? of->guard : of->out.part[ELEMENT], w};
+    tile_status status =
+        mapping_tile(c->mappings, of->out.part[part], index, length, start, &out->mapping, part == ELEMENT ? &out->guard : NULL, &cut);
+    int64_t moved = cut.displacement;
+    cut.displacement = w->displacement;
+    *w = cut;
+    *(part == ELEMENT ? &w->displacement : &w->units[part]) += moved;
+    return status;
+}
+
+op *stage_add_tile(const stage_call *call, op *of, const stage_tile *tile)
+{
+    op *o = stage_add_step(call, IR_VIEW, CONTEXT_DMA, of, &of->out);
+    o->out.part[tile->part] = tile->mapping;
+    o->guard = tile->guard;
+    o->window = tile->window;
+    o->name = of->name;
+    return o;
+}
+
 /* The window lies in one part of the view's tensor: Element, or the units that hold it. */
 static value tile_of(const stage_call *call, component part)
 {
     scope_context *c = scope_context_of(call->scope);
-    const op *of = call->receiver.op;
+    op *of = call->receiver.op;
     int64_t length = 0;
     bool infer = false, sized = tile_length(call, part, &length);
     const mapping *index = sized ? scope_mapping(call->scope, stage_type_argument(call, TYPE_INDEX), &infer) : NULL;
@@ -141,29 +174,15 @@ static value tile_of(const stage_call *call, component part)
     call->kernel->bad = call->kernel->bad || !index;
     if (!index || !of->out.part[part]) /* the view's type was diagnosed */
         return stage_error;
-    tile_window *w = ARENA_NEW(c->arena, tile_window), cut = {0};
-    if (of->window)
-        *w = cut = *of->window;
-    cut.displacement = 0;
-    const mapping *guard = of->guard ? of->guard : of->out.part[ELEMENT], *result = NULL;
-    tile_status status =
-        mapping_tile(c->mappings, of->out.part[part], index, length, call->args[0].number, &result, part == ELEMENT ? &guard : NULL, &cut);
+    stage_tile tile;
+    tile_status status = stage_cut_tile(call, of, part, index, length, call->args[0].number, &tile);
     if (status != TILE_OK)
         refuse_tile(call, part, status, index, length);
-    if (status != TILE_OK || !check_tile_type(call, part, result)) {
+    if (status != TILE_OK || !check_tile_type(call, part, tile.mapping)) {
         call->kernel->bad = true;
         return stage_error;
     }
-    int64_t moved = cut.displacement;
-    cut.displacement = w->displacement;
-    *w = cut;
-    *(part == ELEMENT ? &w->displacement : &w->units[part]) += moved;
-    op *o = stage_add_op(call, CONTEXT_DMA, &of->out);
-    o->out.part[part] = result;
-    o->guard = guard;
-    o->window = w;
-    o->name = of->name;
-    return (value){.kind = VALUE_VIEW, .op = o, .writable = call->receiver.writable};
+    return (value){.kind = VALUE_VIEW, .op = stage_add_tile(call, of, &tile), .writable = call->receiver.writable};
 }
 
 value stage_make_tile(const stage_call *call)

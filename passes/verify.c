@@ -76,26 +76,53 @@ static void verify_context(pass_context *p, kernel *k, op *o)
                                         : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
 }
 
-/* A stream begins in every slice at its own DM: a tile of other units begins at their position 0, and no stage writes a part of them. */
+/* Where the units of what is viewed begin in the memory's own. */
+static int64_t first_unit(const op *view, component c)
+{
+    return view && view->window ? view->window->units[c] : 0;
+}
+
+static const op *begin_of(const op *o)
+{
+    while (o && !op_kind_is(o->kind, BEGINS_CHAIN))
+        o = op_input(o);
+    return o;
+}
+
+/* Is every stage between them on its own: no operand of other units' memory? */
+static bool is_plain_chain(const op *begin, const op *end)
+{
+    for (const op *o = op_input(end); o && o != begin; o = op_input(o))
+        if (o->operand_count > 1)
+            return false;
+    return !op_second(begin);
+}
+
+/* A stream runs in the chips and clusters that its tile holds, if all that it does is to write into a tile of the same ones. Of slices, and
+ * else, it begins in every unit at its own DM: a tile of other units begins at their position 0, and no stage writes a part of them. */
 static void verify_tiled_units(pass_context *p, kernel *k, op *o)
 {
-    const op *views[] = {o->kind == IR_FETCH ? op_input(o) : NULL, o->kind == IR_FETCH ? op_second(o) : NULL,
-                         o->kind == IR_COMMIT ? op_into(o) : NULL};
-    for (size_t i = 0; i < 3; i++)
-        for (component c = CHIP; views[i] && c <= SLICE && !o->bad; c++) {
-            const op *root = op_root(views[i]);
-            int64_t from = views[i]->window ? views[i]->window->units[c] : 0;
-            diag *d = NULL;
-            if (o->kind == IR_FETCH && from)
-                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "the tile of `%s` begins at position %lld of %s, a stream of it at position 0",
-                                root->name, (long long)from, component_word(c));
-            else if (o->kind == IR_COMMIT && views[i]->out.part[c] != root->out.part[c])
-                d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them",
-                                component_word(c), pass_text(p, root->out.part[c]), root->name);
-            if (d)
-                diag_help(p->diags, d, "only DMA and switch move data between slices: copy the tile with %s",
-                          o->kind == IR_FETCH ? "to_dm" : "to_dm_view");
+    const op *begin = op_kind_is(o->kind, ENDS_CHAIN) ? begin_of(o) : NULL, *into = o->kind == IR_COMMIT ? op_into(o) : NULL;
+    const op *reads[] = {begin && begin->kind == IR_FETCH ? op_input(begin) : NULL, begin ? op_second(begin) : NULL};
+    for (component c = CHIP; begin && c <= SLICE && !o->bad; c++) {
+        bool same = c <= CLUSTER && reads[0] && into && first_unit(into, c) == first_unit(reads[0], c) && is_plain_chain(begin, o);
+        diag *d = NULL;
+        for (size_t i = 0; i < 2 && !o->bad; i++) {
+            int64_t from = first_unit(reads[i], c);
+            if (from && !same) {
+                op *at = k->ops[begin->index];
+                d = pass_refuse(p, k, at, c, E_UNITS_DIFFER, "the tile of `%s` begins at position %lld of %s, a stream of it at position 0",
+                                op_root(reads[i])->name, (long long)from, component_word(c));
+                diag_help(p->diags, d, "only DMA and switch move data between slices: copy the tile with to_dm");
+                o->bad = true;
+            }
         }
+        if (o->bad || !into || same || into->out.part[c] == op_root(into)->out.part[c])
+            continue;
+        d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "commit writes in every unit of %s %s, and the tile of `%s` is a part of them",
+                        component_word(c), pass_text(p, op_root(into)->out.part[c]), op_root(into)->name);
+        diag_help(p->diags, d, "only DMA and switch move data between slices: copy the tile with to_dm_view");
+    }
 }
 
 static void verify_flow(pass_context *p, kernel *k, op *o)

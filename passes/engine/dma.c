@@ -51,7 +51,8 @@ static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space 
 static int64_t dma_base(const pass_context *p, const op *o)
 {
     int64_t slice = p->target->dm_slice_stride_bytes, cluster = slice * p->target->slices_per_cluster;
-    const int64_t apart[TILE_UNITS] = {cluster * p->target->clusters_per_chip, cluster, slice};
+    bool hbm = o->out.kind == TENSOR_HBM;
+    const int64_t apart[TILE_UNITS] = {hbm ? p->target->hbm_chip_stride_bytes : cluster * p->target->clusters_per_chip, cluster, slice};
     int64_t base = o->out.address;
     for (int c = 0; o->kind == IR_VIEW && c < TILE_UNITS; c++)
         base += o->window->units[c] * apart[c];
