@@ -25,12 +25,7 @@ static unsigned of_function(const ast *call)
 static unsigned of_type(const ast *type)
 {
     const ast *last = ast_last_segment(type);
-    if (!last || !dialect_is_word(last->text)) /* the commonest: every release calls them so */
-        return 0;
-    unsigned set = dialect_spelt("Context", last->text);
-    for (tensor_kind k = 0; k < TENSOR_KIND_COUNT; k++)
-        set |= dialect_spelt(tensor_kind_name(k), last->text);
-    return set;
+    return last ? dialect_of_type(last->text) : 0;
 }
 
 static unsigned of_node(const ast *n)

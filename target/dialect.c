@@ -74,13 +74,16 @@ const char *dialect_word(dialect d, const char *word)
     return found ? found : word;
 }
 
-bool dialect_is_word(const char *text)
+unsigned dialect_of_type(const char *text)
 {
-    for (size_t i = 0; i < THINGS; i++)
-        if ((things[i].word[0] == text[0] && strcmp(things[i].word, text) == 0) ||
-            (things[i].spelling[0] == text[0] && strcmp(things[i].spelling, text) == 0))
-            return true;
-    return false;
+    unsigned set = 0, other = 0;
+    for (size_t i = 0; i < TYPES; i++) { /* asked of every type of a file */
+        if (things[i].spelling[0] == text[0] && strcmp(things[i].spelling, text) == 0)
+            set |= things[i].dialects;
+        if (things[i].word[0] == text[0] && strcmp(things[i].word, text) == 0)
+            other |= things[i].dialects;
+    }
+    return other ? set | (ALL_DIALECTS & ~other) : set;
 }
 
 unsigned dialect_spelt(const char *word, const char *text)

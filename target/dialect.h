@@ -32,8 +32,8 @@ bool dialect_by_name(const char *name, dialect *out);
 dialect dialect_newest(unsigned set);
 /* What a release calls a stage, a tensor type or a thing: "align" is "contract_outer" in 0.6. The word itself where no row says another. */
 const char *dialect_word(dialect d, const char *word);
-/* Is it what some release calls a thing or a type that others call otherwise? */
-bool dialect_is_word(const char *text);
+/* The releases that call a type so; 0: a name that is no matter of releases. */
+unsigned dialect_of_type(const char *text);
 /* The releases that call a thing or a type so; 0: none. */
 unsigned dialect_spelt(const char *word, const char *text);
 /* What the newest release calls a type, an enumeration or a crate that is called so in older ones only; NULL: it is none. */
