@@ -1,5 +1,6 @@
 #include "frontend/stage.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "frontend/constant.h"
@@ -108,22 +109,45 @@ static bool argument_fits(stage_argument a, const value *v)
 
 /* ---- looking up ---- */
 
-/* The forms of one name, in the order of the rows. Every call and every node of a file asks for them: lengths are compared before texts. */
+/* The forms of one name are found through chains of those whose names have one length and one first letter, in the order of the rows: every
+ * call and every node of a file asks for them. */
+enum { CHAINS = 256 };
+static uint16_t chain_of[CHAINS], next_of[FORMS]; /* numbers of forms, 1 for the first; 0: the end */
+
+static size_t chain_number(const char *name, size_t length)
+{
+    return ((unsigned char)name[0] + 7 * length) % CHAINS;
+}
+
+static void link_forms(void)
+{
+    for (size_t i = FORMS; i-- > 0;) {
+        uint16_t *chain = &chain_of[chain_number(forms[i].name, forms[i].name_length)];
+        next_of[i] = *chain;
+        *chain = (uint16_t)(i + 1);
+    }
+}
+
 typedef struct form_search {
     const char *name;
-    size_t length, next;
+    size_t length;
+    uint16_t next;
 } form_search;
 
 static form_search forms_of(const char *name)
 {
-    return (form_search){name, strlen(name), 0};
+    static pthread_once_t linked = PTHREAD_ONCE_INIT;
+    pthread_once(&linked, link_forms);
+    size_t length = strlen(name);
+    return (form_search){name, length, chain_of[chain_number(name, length)]};
 }
 
 /* NULL: no more. */
 static const stage_form *next_form(form_search *s)
 {
-    while (s->next < FORMS) {
-        const stage_form *f = &forms[s->next++];
+    while (s->next) {
+        const stage_form *f = &forms[s->next - 1];
+        s->next = next_of[s->next - 1];
         if (f->name_length == s->length && memcmp(f->name, s->name, s->length) == 0)
             return f;
     }
