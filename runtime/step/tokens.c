@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/budget.h"
@@ -104,15 +106,14 @@ static step_value *read_value(token_reader *r, uint32_t type, const json_t *j)
 
 /* ---- tokens ---- */
 
-/* The level of "S2"; 0 when it is no stop. */
+/* The level of "S2"; 0 when it is no stop. A level has one spelling: no sign, no zero before it, nothing around it. */
 static unsigned stop_level(const json_t *j)
 {
     const char *text = json_string_value(j);
-    unsigned level = 0;
-    int used = 0;
-    if (!text || sscanf(text, "S%u%n", &level, &used) != 1 || text[used] != '\0')
-        return 0;
-    return level;
+    char spelt[16];
+    unsigned level = text && *text == 'S' ? (unsigned)strtoul(text + 1, NULL, 10) : 0;
+    snprintf(spelt, sizeof spelt, "S%u", level);
+    return text && strcmp(text, spelt) == 0 ? level : 0;
 }
 
 static bool read_token(token_reader *r, const step_output *s, const json_t *j, step_token *out)

@@ -280,7 +280,11 @@ def judge(function, entry, scratch):
                 if at is None or chip is None:
                     continue
                 at = {**chip, **at}
-                found, expected = code_at(data[c * unit:], port.dtype, j), encode(port.dtype, value(at))
+                try:
+                    expected = encode(port.dtype, value(at))
+                except KeyError as missing:
+                    return f"{port.name} at {at}: an input has no element at {missing}, of which the formula speaks"
+                found = code_at(data[c * unit:], port.dtype, j)
                 if found != expected:
                     return f"{port.name} at {at}: {found:#x}, the meaning is {expected:#x}"
     return None
