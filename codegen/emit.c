@@ -161,6 +161,16 @@ static void push_OP_FETCH(emission *m, const op *o, context c)
     command_set(&k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
     fill_entries(&k, o->sequencer, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, false);
     push(m, k);
+    if (!o->lift)
+        return;
+    k = new_command(m, OP_LIFT, o, c);
+    for (uint32_t i = 0; i < o->lift->count; i++) {
+        command_set_entry(&k, i, LIFT_LEVEL, o->lift->digits[i].level - CHIP);
+        command_set_entry(&k, i, LIFT_DIV, o->lift->digits[i].div);
+        command_set_entry(&k, i, LIFT_STRIDE, o->lift->digits[i].stride_bytes);
+    }
+    k.entry_count = o->lift->count;
+    push(m, k);
 }
 
 /* Loops, innermost first: tiling, shift, pop ("Stream Adapter", Advanced Operations). */

@@ -361,6 +361,17 @@ static json_t *json_accumulate_loops(const emit_context *e, const op *o, const a
     return loops;
 }
 
+static json_t *json_lift_digits(const emit_context *e, const op *o, const lift_config *x)
+{
+    (void)o;
+    json_t *digits = json_array();
+    for (uint32_t i = 0; i < x->count; i++)
+        json_array_append_new(digits, json_pack("{s:s, s:s, s:I, s:I}", "level", component_name(x->digits[i].level), "term",
+                                                mapping_text(x->digits[i].term, e->arena), "div", (json_int_t)x->digits[i].div,
+                                                "stride_bytes", (json_int_t)x->digits[i].stride_bytes));
+    return digits;
+}
+
 static json_t *json_vector_op_operation(const emit_context *e, const op *o, const vector_op_config *v)
 {
     (void)e, (void)o;

@@ -290,6 +290,54 @@ value stage_make_fetch_cast(const stage_call *call)
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
+/* Digits of Time become digits of the units: the fetch itself is told, and its rule derives where each unit begins. */
+static value lift(const stage_call *call, component level)
+{
+    op *o = call->receiver.op;
+    scope_context *c = scope_context_of(call->scope);
+    diag *d = NULL;
+    if (o->kind != IR_FETCH)
+        d = diag_add(c->diags, E_UNSUPPORTED, call->node->name_range, "`%s` of a stream that comes from outside is not supported",
+                     call->form->name);
+    else if (o->converted.file >= 0 || (o->lift && o->lift->calls[o->lift->call_count - 1].level >= level))
+        d = diag_add(c->diags, E_FETCH_LIFT, call->node->name_range, "`%s` stands after %s", call->form->name,
+                     o->converted.file >= 0 ? "what changes the elements" : "a lift that comes later, or itself");
+    if (d) {
+        diag_help(c->diags, d, "%s",
+                  o->kind != IR_FETCH
+                      ? "it is lifted where it is fetched"
+                      : "the order is fetch, fetch_chip_lift, fetch_cluster_lift, fetch_slice_lift, each once, and then the rest");
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    if (!o->lift)
+        o->lift = ARENA_NEW(c->arena, lift_config);
+    lift_call *l = &o->lift->calls[o->lift->call_count++];
+    *l = (lift_call){.level = level, .in = o->out.part[level], .in_time = o->out.part[TIME], .range = call->node->name_range};
+    o->out.part[level] = o->out.part[TIME] = NULL;
+    bool ok = stage_take_types(call, o);
+    value v = stage_finish(call, o, ok && stage_require_parts(call, o, 1u << level | NEEDS_TIME));
+    l->out = o->out.part[level];
+    l->out_time = o->out.part[TIME];
+    l->time_range = o->parts[TIME].file >= 0 ? o->parts[TIME] : l->range;
+    return v;
+}
+
+value stage_make_fetch_chip_lift(const stage_call *call)
+{
+    return lift(call, CHIP);
+}
+
+value stage_make_fetch_cluster_lift(const stage_call *call)
+{
+    return lift(call, CLUSTER);
+}
+
+value stage_make_fetch_slice_lift(const stage_call *call)
+{
+    return lift(call, SLICE);
+}
+
 #define PART(component) (1u << (component))
 #define STREAM_STAGE(name, parts) \
     value stage_make_##name(const stage_call *call) \

@@ -4,6 +4,7 @@
  * of them, by operations that are there: tiles and a DMA copy, or inside a slice a stream of the sub context from the one to the other.
  * Source: the releases define shuffles and parallel copies by such tiles. */
 #include "frontend/stage_build.h"
+#include "ir/mapping/mapping_without.h"
 
 enum { MOST_UNITS = 256, MOST_SLICES = 8, UNITS = CLUSTER + 1, PACKET_BYTES = 32, WORD_BYTES = 8 };
 
@@ -156,38 +157,6 @@ static bool refuse_axis(const stage_call *call, src_range at, const char *help, 
     return refuse_move(call, diag_add(stage_diags(call), E_MOVE_AXIS, at, "%s", text), help);
 }
 
-/* Is the axis a run of Element whose values are `stride` positions apart? *left: Element without it. */
-static bool is_run(mapping_context *c, const mapping *element, const mapping *run, int64_t stride, const mapping **left)
-{
-    const mapping *outer, *inner, *all;
-    return stride <= element->size / run->size && element->size % (stride * run->size) == 0 &&
-           mapping_stride(c, element, stride * run->size, &outer) == MAPPING_OK &&
-           mapping_modulo(c, element, stride, &inner) == MAPPING_OK && mapping_pair(c, outer, run, &all) == MAPPING_OK &&
-           mapping_pair(c, all, inner, &all) == MAPPING_OK && mapping_equal(c, all, element) &&
-           mapping_pair(c, outer, inner, left) == MAPPING_OK;
-}
-
-/* Element without the axis; *stride: positions between two of it. Its innermost digit is one of Element's, or a part of one. NULL: it is
- * not there as one run. */
-static const mapping *without_axis(mapping_context *c, const mapping *element, const mapping *run, int64_t *stride)
-{
-    const factor *digit = run->count ? &run->factors[run->count - 1] : NULL;
-    const mapping *left;
-    int64_t position = 1;
-    *stride = element->size;
-    if (!digit)
-        return element;
-    for (size_t i = element->count; i-- > 0;) {
-        const factor *f = &element->factors[i];
-        bool same = f->kind == digit->kind && f->axis == digit->axis && f->inner == digit->inner;
-        *stride = same && f->weight > 0 && digit->weight % f->weight == 0 ? position * (digit->weight / f->weight) : position;
-        if (same && is_run(c, element, run, *stride, &left))
-            return left;
-        position *= f->extent;
-    }
-    return NULL;
-}
-
 /* Reads Axis and what is left, and the position that each chip (cluster) takes. */
 static bool add_slice(const stage_call *call, move_plan *p, component by, bool outermost, bool words)
 {
@@ -206,7 +175,7 @@ static bool add_slice(const stage_call *call, move_plan *p, component by, bool o
     *s = (move_slice){.by = by, .axis = run, .range = at};
     int64_t stride = 0;
     const mapping *element = p->element;
-    without = without_axis(c->mappings, element, run, &stride);
+    without = mapping_without(c->mappings, element, run, &stride);
     if (!without)
         return refuse_axis(
             call, at, "name digits that are beside each other in Element, all of them",
@@ -215,7 +184,7 @@ static bool add_slice(const stage_call *call, move_plan *p, component by, bool o
         return refuse_axis(call, at, "take it from the front of Element, or use chip_slice(..) and to_dm",
                            arena_printf(c->arena, "AxisToSlice `%s` must be the outermost axis of Element m![%s]", text_of(call, run),
                                         text_of(call, element)));
-    without_axis(c->mappings, p->source->out.part[ELEMENT], run, &stride);
+    mapping_without(c->mappings, p->source->out.part[ELEMENT], run, &stride);
     int64_t bits = stride * dtype_row_of(p->source->out.dtype)->bits;
     if (words && bits % (8 * WORD_BYTES))
         return refuse_axis(call, at, "let what is inside of it be a multiple of 8 bytes",

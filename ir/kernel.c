@@ -265,6 +265,23 @@ uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity)
     return count;
 }
 
+bool op_lifts(const op *o, component level)
+{
+    for (uint32_t i = 0; o->lift && i < o->lift->call_count; i++)
+        if (o->lift->calls[i].level == level)
+            return true;
+    return false;
+}
+
+const char *lift_text(const lift_config *c, arena *a)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < c->count; i++)
+        text = arena_printf(a, "%s + %s / %lld %% 2 * %lld bytes (%s)", text, component_word(c->digits[i].level),
+                            (long long)c->digits[i].div, (long long)c->digits[i].stride_bytes, mapping_text(c->digits[i].term, a));
+    return text;
+}
+
 const char *route_text(const route_config *c, arena *a)
 {
     if (c->topology == TOPOLOGY_FORWARDING)

@@ -135,6 +135,21 @@ typedef struct route_digit {
 } route_digit;
 enum { ROUTE_MAX_DIGITS = 15 };
 
+/* What one fetch_.._lift says. */
+typedef struct lift_call {
+    component level;             /* CHIP, CLUSTER, SLICE */
+    const mapping *in, *in_time; /* before it */
+    const mapping *out, *out_time;
+    src_range range, time_range; /* of its name, of out_time */
+} lift_call;
+/* The unit's number / div % 2, times stride_bytes, is added to the base. */
+typedef struct lift_digit {
+    component level;
+    const mapping *term; /* for readers */
+    int64_t div, stride_bytes;
+} lift_digit;
+enum { LIFT_LEVELS = 3, LIFT_MAX_DIGITS = 15 };
+
 /* The configurations, one struct for each CONFIG row. */
 #define CONFIG(name, ...) typedef struct name##_config name##_config;
 #define CONFIG_PART(name, ...) typedef struct name##_config name##_config;
@@ -242,6 +257,10 @@ typedef struct module {
     size_t left_out_count, left_out_capacity;
 } module;
 
+/* Is it a fetch that lifts digits of Time onto this level of units? */
+bool op_lifts(const op *o, component level);
+/* " + Slice / 1 % 2 * 32 bytes (H)", and so on. */
+const char *lift_text(const lift_config *c, arena *a);
 /* What a routing says after its name: ", slice1 = 2, slice0 = 4"; of a custom one where packets come from. */
 const char *route_text(const route_config *c, arena *a);
 /* Leaves the name and what is known without operations and ports, whose memory goes. */

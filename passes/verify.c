@@ -128,7 +128,7 @@ static void verify_tiled_units(pass_context *p, kernel *k, op *o)
 static void verify_flow(pass_context *p, kernel *k, op *o)
 {
     for (component c = CHIP; c <= SLICE; c++)
-        if (op_kind_is(o->kind, KEEPS_UNITS) && op_input(o)->out.part[c] &&
+        if (op_kind_is(o->kind, KEEPS_UNITS) && op_input(o)->out.part[c] && !op_lifts(o, c) &&
             !mapping_equal(p->mappings, o->out.part[c], op_input(o)->out.part[c]) && !o->bad) {
             diag *d = pass_refuse(p, k, o, c, E_UNITS_DIFFER, "%s passes through %s unchanged: it is %s, declared %s", component_word(c),
                                   op_kind_word(o->kind), pass_text(p, op_input(o)->out.part[c]), pass_text(p, o->out.part[c]));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "passes/engine/lift.h"
 #include "passes/remedy.h"
 
 /* "i4, i8 and i16 convert to i32; .. to f32; f32 to bf16": the types that become one are together in the rows. */
@@ -156,7 +157,7 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
                   pass_text(p, pass_pad(p, packet, elements)));
         return;
     }
-    if (!names_both(p, k, o))
+    if (!names_both(p, k, o) || (o->lift && !lift_derive(p, k, o)))
         return;
     fetch_walk w;
     walk_request walk = {buffer, NULL, time, packet, false};
@@ -165,6 +166,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         sequence_explain(p, d, &w.seq, buffer, time, packet, remedy_find(p, o, &w.seq, &walk, fetch_accepts));
         return;
     }
+    for (uint32_t i = 0; o->lift && i < o->lift->count; i++)
+        w.end_bytes += o->lift->digits[i].stride_bytes;
     check_reach(p, k, o, w.end_bytes);
     if (w.cut && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",

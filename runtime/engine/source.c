@@ -140,10 +140,38 @@ static bool stream_in_plan(source *s, machine *m, const command *c, fault *f)
     return true;
 }
 
-bool source_plan(source *s, machine *m, const command *c, fault *f)
+/* All of its units stay inside their DM. */
+static bool lift_legal(const source *s, const machine *m, fault *f)
 {
-    *s = (source){.command = c};
-    return c->op == OP_FETCH ? fetch_plan(s, m, c, f) : stream_in_plan(s, m, c, f);
+    int64_t end = s->dm.low_byte + s->dm.span_bytes;
+    for (unsigned i = 0; i < s->lift->entry_count; i++) {
+        int64_t bytes = command_entry(s->lift, i, LIFT_STRIDE);
+        end += bytes;
+        if (bytes % 8)
+            return fault_set(f, E_RUN_CHAIN, s->lift, "entry %u: a unit would begin %lld bytes later, no multiple of 8", i,
+                             (long long)bytes);
+    }
+    return end <= m->target->dm_bytes_per_slice ||
+           fault_set(f, E_RUN_ACCESS, s->lift, "reads end at byte %lld of the slice's DM, which has %lld bytes", (long long)end,
+                     (long long)m->target->dm_bytes_per_slice);
+}
+
+int64_t source_lift_bytes(const source *s, const machine *m, int64_t unit_index)
+{
+    int64_t place[3], bytes = 0;
+    if (!s->lift)
+        return 0;
+    machine_unit_place(m, unit_index, &place[2], &place[1], &place[0]);
+    for (unsigned i = 0; i < s->lift->entry_count; i++)
+        if (place[command_entry(s->lift, i, LIFT_LEVEL)] / command_entry(s->lift, i, LIFT_DIV) % 2)
+            bytes += command_entry(s->lift, i, LIFT_STRIDE);
+    return bytes;
+}
+
+bool source_plan(source *s, machine *m, const command *c, const command *lift, fault *f)
+{
+    *s = (source){.command = c, .lift = lift};
+    return c->op == OP_FETCH ? fetch_plan(s, m, c, f) && (!lift || lift_legal(s, m, f)) : stream_in_plan(s, m, c, f);
 }
 
 bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r, fault *f)
@@ -155,7 +183,7 @@ bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r,
             r->memory = stream_port_packet(s->stream, r->position, 0, s->stream->cursors[r->position]);
         return true;
     }
-    r->memory = memory_span(&m->units[unit_index].dm, s->dm.low_byte, s->dm.span_bytes);
+    r->memory = memory_span(&m->units[unit_index].dm, s->dm.low_byte + source_lift_bytes(s, m, unit_index), s->dm.span_bytes);
     walk_start(&s->dm.elements, &r->cursor);
     return r->memory || fault_memory(f, s->command, "a slice's DM");
 }
@@ -252,7 +280,8 @@ enum { PIECE_BYTES = 8192 /* of packets, pushed at once */ };
 static bool plan_source(stage *s, chain *c, fault *f)
 {
     source *k = s->plan;
-    if (!source_plan(k, c->machine, s->commands, f))
+    const command *lift = s->commands->op == OP_FETCH ? chain_take(c, OP_LIFT) : NULL;
+    if (!source_plan(k, c->machine, s->commands, lift, f))
         return false;
     s->out = k->shape;
     s->out.form = k->shape.rows > 1 || chain_peek(c)->op == OP_ACCUMULATE ? STREAM_PARTIALS : STREAM_PACKETS;
@@ -339,13 +368,20 @@ static void fetch_traffic(const stage *s, int64_t units, schedule_item *item)
 
 static unsigned fetch_ranges(const stage *s, proof_range *out)
 {
-    *out = proof_dm_range(&((const source *)s->plan)->dm, false);
+    const source *k = s->plan;
+    dm_walk dm = k->dm;
+    for (unsigned i = 0; k->lift && i < k->lift->entry_count; i++)
+        dm.span_bytes += command_entry(k->lift, i, LIFT_STRIDE);
+    *out = proof_dm_range(&dm, false);
     return 1;
 }
 
 static void fetch_proof(const stage *s, int64_t unit_index)
 {
-    proof_dm_reads(s->chain->machine, &((const source *)s->plan)->dm, unit_index);
+    const source *k = s->plan;
+    dm_walk dm = k->dm;
+    dm.low_byte += source_lift_bytes(k, s->chain->machine, unit_index);
+    proof_dm_reads(s->chain->machine, &dm, unit_index);
 }
 
 /* Queues have no addresses. */

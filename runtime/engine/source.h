@@ -20,6 +20,7 @@ typedef struct source {
     stream_shape shape;
     /* fetch */
     dm_walk dm;
+    const command *lift; /* where each unit begins, or NULL */
     element_copy *copy;
     convert_run *convert; /* NULL: the stream has the element type of the DM */
     /* stream_in */
@@ -27,8 +28,11 @@ typedef struct source {
     uint32_t port;
 } source;
 
-/* Checks the command and fills *s. */
-bool source_plan(source *s, machine *m, const command *c, fault *f);
+/* Checks the commands and fills *s; `lift`: of a fetch, or NULL. */
+bool source_plan(source *s, machine *m, const command *c, const command *lift, fault *f);
+
+/* Bytes that a unit's fetch begins after the command's base. */
+int64_t source_lift_bytes(const source *s, const machine *m, int64_t unit_index);
 
 typedef struct source_run {
     const unsigned char *memory; /* DM bytes from low_byte, or the port's bytes; NULL: the port lacks this unit */

@@ -11,10 +11,11 @@ static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_v
     const source *k = r->stage->plan;
     const walk *w = &k->dm.elements;
     dtype type = (dtype)command_get(k->command, FETCH_DTYPE_IN);
-    int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1];
+    int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1],
+            lifted = source_lift_bytes(k, r->run->machine->plans, r->run->unit);
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
         part = smaller(count, size - first % size);
-        field_place at = {FIELD_DM, r->run->unit, k->dm.low_byte * 8 + field_walk_address(w, first) * k->dm.bits};
+        field_place at = {FIELD_DM, r->run->unit, (k->dm.low_byte + lifted) * 8 + field_walk_address(w, first) * k->dm.bits};
         field_read(r->run, &at, type, stride, part, out);
     }
 }

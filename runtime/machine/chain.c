@@ -36,7 +36,7 @@ static bool chain_length(chain *c, size_t available, fault *f)
             c->count = i + 1;
             return true;
         }
-        if (!t || !t->takes)
+        if (!t || (!t->takes && t->op == c->commands[i].op)) /* the first command of a chain */
             return fault_set(f, E_RUN_CHAIN, &c->commands[i], "stands inside the chain that begins at offset 0x%x", c->commands[0].offset);
     }
     return fault_set(f, E_RUN_CHAIN, c->commands, "begins a chain that does not end");

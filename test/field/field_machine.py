@@ -424,7 +424,9 @@ class Slice:
             c = commands[i]
             op, f = c["op"], c["f"]
             if op == "fetch":
-                kind, data, dtype = "packets", self.fetch(c), c["m"]["dtype_out"]
+                lift = commands[i + 1] if commands[i + 1]["op"] == "lift" else None
+                kind, data, dtype = "packets", self.fetch(c, self.lifted(lift)), c["m"]["dtype_out"]
+                i += lift is not None
                 self.packet = f["packet_elements"]
             elif op == "stream_in":
                 kind, data, dtype = self.stream_in(c, commands[i + 1]["op"])
@@ -463,7 +465,12 @@ class Slice:
             i += 1
         return self.writes, self.ports
 
-    def fetch(self, c):
+    def lifted(self, lift):
+        """Bytes that this slice begins after the base."""
+        place = (self.unit // SLICES // CLUSTERS, self.unit // SLICES % CLUSTERS, self.unit % SLICES)
+        return sum(e["stride"] * (place[e["level"]] // e["div"] % 2) for e in lift["t"]) if lift else 0
+
+    def fetch(self, c, first=0):
         bits = BITS[c["m"]["dtype_in"]]
         sizes = [e["size"] for e in c["t"]]
         total = 1
@@ -471,7 +478,7 @@ class Slice:
             total *= s
         self.m.work(total)
         out = []
-        for a in walk(sizes, [e["stride"] * bits for e in c["t"]], c["f"]["base"] * 8):
+        for a in walk(sizes, [e["stride"] * bits for e in c["t"]], (c["f"]["base"] + first) * 8):
             if a < 0 or a + bits > DM_BYTES * 8:
                 raise Faulty("outside")
             out.append(self.m.read("dm", self.unit, a, c["m"]["dtype_in"]))

@@ -126,6 +126,7 @@ def change_fetch(case, time, packet):
 WAYS = [
     ("E-SEQ-.*", rf".*; accepted: the buffer ({MAPPING})", change_buffer),
     ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
+    ("E-FETCH-LIFT", rf"declare \w+ of the tensor in DM ({MAPPING}): .*", change_buffer),
     ("E-MISMATCH", rf"declare ({MAPPING})", change_declaration),
     ("E-(?:STRIDE|MOD)-DIV", r"pad first: `(.*)`", change_operator),
     ("E-RESIZE-GROW|E-PAD-SHRINK", r"to .* write `(.*)`", change_operator),

@@ -70,6 +70,8 @@ def size(tree, axes):
         return axes.sizes[tree[1]]
     if kind == "one":
         return 1
+    if kind == "copies":
+        return tree[1]
     if kind == "pair":
         return size(tree[1], axes) * size(tree[2], axes)
     return size(tree[1], axes) // tree[2] if kind == "/" else tree[2]
@@ -84,7 +86,7 @@ def check(tree, axes):
     elif kind == "pair":
         check(tree[1], axes)
         check(tree[2], axes)
-    elif kind != "one":
+    elif kind not in ("one", "copies"):
         check(tree[1], axes)
         inner, n = size(tree[1], axes), tree[2]
         if n < 1 or (kind in "/%" and inner % n) or (kind == "=" and n > inner) or (kind == "#" and n < inner):
@@ -99,6 +101,8 @@ def table(tree, axes):
         return [i << shift for i in range(axes.sizes[tree[1]])]
     if kind == "one":
         return [0]
+    if kind == "copies":
+        return [0] * tree[1]
     if kind == "pair":
         right = table(tree[2], axes)
         out = []
@@ -125,7 +129,7 @@ def at(tree, axes, i):
         return None
     if kind == "axis":
         return i << axes.shift[tree[1]]
-    if kind == "one":
+    if kind in ("one", "copies"):
         return 0
     if kind == "pair":
         n = size(tree[2], axes)
@@ -157,8 +161,8 @@ def text(tree, rename=None):
     kind = tree[0]
     if kind == "axis":
         return rename(tree[1]) if rename else tree[1]
-    if kind == "one":
-        return "1"
+    if kind in ("one", "copies"):
+        return str(size(tree, None))
     if kind == "pair":
         left = text(tree[1], rename)
         return f"{'[' + left + ']' if tree[1][0] == 'pair' else left}, {text(tree[2], rename)}"
@@ -203,6 +207,8 @@ class _Parser:
             return tree
         if token == "1":
             return ONE
+        if token.isdigit() and int(token) > 0:
+            return ("copies", int(token))  # each position is the same cell
         if not token[0].isalpha():
             raise MappingError(f"unexpected {token}")
         return ("axis", token)
