@@ -108,10 +108,8 @@ static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
     step->s.accumulator = o->out.dtype;
     einsum_contract_digits(b, step, o, accumulate);
     set_kept_axes(b, &b->values[dst], step);
-    if (!o->bad)
-        einsum_settle_sources(b, step, o, op_input(align), op_weights(align));
-    if (!o->bad)
-        check_borders(b, o, op_input(align));
+    einsum_settle_sources(b, step, o, op_input(align), op_weights(align));
+    check_borders(b, o, op_input(align));
     b->of[o->index] = whole(dst);
 }
 
@@ -120,8 +118,7 @@ static void add_copy(einsum_builder *b, op *o, reference to, const op *source, c
 {
     einsum_step *step = add_step(b, MATH_COPY, to, b->of[source->index], b->of[source->index]);
     einsum_copy_digits(b, step, o, t);
-    if (!o->bad)
-        einsum_settle_sources(b, step, o, source, NULL);
+    einsum_settle_sources(b, step, o, source, NULL);
 }
 
 static void drop_axis(einsum_step *s, uint32_t dropped)
@@ -144,8 +141,7 @@ static void visit_interleaved(einsum_builder *b, op *o)
         einsum_step *step = add_step(b, MATH_COPY, (reference){dst, w}, b->of[sources[i]->index], b->of[sources[i]->index]);
         einsum_copy_digits(b, step, o, &o->out);
         drop_axis(step, einsum_axis_number(b, o->interleave));
-        if (!o->bad)
-            einsum_settle_sources(b, step, o, sources[i], NULL);
+        einsum_settle_sources(b, step, o, sources[i], NULL);
     }
     b->of[o->index] = whole(dst);
 }
@@ -313,8 +309,7 @@ static void visit_map(einsum_builder *b, op *o)
     substitute(b, &x, o, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
     set_expression(b, step, &x, o->out.dtype);
     einsum_copy_digits(b, step, o, &o->out);
-    if (!o->bad)
-        einsum_settle_sources(b, step, o, op_input(o), op_stash(o));
+    einsum_settle_sources(b, step, o, op_input(o), op_stash(o));
     b->of[o->index] = whole(dst);
 }
 

@@ -53,7 +53,7 @@ void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tenso
 void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate);
 
 /* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand
- * repeats, and refuses what operands cannot be indexed by. */
+ * repeats, and refuses what operands cannot be indexed by; of an operation that is refused it says nothing more. */
 void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);

@@ -3,6 +3,34 @@
 #include "test/machine/machine_bench.h"
 #include "test/suite.h"
 
+/* ---- transfers inside one memory: packet after packet, each read before it is written ---- */
+
+START_TEST(transfers_onto_themselves)
+{
+    enum { BYTES = 2048, AT = 512, COUNT = 16 };
+    for (int64_t packet = 8; packet <= 64; packet += 8)
+        for (int64_t shift = -72; shift <= 72; shift += 8) {
+            unsigned char wanted[BYTES], found[BYTES], packet_bytes[64];
+            for (int i = 0; i < BYTES; i++)
+                wanted[i] = (unsigned char)(i / 8 ^ i << 5);
+            bench b;
+            bench_init(&b);
+            uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, BYTES), out = bench_hbm(&b, PORT_OUT, 1, 0, BYTES);
+            ENTRY(ADD(&b, CONTEXT_DMA, OP_DMA, 0, 0, 0, packet, AT, AT + shift), COUNT, packet, packet);
+            bench_build(&b);
+            bench_write(&b, in, wanted, BYTES);
+            bench_run(&b);
+            bench_read(&b, out, found, BYTES);
+            for (int64_t i = 0; i < COUNT; i++) {
+                memcpy(packet_bytes, wanted + AT + i * packet, (size_t)packet);
+                memcpy(wanted + AT + shift + i * packet, packet_bytes, (size_t)packet);
+            }
+            ck_assert_mem_eq(found, wanted, BYTES);
+            bench_free(&b);
+        }
+}
+END_TEST
+
 /* ---- transpose: packets of one flit on stream ports ---- */
 
 enum { FLIT_BYTES = 32, MOST_FLITS = 64 };
@@ -421,7 +449,10 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("machine moves");
-    TCase *t = suite_case("transpose");
+    TCase *t = suite_case("transfers");
+    tcase_add_test(t, transfers_onto_themselves);
+    suite_add_tcase(s, t);
+    t = suite_case("transpose");
     tcase_add_loop_test(t, transposes, 0, sizeof transpose_cases / sizeof *transpose_cases);
     tcase_add_test(t, transpose_takes_the_streams_type);
     tcase_add_loop_test(t, transposed_filling_is_not_proven, 0, sizeof filling_cases / sizeof *filling_cases);
