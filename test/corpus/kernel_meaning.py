@@ -283,7 +283,9 @@ def judge(function, entry, scratch):
                 try:
                     expected = encode(port.dtype, value(at))
                 except KeyError as missing:
-                    return f"{port.name} at {at}: an input has no element at {missing}, of which the formula speaks"
+                    if "the other cells are never written (0 on the CPU model)" not in formula:
+                        return f"{port.name} at {at}: an input has no element at {missing}, of which the formula speaks"
+                    expected = 0
                 found = code_at(data[c * unit:], port.dtype, j)
                 if found != expected:
                     return f"{port.name} at {at}: {found:#x}, the meaning is {expected:#x}"
