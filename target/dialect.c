@@ -61,7 +61,7 @@ enum { THINGS = sizeof things / sizeof *things, STAGES = sizeof stages / sizeof 
 static const char *spelling_in(const spelling *list, size_t count, dialect d, const char *word)
 {
     for (size_t i = 0; i < count; i++)
-        if ((list[i].dialects >> d & 1) && list[i].word[0] == word[0] && strcmp(list[i].word, word) == 0)
+        if ((list[i].dialects >> d & 1) && strcmp(list[i].word, word) == 0)
             return list[i].spelling;
     return NULL;
 }

@@ -110,7 +110,9 @@ class Server:
     def change(self, *changes, uri=URI):
         self.version += 1
         self.tell("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.version}, "contentChanges": list(changes)})
-        return self.diagnostics(uri)
+        found = self.diagnostics(uri)
+        check(self.published == self.version, "diagnostics of version", self.published, "and not", self.version)
+        return found
 
     def diagnostics(self, uri=URI):
         """Those that are published next for the document."""
@@ -118,6 +120,7 @@ class Server:
             for i, note in enumerate(self.notes):
                 if note["method"] == "textDocument/publishDiagnostics" and note["params"]["uri"] == uri:
                     del self.notes[i]
+                    self.published = note["params"].get("version")
                     return note["params"]["diagnostics"]
             self.notes.append(self.receive())
 
@@ -191,6 +194,10 @@ def a_day_at_work():
         check("padding" in s.hover(text, "1 # 256", 2), "a padded mapping")
         check("TrfTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N], m![K]>" in s.hover(text, "&weights", 2), s.hover(text, "&weights", 2))
         check("16 bits" in s.hover(text, "bf16", 0, 1) and "DmTensor<Dtype, Chip" in s.hover(text, "DmTensor"), "types")
+        # What may stand in a place, and what it is.
+        methods = {item["label"]: item for item in s.at("completion", *place(text, ".fetch", 1))}
+        check(methods["fetch"]["kind"] == 2 and "fetch::<Dtype, Time, Packet>()" in methods["fetch"].get("detail", ""), methods["fetch"])
+        check(s.labels(text, "AccumulationKind::", len("AccumulationKind::")) == {"Interleaved", "Sequential"}, "kinds of accumulation")
         # Names lead to where they were given; a shadowed one to the right one.
         found = s.at("definition", *place(text, "&weights", 3))
         check(found == {"uri": URI, "range": span(text, "weights", 1)}, found)
