@@ -582,49 +582,50 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     arena_free(scratch);
 }
 
-/* A loop over the units of a component, or over pieces of what one holds; one of more steps than an entry counts is two. */
 static void add_zero_loop(pass_context *p, sequencer_config *s, int64_t size, int64_t stride)
 {
     const mapping *term = mapping_identity(p->mappings);
-    int64_t most = p->target->sequencer_entry_size, inner = size;
-    for (int64_t n = most; size > most && n > 1; n--)
-        if (size % n == 0) {
-            inner = n;
-            break;
-        }
-    if (size > inner && s->count < SEQUENCER_MAX_ENTRIES && mapping_broadcast(p->mappings, size / inner, &term) == MAPPING_OK)
-        s->entries[s->count++] = (sequencer_entry){.term = term, .size = size / inner, .stride2 = stride * inner};
-    if (inner > 1 && s->count < SEQUENCER_MAX_ENTRIES && mapping_broadcast(p->mappings, inner, &term) == MAPPING_OK)
-        s->entries[s->count++] = (sequencer_entry){.term = term, .size = inner, .stride2 = stride};
+    if (size > 1 && s->count < SEQUENCER_MAX_ENTRIES && mapping_broadcast(p->mappings, size, &term) == MAPPING_OK)
+        s->entries[s->count++] = (sequencer_entry){.term = term, .size = size, .stride2 = stride};
 }
 
-/* `count` packets from a byte of each unit on. */
-static dma_config *zero_packets(pass_context *p, const op *memory, int64_t begin, int64_t packet, int64_t count)
+/* `rounds` times `count` packets, from a byte of each unit on. */
+typedef struct zero_piece {
+    int64_t begin, packet; /* bytes */
+    int64_t rounds, count;
+} zero_piece;
+
+static dma_config *zero_packets(pass_context *p, const op *memory, const zero_piece *z)
 {
     sequence_space spaces[COPY_SPACES];
     size_t units = dma_spaces(p, &memory->out, spaces) - 1;
     dma_config *d = ARENA_NEW(p->arena, dma_config);
-    *d = (dma_config){.zeros = true, .destination_base = dma_base(p, memory) + begin, .packet_bytes = packet};
-    d->granular = memory->out.kind == TENSOR_DM && (packet | begin | memory->out.address) % p->target->dma_dm_multiple_bytes;
+    *d = (dma_config){.zeros = true, .destination_base = dma_base(p, memory) + z->begin, .packet_bytes = z->packet};
+    d->granular = memory->out.kind == TENSOR_DM && (z->packet | z->begin | memory->out.address) % p->target->dma_dm_multiple_bytes;
     d->sequencer.walk = WALK_COPY;
     for (size_t i = 0; i < units; i++)
         add_zero_loop(p, &d->sequencer, spaces[i].mapping->size, spaces[i].stride / 8);
-    add_zero_loop(p, &d->sequencer, count, packet);
+    add_zero_loop(p, &d->sequencer, z->rounds, z->count * z->packet);
+    add_zero_loop(p, &d->sequencer, z->count, z->packet);
     if (d->sequencer.count == 0)
         d->sequencer.entries[d->sequencer.count++] = (sequencer_entry){.term = mapping_identity(p->mappings), .size = 1};
     return d;
 }
 
+/* The longest packets, as many as an entry counts and as often as they go into the memory; then as many as are left, and one of the last
+ * bytes. */
 void dma_zero(pass_context *p, op *memory)
 {
-    int64_t bytes = tensor_unit_bytes(&memory->out), most = p->target->dma_packet_max_bytes, whole = bytes / most, rest = bytes % most;
+    int64_t bytes = tensor_unit_bytes(&memory->out), most = p->target->dma_packet_max_bytes, count = p->target->sequencer_entry_size,
+            whole = bytes / most, left = whole % count;
+    const zero_piece pieces[] = {
+        {0, most, whole / count, count}, {(whole - left) * most, most, 1, left}, {whole * most, bytes % most, 1, 1}};
     dma_config **end = &memory->dma;
-    if (whole > 0) {
-        *end = zero_packets(p, memory, 0, most, whole);
-        end = &(*end)->next;
-    }
-    if (rest > 0)
-        *end = zero_packets(p, memory, whole * most, rest, 1);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        if (pieces[i].packet > 0 && pieces[i].rounds > 0 && pieces[i].count > 0) {
+            *end = zero_packets(p, memory, &pieces[i]);
+            end = &(*end)->next;
+        }
 }
 
 void pass_dma(pass_context *p, kernel *k)
