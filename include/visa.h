@@ -111,6 +111,7 @@ typedef enum visa_emit_kind {
     VISA_EMIT_MEMORY_JSON, /* the same for programs */
     VISA_EMIT_MEMORY_SVG,  /* and as a picture */
     VISA_EMIT_ORDER,       /* what is issued when, what was moved and what that saves */
+    VISA_EMIT_MOVED,       /* the same of kernels in which something was moved */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */

@@ -145,6 +145,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
         if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
             return EXIT_INPUT;
     }
+    if (r.wanted && r.options.format == REPORT_TEXT && visa_emit(c, VISA_EMIT_MOVED, &tables, &size)) /* the binary does not know it */
+        report = arena_printf(memory, "%s%s", report, (const char *)tables);
     if (r.wanted)
         return finish(a, report, strlen(report));
     return output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
