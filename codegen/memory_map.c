@@ -202,11 +202,13 @@ static void put_order(const emit_context *e, const kernel *k, strbuf *out)
     }
 }
 
-const char *order_text(const emit_context *e, const module *m)
+const char *order_text(const emit_context *e, const module *m, bool moved_only)
 {
     strbuf out;
     strbuf_init(&out, e->arena);
+    strbuf_puts(&out, "");
     for (size_t i = 0; i < m->count; i++)
-        put_order(e, m->kernels[i], &out);
+        if (m->kernels[i]->issue || !moved_only)
+            put_order(e, m->kernels[i], &out);
     return out.text;
 }

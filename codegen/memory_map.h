@@ -8,6 +8,7 @@
 const char *memory_text(const emit_context *e, const module *m);
 const char *memory_json(const emit_context *e, const module *m);
 const char *memory_svg(const emit_context *e, const module *m);
-const char *order_text(const emit_context *e, const module *m);
+/* `moved_only`: kernels whose work is issued as the text has it are left out. */
+const char *order_text(const emit_context *e, const module *m, bool moved_only);
 
 #endif

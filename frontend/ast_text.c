@@ -237,7 +237,7 @@ static void print_if(printer *w, const ast *node)
 
 static void print_for(printer *w, const ast *node)
 {
-    put(w, "for ");
+    put(w, node->value ? "#[unroll] for " : "for ");
     print(w, node->kids[0]);
     put(w, " in ");
     print_head(w, node->kids[1]);

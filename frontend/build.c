@@ -227,6 +227,8 @@ ast *build_pinned(parse_state *p, ast *statement, const ast *attributes)
 {
     for (uint32_t i = attributes->kid_count; i-- > 0;) {
         const ast *attribute = attributes->kids[i], *name = ast_kid(attribute, 1);
+        if (strcmp(attribute->text, "unroll") == 0 && ast_is(statement, AST_EXPR_STMT) && ast_is(ast_kid(statement, 0), AST_FOR))
+            statement->kids[0]->value = 1;
         if (strcmp(attribute->text, "after") != 0 || ast_is(statement, AST_ERROR))
             continue;
         bool named = attribute->kid_count == 2 && ast_is(name, AST_ATTR_ARG) && ast_is(ast_kid(name, 0), AST_NONE);

@@ -48,7 +48,7 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     declared *hint = ARENA_NEW(scope_arena(inner), declared);
     *hint = *d;
     hint->is_hint = true;
-    value v = evaluate(s, names, argument, hint);
+    value v = evaluate_counted(s, names, argument, hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
     if (memory && d->kind == DECLARED_TENSOR) {
         infer_generics(s, inner, ast_kid(param, 2), &v.op->out, true);

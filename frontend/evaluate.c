@@ -178,6 +178,7 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
             y->moved = true;
             y->moved_at = path->range;
         }
+        s->counted = y->value.loop ? y->value.loop : s->counted;
         return y->value;
     }
     if (y && y->kind == SYMBOL_CONST)
@@ -350,7 +351,7 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool known = value_is_sequence(&receiver) || stage_is_known(n->text); /* else what the arguments should be is not known either */
     for (uint32_t i = 0; i < list->kid_count; i++)
-        args[i] = known ? evaluate(s, names, list->kids[i], NULL) : error_value;
+        args[i] = known ? evaluate_counted(s, names, list->kids[i], NULL) : error_value;
     if (s->stopped)
         return error_value;
     if (value_is_sequence(&receiver))
@@ -445,15 +446,34 @@ STACK_APART static value evaluate_repeat(analysis *s, scope *names, const ast *n
 
 /* ---- if, for, assignment ---- */
 
+static bool may_be_counted(const value *v)
+{
+    return v->kind == VALUE_INT || v->kind == VALUE_FLOAT || v->kind == VALUE_BOOL || v->kind == VALUE_LIST;
+}
+
+value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    const ast *before = s->counted;
+    s->counted = NULL;
+    value v = evaluate(s, names, n, expected);
+    v.loop = may_be_counted(&v) ? s->counted : NULL;
+    s->counted = s->counted ? s->counted : before;
+    return v;
+}
+
 STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
 {
-    value condition = evaluate(s, names, ast_kid(n, 0), NULL);
+    value condition = evaluate_counted(s, names, ast_kid(n, 0), NULL);
     if (condition.kind == VALUE_ERROR)
         return condition;
     if (condition.kind != VALUE_BOOL)
         return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
                       "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));
-    return evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
+    const ast *outer = s->guard;
+    s->guard = condition.loop ? condition.loop : outer;
+    value v = evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
+    s->guard = outer;
+    return v;
 }
 
 STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
@@ -465,13 +485,17 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
         return refuse(s, E_CONST, ast_kid(n, 1)->range, "write `0..N`, or the `.iter()` of an array",
                       "`for` runs through a range or an array, not %s", value_kind_name(&sequence));
     size_t errors_before = s->context.diags->error_count;
-    bool outer = s->kernel->repeating;
+    bool outer = s->kernel->repeating, rolled = !n->value && s->in_const == 0 && s->context.dialect > DIALECT_APRIL;
+    const ast *outer_loop = s->loop;
+    s->loop = rolled ? n : outer_loop;
     for (size_t i = 0; i < sequence.count && !s->stopped; i++) {
         if (!spend(s, n->name_range, 1))
             break;
         names_mark before = names_begin(s);
         scope *inner = scope_new(&s->context, names);
-        bind_pattern(s, inner, ast_kid(n, 0), value_item(&sequence, i), NULL);
+        value item = value_item(&sequence, i);
+        item.loop = rolled ? n : NULL;
+        bind_pattern(s, inner, ast_kid(n, 0), item, NULL);
         evaluate_block(s, inner, ast_kid(n, 2), NULL);
         names_end(before);
         if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
@@ -479,6 +503,7 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
         set_repeated(s, true);
     }
     set_repeated(s, outer);
+    s->loop = outer_loop;
     if (s->context.diags->error_count > errors_before)
         return error_value;
     return (value){.kind = VALUE_UNIT};
@@ -493,7 +518,7 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
     const char *name = place->kids[0]->text;
     symbol *y = scope_find(names, VALUE_NAMES, name);
     bool compound = strcmp(n->text, "=") != 0;
-    value v = evaluate(s, names, ast_kid(n, 1), y && !compound ? y->declared : NULL);
+    value v = evaluate_counted(s, names, ast_kid(n, 1), y && !compound ? y->declared : NULL);
     if (!y && scope_is_lost(names, name)) {
         s->kernel->bad = true;
         return error_value;
@@ -511,8 +536,12 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
     }
     if (compound) {
         const char *operator= arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
+        const ast *loop = v.loop ? v.loop : y->value.loop;
         v = constant_checked(s, n, constant_binary(names, n, operator, & y->value, &v));
+        v.loop = loop;
     }
+    if (!v.loop && may_be_counted(&v)) /* in a loop, or where a loop decides, a variable from outside of it changes while it runs */
+        v.loop = y->loop != s->loop ? s->loop : s->guard;
     if (v.kind == VALUE_TENSOR && y->declared && !v.op->bad && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
         s->kernel->bad = true;
     if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
@@ -721,6 +750,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
             v.op->name = pattern->text;
         symbol *y = scope_add(names, SYMBOL_VARIABLE, pattern->text, pattern->name_range);
         y->value = v;
+        y->loop = s->loop;
         y->mutable = pattern->value;
         y->declared = annotation;
         break;
@@ -734,8 +764,11 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
                    value_kind_name(&v), v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
             v = error_value;
         }
-        for (uint32_t i = 0; i < pattern->kid_count; i++)
-            bind_pattern(s, names, pattern->kids[i], v.kind == VALUE_LIST ? v.items[i] : error_value, NULL);
+        for (uint32_t i = 0; i < pattern->kid_count; i++) {
+            value item = v.kind == VALUE_LIST ? v.items[i] : error_value;
+            item.loop = item.loop ? item.loop : v.loop;
+            bind_pattern(s, names, pattern->kids[i], item, NULL);
+        }
         break;
     case AST_PAT_WILD: break;
     default: s->kernel->bad = true;
@@ -750,7 +783,7 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     if (annotation->kind == DECLARED_ERROR)
         s->kernel->bad = true;
     size_t before = s->kernel->op_count;
-    value v = evaluate(s, names, ast_kid(let, 2), annotation->kind == DECLARED_NONE && later ? later : annotation);
+    value v = evaluate_counted(s, names, ast_kid(let, 2), annotation->kind == DECLARED_NONE && later ? later : annotation);
     bool other = v.kind == VALUE_TENSOR && annotation->kind == DECLARED_TENSOR && v.op->bad && v.op->out.kind != annotation->tensor.kind;
     if (annotation->kind == DECLARED_ERROR || other) /* what it gives is not what is meant */
         v = error_value;

@@ -50,6 +50,7 @@ typedef struct value {
     const struct declared *type;  /* VALUE_TYPE */
     const char *variant;          /* VALUE_VARIANT: its type */
     const struct move_plan *plan; /* VALUE_PLAN */
+    const struct ast *loop;       /* a number that is known only when it runs: the AST_FOR that counts it; NULL: it is a constant */
 } value;
 
 typedef enum symbol_kind {
@@ -83,6 +84,7 @@ typedef struct symbol {
     const kernel *read_by;     /* SYMBOL_CONST: the kernel that asked for `value` the last time; NULL: none yet */
     bool measured, is_integer; /* SYMBOL_CONST: scope_integer asked for it; and it has one, `number` */
     int64_t number;
+    const ast *loop;          /* SYMBOL_VARIABLE: the innermost loop of the device around it; NULL: none is */
     bool mutable;             /* `let mut` */
     const declared *declared; /* its annotation, or NULL */
     scope *inner;             /* SYMBOL_MODULE */

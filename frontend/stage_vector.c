@@ -88,6 +88,12 @@ static bool take_operands(const stage_call *call, const value *given, const vect
     src_range at = argument_range(call, given);
     if (given->kind == VALUE_ERROR)
         return false;
+    if (given->loop) {
+        diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a vector-engine immediate must be a compile-time constant");
+        diag_note(stage_diags(call), d, given->loop->name_range, "what this loop counts is known when it runs");
+        diag_help(stage_diags(call), d, "write #[unroll] in front of the loop");
+        return false;
+    }
     const value *first = row->operands == 3 && given->kind == VALUE_LIST && given->count == 2 ? &given->items[0] : given;
     if (is_stash(first) && !take_stash(call, at, row, stash))
         return false;

@@ -111,6 +111,7 @@ typedef enum visa_emit_kind {
     VISA_EMIT_MEMORY_JSON, /* the same for programs */
     VISA_EMIT_MEMORY_SVG,  /* and as a picture */
     VISA_EMIT_ORDER,       /* what is issued when, what was moved and what that saves */
+    VISA_EMIT_MOVED,       /* the same of kernels in which something was moved */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */
@@ -123,6 +124,9 @@ VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
  * write otherwise; in its canonical layout if it was. `options` are those of the compilation, with places_all and without binary_only.
  * False: something cannot be said so (E-UPGRADE), or the text cannot be read. *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size);
+/* What the contractions on that line (0: on all) read of the TRF: each size that a read may have, with its verdict. Errors of meaning do
+ * not matter. False: there is none (E-EXPLAIN). *data belongs to the compilation and has a NUL after it. */
+VISA_API bool visa_explain_mapping(visa_compilation *c, uint32_t line, const char **data, size_t *size);
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
 

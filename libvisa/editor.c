@@ -8,6 +8,7 @@
 #include "frontend/parse.h"
 #include "frontend/parser.tab.h"
 #include "frontend/stage.h"
+#include "passes/engine/trf_sequencer.h"
 #include "support/budget.h"
 
 const char *visa_file_name(const visa_compilation *c, int file)
@@ -384,10 +385,14 @@ static void hover_tables(hover *h, uint32_t offset)
             const op *o = h->c->module->kernels[k]->ops[i];
             bool here = o->range.file == 0 && o->range.begin <= offset && offset <= o->range.end && !o->repeated;
             const char *text = here ? tables_op_text(&e, o) : NULL;
-            if (!text)
+            pass_context p = {.mappings = h->c->mappings, .arena = h->c->arena, .target = h->c->target, .diags = &h->c->diags};
+            strbuf reads;
+            strbuf_init(&reads, h->c->arena);
+            bool explained = here && o->kind == IR_ALIGN && trf_sequencer_explain(&p, o, &reads);
+            if (!text && !explained)
                 continue;
             begin_part(h);
-            strbuf_printf(&h->text, "```text\n%s```", text);
+            strbuf_printf(&h->text, "```text\n%s%s```", text ? text : "", explained ? reads.text : "");
             return;
         }
 }

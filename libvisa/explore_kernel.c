@@ -124,7 +124,7 @@ static bool choose(const explore *x, const target *t, diag_list *diags, matmul *
 }
 
 /* What one slice holds. */
-static bool fits(const explore *x, const target *t, const matmul *mm, diag_list *diags, int64_t *weights_at, int64_t *result_at)
+static bool fits(const explore *x, const target *t, const matmul *mm, diag_list *diags)
 {
     int64_t bits = mm->input->bits, tiles = mm->n_padded / mm->rows, lanes = t->output_lanes;
     __int128 input = (__int128)mm->m * mm->k_padded * bits / 8, weights = (__int128)mm->n_padded * mm->k_padded * bits / 8,
@@ -136,12 +136,10 @@ static bool fits(const explore *x, const target *t, const matmul *mm, diag_list 
     if (mm->k_padded > mm->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return refuse(x, diags, x->model->range, "keeps more partial sums than the accumulator has",
                       "allow more Rows, or cut the model: fewer weights");
-    *weights_at = round_up((int64_t)input, 64);
-    *result_at = round_up(*weights_at + (int64_t)weights, 64);
     return true;
 }
 
-static void write_kernel(const matmul *mm, const explore *x, int64_t weights_at, int64_t result_at, strbuf *out)
+static void write_kernel(const matmul *mm, const explore *x, strbuf *out)
 {
     arena *a = x->arena;
     const char *type = mm->input->type, *sum = dtype_row_of(dtype_row_of(mm->type)->accumulates_in)->name;
@@ -157,45 +155,44 @@ static void write_kernel(const matmul *mm, const explore *x, int64_t weights_at,
     if (x->model->batch > 1)
         strbuf_printf(out, "B = %" PRId64 ", ", x->model->batch);
     strbuf_printf(out, "M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 "];\n\n", mm->m, mm->n, mm->k);
-    strbuf_printf(out,
-                  "type Chip = m![1];\ntype Cluster = m![1 # 2];\ntype Slice = m![%s # 256];\n\n#[device(chip = 1)]\nfn matmul(\n    ctx: "
-                  "&mut Context,\n",
-                  slices);
-    strbuf_printf(out, "    x: &HbmTensor<%s, Chip, m![%sM, %s]>,\n    w: &HbmTensor<%s, Chip, m![%s, %s]>,\n", type, batch, k, type, n, k);
-    strbuf_printf(out, ") -> HbmTensor<%s, Chip, m![%sM, %s, %s # 8]> {\n", sum, batch, tile, row);
-    strbuf_printf(out, "    let x: DmTensor<%s, Chip, Cluster, Slice, m![M, %s]> = x.to_dm(&mut ctx.tdma, 0);\n", type, k);
-    strbuf_printf(out, "    let w: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s, %s]> = w.to_dm(&mut ctx.tdma, %" PRId64 ");\n\n", type,
-                  row, tile, k, weights_at);
-    strbuf_printf(out, "    let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s, %s]> = ctx.sub\n        .begin(w.view())\n",
-                  type, row, tile, k);
     strbuf_printf(
         out,
-        "        .fetch::<%s, m![%s, %s], m![%s]>()\n        .collect::<m![%s, %s, %s], m![%s]>()\n        .to_trf(TrfAddress::Full);\n\n",
-        type, row, tile, k, row, tile, flits, flit);
-    strbuf_printf(out, "    let y: DmTensor<%s, Chip, Cluster, Slice, m![M, %s, %s # 8]> = ctx.main\n        .begin(x.view())\n", sum, tile,
-                  row);
-    strbuf_printf(out, "        .fetch::<%s, m![M, %s / %" PRId64 "], m![%s]>()\n        .collect::<m![M, %s], m![%s]>()\n", type, k,
-                  mm->packet, packet, flits, flit);
-    strbuf_printf(out, "        .align::<m![M, %s / %" PRId64 ", %s], m![%s # %" PRId64 "], _, _>(&weights)\n", k, mm->packet, tile, packet,
-                  2 * mm->flit);
+        "type Chip = m![1];\ntype Cluster = m![1 # 2];\ntype Slice = m![%s # 256];\n\n#[device(chip = 1)]\nfn matmul(\n    device: "
+        "&mut Device,\n",
+        slices);
+    strbuf_printf(out, "    x: &HbmTensor<%s, Chip, m![%sM, %s]>,\n    w: &HbmTensor<%s, Chip, m![%s, %s]>,\n", type, batch, k, type, n, k);
+    strbuf_printf(out, ") -> HbmTensor<%s, Chip, m![%sM, %s, %s # 8]> {\n", sum, batch, tile, row);
+    strbuf_printf(out, "    let x: DmTensor<%s, Chip, Cluster, Slice, m![M, %s]> = x.to_dm(&mut device.tdma);\n", type, k);
+    strbuf_printf(out, "    let w: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s, %s]> = w.to_dm(&mut device.tdma);\n\n", type, row, tile,
+                  k);
+    strbuf_printf(out, "    let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s, %s]> = device.sub\n        .begin(w.view())\n",
+                  type, row, tile, k);
+    strbuf_printf(out, "        .fetch::<m![%s, %s], m![%s]>()\n        .collect::<m![%s, %s, %s], m![%s]>()\n        .to_trf();\n\n", row,
+                  tile, k, row, tile, flits, flit);
+    strbuf_printf(out, "    let y: DmTensor<%s, Chip, Cluster, Slice, m![M, %s, %s # 8]> = device.main\n        .begin(x.view())\n", sum,
+                  tile, row);
+    strbuf_printf(out, "        .fetch::<m![M, %s / %" PRId64 "], m![%s]>()\n        .collect::<m![M, %s], m![%s]>()\n", k, mm->packet,
+                  packet, flits, flit);
+    strbuf_printf(out, "        .contract_outer::<m![M, %s / %" PRId64 ", %s], m![%s # %" PRId64 "], _, _, _>(&weights)\n", k, mm->packet,
+                  tile, packet, 2 * mm->flit);
     strbuf_printf(out,
-                  "        .contract::<m![1]>()\n        .accumulate::<m![M, %s], m![%s # 8]>(AccumulationKind::Interleaved)\n        "
-                  ".commit(%" PRId64 ");\n\n",
-                  tile, row, result_at);
-    strbuf_puts(out, "    y.to_hbm(&mut ctx.tdma, 1 << 30)\n}\n");
+                  "        .contract_packet::<m![1]>()\n        .contract_time::<m![M, %s]>()\n        .contract_lane::<m![M, %s], m![%s # "
+                  "8]>(LaneMode::Interleaved)\n"
+                  "        .commit_trim::<m![%s # 8]>()\n        .commit();\n\n",
+                  tile, tile, row, row);
+    strbuf_puts(out, "    y.to_hbm(&mut device.tdma)\n}\n");
 }
 
 bool explore_kernel(const explore *x, const target *t, diag_list *diags, strbuf *out)
 {
     matmul mm;
-    int64_t weights_at, result_at;
     if (!read_matmul(x, t, diags, &mm))
         return false;
     if (!choose(x, t, diags, &mm))
         return diags->error_count == 0 && refuse(x, diags, x->model->range, "has no point within the limits that the machine has",
                                                  "it has packets of 32 or 64 bytes, and 1, 2, 4 or 8 Rows");
-    if (!fits(x, t, &mm, diags, &weights_at, &result_at))
+    if (!fits(x, t, &mm, diags))
         return false;
-    write_kernel(&mm, x, weights_at, result_at, out);
+    write_kernel(&mm, x, out);
     return true;
 }

@@ -91,7 +91,8 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     case VISA_EMIT_MEMORY: return emit_text(memory_text(&e, c->module), data, size);
     case VISA_EMIT_MEMORY_JSON: return emit_text(memory_json(&e, c->module), data, size);
     case VISA_EMIT_MEMORY_SVG: return emit_text(memory_svg(&e, c->module), data, size);
-    case VISA_EMIT_ORDER: return emit_text(order_text(&e, c->module), data, size);
+    case VISA_EMIT_ORDER: return emit_text(order_text(&e, c->module, false), data, size);
+    case VISA_EMIT_MOVED: return emit_text(order_text(&e, c->module, true), data, size);
     case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
     case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
     default: return write_file(c, data, size);

@@ -107,7 +107,7 @@ static void live_prune(live_list *live, uint32_t index)
     live->count = kept;
 }
 
-static void check_overlap(pass_context *p, kernel *k, op *writer, const live_list *live)
+static bool check_overlap(pass_context *p, kernel *k, op *writer, const live_list *live)
 {
     for (size_t i = 0; i < live->count; i++) {
         op *other = live->items[i];
@@ -117,37 +117,39 @@ static void check_overlap(pass_context *p, kernel *k, op *writer, const live_lis
         if (a >= b_end || b >= a_end)
             continue;
         op *reader = k->ops[live->last[other->index]];
-        diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
-                              "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later", op_kind_word(writer->kind),
-                              (long long)a, (long long)a_end, other->name, (long long)b, (long long)b_end);
+        diag *d = diag_add(p->diags, W_OVERLAP, writer->range,
+                           "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which is read later: visac places the kernel's memory",
+                           op_kind_word(writer->kind), (long long)a, (long long)a_end, other->name, (long long)b, (long long)b_end);
         diag_note(p->diags, d, other->range, "`%s` is written here", other->name);
         diag_note(p->diags, d, reader->range, "and read here");
         diag_help(p->diags, d, "the first free address after it is %lld", (long long)((b_end + 7) / 8 * 8));
-        return;
+        return true;
     }
+    return false;
 }
 
 /* A copy inside one memory that reads what it has written over: the machine does not keep the source. Where all units and addresses are the
  * same, it copies each byte to itself. */
-static void check_source(pass_context *p, kernel *k, op *writer)
+static bool check_source(pass_context *p, op *writer)
 {
     const op *in = op_input(writer);
     if (op_row_of(writer->kind)->contexts != IN_DMA || in->out.kind != writer->out.kind || op_into(writer))
-        return;
+        return false;
     const op *from = op_memory(in);
     const tensor *source = &in->out, *to = &writer->out;
     for (component c = CHIP; c <= SLICE; c++)
         if (source->part[c] && to->part[c] && !mapping_equal(p->mappings, source->part[c], to->part[c]))
-            return;
+            return false;
     int64_t a = to->address, b = from->out.address, a_end = a + bytes_of(writer), b_end = b + bytes_of(from);
     bool onto_itself = in == from && a == b && mapping_equal(p->mappings, source->part[ELEMENT], to->part[ELEMENT]);
     if (a >= b_end || b >= a_end || onto_itself)
-        return;
-    diag *d = pass_refuse(p, k, writer, MAPPING_COMPONENTS, E_OVERLAP,
-                          "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which it still reads", op_kind_word(writer->kind),
-                          (long long)a, (long long)a_end, from->name, (long long)b, (long long)b_end);
+        return false;
+    diag *d = diag_add(p->diags, W_OVERLAP, writer->range,
+                       "%s writes bytes %lld..%lld over `%s` (bytes %lld..%lld), which it still reads: visac places the kernel's memory",
+                       op_kind_word(writer->kind), (long long)a, (long long)a_end, from->name, (long long)b, (long long)b_end);
     diag_note(p->diags, d, from->range, "`%s` is written here", from->name);
     diag_help(p->diags, d, "the first free address after it is %lld", (long long)((b_end + 7) / 8 * 8));
+    return true;
 }
 
 static bool halves_overlap(trf_address a, trf_address b)
@@ -225,6 +227,28 @@ static void place_view(pass_context *p, kernel *k, op *o)
     follow_memory(o);
 }
 
+/* Addresses of the source that cannot be meant: a tensor is written over one that is read later. Warns. */
+static bool addresses_overlap(pass_context *p, kernel *k)
+{
+    live_list live = {.last = last_uses(p, k)};
+    bool found = false;
+    for (size_t i = 0; i < k->op_count; i++) {
+        op *o = k->ops[i];
+        p->diags->repeating = o->repeated;
+        if (o->bad || op_uses_bad(o))
+            continue;
+        follow_memory(o);
+        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM)) || bytes_of(o) < 0)
+            continue;
+        live_prune(&live, o->index);
+        if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
+            found = check_overlap(p, k, o, &live) || check_source(p, o) || found;
+        ARENA_PUSH(p->arena, live.items, live.count, live.capacity, o);
+    }
+    p->diags->repeating = 0;
+    return found;
+}
+
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
     bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
@@ -243,10 +267,6 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     if (!memory && !trf)
         return;
     live_prune(live, o->index);
-    if (memory && !o->bad && o->index > 0)
-        check_overlap(p, k, o, live);
-    if (memory && !o->bad && o->index > 0)
-        check_source(p, k, o);
     if (trf && !o->bad)
         check_trf(p, k, o, live);
     if (o->kind == IR_PORT_IN && o->out.kind == TENSOR_TRF && !o->bad)
@@ -303,6 +323,8 @@ void pass_allocate(pass_context *p, kernel *k)
     if (p->places_all)
         forget_addresses(k);
     place_ports(p, k);
+    if (!p->places_all && addresses_overlap(p, k))
+        forget_addresses(k);
     place_memories(p, k, true);
     live_list live = {.last = last_uses(p, k)};
     for (size_t i = 0; i < k->op_count; i++) {

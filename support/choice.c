@@ -66,6 +66,13 @@ void choice_refuse_kernel(diag_list *diags, const char *file, const char *given,
     while (known[count])
         count++;
     const char *place = file ? file : "the file", *near = given ? choice_near(given, known) : NULL;
+    for (size_t i = 0; given && i < count; i++)
+        if (strcmp(known[i], given) == 0) { /* it is there, and left out: of a generic one the sizes are not known */
+            diag_help(diags,
+                      diag_add(diags, E_KERNEL, SRC_NOWHERE, "kernel `%s` of %s is not compiled", shown_text(given, diags->arena), place),
+                      "give its generic parameters sizes: -D NAME=SIZE");
+            return;
+        }
     diag *d = given        ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel `%s`", place, shown_text(given, diags->arena))
               : count == 0 ? diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has no kernel", place)
                            : diag_add(diags, E_KERNEL, SRC_NOWHERE, "%s has %zu kernels; choose one", place, count);

@@ -20,7 +20,7 @@ static const char *default_output(const arguments *a, arena *memory)
     if (a->output)
         return a->output;
     if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->run.report.wanted ||
-        a->format_source || a->upgrades || strcmp(a->input, "-") == 0)
+        a->format_source || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -145,6 +145,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
         if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
             return EXIT_INPUT;
     }
+    if (r.wanted && r.options.format == REPORT_TEXT && visa_emit(c, VISA_EMIT_MOVED, &tables, &size)) /* the binary does not know it */
+        report = arena_printf(memory, "%s%s", report, (const char *)tables);
     if (r.wanted)
         return finish(a, report, strlen(report));
     return output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
@@ -174,8 +176,8 @@ static int explore(const arguments *a, visa_compilation *c)
 static bool takes_binary_only(const arguments *a)
 {
     bool from_binary = a->emit == EMIT_BINARY || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER);
-    return from_binary && !a->options.book && !a->options.parse_only && !a->upgrades && !a->explores && !a->draw && !a->run.report.wanted &&
-           !a->run.report.trace;
+    return from_binary && !a->options.book && !a->options.parse_only && !a->upgrades && !a->explains && !a->explores && !a->draw &&
+           !a->run.report.wanted && !a->run.report.trace;
 }
 
 static int produce(arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
@@ -244,6 +246,13 @@ static int upgrade(const arguments *a, visa_compilation *c)
     return visa_upgrade(c, &a->options, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
 }
 
+static int explain(const arguments *a, visa_compilation *c)
+{
+    const char *data;
+    size_t size;
+    return visa_explain_mapping(c, a->explain_line, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+}
+
 /* What the compilation says and what was met on the way: one document of JSON or SARIF, where that is asked for. */
 static void say(const arguments *a, visa_compilation *c, diag_list *diags)
 {
@@ -299,6 +308,7 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
     int status = !is_writing_no_module(a, c) ? tool_refused(diags)
                  : a->options.parse_only     ? format(a, c, text, size)
                  : a->upgrades               ? upgrade(a, c)
+                 : a->explains               ? explain(a, c)
                                              : produce(a, c, text, size, memory, diags);
     free(text);
     bool upgraded = a->upgrades && status == EXIT_DONE; /* what is wrong with the kernels has nothing to do with it */

@@ -244,6 +244,18 @@ static int option_UPGRADE(void *of, const char *text)
     return OPTION_GO_ON;
 }
 
+static int option_EXPLAIN_MAPPING(void *of, const char *text)
+{
+    arguments *a = of;
+    char *end = NULL;
+    unsigned long line = text ? strtoul(text, &end, 10) : 0;
+    if (text && (*end || end == text || line == 0 || line > UINT32_MAX))
+        return usage_error("--explain-mapping takes a line of the source, not `%s`", text);
+    a->explains = true;
+    a->explain_line = (uint32_t)line;
+    return OPTION_GO_ON;
+}
+
 static int option_EXPLORE(void *of, const char *text)
 {
     arguments *a = of;
@@ -374,6 +386,9 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
+    if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
+                        a->options.parse_only || a->upgrades))
+        return usage_error("--explain-mapping stands alone: it prints what it knows of contractions");
     if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
                         a->options.parse_only || a->run.kernel || a->options.dialect))
         return usage_error("--upgrade stands alone: it prints the whole source as the newest release writes it");

@@ -38,7 +38,8 @@ typedef struct arguments {
     const char *other; /* the second file of `visac diff` */
     emit_kind emit;
     const char *mcpu;
-    bool emit_given, search_given, format_source, format_check, upgrades;
+    bool emit_given, search_given, format_source, format_check, upgrades, explains;
+    uint32_t explain_line; /* 0: all */
     bool explores;
     ranks ranks;              /* of --explore */
     const char *explore_form; /* of --emit, after --explore */

@@ -210,16 +210,25 @@ static bool stream_names(const tensor *in, const mapping *term)
     return false;
 }
 
-/* A tiling axis repeats the packet for different weights, or, where neither the stream nor the TRF has it, for the same ones. */
+/* A tiling axis repeats the packet for different weights, or, since 0.6, where neither the stream nor the TRF has it, for the same ones. */
 static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles)
 {
     const mapping *element = op_weights(o)->out.part[ELEMENT];
     sequence seq;
     bool stored = sequence_derive(p->mappings, element, tiles, mapping_identity(p->mappings), SEQUENCE_READ, &seq);
     for (size_t i = 0; i < seq.count && stored; i++)
-        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1 || !stream_names(&op_input(o)->out, seq.parts[i].term);
+        stored = seq.parts[i].stride != 0 || seq.parts[i].live == 1 ||
+                 (!(o->releases & APRIL) && !stream_names(&op_input(o)->out, seq.parts[i].term));
     if (stored)
         return true;
+    if ((o->releases & APRIL) && !stream_names(&op_input(o)->out, tiles)) {
+        diag *d =
+            pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF, "tiling axes must be present in TRF: %s of OutTime is not in its Element %s",
+                        pass_text(p, tiles), pass_text(p, element));
+        diag_help(p->diags, d,
+                  "store it there, or write contract_outer, as releases since 0.6 do: it repeats the packet for the same weights");
+        return false;
+    }
     diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_TILING_TRF,
                           "tiling %s of OutTime is not in the TRF tensor's Element %s, and names an axis of the stream",
                           pass_text(p, tiles), pass_text(p, element));

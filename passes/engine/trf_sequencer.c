@@ -3,7 +3,7 @@
  * what is not stored has stride 0. Strides are bytes and multiples of the read. Padding of OutTime may be read from anywhere in the Row's
  * share of the register file. Of all sizes the largest whose walk obeys these rules is taken, and of two that read the same live bytes
  * the smaller: what lies after the innermost run, and how many of the outer axes there are, decides nothing. */
-#include "passes/pass.h"
+#include "passes/engine/trf_sequencer.h"
 
 #include "passes/remedy.h"
 
@@ -13,12 +13,18 @@ static bool repeats(pass_context *p, const mapping *packet, int64_t n)
     return mapping_equal(p->mappings, pass_pair(p, pass_outer(p, packet, n), pass_inner(p, packet, n)), packet);
 }
 
-/* Do the first n elements of Element and of OutPacket agree, n filling whole bytes? Padding after Element counts as its own. */
-static bool agree(pass_context *p, const mapping *element, const mapping *packet, int64_t n)
+/* Are the first n elements of Element and of OutPacket the same, n filling whole bytes? Padding after Element counts as its own. */
+static bool same_front(pass_context *p, const mapping *element, const mapping *packet, int64_t n)
 {
     const mapping *padded = element->size % n ? pass_pad(p, element, round_up(element->size, n)) : element;
     const mapping *stored = padded ? pass_inner(p, padded, n) : NULL, *read = packet->size % n == 0 ? pass_inner(p, packet, n) : NULL;
-    return stored && read && mapping_equal(p->mappings, stored, read) && repeats(p, packet, n);
+    return stored && read && mapping_equal(p->mappings, stored, read);
+}
+
+/* Do they agree on a read of n elements? */
+static bool agree(pass_context *p, const mapping *element, const mapping *packet, int64_t n)
+{
+    return same_front(p, element, packet, n) && repeats(p, packet, n);
 }
 
 /* Elements of the first n of a packet that are no padding. */
@@ -159,6 +165,75 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     sequencer_config_fill(s, &w.seq, 1);
     for (uint32_t i = 0; i < s->count; i++)
         s->entries[i].stride = s->entries[i].stride * bits / 8;
+}
+
+/* ---- for readers ---- */
+
+/* The longest run of whole bytes, of any length, on which both agree; 0: none. */
+static int64_t common_bytes(pass_context *p, const mapping *element, const mapping *packet, int64_t bits)
+{
+    int64_t longest = 0;
+    for (int64_t bytes = 1; bytes <= p->target->mac_width_bytes; bytes++)
+        if (bytes * 8 % bits == 0 && same_front(p, element, packet, bytes * 8 / bits))
+            longest = bytes;
+    return longest;
+}
+
+/* Why a size is not taken; `taken` is the one that is. */
+static const char *verdict(pass_context *p, const op *o, const trf_walk *w, const trf_walk *taken, int64_t bits)
+{
+    const mapping *packet = o->out.part[PACKET];
+    if (w->outside)
+        return arena_printf(p->arena, "refused: `%s` of Element is asked for in the same cycle, outside of the read",
+                            mapping_text(w->outside, p->arena));
+    if (!w->fits)
+        return arena_printf(p->arena, "refused: %s", sequence_reason(p, &w->seq));
+    if (w->misaligned)
+        return arena_printf(p->arena, "refused: the stride of `%s`, %lld%s bytes, is no multiple of the read",
+                            mapping_text(w->misaligned->term, p->arena), (long long)(w->misaligned->stride * bits / 8),
+                            w->misaligned->stride * bits % 8 ? ".5" : "");
+    if (w->n == taken->n)
+        return "taken";
+    bool less = live_elements(p, packet, w->n) < live_elements(p, packet, taken->n);
+    return less ? "legal, fewer live bytes than the one that is taken" : "legal, no more live bytes than the smaller one that is taken";
+}
+
+bool trf_sequencer_explain(pass_context *p, const op *o, strbuf *out)
+{
+    const op *weights = op_weights(o);
+    const mapping *packet = o->out.part[PACKET], *time = o->out.part[TIME], *element = weights ? weights->out.part[ELEMENT] : NULL;
+    if (!packet || !time || !element || !weights->out.part[ROW] || !dtype_is_operand(o->out.dtype))
+        return false;
+    int64_t bits = dtype_row_of(o->out.dtype)->bits, lanes = p->target->mac_width_bytes * 8 / bits, rows = weights->out.part[ROW]->size;
+    walk_request walk = {element, NULL, time, packet, true};
+    trf_walk taken = trf_measure(p, o, &walk);
+    int64_t common = common_bytes(p, element, packet, bits);
+    strbuf_printf(out, "  TRF Element %s, OutPacket %s (%lld bytes), OutTime %s\n", pass_text(p, element), pass_text(p, packet),
+                  (long long)(packet->size * bits / 8), pass_text(p, time));
+    strbuf_printf(out, "  common run, innermost in both: %lld byte%s\n", (long long)common, common == 1 ? "" : "s");
+    for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
+        int64_t n = bytes * 8 / bits;
+        if (bytes * 8 % bits)
+            continue;
+        trf_walk w = {0};
+        bool agrees = agree(p, element, packet, n);
+        if (agrees)
+            w = measure_size(p, o, &walk, n);
+        strbuf_printf(out, "  reg_read_size %2lld: %s\n", (long long)bytes,
+                      agrees ? verdict(p, o, &w, &taken, bits) : "refused: Element and OutPacket do not agree on so many bytes");
+    }
+    if (is_walked(&taken)) {
+        int64_t live = live_elements(p, packet, taken.n);
+        strbuf_printf(out, "  of each read %lld of %lld bytes are live, %lld padding; it is repeated x%lld over the packet\n",
+                      (long long)(live * bits / 8), (long long)(taken.n * bits / 8), (long long)((taken.n - live) * bits / 8),
+                      (long long)(packet->size / taken.n));
+    }
+    int64_t used = packet->size <= lanes ? live_elements(p, packet, packet->size) * rows : 0, all = lanes * p->target->rows;
+    if (used > 0)
+        strbuf_printf(out, "  multipliers: %lld lanes x %lld %s of %lld x %lld have data, %.1f %%\n", (long long)(used / rows),
+                      (long long)rows, rows == 1 ? "Row" : "Rows", (long long)lanes, (long long)p->target->rows,
+                      100.0 * (double)used / (double)all);
+    return true;
 }
 
 void pass_trf_sequencer(pass_context *p, kernel *k)
