@@ -287,7 +287,7 @@ static void push_OP_VECTOR_SLICES(emission *m, const op *o, context c)
     const vector_slices_config *r = o->vector_slices;
     command k = new_command(m, OP_VECTOR_SLICES, o, c);
     uint64_t slices[4] = {0};
-    live_mask(m, o->out.part[SLICE], slices, 4);
+    live_mask(m, o->out.part[SLICE], 0, slices, 4);
     command_set(&k, VECTOR_SLICES_CODE, r->row->op);
     command_set(&k, VECTOR_SLICES_RING, r->ring);
     for (int i = 0; i < 4; i++)
