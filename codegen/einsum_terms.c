@@ -190,6 +190,23 @@ const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t e
     return NULL;
 }
 
+bool einsum_folded(const einsum *e, const einsum_statement *s, int64_t element, bool (*call)(void *of, const int64_t *elements), void *of)
+{
+    int64_t counters[EINSUM_STATEMENT_DIGITS], elements[EINSUM_SOURCES];
+    if (!assigns(e, s, s->dst, element, counters))
+        return false;
+    bool leaves = may_leave(e, s);
+    do {
+        if (leaves && !exists(e, s, counters))
+            continue;
+        for (uint32_t k = 0; k < s->source_count; k++)
+            elements[k] = source_element(e, s, counters, s->sources[k], (einsum_side)(EINSUM_A + k));
+        if (!call(of, elements))
+            return false;
+    } while (count_on(s, counters));
+    return true;
+}
+
 const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a)
 {
     const einsum_tensor *t = &e->tensors[tensor];
@@ -267,6 +284,16 @@ static int64_t expression_degree(const einsum_statement *s, const int64_t *degre
     return stack[0];
 }
 
+/* Of a fold: a sum has its terms' degree, a product all of them together; another one is a value of its own. */
+static int64_t fold_degree(const einsum_statement *s, int64_t term)
+{
+    enum { MOST = 1 << 20 };
+    double all = combinations(s, true) * (double)term;
+    if (s->fold == SCALAR_MUL_I32 || s->fold == SCALAR_MUL_F32)
+        return all < MOST ? (int64_t)all : MOST;
+    return s->fold == SCALAR_ADD_I32 || s->fold == SCALAR_ADD_F32 ? term : 1;
+}
+
 int64_t einsum_degree(const einsum *e, uint32_t tensor)
 {
     enum { MOST = 1 << 20 };
@@ -281,8 +308,9 @@ int64_t einsum_degree(const einsum *e, uint32_t tensor)
         degrees[t] = degrees[t] ? 0 : 1;
     for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *s = &e->statements[i];
-        int64_t d = s->op == MATH_MAP ? expression_degree(s, degrees)
-                                      : degrees[s->sources[0]] + (s->op == MATH_CONTRACT ? degrees[s->sources[1]] : 0);
+        int64_t d = s->op == MATH_MAP      ? expression_degree(s, degrees)
+                    : s->op == MATH_REDUCE ? fold_degree(s, expression_degree(s, degrees))
+                                           : degrees[s->sources[0]] + (s->op == MATH_CONTRACT ? degrees[s->sources[1]] : 0);
         d = d < MOST ? d : MOST;
         degrees[s->dst] = d > degrees[s->dst] ? d : degrees[s->dst];
     }

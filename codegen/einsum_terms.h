@@ -24,6 +24,10 @@ bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call
  * its expression is over, -1: the tensor does not hold it, and it is zero. */
 const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t element, int64_t *elements);
 
+/* Of a reduction that assigns the element: calls for each of its terms with the elements of the sources, as above, in the order of the
+ * digits. False: it does not assign it, or a call returned false. */
+bool einsum_folded(const einsum *e, const einsum_statement *s, int64_t element, bool (*call)(void *of, const int64_t *elements), void *of);
+
 /* "M=3, K=4094": the coordinates of an element. */
 const char *einsum_element_text(const einsum *e, uint32_t tensor, int64_t element, arena *a);
 

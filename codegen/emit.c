@@ -252,6 +252,55 @@ static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
     push(m, k);
 }
 
+static void push_OP_VECTOR_REDUCE(emission *m, const op *o, context c)
+{
+    const vector_reduce_config *r = o->vector_reduce;
+    command k = new_command(m, OP_VECTOR_REDUCE, o, c);
+    command_set(&k, VECTOR_REDUCE_CODE, r->row->op);
+    command_set(&k, VECTOR_REDUCE_TREE, r->tree);
+    command_set(&k, VECTOR_REDUCE_SLOTS, r->slots);
+    k.entry_count = r->count;
+    for (uint32_t i = 0; i < r->count; i++) {
+        command_set_entry(&k, i, VECTOR_REDUCE_LOOP_SIZE, r->loops[i].size);
+        command_set_entry(&k, i, VECTOR_REDUCE_LOOP_REDUCED, r->loops[i].reduced);
+        command_set_entry(&k, i, VECTOR_REDUCE_LOOP_SLOT, r->loops[i].slot_stride);
+    }
+    push(m, k);
+    for (const valid_count *v = r->counts; v; v = v->next) {
+        k = new_command(m, OP_VALID_COUNT, o, c);
+        command_set(&k, VALID_COUNT_KIND, v->kind);
+        command_set(&k, VALID_COUNT_SPAN, v->span);
+        command_set(&k, VALID_COUNT_MASK, v->slice_mask);
+        command_set(&k, VALID_COUNT_SLICE, v->slice);
+        command_set(&k, VALID_COUNT_LIMIT, v->limit);
+        k.entry_count = v->count;
+        for (uint32_t i = 0; i < v->count; i++) {
+            command_set_entry(&k, i, VALID_COUNT_SIZE, v->loops[i].size);
+            command_set_entry(&k, i, VALID_COUNT_STRIDE, v->loops[i].stride);
+        }
+        push(m, k);
+    }
+}
+
+static void push_OP_VECTOR_SLICES(emission *m, const op *o, context c)
+{
+    const vector_slices_config *r = o->vector_slices;
+    command k = new_command(m, OP_VECTOR_SLICES, o, c);
+    uint64_t slices[4] = {0};
+    live_mask(m, o->out.part[SLICE], 0, slices, 4);
+    command_set(&k, VECTOR_SLICES_CODE, r->row->op);
+    command_set(&k, VECTOR_SLICES_RING, r->ring);
+    for (int i = 0; i < 4; i++)
+        command_set(&k, (command_field)(VECTOR_SLICES_0 + i), (int64_t)slices[i]);
+    k.entry_count = r->count;
+    for (uint32_t i = 0; i < r->count; i++) {
+        command_set_entry(&k, i, VECTOR_SLICES_SIZE, r->loops[i].size);
+        command_set_entry(&k, i, VECTOR_SLICES_PLACE, r->loops[i].place);
+        command_set_entry(&k, i, VECTOR_SLICES_STRIDE, r->loops[i].stride);
+    }
+    push(m, k);
+}
+
 static void push_OP_COMMIT(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_COMMIT, o, c);

@@ -173,6 +173,41 @@ static void text_vector_op(const emit_context *e, const op *o, strbuf *out)
     strbuf_puts(out, "\n");
 }
 
+/* "A 3 : 0, R # 12 / 4 4 : 1" without the terms: sizes and strides of the loops. */
+static const char *valid_count_text(const emit_context *e, const valid_count *v)
+{
+    const char *text = "index";
+    for (uint32_t i = 0; i < v->count; i++)
+        text = arena_printf(e->arena, "%s%s %lld : %lld", text, i ? "," : "", (long long)v->loops[i].size, (long long)v->loops[i].stride);
+    if (v->kind == VALID_COUNT_CLIPPER)
+        return arena_printf(e->arena, "%s, below %lld, span %lld", text, (long long)v->limit, (long long)v->span);
+    return arena_printf(e->arena, "%s, below %lld where slice & %#llx %s %lld", text, (long long)v->limit,
+                        (unsigned long long)v->slice_mask, v->kind == VALID_COUNT_SLICE_MAJOR ? "is" : "reaches", (long long)v->slice);
+}
+
+static void text_vector_reduce(const emit_context *e, const op *o, strbuf *out)
+{
+    const vector_reduce_config *r = o->vector_reduce;
+    strbuf_printf(out, "    Vector: %s over %s%s, time", r->row->name, r->label->name, r->tree ? ", the lanes of a packet as a tree" : "");
+    for (uint32_t i = 0; i < r->count; i++)
+        strbuf_printf(out, "%s %s %lld", i ? "," : "", r->loops[i].reduced ? "reduces" : "keeps", (long long)r->loops[i].size);
+    strbuf_printf(out, "; %lld slot%s\n", (long long)r->slots, r->slots == 1 ? "" : "s");
+    for (const valid_count *v = r->counts; v; v = v->next)
+        strbuf_printf(out, "    Valid count: %s, %s\n", valid_count_name(v->kind), valid_count_text(e, v));
+}
+
+static void text_vector_slices(const emit_context *e, const op *o, strbuf *out)
+{
+    (void)e;
+    const vector_slices_config *r = o->vector_slices;
+    strbuf_printf(out, "    Vector: %s over groups of %lld slices", r->row->name, (long long)r->ring);
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->loops[i].place)
+            strbuf_printf(out, ", time / %lld %% %lld to slice / %lld", (long long)r->loops[i].stride, (long long)r->loops[i].size,
+                          (long long)r->loops[i].place);
+    strbuf_puts(out, "\n");
+}
+
 /* Those that rows say. */
 #define NUMBER(n) ((long long)(n))
 #define CONFIG_TABLES(config, ...) \
@@ -394,6 +429,54 @@ static json_t *json_vector_width_kind(const emit_context *e, const op *o, const 
 {
     (void)e, (void)o;
     return json_string(vector_width_name(w->kind));
+}
+
+static json_t *json_vector_reduce_operation(const emit_context *e, const op *o, const vector_reduce_config *r)
+{
+    (void)e, (void)o;
+    return json_string(r->row->name);
+}
+
+static json_t *json_vector_reduce_loops(const emit_context *e, const op *o, const vector_reduce_config *r)
+{
+    (void)e, (void)o;
+    json_t *loops = json_array();
+    for (uint32_t i = 0; i < r->count; i++)
+        json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)r->loops[i].size, "reduced", r->loops[i].reduced,
+                                               "slot_stride", (json_int_t)r->loops[i].slot_stride));
+    return loops;
+}
+
+static json_t *json_vector_reduce_valid_counts(const emit_context *e, const op *o, const vector_reduce_config *r)
+{
+    (void)e, (void)o;
+    json_t *counts = json_array();
+    for (const valid_count *v = r->counts; v; v = v->next) {
+        json_t *loops = json_array();
+        for (uint32_t i = 0; i < v->count; i++)
+            json_array_append_new(loops,
+                                  json_pack("{s:I, s:I}", "size", (json_int_t)v->loops[i].size, "stride", (json_int_t)v->loops[i].stride));
+        json_array_append_new(counts, json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "kind", valid_count_name(v->kind), "limit",
+                                                (json_int_t)v->limit, "span", (json_int_t)v->span, "slice_mask", (json_int_t)v->slice_mask,
+                                                "slice", (json_int_t)v->slice, "loops", loops));
+    }
+    return counts;
+}
+
+static json_t *json_vector_slices_operation(const emit_context *e, const op *o, const vector_slices_config *r)
+{
+    (void)e, (void)o;
+    return json_string(r->row->name);
+}
+
+static json_t *json_vector_slices_loops(const emit_context *e, const op *o, const vector_slices_config *r)
+{
+    (void)e, (void)o;
+    json_t *loops = json_array();
+    for (uint32_t i = 0; i < r->count; i++)
+        json_array_append_new(loops, json_pack("{s:I, s:I, s:I}", "size", (json_int_t)r->loops[i].size, "stride",
+                                               (json_int_t)r->loops[i].stride, "place", (json_int_t)r->loops[i].place));
+    return loops;
 }
 
 /* The same with any struct, for the table below. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "frontend/constant.h"
-#include "frontend/stage_build.h"
+#include "frontend/stage_vector.h"
 
 static value width(const stage_call *call, vector_width_kind kind)
 {
@@ -21,7 +21,7 @@ static value width(const stage_call *call, vector_width_kind kind)
 
 /* ---- operations ---- */
 
-static value refuse(const stage_call *call)
+value vector_stage_refuse(const stage_call *call)
 {
     call->kernel->bad = true;
     return stage_error;
@@ -144,7 +144,7 @@ static bool check_type(const stage_call *call, src_range at, const vector_op_row
 static value operation(const stage_call *call, const vector_op_row *row, src_range at, unsigned mode, const uint32_t *constants, op *stash)
 {
     if (!check_type(call, at, row))
-        return refuse(call);
+        return vector_stage_refuse(call);
     op *o = stage_new_op(call, call->receiver.op->context);
     o->out.dtype = row->to;
     o->vector_op = ARENA_NEW(scope_context_of(call->scope)->arena, vector_op_config);
@@ -166,6 +166,26 @@ static const char *operations_of(vector_class class, dtype from)
     return NULL;
 }
 
+/* Is the operation one of those that the stage has? */
+static bool check_class(const stage_call *call, src_range at, const vector_op_row *row, vector_class class)
+{
+    if (row->class == class)
+        return true;
+    const char *own = operations_of(class, call->receiver.op->out.dtype);
+    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERATION, at, "`%s` does not have the operation %s::%s", call->node->text, row->type,
+                       row->variant);
+    diag_help(stage_diags(call), d, "it has those of `%s`", own ? own : "the other element type");
+    return false;
+}
+
+const vector_op_row *vector_stage_operation(const stage_call *call, vector_class class)
+{
+    const value *which = stage_argument_of(call, ARGUMENT_VECTOR_OP);
+    const vector_op_row *row = vector_op_row_of((unsigned)which->number);
+    src_range at = argument_range(call, which);
+    return check_class(call, at, row, class) && check_type(call, at, row) ? row : NULL;
+}
+
 /* A stage that is told its operation. `class`: of those that it has. */
 static value told(const stage_call *call, vector_class class)
 {
@@ -176,17 +196,12 @@ static value told(const stage_call *call, vector_class class)
     unsigned sources = row->operands == 1 ? VECTOR_MODE(0, 0, 0) : row->operands == 2 ? VECTOR_MODE(0, 1, 0) : VECTOR_MODE(0, 1, 2);
     uint32_t constants[2] = {0};
     op *stash = NULL;
-    if (row->class != class) {
-        const char *own = operations_of(class, call->receiver.op->out.dtype);
-        diag *d = diag_add(stage_diags(call), E_VECTOR_OPERATION, at, "`%s` does not have the operation %s::%s", call->node->text,
-                           row->type, row->variant);
-        diag_help(stage_diags(call), d, "it has those of `%s`", own ? own : "the other element type");
-        return refuse(call);
-    }
+    if (!check_class(call, at, row, class))
+        return vector_stage_refuse(call);
     if (mode && !take_mode(call, mode, row, &sources))
-        return refuse(call);
+        return vector_stage_refuse(call);
     if (given && !take_operands(call, given, row, constants, &stash))
-        return refuse(call);
+        return vector_stage_refuse(call);
     return operation(call, row, at, sources, constants, stash);
 }
 
@@ -204,7 +219,7 @@ static value conversion(const stage_call *call, vector_op which)
     if (int_width->number > 31) {
         diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "an integer width is 0 to 31, got %lld", (long long)int_width->number);
         diag_help(stage_diags(call), d, "31: all bits but the sign are in front of the point, the number is an integer");
-        return refuse(call);
+        return vector_stage_refuse(call);
     }
     return operation(call, vector_op_row_of(which), call->node->name_range, VECTOR_MODE(0, 1, 0),
                      (const uint32_t[]){(uint32_t)int_width->number, 0}, NULL);
@@ -227,7 +242,7 @@ value stage_make_vector_reinterpret(const stage_call *call)
     dtype to = call->receiver.op->out.dtype;
     bool infer = false;
     if (written && !scope_dtype(call->scope, written, &to, &infer) && !infer)
-        return refuse(call);
+        return vector_stage_refuse(call);
     if ((!written || infer) && call->expected && call->expected->kind == DECLARED_TENSOR && call->expected->has_dtype)
         to = call->expected->tensor.dtype;
     if (to == call->receiver.op->out.dtype)
@@ -236,7 +251,7 @@ value stage_make_vector_reinterpret(const stage_call *call)
         diag *d = diag_add(stage_diags(call), E_VECTOR_TYPE, written ? written->range : call->node->name_range,
                            "the 32 bits of an element are read as i32 or f32, got %s", dtype_row_of(to)->name);
         diag_help(stage_diags(call), d, "cast::<%s, Packet>() after vector_final narrows", dtype_row_of(to)->name);
-        return refuse(call);
+        return vector_stage_refuse(call);
     }
     return operation(call, vector_op_row_of(to == DTYPE_F32 ? VECTOR_F32_OF_BITS : VECTOR_BITS_OF_F32), call->node->name_range, 0,
                      (const uint32_t[2]){0}, NULL);

@@ -127,6 +127,21 @@ typedef struct lane_mask {
 
 enum { ACCUMULATE_MAX_LOOPS = 15 };
 
+/* A part of the Valid Count Generator (passes/engine/vector_count.h): the index of a flit is the sum of counter * stride over its loops. */
+enum { VALID_COUNT_MAX_LOOPS = 8 };
+typedef struct valid_loop {
+    int64_t size, stride; /* iterations; coordinates of the axis */
+} valid_loop;
+typedef struct valid_count {
+    valid_count_kind kind;
+    int64_t span;              /* lanes; of a clipper */
+    int64_t slice_mask, slice; /* of a filter */
+    int64_t limit;             /* coordinates */
+    uint32_t count;
+    valid_loop loops[VALID_COUNT_MAX_LOOPS]; /* outermost first */
+    struct valid_count *next;
+} valid_count;
+
 /* A digit of the number of a slice that sends: the receiving slice's own number / div % size, or where it moves all of its values; times
  * weight. */
 typedef struct route_digit {
@@ -149,6 +164,12 @@ typedef struct lift_digit {
     int64_t div, stride_bytes;
 } lift_digit;
 enum { LIFT_LEVELS = 3, LIFT_MAX_DIGITS = 15 };
+/* A digit of the Time that arrives at a reduction over slices: a loop of what leaves, or, where `place` is not 0, one whose value is the
+ * receiving slice's number in its group / place % size. */
+typedef struct slice_loop {
+    int64_t size, stride; /* iterations; time steps of what arrives */
+    int64_t place;        /* slices */
+} slice_loop;
 
 /* The configurations, one struct for each CONFIG row. */
 #define CONFIG(name, ...) typedef struct name##_config name##_config;

@@ -116,6 +116,36 @@ static void print_vector_op(const op *o, strbuf *out)
     strbuf_puts(out, ")");
 }
 
+static void print_vector_reduce(const op *o, strbuf *out)
+{
+    const vector_reduce_config *r = o->vector_reduce;
+    strbuf_printf(out, "\n        vector_reduce %s%s", r->row->name, r->tree ? " tree" : "");
+    for (uint32_t i = 0; i < r->count; i++)
+        strbuf_printf(out, " %s %lld", r->loops[i].reduced ? "reduce" : "keep", (long long)r->loops[i].size);
+    strbuf_printf(out, ", slots %lld", (long long)r->slots);
+    for (const valid_count *v = r->counts; v; v = v->next) {
+        strbuf_printf(out, "\n        valid_count %s", valid_count_name(v->kind));
+        for (uint32_t i = 0; i < v->count; i++)
+            strbuf_printf(out, " %lld:%lld", (long long)v->loops[i].size, (long long)v->loops[i].stride);
+        strbuf_printf(out, " < %lld", (long long)v->limit);
+        if (v->kind == VALID_COUNT_CLIPPER)
+            strbuf_printf(out, ", span %lld", (long long)v->span);
+        else
+            strbuf_printf(out, ", slice %lld of mask %#llx", (long long)v->slice, (unsigned long long)v->slice_mask);
+    }
+}
+
+static void print_vector_slices(const op *o, strbuf *out)
+{
+    const vector_slices_config *r = o->vector_slices;
+    strbuf_printf(out, "\n        vector_slices %s ring %lld", r->row->name, (long long)r->ring);
+    for (uint32_t i = 0; i < r->count; i++) {
+        strbuf_printf(out, " %lld:%lld", (long long)r->loops[i].size, (long long)r->loops[i].stride);
+        if (r->loops[i].place)
+            strbuf_printf(out, "@%lld", (long long)r->loops[i].place);
+    }
+}
+
 /* Those that rows say. */
 #define NUMBER(n) ((long long)(n))
 #define CONFIG_IR(config, ...) \

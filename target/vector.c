@@ -16,6 +16,12 @@ const char *vector_width_name(vector_width_kind k)
     return names[k];
 }
 
+const char *valid_count_name(valid_count_kind k)
+{
+    static const char *const names[] = {"packet clipper", "time filter, slice major", "time filter, time major"};
+    return names[k];
+}
+
 /* The expressions, an array for each operation. */
 #define A \
     { \

@@ -33,6 +33,8 @@ typedef enum vector_class {
     VECTOR_CLASS_FP_TO_FXP,
     VECTOR_CLASS_CLIP,
     VECTOR_CLASS_REINTERPRET,
+    VECTOR_CLASS_REDUCE,
+    VECTOR_CLASS_SLICES,
 } vector_class;
 
 typedef struct vector_op_row {
@@ -70,6 +72,16 @@ static inline dtype vector_constant_type(const vector_op_row *row)
 {
     return row->class == VECTOR_CLASS_FP_TO_FXP ? DTYPE_I32 : row->from;
 }
+
+/* The scalar operation that a reduction folds with. */
+static inline scalar_op vector_fold_of(const vector_op_row *row)
+{
+    return row->steps[row->step_count - 1].op;
+}
+
+/* The values are the binary's codes. */
+typedef enum valid_count_kind { VALID_COUNT_CLIPPER, VALID_COUNT_SLICE_MAJOR, VALID_COUNT_TIME_MAJOR } valid_count_kind;
+const char *valid_count_name(valid_count_kind k); /* "packet clipper" */
 
 /* The values are the binary's codes. */
 typedef enum vector_width_kind { VECTOR_SPLIT, VECTOR_TRIM, VECTOR_CONCAT, VECTOR_PAD } vector_width_kind;

@@ -1,7 +1,7 @@
 /* Rules ("Vector Engine"): a pass takes flits of 8 elements of i32 or f32. Its float units and the reduction work on 4 lanes: a packet is
  * split into two, its front half first, or trimmed where its back half is padding; concat and pad are the way back. Each unit does one
  * operation of a pass. The order of the stages is that of their types (target/engine/vector.def). */
-#include "passes/pass.h"
+#include "passes/engine/vector_reduce.h"
 
 static void init_one(pass_context *p, kernel *k, op *o)
 {
@@ -41,6 +41,21 @@ static void pass_through(pass_context *p, kernel *k, op *o)
 
 /* ---- one operation for each unit ---- */
 
+/* What was set aside in front of a reduction has other packets than the stream behind it. */
+static void check_stash(pass_context *p, kernel *k, op *o)
+{
+    const op *before = op_stash(o) ? op_input(o) : NULL;
+    while (before && before != op_stash(o) && before->kind != IR_VECTOR_REDUCE && before->kind != IR_VECTOR_SLICES)
+        before = op_input(before);
+    if (!before || before == op_stash(o) || o->bad)
+        return;
+    diag *d =
+        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_OPERAND, "what was set aside has Time %s, and the stream behind the reduction %s",
+                    pass_text(p, op_stash(o)->out.part[TIME]), pass_text(p, op_input(o)->out.part[TIME]));
+    diag_note(p->diags, d, op_stash(o)->range, "set aside here");
+    diag_help(p->diags, d, "set aside what is needed behind the reduction, or commit the result and use another pass");
+}
+
 static void op_one(pass_context *p, kernel *k, op *o)
 {
     pass_through(p, k, o);
@@ -53,6 +68,7 @@ static void op_one(pass_context *p, kernel *k, op *o)
         diag_note(p->diags, d, before->range, "by this operation");
         diag_help(p->diags, d, "end the pass with vector_final, commit it, and do this in another pass");
     }
+    check_stash(p, k, o);
 }
 
 /* ---- width ---- */
@@ -69,7 +85,10 @@ static shape shape_behind(pass_context *p, const tensor *in, vector_width_kind k
     switch (kind) {
     case VECTOR_SPLIT:
         outer = pass_outer(p, packet, narrow);
-        return (shape){outer ? pass_pair(p, time, outer) : NULL, pass_inner(p, packet, narrow)};
+        inner = pass_inner(p, packet, narrow);
+        if (!outer || !inner || !mapping_equal(p->mappings, pass_pair(p, outer, inner), packet)) /* `R % 5 # 8`: what ends inside a half */
+            return (shape){0};
+        return (shape){pass_pair(p, time, outer), inner};
     case VECTOR_TRIM: return (shape){time, pass_inner(p, packet, narrow)};
     case VECTOR_CONCAT:
         inner = time->size % (wide / narrow) == 0 ? pass_inner(p, time, wide / narrow) : NULL;
@@ -157,8 +176,14 @@ static void vector_one(pass_context *p, kernel *k, op *o)
     case IR_VECTOR_INIT: init_one(p, k, o); break;
     case IR_VECTOR_OP: op_one(p, k, o); break;
     case IR_VECTOR_WIDTH: width_one(p, k, o); break;
+    case IR_VECTOR_SLICES: vector_slices_one(p, k, o); break;
+    case IR_VECTOR_REDUCE: vector_reduce_one(p, k, o); break;
     case IR_VECTOR_STASH: stash_one(p, k, o); break;
     case IR_VECTOR_TAG:
+        pass_through(p, k, o);
+        if (!o->bad)
+            vector_tag_blocks(p, k, o);
+        break;
     case IR_VECTOR_FINAL: pass_through(p, k, o); break;
     default: break;
     }

@@ -17,6 +17,7 @@ static uint32_t add_value(einsum_builder *b, dtype type, int64_t port)
 {
     einsum_tensor v = {.dtype = type, .port = (int32_t)port};
     ARENA_PUSH(b->context->arena, b->values, b->value_count, b->value_capacity, v);
+    ARENA_PUSH(b->context->arena, b->computed, b->computed_count, b->computed_capacity, false);
     return (uint32_t)b->value_count - 1;
 }
 
@@ -70,6 +71,29 @@ static reference whole(uint32_t value)
     return (reference){.value = value};
 }
 
+/* ---- NaNs ---- */
+
+/* May the expression's NaNs be any? What is only moved or selected has the bits that it had. */
+static bool computes_nans(const scalar_step *last)
+{
+    switch (last->op) {
+    case SCALAR_SOURCE:
+    case SCALAR_CONSTANT_F32:
+    case SCALAR_F32_OF_BITS:
+    case SCALAR_SELECT_F32:
+    case SCALAR_CANONICAL_F32: return false;
+    default: return true;
+    }
+}
+
+/* A statement has been made: what it says of its destination's NaNs. A copy hands on those of its source. */
+static void note_computed(einsum_builder *b, const einsum_statement *s)
+{
+    bool computes = s->op == MATH_CONTRACT || s->op == MATH_REDUCE || (s->op == MATH_MAP && computes_nans(&s->steps[s->step_count - 1])) ||
+                    (s->op == MATH_COPY && b->computed[s->sources[0]]);
+    b->computed[s->dst] = b->computed[s->dst] || computes;
+}
+
 /* ---- statements ---- */
 
 /* A window whose outer places are zero, in a value that is the same at all places: it would be zero there as well. */
@@ -106,6 +130,7 @@ static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
     uint32_t dst = add_value(b, o->out.dtype, -1);
     einsum_step *step = add_step(b, MATH_CONTRACT, whole(dst), b->of[op_input(align)->index], b->of[op_weights(align)->index]);
     step->s.accumulator = o->out.dtype;
+    note_computed(b, &step->s);
     einsum_contract_digits(b, step, o, accumulate);
     set_kept_axes(b, &b->values[dst], step);
     einsum_settle_sources(b, step, o, op_input(align), op_weights(align));
@@ -117,6 +142,7 @@ static void visit_contract(einsum_builder *b, op *o, const op *accumulate)
 static void add_copy(einsum_builder *b, op *o, reference to, const op *source, const tensor *t)
 {
     einsum_step *step = add_step(b, MATH_COPY, to, b->of[source->index], b->of[source->index]);
+    note_computed(b, &step->s);
     einsum_copy_digits(b, step, o, t);
     einsum_settle_sources(b, step, o, source, NULL);
 }
@@ -139,6 +165,7 @@ static void visit_interleaved(einsum_builder *b, op *o)
         tile_window *w = ARENA_NEW(b->context->arena, tile_window);
         *w = (tile_window){.shifts = {{o->interleave, i}}, .shift_count = 1};
         einsum_step *step = add_step(b, MATH_COPY, (reference){dst, w}, b->of[sources[i]->index], b->of[sources[i]->index]);
+        note_computed(b, &step->s);
         einsum_copy_digits(b, step, o, &o->out);
         drop_axis(step, einsum_axis_number(b, o->interleave));
         einsum_settle_sources(b, step, o, sources[i], NULL);
@@ -204,35 +231,11 @@ static bool reads_bits(const vector_op_row *row)
     return false;
 }
 
-/* May the expression's NaNs be any? What is only moved or selected has the bits that it had. */
-static bool computes_nans(const scalar_step *last)
-{
-    switch (last->op) {
-    case SCALAR_SOURCE:
-    case SCALAR_CONSTANT_F32:
-    case SCALAR_F32_OF_BITS:
-    case SCALAR_SELECT_F32:
-    case SCALAR_CANONICAL_F32: return false;
-    default: return true;
-    }
-}
-
-/* Is the value the result of arithmetic? */
-static bool is_computed(const einsum_builder *b, uint32_t value)
-{
-    for (size_t i = 0; i < b->step_count; i++) {
-        const einsum_statement *s = &b->steps[i].s;
-        if (s->dst == value && (s->op == MATH_CONTRACT || (s->op == MATH_MAP && computes_nans(&s->steps[s->step_count - 1]))))
-            return true;
-    }
-    return false;
-}
-
 /* The operation's expression, with `stream` for the stream's element. */
 static void substitute(const einsum_builder *b, expression *x, const op *o, const scalar_step *stream, uint32_t stream_count)
 {
     const scalar_step stash[] = {{SCALAR_SOURCE, 1}, {SCALAR_CANONICAL_F32, 0}};
-    bool any_nan = op_stash(o) && reads_bits(o->vector_op->row) && is_computed(b, b->of[op_stash(o)->index].value);
+    bool any_nan = op_stash(o) && reads_bits(o->vector_op->row) && b->computed[b->of[op_stash(o)->index].value];
     const vector_op_config *v = o->vector_op;
     for (uint32_t i = 0; i < v->row->step_count; i++) {
         const scalar_step *s = &v->row->steps[i];
@@ -265,6 +268,7 @@ static void set_expression(einsum_builder *b, einsum_step *step, const expressio
     step->s.steps = steps;
     step->s.step_count = x->count;
     step->s.accumulator = result;
+    note_computed(b, &step->s);
 }
 
 /* The statement that made the value computes this as well, where nothing else needs the value and the expression does not outgrow it. */
@@ -283,6 +287,7 @@ static bool extend_map(einsum_builder *b, op *o, reference from)
     substitute(b, &x, o, stream.steps, stream.count);
     if (!is_expression(b, &last->s, &x))
         return false;
+    b->computed[from.value] = false; /* what it was computed by is no longer there */
     set_expression(b, last, &x, o->out.dtype);
     b->values[from.value].dtype = o->out.dtype;
     b->of[o->index] = from;
@@ -306,10 +311,25 @@ static void visit_map(einsum_builder *b, op *o)
         step->s.source_count = 2;
         add_shifts(b, step, EINSUM_B, b->of[op_stash(o)->index].window);
     }
-    substitute(b, &x, o, stream, reads_bits(o->vector_op->row) && is_computed(b, from.value) ? 2 : 1);
+    substitute(b, &x, o, stream, reads_bits(o->vector_op->row) && b->computed[from.value] ? 2 : 1);
     set_expression(b, step, &x, o->out.dtype);
     einsum_copy_digits(b, step, o, &o->out);
     einsum_settle_sources(b, step, o, op_input(o), op_stash(o));
+    b->of[o->index] = whole(dst);
+}
+
+/* A reduction: what it folds are the elements that arrive. */
+static void visit_reduce(einsum_builder *b, op *o, const vector_op_row *row, void (*digits)(einsum_builder *, einsum_step *, op *))
+{
+    reference from = b->of[op_input(o)->index];
+    uint32_t dst = add_value(b, o->out.dtype, -1);
+    einsum_step *step = add_step(b, MATH_REDUCE, whole(dst), from, from);
+    set_expression(b, step, &(expression){.steps = {{SCALAR_SOURCE, 0}}, .count = 1}, o->out.dtype);
+    step->s.fold = vector_fold_of(row);
+    digits(b, step, o);
+    set_kept_axes(b, &b->values[dst], step);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), NULL);
     b->of[o->index] = whole(dst);
 }
 
@@ -323,6 +343,7 @@ static void visit_write(einsum_builder *b, op *o)
     if (last && last->s.shift_count < MAX_SHIFTS && is_only_use(b, op_input(o), from.value) &&
         einsum_source_holds(b, o, op_input(o), &op_into(o)->out)) {
         last->s.dst = to.value;
+        b->computed[to.value] = b->computed[to.value] || b->computed[from.value];
         add_shifts(b, last, EINSUM_DST, to.window);
         return;
     }
@@ -437,6 +458,7 @@ static void visit_reshape(einsum_builder *b, op *o)
     bool copies = false;
     uint32_t dst = add_value_like(b, &o->out, -1);
     einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
+    note_computed(b, &step->s);
     step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
     for (uint32_t i = 0; i < c->count && !o->bad; i++) {
         const reshape_digit *d = &c->digits[i];
@@ -511,6 +533,8 @@ static void visit(einsum_builder *b, op *o)
         break;
     case IR_RESHAPE: visit_reshape(b, o); break;
     case IR_VECTOR_OP: visit_map(b, o); break;
+    case IR_VECTOR_REDUCE: visit_reduce(b, o, o->vector_reduce->row, einsum_reduce_digits); break;
+    case IR_VECTOR_SLICES: visit_reduce(b, o, o->vector_slices->row, einsum_slices_digits); break;
     case IR_CONTRACT: visit_contract(b, o, op_accumulation(b->kernel, o)); break;
     case IR_PORT_OUT:
         visit_output(b, o, o->port, op_input(o)->kind == IR_ALIGN ? op_input(op_input(o)) : op_input(o));

@@ -36,6 +36,8 @@ typedef struct einsum_builder {
     size_t axis_count, axis_capacity;
     einsum_tensor *values;
     size_t value_count, value_capacity;
+    bool *computed; /* by value: is an element of it the result of arithmetic, so that its NaNs may be any? */
+    size_t computed_count, computed_capacity;
     einsum_step *steps;
     size_t step_count, step_capacity;
     einsum_relabel *relabels;
@@ -51,6 +53,10 @@ void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tenso
 /* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel
  * ends after contract. */
 void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, const op *accumulate);
+/* Those of a reduction inside slices. */
+void einsum_reduce_digits(einsum_builder *b, einsum_step *step, op *reduce);
+/* Those of a reduction over slices. */
+void einsum_slices_digits(einsum_builder *b, einsum_step *step, op *reduce);
 
 /* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand
  * repeats, and refuses what operands cannot be indexed by; of an operation that is refused it says nothing more. */

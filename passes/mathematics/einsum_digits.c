@@ -9,8 +9,8 @@ typedef struct digit_sink {
     einsum_builder *builder;
     einsum_step *step; /* digits: EINSUM_MAX_DIGITS of them */
     op *op;
-    const tensor *tensor;            /* whose digits are walked */
-    const op *contract, *accumulate; /* NULL: everything is kept */
+    const tensor *tensor;                              /* whose digits are walked */
+    const op *contract, *accumulate, *reduce, *slices; /* NULL: everything is kept */
     bool failed;
     const axis *whole[EINSUM_MAX_AXES]; /* axes of groups that do not cut into digits */
     uint32_t whole_count;
@@ -127,14 +127,14 @@ static bool lane_kept(const op *contract, int64_t position, int64_t *end)
     return position >= reach;
 }
 
-static bool step_kept(const op *accumulate, int64_t position, int64_t *end)
+static bool step_kept(const accumulate_loop *loops, uint32_t count, int64_t position, int64_t *end)
 {
     int64_t low = 1;
-    for (uint32_t i = accumulate->accumulate->count; i-- > 0;) {
-        int64_t high = low * accumulate->accumulate->loops[i].size;
+    for (uint32_t i = count; i-- > 0;) {
+        int64_t high = low * loops[i].size;
         if (position < high) {
             *end = high;
-            return !accumulate->accumulate->loops[i].reduced;
+            return !loops[i].reduced;
         }
         low = high;
     }
@@ -146,7 +146,15 @@ static bool position_kept(const digit_sink *s, component c, int64_t position, in
     *end = INT64_MAX;
     if (c == PACKET && s->contract)
         return lane_kept(s->contract, position, end);
-    return c == TIME && s->accumulate ? step_kept(s->accumulate, position, end) : true;
+    if (c == TIME && s->accumulate)
+        return step_kept(s->accumulate->accumulate->loops, s->accumulate->accumulate->count, position, end);
+    if (c == TIME && s->reduce)
+        return step_kept(s->reduce->vector_reduce->loops, s->reduce->vector_reduce->count, position, end);
+    if (c == SLICE && s->slices && position < s->slices->vector_slices->ring) {
+        *end = s->slices->vector_slices->ring;
+        return false;
+    }
+    return !(c == PACKET && s->reduce && s->reduce->vector_reduce->tree);
 }
 
 /* Are the factor's positions, from `position` on, all kept (1) or all summed (0)? -1: both. */
@@ -294,4 +302,14 @@ void einsum_contract_digits(einsum_builder *b, einsum_step *step, op *contract, 
 {
     push_all(&(digit_sink){
         .builder = b, .step = step, .op = contract, .tensor = &op_input(contract)->out, .contract = contract, .accumulate = accumulate});
+}
+
+void einsum_reduce_digits(einsum_builder *b, einsum_step *step, op *reduce)
+{
+    push_all(&(digit_sink){.builder = b, .step = step, .op = reduce, .tensor = &op_input(reduce)->out, .reduce = reduce});
+}
+
+void einsum_slices_digits(einsum_builder *b, einsum_step *step, op *reduce)
+{
+    push_all(&(digit_sink){.builder = b, .step = step, .op = reduce, .tensor = &op_input(reduce)->out, .slices = reduce});
 }

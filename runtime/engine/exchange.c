@@ -7,9 +7,22 @@
 
 enum { MOST_BYTES_LOG2 = 34, PIECE_ELEMENTS = 1 << 16 /* read at once; fills whole bytes of any type */ };
 
-bool exchange_is_needed(const chain *c)
+bool exchange_is_gathered(const chain *c)
 {
     return chain_part(c, &stage_switch) != NULL;
+}
+
+unsigned exchange_recorder(const chain *c)
+{
+    for (unsigned i = 0; i < c->stage_count; i++)
+        if (c->stages[i].type == &stage_vector_slices)
+            return i;
+    return 0;
+}
+
+bool exchange_is_needed(const chain *c)
+{
+    return exchange_is_gathered(c) || exchange_recorder(c) > 0;
 }
 
 static bool read_slice(exchange *x, stage_run *from, int64_t slice, int64_t bytes)
@@ -36,7 +49,7 @@ bool exchange_gather(exchange *x, const chain *c, int64_t first_unit, fault *f)
 {
     const stage *s = chain_source(c);
     int64_t slices = c->machine->target->slices_per_cluster, bytes, all;
-    *x = (exchange){{NULL}};
+    *x = (exchange){.filled = {0}};
     if (__builtin_mul_overflow(s->out.packets, s->out.packet_bytes, &bytes) || __builtin_mul_overflow(bytes, slices, &all) ||
         all > INT64_C(1) << MOST_BYTES_LOG2)
         return fault_set(f, E_RUN_LIMIT, c->commands, "%lld packets of %lld bytes in each slice are too many to be sent to other slices",

@@ -11,10 +11,15 @@ enum { EXCHANGE_MOST_SLICES = 256 };
 
 typedef struct exchange {
     unsigned char *slices[EXCHANGE_MOST_SLICES]; /* each one's packets, one behind the other; NULL: it has none */
+    int64_t filled[EXCHANGE_MOST_SLICES];        /* bytes, while they are pushed */
 } exchange;
 
-/* Does the chain have a stage that takes packets of other slices? */
+/* Does the chain have a stage that takes packets of other slices? Of the source of the chain (the Switch Engine), */
+bool exchange_is_gathered(const chain *c);
+/* or of any kind. */
 bool exchange_is_needed(const chain *c);
+/* The number of the stage that reduces over slices; 0: there is none. */
+unsigned exchange_recorder(const chain *c);
 /* Reads what the source of the chain gives in the active slices of the cluster whose first unit that is. False with the fault; what
  * was read is freed by exchange_free in any case. */
 bool exchange_gather(exchange *x, const chain *c, int64_t first_unit, fault *f);

@@ -35,6 +35,7 @@ typedef struct stage_run {
     void *state;                     /* type->run_bytes, zero at first */
     int64_t unit_index;
     const struct exchange *exchange; /* of the chain's cluster, where packets go to other slices; else NULL */
+    struct exchange *record;         /* where a stage keeps what is pushed to it, for other slices; else NULL */
     fault *fault;
 } stage_run;
 

@@ -19,16 +19,17 @@ static int rank_of(const vector_op_row *row)
     };
     return row->class == VECTOR_CLASS_REINTERPRET ? 0 : ranks[row->class];
 }
-enum { RANK_NARROW = 4, RANK_WIDEN = 8 };
+enum { RANK_NARROW = 4, RANK_REDUCE = 6, RANK_WIDEN = 8 };
 
 /* While a pass is planned. */
 typedef struct planning {
     vector_pass *pass;
     fault *fault;
     stream_shape at;
+    int64_t flits; /* that arrive */
     int rank;
-    uint64_t used; /* bit per unit */
-    bool stashed;
+    uint64_t used;            /* bit per unit */
+    bool stashed, stash_gone; /* set aside; in packets that were reduced since */
     dtype stash;
 } planning;
 
@@ -43,7 +44,7 @@ static bool in_order(planning *p, const command *c, int rank, bool again)
 static bool add_op(planning *p, const command *c)
 {
     const vector_op_row *row = vector_op_row_of((unsigned)command_get(c, VECTOR_OP_CODE));
-    if (!row)
+    if (!row || row->class == VECTOR_CLASS_REDUCE || row->class == VECTOR_CLASS_SLICES)
         return fault_set(p->fault, E_RUN_CHAIN, c, "there is no operation 0x%llx", (long long)command_get(c, VECTOR_OP_CODE));
     const command_field fields[] = {VECTOR_OP_A, VECTOR_OP_B, VECTOR_OP_C};
     unsigned mode = 0;
@@ -80,6 +81,8 @@ static bool add_op(planning *p, const command *c)
         return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash as an operand that it does not have, or has a constant there");
     if (stash && (!p->stashed || p->stash != row->from))
         return fault_set(p->fault, E_RUN_CHAIN, c, p->stashed ? "stash type mismatch" : "nothing is set aside");
+    if (stash && p->stash_gone)
+        return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash behind a reduction of its packets");
     *s = (vector_step){.row = row, .function = vector_function_of(row->op), .mode = mode, .takes_stash = stash};
     s->constants[0] = (stream_word)command_get(c, VECTOR_OP_FIRST);
     s->constants[1] = (stream_word)command_get(c, VECTOR_OP_SECOND);
@@ -107,10 +110,38 @@ static bool add_width(planning *p, const command *c)
     if (kind != VECTOR_CONCAT)
         p->at.computed_bytes = smaller(p->at.computed_bytes, 16); /* of a split flit: of each half, at most */
     else
-        p->at.computed_bytes = p->at.computed_bytes == 16 ? 32 : p->at.computed_bytes;
+        p->at.computed_bytes += 16; /* of the second packet */
     if (narrows)
         p->pass->narrow_packets = p->at.packets;
     p->pass->steps[p->pass->count++] = (vector_step){.width = kind};
+    return true;
+}
+
+static bool add_reduction(planning *p, chain *whole, const command *c)
+{
+    vector_reduction *r = &p->pass->reduction;
+    const command *counts = chain_peek(whole);
+    unsigned count = 0;
+    bool splits = p->at.packets != p->flits;
+    if (p->at.packet_elements != REDUCE_LANES)
+        return fault_set(p->fault, E_RUN_CHAIN, c, "takes packets of %d elements, the stream has %lld", REDUCE_LANES,
+                         (long long)p->at.packet_elements);
+    if (!in_order(p, c, RANK_REDUCE, false))
+        return false;
+    while (chain_take(whole, OP_VALID_COUNT))
+        count++;
+    if (!vector_reduction_plan(r, c, counts, count, p->at.packets, splits, p->fault))
+        return false;
+    if (r->row->from != p->at.dtype)
+        return fault_set(p->fault, E_RUN_CHAIN, c, "%s takes %s elements, the stream has %s", r->row->name,
+                         dtype_row_of(r->row->from)->name, dtype_row_of(p->at.dtype)->name);
+    p->at.packets = r->results;
+    if (r->tree)
+        p->at.computed_bytes = smaller(p->at.computed_bytes, 4);
+    p->stash_gone = p->stashed;
+    p->used |= UINT64_C(1) << r->row->alu;
+    p->pass->units++;
+    p->pass->steps[p->pass->count++] = (vector_step){.reduces = true};
     return true;
 }
 
@@ -134,59 +165,63 @@ static bool takes_type(const command *c, command_field field, const stream_shape
            fault_set(f, E_RUN_CHAIN, c, "takes %s elements, the stream has %s", dtype_row_of(type)->name, dtype_row_of(at->dtype)->name);
 }
 
+/* Its operations, behind the tag. */
+static bool plan_steps(planning *p, chain *c)
+{
+    const command *k;
+    for (;;) {
+        if (p->pass->count == VECTOR_MOST_STEPS)
+            return fault_set(p->fault, E_RUN_CHAIN, chain_peek(c), "is one of more than %d steps of a pass", VECTOR_MOST_STEPS);
+        if ((k = chain_take(c, OP_VECTOR_OP))) {
+            if (!add_op(p, k))
+                return false;
+        } else if ((k = chain_take(c, OP_VECTOR_WIDTH))) {
+            if (!add_width(p, k))
+                return false;
+        } else if ((k = chain_take(c, OP_VECTOR_REDUCE))) {
+            if (!add_reduction(p, c, k))
+                return false;
+        } else if ((k = chain_take(c, OP_VECTOR_STASH))) {
+            if (!add_stash(p, k))
+                return false;
+        } else {
+            return true;
+        }
+    }
+}
+
+bool vector_pass_plan(stage *s, chain *c, const stream_shape *in, vector_pass *pass, const vector_pass *before, fault *f)
+{
+    planning p = {.pass = pass, .fault = f, .at = *in, .flits = in->packets, .used = before ? before->used : 0};
+    const command *k;
+    *pass = (vector_pass){.lanes = VECTOR_LANES};
+    if ((k = chain_take(c, OP_VECTOR_TAG))) {
+        if (!takes_type(k, VECTOR_TAG_DTYPE, in, f) || !plan_steps(&p, c))
+            return false;
+    }
+    bool tagged = k != NULL, slices = !before && chain_peek(c)->op == OP_VECTOR_SLICES;
+    k = slices ? chain_peek(c) : chain_take(c, OP_VECTOR_FINAL);
+    if (!k || (!before && !tagged && !slices))
+        return chain_unexpected(
+            c, tagged ? "an operation of the Vector Engine; vector_op, vector_width and vector_final can" : "vector; vector_tag can", f);
+    if (p.at.packet_elements != VECTOR_LANES)
+        return fault_set(f, E_RUN_CHAIN, k, "takes packets of 8 elements, the stream has %lld", (long long)p.at.packet_elements);
+    pass->used = p.used;
+    s->out = p.at;
+    s->out.form = STREAM_BEATS;
+    return slices || takes_type(k, VECTOR_FINAL_DTYPE, &p.at, f);
+}
+
 static bool plan_vector(stage *s, chain *c, fault *f)
 {
-    vector_pass *pass = s->plan;
-    planning p = {.pass = pass, .fault = f, .at = s->in};
-    const command *k;
-    *pass = (vector_pass){.lanes = 8};
     if (!takes_type(s->commands, VECTOR_DTYPE, &s->in, f))
         return false;
     if (s->in.dtype != DTYPE_I32 && s->in.dtype != DTYPE_F32)
         return fault_set(f, E_RUN_CHAIN, s->commands, "takes i32 and f32 elements, the stream has %s", dtype_row_of(s->in.dtype)->name);
-    if (!(k = chain_take(c, OP_VECTOR_TAG)))
-        return chain_unexpected(c, "vector; vector_tag can", f);
-    if (!takes_type(k, VECTOR_TAG_DTYPE, &s->in, f))
-        return false;
-    for (;;) {
-        if (pass->count == VECTOR_MOST_STEPS)
-            return fault_set(f, E_RUN_CHAIN, chain_peek(c), "is one of more than %d steps of a pass", VECTOR_MOST_STEPS);
-        if ((k = chain_take(c, OP_VECTOR_OP))) {
-            if (!add_op(&p, k))
-                return false;
-        } else if ((k = chain_take(c, OP_VECTOR_WIDTH))) {
-            if (!add_width(&p, k))
-                return false;
-        } else if ((k = chain_take(c, OP_VECTOR_STASH))) {
-            if (!add_stash(&p, k))
-                return false;
-        } else {
-            break;
-        }
-    }
-    if (!(k = chain_take(c, OP_VECTOR_FINAL)))
-        return chain_unexpected(c, "an operation of the Vector Engine; vector_op, vector_width and vector_final can", f);
-    if (p.at.packet_elements != 8)
-        return fault_set(f, E_RUN_CHAIN, k, "takes packets of 8 elements, the stream has %lld", (long long)p.at.packet_elements);
-    s->out = p.at;
-    s->out.form = STREAM_BEATS;
-    return takes_type(k, VECTOR_FINAL_DTYPE, &p.at, f);
+    return vector_pass_plan(s, c, &s->in, s->plan, NULL, f);
 }
 
 /* ---- at work ---- */
-
-/* A block on its way, of the stream or of what was set aside. */
-typedef struct vector_block {
-    stream_word *words; /* a block, and as much again, since split and pad together make two packets of one */
-    int64_t count;
-    stream_word half[4];
-    bool holds_half; /* a packet of 4 lanes that waits for the next one */
-} vector_block;
-
-typedef struct vector_run {
-    vector_block stream, stash;
-    int64_t capacity; /* flits */
-} vector_run;
 
 static bool vector_room(stage_run *r, int64_t flits)
 {
@@ -201,15 +236,16 @@ static bool vector_room(stage_run *r, int64_t flits)
     return at->stream.words || fault_memory(r->fault, r->stage->commands, "the buffers of a slice");
 }
 
-static void vector_run_free(stage_run *r)
+void vector_pass_free(stage_run *r)
 {
     free(((vector_run *)r->state)->stream.words);
 }
 
-static bool open_vector(stage_run *r)
+bool vector_pass_open(stage_run *r)
 {
     vector_run *at = r->state;
     at->stream.holds_half = at->stash.holds_half = false;
+    at->reduction = (vector_reduction_run){.packet = 0};
     return true;
 }
 
@@ -257,19 +293,22 @@ static int64_t run_width(vector_block *at, vector_width_kind kind, unsigned char
     }
 }
 
-static bool push_vector(stage_run *r, const void *flits, int64_t count)
+bool vector_pass_push(stage_run *r, const vector_pass *p, const void *flits, int64_t count)
 {
-    const vector_pass *p = r->stage->plan;
     vector_run *at = r->state;
     if (!vector_room(r, count))
         return false;
     unsigned char poison = r->stage->chain->machine->options.poison;
+    int64_t slice = r->unit_index % r->stage->chain->machine->target->slices_per_cluster;
     at->stream.count = count * p->lanes;
     at->stash.count = 0;
     memcpy(at->stream.words, flits, (size_t)at->stream.count * sizeof *at->stream.words);
     for (unsigned i = 0; i < p->count; i++)
         if (p->steps[i].row) {
             run_op(&p->steps[i], at);
+        } else if (p->steps[i].reduces) {
+            at->stream.count = REDUCE_LANES * vector_reduction_run_packets(&p->reduction, &at->reduction, slice, at->stream.words,
+                                                                           at->stream.count / REDUCE_LANES, poison);
         } else if (p->steps[i].stashes) {
             at->stash.count = at->stream.count;
             memcpy(at->stash.words, at->stream.words, (size_t)at->stash.count * sizeof *at->stash.words);
@@ -278,6 +317,11 @@ static bool push_vector(stage_run *r, const void *flits, int64_t count)
             at->stash.count = at->stash.count ? run_width(&at->stash, p->steps[i].width, poison) : 0;
         }
     return at->stream.count == 0 || stage_push(r->next, at->stream.words, at->stream.count / p->lanes);
+}
+
+static bool push_vector(stage_run *r, const void *flits, int64_t count)
+{
+    return vector_pass_push(r, r->stage->plan, flits, count);
 }
 
 /* A packet for each cycle; the first one leaves behind all units. */
@@ -299,8 +343,8 @@ const stage_type stage_vector = {.op = OP_VECTOR,
                                  .plan_bytes = sizeof(vector_pass),
                                  .run_bytes = sizeof(vector_run),
                                  .plan = plan_vector,
-                                 .run_free = vector_run_free,
-                                 .open = open_vector,
+                                 .run_free = vector_pass_free,
+                                 .open = vector_pass_open,
                                  .push = push_vector,
                                  .cycles = vector_cycles,
                                  .field = &field_vector};

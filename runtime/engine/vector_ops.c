@@ -107,6 +107,17 @@ OP(CLIP_ABS_MAX_I32, magnitude(a) > magnitude(b) ? a : b)
 OP(CLIP_ADD_FXP, a + b)
 OP(CLIP_ADD_FXP_SAT, clamped((int64_t)(int32_t)a + (int32_t)b))
 
+OP(REDUCE_ADD_SAT, run_ADD_FXP_SAT(a, b, c))
+OP(REDUCE_MAX_I32, run_CLIP_MAX_I32(a, b, c))
+OP(REDUCE_MIN_I32, run_CLIP_MIN_I32(a, b, c))
+OP(REDUCE_ADD_F32, run_ADD_F(a, b, c))
+OP(SLICES_ADD_I32, run_ADD_FXP(a, b, c))
+OP(SLICES_ADD_SAT, run_ADD_FXP_SAT(a, b, c))
+OP(SLICES_MAX_I32, run_CLIP_MAX_I32(a, b, c))
+OP(SLICES_MIN_I32, run_CLIP_MIN_I32(a, b, c))
+OP(SLICES_ADD_F32, run_ADD_F(a, b, c))
+OP(SLICES_MUL_F32, run_MUL_F0(a, b, c))
+
 /* Bits as a number that orders floats, -0 below 0. */
 static inline int32_t order(uint32_t bits)
 {
@@ -132,6 +143,10 @@ static inline uint32_t run_CLIP_MAX_F32(uint32_t a, uint32_t b, uint32_t c)
     return is_nan(a) ? (is_nan(b) ? NUMERIC_F32_NAN : b) : is_nan(b) ? a : most;
 }
 
+OP(REDUCE_MAX_F32, run_CLIP_MAX_F32(a, b, c))
+OP(REDUCE_MIN_F32, run_CLIP_MIN_F32(a, b, c))
+OP(SLICES_MAX_F32, run_CLIP_MAX_F32(a, b, c))
+OP(SLICES_MIN_F32, run_CLIP_MIN_F32(a, b, c))
 OP(CLIP_ABS_MIN_F32, fabsf(numeric_f32_of_bits(a)) < fabsf(numeric_f32_of_bits(b)) ? a : b)
 OP(CLIP_ABS_MAX_F32, fabsf(numeric_f32_of_bits(a)) > fabsf(numeric_f32_of_bits(b)) ? a : b)
 OP(CLIP_ADD_F32, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))

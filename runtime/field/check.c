@@ -305,7 +305,7 @@ static double stored_elements(const binary_kernel *k)
 static bool has_maps(const einsum *e)
 {
     for (uint32_t i = 0; i < e->statement_count; i++)
-        if (e->statements[i].op == MATH_MAP)
+        if (e->statements[i].op == MATH_MAP || e->statements[i].op == MATH_REDUCE)
             return true;
     return false;
 }
@@ -330,11 +330,13 @@ static bool prepare(checking *c)
     return true;
 }
 
-/* A statement that is no copy, contraction or map; NULL: there is none. The machine has no engine for these yet, and so no twin. */
+/* A statement that is no copy, contraction, map or reduction; NULL: there is none. The machine has no engine for these yet, and so no twin.
+ */
 static const char *other_statement(const einsum *e)
 {
     for (uint32_t i = 0; i < e->statement_count; i++)
-        if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT && e->statements[i].op != MATH_MAP)
+        if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT && e->statements[i].op != MATH_MAP &&
+            e->statements[i].op != MATH_REDUCE)
             return math_row_of(e->statements[i].op)->name;
     return NULL;
 }

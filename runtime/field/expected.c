@@ -187,6 +187,42 @@ static bool map_value(field_expected *x, const einsum_statement *s, const int64_
     return true;
 }
 
+/* ---- folds: a sum or product of the field, or the multiset of their terms ---- */
+
+typedef struct folding {
+    field_expected *x;
+    const einsum_statement *s;
+    uint64_t value;
+    field_function terms;
+    bool failed;
+} folding;
+
+static bool fold_term(void *of, const int64_t *elements)
+{
+    folding *f = of;
+    field_value term;
+    f->failed = f->failed || !map_value(f->x, f->s, elements, &term);
+    if (f->failed)
+        return false;
+    switch (f->s->fold) {
+    case SCALAR_ADD_I32:
+    case SCALAR_ADD_F32: f->value = (f->value + term) % FIELD_PRIME; break;
+    case SCALAR_MUL_I32:
+    case SCALAR_MUL_F32: f->value = multiply(f->value, term); break;
+    default: field_function_join(&f->terms, f->x->seed, f->s->fold, term);
+    }
+    return true;
+}
+
+static bool fold_value(field_expected *x, const einsum_statement *s, int64_t element, field_value *out)
+{
+    bool multiplies = s->fold == SCALAR_MUL_I32 || s->fold == SCALAR_MUL_F32, adds = s->fold == SCALAR_ADD_I32 || s->fold == SCALAR_ADD_F32;
+    folding f = {.x = x, .s = s, .value = multiplies, .terms = field_function_begin(x->seed, s->fold)};
+    einsum_folded(&x->kernel->einsum, s, element, fold_term, &f);
+    *out = adds || multiplies ? f.value : field_function_end(&f.terms);
+    return !f.failed;
+}
+
 bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, field_value *out)
 {
     if (x->tensors || is_input(x, tensor)) {
@@ -204,6 +240,8 @@ bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, f
     x->depth++;
     if (maker && maker->op == MATH_MAP)
         s.failed = !map_value(x, maker, elements, &s.sum);
+    else if (maker && maker->op == MATH_REDUCE)
+        s.failed = !fold_value(x, maker, element, &s.sum);
     else
         einsum_terms(&x->kernel->einsum, tensor, element, add_term, &s);
     x->depth--;

@@ -161,7 +161,7 @@ static bool within_step_limit(const chain *c, fault *f)
 bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available, fault *f)
 {
     c->machine = m;
-    c->units = c->out_units = *units;
+    c->units = c->mid_units = c->out_units = *units;
     c->commands = commands;
     c->count = c->next = c->plan_bytes = 0;
     c->stage_count = 0;

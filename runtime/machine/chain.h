@@ -15,13 +15,14 @@
 
 enum {
     CHAIN_MAX_STAGES = 16,
-    CHAIN_PLAN_BYTES = 8192, /* of all stages of a chain */
+    CHAIN_PLAN_BYTES = 16384, /* of all stages of a chain */
     CHAIN_BLOCK_FLITS = 252, /* pulled or pushed at once; a multiple of 1, 2 and 3 collect_flits */
 };
 
 typedef struct chain {
     machine *machine;
     unit_mask units;     /* in which it begins; */
+    unit_mask mid_units; /* in which it goes up to a reduction over slices */
     unit_mask out_units; /* and ends: others where packets go to other slices */
     const command *commands;
     size_t count, next; /* commands, and those that a stage has taken while it is planned */

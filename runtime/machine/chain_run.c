@@ -9,12 +9,20 @@
 
 enum { THREAD_PACKETS = 1 << 14 /* less work than this is not worth a thread */ };
 
+/* Stages that run in a slice. What those before them give to other slices stands in `from`; what is given to the one behind them is kept in
+ * `to`, and goes to other slices. */
+typedef struct span {
+    unsigned first, end;
+    const exchange *from; /* NULL: nothing comes from other slices */
+    exchange *to;         /* NULL: they go on to the sink */
+} span;
+
 /* One slice's run of a chain; a worker uses the same buffers slice after slice. */
 typedef struct slice_run {
     const chain *chain;
     stage_run stages[CHAIN_MAX_STAGES];
-    unsigned driver;      /* the stage that pushes the stream */
-    bool gathered;        /* what the source gives has been read: it is no stage of this slice */
+    unsigned driver; /* the stage that pushes the stream */
+    span span;
     void *blocks;         /* NULL: the chain goes stage by stage; else what takes the place of stages 1 to BLOCKS_NEXT_STAGE - 1 */
     unsigned char *state; /* of all stages */
     fault fault;
@@ -25,7 +33,7 @@ typedef struct slice_run {
 /* Does the stage run by itself? Blocks do the work of those between them and the source. */
 static bool takes_part(const slice_run *r, unsigned number)
 {
-    return !(r->gathered && number == 0) && (!r->blocks || number == 0 || number >= BLOCKS_NEXT_STAGE);
+    return number >= r->span.first && number < r->span.end && (!r->blocks || number == 0 || number >= BLOCKS_NEXT_STAGE);
 }
 
 static size_t state_bytes(const stage_type *t)
@@ -33,13 +41,13 @@ static size_t state_bytes(const stage_type *t)
     return (t->run_bytes + 15) / 16 * 16;
 }
 
-static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan, const exchange *x)
+static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan, const span *x)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < c->stage_count; i++)
         bytes += state_bytes(c->stages[i].type);
     r->chain = c;
-    r->gathered = x != NULL;
+    r->span = *x;
     r->state = calloc(1, bytes + 1);
     r->blocks = plan ? blocks_driver_new(plan, c) : NULL;
     if (!r->state || (plan && !r->blocks))
@@ -49,12 +57,13 @@ static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan, cons
         const stage_type *t = c->stages[i].type;
         r->stages[i] = (stage_run){.stage = &c->stages[i],
                                    .state = state,
-                                   .exchange = x,
+                                   .exchange = x->from,
+                                   .record = x->to,
                                    .fault = &r->fault,
                                    .before = i ? &r->stages[i - 1] : NULL,
                                    .next = i + 1 < c->stage_count ? &r->stages[i + 1] : NULL};
         state += state_bytes(t);
-        r->driver = t->drive ? i : r->driver;
+        r->driver = t->drive && i >= x->first && i < x->end ? i : r->driver;
         if (t->run_new && takes_part(r, i) && !t->run_new(&r->stages[i]))
             return fault_memory(&r->fault, c->commands, "the buffers of a slice");
     }
@@ -100,10 +109,10 @@ static bool slice_finish(slice_run *r)
     return true;
 }
 
-static void prove(const chain *c, int64_t unit_index, bool writes)
+static void prove(const slice_run *r, int64_t unit_index, bool writes)
 {
-    for (unsigned i = exchange_is_needed(c); i < c->stage_count && proof_is_open(c->machine); i++) {
-        const stage *s = &c->stages[i];
+    for (unsigned i = r->span.first; i < r->span.end && proof_is_open(r->chain->machine); i++) {
+        const stage *s = &r->chain->stages[i];
         if (!writes && s->type->proof_reads)
             s->type->proof_reads(s, unit_index);
         if (writes && s->type->proof_writes)
@@ -113,9 +122,9 @@ static void prove(const chain *c, int64_t unit_index, bool writes)
 
 static bool slice_go(slice_run *r, int64_t unit_index)
 {
-    prove(r->chain, unit_index, false);
+    prove(r, unit_index, false);
     bool done = slice_open(r, unit_index) && slice_drive(r) && slice_finish(r);
-    prove(r->chain, unit_index, true);
+    prove(r, unit_index, true);
     return done;
 }
 
@@ -125,8 +134,8 @@ static bool slice_go(slice_run *r, int64_t unit_index)
 typedef struct slice_jobs {
     const chain *chain;
     const blocks *blocks;
-    const exchange *exchange; /* NULL: no packet goes to another slice */
-    slice_run *runs;          /* per worker */
+    const span *span;
+    slice_run *runs; /* per worker */
     const int64_t *units;
     _Atomic size_t lowest_fault; /* active unit number; slices after it need not run */
 } slice_jobs;
@@ -137,7 +146,7 @@ static void slice_job(void *jobs, unsigned worker, size_t index)
     slice_run *r = &j->runs[worker];
     if (index > atomic_load(&j->lowest_fault) || r->fault.set)
         return;
-    if ((r->ready || slice_run_new(r, j->chain, j->blocks, j->exchange)) && slice_go(r, j->units[index]))
+    if ((r->ready || slice_run_new(r, j->chain, j->blocks, j->span)) && slice_go(r, j->units[index]))
         return;
     r->fault_index = index;
     size_t lowest = atomic_load(&j->lowest_fault);
@@ -181,7 +190,7 @@ static bool slices_finish(slice_run *runs, unsigned workers, fault *f)
 }
 
 /* The chain in some slices, on threads. */
-static bool run_units(const chain *c, const blocks *block, const exchange *x, const int64_t *units, size_t count, fault *f)
+static bool run_units(const chain *c, const blocks *block, const span *x, const int64_t *units, size_t count, fault *f)
 {
     unsigned workers = worker_count(c, count);
     slice_run *runs = calloc(workers, sizeof *runs);
@@ -194,18 +203,45 @@ static bool run_units(const chain *c, const blocks *block, const exchange *x, co
     return done;
 }
 
-/* Cluster by cluster, each behind the packets of all of its slices. */
-static bool run_exchanged(const chain *c, int64_t *units, fault *f)
+/* The units of a cluster that are active there. */
+static bool run_span(const chain *c, const blocks *block, const span *x, const unit_mask *active, int64_t cluster, int64_t *units, fault *f)
+{
+    return run_units(c, block, x, units, active_units(c, active, cluster, units), f);
+}
+
+/* One cluster: behind the packets of all of its slices, where they go to others at once; and up to where they are reduced over slices. */
+static bool run_cluster(const chain *c, const blocks *block, exchange *gathered, exchange *recorded, int64_t cluster, int64_t *units,
+                        fault *f)
+{
+    unsigned recorder = exchange_recorder(c);
+    span all = {.end = c->stage_count};
+    if (exchange_is_gathered(c)) {
+        if (!exchange_gather(gathered, c, cluster * c->machine->target->slices_per_cluster, f))
+            return false;
+        all.first = 1;
+        all.from = gathered;
+    }
+    if (recorder == 0)
+        return run_span(c, NULL, &all, &c->out_units, cluster, units, f);
+    all.end = recorder;
+    all.to = recorded;
+    span behind = {.first = recorder, .end = c->stage_count, .from = recorded};
+    return run_span(c, all.first ? NULL : block, &all, &c->mid_units, cluster, units, f) &&
+           run_span(c, NULL, &behind, &c->out_units, cluster, units, f);
+}
+
+static bool run_exchanged(const chain *c, const blocks *block, int64_t *units, fault *f)
 {
     const target *t = c->machine->target;
-    exchange *x = malloc(sizeof *x);
+    exchange *x = calloc(2, sizeof *x);
     bool done = x || fault_memory(f, c->commands, "the packets of a cluster");
     for (int64_t cluster = 0; done && cluster < t->chips * t->clusters_per_chip; cluster++) {
-        size_t count = active_units(c, &c->out_units, cluster, units);
-        if (count == 0)
+        if (active_units(c, &c->out_units, cluster, units) == 0)
             continue;
-        done = exchange_gather(x, c, cluster * t->slices_per_cluster, f) && run_units(c, NULL, x, units, count, f);
-        exchange_free(x);
+        x[0] = x[1] = (exchange){.filled = {0}};
+        done = run_cluster(c, block, &x[0], &x[1], cluster, units, f);
+        exchange_free(&x[0]);
+        exchange_free(&x[1]);
     }
     free(x);
     return done;
@@ -217,9 +253,9 @@ bool chain_run(const chain *c, fault *f)
     blocks plan = {0};
     bool block = blocks_chain_plan(&plan, c), done = units || fault_memory(f, c->commands, "the slices' state");
     if (done && exchange_is_needed(c))
-        done = run_exchanged(c, units, f);
+        done = run_exchanged(c, block ? &plan : NULL, units, f);
     else if (done)
-        done = run_units(c, block ? &plan : NULL, NULL, units, active_units(c, &c->units, -1, units), f);
+        done = run_span(c, block ? &plan : NULL, &(span){.end = c->stage_count}, &c->units, -1, units, f);
     for (unsigned i = 0; done && i < c->stage_count; i++)
         if (c->stages[i].type->advance)
             c->stages[i].type->advance(&c->stages[i], units, active_units(c, i ? &c->out_units : &c->units, -1, units));

@@ -1,6 +1,7 @@
 #include "runtime/timing/static_cost.h"
 
 #include "runtime/engine/switch.h"
+#include "runtime/engine/vector_slices.h"
 #include "support/integer.h"
 
 /* Does the chain's switch have one ring of all slices of a cluster? */
@@ -8,6 +9,19 @@ static bool widest_ring(const chain *c)
 {
     const routes *k = chain_part(c, &stage_switch);
     return k && k->ring == c->machine->target->slices_per_cluster;
+}
+
+/* What a reduction over slices adds to its pass: published for groups of 8 and of 256; between them on a line, below 8 by trips of a slice.
+ */
+static int64_t reduction_of(const chain *c)
+{
+    enum { FEW = 8, ALL = 256 };
+    const static_costs *k = target_static_costs();
+    const vector_slices *s = chain_part(c, &stage_vector_slices);
+    int64_t few = k->reduce_8_cycles, all = k->reduce_256_cycles;
+    if (!s || s->ring < FEW)
+        return s ? (s->ring - 1) * few / (FEW - 1) : 0;
+    return few + (s->ring - FEW) * (all - few) / (ALL - FEW);
 }
 
 /* "contraction: 265 + 4096/32" where what comes in binds, else cycles. */
@@ -28,6 +42,7 @@ void static_cost_of_chain(const chain *c, duration *d)
         return;
     }
     d->fill = computes ? k->vector_base_cycles : contracts ? k->contraction_base_cycles : k->pass_base_cycles;
+    d->fill += reduction_of(c);
     d->drains = false;
     d->total = d->fill + slowest;
     if (in >= out && in > 0 && bytes % in == 0)

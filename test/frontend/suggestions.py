@@ -123,7 +123,43 @@ def change_fetch(case, time, packet):
     yield case.with_function(with_result_inferred(text, 2))
 
 
+REDUCE = r"\.vector_intra_slice_reduce::<(\w+), .*?>\((?=\w+::)"
+
+
+def change_reduce(case, time, packet):
+    yield case.with_function(re.sub(REDUCE, lambda call: f".vector_intra_slice_reduce::<{call[1]}, {time}, {packet}>(", case.function))
+
+
+def change_streamed(case, slices, time, packet):
+    """The stream that comes, where it is said; what is made of it is left to the compiler."""
+    end = case.function.index(">) -> ")
+    parts = [m.span() for m in PART.finditer(case.function[:end])][-3:]
+    text = case.function
+    for (begin, stop), new in list(zip(parts, (slices, time, packet)))[::-1]:
+        text = text[:begin] + new + text[stop:] if new else text
+    text = re.sub(r"\.vector_narrow_\w+(::<[^()]*>)?\(\)", ".vector_narrow_trim()" if packet else lambda call: call[0].split("::")[0].rstrip("()") + "()", text)
+    yield case.with_function(re.sub(REDUCE, lambda call: f".vector_intra_slice_reduce::<{call[1]}, _, _>(", text))
+
+
+def change_slices(case, slices, time):
+    yield from change_streamed(case, slices, time, None)
+
+
+def change_lanes(case, time, packet):
+    yield from change_streamed(case, "m![1]", time, packet)
+
+
+def change_time(case, time):
+    yield from change_streamed(case, None, time, None)
+
+
 WAYS = [
+    ("E-VECTOR-REDUCE", rf"write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_reduce),
+    ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}): with .*", change_time),
+    ("E-VECTOR-REDUCE", r"name an axis of axes!\[\.\.\], then .*", None),
+    ("E-VECTOR-SLICES", r"(?:fill freed places with padding|the freed places take) .*", None),
+    ("E-VALID-COUNT", rf"let Slice hold ({MAPPING}) and Time ({MAPPING}), or .*", change_slices),
+    ("E-VALID-COUNT", rf"let Time hold ({MAPPING}) and Packet ({MAPPING}), with .*", change_lanes),
     ("E-SEQ-.*", rf".*; accepted: the buffer ({MAPPING})", change_buffer),
     ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
     ("E-FETCH-LIFT", rf"declare \w+ of the tensor in DM ({MAPPING}): .*", change_buffer),

@@ -19,3 +19,35 @@ def vector_narrow_lanes(row):
     def of(live):
         return through(f"L = {live}", f"L # {2 * row.value}", ".vector_trim_way4().vector_pad_way8()")
     return [accepted(of(row.value)), refused(of(row.value + 1), "E-VECTOR-WIDTH")]
+
+
+def reducing(axes, time, kept, slice_="1", counted="R"):
+    return (f"axes![{axes}];\nfn k(x: CollectTensor<f32, m![1], m![1], m![{slice_}], m![{time}], m![L]>) -> VectorFinalTensor<f32, m![1], m![1], m![{slice_}], _, _> {{\n"
+            f"    x.vector_init().vector_intra_slice_branch(BranchMode::Unconditional).vector_split()\n"
+            f"        .vector_intra_slice_reduce::<{counted}, m![{kept}], m![1 # 4]>(IntraSliceReduceOpF32::Add).vector_pad_way8().vector_final()\n}}\n")
+
+
+@limit
+def vector_reduce_slots(row):
+    def of(slots):
+        return reducing(f"L = 8, R = 16, A = {slots}", "R / 8, A", "A").replace("m![L]", "m![R % 8]")
+    return [accepted(of(row.value)), refused(of(row.value + 1), "E-VECTOR-REDUCE")]
+
+
+@limit
+def vector_time_filters(row):
+    def of(filters):  # a digit of padding between kept axes takes one each
+        names = "ABCDEFGH"[:filters]
+        axes = ", ".join(f"{n} = 2" for n in names)
+        return reducing(f"R = 8, {axes}", ", ".join(f"{n}, 1 # 2" for n in names), ", ".join(names)).replace("m![L]", "m![R]").replace("L = 8, ", "")
+    return [accepted(of(row.value)), refused(of(row.value + 1), "E-VALID-COUNT")]
+
+
+@limit
+def vector_count_entries(row):
+    def of(loops):  # digits of R from the lightest on: neighbours are no one loop
+        padded = 2 ** loops
+        time = [f"R # {padded}" + (f" / {1 << i}" if i else "") + (" % 2" if i + 1 < loops else "") for i in range(loops)]
+        source = reducing(f"P = 8, R = {padded - 1}", ", ".join(time), "P / 4").replace("m![L]", "m![P]")
+        return source.replace("m![1 # 4]", "m![P % 4]")
+    return [accepted(of(row.value)), refused(of(row.value + 1), "E-VALID-COUNT")]

@@ -71,17 +71,17 @@ def evaluate(ring, text, operands):
     return stack[0]
 
 
-def begin(at, command, data, dtype):
+def begin(at, command, data, dtype, *_):
     at.stash = []
     return data, dtype
 
 
-def aside(at, command, data, dtype):
+def aside(at, command, data, dtype, *_):
     at.stash = list(data)
     return data, dtype
 
 
-def operation(at, command, data, dtype):
+def operation(at, command, data, dtype, *_):
     f, ring = command["f"], at.ring
     to = "f32" if f["operation"] in FLOATS else "i32"
     if not hasattr(ring, "seed"):  # polynomials have no other functions
@@ -97,7 +97,7 @@ def operation(at, command, data, dtype):
     return out, to
 
 
-def width(at, command, data, dtype):
+def width(at, command, data, dtype, *_):
     at.stash = packets(command["f"]["kind"], at.stash)
     return packets(command["f"]["kind"], data), dtype
 
@@ -110,4 +110,127 @@ def packets(kind, data):
     return data
 
 
-STAGES = {"vector": begin, "vector_tag": lambda _, command, data, dtype: (data, dtype), "vector_stash": aside, "vector_op": operation, "vector_width": width, "vector_final": lambda _, command, data, dtype: (data, dtype)}
+def same(at, command, data, dtype, *_):
+    return data, dtype
+
+
+# ---- reductions: sums are the ring's; of other operations the multiset of what is reduced ----
+
+FOLDS = {0x80: 0x10, 0x81: 0x13, 0x82: 0x1a, 0x83: 0x19, 0x88: 0x30, 0x89: 0x38, 0x8a: 0x37, 0x8b: 0x32, 0x70: 0x13, 0x71: 0x1a, 0x72: 0x19, 0x78: 0x30, 0x79: 0x38, 0x7a: 0x37}  # the code in math.md
+
+
+def fold(ring, code, terms):
+    if any(v is UNKNOWN for v in terms):  # noqa: F821
+        return UNKNOWN  # noqa: F821
+    if FOLDS[code] in (0x10, 0x30):
+        return sum(terms) % PRIME
+    if FOLDS[code] == 0x32:
+        product = 1
+        for x in terms:
+            product = product * x % PRIME
+        return product
+    if not hasattr(ring, "seed"):
+        return UNKNOWN  # noqa: F821
+    start = keyed(keyed(ring.seed, 0x200000000), FOLDS[code])
+    state = (start + sum(keyed(start, x) for x in terms)) & MASK
+    return 0 if mix(state) >> 3 == PRIME else mix(state) >> 3
+
+
+def lanes_that_count(counts, slice_, flit):
+    """Of 8, from the front."""
+    valid = 8
+    for c in counts:
+        f, index, at = c["f"], 0, flit
+        for loop in reversed(c["t"]):
+            index += at % loop["size"] * loop["stride"]
+            at //= loop["size"]
+        masked = slice_ & f["slice_mask"]
+        if f["kind"] == 0:
+            valid = min(valid, max(0, min(f["limit"] - index, f["span"])))
+        elif not (masked < f["slice"] or (not (masked > f["slice"] and f["kind"] == 1) and index < f["limit"])):
+            valid = 0
+    return valid
+
+
+def reduce(at, command, data, dtype, commands):
+    """Packets of 4 by their time step; a result for each combination of the kept loops."""
+    behind = commands[next(i for i, c in enumerate(commands) if c is command) + 1:]
+    counts = []
+    for c in behind:
+        if c["op"] != "valid_count":
+            break
+        counts.append(c)
+    f, loops, results = command["f"], command["t"], {}
+    splits = any(c["op"] == "vector_width" and c["f"]["kind"] == 0 for c in commands)
+    for packet in range(len(data) // 4):
+        valid = lanes_that_count(counts, at.unit % SLICES, packet // 2 if splits else packet)  # noqa: F821
+        valid = max(0, min(4, valid - (packet % 2 * 4 if splits else 0)))
+        key, step = [], packet
+        for loop in reversed(loops):
+            if not loop["reduced"]:
+                key.append(step % loop["size"])
+            step //= loop["size"]
+        cells = results.setdefault(tuple(reversed(key)), [[] for _ in range(4)])
+        for lane in range(valid):
+            cells[0 if f["tree"] else lane].append(data[packet * 4 + lane])
+    out = []
+    for key in sorted(results):
+        for lane in range(4):
+            hidden = f["tree"] and lane > 0
+            out.append(UNKNOWN if hidden else fold(at.ring, f["operation"], results[key][lane]))  # noqa: F821
+    return out, dtype
+
+
+def arrives(here, unit, command, commands):
+    """All elements that come to the reduction over slices in a slice; None: it does not send."""
+    key = ("slices", unit)
+    if key not in here.m.gathered:
+        at = next(i for i, c in enumerate(commands) if c is command)
+        there = type(here)(here.m, unit)
+        there.recording = command
+        senders = set(here.m.senders)
+        for c in commands[:at]:
+            if c["op"] == "switch":
+                senders = {u for u in range(len(senders) and max(senders) // SLICES * SLICES + SLICES) if masked(c, u % SLICES)}  # noqa: F821
+        if unit in senders:
+            there.run(commands[:at + 1])
+            here.m.gathered[key] = there.recorded
+        else:
+            here.m.gathered[key] = None
+    return here.m.gathered[key]
+
+
+def masked(command, slice_):
+    return command["f"][f"out_slices_{slice_ // 64}"] >> slice_ % 64 & 1
+
+
+def slices(at, command, data, dtype, commands):
+    """Packets of 8: each is folded from the packets of one step in all slices of the group."""
+    if getattr(at, "recording", None) is command:
+        at.recorded = list(data)
+        return data, dtype
+    f, loops, me = command["f"], command["t"], at.unit % SLICES  # noqa: F821
+    first = at.unit - me % f["ring"]
+    sent = [d for d in (arrives(at, first + i, command, commands) for i in range(f["ring"])) if d is not None]
+    packets = 1
+    for loop in loops:
+        packets *= 1 if loop["place"] else loop["size"]
+    out = []
+    for packet in range(packets):
+        step, rest = 0, packet
+        for loop in reversed(loops):
+            if loop["place"]:
+                step += me % f["ring"] // loop["place"] % loop["size"] * loop["stride"]
+            else:
+                step += rest % loop["size"] * loop["stride"]
+                rest //= loop["size"]
+        out += [fold(at.ring, f["operation"], [d[step * 8 + lane] for d in sent]) for lane in range(8)]
+    return out, dtype
+
+
+def receivers(units, command):
+    return dict(units, **{f"slices_{i}": command["f"][f"out_slices_{i}"] for i in range(4)})
+
+
+RECEIVERS = {"vector_slices": receivers}
+STAGES = {"vector_slices": slices, "vector_reduce": reduce, "valid_count": same,"vector": begin, "vector_tag": same, "vector_stash": aside, "vector_op": operation, "vector_width": width, "vector_final": same}

@@ -363,6 +363,10 @@ BINARY = {
     "CLIP_ABS_MAX_I32": of_i32(lambda a, b: a if abs(a) > abs(b) else b),
     "CLIP_ADD_FXP": lambda a, b: a + b & WORD, "CLIP_ADD_FXP_SAT": of_i32(lambda a, b: clamp(a + b)),
     "CLIP_MIN_F32": least, "CLIP_MAX_F32": most, "CLIP_ABS_MIN_F32": abs_min_f, "CLIP_ABS_MAX_F32": abs_max_f, "CLIP_ADD_F32": add,
+    "REDUCE_ADD_SAT": of_i32(lambda a, b: clamp(a + b)), "REDUCE_MAX_I32": of_i32(max), "REDUCE_MIN_I32": of_i32(min),
+    "REDUCE_ADD_F32": add, "REDUCE_MAX_F32": most, "REDUCE_MIN_F32": least,
+    "SLICES_ADD_I32": lambda a, b: a + b & WORD, "SLICES_ADD_SAT": of_i32(lambda a, b: clamp(a + b)), "SLICES_MAX_I32": of_i32(max), "SLICES_MIN_I32": of_i32(min),
+    "SLICES_ADD_F32": add, "SLICES_MAX_F32": most, "SLICES_MIN_F32": least, "SLICES_MUL_F32": mul,
 }
 UNARY = {"F32_OF_BITS": lambda a: a, "BITS_OF_F32": lambda a: a, "EXP": exp, "NEG_EXP": lambda a: exp(negative(a)), "SQRT": sqrt,
          "TANH": tanh, "SIGMOID": sigmoid, "LOG": log, "SIN": sin, "COS": cos}
