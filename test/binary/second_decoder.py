@@ -288,7 +288,7 @@ def ports(data, isa):
     out = [port(words, axes, isa) for _ in range(port_count)]
     for p in out:
         p["name"] = string(area, p["name"])
-    need(len({p["name"] for p in out}) == len(out), "two ports of one name")
+    need(len({(p["name"], p["direction"]) for p in out}) == len(out), "two ports of one name and direction")
     return axes, out
 
 
@@ -526,11 +526,12 @@ def fold_name(code, statement_name, accumulator, isa):
 
 
 def index(words, axes, operands, source, indexed):
-    axis, unit = words.next(), words.next()
+    axis, unit, step, div, mod = (words.next() for _ in range(5))
     name = axis_name(axes, axis)
+    need(1 <= step < 1 << 48 and 1 <= div < 1 << 48 and mod <= axes[axis]["size"], "einsum: what an index counts")
     need(widened(operands[source + 1]["dtype"]) == "i32" and name in operands[indexed]["axes"], "einsum: an index")
     need(1 <= unit <= axes[axis]["size"], "einsum: an index's unit")
-    return {"axis": name, "source": source, "unit": unit}
+    return {"axis": name, "source": source, "unit": unit, "step": step, "div": div, "mod": mod}
 
 
 def check_groups(summed, pieces, axis_sizes):
@@ -580,13 +581,13 @@ def shift(words, axes, operands):
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 57, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(not bits(head, 58, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
     group = bits(head, 49, 56)
     stride = words.next() if group else 0
     need(not group or 1 <= stride < LIMIT, "einsum: a digit's stride")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
     return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
-            "broadcast": [i for i in range(8) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 41, 48), "group": group, "stride": stride}
+            "broadcast": [i for i in range(8) if bits(head, 33 + i, 33 + i)], "of_sources": bool(bits(head, 57, 57)), "lane": bits(head, 41, 48), "group": group, "stride": stride}
 
 
 # ---------------------------------------------------------------- format.md: the file
