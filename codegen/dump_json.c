@@ -137,6 +137,7 @@ static void set_rest_of_statement(json_dump *j, json_t *out, const einsum *e, co
         set_number(j, index, "step", s->indices[i].step);
         set_number(j, index, "div", s->indices[i].div);
         set_number(j, index, "mod", s->indices[i].mod);
+        set_number(j, index, "positions", s->indices[i].positions);
         push(j, indices, index);
     }
     set(j, out, "indices", indices);

@@ -85,7 +85,8 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
 static const char *index_text(const einsum_index *x, arena *a)
 {
     const char *text = arena_printf(a, " of element / %" PRId64, x->step * x->div);
-    return x->mod ? arena_printf(a, "%s %% %" PRId64, text, x->mod) : text;
+    text = x->mod ? arena_printf(a, "%s %% %" PRId64, text, x->mod) : text;
+    return x->positions ? arena_printf(a, "%s, %" PRId64 " positions", text, x->positions) : text;
 }
 
 static void put_indices(strbuf *s, const einsum *e, const einsum_statement *st)

@@ -1,7 +1,5 @@
 #include "codegen/index_values.h"
 
-#include "codegen/copy_command.h"
-
 /* Both limits of one list hold. */
 static void meet(index_values *have, int64_t unit, int64_t count)
 {
@@ -9,25 +7,12 @@ static void meet(index_values *have, int64_t unit, int64_t count)
         *have = (index_values){unit, count};
 }
 
-/* Rows of the smallest command that counts in this unit: tiles have fewer than the axis. */
-static int64_t rows_of(const binary_kernel *k, int64_t unit, int64_t most)
-{
-    for (int c = 0; c < 3; c++)
-        for (size_t i = 0; i < k->streams[c].count; i++)
-            if (k->streams[c].commands[i].op == OP_DMA_INDIRECT) {
-                copy_command x = copy_command_read(&k->streams[c].commands[i]);
-                most = x.unit == unit && x.positions < most ? x.positions : most;
-            }
-    return most;
-}
-
-static void mark_lists(const binary_kernel *k, const einsum_statement *s, index_values *values)
+static void mark_lists(const einsum_statement *s, index_values *values)
 {
     for (uint32_t i = 0; i < einsum_index_count(s); i++) {
         const einsum_index *x = &s->indices[i];
-        int64_t along = k->einsum.axes[x->axis].size / x->unit;
-        if (x->mod == 0 && along > 0)
-            meet(&values[s->sources[i + 1]], x->step, rows_of(k, x->step, along * x->div));
+        if (x->positions > 0)
+            meet(&values[s->sources[i + 1]], x->step, x->positions);
     }
 }
 
@@ -49,7 +34,7 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
     const einsum *e = &k->einsum;
     index_values *values = ARENA_ARRAY(scratch, index_values, (size_t)e->tensor_count + 1);
     for (uint32_t i = 0; i < e->statement_count; i++)
-        mark_lists(k, &e->statements[i], values);
+        mark_lists(&e->statements[i], values);
     for (uint32_t i = e->statement_count; i-- > 0;) { /* what is made of the port is made behind it */
         const einsum_statement *s = &e->statements[i];
         int64_t factor = values[s->dst].count ? factor_of(s) : 0;

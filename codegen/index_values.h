@@ -1,7 +1,7 @@
 /* Which elements of an input are rows that a gather or scatter can take.
  *
  * The one idea: who makes numbers up for an input must make lists of rows that exist, since others stop a run; the statements say what is a
- * list, and the commands how many rows there are. */
+ * list, and how many rows there are. */
 #ifndef VISA_CODEGEN_INDEX_VALUES_H
 #define VISA_CODEGEN_INDEX_VALUES_H
 

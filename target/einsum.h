@@ -76,16 +76,16 @@ typedef struct einsum_shift {
 } einsum_shift;
 
 /* An element x of an index tensor moves the place in the indexed one by x / step / div % mod * unit coordinates of the axis: `step` of an
- * element are one position of what is indexed, and positions count through axes of which this is one. Where step, div or mod is above 1 an
- * element that is negative or no multiple of step is outside. mod 0: there is none outside of the axis. */
+ * element are one position of what is indexed, and positions count through axes of which this is one. Where any of the last four says
+ * something, an element that is negative, no multiple of step, or of another position than the first `positions` is outside. */
 typedef struct einsum_index {
     uint32_t axis;
-    int64_t unit, step, div, mod;
+    int64_t unit, step, div, mod, positions; /* mod, positions: 0, none */
 } einsum_index;
 
 static inline bool einsum_index_divides(const einsum_index *x)
 {
-    return x->step > 1 || x->div > 1 || x->mod > 0;
+    return x->step > 1 || x->div > 1 || x->mod > 0 || x->positions > 0;
 }
 
 typedef enum math_op {

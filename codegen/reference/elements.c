@@ -217,7 +217,10 @@ static LLVMValueRef move_by_indices(const element_form *f, element *at)
         if (einsum_index_divides(x)) {
             LLVMValueRef whole = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildSRem(e->b, value, emit_i64(e, x->step), ""), emit_i64(e, 0), "");
             inside = both(e, inside, both(e, whole, LLVMBuildICmp(e->b, LLVMIntSGE, value, emit_i64(e, 0), "")));
-            value = LLVMBuildSDiv(e->b, LLVMBuildSDiv(e->b, value, emit_i64(e, x->step), ""), emit_i64(e, x->div), "");
+            value = LLVMBuildSDiv(e->b, value, emit_i64(e, x->step), "");
+            if (x->positions)
+                inside = both(e, inside, LLVMBuildICmp(e->b, LLVMIntSLT, value, emit_i64(e, x->positions), ""));
+            value = LLVMBuildSDiv(e->b, value, emit_i64(e, x->div), "");
             value = x->mod ? LLVMBuildSRem(e->b, value, emit_i64(e, x->mod), "") : value;
         }
         int64_t size = of->axes[x->axis].size, most = size / x->unit;

@@ -497,7 +497,8 @@ static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference l
             diag_help(b->context->diags, d, "let it be one axis, or a few whole ones");
             return;
         }
-        indices[count] = (einsum_index){einsum_axis_number(b, f->axis), f->weight, o->indirect->unit, inner, count ? f->live : 0};
+        indices[count] = (einsum_index){einsum_axis_number(b, f->axis), f->weight, o->indirect->unit, inner, count ? f->live : 0,
+                                        o->indirect->positions};
         step->s.sources[++count] = list.value;
         if (count > 1)
             add_shifts(b, step, (einsum_side)(EINSUM_A + count), list.window);

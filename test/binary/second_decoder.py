@@ -526,12 +526,12 @@ def fold_name(code, statement_name, accumulator, isa):
 
 
 def index(words, axes, operands, source, indexed):
-    axis, unit, step, div, mod = (words.next() for _ in range(5))
+    axis, unit, step, div, mod, positions = (words.next() for _ in range(6))
     name = axis_name(axes, axis)
-    need(1 <= step < 1 << 48 and 1 <= div < 1 << 48 and mod <= axes[axis]["size"], "einsum: what an index counts")
+    need(1 <= step < 1 << 48 and 1 <= div < 1 << 48 and mod <= axes[axis]["size"] and positions < 1 << 48, "einsum: what an index counts")
     need(widened(operands[source + 1]["dtype"]) == "i32" and name in operands[indexed]["axes"], "einsum: an index")
     need(1 <= unit <= axes[axis]["size"], "einsum: an index's unit")
-    return {"axis": name, "source": source, "unit": unit, "step": step, "div": div, "mod": mod}
+    return {"axis": name, "source": source, "unit": unit, "step": step, "div": div, "mod": mod, "positions": positions}
 
 
 def check_groups(summed, pieces, axis_sizes):

@@ -284,7 +284,7 @@ static inline int64_t judge_element(judge_walk *w, int side)
             if (side == (int)einsum_indexed_side(w->s) && w->s->indices[k].axis == t->axes[i]) {
                 const einsum_index *x = &w->s->indices[k];
                 int64_t element = judge_source(w, k + 1).i;
-                if (einsum_index_divides(x) && (element < 0 || element % x->step))
+                if (einsum_index_divides(x) && (element < 0 || element % x->step || (x->positions && element / x->step >= x->positions)))
                     return -1;
                 element /= x->step * x->div;
                 place += (x->mod ? element % x->mod : element) * x->unit;

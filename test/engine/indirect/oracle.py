@@ -89,7 +89,7 @@ def make(rng, number):
     release = rng.choice(RELEASES)
     if release == "0.6" and r.form != "axis":
         release = "0.9"
-    in_dm = release == "0.6" and not scatter and rng.random() < 0.4
+    in_dm = release == "0.6" and not scatter and len(code_sum(r.domain, axes)) % 2 == 0 and rng.random() < 0.5
     cluster, slice_, element = r.spread()
     rows, entries = code_sum(r.indexed, axes), code_sum(r.domain, axes)
     table = cells.table(", ".join(r.element), axes)
@@ -146,12 +146,11 @@ def make(rng, number):
         if release == "0.9":
             call = f"t.gather::<m![{run}], m![{pay}]>().by_byte_offsets::<m![{domain}]>(&list).to_dm(&mut d.tdma)"
         elif in_dm:
-            size = len(entries)
             *outer, last = r.domain
-            if r.sizes[last] % 2 == 0 and size <= 512 and rng.random() < 0.6:
+            if r.sizes[last] % 2 == 0 and len(entries) <= 512 and rng.random() < 0.6:
                 place = f"m![[{', '.join(outer + [last + ' / 2'])}] # 256], m![{last} % 2]"
             else:
-                place = f"m![1 # 256], m![[{domain}] # {size + size % 2}]"
+                place = f"m![1 # 256], m![{domain}]"
             lines = f"    let l: DmTensor<i32, m![{chip_list}], m![1 # 2], {place}> = list.to_dm(&mut d.tdma);\n"
             call = "t.dma_gather_unscaled(&l)"
         else:
