@@ -173,7 +173,7 @@ class Isa:
         out["loops"] = []
         for depth, number in enumerate(numbers):
             entry, counter = dict(zip(names, entries[number])), f"i{depth}"
-            what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot"}
+            what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot", "list_stride": "list"}
             steps = [f"{what[n]} += {counter}*{entry[n]} {units[n]}" for n in names if n in what]
             steps = ["reduced"] * entry.get("reduced", 0) + steps
             out["loops"].append({"entry": number, "counter": counter, "size": entry[size], "steps": ", ".join(steps)})
@@ -468,6 +468,9 @@ def statement(words, axes, tensors, isa):
     indexed = {"source a": 1, "the destination": 0}.get(row.indexed)
     indices = [index(words, axes, operands, i, indexed) for i in range(1, len(sources))] if indexed is not None else []
     need(len({x["axis"] for x in indices}) == len(indices), "einsum: two index tensors of an axis")
+    for d in digits:
+        reads_list = any(d["axis"] in operands[i]["axes"] and i - 1 not in d["broadcast"] for i in range(2, len(operands)))
+        need(not d["of_sources"] or row.name == "scatter" and reads_list and d["axis"] in operands[0]["axes"], "einsum: a digit of the sources")
     element = words.next() if row.name == "fill" else None
     need(element is None or element >> dtype_bits(operands[0]["dtype"]) == 0, "einsum: a fill's element")
     return {"op": row.name, "destination": bits(second, 0, 31), "sources": sources, "accumulator": accumulator, "digits": digits, "pieces": pieces,
@@ -759,7 +762,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 7, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 8, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 
