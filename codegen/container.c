@@ -573,6 +573,20 @@ static bool read_port(reader *r, word_reader *in, const binary_kernel *k, port *
     return true;
 }
 
+/* What comes in and is written is a port of each direction under one name. */
+static const char *repeated_port(const port *ports, const char **names, uint32_t count)
+{
+    const char *twice = NULL;
+    for (int direction = PORT_IN; direction <= PORT_OUT && !twice; direction++) {
+        size_t found = 0;
+        for (uint32_t i = 0; i < count; i++)
+            if ((int)ports[i].direction == direction)
+                names[found++] = ports[i].name;
+        twice = repeated_text(names, found);
+    }
+    return twice;
+}
+
 static bool read_ports(reader *r, const elf_section *s, binary_kernel *k)
 {
     uint64_t *words;
@@ -596,10 +610,9 @@ static bool read_ports(reader *r, const elf_section *s, binary_kernel *k)
     for (uint32_t i = 0; i < k->port_count; i++) {
         if (!read_port(r, &in, k, &ports[i]))
             return false;
-        names[i] = ports[i].name;
     }
     k->ports = ports;
-    const char *twice = repeated_text(names, k->port_count);
+    const char *twice = repeated_port(ports, names, k->port_count);
     if (twice)
         return word_reader_fault(&in, first, "there are two ports named %s", twice);
     return word_reader_end(&in);

@@ -134,6 +134,10 @@ static void set_rest_of_statement(json_dump *j, json_t *out, const einsum *e, co
         set_text(j, index, "axis", e->axes[s->indices[i].axis].name);
         set_number(j, index, "source", i + 1);
         set_number(j, index, "unit", s->indices[i].unit);
+        set_number(j, index, "step", s->indices[i].step);
+        set_number(j, index, "div", s->indices[i].div);
+        set_number(j, index, "mod", s->indices[i].mod);
+        set_number(j, index, "positions", s->indices[i].positions);
         push(j, indices, index);
     }
     set(j, out, "indices", indices);
@@ -156,6 +160,7 @@ static json_t *statement_json(json_dump *j, const einsum *e, const einsum_statem
         set_number(j, digit, "size", s->digits[i].size);
         set(j, digit, "kept", json_boolean(s->digits[i].kept));
         set(j, digit, "broadcast", broadcast_json(j, &s->digits[i]));
+        set(j, digit, "of_sources", json_boolean(!einsum_digit_indexes(&s->digits[i], EINSUM_DST)));
         set_number(j, digit, "lane", s->digits[i].lane);
         set_number(j, digit, "group", s->digits[i].group);
         set_number(j, digit, "stride", s->digits[i].stride);

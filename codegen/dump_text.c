@@ -61,6 +61,8 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
         for (uint32_t k = 0; k < st->source_count; k++)
             if (!einsum_digit_indexes(d, (einsum_side)(EINSUM_A + k)))
                 strbuf_printf(s, ", repeats %s", e->tensors[st->sources[k]].name);
+        if (!einsum_digit_indexes(d, EINSUM_DST))
+            strbuf_puts(s, ", not of the destination");
         if (d->lane)
             strbuf_printf(s, ", %u lanes apart", d->lane);
         if (d->group)
@@ -80,12 +82,19 @@ static void put_statement(strbuf *s, const einsum *e, const einsum_statement *st
     }
 }
 
+static const char *index_text(const einsum_index *x, arena *a)
+{
+    const char *text = arena_printf(a, " of element / %" PRId64, x->step * x->div);
+    text = x->mod ? arena_printf(a, "%s %% %" PRId64, text, x->mod) : text;
+    return x->positions ? arena_printf(a, "%s, %" PRId64 " positions", text, x->positions) : text;
+}
+
 static void put_indices(strbuf *s, const einsum *e, const einsum_statement *st)
 {
     for (uint32_t i = 0; i < einsum_index_count(st); i++)
-        strbuf_printf(s, "      %s of %s from %s, %" PRId64 " each\n", e->axes[st->indices[i].axis].name,
+        strbuf_printf(s, "      %s of %s from %s, %" PRId64 " each%s\n", e->axes[st->indices[i].axis].name,
                       e->tensors[einsum_operand(st, einsum_indexed_side(st))].name, e->tensors[st->sources[i + 1]].name,
-                      st->indices[i].unit);
+                      st->indices[i].unit, !einsum_index_divides(&st->indices[i]) ? "" : index_text(&st->indices[i], s->arena));
 }
 
 static void put_einsum(strbuf *s, const einsum *e)

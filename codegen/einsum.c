@@ -6,7 +6,7 @@
 
 #define COUNT_LIMIT (INT64_C(1) << 62)
 
-enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 2, DIGIT_WORDS = 3, PIECE_WORDS = 3, SHIFT_WORDS = 2, INDEX_WORDS = 2, TERM_WORDS = 4 };
+enum { TENSOR_WORDS = 2, STATEMENT_WORDS = 2, DIGIT_WORDS = 3, PIECE_WORDS = 3, SHIFT_WORDS = 2, INDEX_WORDS = 6, TERM_WORDS = 4 };
 enum { MAX_RANK = 0xffff, MAX_TENSORS = 0xffff, MAX_WINDOWS = 0xffff, MAX_TERMS = 8, MAX_SHIFTS = 255, MAX_PIECES = 255 };
 
 /* Encoder: docs/format.md, "Einsum section". */
@@ -34,8 +34,8 @@ static void put_window(word_writer *w, const einsum_window *x)
 
 static void put_digit(word_writer *w, const einsum_digit *d)
 {
-    word_writer_put(w, d->axis | (uint64_t)d->kept << 32 | (uint64_t)(d->broadcast >> EINSUM_A) << 33 | (uint64_t)d->lane << 41 |
-                           (uint64_t)d->group << 49);
+    word_writer_put(w, d->axis | (uint64_t)d->kept << 32 | (uint64_t)(d->broadcast >> EINSUM_A) << 33 | (uint64_t)(d->broadcast & 1) << 57 |
+                           (uint64_t)d->lane << 41 | (uint64_t)d->group << 49);
     word_writer_put(w, (uint64_t)d->weight);
     word_writer_put(w, (uint64_t)d->size);
     if (d->group)
@@ -65,6 +65,10 @@ static void put_statement(word_writer *w, const einsum_statement *s)
     for (uint32_t i = 0; i < einsum_index_count(s); i++) {
         word_writer_put(w, s->indices[i].axis);
         word_writer_put(w, (uint64_t)s->indices[i].unit);
+        word_writer_put(w, (uint64_t)s->indices[i].step);
+        word_writer_put(w, (uint64_t)s->indices[i].div);
+        word_writer_put(w, (uint64_t)s->indices[i].mod);
+        word_writer_put(w, (uint64_t)s->indices[i].positions);
     }
     if (s->op == MATH_FILL)
         word_writer_put(w, s->bits);
@@ -139,7 +143,7 @@ static bool read_term(einsum_reader *r, einsum_term *t, int64_t *size)
     uint64_t limit = (uint64_t)r->axes[axis].size;
     uint64_t weight = word_reader_next(&r->in), extent = word_reader_next(&r->in), stride = word_reader_next(&r->in);
     if (weight < 1 || weight > limit || extent < 1 || extent > (limit - 1) / weight + 1)
-        return word_reader_fault(&r->in, r->in.at - 3, "weight %" PRIu64 " and extent %" PRIu64 " of a digit of axis %s (size %" PRIu64 ")",
+        return word_reader_fault(&r->in, r->in.at - 4, "weight %" PRIu64 " and extent %" PRIu64 " of a digit of axis %s (size %" PRIu64 ")",
                                  weight, extent, r->axes[axis].name, limit);
     int64_t reach;
     if (stride < 1 || stride >= (uint64_t)COUNT_LIMIT || __builtin_mul_overflow((int64_t)extent - 1, (int64_t)stride, &reach) ||
@@ -265,10 +269,10 @@ static bool read_digit(einsum_reader *r, einsum_digit *d)
     uint64_t word = word_reader_next(&r->in);
     d->axis = (uint32_t)word_bits(word, 0, 32);
     d->kept = word_bits(word, 32, 1);
-    d->broadcast = (uint32_t)word_bits(word, 33, EINSUM_SOURCES) << EINSUM_A;
+    d->broadcast = (uint32_t)word_bits(word, 33, EINSUM_SOURCES) << EINSUM_A | (uint32_t)word_bits(word, 57, 1);
     d->lane = (unsigned char)word_bits(word, 41, 8);
     d->group = (unsigned char)word_bits(word, 49, 8);
-    if (word_bits(word, 57, 7))
+    if (word_bits(word, 58, 6))
         return fault_here(r, "reserved bits are not zero");
     if (d->axis >= r->axis_count)
         return word_reader_fault(&r->in, r->in.at - 1, "axis number %u of %u axes", d->axis, r->axis_count);
@@ -538,9 +542,13 @@ static bool digit_moves(const einsum_reader *r, uint32_t tensor, const einsum_di
     return moves;
 }
 
-/* Only what would move a source can be broadcast over it: so that nothing can be expressed in two ways. */
+/* Only what would move a source can be broadcast over it: so that nothing can be expressed in two ways. A scatter's destination, too, where
+ * the digit moves an index. */
 static bool check_broadcast(einsum_reader *r, const einsum_statement *s, const einsum_digit *d)
 {
+    if (!einsum_digit_indexes(d, EINSUM_DST) && (s->op != MATH_SCATTER || !digit_moves(r, s->dst, d) || !moves_an_index(r, s, d)))
+        return word_reader_fault(&r->in, r->digit_at, "a digit of axis %s does not move the destination, which it does not index",
+                                 r->axes[d->axis].name);
     for (einsum_side side = EINSUM_A; side < EINSUM_SIDES; side++) {
         if (einsum_digit_indexes(d, side))
             continue;
@@ -692,7 +700,9 @@ static bool read_indices(einsum_reader *r, einsum_statement *s)
     einsum_index *indices = ARENA_ARRAY(r->arena, einsum_index, count);
     for (uint32_t i = 0; i < count; i++) {
         const einsum_tensor *index = &r->tensors[s->sources[i + 1]], *indexed = &r->tensors[einsum_operand(s, einsum_indexed_side(s))];
-        uint64_t axis = word_reader_next(&r->in), unit = word_reader_next(&r->in);
+        uint64_t axis = word_reader_next(&r->in), unit = word_reader_next(&r->in), parts[4];
+        for (int k = 0; k < 4; k++)
+            parts[k] = word_reader_next(&r->in);
         if (dtype_row_of(index->dtype)->kind != DTYPE_KIND_INT)
             return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "index tensor %s is of %s, allowed are integers", index->name,
                                      dtype_row_of(index->dtype)->name);
@@ -704,9 +714,18 @@ static bool read_indices(einsum_reader *r, einsum_statement *s)
                 return word_reader_fault(&r->in, r->in.at - INDEX_WORDS, "axis %s of tensor %s has two index tensors", r->axes[axis].name,
                                          indexed->name);
         if (unit < 1 || unit > (uint64_t)r->axes[axis].size)
-            return word_reader_fault(&r->in, r->in.at - 1, "an index counts %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, unit,
+            return word_reader_fault(&r->in, r->in.at - 5, "an index counts %" PRIu64 " along axis %s, allowed are 1 to %" PRId64, unit,
                                      r->axes[axis].name, r->axes[axis].size);
-        indices[i] = (einsum_index){(uint32_t)axis, (int64_t)unit};
+        if (parts[0] < 1 || parts[1] < 1 || parts[0] >> 48 || parts[1] >> 48 || parts[2] > (uint64_t)r->axes[axis].size)
+            return word_reader_fault(&r->in, r->in.at - 3,
+                                     "an index of axis %s has step %" PRIu64 ", div %" PRIu64 " and mod %" PRIu64
+                                     ", allowed are 1 to 2^48 - 1 twice and 0 to %" PRId64,
+                                     r->axes[axis].name, parts[0], parts[1], parts[2], r->axes[axis].size);
+        if (parts[3] >> 48)
+            return word_reader_fault(&r->in, r->in.at - 1, "an index of axis %s has %" PRIu64 " positions, allowed are 0 to 2^48 - 1",
+                                     r->axes[axis].name, parts[3]);
+        indices[i] =
+            (einsum_index){(uint32_t)axis, (int64_t)unit, (int64_t)parts[0], (int64_t)parts[1], (int64_t)parts[2], (int64_t)parts[3]};
     }
     s->indices = indices;
     return true;

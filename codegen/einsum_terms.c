@@ -152,10 +152,11 @@ static bool assigns(const einsum *e, const einsum_statement *s, uint32_t tensor,
     return s->dst == tensor && count_kept(e, s, element, counters) && exists(e, s, counters);
 }
 
-bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of)
+bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
+                  void *of)
 {
     int64_t counters[EINSUM_STATEMENT_DIGITS];
-    for (uint32_t i = e->statement_count; i-- > 0;) {
+    for (uint32_t i = before; i-- > 0;) {
         const einsum_statement *s = &e->statements[i];
         if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
             continue;
@@ -176,14 +177,18 @@ bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call
     return false;
 }
 
-const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t element, int64_t *elements)
+const einsum_statement *einsum_maker(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements)
 {
     int64_t counters[EINSUM_STATEMENT_DIGITS];
-    for (uint32_t i = e->statement_count; i-- > 0;) {
+    for (uint32_t i = before; i-- > 0;) {
         const einsum_statement *s = &e->statements[i];
-        if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
+        if (s->digit_count > EINSUM_STATEMENT_DIGITS)
             continue;
-        for (uint32_t k = 0; s->op == MATH_MAP && k < s->source_count; k++)
+        if (s->op == MATH_SCATTER && s->dst == tensor)
+            return s;
+        if (s->op == MATH_SCATTER || !assigns(e, s, tensor, element, counters))
+            continue;
+        for (uint32_t k = 0; (s->op == MATH_MAP || s->op == MATH_GATHER) && k < s->source_count; k++)
             elements[k] = source_element(e, s, counters, s->sources[k], (einsum_side)(EINSUM_A + k));
         return s;
     }
@@ -204,6 +209,57 @@ bool einsum_folded(const einsum *e, const einsum_statement *s, int64_t element, 
         if (!call(of, elements))
             return false;
     } while (count_on(s, counters));
+    return true;
+}
+
+/* ---- rows by index ---- */
+
+/* Elements between two coordinates of the axis. */
+static int64_t axis_stride(const einsum *e, const einsum_tensor *t, uint32_t axis)
+{
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0 && t->axes[i] != axis;)
+        stride *= e->axes[t->axes[i]].size;
+    return stride;
+}
+
+int64_t einsum_moved(const einsum *e, const einsum_statement *s, int64_t element, const int64_t *lists)
+{
+    const einsum_tensor *t = &e->tensors[einsum_operand(s, einsum_indexed_side(s))];
+    for (uint32_t i = 0; i < einsum_index_count(s); i++) {
+        const einsum_index *x = &s->indices[i];
+        int64_t stride = axis_stride(e, t, x->axis), size = e->axes[x->axis].size, position = lists[i] / x->step;
+        if (einsum_index_divides(x) && (lists[i] < 0 || lists[i] % x->step || (x->positions && position >= x->positions)))
+            return -1;
+        position /= x->div;
+        position = x->mod ? position % x->mod : position;
+        int64_t place = element / stride % size;
+        if (position > size || position < -size || place + position * x->unit < 0 || place + position * x->unit >= size)
+            return -1;
+        element += position * x->unit * stride;
+    }
+    return element;
+}
+
+bool einsum_scatter_each(const einsum *e, const einsum_statement *s, bool (*call)(void *of, int64_t to, const int64_t *elements), void *of)
+{
+    int64_t counters[EINSUM_STATEMENT_DIGITS] = {0}, elements[EINSUM_SOURCES];
+    if (s->digit_count > EINSUM_STATEMENT_DIGITS)
+        return false;
+    for (bool more = true; more;) {
+        if (exists(e, s, counters)) {
+            for (uint32_t k = 0; k < s->source_count; k++)
+                elements[k] = source_element(e, s, counters, s->sources[k], (einsum_side)(EINSUM_A + k));
+            if (!call(of, source_element(e, s, counters, s->dst, EINSUM_DST), elements))
+                return false;
+        }
+        more = false;
+        for (uint32_t i = s->digit_count; i-- > 0 && !more;) {
+            more = ++counters[i] < s->digits[i].size;
+            if (!more)
+                counters[i] = 0;
+        }
+    }
     return true;
 }
 

@@ -17,12 +17,21 @@ typedef struct einsum_product {
 } einsum_product;
 
 /* The last statement that assigns the element, a copy or a contraction: calls for each of its terms, in the order of the digits.
- * False: no statement does, or a call returned false. */
-bool einsum_terms(const einsum *e, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term), void *of);
+ * False: no statement does, or a call returned false. Of the first `before` statements. */
+bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
+                  void *of);
 
-/* The statement that assigns the element last; NULL: none does. Of a map `elements` (EINSUM_SOURCES) get the element of each source that
- * its expression is over, -1: the tensor does not hold it, and it is zero. */
-const einsum_statement *einsum_maker(const einsum *e, uint32_t tensor, int64_t element, int64_t *elements);
+/* The statement that assigns the element last, of the first `before`; NULL: none does. A scatter into the tensor may be it: its lists say.
+ * Of a map and a gather `elements` (EINSUM_SOURCES) get the element of each source, of a gather before lists move it; -1: the tensor does
+ * not hold it, and it is zero. */
+const einsum_statement *einsum_maker(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements);
+
+/* The element of the indexed tensor that lists with these elements (one for each index) move `element` to; -1: outside. */
+int64_t einsum_moved(const einsum *e, const einsum_statement *s, int64_t element, const int64_t *lists);
+
+/* Calls for each combination of a scatter's digits, in order, with the destination's element before it is moved, and those of the sources
+ * (-1: not held). False: a call returned false. */
+bool einsum_scatter_each(const einsum *e, const einsum_statement *s, bool (*call)(void *of, int64_t to, const int64_t *elements), void *of);
 
 /* Of a reduction that assigns the element: calls for each of its terms with the elements of the sources, as above, in the order of the
  * digits. False: it does not assign it, or a call returned false. */

@@ -333,6 +333,31 @@ static void push_OP_DMA(emission *m, const op *o, context c)
     }
 }
 
+/* The same with a list that moves the HBM side. */
+static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
+{
+    for (const dma_config *d = o->dma; d; d = d->next) {
+        command k = new_command(m, OP_DMA_INDIRECT, o, c);
+        command_set(&k, INDIRECT_SCATTER, o->kind == IR_SCATTER);
+        command_set(&k, INDIRECT_LIST, op_index(o)->out.kind == TENSOR_DM);
+        command_set(&k, INDIRECT_PACKET_BYTES, d->packet_bytes);
+        command_set(&k, INDIRECT_SOURCE_BASE, d->source_base);
+        command_set(&k, INDIRECT_DESTINATION_BASE, d->destination_base);
+        command_set(&k, INDIRECT_LIST_BASE, d->list_base);
+        command_set(&k, INDIRECT_UNIT, o->indirect->unit);
+        command_set(&k, INDIRECT_POSITIONS, o->indirect->positions);
+        command_set(&k, INDIRECT_STRIDE, o->indirect->stride);
+        k.entry_count = d->sequencer.count;
+        for (uint32_t i = 0; i < k.entry_count; i++) {
+            command_set_entry(&k, i, INDIRECT_ENTRY_SIZE, d->sequencer.entries[i].size);
+            command_set_entry(&k, i, INDIRECT_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
+            command_set_entry(&k, i, INDIRECT_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
+            command_set_entry(&k, i, INDIRECT_ENTRY_LIST_STRIDE, d->sequencer.entries[i].stride3);
+        }
+        push(m, k);
+    }
+}
+
 static void push_OP_SWITCH(emission *m, const op *o, context c)
 {
     const route_config *r = o->route;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/copy_command.h"
 #include "codegen/unroll.h"
 
 /* A stretch of the stream: a unit of work (waits and units with the chain or the copy after them), or a loop over stretches. Two of one
@@ -85,7 +86,7 @@ static size_t shape_number(shape_table *t, const int64_t *key, size_t count, are
 
 static bool ends_work(const command *c)
 {
-    return c->op == OP_DMA || c->op == OP_TRF_STORE || c->op == OP_COMMIT || c->op == OP_STREAM_OUT;
+    return command_is_copy(c) || c->op == OP_TRF_STORE || c->op == OP_COMMIT || c->op == OP_STREAM_OUT;
 }
 
 /* Numbers go to `values`, all else to `key`; both have room. */

@@ -275,7 +275,17 @@ static const char *free_name(analysis *s, const char *name)
     return free;
 }
 
-/* Results through `&mut` parameters come first, in the order of the parameters. */
+/* Rows of it are written that only a list names: the others keep what comes in. */
+static bool is_scattered(const kernel *k, const op *memory)
+{
+    for (size_t i = 0; i < k->op_count; i++)
+        if (k->ops[i]->kind == IR_SCATTER && op_root(op_into(k->ops[i])) == memory)
+            return true;
+    return false;
+}
+
+/* Results through `&mut` parameters come first, in the order of the parameters. One of which a scatter writes parts is an input as well, at
+ * the same address. */
 static void add_written_parameters(analysis *s)
 {
     size_t count = s->kernel->op_count;
@@ -283,6 +293,10 @@ static void add_written_parameters(analysis *s)
         op *o = s->kernel->ops[i];
         if (o->kind != IR_ALLOC || !o->parameter)
             continue;
+        if (is_scattered(s->kernel, o)) {
+            o->kind = IR_PORT_IN;
+            o->port = add_port(s, o->name, false, &o->out, o->named, o->range);
+        }
         value v = {.kind = VALUE_TENSOR, .op = o};
         add_result(s, &v, o->named, o->range, o->name);
     }

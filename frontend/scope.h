@@ -31,6 +31,7 @@ typedef enum value_kind {
     VALUE_VARIANT,       /* of an enumeration: variant, number */
     VALUE_VECTOR_OP,     /* number: its code (target/vector.h) */
     VALUE_PLAN,          /* of what moves to other chips and clusters: plan */
+    VALUE_INDIRECT,      /* of rows by index: rows */
     VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */
 } value_kind;
 
@@ -51,6 +52,7 @@ typedef struct value {
     const char *variant;          /* VALUE_VARIANT: its type */
     const struct move_plan *plan; /* VALUE_PLAN */
     const struct ast *loop;       /* a number that is known only when it runs: the AST_FOR that counts it; NULL: it is a constant */
+    const struct row_plan *rows;  /* VALUE_INDIRECT */
 } value;
 
 typedef enum symbol_kind {

@@ -52,6 +52,7 @@ static const struct {
     tensor_kind tensor;   /* VALUE_TENSOR, VALUE_VIEW */
     bool writable;        /* VALUE_VIEW */
     bool counts;          /* VALUE_INT: at least 0 */
+    bool views;           /* VALUE_TENSOR: a view does as well */
     const char *types[3]; /* VALUE_VARIANT */
 } arguments[] = {
     [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT},
@@ -74,6 +75,10 @@ static const struct {
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
     [ARGUMENT_SUB] = {"&mut ctx.sub", "`&mut ctx.sub`", VALUE_UNIT_OF_CONTEXT},
     [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
+    [ARGUMENT_INDEX] = {"&index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true},
+    [ARGUMENT_INDEX_DM] = {"&index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM},
+    [ARGUMENT_HBM_MUT] = {"&mut out", "an HbmTensor that is written (`&mut out`)", VALUE_TENSOR, TENSOR_HBM},
+    [ARGUMENT_FLAG] = {"true", "a condition", VALUE_BOOL},
     [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
@@ -90,7 +95,7 @@ static bool argument_fits(stage_argument a, const value *v)
 {
     if (a == ARGUMENT_OPERAND) /* what it may be depends on the operation */
         return true;
-    if (v->kind != arguments[a].kind)
+    if (v->kind != arguments[a].kind && !(arguments[a].views && v->kind == VALUE_VIEW))
         return false;
     switch (v->kind) {
     case VALUE_UNIT_OF_CONTEXT: return v->context == (a == ARGUMENT_SUB ? CONTEXT_SUB : CONTEXT_DMA);
@@ -183,6 +188,7 @@ static uint64_t receiver_bit(const value *v)
     case VALUE_VIEW: return UINT64_C(1) << (VIEW_BITS + v->op->out.kind);
     case VALUE_UNIT_OF_CONTEXT: return ON_UNIT | (v->context == CONTEXT_SUB ? ON_SUB : 0) | (v->context == CONTEXT_DMA ? ON_DMA : 0);
     case VALUE_PLAN: return ON_PLAN;
+    case VALUE_INDIRECT: return ON_INDIRECT;
     case VALUE_BEGIN: return ON_BEGIN;
     case VALUE_TYPE: return ON_TYPE;
     default: return 0;
@@ -317,6 +323,8 @@ static const char *type_name(const stage_form *f, stage_type t)
     case TYPE_WEIGHTS: return "Element";
     case TYPE_AXIS: return "Axis";
     case TYPE_COUNT: return "COUNT";
+    case TYPE_KEY: return "Domain";
+    case TYPE_PAYLOAD: return "Payload";
     case TYPE_SLICED: return "SlicedElement";
     default: return stage_type_component(t) < MAPPING_COMPONENTS ? dialect_word(d, component_parameter(stage_type_component(t))) : "_";
     }
@@ -494,6 +502,8 @@ static const char *receivers_text(uint64_t receivers, arena *a)
         strbuf_printf(&s, "%s`ctx.sub`", s.bytes ? ", " : "");
     if (receivers & ON_DMA)
         strbuf_printf(&s, "%s`ctx.tdma`", s.bytes ? ", " : "");
+    if (receivers & ON_INDIRECT)
+        strbuf_printf(&s, "%sa plan of rows", s.bytes ? ", " : "");
     if (receivers & ON_PLAN)
         strbuf_printf(&s, "%sa plan of what moves", s.bytes ? ", " : "");
     if (receivers & ON_BEGIN)
@@ -507,6 +517,7 @@ static const char *gives_text(int gives, arena *a)
 {
     switch (gives) {
     case GIVES_VIEW: return "a view";
+    case GIVES_INDIRECT: return "a plan of rows";
     case GIVES_PLAN: return "a plan of what moves";
     case GIVES_BEGIN: return "the beginning of a stream";
     case GIVES_NOTHING: return "";

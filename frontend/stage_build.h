@@ -20,6 +20,8 @@ typedef enum stage_type {
     TYPE_REST,   /* `_`, which is not read */
     TYPE_COUNT,  /* of chips or clusters */
     TYPE_SLICED, /* Element with a gap for one position of an axis */
+    TYPE_KEY,    /* what a list has an element for each of */
+    TYPE_PAYLOAD,
 } stage_type;
 
 static inline component stage_type_component(stage_type t)
@@ -47,12 +49,17 @@ typedef enum stage_argument {
     ARGUMENT_SUB,
     ARGUMENT_DM_MUT,
     ARGUMENT_POSITIONS,
+    ARGUMENT_INDEX,
+    ARGUMENT_INDEX_DM,
+    ARGUMENT_HBM_MUT,
+    ARGUMENT_FLAG,
 } stage_argument;
 
 enum {
     GIVES_VIEW = TENSOR_KIND_COUNT,
     GIVES_BEGIN,
     GIVES_PLAN,
+    GIVES_INDIRECT,
     GIVES_NOTHING,
     GIVES_SAME,
     GIVES_OWN_TYPE,
@@ -85,14 +92,15 @@ struct stage_form {
 };
 
 /* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
-enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, SUB_BIT, DMA_BIT, BEGIN_BIT, TYPE_BIT, PLAN_BIT };
-_Static_assert(PLAN_BIT < 64, "a bit for each receiver");
+enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, SUB_BIT, DMA_BIT, BEGIN_BIT, TYPE_BIT, PLAN_BIT, INDIRECT_BIT };
+_Static_assert(INDIRECT_BIT < 64, "a bit for each receiver");
 #define ON(kind) (UINT64_C(1) << TENSOR_##kind)
 #define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
 #define ON_UNIT (UINT64_C(1) << UNIT_BIT)
 #define ON_SUB (UINT64_C(1) << SUB_BIT)
 #define ON_DMA (UINT64_C(1) << DMA_BIT)
 #define ON_PLAN (UINT64_C(1) << PLAN_BIT)
+#define ON_INDIRECT (UINT64_C(1) << INDIRECT_BIT)
 #define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
 #define ON_TYPE (UINT64_C(1) << TYPE_BIT)
 
@@ -140,7 +148,7 @@ bool stage_may_write(const stage_call *call, const op *of);
 const value *stage_argument_of(const stage_call *call, stage_argument wanted);
 
 /* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c; of the Vector Engine: stage_vector.c; of
- * copies between chips, clusters and inside a slice: stage_move.c. */
+ * copies between chips, clusters and inside a slice: stage_move.c; of rows by index: stage_indirect.c. */
 #define STAGE(name, ...) value stage_make_##name(const stage_call *call);
 #include "target/engines.def"
 

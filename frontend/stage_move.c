@@ -226,19 +226,26 @@ static bool add_slice(const stage_call *call, move_plan *p, component by, bool o
 
 /* ---- the copies ---- */
 
-/* The stream's packet: the longest front of a flit, whole words, that lies in one piece on both sides. */
+/* Can the innermost n positions be a packet? */
+static bool is_packet(mapping_context *c, const mapping *from, const mapping *to, int64_t n, bool full, bool in_one_piece)
+{
+    const mapping *outer, *a, *b, *all;
+    return mapping_stride(c, to, n, &outer) == MAPPING_OK && mapping_modulo(c, to, n, &a) == MAPPING_OK &&
+           mapping_pair(c, outer, a, &all) == MAPPING_OK && mapping_equal(c, all, to) && (!full || mapping_is_full(a)) &&
+           (!in_one_piece || (mapping_modulo(c, from, n, &b) == MAPPING_OK && mapping_equal(c, a, b)));
+}
+
+/* The stream's packet: whole words, a flit at most; the longest without padding that lies in one piece on both sides, else the longest
+ * without padding, else the shortest. */
 static int64_t packet_positions(mapping_context *c, const mapping *from, const mapping *to, int64_t bits)
 {
     for (int pieces = 1; pieces >= 0; pieces--)
-        for (int64_t bytes = PACKET_BYTES; bytes >= WORD_BYTES; bytes -= WORD_BYTES) {
-            int64_t n = bytes * 8 / bits;
-            const mapping *outer, *a, *b, *all;
-            if (mapping_stride(c, to, n, &outer) != MAPPING_OK || mapping_modulo(c, to, n, &a) != MAPPING_OK ||
-                mapping_pair(c, outer, a, &all) != MAPPING_OK || !mapping_equal(c, all, to))
-                continue;
-            if (!pieces || (mapping_modulo(c, from, n, &b) == MAPPING_OK && mapping_equal(c, a, b)))
-                return n;
-        }
+        for (int64_t bytes = PACKET_BYTES; bytes >= WORD_BYTES; bytes -= WORD_BYTES)
+            if (is_packet(c, from, to, bytes * 8 / bits, true, pieces))
+                return bytes * 8 / bits;
+    for (int64_t bytes = WORD_BYTES; bytes <= PACKET_BYTES; bytes += WORD_BYTES)
+        if (is_packet(c, from, to, bytes * 8 / bits, false, false))
+            return bytes * 8 / bits;
     return to->size;
 }
 
@@ -271,7 +278,13 @@ static op *stream(const stage_call *call, op *from, const tensor *to)
     t.kind = TENSOR_COLLECT;
     t.part[TIME] = t.part[PACKET] = NULL;
     op *flits = stage_add_step(call, IR_COLLECT, CONTEXT_SUB, fetch, &t);
-    return stage_add_step(call, IR_COMMIT, CONTEXT_SUB, flits, to);
+    op *commit = stage_add_step(call, IR_COMMIT, CONTEXT_SUB, flits, to);
+    op *trim = kernel_note(call->kernel, scope_context_of(call->scope)->arena, IR_COMMIT_TRIM, CONTEXT_SUB, call->node->name_range);
+    trim->out = t;
+    trim->out.kind = TENSOR_COMMIT_TRIM;
+    trim->out.part[PACKET] = packet;
+    commit->trim = trim;
+    return commit;
 }
 
 static void copy_into(const stage_call *call, bool local, op *from, op *to)

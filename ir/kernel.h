@@ -98,6 +98,7 @@ typedef struct sequencer_entry {
     int64_t size;        /* iterations */
     int64_t stride;      /* in the sequencer's unit */
     int64_t stride2;     /* DMA: the destination's stride, bytes */
+    int64_t stride3;     /* indirect DMA: that of the list, bytes */
 } sequencer_entry;
 
 enum { SEQUENCER_MAX_ENTRIES = 8 };

@@ -29,6 +29,8 @@ static void print_entries(const sequencer_config *s, strbuf *out)
         strbuf_printf(out, "%s%lld : %lld", i ? ", " : "", (long long)s->entries[i].size, (long long)s->entries[i].stride);
         if (s->walk == WALK_COPY)
             strbuf_printf(out, " -> %lld", (long long)s->entries[i].stride2);
+        if (s->entries[i].stride3)
+            strbuf_printf(out, " by %lld", (long long)s->entries[i].stride3);
     }
     strbuf_printf(out, "] %ss", walk_row_of(s->walk)->unit);
 }

@@ -505,10 +505,24 @@ static bool is_part(const op *o)
     return o->kind == IR_ALLOC || op_into(o) != NULL || names_padding(o);
 }
 
+/* Which rows it writes the list says: all others keep what they hold, which is zero where nothing was written. */
+static void write_somewhere(coverage *c, op *o, memory *m)
+{
+    m->written = m->rewritten = true;
+    if (m->told || m->whole || m->covered == m->live)
+        return;
+    diag *d = begin_with_zeros(c, o, m,
+                               arena_printf(c->context->arena, "`%s` holds no elements but those that %s writes here; the others are zero",
+                                            m->root->name, op_kind_name(o->kind)));
+    diag_help(c->context->diags, d, "pass it as an `&mut` parameter, whose elements come in");
+}
+
 static void use_operand(coverage *c, op *o, const op_operand *x)
 {
     memory *m = c->of[op_root(x->of)->index];
-    if (operand_access_of(x->role) == WRITES)
+    if (operand_access_of(x->role) == WRITES && o->kind == IR_SCATTER)
+        write_somewhere(c, o, m);
+    else if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
     else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */
         read_part(c, o, x->of, m);

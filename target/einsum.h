@@ -32,7 +32,7 @@ typedef struct einsum_digit {
     uint32_t axis;
     bool kept; /* false: summed over */
     int64_t weight, size;
-    uint32_t broadcast;  /* 1 << side for each source that is read as if the counter were 0 */
+    uint32_t broadcast;  /* 1 << side for each side that is accessed as if the counter were 0: sources, of a scatter the destination too */
     unsigned char lane;  /* summed inside a packet: lanes between neighbouring values; 0: over time, kept, or of a group */
     unsigned char group; /* summed, in a statement with pieces: number, from 1 on, of the group whose positions it counts; else 0 */
     int64_t stride;      /* positions of the group between neighbouring values; 0 without a group */
@@ -75,11 +75,18 @@ typedef struct einsum_shift {
     int64_t offset; /* 1 .. size of the axis - 1 */
 } einsum_shift;
 
-/* An element of an index tensor moves the place in the indexed one by `unit` coordinates of the axis for each 1. */
+/* An element x of an index tensor moves the place in the indexed one by x / step / div % mod * unit coordinates of the axis: `step` of an
+ * element are one position of what is indexed, and positions count through axes of which this is one. Where any of the last four says
+ * something, an element that is negative, no multiple of step, or of another position than the first `positions` is outside. */
 typedef struct einsum_index {
     uint32_t axis;
-    int64_t unit;
+    int64_t unit, step, div, mod, positions; /* mod, positions: 0, none */
 } einsum_index;
+
+static inline bool einsum_index_divides(const einsum_index *x)
+{
+    return x->step > 1 || x->div > 1 || x->mod > 0 || x->positions > 0;
+}
 
 typedef enum math_op {
 #define MATH(symbol, code, name, fewest, most, sums, expression, indexed, meaning) MATH_##symbol = (code),

@@ -42,6 +42,10 @@ static void print_indexed(strbuf *out, const einsum *e, const einsum_statement *
                 continue;
             strbuf_puts(out, " + ");
             print_tensor(out, e, s->sources[k + 1]);
+            if (s->indices[k].step > 1 || s->indices[k].div > 1)
+                strbuf_printf(out, " / %" PRId64, s->indices[k].step * s->indices[k].div);
+            if (s->indices[k].mod > 0)
+                strbuf_printf(out, " %% %" PRId64, s->indices[k].mod);
             if (s->indices[k].unit != 1)
                 strbuf_printf(out, " * %" PRId64, s->indices[k].unit);
         }

@@ -131,8 +131,8 @@ static char *check_indices(const einsum *e, uint32_t number, const einsum_statem
         for (uint32_t k = 0; k < i; k++)
             twice |= s->indices[k].axis == x->axis;
         if (twice || x->axis >= e->axis_count || !einsum_tensor_has(&e->tensors[einsum_operand(s, einsum_indexed_side(s))], x->axis) ||
-            walk_window(e, x->axis) || x->unit < 1 || x->unit > e->axes[x->axis].size ||
-            dtype_is_float(e->tensors[s->sources[i + 1]].dtype))
+            walk_window(e, x->axis) || x->unit < 1 || x->unit > e->axes[x->axis].size || x->step < 1 || x->div < 1 || x->mod < 0 ||
+            x->positions < 0 || dtype_is_float(e->tensors[s->sources[i + 1]].dtype))
             return fault_text("statement %u has an index that is none of its tensor", number);
     }
     return NULL;

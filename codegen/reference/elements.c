@@ -200,7 +200,7 @@ static LLVMValueRef both(emitter *e, LLVMValueRef x, LLVMValueRef y)
     return x && y ? LLVMBuildAnd(e->b, x, y, "") : x ? x : y;
 }
 
-/* Moves the element by the index tensors; i1: it is inside all axes. The first comparison keeps the product
+/* Moves the element by the index tensors; i1: they are whole positions, and it is inside all axes. The first comparison keeps the product
  * from wrapping. */
 static LLVMValueRef move_by_indices(const element_form *f, element *at)
 {
@@ -214,6 +214,15 @@ static LLVMValueRef move_by_indices(const element_form *f, element *at)
         unsigned index_side = EINSUM_B + i;
         expression_value index = load_element(f, index_side, element_of(f, index_side), 1);
         LLVMValueRef value = LLVMBuildSExt(e->b, emit_widen(e, dtype_of(f, index_side), index.value), e->i64, "");
+        if (einsum_index_divides(x)) {
+            LLVMValueRef whole = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildSRem(e->b, value, emit_i64(e, x->step), ""), emit_i64(e, 0), "");
+            inside = both(e, inside, both(e, whole, LLVMBuildICmp(e->b, LLVMIntSGE, value, emit_i64(e, 0), "")));
+            value = LLVMBuildSDiv(e->b, value, emit_i64(e, x->step), "");
+            if (x->positions)
+                inside = both(e, inside, LLVMBuildICmp(e->b, LLVMIntSLT, value, emit_i64(e, x->positions), ""));
+            value = LLVMBuildSDiv(e->b, value, emit_i64(e, x->div), "");
+            value = x->mod ? LLVMBuildSRem(e->b, value, emit_i64(e, x->mod), "") : value;
+        }
         int64_t size = of->axes[x->axis].size, most = size / x->unit;
         LLVMValueRef near = LLVMBuildAnd(e->b, LLVMBuildICmp(e->b, LLVMIntSLE, value, emit_i64(e, most), ""),
                                          LLVMBuildICmp(e->b, LLVMIntSGE, value, emit_i64(e, -most), ""), "");

@@ -47,7 +47,9 @@ static bool statements_share_code(const reference_plan *p, const plan_statement 
     for (uint32_t i = 0; same && i < a->step_count; i++)
         same = a->steps[i].op == b->steps[i].op && a->steps[i].argument == b->steps[i].argument;
     for (uint32_t i = 0; same && i < einsum_index_count(a); i++)
-        same = a->indices[i].axis == b->indices[i].axis && a->indices[i].unit == b->indices[i].unit;
+        same = a->indices[i].axis == b->indices[i].axis && a->indices[i].unit == b->indices[i].unit &&
+               a->indices[i].step == b->indices[i].step && a->indices[i].div == b->indices[i].div &&
+               a->indices[i].mod == b->indices[i].mod && a->indices[i].positions == b->indices[i].positions;
     for (uint32_t i = 0; same && i < a->digit_count; i++)
         same = digits_are_equal(&a->digits[i], &b->digits[i]);
     for (uint32_t i = 0; same && i < a->piece_count; i++)

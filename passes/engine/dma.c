@@ -8,31 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COPY_SPACES = 4, COPY_MAX_LOOPS = 64, COPY_MAX_COMMANDS = 4096 };
-
-/* One loop of a copy, in bits on both sides. */
-typedef struct copy_loop {
-    const mapping *term;
-    int64_t size, source, destination;
-} copy_loop;
-
-/* A command in the making: loops innermost first, after sorting. */
-typedef struct copy {
-    copy_loop loops[COPY_MAX_LOOPS];
-    size_t count;
-    int64_t source, destination; /* bits from the bases */
-    int64_t run_bits;            /* contiguous on both sides */
-} copy;
-
-typedef struct copy_list {
-    arena *arena;
-    copy *items;
-    size_t count, capacity;
-    bool too_many;
-} copy_list;
-
-/* A tensor's components and the distance, in bits, of their positions in the DMA address space (docs/isa.md, dma). */
-static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space *out)
+size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space *out)
 {
     size_t count = 0;
     int64_t slice = p->target->dm_slice_stride_bytes * 8, cluster = slice * p->target->slices_per_cluster;
@@ -47,8 +23,7 @@ static size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space 
     return count;
 }
 
-/* Where the copy begins on one side, in bytes of the DMA address space: a tile of other units begins in them. */
-static int64_t dma_base(const pass_context *p, const op *o)
+int64_t dma_base(const pass_context *p, const op *o)
 {
     int64_t slice = p->target->dm_slice_stride_bytes, cluster = slice * p->target->slices_per_cluster;
     bool hbm = o->out.kind == TENSOR_HBM;
@@ -105,7 +80,7 @@ static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
     }
 }
 
-static copy_list expand(arena *a, const sequence *seq, const sequence_space *destination)
+copy_list copy_expand(arena *a, const sequence *seq, const sequence_space *destination)
 {
     copy_list all = {.arena = a};
     copy none = {0};
@@ -136,8 +111,7 @@ static int by_destination(const void *a, const void *b)
     return x->source < y->source ? -1 : x->source > y->source;
 }
 
-/* Innermost first: takes loops into the contiguous run, then merges neighbours that continue each other on both sides. */
-static void copy_merge(pass_context *p, copy *c, int64_t element_bits)
+void copy_merge(pass_context *p, copy *c, int64_t element_bits)
 {
     qsort(c->loops, c->count, sizeof *c->loops, by_destination);
     c->run_bits = element_bits;
@@ -312,7 +286,8 @@ static dma_config **copy_commands(pass_context *p, const copy *c, size_t count, 
     *s = (sequencer_config){
         .walk = WALK_COPY, .packet = d->packet_bytes, .access_bytes = d->packet_bytes, .contiguous_bytes = c->run_bits / 8};
     for (size_t i = count; i-- > 0;)
-        s->entries[s->count++] = (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8};
+        s->entries[s->count++] =
+            (sequencer_entry){c->loops[i].term, c->loops[i].size, c->loops[i].source / 8, c->loops[i].destination / 8, 0};
     if (s->count == 0)
         s->entries[s->count++] = (sequencer_entry){.term = mapping_identity(p->mappings), .size = 1};
     *end = d;
@@ -578,7 +553,7 @@ static void copy_one(pass_context *p, kernel *k, op *o)
         return;
     }
     arena *scratch = arena_new_inside(p->arena);
-    copy_all(p, k, o, expand(scratch, &seq, to));
+    copy_all(p, k, o, copy_expand(scratch, &seq, to));
     arena_free(scratch);
 }
 

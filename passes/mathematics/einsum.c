@@ -184,7 +184,7 @@ static einsum_step *just_made(einsum_builder *b, reference from)
 static bool is_only_use(const einsum_builder *b, const op *o, uint32_t value)
 {
     for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = op_input(o)) {
-        if (b->uses[o->index] != 1 || op_into(o) || o->kind == IR_ALLOC || o->kind == IR_VIEW)
+        if (b->uses[o->index] != 1 || op_into(o) || o->kind == IR_ALLOC || o->kind == IR_PORT_IN || o->kind == IR_VIEW)
             return false;
         if (!op_input(o) || b->of[op_input(o)->index].value != value)
             return true;
@@ -196,7 +196,8 @@ static void visit_conversion(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index];
     einsum_step *last = just_made(b, from);
-    if (last && last->s.op != MATH_COPY && is_only_use(b, op_input(o), from.value) && b->values[from.value].dtype == last->s.accumulator) {
+    if (last && last->s.op != MATH_COPY && last->s.op != MATH_GATHER && last->s.op != MATH_SCATTER &&
+        is_only_use(b, op_input(o), from.value) && b->values[from.value].dtype == last->s.accumulator) {
         b->values[from.value].dtype = o->out.dtype; /* what is computed is cast where it is made */
         b->of[o->index] = from;
         return;
@@ -340,7 +341,7 @@ static void visit_write(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index], to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
     einsum_step *last = just_made(b, from);
-    if (last && last->s.shift_count < MAX_SHIFTS && is_only_use(b, op_input(o), from.value) &&
+    if (last && last->s.op != MATH_SCATTER && last->s.shift_count < MAX_SHIFTS && is_only_use(b, op_input(o), from.value) &&
         einsum_source_holds(b, o, op_input(o), &op_into(o)->out)) {
         last->s.dst = to.value;
         b->computed[to.value] = b->computed[to.value] || b->computed[from.value];
@@ -484,6 +485,134 @@ static void visit_reshape(einsum_builder *b, op *o)
     b->of[o->index] = whole(dst);
 }
 
+/* ---- rows by index ---- */
+
+/* Is the digit one of those that the list moves the place along? */
+static bool is_indexed(const einsum_builder *b, const mapping *indexed, const einsum_digit *d)
+{
+    for (size_t i = 0; i < indexed->count; i++) {
+        const factor *f = &indexed->factors[i];
+        if (f->axis == b->axes[d->axis] && d->weight >= f->weight && d->weight < f->weight * f->live)
+            return true;
+    }
+    return false;
+}
+
+/* An index for each digit of the axis: positions count through them, the last one fastest. */
+static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list)
+{
+    const mapping *indexed = o->indirect->indexed;
+    uint32_t count = 0;
+    einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, indexed->count + 1);
+    int64_t inner = indexed->size;
+    for (size_t i = 0; i < indexed->count; i++) {
+        const factor *f = &indexed->factors[i];
+        inner /= f->extent;
+        if (f->kind != FACTOR_AXIS || count + 1 == EINSUM_SOURCES) {
+            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
+                                  "IndexedAxis `%s` is part of a group, or has too many digits", mapping_text(indexed, b->context->arena));
+            diag_help(b->context->diags, d, "let it be one axis, or a few whole ones");
+            return;
+        }
+        indices[count] = (einsum_index){einsum_axis_number(b, f->axis), f->weight, o->indirect->unit, inner, count ? f->live : 0,
+                                        o->indirect->positions};
+        step->s.sources[++count] = list.value;
+        if (count > 1)
+            add_shifts(b, step, (einsum_side)(EINSUM_A + count), list.window);
+    }
+    step->s.indices = indices;
+    step->s.source_count = 1 + count;
+}
+
+/* What the digits that the list is read by move: not the place that it says, and all elements of the list alike. */
+static void settle_indices(const einsum_builder *b, einsum_step *step, const mapping *indexed, einsum_side side)
+{
+    for (uint32_t i = 0; i < step->s.digit_count; i++) {
+        einsum_digit *d = &step->digits[i];
+        if (is_indexed(b, indexed, d))
+            d->broadcast |= 1u << side;
+        for (uint32_t k = 2; k < step->s.source_count; k++)
+            d->broadcast |= (d->broadcast >> EINSUM_B & 1) << (EINSUM_A + k);
+    }
+}
+
+static bool has_one_row(const op *o)
+{
+    return o->indirect->indexed->count == 0;
+}
+
+static void visit_gather(einsum_builder *b, op *o)
+{
+    reference rows = b->of[op_input(o)->index], list = b->of[op_index(o)->index];
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    b->of[o->index] = whole(dst);
+    if (has_one_row(o)) { /* the list can only say 0 */
+        add_copy(b, o, whole(dst), op_input(o), &o->out);
+        return;
+    }
+    einsum_step *step = add_step(b, MATH_GATHER, whole(dst), rows, list);
+    step->s.accumulator = o->out.dtype;
+    add_indices(b, step, o, list);
+    if (!o->bad)
+        einsum_copy_digits(b, step, o, &o->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), op_index(o));
+    settle_indices(b, step, o->indirect->indexed, EINSUM_A);
+}
+
+/* Positions of Domain between two values of the digit; 0: it is none of it. */
+static int64_t domain_stride(const einsum_builder *b, const mapping *domain, const einsum_digit *d)
+{
+    int64_t position = 1;
+    for (size_t i = domain->count; i-- > 0;) {
+        const factor *f = &domain->factors[i];
+        if (f->axis == b->axes[d->axis] && d->weight >= f->weight && d->weight < f->weight * f->live)
+            return position * (d->weight / f->weight);
+        position *= f->extent;
+    }
+    return 0;
+}
+
+/* The list's digits first, in its order: of two elements for one place the later one stays. */
+static void order_digits(const einsum_builder *b, einsum_step *step, const mapping *domain)
+{
+    for (uint32_t i = 1; i < step->s.digit_count; i++) {
+        einsum_digit d = step->digits[i];
+        uint32_t k = i;
+        for (; k > 0 && domain_stride(b, domain, &step->digits[k - 1]) < domain_stride(b, domain, &d); k--)
+            step->digits[k] = step->digits[k - 1];
+        step->digits[k] = d;
+    }
+}
+
+static void visit_scatter(einsum_builder *b, op *o)
+{
+    reference from = b->of[op_input(o)->index], list = b->of[op_index(o)->index],
+              to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
+    einsum_step *step = add_step(b, MATH_SCATTER, to, from, list);
+    step->s.accumulator = o->out.dtype;
+    add_indices(b, step, o, list);
+    if (!o->bad)
+        einsum_copy_digits(b, step, o, &op_input(o)->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), op_index(o));
+    settle_indices(b, step, o->indirect->indexed, EINSUM_DST);
+    order_digits(b, step, o->indirect->domain);
+    if (has_one_row(o))
+        step->s.op = MATH_COPY;
+}
+
+/* A parameter that comes in and is written: its value is one of its own, which begins as what comes in. */
+static void visit_port(einsum_builder *b, op *o)
+{
+    visit_memory(b, o, o->port);
+    if (!o->parameter)
+        return;
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    add_copy(b, o, whole(dst), o, &o->out);
+    b->of[o->index] = whole(dst);
+}
+
 /* Memory that begins as zeros: all elements of its value. */
 static void visit_alloc(einsum_builder *b, op *o)
 {
@@ -524,7 +653,9 @@ static void visit_kept(einsum_builder *b, op *o)
 static void visit(einsum_builder *b, op *o)
 {
     switch (o->kind) {
-    case IR_PORT_IN: visit_memory(b, o, o->port); break;
+    case IR_PORT_IN: visit_port(b, o); break;
+    case IR_GATHER: visit_gather(b, o); break;
+    case IR_SCATTER: visit_scatter(b, o); break;
     case IR_ALLOC: visit_alloc(b, o); break;
     case IR_VIEW:
         b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};

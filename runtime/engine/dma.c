@@ -305,9 +305,9 @@ bool dma_run(machine *m, const command *c, int number, fault *f)
     if (!(zeros ? zero_packets(&x, f) : x.workers > 1 ? copy_on_threads(&x, f) : each_run(&x, copy_one, NULL, f)))
         return false;
     if (proof_is_open(m)) {
-        proof_range from = zeros ? (proof_range){0} : side_range(&x.from, x.packet_bytes, false),
-                    to = side_range(&x.to, x.packet_bytes, true);
-        proof_dma(m, number, &from, &to, m->done[number] + 1);
+        const proof_range ranges[] = {zeros ? (proof_range){0} : side_range(&x.from, x.packet_bytes, false),
+                                      side_range(&x.to, x.packet_bytes, true)};
+        proof_copy(m, number, ranges, 2, m->done[number] + 1);
     }
     return true;
 }

@@ -202,6 +202,14 @@ static bool tensor_of(const checking *c, uint32_t number, const tensor_type *typ
     return same;
 }
 
+static bool has_rows(const einsum *e)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        if (einsum_index_count(&e->statements[i]) > 0)
+            return true;
+    return false;
+}
+
 /* Elements that are another polynomial. */
 static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *wrong, size_t *count, field_output *out)
 {
@@ -252,7 +260,8 @@ static const char *output_text(const field_output *o, arena *a)
     const char *values = o->elements == 1 ? "value" : "values", *how = o->sampled ? ", sampled," : "";
     if (o->differing > 0)
         return arena_printf(a, "algebra: %" PRId64 " of %" PRId64 " %s%s are other polynomials", o->differing, o->compared, values, how);
-    return arena_printf(a, "algebra: %s %s%s proven, to within 2^%.0f", of, values, how, ceil(o->log2_probability));
+    return arena_printf(a, "algebra: %s %s%s proven%s, to within 2^%.0f", of, values, how, o->lists ? " for the lists drawn" : "",
+                        ceil(o->log2_probability));
 }
 
 static bool check_output(checking *c, uint32_t number, field_output *out)
@@ -263,7 +272,7 @@ static bool check_output(checking *c, uint32_t number, field_output *out)
     reading r = {0};
     field_wrong *wrong = malloc(MOST_WRONG * sizeof *wrong);
     size_t count = 0;
-    *out = (field_output){.name = p->name, .elements = tensor_elements(&type)};
+    *out = (field_output){.name = p->name, .elements = tensor_elements(&type), .lists = has_rows(&c->kernel->einsum)};
     bool done = wrong && tensor_of(c, number, &type, &in_einsum) && read_output(c, number, &type, &r) &&
                 find_wrong(c, in_einsum, &r, wrong, &count, out);
     if (done) {
@@ -310,13 +319,19 @@ static bool has_maps(const einsum *e)
     return false;
 }
 
+/* Is all of the reference little enough? Elements beside maps and rows are computed one by one. */
+static bool is_small(const checking *c)
+{
+    const einsum *e = &c->kernel->einsum;
+    double products = has_maps(e) || has_rows(e) ? WHOLE_MAP_PRODUCTS : WHOLE_PRODUCTS;
+    return c->options->samples == 0 && einsum_products(e) <= products && stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
+}
+
 /* Runs all of it, or prepares the way back. */
 static bool prepare(checking *c)
 {
     field_machine *m = c->machine;
-    double products = has_maps(&c->kernel->einsum) ? WHOLE_MAP_PRODUCTS : WHOLE_PRODUCTS;
-    c->whole = c->options->samples == 0 && m->work <= WHOLE_WORK && einsum_products(&c->kernel->einsum) <= products &&
-               stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
+    c->whole = m->work <= WHOLE_WORK && is_small(c);
     if (c->whole) {
         field_result result = field_machine_run(m, MEMORY_BYTES, c->diags);
         if (result == FIELD_FAILED)
@@ -330,13 +345,13 @@ static bool prepare(checking *c)
     return true;
 }
 
-/* A statement that is no copy, contraction, map or reduction; NULL: there is none. The machine has no engine for these yet, and so no twin.
- */
+/* A statement that is no copy, contraction, map, reduction, gather or scatter; NULL: there is none. The machine has no engine for these
+ * yet, and so no twin. */
 static const char *other_statement(const einsum *e)
 {
     for (uint32_t i = 0; i < e->statement_count; i++)
         if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT && e->statements[i].op != MATH_MAP &&
-            e->statements[i].op != MATH_REDUCE)
+            e->statements[i].op != MATH_REDUCE && e->statements[i].op != MATH_GATHER && e->statements[i].op != MATH_SCATTER)
             return math_row_of(e->statements[i].op)->name;
     return NULL;
 }
@@ -355,7 +370,13 @@ static bool checking_open(checking *c, const target *t)
     c->machine = field_machine_new(t, c->kernel, c->options->seed, c->options->threads, c->arena, c->diags);
     if (!c->machine || !prepare(c))
         return false;
-    c->expected = field_expected_new(c->kernel, c->machine->seed, c->whole && !has_maps(&c->kernel->einsum), c->options->threads, c->diags);
+    if (!c->whole && has_rows(&c->kernel->einsum)) {
+        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: rows by index are followed only where all of the kernel is run",
+                 c->kernel->name);
+        return false;
+    }
+    bool simple = !has_maps(&c->kernel->einsum) && !has_rows(&c->kernel->einsum);
+    c->expected = field_expected_new(c->kernel, &c->machine->inputs, c->whole && simple, c->options->threads, c->diags);
     return c->expected;
 }
 
@@ -373,6 +394,15 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
     out->undecided = other_statement(&k->einsum);
     if (out->undecided) {
         out->text = arena_printf(a, "%s: algebra: not decided: its mathematics has a %s\n", k->name, out->undecided);
+        return true;
+    }
+    const char *list = field_computed_list(&k->einsum, k->ports);
+    bool large = has_rows(&k->einsum) && !is_small(&c);
+    if (list || large) {
+        out->undecided = list ? "list" : "gather";
+        out->text =
+            list ? arena_printf(a, "%s: algebra: not decided: the list %s is computed, and has no numbers\n", k->name, list)
+                 : arena_printf(a, "%s: algebra: not decided: rows by index are followed only where all of the kernel is run\n", k->name);
         return true;
     }
     bool done = checking_open(&c, t);

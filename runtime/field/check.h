@@ -20,6 +20,7 @@ typedef struct field_options {
 
 typedef struct field_output {
     const char *name;
+    bool lists;                            /* rows were moved by lists: it is proven for those that were drawn */
     int64_t elements, compared, differing; /* elements of the tensor; that were looked at */
     int64_t degree;
     bool sampled;

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "runtime/field/inputs.h"
 #include "runtime/field/memory.h"
 #include "runtime/machine/chain.h"
 
@@ -74,7 +75,7 @@ typedef struct field_stage {
 
 /* ---- events: what happens in the machine, one after the other ---- */
 
-typedef enum field_event_kind { FIELD_LOAD, FIELD_DMA, FIELD_CHAIN } field_event_kind;
+typedef enum field_event_kind { FIELD_LOAD, FIELD_DMA, FIELD_INDIRECT, FIELD_CHAIN } field_event_kind;
 
 typedef struct field_event {
     field_event_kind kind;
@@ -105,6 +106,7 @@ typedef struct field_terms {
 typedef struct field_machine {
     machine *plans; /* decodes; no memory of it is touched */
     uint64_t seed;
+    field_inputs inputs;
     unsigned threads;
     field_memory *hbm, *dm, *trf, *ports;
     pthread_mutex_t ports_lock; /* held by a slice that writes a port */
@@ -174,6 +176,9 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f);
  * write it, -2: given up, else the packet. */
 int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from,
                          int64_t *bits);
+
+/* A gather or scatter. It is not traced back: where a row came from the list says. */
+bool field_indirect_run(field_machine *m, const field_event *e, fault *f);
 
 /* ---- the way back (trace.c) ---- */
 

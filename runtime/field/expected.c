@@ -12,6 +12,8 @@ enum { MOST_DEPTH = 64 };
 struct field_expected {
     const binary_kernel *kernel;
     uint64_t seed;
+    const field_inputs *inputs;
+    int64_t **written; /* by statement, of a scatter: by element of its destination the source's element, -1: none; NULL: not asked yet */
     unsigned threads;
     field_value **tensors; /* whole: by tensor */
     field_known known;     /* one by one: by tensor and element */
@@ -26,7 +28,7 @@ static bool is_input(const field_expected *x, uint32_t tensor)
 
 static field_value input_value(const field_expected *x, uint32_t tensor, int64_t element)
 {
-    return field_input(x->seed, (uint32_t)x->kernel->einsum.tensors[tensor].port, (uint64_t)element);
+    return field_inputs_value(x->inputs, (uint32_t)x->kernel->einsum.tensors[tensor].port, (uint64_t)element);
 }
 
 /* ---- all of it ---- */
@@ -75,12 +77,12 @@ static bool compute(field_expected *x, diag_list *diags)
     return done;
 }
 
-field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads, diag_list *diags)
+field_expected *field_expected_new(const binary_kernel *k, const field_inputs *inputs, bool whole, unsigned threads, diag_list *diags)
 {
     field_expected *x = calloc(1, sizeof *x);
     if (!x)
         return NULL;
-    *x = (field_expected){.kernel = k, .seed = seed, .threads = parallel_workers(threads)};
+    *x = (field_expected){.kernel = k, .seed = inputs->seed, .inputs = inputs, .threads = parallel_workers(threads)};
     if (!whole || compute(x, diags))
         return x;
     field_expected_free(x);
@@ -94,6 +96,9 @@ void field_expected_free(field_expected *x)
     for (uint32_t t = 0; x->tensors && t < x->kernel->einsum.tensor_count; t++)
         free(x->tensors[t]);
     free(x->tensors);
+    for (uint32_t i = 0; x->written && i < x->kernel->einsum.statement_count; i++)
+        free(x->written[i]);
+    free(x->written);
     field_known_free(&x->known);
     free(x);
 }
@@ -223,6 +228,84 @@ static bool fold_value(field_expected *x, const einsum_statement *s, int64_t ele
     return !f.failed;
 }
 
+/* ---- rows by index: lists are numbers ---- */
+
+static bool list_numbers(field_expected *x, const einsum_statement *s, const int64_t *elements, int64_t *numbers)
+{
+    for (uint32_t i = 0; i < einsum_index_count(s); i++) {
+        field_value v = 0;
+        if (elements[i + 1] >= 0 && !field_expected_value(x, s->sources[i + 1], elements[i + 1], &v))
+            return false;
+        numbers[i] = field_number(v);
+    }
+    return true;
+}
+
+static bool gathered_value(field_expected *x, const einsum_statement *s, const int64_t *elements, field_value *out)
+{
+    int64_t numbers[EINSUM_SOURCES];
+    *out = 0;
+    if (!list_numbers(x, s, elements, numbers))
+        return false;
+    int64_t from = elements[0] < 0 ? -1 : einsum_moved(&x->kernel->einsum, s, elements[0], numbers);
+    return from < 0 || field_expected_value(x, s->sources[0], from, out);
+}
+
+typedef struct writing {
+    field_expected *x;
+    const einsum_statement *s;
+    int64_t *written;
+} writing;
+
+static bool write_row(void *of, int64_t to, const int64_t *elements)
+{
+    writing *w = of;
+    int64_t numbers[EINSUM_SOURCES];
+    if (to < 0 || !list_numbers(w->x, w->s, elements, numbers))
+        return false;
+    to = einsum_moved(&w->x->kernel->einsum, w->s, to, numbers);
+    if (to >= 0)
+        w->written[to] = elements[0];
+    return true;
+}
+
+/* Which element of the source the scatter left in the destination's; NULL: it cannot be known. */
+static const int64_t *written_by(field_expected *x, uint32_t number)
+{
+    const einsum *e = &x->kernel->einsum;
+    const einsum_statement *s = &e->statements[number];
+    int64_t count = einsum_tensor_elements(e, s->dst);
+    if (!x->written)
+        x->written = calloc((size_t)e->statement_count + 1, sizeof *x->written);
+    if (!x->written || x->written[number])
+        return x->written ? x->written[number] : NULL;
+    int64_t *list = malloc((size_t)count * sizeof *list + 1);
+    for (int64_t i = 0; list && i < count; i++)
+        list[i] = -1;
+    if (list && einsum_scatter_each(e, s, write_row, &(writing){x, s, list}))
+        return x->written[number] = list;
+    free(list);
+    return NULL;
+}
+
+/* The statement that made the element, past scatters that did not. False: it cannot be known. */
+static bool find_maker(field_expected *x, uint32_t tensor, int64_t element, int64_t *elements, const einsum_statement **out)
+{
+    const einsum *e = &x->kernel->einsum;
+    for (uint32_t before = e->statement_count;;) {
+        const einsum_statement *s = *out = einsum_maker(e, before, tensor, element, elements);
+        if (!s || s->op != MATH_SCATTER)
+            return true;
+        before = (uint32_t)(s - e->statements);
+        const int64_t *written = written_by(x, before);
+        if (!written)
+            return false;
+        elements[0] = written[element];
+        if (elements[0] >= 0)
+            return true;
+    }
+}
+
 bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, field_value *out)
 {
     if (x->tensors || is_input(x, tensor)) {
@@ -236,14 +319,20 @@ bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, f
         return false;
     summing s = {x, 0, false};
     int64_t elements[EINSUM_SOURCES];
-    const einsum_statement *maker = einsum_maker(&x->kernel->einsum, tensor, element, elements);
+    const einsum *e = &x->kernel->einsum;
+    const einsum_statement *maker;
     x->depth++;
-    if (maker && maker->op == MATH_MAP)
+    s.failed = !find_maker(x, tensor, element, elements, &maker);
+    if (!s.failed && maker && maker->op == MATH_MAP)
         s.failed = !map_value(x, maker, elements, &s.sum);
-    else if (maker && maker->op == MATH_REDUCE)
+    else if (!s.failed && maker && maker->op == MATH_REDUCE)
         s.failed = !fold_value(x, maker, element, &s.sum);
-    else
-        einsum_terms(&x->kernel->einsum, tensor, element, add_term, &s);
+    else if (!s.failed && maker && maker->op == MATH_GATHER)
+        s.failed = !gathered_value(x, maker, elements, &s.sum);
+    else if (!s.failed && maker && maker->op == MATH_SCATTER)
+        s.failed = !field_expected_value(x, maker->sources[0], elements[0], &s.sum);
+    else if (!s.failed && maker)
+        einsum_terms(e, (uint32_t)(maker - e->statements) + 1, tensor, element, add_term, &s);
     x->depth--;
     if (s.failed)
         return false;

@@ -8,12 +8,13 @@
 
 #include "codegen/container.h"
 #include "codegen/einsum_terms.h"
+#include "runtime/field/inputs.h"
 #include "runtime/field/value.h"
 
 typedef struct field_expected field_expected;
 
 /* NULL with a diagnostic. whole: all tensors are computed. */
-field_expected *field_expected_new(const binary_kernel *k, uint64_t seed, bool whole, unsigned threads, diag_list *diags);
+field_expected *field_expected_new(const binary_kernel *k, const field_inputs *inputs, bool whole, unsigned threads, diag_list *diags);
 void field_expected_free(field_expected *x);
 
 /* False: too deep or too many terms. */

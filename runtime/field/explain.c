@@ -78,8 +78,9 @@ static void expected_terms(const einsum *e, uint32_t tensor, int64_t element, pr
                 sums = sums || e->statements[i].op != MATH_COPY;
             }
         einsum_product from = {.b = EINSUM_NO_TENSOR};
-        if (sums || !assigned || !einsum_terms(e, tensor, element, take_copied, &from) || e->tensors[from.a].port >= 0) {
-            einsum_terms(e, tensor, element, add_expected, out);
+        if (sums || !assigned || !einsum_terms(e, e->statement_count, tensor, element, take_copied, &from) ||
+            e->tensors[from.a].port >= 0) {
+            einsum_terms(e, e->statement_count, tensor, element, add_expected, out);
             return;
         }
         tensor = from.a;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/copy_command.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/field/engine.h"
 #include "runtime/machine/parallel.h"
@@ -109,6 +110,15 @@ static bool read_dma(field_machine *m, const command *c, fault *f)
     return true;
 }
 
+static void count_copy(field_machine *m, const command *c)
+{
+    copy_command k = copy_command_read(c);
+    double bytes = (double)k.packet_bytes;
+    for (unsigned i = 0; i < k.count; i++)
+        bytes *= (double)k.size[i];
+    m->work += bytes;
+}
+
 static bool read_command(field_machine *m, int number, const command *c, int64_t *units, fault *f)
 {
     switch (c->op) {
@@ -123,6 +133,12 @@ static bool read_command(field_machine *m, int number, const command *c, int64_t
             return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
         if (!read_dma(m, c, f))
             return false;
+        break;
+    case OP_DMA_INDIRECT:
+        if (number != CONTEXT_DMA)
+            return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
+        event_new(m, FIELD_INDIRECT)->commands = c;
+        count_copy(m, c);
         break;
     default: return read_chain(m, number, c, units, f);
     }
@@ -187,6 +203,7 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     field_machine *m = ARENA_NEW(a, field_machine);
     machine_options options = {.poison = 0};
     *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_hash(seed, UINT64_C(0x616c6765627261)), .threads = threads};
+    m->inputs = field_inputs_new(k, m->seed, a);
     pthread_mutex_init(&m->ports_lock, NULL);
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
     m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
@@ -459,7 +476,7 @@ static bool run_load(field_machine *m, const field_event *e)
         n = smaller(field_port_place(m, e->port, i, &to), positions - i);
         for (int64_t at = i, end = i + n, live; done && to.number >= 0 && at < end; at += live) {
             for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0; live++)
-                values[live] = field_input(m->seed, e->port, (uint64_t)numbers[at + live]);
+                values[live] = field_inputs_value(&m->inputs, e->port, (uint64_t)numbers[at + live]);
             if (live > 0)
                 done =
                     field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
@@ -476,6 +493,7 @@ static bool run_event(field_machine *m, size_t time, int64_t *units, fault *f)
     switch (e->kind) {
     case FIELD_LOAD: return run_load(m, e) || fault_memory(f, NULL, "the inputs");
     case FIELD_DMA: return field_dma_run(m, e, f);
+    case FIELD_INDIRECT: return field_indirect_run(m, e, f);
     default: return run_chain(m, time, units, f);
     }
 }

@@ -310,7 +310,7 @@ static void read_location(struct field_trace *t, const location *l, int64_t coun
     else
         for (int64_t i = 0; i < count; i++) {
             int64_t element = input_element(t, number, l->element + i);
-            out[i] = element < 0 ? FIELD_NOTHING : field_input(m->seed, number, (uint64_t)element);
+            out[i] = element < 0 ? FIELD_NOTHING : field_inputs_value(&m->inputs, number, (uint64_t)element);
         }
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/engine/dma.h"
+#include "runtime/engine/indirect.h"
 #include "runtime/machine/chain.h"
 #include "runtime/machine/port.h"
 #include "runtime/machine/proof.h"
@@ -95,6 +96,10 @@ static bool run_command(machine *m, const command *c, int number, fault *f)
     case OP_UNITS: unit_mask_select(&m->masks[number], c); break;
     case OP_DMA:
         if (!dma_run(m, c, number, f))
+            return false;
+        break;
+    case OP_DMA_INDIRECT:
+        if (!indirect_run(m, c, number, f))
             return false;
         break;
     default: return run_chain(m, c, number, f);

@@ -168,10 +168,12 @@ void proof_chain(machine *m, int number, const chain *c, size_t end)
     access_done(m, number, &a);
 }
 
-void proof_dma(machine *m, int number, const proof_range *from, const proof_range *to, size_t end)
+void proof_copy(machine *m, int number, const proof_range *ranges, unsigned count, size_t end)
 {
     if (!proof_is_open(m))
         return;
-    proof_access a = {end, 2, {*from, *to}};
+    proof_access a = {.end = end, .count = count};
+    for (unsigned i = 0; i < count; i++)
+        a.ranges[i] = ranges[i];
     access_done(m, number, &a);
 }

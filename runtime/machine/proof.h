@@ -87,7 +87,7 @@ proof_range proof_trf_range(trf_address mode, bool writes); /* first half 0, sec
 void proof_wait(machine *m, int number, int other, size_t count);
 /* ran a chain, with which `end` of its commands are complete, */
 void proof_chain(machine *m, int number, const struct chain *c, size_t end);
-/* or a DMA command. */
-void proof_dma(machine *m, int number, const proof_range *from, const proof_range *to, size_t end);
+/* or a command of the DMA that reads and writes these (at most PROOF_MOST_RANGES). */
+void proof_copy(machine *m, int number, const proof_range *ranges, unsigned count, size_t end);
 
 #endif

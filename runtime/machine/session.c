@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/index_values.h"
 #include "runtime/machine/machine.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/tensor/compare.h"
@@ -253,7 +254,11 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
             continue;
         if (!tensor_new(&p->type, s->arena, &p->logical))
             return no_memory(diags, p->port);
-        tensor_fill_random(&p->logical, seed + i, workers_of(s));
+        index_values rows;
+        if (index_values_of_port(s->kernel, i, s->arena, &rows))
+            tensor_fill_multiples(&p->logical, seed + i, rows.unit, rows.count);
+        else
+            tensor_fill_random(&p->logical, seed + i, workers_of(s));
         p->bound = p->seeded = true;
     }
     return true;

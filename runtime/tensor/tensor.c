@@ -217,3 +217,13 @@ void tensor_fill_random(tensor *t, uint64_t seed, unsigned threads)
     filling f = {t, t->bytes ? tensor_elements(&t->type) : 0, seed};
     parallel_parts((f.elements + PIECE - 1) / PIECE, LEAST, threads, fill_pieces, &f);
 }
+
+void tensor_fill_multiples(tensor *t, uint64_t seed, int64_t unit, int64_t count)
+{
+    int64_t elements = t->bytes ? tensor_elements(&t->type) : 0, most = INT32_MAX / unit + 1;
+    count = count < most ? count : most;
+    for (int64_t i = 0; i < elements; i++) {
+        int32_t value = (int32_t)((int64_t)(random_number(seed, i) % (uint64_t)count) * unit);
+        memcpy(t->bytes + i * (int64_t)sizeof value, &value, sizeof value);
+    }
+}

@@ -4,6 +4,8 @@
 
 #include "support/integer.h"
 
+#include "codegen/copy_command.h"
+
 /* ---- who waits for whom ---- */
 
 /* The items of each context, in order. */
@@ -49,7 +51,7 @@ static void each_need(const item_order *o, size_t i, void (*visit)(void *, size_
         visit(user, (size_t)before);
     for (size_t n = 0; s->starves && n < i; n++) /* a chain that starves the DMA and a copy: whichever began later needs the other */
         if (s->items[n].end <= item->start &&
-            (s->items[n].holds_dma ? item->commands->op == OP_DMA : item->holds_dma && s->items[n].commands->op == OP_DMA))
+            (s->items[n].holds_dma ? command_is_copy(item->commands) : item->holds_dma && command_is_copy(s->items[n].commands)))
             visit(user, n);
     for (const command *c = at; c > base && (c[-1].op == OP_WAIT || c[-1].op == OP_UNITS); c--)
         if (c[-1].op == OP_WAIT) {
@@ -277,10 +279,10 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
 
 static void count_dma(const schedule_item *item, analysis *out)
 {
-    int64_t bytes = times(item->alone.dma.steps, command_get(item->commands, DMA_PACKET_BYTES));
-    int64_t none = 0, code = command_get(item->commands, DMA_SOURCE); /* 2: zeros, which nobody reads */
-    int64_t *from = code > 1 ? &none : code ? &out->dm_read_bytes : &out->hbm_read_bytes;
-    int64_t *to = command_get(item->commands, DMA_DESTINATION) ? &out->dm_written_bytes : &out->hbm_written_bytes;
+    copy_command k = copy_command_read(item->commands);
+    int64_t bytes = times(item->alone.dma.steps, k.packet_bytes), none = 0; /* nobody reads zeros */
+    int64_t *from = k.source.memory == COPY_NONE ? &none : k.source.memory == COPY_DM ? &out->dm_read_bytes : &out->hbm_read_bytes;
+    int64_t *to = k.destination.memory == COPY_DM ? &out->dm_written_bytes : &out->hbm_written_bytes;
     *from = plus(*from, bytes);
     *to = plus(*to, bytes);
 }
@@ -289,7 +291,7 @@ static void count_item(const schedule_item *item, analysis *out)
 {
     for (int i = 0; i < ENGINE_COUNT; i++)
         out->engine_busy[i] = plus(out->engine_busy[i], item->alone.busy[i]);
-    if (item->commands->op == OP_DMA)
+    if (command_is_copy(item->commands))
         count_dma(item, out);
     out->dm_read_bytes = plus(out->dm_read_bytes, item->dm_read_bytes);
     out->dm_written_bytes = plus(out->dm_written_bytes, item->dm_written_bytes);

@@ -1,5 +1,6 @@
 #include "runtime/timing/cycles.h"
 
+#include "codegen/copy_command.h"
 #include "runtime/machine/machine_state.h"
 #include "runtime/timing/schedule.h"
 
@@ -21,11 +22,11 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
                 unit_mask_select(&units, c);
             continue;
         }
-        if (c->op != OP_DMA && !chain_plan(&k, m, &units, c, count - at, &f))
+        if (!command_is_copy(c) && !chain_plan(&k, m, &units, c, count - at, &f))
             return cycles;
-        length = c->op == OP_DMA ? 1 : k.count;
-        bool known = c->op == OP_DMA ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, a, &time, &f)
-                                     : duration_of_chain(&k, TIMING_DOCUMENTED, &time, &f);
+        length = command_is_copy(c) ? 1 : k.count;
+        bool known = command_is_copy(c) ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, a, &time, &f)
+                                        : duration_of_chain(&k, TIMING_DOCUMENTED, &time, &f);
         if (__builtin_add_overflow(cycles, known ? (uint64_t)time.total : UINT64_MAX, &cycles))
             return UINT64_MAX;
     }

@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "codegen/copy_command.h"
 #include "runtime/machine/walk.h"
 
-enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHANNELS = 32, BANKS = 64, DMNS = 64, HBM = 0 };
+enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHANNELS = 32, BANKS = 64, DMNS = 64, ELEMENT_BYTES = 4 };
 enum { CHANNEL_BITS = 4, BLOCK_BITS = 8, ROW_BIT = 21 };
 
 typedef struct tally {
@@ -94,13 +95,19 @@ static int64_t in_proportion(int64_t value, int64_t steps, int64_t walked)
     return steps == walked || walked == 0 ? value : (int64_t)((__int128)value * steps / walked);
 }
 
-static void read_walk(const command *c, command_field base, command_column stride, walk *w)
+static walk walk_of(const copy_command *k, const copy_side *s)
 {
-    *w = (walk){.count = c->entry_count, .base = command_get(c, base)};
-    for (unsigned i = 0; i < c->entry_count; i++) {
-        w->size[i] = command_entry(c, i, DMA_ENTRY_SIZE);
-        w->stride[i] = command_entry(c, i, stride);
-    }
+    walk w = {.count = k->count, .base = s->base};
+    memcpy(w.size, k->size, k->count * sizeof *w.size);
+    memcpy(w.stride, s->stride, k->count * sizeof *w.stride);
+    return w;
+}
+
+/* Nobody knows the list: the rows are taken as if they followed each other. */
+static int64_t moved_by(const copy_command *k, int64_t list_address)
+{
+    int64_t element = (list_address - k->list.base) / ELEMENT_BYTES;
+    return (element % k->positions + k->positions) % k->positions * k->stride;
 }
 
 /* Which loops repeat the source in other slices of a cluster, and which spread it over them. */
@@ -129,16 +136,15 @@ static bool inside(const walk *w)
     return low >= 0 && high < (walk_address)1 << 48;
 }
 
-static void walk_steps(const command *c, dma_cost *out, tally *t)
+static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
 {
-    walk walks[2];
-    walk_cursor cursors[2];
-    side sides[2] = {{.hbm = command_get(c, DMA_SOURCE) == HBM}, {.hbm = command_get(c, DMA_DESTINATION) == HBM, .write = true}};
-    int64_t bytes = command_get(c, DMA_PACKET_BYTES);
-    read_walk(c, DMA_SOURCE_BASE, DMA_ENTRY_SOURCE_STRIDE, &walks[0]);
-    read_walk(c, DMA_DESTINATION_BASE, DMA_ENTRY_DESTINATION_STRIDE, &walks[1]);
-    int first = command_get(c, DMA_SOURCE) > 1; /* zeros have no source */
-    if (!first)
+    const copy_side *of[2] = {&k->source, &k->destination};
+    walk walks[2] = {walk_of(k, &k->source), walk_of(k, &k->destination)}, list = walk_of(k, &k->list);
+    walk_cursor cursors[2], at;
+    side sides[2] = {{.hbm = k->source.memory == COPY_HBM}, {.hbm = k->destination.memory == COPY_HBM, .write = true}};
+    int64_t bytes = k->packet_bytes;
+    int first = k->source.memory == COPY_NONE;
+    if (!first && !k->by_index)
         count_copies(t->target, &walks[0], &walks[1], out);
     else
         out->copies = 1;
@@ -148,10 +154,12 @@ static void walk_steps(const command *c, dma_cost *out, tally *t)
     const side *hbm = sides[0].hbm ? &sides[0] : sides[1].hbm ? &sides[1] : NULL;
     for (int i = 0; i < 2; i++)
         walk_start(&walks[i], &cursors[i]);
+    walk_start(&list, &at);
     for (int64_t step = 0; step < out->walked; step++) {
         bool follows = step > 0;
+        int64_t moved = k->by_index ? moved_by(k, walk_step(&list, &at)) : 0;
         for (int i = first; i < 2; i++) {
-            sides[i].address = walk_step(&walks[i], &cursors[i]);
+            sides[i].address = walk_step(&walks[i], &cursors[i]) + (of[i]->moved ? moved : 0);
             follows = follows && sides[i].address == sides[i].next;
             touch(t, &sides[i], bytes);
             sides[i].next = sides[i].address + bytes;
@@ -165,16 +173,16 @@ static void walk_steps(const command *c, dma_cost *out, tally *t)
 
 bool dma_cost_of(const target *t, const command *c, dma_cost *out)
 {
+    copy_command k = copy_command_read(c);
     tally sums = {.target = t};
     *out = (dma_cost){.steps = 1};
-    for (unsigned i = 0; i < c->entry_count; i++)
-        if (__builtin_mul_overflow(out->steps, command_entry(c, i, DMA_ENTRY_SIZE), &out->steps) || out->steps > INT64_C(1)
-                                                                                                                     << MOST_STEPS_LOG2)
+    for (unsigned i = 0; i < k.count; i++)
+        if (__builtin_mul_overflow(out->steps, k.size[i], &out->steps) || out->steps > INT64_C(1) << MOST_STEPS_LOG2)
             return false;
     out->walked = out->steps < WALKED_STEPS ? out->steps : WALKED_STEPS;
-    walk_steps(c, out, &sums);
-    bool one_memory = command_get(c, DMA_SOURCE) == command_get(c, DMA_DESTINATION);
-    int64_t each = (command_get(c, DMA_PACKET_BYTES) + t->dma_request_bytes - 1) / t->dma_request_bytes;
+    walk_steps(&k, out, &sums);
+    bool one_memory = k.source.memory == k.destination.memory;
+    int64_t each = (k.packet_bytes + t->dma_request_bytes - 1) / t->dma_request_bytes;
     out->requests = out->steps * each * (one_memory ? 2 : 1);
     out->clusters = __builtin_popcountll(sums.clusters);
     out->hbm_cycles = in_proportion((most_of(sums.channel_millicycles, CHANNELS) + 999) / 1000, out->steps, out->walked);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "support/advice.h"
+
+#include "codegen/copy_command.h"
 #include "support/integer.h"
 #include "support/strbuf.h"
 
@@ -117,9 +119,10 @@ static void check_pieces(linter *l, const schedule_item *item)
     bool whole = d->piece_bytes % t->hbm_block_bytes == 0;
     if (d->piece_bytes == 0 || (whole && d->unaligned_pieces == 0))
         return;
-    bool loads = command_get(item->commands, DMA_SOURCE) == 0;
-    int64_t base = command_get(item->commands, loads ? DMA_SOURCE_BASE : DMA_DESTINATION_BASE) % t->hbm_chip_stride_bytes;
-    int64_t bytes = d->steps * command_get(item->commands, DMA_PACKET_BYTES), piece = d->piece_bytes;
+    copy_command k = copy_command_read(item->commands);
+    bool loads = k.source.memory == COPY_HBM;
+    int64_t base = (loads ? k.source.base : k.destination.base) % t->hbm_chip_stride_bytes;
+    int64_t bytes = d->steps * k.packet_bytes, piece = d->piece_bytes;
     const port *p = port_at(s->kernel, base);
     const char *nearest = arena_printf(l->arena, "pieces of a multiple of %lld bytes that begin at one", (long long)t->hbm_block_bytes);
     if (p && whole) {
@@ -390,7 +393,7 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
         l.passes += contracts(&x->schedule->items[i]);
     for (size_t i = 0; i < x->schedule->count; i++) {
         const schedule_item *item = &x->schedule->items[i];
-        if (item->commands->op == OP_DMA)
+        if (command_is_copy(item->commands))
             check_pieces(&l, item);
         check_banks(&l, item);
         if (contracts(item)) {

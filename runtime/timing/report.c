@@ -1,5 +1,6 @@
 #include "runtime/timing/report_parts.h"
 
+#include "codegen/copy_command.h"
 #include <string.h>
 
 bool report_format_by_name(const char *name, report_format *out)
@@ -43,13 +44,14 @@ bool report_of(const target *t, const binary_kernel *k, timing_preset preset, ar
  * counts bytes from slice to slice. 0: it touches none. */
 static int64_t dm_end(const target *t, const command *c)
 {
-    bool fetches = c->op == OP_FETCH, copies = c->op == OP_DMA && command_get(c, DMA_DESTINATION) == 1;
+    bool fetches = c->op == OP_FETCH, copies = command_is_copy(c) && copy_command_read(c).destination.memory == COPY_DM;
     if (!fetches && !copies && c->op != OP_COMMIT)
         return 0;
     walk w = {.count = c->entry_count};
+    copy_command k = copies ? copy_command_read(c) : (copy_command){0};
     for (unsigned i = 0; i < c->entry_count; i++) {
-        w.size[i] = command_entry(c, i, fetches ? FETCH_ENTRY_SIZE : copies ? DMA_ENTRY_SIZE : COMMIT_ENTRY_SIZE);
-        w.stride[i] = command_entry(c, i, fetches ? FETCH_ENTRY_STRIDE : copies ? DMA_ENTRY_DESTINATION_STRIDE : COMMIT_ENTRY_STRIDE);
+        w.size[i] = copies ? k.size[i] : command_entry(c, i, fetches ? FETCH_ENTRY_SIZE : COMMIT_ENTRY_SIZE);
+        w.stride[i] = copies ? k.destination.stride[i] : command_entry(c, i, fetches ? FETCH_ENTRY_STRIDE : COMMIT_ENTRY_STRIDE);
         if (copies && w.stride[i] % t->dm_slice_stride_bytes == 0)
             w.stride[i] = 0; /* the same place in another slice */
     }
@@ -58,7 +60,7 @@ static int64_t dm_end(const target *t, const command *c)
     if (high >> 48)
         return 0;
     if (copies)
-        return command_get(c, DMA_DESTINATION_BASE) % t->dm_slice_stride_bytes + (int64_t)high + command_get(c, DMA_PACKET_BYTES);
+        return k.destination.base % t->dm_slice_stride_bytes + (int64_t)high + k.packet_bytes;
     int64_t bits = dtype_row_of((dtype)command_get(c, fetches ? FETCH_DTYPE_IN : COMMIT_DTYPE))->bits;
     return command_get(c, fetches ? FETCH_BASE : COMMIT_BASE) + (((int64_t)high + 1) * bits + 7) / 8;
 }

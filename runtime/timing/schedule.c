@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/copy_command.h"
 #include "runtime/timing/dm_bank.h"
 #include "support/integer.h"
 
@@ -247,12 +248,12 @@ static bool context_begin(scheduler *s, int number, bool *moved)
         const command *c = &s->out->kernel->streams[number].commands[l->done];
         if (c->op == OP_WAIT && s->lanes[command_get(c, WAIT_CONTEXT)].done < (size_t)command_get(c, WAIT_COUNT))
             return true;
-        bool waits = c->op == OP_DMA && held(s, true, false);
+        bool waits = command_is_copy(c) && held(s, true, false);
         if (c->op == OP_UNITS)
             unit_mask_select(&l->units, c);
         if (c->op == OP_WAIT || c->op == OP_UNITS)
             l->done++;
-        else if (!waits && (c->op == OP_DMA ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done, &waits)))
+        else if (!waits && (command_is_copy(c) ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done, &waits)))
             return false;
         if (waits) {
             hold(s, number);

@@ -1,5 +1,6 @@
 #include "runtime/timing/static_cost.h"
 
+#include "codegen/copy_command.h"
 #include "runtime/engine/switch.h"
 #include "runtime/engine/vector_slices.h"
 #include "support/integer.h"
@@ -142,7 +143,7 @@ void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d
 {
     const static_costs *k = target_static_costs();
     d->bound = BOUND_DMA;
-    int64_t packet = command_get(c, DMA_PACKET_BYTES), bytes = d->dma.steps * packet;
+    int64_t packet = copy_command_read(c).packet_bytes, bytes = d->dma.steps * packet;
     static_point_kind kind = d->dma.to_dm ? STATIC_POINT_LOAD : STATIC_POINT_STORE;
     d->fill = d->dma.to_dm ? k->load_base_cycles : k->store_base_cycles;
     int64_t piece = larger(d->dma.piece_bytes, packet), pieces = larger(bytes / piece, 1);

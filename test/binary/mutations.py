@@ -225,7 +225,7 @@ def main():
             todo = [(c, bit) for c in changes(subject.binary, subject.dump, table)
                     for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
             if not long_run:
-                shifts = [t for t in todo if t[0][3]["op"].split("_")[0] in OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
+                shifts = [t for t in todo if set(t[0][3]["op"].split("_")) & OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
                 todo = shifts + chance.sample(todo, min(SAMPLE // visa_tools.SLOWER, len(todo)))
             try_changes(subject, todo, count)
         made, seed = 0, 0

@@ -173,7 +173,7 @@ class Isa:
         out["loops"] = []
         for depth, number in enumerate(numbers):
             entry, counter = dict(zip(names, entries[number])), f"i{depth}"
-            what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot"}
+            what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot", "list_stride": "list"}
             steps = [f"{what[n]} += {counter}*{entry[n]} {units[n]}" for n in names if n in what]
             steps = ["reduced"] * entry.get("reduced", 0) + steps
             out["loops"].append({"entry": number, "counter": counter, "size": entry[size], "steps": ", ".join(steps)})
@@ -288,7 +288,7 @@ def ports(data, isa):
     out = [port(words, axes, isa) for _ in range(port_count)]
     for p in out:
         p["name"] = string(area, p["name"])
-    need(len({p["name"] for p in out}) == len(out), "two ports of one name")
+    need(len({(p["name"], p["direction"]) for p in out}) == len(out), "two ports of one name and direction")
     return axes, out
 
 
@@ -468,6 +468,9 @@ def statement(words, axes, tensors, isa):
     indexed = {"source a": 1, "the destination": 0}.get(row.indexed)
     indices = [index(words, axes, operands, i, indexed) for i in range(1, len(sources))] if indexed is not None else []
     need(len({x["axis"] for x in indices}) == len(indices), "einsum: two index tensors of an axis")
+    for d in digits:
+        reads_list = any(d["axis"] in operands[i]["axes"] and i - 1 not in d["broadcast"] for i in range(2, len(operands)))
+        need(not d["of_sources"] or row.name == "scatter" and reads_list and d["axis"] in operands[0]["axes"], "einsum: a digit of the sources")
     element = words.next() if row.name == "fill" else None
     need(element is None or element >> dtype_bits(operands[0]["dtype"]) == 0, "einsum: a fill's element")
     return {"op": row.name, "destination": bits(second, 0, 31), "sources": sources, "accumulator": accumulator, "digits": digits, "pieces": pieces,
@@ -526,11 +529,12 @@ def fold_name(code, statement_name, accumulator, isa):
 
 
 def index(words, axes, operands, source, indexed):
-    axis, unit = words.next(), words.next()
+    axis, unit, step, div, mod, positions = (words.next() for _ in range(6))
     name = axis_name(axes, axis)
+    need(1 <= step < 1 << 48 and 1 <= div < 1 << 48 and mod <= axes[axis]["size"] and positions < 1 << 48, "einsum: what an index counts")
     need(widened(operands[source + 1]["dtype"]) == "i32" and name in operands[indexed]["axes"], "einsum: an index")
     need(1 <= unit <= axes[axis]["size"], "einsum: an index's unit")
-    return {"axis": name, "source": source, "unit": unit}
+    return {"axis": name, "source": source, "unit": unit, "step": step, "div": div, "mod": mod, "positions": positions}
 
 
 def check_groups(summed, pieces, axis_sizes):
@@ -580,13 +584,13 @@ def shift(words, axes, operands):
 def digit(words, axes):
     head, weight, size = words.next(), words.next(), words.next()
     name = axis_name(axes, bits(head, 0, 31))
-    need(not bits(head, 57, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
+    need(not bits(head, 58, 63) and 1 <= weight <= axes[bits(head, 0, 31)]["size"], "einsum: a digit")
     group = bits(head, 49, 56)
     stride = words.next() if group else 0
     need(not group or 1 <= stride < LIMIT, "einsum: a digit's stride")
     need(size >= 1 and (size - 1) * weight < axes[bits(head, 0, 31)]["size"], "einsum: a digit's size")
     return {"axis": name, "weight": weight, "size": size, "kept": bool(bits(head, 32, 32)),
-            "broadcast": [i for i in range(8) if bits(head, 33 + i, 33 + i)], "lane": bits(head, 41, 48), "group": group, "stride": stride}
+            "broadcast": [i for i in range(8) if bits(head, 33 + i, 33 + i)], "of_sources": bool(bits(head, 57, 57)), "lane": bits(head, 41, 48), "group": group, "stride": stride}
 
 
 # ---------------------------------------------------------------- format.md: the file
@@ -634,7 +638,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 7, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 8, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -758,7 +762,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 7, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 8, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 

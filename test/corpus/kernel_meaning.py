@@ -198,7 +198,68 @@ def several(order):
     return lambda entry, read: [lambda at, s=entry["inputs"][i]: read(s, at) for i in order]
 
 
+def shuffled(entry, read):
+    """out[a,b] = in[a with its digit c = a/4%4 replaced by [1,2,3,0][c], b]"""
+    axis, div, size, pattern = re.search(r"in\[(\w) with its digit \w = \w/(\d+)%(\d+) replaced by \[([\d,]+)\]", entry["formula"]).groups()
+    name, div, size, pattern = axis.upper(), int(div), int(size), [int(n) for n in pattern.split(",")]
+
+    def value(at):
+        digit = at.get(name, 0) // div % size
+        return read(entry["inputs"][0], {**at, name: at.get(name, 0) + (pattern[digit] - digit) * div})
+    return [value]
+
+
+def kept_by_unit(entry, read):
+    """on cluster u keep B/512%2 == u: .. with u = a/2%2: the coordinate that is not in the result is the unit's number."""
+    axis, div, size, unit, unit_div, unit_size = re.search(r"keep (\w)/(\d+)%(\d+) == \w: .* with \w = (\w)/(\d+)%(\d+)", entry["formula"]).groups()
+
+    def value(at):
+        number = at.get(unit.upper(), 0) // int(unit_div) % int(unit_size)
+        return read(entry["inputs"][0], {**at, axis: at.get(axis, 0) + number % int(size) * int(div)})
+    return [value]
+
+
+def unit_of(formula):
+    """Of an index: bytes, where it is divided, for one row."""
+    found = re.search(r"index\[[\w,]+\]/(\d+)", formula)
+    return int(found.group(1)) if found else 1
+
+
+def gathered(entry, read):
+    table, index = entry["inputs"][:2]
+    row = [n for n in table.names if n not in entry["outputs"][0].names]
+    if len(row) != 1:
+        raise Unread
+    return [lambda at: read(table, {**at, row[0]: read(index, at) // unit_of(entry["formula"])})]
+
+
+def scattered(entry, read):
+    data, index, before = entry["inputs"]
+    row = next(n for n in before.names if n not in data.names)
+    last = {}
+    for at in index.live:
+        last[read(index, at) // unit_of(entry["formula"])] = at
+    return [lambda at: read(data, {**at, **last[at.get(row, 0)]}) if at.get(row, 0) in last else read(before, at)]
+
+
+def draw_rows(port, rows, unit):
+    choice = random.Random(port.name)
+    port.values = {place: choice.randrange(rows) * unit for place in port.values}
+
+
+def rows_of(entry):
+    """How many rows an index may name: the axis of the table, or of what is written, that the others have not."""
+    scatters = entry["formula"].startswith("cache[")
+    indexed, others = entry["inputs"][2 if scatters else 0], entry["inputs"][0] if scatters else entry["outputs"][0]
+    name = next(n for n in indexed.names if n not in others.names)
+    return max(at.get(name, 0) for at in indexed.live) + 1
+
+
 FORMULAS = [
+    (r"out\[a,b\] = in\[\w with its digit ", shuffled),
+    (r"on \w+ \w keep ", kept_by_unit),
+    (r"out\[[\w,]+,:\] = table\[index\[", gathered),
+    (r"cache\[index\[", scattered),
     (r"contraction m!\[.*; summed: ", contraction),
     (r"copy: ", movement),
     (r"out = in\b", movement),
@@ -255,6 +316,9 @@ def judge(function, entry, scratch):
     arguments = ["visa-run", binary]
     for i, port in enumerate(ports["in"]):
         port.draw(i + 1)
+    if "index[" in formula:
+        draw_rows(ports["in"][1], rows_of({**entry, "inputs": ports["in"], "outputs": ports["out"]}), unit_of(formula))
+    for i, port in enumerate(ports["in"]):
         path = os.path.join(scratch, f"in{i}")
         with open(path, "wb") as file:
             for c in range(port.chip.size):

@@ -282,10 +282,14 @@ class Machine:
                 yield ("port", number, position * bits), element
 
     def load(self):
+        rows = self.lists()
         for number, port in enumerate(self.k["ports"]):
             if port["direction"] == "in":
                 for place, element in self.positions(number):
-                    self.write(*place, port["dtype"], self.ring.input(number, element))
+                    value = self.ring.input(number, element)
+                    if number in rows:
+                        value = value % rows[number][1] * rows[number][0]
+                    self.write(*place, port["dtype"], value)
 
     def output(self, number):
         out = {}
@@ -316,6 +320,8 @@ class Machine:
             self.units[i] = c["f"]
         elif c["op"] == "dma":
             self.dma(c)
+        elif c["op"] == "dma_indirect":
+            self.rows(c)
         elif c["op"] != "wait":
             end = self.done[i]
             while stream[end]["op"] not in ("trf_store", "commit", "stream_out"):
@@ -340,6 +346,53 @@ class Machine:
                     raise Faulty("outside")
             for i in range(f["packet_bytes"] * 2):
                 packet.append(self.cells.get((source[0], x // source[1], x % source[1] * 2 + i)))
+            for i, cell in enumerate(packet):
+                key = (destination[0], y // destination[1], y % destination[1] * 2 + i)
+                if cell is None:
+                    self.cells.pop(key, None)
+                else:
+                    self.cells[key] = cell
+
+    def lists(self):
+        """{port: (unit, count)}: inputs that are lists of rows keep numbers."""
+        found = {}
+        if not self.k["einsum"]:
+            return found
+        statements = self.k["einsum"]["statements"]
+        for at, s in enumerate(statements):
+            for x in s["indices"]:
+                name = s["sources"][x["source"]]
+                for before in reversed(statements[:at]):
+                    if before["destination"] == name and before["op"] == "copy":
+                        name = before["sources"][0]
+                port = next((t["port"] for t in self.k["einsum"]["tensors"] if t["name"] == name and t["port"] is not None and
+                             self.k["ports"][t["port"]]["direction"] == "in"), None)
+                if x["positions"] and port is not None:
+                    rows = (x["step"], min(x["positions"], ((1 << 31) - 1) // x["step"] + 1))
+                    found[port] = min(found.get(port, rows), rows, key=lambda r: r[1])
+        return found
+
+    def rows(self, c):
+        """A gather or scatter: an element of the list moves the HBM side."""
+        f, t = c["f"], c["t"]
+        sizes = [e["size"] for e in t]
+        spaces = [("hbm", HBM_WINDOW, HBM_BYTES), ("dm", DM_WINDOW, DM_BYTES)]
+        source, destination, of = spaces[f["scatter"]], spaces[1 - f["scatter"]], spaces[f["list"]]
+        total = 1
+        for s in sizes:
+            total *= s
+        self.work(total * (f["packet_bytes"] * 2 + 8))
+        step = lambda name: walk(sizes, [e[name + "_stride"] for e in t], f[name + "_base"])
+        for x, y, z in zip(step("source"), step("destination"), step("list")):
+            element = self.read(of[0], z // of[1], z % of[1] * 8, "i32")
+            if element is UNKNOWN or element % f["unit"] or not 0 <= element // f["unit"] < f["positions"]:
+                raise Faulty("no row")
+            moved = element // f["unit"] * f["stride"]
+            x, y = (x, y + moved) if f["scatter"] else (x + moved, y)
+            for address, (space, window, limit) in ((x, source), (y, destination)):
+                if address < 0 or address % window + f["packet_bytes"] > limit:
+                    raise Faulty("outside")
+            packet = [self.cells.get((source[0], x // source[1], x % source[1] * 2 + i)) for i in range(f["packet_bytes"] * 2)]
             for i, cell in enumerate(packet):
                 key = (destination[0], y // destination[1], y % destination[1] * 2 + i)
                 if cell is None:

@@ -264,7 +264,8 @@ static inline int64_t judge_coordinate(const judge_walk *w, int side, uint32_t a
     int64_t sum = judge_shift(w->s, side, axis);
     for (uint32_t i = 0; i < w->s->digit_count; i++) {
         const einsum_digit *d = &w->s->digits[i];
-        if (d->axis == axis && (side == EINSUM_DST ? d->kept : einsum_digit_indexes(d, (einsum_side)side)))
+        if (d->axis == axis &&
+            (side == EINSUM_DST ? d->kept && einsum_digit_indexes(d, EINSUM_DST) : einsum_digit_indexes(d, (einsum_side)side)))
             sum += w->counters[i] * d->weight;
     }
     return sum;
@@ -280,8 +281,14 @@ static inline int64_t judge_element(judge_walk *w, int side)
     for (uint32_t i = 0; i < t->rank; i++) {
         int64_t place = judge_coordinate(w, side, t->axes[i]);
         for (uint32_t k = 0; k < einsum_index_count(w->s); k++)
-            if (side == (int)einsum_indexed_side(w->s) && w->s->indices[k].axis == t->axes[i])
-                place += judge_source(w, k + 1).i * w->s->indices[k].unit;
+            if (side == (int)einsum_indexed_side(w->s) && w->s->indices[k].axis == t->axes[i]) {
+                const einsum_index *x = &w->s->indices[k];
+                int64_t element = judge_source(w, k + 1).i;
+                if (einsum_index_divides(x) && (element < 0 || element % x->step || (x->positions && element / x->step >= x->positions)))
+                    return -1;
+                element /= x->step * x->div;
+                place += (x->mod ? element % x->mod : element) * x->unit;
+            }
         if (place < 0 || place >= w->e->axes[t->axes[i]].size)
             return -1;
         at = at * w->e->axes[t->axes[i]].size + place;

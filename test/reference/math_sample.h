@@ -26,7 +26,7 @@ static const einsum_digit math_sum_digits[] = {{.axis = MATH_V, .weight = 1, .si
 static const scalar_step math_map[] = {{SCALAR_SOURCE, 0},  {SCALAR_SOURCE, 1},       {SCALAR_CONSTANT_F32, 0x3f800000},
                                        {SCALAR_FMA_F32, 0}, {SCALAR_CONSTANT_F32, 0}, {SCALAR_MAX_F32, 0}};
 static const scalar_step math_square[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_MUL_F32, 0}};
-static const einsum_index math_rows_at[] = {{MATH_V, 5}}, math_table_at[] = {{MATH_V, 1}};
+static const einsum_index math_rows_at[] = {{MATH_V, 5, 1, 1, 0, 0}}, math_table_at[] = {{MATH_V, 1, 1, 1, 0, 0}};
 static const einsum_shift math_shift[] = {{EINSUM_A, MATH_V, 3}};
 
 static const einsum_statement math_statements[] = {

@@ -713,7 +713,7 @@ START_TEST(test_math_refused)
                              truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}}, unnamed[] = {{SCALAR_SOURCE, 0}},
                              integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
     static scalar_step deep[SCALAR_MAX_DEPTH + 1];
-    static const einsum_index far[] = {{MATH_T, 1}}, none[] = {{MATH_V, 0}}, wide[] = {{MATH_V, 41}};
+    static const einsum_index far[] = {{MATH_T, 1, 1, 1, 0, 0}}, none[] = {{MATH_V, 0, 1, 1, 0, 0}}, wide[] = {{MATH_V, 41, 1, 1, 0, 0}};
     static const einsum_digit other[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40},
                                          {.axis = MATH_T, .kept = true, .weight = 1, .size = 6}};
     static const einsum_digit summed[] = {{.axis = MATH_V, .kept = true, .weight = 1, .size = 40},

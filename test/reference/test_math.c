@@ -117,7 +117,7 @@ static void step(program *p, scalar_op op, uint32_t argument)
 
 static void add_index(program *p, uint32_t tensor, char axis, int64_t unit)
 {
-    p->indices[p->s - p->statements][p->s->source_count - 1] = (einsum_index){(uint32_t)(axis - 'A'), unit};
+    p->indices[p->s - p->statements][p->s->source_count - 1] = (einsum_index){(uint32_t)(axis - 'A'), unit, 1, 1, 0, 0};
     source(p, tensor);
 }
 

@@ -1,0 +1,50 @@
+#include "codegen/index_values.h"
+
+/* Both limits of one list hold. */
+static void meet(index_values *have, int64_t unit, int64_t count)
+{
+    if (have->count == 0 || count < have->count)
+        *have = (index_values){unit, count};
+}
+
+static void mark_lists(const einsum_statement *s, index_values *values)
+{
+    for (uint32_t i = 0; i < einsum_index_count(s); i++) {
+        const einsum_index *x = &s->indices[i];
+        if (x->positions > 0)
+            meet(&values[s->sources[i + 1]], x->step, x->positions);
+    }
+}
+
+/* The constant that the only source is multiplied by; 0: the statement is something else. */
+static int64_t factor_of(const einsum_statement *s)
+{
+    if (s->op == MATH_COPY)
+        return 1;
+    if (s->op != MATH_MAP || s->step_count != 3 || s->steps[2].op != SCALAR_MUL_I32)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (s->steps[i].op == SCALAR_SOURCE && s->steps[1 - i].op == SCALAR_CONSTANT_I32 && (int32_t)s->steps[1 - i].argument > 0)
+            return (int32_t)s->steps[1 - i].argument;
+    return 0;
+}
+
+bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratch, index_values *out)
+{
+    const einsum *e = &k->einsum;
+    index_values *values = ARENA_ARRAY(scratch, index_values, (size_t)e->tensor_count + 1);
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        mark_lists(&e->statements[i], values);
+    for (uint32_t i = e->statement_count; i-- > 0;) { /* what is made of the port is made behind it */
+        const einsum_statement *s = &e->statements[i];
+        int64_t factor = values[s->dst].count ? factor_of(s) : 0;
+        if (factor > 0 && values[s->dst].unit % factor == 0)
+            meet(&values[s->sources[0]], values[s->dst].unit / factor, values[s->dst].count);
+    }
+    for (uint32_t t = 0; t < e->tensor_count; t++)
+        if (e->tensors[t].port == (int32_t)number && values[t].count > 0) {
+            *out = values[t];
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,177 @@
+/* Rows by index: gathers and scatters of every release.
+ *
+ * The one idea: whatever is written, it ends as one operation with the HBM tensor, the list and the DM tensor as operands, and what was
+ * said of axis, domain and payload in its configuration; what was not said the pass infers (passes/engine/indirect.c). */
+#include "frontend/stage_build.h"
+
+/* A plan so far. */
+typedef struct row_plan {
+    op *rows, *list; /* list NULL: not given yet */
+    bool writes;
+    indirect_config said;
+} row_plan;
+
+static value failed(const stage_call *call)
+{
+    call->kernel->bad = true;
+    return stage_error;
+}
+
+/* The mapping of a type argument; NULL: absent or `_`. False: refused. */
+static bool read_mapping(const stage_call *call, stage_type type, const mapping **out)
+{
+    const ast *arg = stage_type_argument(call, type);
+    bool infer = false;
+    *out = arg ? scope_mapping(call->scope, arg, &infer) : NULL;
+    return *out || !arg || infer;
+}
+
+static op *with_list(const stage_call *call, op *o, op *list, const indirect_config *said)
+{
+    arena *a = scope_context_of(call->scope)->arena;
+    op_add_operand(o, a, OPERAND_INDEX, list);
+    o->indirect = ARENA_NEW(a, indirect_config);
+    *o->indirect = *said;
+    o->bad = o->bad || list->bad;
+    return o;
+}
+
+/* ---- up to 0.8: one call ---- */
+
+static value gather(const stage_call *call, op *rows, op *list, const indirect_config *said)
+{
+    tensor out = rows->out;
+    out.kind = TENSOR_DM;
+    out.part[ELEMENT] = NULL;
+    op *o = with_list(call, stage_add_step(call, IR_GATHER, CONTEXT_DMA, rows, &out), list, said);
+    const value *address = stage_argument_of(call, ARGUMENT_ADDRESS);
+    if (address)
+        o->out.address = address->number;
+    else
+        op_leave_unplaced(o);
+    bool ok = stage_take_types(call, o);
+    if (address && address->number < 0) {
+        diag_add(stage_diags(call), E_CONST, call->node->name_range, "the address is %lld; addresses are at least 0",
+                 (long long)address->number);
+        ok = false;
+    }
+    return stage_finish(call, o, ok && stage_require_parts(call, o, 1u << CLUSTER | 1u << SLICE | 1u << ELEMENT));
+}
+
+value stage_make_dma_gather(const stage_call *call)
+{
+    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX)->op, &(indirect_config){.domain = NULL});
+}
+
+value stage_make_dma_gather_unscaled(const stage_call *call)
+{
+    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX_DM)->op, &(indirect_config){.by_positions = true});
+}
+
+/* Elements of `into` that are not written stay as they are: a parameter comes in as well (frontend/ports.c). */
+static value scatter(const stage_call *call, op *from, op *list, op *into, const indirect_config *said)
+{
+    if (!stage_may_write(call, into))
+        return failed(call);
+    op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, said);
+    op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INTO, into);
+    o->name = into->name;
+    if (o->out.dtype != from->out.dtype && !from->bad && !into->bad) {
+        diag_add(stage_diags(call), E_TYPE, call->node->name_range, "%s elements are copied into a view of %s",
+                 dtype_row_of(from->out.dtype)->name, dtype_row_of(o->out.dtype)->name);
+        o->bad = true;
+    }
+    if (o->bad || into->bad)
+        o->bad = call->kernel->bad = true;
+    return (value){.kind = VALUE_UNIT};
+}
+
+value stage_make_dma_scatter(const stage_call *call)
+{
+    indirect_config said = {.by_positions = false};
+    const value *scaled = stage_argument_of(call, ARGUMENT_FLAG);
+    said.by_positions = scaled && !scaled->number;
+    if (!read_mapping(call, TYPE_KEY, &said.domain))
+        return failed(call);
+    return scatter(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX)->op, stage_argument_of(call, ARGUMENT_HBM_MUT)->op,
+                   &said);
+}
+
+/* ---- since 0.9: plans ---- */
+
+static value plan(const stage_call *call, bool writes)
+{
+    row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
+    *p = (row_plan){.rows = call->receiver.op, .writes = writes};
+    bool ok = read_mapping(call, TYPE_AXIS, &p->said.indexed) && read_mapping(call, TYPE_PAYLOAD, &p->said.payload);
+    if (ok && !p->said.indexed) {
+        diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "IndexedAxis of %s cannot be inferred", call->node->text);
+        diag_help(stage_diags(call), d, "write %s::<IndexedAxis, Payload>()", call->node->text);
+        ok = false;
+    }
+    return ok ? (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p, .writable = call->receiver.writable} : failed(call);
+}
+
+value stage_make_gather(const stage_call *call)
+{
+    return plan(call, false);
+}
+
+value stage_make_scatter(const stage_call *call)
+{
+    if (call->receiver.writable)
+        return plan(call, true);
+    diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, call->node->name_range, "`scatter` writes into this view, which is only read");
+    diag_help(stage_diags(call), d, "write view_mut() instead of view()");
+    return failed(call);
+}
+
+value stage_make_by_byte_offsets(const stage_call *call)
+{
+    row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
+    *p = *call->receiver.rows;
+    if (p->list) {
+        diag_add(stage_diags(call), E_METHOD, call->node->name_range, "the plan has its list already");
+        return failed(call);
+    }
+    p->list = stage_argument_of(call, ARGUMENT_INDEX)->op;
+    value v = call->receiver;
+    v.rows = p;
+    return read_mapping(call, TYPE_KEY, &p->said.domain) ? v : failed(call);
+}
+
+/* Is the plan complete, and one that does this? */
+static bool may_go(const stage_call *call, bool writes)
+{
+    const row_plan *p = call->receiver.rows;
+    diag *d;
+    if (p->writes != writes) {
+        d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "`%s` is not offered by a plan to %s rows", call->node->text,
+                     p->writes ? "write" : "take");
+        diag_help(stage_diags(call), d, p->writes ? "a scatter ends in from_dm(..) or from_dm_view(..)" : "a gather ends in to_dm(..)");
+        return false;
+    }
+    if (p->list)
+        return true;
+    d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "the plan has no list of rows");
+    diag_help(stage_diags(call), d, "write .by_byte_offsets::<Domain>(&index) in front of it");
+    return false;
+}
+
+value stage_make_indirect_to_dm(const stage_call *call)
+{
+    const row_plan *p = call->receiver.rows;
+    return may_go(call, false) ? gather(call, p->rows, p->list, &p->said) : failed(call);
+}
+
+value stage_make_from_dm(const stage_call *call)
+{
+    const row_plan *p = call->receiver.rows;
+    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_MUT)->op, p->list, p->rows, &p->said) : failed(call);
+}
+
+value stage_make_from_dm_view(const stage_call *call)
+{
+    const row_plan *p = call->receiver.rows;
+    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_VIEW)->op, p->list, p->rows, &p->said) : failed(call);
+}

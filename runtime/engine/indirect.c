@@ -1,0 +1,169 @@
+#include "runtime/engine/indirect.h"
+
+#include <string.h>
+
+#include "runtime/machine/proof.h"
+#include "runtime/machine/walk.h"
+
+enum { MOST_PACKET_BYTES = 4096, ELEMENT_BYTES = 4 };
+
+typedef struct place {
+    memory *memory;
+    int64_t address;
+} place;
+
+static walk walk_of(const copy_command *k, const copy_side *s)
+{
+    walk w = {.count = k->count, .base = s->base};
+    memcpy(w.size, k->size, k->count * sizeof *w.size);
+    memcpy(w.stride, s->stride, k->count * sizeof *w.stride);
+    return w;
+}
+
+static bool place_at(const machine *m, int64_t space, int64_t address, int64_t bytes, place *out)
+{
+    const target *t = m->target;
+    int64_t window = space == COPY_HBM ? t->hbm_chip_stride_bytes : t->dm_slice_stride_bytes;
+    int64_t capacity = space == COPY_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice,
+            count = space == COPY_HBM ? t->chips : m->unit_count;
+    if (address < 0 || address / window >= count || address % window > capacity - bytes)
+        return false;
+    int64_t number = address / window;
+    *out = (place){space == COPY_HBM ? (memory *)&m->hbm[number] : (memory *)&m->units[number].dm, address % window};
+    return true;
+}
+
+static bool outside(const command *c, const walk *w, const char *verb, int64_t space, int64_t step, int64_t address, int64_t bytes,
+                    fault *f)
+{
+    char text[160];
+    int64_t counters[WALK_MAX_LOOPS];
+    walk_counters(w, step, counters);
+    walk_counters_text(w, counters, text, sizeof text);
+    return fault_set(f, E_RUN_ACCESS, c, "%s outside %s: entry counters %s, address %lld (0x%llx), size %lld bytes", verb,
+                     space == COPY_HBM ? "HBM" : "DM", text, (long long)address, (unsigned long long)address, (long long)bytes);
+}
+
+bool indirect_moves(const command *c, const copy_command *k, int64_t element, int64_t step, int64_t *bytes, fault *f)
+{
+    char text[160];
+    int64_t counters[WALK_MAX_LOOPS];
+    walk w = walk_of(k, &k->list);
+    *bytes = 0;
+    bool named = element >= 0 && element % k->unit == 0 && element / k->unit < k->positions;
+    if (named)
+        return !__builtin_mul_overflow(element / k->unit, k->stride, bytes) ||
+               fault_set(f, E_RUN_ACCESS, c, "a row is moved beyond 2^63 bytes");
+    walk_counters(&w, step, counters);
+    walk_counters_text(&w, counters, text, sizeof text);
+    if (element < 0)
+        return fault_set(f, E_RUN_INDEX, c, "an index must be non-negative: entry counters %s, index %lld", text, (long long)element);
+    if (element % k->unit)
+        return fault_set(f, E_RUN_INDEX, c, "an index must be a multiple of byte stride %lld: entry counters %s, index %lld",
+                         (long long)k->unit, text, (long long)element);
+    return fault_set(f, E_RUN_INDEX, c, "an index selects position %lld of an axis with %lld: entry counters %s, index %lld",
+                     (long long)(element / k->unit), (long long)k->positions, text, (long long)element);
+}
+
+/* Tables whose addresses fit, and what the DM side needs. */
+static bool is_legal(const machine *m, const command *c, const copy_command *k, int64_t *steps, fault *f)
+{
+    const copy_side *sides[] = {&k->source, &k->destination, &k->list};
+    int64_t limit = m->options.step_limit, unit = m->target->dma_dm_multiple_bytes;
+    walk w = walk_of(k, &k->source);
+    if (k->packet_bytes > MOST_PACKET_BYTES || k->packet_bytes > m->target->dma_packet_max_bytes)
+        return fault_set(f, E_RUN_CHAIN, c, "packets of %lld bytes are too long", (long long)k->packet_bytes);
+    if (!walk_positions(&w, steps))
+        return fault_set(f, E_RUN_CHAIN, c, "the product of the entry sizes overflows");
+    if (limit && *steps > limit)
+        return fault_set(f, E_RUN_LIMIT, c, "%lld packets pass the limit of %lld", (long long)*steps, (long long)limit);
+    for (int i = 0; i < 3; i++) {
+        int64_t counters[WALK_MAX_LOOPS];
+        walk_address address;
+        w = walk_of(k, sides[i]);
+        if (walk_first_outside(&w, 0, (INT64_C(1) << 48) - k->packet_bytes, counters, &address))
+            return fault_set(f, E_RUN_ACCESS, c, "%s leaves the DMA's address space: address %lld",
+                             i == 0   ? "the source"
+                             : i == 1 ? "the destination"
+                                      : "the list",
+                             (long long)address);
+    }
+    bool aligned = k->packet_bytes % unit == 0 && k->destination.base % unit == 0;
+    for (unsigned i = 0; i < k->count; i++)
+        aligned = aligned && (k->size[i] == 1 || k->destination.stride[i] % unit == 0);
+    return aligned || k->destination.memory == COPY_HBM ||
+           fault_set(f, E_RUN_ACCESS, c, "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
+                     (long long)unit);
+}
+
+/* Of HBM with all that the list may move it by; of DM any slice's. */
+static proof_range range_of(const machine *m, const copy_command *k, const copy_side *s, int64_t bytes, bool writes)
+{
+    walk w = walk_of(k, s);
+    walk_address low, high;
+    if (s->memory != COPY_HBM)
+        return (proof_range){PROOF_DM, 0, m->target->dm_slice_stride_bytes, writes};
+    walk_bounds(&w, &low, &high);
+    high += s->moved ? (walk_address)(k->positions - 1) * k->stride : 0;
+    return (proof_range){PROOF_HBM, (int64_t)low, (int64_t)(high + bytes < INT64_MAX ? high + bytes : INT64_MAX), writes};
+}
+
+static bool read_element(machine *m, const command *c, const walk *w, int64_t space, int64_t step, int64_t address, int64_t *out, fault *f)
+{
+    place p;
+    int32_t element;
+    if (!place_at(m, space, address, ELEMENT_BYTES, &p))
+        return outside(c, w, "reads the list", space, step, address, ELEMENT_BYTES, f);
+    if (!memory_read(p.memory, p.address, (unsigned char *)&element, ELEMENT_BYTES))
+        return fault_memory(f, c, "HBM and DM");
+    proof_read(m, p.memory, p.address, ELEMENT_BYTES);
+    *out = element;
+    return true;
+}
+
+static bool copy_packet(machine *m, const command *c, const place *from, const place *to, int64_t bytes, fault *f)
+{
+    unsigned char packet[MOST_PACKET_BYTES];
+    if (!memory_read(from->memory, from->address, packet, bytes) || !memory_write(to->memory, to->address, packet, bytes))
+        return fault_memory(f, c, "HBM and DM");
+    proof_read(m, from->memory, from->address, bytes);
+    proof_write(m, to->memory, to->address, bytes);
+    return true;
+}
+
+bool indirect_run(machine *m, const command *c, int number, fault *f)
+{
+    copy_command k = copy_command_read(c);
+    int64_t steps;
+    if (!is_legal(m, c, &k, &steps, f))
+        return false;
+    walk from = walk_of(&k, &k.source), to = walk_of(&k, &k.destination), list = walk_of(&k, &k.list);
+    walk_cursor a, b, l;
+    walk_start(&from, &a);
+    walk_start(&to, &b);
+    walk_start(&list, &l);
+    int64_t last = -1, moved = 0; /* the address of the element that was read */
+    for (int64_t step = 0; step < steps; step++) {
+        int64_t x = walk_step(&from, &a), y = walk_step(&to, &b), at = walk_step(&list, &l), element = 0;
+        if (at != last &&
+            (!read_element(m, c, &list, k.list.memory, step, at, &element, f) || !indirect_moves(c, &k, element, step, &moved, f)))
+            return false;
+        last = at;
+        place p, q;
+        x += k.source.moved ? moved : 0;
+        y += k.destination.moved ? moved : 0;
+        if (!place_at(m, k.source.memory, x, k.packet_bytes, &p))
+            return outside(c, &from, "reads", k.source.memory, step, x, k.packet_bytes, f);
+        if (!place_at(m, k.destination.memory, y, k.packet_bytes, &q))
+            return outside(c, &to, "writes", k.destination.memory, step, y, k.packet_bytes, f);
+        if (!copy_packet(m, c, &p, &q, k.packet_bytes, f))
+            return false;
+    }
+    if (proof_is_open(m)) {
+        const proof_range ranges[] = {range_of(m, &k, &k.source, k.packet_bytes, false),
+                                      range_of(m, &k, &k.destination, k.packet_bytes, true),
+                                      range_of(m, &k, &k.list, ELEMENT_BYTES, false)};
+        proof_copy(m, number, ranges, 3, m->done[number] + 1);
+    }
+    return true;
+}

@@ -1,0 +1,34 @@
+/* The inputs of a proof: a value of the field for each element, the same for the machine and the reference.
+ *
+ * The one idea: lists of rows keep numbers, since a place is no polynomial: their elements are rows that exist, drawn with the same seed.
+ */
+#ifndef VISA_RUNTIME_FIELD_INPUTS_H
+#define VISA_RUNTIME_FIELD_INPUTS_H
+
+#include "codegen/index_values.h"
+#include "runtime/field/value.h"
+
+typedef struct field_inputs {
+    uint64_t seed;
+    const index_values *rows; /* by port; count 0: it is no list */
+} field_inputs;
+
+field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a);
+
+static inline field_value field_inputs_value(const field_inputs *x, uint32_t number, uint64_t element)
+{
+    field_value v = field_input(x->seed, number, element);
+    const index_values *rows = &x->rows[number];
+    return rows->count > 0 ? v % (uint64_t)rows->count * (uint64_t)rows->unit : v;
+}
+
+/* The number that a list's element is; -1: it is none, something was computed. */
+static inline int64_t field_number(field_value v)
+{
+    return v <= INT32_MAX ? (int64_t)v : -1;
+}
+
+/* A list that the kernel computes, or that is no input; NULL: there is none. The algebra has no number for its elements. */
+const char *field_computed_list(const einsum *e, const port *ports);
+
+#endif
