@@ -396,7 +396,10 @@ static bool cut_end(counting *c, int64_t front, bool *clips)
         return refuse_lanes(
             c, in_slices ? "a flit's count depends on the time step, and not on the slice"
                          : "lanes are counted from the front of a flit, so it has to hold the axis's next elements, and nothing else");
-    if (reach_of(c, 1u << AT_FLIT) == 0) /* in slices behind the axis's end no result is live */
+    int64_t held = c->label->size; /* that slices hold of the axis, in whole numbers */
+    for (size_t i = 0; i < c->count; i++)
+        held = c->digits[i].at == AT_SLICE ? gcd(held, c->digits[i].weight) : held;
+    if (reach_of(c, 1u << AT_FLIT) < held) /* it ends with a slice, and after that no result is live */
         return true;
     slices s;
     const char *why = read_slices(c, &s);

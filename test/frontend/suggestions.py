@@ -157,7 +157,7 @@ WAYS = [
     ("E-VECTOR-REDUCE", rf"write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_reduce),
     ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}): with .*", change_time),
     ("E-VECTOR-REDUCE", r"name an axis of axes!\[\.\.\], then .*", None),
-    ("E-VECTOR-SLICES", r"(?:fill freed places with padding|the freed places take) .*", None),
+    ("E-VECTOR-SLICES", r"(?:fill freed places with padding:|the freed places take) .*", None),
     ("E-VALID-COUNT", rf"let Slice hold ({MAPPING}) and Time ({MAPPING}), or .*", change_slices),
     ("E-VALID-COUNT", rf"let Time hold ({MAPPING}) and Packet ({MAPPING}), with .*", change_lanes),
     ("E-SEQ-.*", rf".*; accepted: the buffer ({MAPPING})", change_buffer),

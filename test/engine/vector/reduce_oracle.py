@@ -77,7 +77,7 @@ class Case:
         if len(inner) > 1 and lanes < 8:
             self.packet = f"[{', '.join(inner)}] # 8"
         self.splits = lanes > 4 or rng.random() < 0.3
-        if self.splits and lanes <= 4 and len(inner) > 1:
+        if self.splits and len(inner) > 1 and (lanes <= 4 or kept_lanes):  # the halves are steps, and R may be in these alone
             return False
         time, slices = [(t, False) for t in rng.sample(["A", "B"], rng.choice([0, 1, 2]))], ["X"] * rng.choice([0, 1])
         for d in of("time"):
@@ -178,7 +178,7 @@ class Case:
             return True
         live = [d for d in self.slice_digits if d[2] < self.sizes["R"]]  # else it is padding alone
         descending = all(a > b for a, b in zip([d[2] for d in self.in_slice], [d[2] for d in self.in_slice][1:]))
-        powers = descending and all(p & (p - 1) == 0 for _, p, _ in self.slice_digits) and self.places_are_powers()
+        powers = descending and all(p & (p - 1) == 0 for _, p, _ in self.in_slice) and self.places_are_powers()
         mask = self.mask() if powers else 0
         lanes = 8 if self.splits else 4
         most = 4 * max(self.sizes["R"], 8) + 8
@@ -251,11 +251,11 @@ class Case:
 
     def places_are_powers(self):
         places = self.slice_places()
-        return all(places[text] & (places[text] - 1) == 0 for text, p, _ in self.slice_digits if p > 1)
+        return all(places[text] & (places[text] - 1) == 0 for text, p, _ in self.in_slice if p > 1)
 
     def mask(self):
         places = self.slice_places()
-        return sum((p - 1) * places[text] for text, p, _ in self.slice_digits)
+        return sum((p - 1) * places[text] for text, p, _ in self.in_slice)
 
     # ---- what must come out ----
 
