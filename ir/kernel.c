@@ -206,8 +206,15 @@ mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping *
     return MAPPING_OK;
 }
 
+int tensor_reg_type(const tensor *t)
+{
+    return t->widened ? 1 : dtype_row_of(t->dtype)->trf_reg_type;
+}
+
 int64_t tensor_unit_bytes(const tensor *t)
 {
+    if (t->widened)
+        return t->part[ELEMENT] ? dtype_bytes(DTYPE_I8, t->part[ELEMENT]->size) : -1;
     return t->part[ELEMENT] ? dtype_bytes(t->dtype, t->part[ELEMENT]->size) : -1;
 }
 
@@ -263,6 +270,12 @@ uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity)
             count = axis_list_add(out, count, capacity, axes[i]);
     }
     return count;
+}
+
+const char *adapter_text(const adapter_config *c, arena *a)
+{
+    const char *table = c->table ? arena_printf(a, "table to %s", dtype_row_of(c->looked_up)->name) : "";
+    return c->subtracts ? arena_printf(a, "%s%szero point %lld", table, c->table ? ", " : "", (long long)c->zero_point) : table;
 }
 
 const char *route_text(const route_config *c, arena *a)

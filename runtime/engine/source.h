@@ -21,7 +21,8 @@ typedef struct source {
     /* fetch */
     dm_walk dm;
     element_copy *copy;
-    convert_run *convert; /* NULL: the stream has the element type of the DM */
+    convert_run *lookup;  /* the table, in front of the conversion; NULL: none */
+    convert_run *convert; /* NULL: no conversion */
     /* stream_in */
     stream_port *stream; /* NULL: a fetch */
     uint32_t port;
