@@ -214,8 +214,27 @@ static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *pac
     return true;
 }
 
+/* What memset writes: all of the memory, 8 bytes at a time (passes/engine/generate.c). */
+static void commit_generated(pass_context *p, op *o)
+{
+    const mapping *element = o->out.part[ELEMENT];
+    int64_t unit = p->target->commit_multiple_bytes, each = elements_of(o->out.dtype, unit), steps = element->size / each;
+    o->sequencer = ARENA_NEW(p->arena, sequencer_config);
+    *o->sequencer = (sequencer_config){
+        .walk = WALK_DM_WRITE, .base = o->out.address, .packet = each, .access_bytes = unit, .contiguous_bytes = steps * unit};
+    if (steps > 1)
+        o->sequencer->entries[o->sequencer->count++] = (sequencer_entry){.term = element, .size = steps, .stride = each};
+    o->sequencer->entries[o->sequencer->count++] = (sequencer_entry){.term = element, .size = each, .stride = 1};
+    o->commit = ARENA_NEW(p->arena, commit_config);
+    *o->commit = (commit_config){.commit_in_bytes = unit, .commit_bytes = unit};
+}
+
 static void commit_one(pass_context *p, kernel *k, op *o)
 {
+    if (op_input(o)->kind == IR_GENERATE && o->out.address % p->target->commit_multiple_bytes == 0) {
+        commit_generated(p, o);
+        return;
+    }
     const tensor *in = &op_input(o)->out;
     const mapping *element = o->out.part[ELEMENT];
     int64_t bits = dtype_row_of(o->out.dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);

@@ -114,7 +114,7 @@ def pair(parts):
 
 # ---- elements ----
 
-BITS = {"i4": 4, "i8": 8, "u8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}
+BITS = {"i4": 4, "i8": 8, "u8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32, "f4e2m1": 4}
 SMALL = [-2, -1, 0, 1, 2]  # every type but u8 holds them exactly
 
 
