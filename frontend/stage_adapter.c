@@ -31,7 +31,9 @@ static adapter_config *adapter_of(const stage_call *call, op *o)
 /* The fetch gives the element type that the stage is told, and is one step further. */
 static value take_type(const stage_call *call, op *o)
 {
-    o->out.kind = (tensor_kind)call->row->gives;
+    const declared *e = call->expected;
+    bool older = call->row->gives == TENSOR_FETCH_CAST && e && e->kind == DECLARED_TENSOR && e->tensor.kind == TENSOR_FETCH;
+    o->out.kind = older ? TENSOR_FETCH : (tensor_kind)call->row->gives; /* April's FetchTensor is what it converted to */
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
