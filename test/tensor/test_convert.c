@@ -223,7 +223,7 @@ START_TEST(every_operand)
         check_lanes(convert_operand_portable(t), t);
         found++;
     }
-    ck_assert_int_eq(found, 5);
+    ck_assert_int_eq(found, 7);
 }
 END_TEST
 
