@@ -157,6 +157,8 @@ static void push_OP_FETCH(emission *m, const op *o, context c)
     command_set(&k, FETCH_BASE, o->sequencer->base);
     command_set(&k, FETCH_DTYPE_IN, op_input(o)->out.dtype);
     command_set(&k, FETCH_DTYPE_OUT, o->out.dtype);
+    command_set(&k, FETCH_TABLE, o->adapter && o->adapter->table ? (int64_t)o->adapter->looked_up : 0);
+    command_set(&k, FETCH_ZERO_POINT, o->adapter ? o->adapter->zero_point : 0);
     command_set(&k, FETCH_ACCESS_BYTES, o->sequencer->access_bytes);
     command_set(&k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
     fill_entries(&k, o->sequencer, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, false);
@@ -208,7 +210,9 @@ static void push_OP_ALIGN(emission *m, const op *o, context c)
     k = new_command(m, OP_TRF_READ, o, c);
     command_set(&k, TRF_READ_ADDRESS, op_weights(o)->out.trf_address);
     command_set(&k, TRF_READ_ROWS, a->rows);
-    command_set(&k, TRF_READ_REG_TYPE, dtype_row_of(o->out.dtype)->trf_reg_type);
+    const tensor *weights = &op_weights(o)->out;
+    command_set(&k, TRF_READ_REG_TYPE, tensor_reg_type(weights));
+    command_set(&k, TRF_READ_DTYPE, weights->dtype);
     command_set(&k, TRF_READ_SIZE, a->reg_read_size);
     fill_entries(&k, &a->trf_sequencer, TRF_READ_ENTRY_SIZE, TRF_READ_ENTRY_STRIDE, true);
     push(m, k);
@@ -308,6 +312,7 @@ static void push_OP_COMMIT(emission *m, const op *o, context c)
     command_set(&k, COMMIT_DTYPE, o->out.dtype);
     command_set(&k, COMMIT_IN_BYTES, o->commit->commit_in_bytes);
     command_set(&k, COMMIT_BYTES, o->commit->commit_bytes);
+    command_set(&k, COMMIT_CAST, !o->commit_cast ? 0 : o->commit_cast->relu ? 2 : 1);
     fill_entries(&k, o->sequencer, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, false);
     push(m, k);
 }

@@ -80,6 +80,8 @@ static const struct {
     [ARGUMENT_HBM_MUT] = {"&mut out", "an HbmTensor that is written (`&mut out`)", VALUE_TENSOR, TENSOR_HBM},
     [ARGUMENT_FLAG] = {"true", "a condition", VALUE_BOOL},
     [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},
+    [ARGUMENT_ZERO_POINT] = {"zero_point", "an integer, the zero point", VALUE_INT},
+    [ARGUMENT_FILL] = {"value", "a constant", VALUE_ERROR},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
 
@@ -93,7 +95,7 @@ static bool all_count(const value *list)
 
 static bool argument_fits(stage_argument a, const value *v)
 {
-    if (a == ARGUMENT_OPERAND) /* what it may be depends on the operation */
+    if (a == ARGUMENT_OPERAND || a == ARGUMENT_FILL) /* what it may be depends on the operation, or on the element type */
         return true;
     if (v->kind != arguments[a].kind && !(arguments[a].views && v->kind == VALUE_VIEW))
         return false;

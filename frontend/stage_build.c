@@ -53,7 +53,7 @@ op *stage_new_op(const stage_call *call, context c)
 }
 
 /* An operation that the next one takes over. */
-static op *new_note(const stage_call *call)
+op *stage_new_note(const stage_call *call)
 {
     tensor out = new_tensor(call);
     return begin_op(call,
@@ -275,21 +275,6 @@ static value stage_of_stream(const stage_call *call, unsigned parts)
     return stage_finish(call, o, ok && stage_require_parts(call, o, parts));
 }
 
-value stage_make_fetch_cast(const stage_call *call)
-{
-    op *o = call->receiver.op;
-    if (o->kind != IR_FETCH) {
-        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range,
-                           "`%s` of a stream that comes from outside is not supported", call->form->name);
-        diag_help(stage_diags(call), d, "it is converted where it is fetched");
-        call->kernel->bad = true;
-        return stage_error;
-    }
-    const ast *arg = stage_type_argument(call, TYPE_DTYPE);
-    o->converted = arg ? arg->range : call->node->name_range;
-    return stage_finish(call, o, stage_take_types(call, o));
-}
-
 /* Digits of Time become digits of the units: the fetch itself is told, and its rule derives where each unit begins. */
 static value lift(const stage_call *call, component level)
 {
@@ -299,9 +284,9 @@ static value lift(const stage_call *call, component level)
     if (o->kind != IR_FETCH)
         d = diag_add(c->diags, E_UNSUPPORTED, call->node->name_range, "`%s` of a stream that comes from outside is not supported",
                      call->form->name);
-    else if (o->converted.file >= 0 || (o->lift && o->lift->calls[o->lift->call_count - 1].level >= level))
-        d = diag_add(c->diags, E_FETCH_LIFT, call->node->name_range, "`%s` stands after %s", call->form->name,
-                     o->converted.file >= 0 ? "what changes the elements" : "a lift that comes later, or itself");
+    else if (o->lift && o->lift->calls[o->lift->call_count - 1].level >= level)
+        d = diag_add(c->diags, E_FETCH_LIFT, call->node->name_range, "`%s` stands after a lift that comes later, or itself",
+                     call->form->name);
     if (d) {
         diag_help(c->diags, d, "%s",
                   o->kind != IR_FETCH
@@ -370,6 +355,9 @@ value stage_make_align(const stage_call *call)
 {
     op *o = stage_new_op(call, call->receiver.op->context), *weights = call->args[0].op;
     op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_WEIGHTS, weights);
+    if (weights->kind == IR_TO_TRF && dtype_row_of(weights->out.dtype)->staged == DTYPE_I4 &&
+        dtype_row_of(o->out.dtype)->staged == DTYPE_I8)
+        weights->out.widened = true;
     bool ok = read_types(call, o);
     tensor element = {.kind = TENSOR_TRF, .dtype = weights->out.dtype};
     const ast *written = stage_type_argument(call, TYPE_WEIGHTS);
@@ -398,7 +386,7 @@ value stage_make_contract(const stage_call *call)
 
 value stage_make_contract_time(const stage_call *call)
 {
-    op *o = new_note(call);
+    op *o = stage_new_note(call);
     return stage_finish(call, o, stage_take_types(call, o) && stage_require_parts(call, o, NEEDS_TIME));
 }
 
@@ -482,16 +470,18 @@ value stage_make_alloc(const stage_call *call)
     return stage_finish(call, o, take_address(call, o));
 }
 
-/* commit takes over what commit_trim says. */
+/* commit takes over what commit_cast and commit_trim say. */
 static void take_trim(op *o)
 {
+    if (op_input(o)->kind == IR_COMMIT_CAST)
+        o->commit_cast = op_take_over(o)->commit_cast;
     if (op_input(o)->kind == IR_COMMIT_TRIM)
         o->trim = op_take_over(o);
 }
 
 value stage_make_commit_trim(const stage_call *call)
 {
-    op *o = new_note(call);
+    op *o = stage_new_note(call);
     return stage_finish(call, o, stage_take_types(call, o) && stage_require_parts(call, o, NEEDS_PACKET));
 }
 

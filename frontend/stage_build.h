@@ -53,6 +53,8 @@ typedef enum stage_argument {
     ARGUMENT_INDEX_DM,
     ARGUMENT_HBM_MUT,
     ARGUMENT_FLAG,
+    ARGUMENT_ZERO_POINT,
+    ARGUMENT_FILL,
 } stage_argument;
 
 enum {
@@ -118,6 +120,8 @@ diag_list *stage_diags(const stage_call *call);
 op *stage_add_op(const stage_call *call, context c, const tensor *out);
 /* The same with the receiver's tensor as one of the kind that the row gives: parts that the form names are not known yet. */
 op *stage_new_op(const stage_call *call, context c);
+/* A note that the next operation takes over (kernel_note): what a stage without a command says. */
+op *stage_new_note(const stage_call *call);
 /* NULL: absent, or the form has none of that meaning. */
 const ast *stage_type_argument(const stage_call *call, stage_type type);
 /* All type arguments into the operation's tensor, and what they leave open from the type that is expected. False: diagnosed. */
@@ -147,8 +151,8 @@ bool stage_may_write(const stage_call *call, const op *of);
 /* The argument of that meaning; NULL: the form has none. */
 const value *stage_argument_of(const stage_call *call, stage_argument wanted);
 
-/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c; of the Vector Engine: stage_vector.c; of
- * copies between chips, clusters and inside a slice: stage_move.c; of rows by index: stage_indirect.c. */
+/* One for each row: stage_build.c; of views and of what begins a stream: stage_view.c; of adapters: stage_adapter.c; of the Vector Engine:
+ * stage_vector.c; of copies between chips, clusters and inside a slice: stage_move.c; of rows by index: stage_indirect.c. */
 #define STAGE(name, ...) value stage_make_##name(const stage_call *call);
 #include "target/engines.def"
 

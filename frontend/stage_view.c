@@ -45,6 +45,114 @@ value stage_make_reshape_hbm(const stage_call *call)
     return stage_make_reshape(call);
 }
 
+/* What is written through a view under other names would be written under the old ones, too, which nothing here does. */
+static value reshape_view(const stage_call *call)
+{
+    op *of = call->receiver.op;
+    arena *a = scope_context_of(call->scope)->arena;
+    diag *d = NULL;
+    if (call->receiver.writable) {
+        d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "`reshape` of a view that is written is not supported yet");
+        diag_help(stage_diags(call), d, "reshape the tensor, and write through a view of that");
+    } else if (of->kind == IR_VIEW) {
+        d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "`reshape` of a tile is not supported yet");
+        diag_help(stage_diags(call), d, "reshape the whole view, and tile that");
+    }
+    if (d) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    tensor out = of->out;
+    for (unsigned i = 0; i < call->form->type_count; i++)
+        out.part[stage_type_component(call->form->types[i])] = NULL;
+    op *o = kernel_add(call->kernel, a, IR_RESHAPE, CONTEXT_DMA, call->node->name_range);
+    o->out = out;
+    op_add_operand(o, a, OPERAND_INPUT, of);
+    o->releases = call->form->dialects;
+    o->name = of->name;
+    o->bad = of->bad;
+    bool ok = stage_take_types(call, o);
+    unsigned needs = 0;
+    for (unsigned i = 0; i < call->form->type_count; i++) {
+        component c = stage_type_component(call->form->types[i]);
+        if (!o->out.part[c] && stage_type_argument(call, call->form->types[i]))
+            o->out.part[c] = of->out.part[c];
+        needs |= 1u << c;
+    }
+    value v = stage_finish(call, o, ok && stage_require_parts(call, o, needs));
+    v.kind = v.kind == VALUE_TENSOR ? VALUE_VIEW : v.kind;
+    return v;
+}
+
+value stage_make_reshape_view(const stage_call *call)
+{
+    return reshape_view(call);
+}
+
+value stage_make_reshape_hbm_view(const stage_call *call)
+{
+    return reshape_view(call);
+}
+
+/* The same cells, of which Element says that there is more or less padding behind them: `wide` is `narrow` with padding. */
+static value repad(const stage_call *call, bool pads)
+{
+    scope_context *c = scope_context_of(call->scope);
+    const op *of = call->receiver.op;
+    const mapping *have = of->out.part[ELEMENT];
+    const ast *written = stage_type_argument(call, TYPE_ELEMENT);
+    const declared *e = call->expected;
+    bool infer = !written;
+    const mapping *want = written ? scope_mapping(call->scope, written, &infer) : NULL;
+    if (!want && infer && e && e->kind == DECLARED_TENSOR)
+        want = e->tensor.part[ELEMENT];
+    if (call->receiver.writable || (!want && infer)) {
+        diag *d = call->receiver.writable
+                      ? diag_add(c->diags, E_VIEW_PAD, call->node->name_range, "`%s` of a view that is written", call->form->name)
+                      : diag_add(c->diags, E_INFER, call->node->name_range, "Element of %s cannot be inferred", call->form->name);
+        if (call->receiver.writable)
+            diag_help(c->diags, d, "it is of a view that is read: view()");
+        else
+            diag_help(c->diags, d, "write %s::<Element>()", call->form->name);
+        want = NULL;
+    }
+    if (!want || !have) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    const mapping *narrow = pads ? have : want, *wide = pads ? want : have, *padded = NULL;
+    bool same = mapping_pad(c->mappings, narrow, wide->size, PAD_TOP, &padded) == MAPPING_OK && mapping_equal(c->mappings, padded, wide);
+    if (!same) {
+        diag *d =
+            diag_add(c->diags, E_VIEW_PAD, written ? written->range : call->node->name_range, "m![%s] is not m![%s] %s padding behind it",
+                     mapping_text(want, c->arena), mapping_text(have, c->arena), pads ? "with" : "without");
+        if (pads && padded)
+            diag_help(c->diags, d, "write m![%s]", mapping_text(padded, c->arena));
+        else
+            diag_help(c->diags, d, pads ? "pad to at least %lld" : "unpad to less than %lld", (long long)have->size);
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    op *o = stage_add_op(call, CONTEXT_DMA, &of->out);
+    o->out.part[ELEMENT] = want;
+    o->guard = want;
+    o->window = ARENA_NEW(c->arena, tile_window);
+    if (of->window)
+        *o->window = *of->window;
+    o->name = of->name;
+    return (value){.kind = VALUE_VIEW, .op = o};
+}
+
+value stage_make_pad(const stage_call *call)
+{
+    return repad(call, true);
+}
+
+value stage_make_unpad(const stage_call *call)
+{
+    return repad(call, false);
+}
+
 /* The window's length, the second type argument; false: diagnosed. */
 static bool tile_length(const stage_call *call, component c, int64_t *out)
 {

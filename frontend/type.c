@@ -5,6 +5,16 @@
 #include "support/budget.h"
 #include "support/choice.h"
 
+/* "i4, i8, .." */
+static const char *dtype_names(arena *a)
+{
+    strbuf list;
+    strbuf_init(&list, a);
+    for (int t = 0; t < DTYPE_COUNT; t++)
+        strbuf_printf(&list, "%s%s", t ? ", " : "", dtype_row_of((dtype)t)->name);
+    return list.text;
+}
+
 static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
 {
     if (ast_is(type, AST_TYPE_INFER)) {
@@ -28,7 +38,7 @@ static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
                      last                    ? last->text
                      : ast_is(type, AST_MAP) ? "a mapping"
                                              : "this");
-        diag_help(scope_context_of(s)->diags, d, "element types: i4, i8, i16, i32, f8e4m3, f8e5m2, bf16, f32");
+        diag_help(scope_context_of(s)->diags, d, "element types: %s", dtype_names(scope_context_of(s)->arena));
     }
     return false;
 }
@@ -77,6 +87,13 @@ STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kin
             d.has_dtype = scope_dtype(s, arg, &d.tensor.dtype, &infer);
             if (!d.has_dtype && !infer)
                 d.kind = DECLARED_ERROR;
+            if (d.has_dtype && dtype_is_staging(d.tensor.dtype) && (kind == TENSOR_HBM || kind == TENSOR_DM)) {
+                const char *name = dtype_row_of(d.tensor.dtype)->name;
+                diag *e = diag_add(scope_context_of(s)->diags, E_STAGING, arg->range, "no memory holds %s elements", name);
+                diag_help(scope_context_of(s)->diags, e, "declare %s; fetch_zero_point_sub::<%s>(zero_point) gives a stream of %s",
+                          dtype_row_of(dtype_row_of(d.tensor.dtype)->staged)->name, name, name);
+                d.kind = DECLARED_ERROR;
+            }
         } else if (got < wanted) {
             component c = components[got - 1];
             d.tensor.part[c] = scope_mapping(s, arg, &infer);

@@ -476,15 +476,16 @@ static void add_in_front(upgrader *u, const ast *node, const stage_form *old, co
     change_as(u, (src_range){dot.file, dot.begin, dot.begin}, 1, text.text); /* behind what comes behind the call before */
 }
 
-/* The newest form that takes an element type alone, of what `row` gives, and gives the same. */
+/* The newest form that takes an element type alone, of what `row` gives, and adds no operation; of several the last in the datapath: what
+ * older releases convert to is what is left of it (fetch_cast, not a table in front of it). */
 static const stage_form *dtype_stage(const stage_row *row)
 {
-    const stage_form *f;
+    const stage_form *f, *last = NULL;
     for (size_t i = 0; (f = stage_form_at(i)); i++)
         if ((f->dialects & NEWEST) && f->type_count == 1 && f->types[0] == TYPE_DTYPE && f->argument_count == 0 &&
-            f->row->gives == row->gives && row->gives < TENSOR_KIND_COUNT && (stage_form_receivers(f) >> row->gives & 1))
-            return f;
-    return NULL;
+            f->row->operation == NO_OPERATION && row->gives < TENSOR_KIND_COUNT && (stage_form_receivers(f) >> row->gives & 1))
+            last = f;
+    return last;
 }
 
 /* The element type that is taken out of a call, or that what is expected gave it, in a stage of its own. */

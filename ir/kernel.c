@@ -206,8 +206,15 @@ mapping_status tensor_whole(mapping_context *c, const tensor *t, const mapping *
     return MAPPING_OK;
 }
 
+int tensor_reg_type(const tensor *t)
+{
+    return t->widened ? 1 : dtype_row_of(t->dtype)->trf_reg_type;
+}
+
 int64_t tensor_unit_bytes(const tensor *t)
 {
+    if (t->widened)
+        return t->part[ELEMENT] ? dtype_bytes(DTYPE_I8, t->part[ELEMENT]->size) : -1;
     return t->part[ELEMENT] ? dtype_bytes(t->dtype, t->part[ELEMENT]->size) : -1;
 }
 
@@ -280,6 +287,12 @@ const char *lift_text(const lift_config *c, arena *a)
         text = arena_printf(a, "%s + %s / %lld %% 2 * %lld bytes (%s)", text, component_word(c->digits[i].level),
                             (long long)c->digits[i].div, (long long)c->digits[i].stride_bytes, mapping_text(c->digits[i].term, a));
     return text;
+}
+
+const char *adapter_text(const adapter_config *c, arena *a)
+{
+    const char *table = c->table ? arena_printf(a, "table to %s", dtype_row_of(c->looked_up)->name) : "";
+    return c->subtracts ? arena_printf(a, "%s%szero point %lld", table, c->table ? ", " : "", (long long)c->zero_point) : table;
 }
 
 const char *route_text(const route_config *c, arena *a)

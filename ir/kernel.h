@@ -45,6 +45,7 @@ typedef struct tensor {
     dtype dtype;
     const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
     trf_address trf_address;                 /* TENSOR_TRF */
+    bool widened;                            /* TENSOR_TRF: 4-bit elements that stand in 8 bits, for 8-bit streams */
     int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: none is given, passes/allocate.c chooses it */
 } tensor;
 
@@ -60,7 +61,16 @@ typedef enum op_kind {
     IR_OP_COUNT
 } op_kind;
 
-enum { IS_PORT = 1, BEGINS_CHAIN = 2, ENDS_CHAIN = 4, KEEPS_UNITS = 8, KEEPS_DTYPE = 16, ACCUMULATES = 32, KEEPS_ELEMENTS = 64 };
+enum {
+    IS_PORT = 1,
+    BEGINS_CHAIN = 2,
+    ENDS_CHAIN = 4,
+    KEEPS_UNITS = 8,
+    KEEPS_DTYPE = 16,
+    ACCUMULATES = 32,
+    KEEPS_ELEMENTS = 64,
+    TAKES_STAGING = 128
+};
 
 typedef struct op_row {
     const char *name;    /* "to_dm", "fetch": as in the language */
@@ -285,6 +295,8 @@ bool op_lifts(const op *o, component level);
 const char *lift_text(const lift_config *c, arena *a);
 /* What a routing says after its name: ", slice1 = 2, slice0 = 4"; of a custom one where packets come from. */
 const char *route_text(const route_config *c, arena *a);
+/* "table to f8e4m3", "zero point 3" */
+const char *adapter_text(const adapter_config *c, arena *a);
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
 /* An operation that is none of the machine's: what it says, the next one takes over (op.trim, op.kept_time). It is not in the kernel. */
@@ -326,6 +338,8 @@ uint32_t axis_list_add(const axis **out, uint32_t count, uint32_t capacity, cons
 uint32_t tensor_axes(const tensor *t, const axis **out, uint32_t capacity);
 /* Those of a port, with the axes of size 1 that its type names. */
 uint32_t port_axes(const kernel_port *p, arena *a, const axis **out, uint32_t capacity);
+/* TENSOR_TRF: the reg_types code ("TRF Memory Layout"); -1: it cannot be stored there. */
+int tensor_reg_type(const tensor *t);
 /* Positions of one unit (DM: one slice; HBM: one chip) in bytes; -1: not whole bytes or too large. */
 int64_t tensor_unit_bytes(const tensor *t);
 /* "bf16 DmTensor [chip 1, slice 1 # 256, element M, K]" */

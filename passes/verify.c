@@ -137,6 +137,8 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
     if (!op_kind_is(o->kind, KEEPS_DTYPE | ACCUMULATES) || o->bad)
         return;
     dtype from = op_input(o)->out.dtype, expected = op_kind_is(o->kind, ACCUMULATES) ? dtype_row_of(from)->accumulates_in : from;
+    if (o->commit_cast)
+        expected = o->commit_cast->to;
     if (o->out.dtype != expected)
         diag_help(p->diags,
                   pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TYPE, "%s gives %s elements, declared %s", op_kind_word(o->kind),
@@ -144,10 +146,26 @@ static void verify_flow(pass_context *p, kernel *k, op *o)
                   "declare %s; fetch and cast convert", dtype_row_of(expected)->name);
 }
 
+/* Elements of i5 and i9 go from a fetch to a contraction, and nowhere else ("Fetch Adapter", Contraction-Only Staging). */
+static void verify_staging(pass_context *p, kernel *k, op *o)
+{
+    const op *in = op_input(o);
+    dtype given = in ? in->out.dtype : o->out.dtype;
+    if (!dtype_is_staging(given) || op_kind_is(o->kind, TAKES_STAGING) || (!in && !op_kind_is(o->kind, IS_PORT)))
+        return;
+    const char *name = dtype_row_of(given)->name;
+    diag *d = in && !op_kind_is(o->kind, IS_PORT)
+                  ? pass_refuse(p, k, o, MAPPING_COMPONENTS, E_STAGING, "`%s` takes no %s elements: a contraction does",
+                                op_kind_word(o->kind), name)
+                  : pass_refuse(p, k, o, MAPPING_COMPONENTS, E_STAGING,
+                                "a stream of %s comes from a fetch of the kernel and ends in a contraction", name);
+    diag_help(p->diags, d, "a zero point is subtracted for a contraction only; behind it elements are i32");
+}
+
 static void verify_one(pass_context *p, kernel *k, op *o)
 {
-    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units, verify_fits,
-                                                                    verify_counts,  verify_flow,  verify_tiled_units};
+    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units, verify_fits,       verify_counts,
+                                                                    verify_staging, verify_flow,  verify_tiled_units};
     for (size_t i = 0; i < sizeof rules / sizeof *rules && !o->bad; i++)
         rules[i](p, k, o);
 }

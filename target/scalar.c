@@ -92,3 +92,7 @@ scalar_type scalar_result(const scalar_step *steps, uint32_t count, const dtype 
             return SCALAR_NONE;
     return s.depth == 1 && s.types[0] != SCALAR_BOOL ? s.types[0] : SCALAR_NONE;
 }
+
+const scalar_step scalar_relu_steps[SCALAR_RELU_STEPS] = {
+    {SCALAR_SOURCE, 0}, {SCALAR_CONSTANT_F32, 0}, {SCALAR_LE_F32, 0}, {SCALAR_CONSTANT_F32, 0}, {SCALAR_SOURCE, 0}, {SCALAR_SELECT_F32, 0},
+};

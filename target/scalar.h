@@ -65,6 +65,10 @@ typedef struct scalar_step {
 } scalar_step;
 
 /* An expression has at most so many steps, and never more values at once on its stack. */
+/* What is negative, -0 too, is +0; else the number itself, a NaN too. */
+enum { SCALAR_RELU_STEPS = 6 };
+extern const scalar_step scalar_relu_steps[SCALAR_RELU_STEPS];
+
 enum { SCALAR_MAX_STEPS = 256, SCALAR_MAX_DEPTH = 32 };
 
 /* What a walk over an expression knows: the types of the values on the stack. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const dtype_row dtype_rows[] = {
-#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth, transpose) {name, bits, reg_type, slots, kind, acc, depth, transpose},
+#define DTYPE(symbol, ...) {__VA_ARGS__},
 #include "target/dtype.def"
 #undef DTYPE
 };
@@ -45,6 +45,24 @@ bool target_converts(engine_id engine, dtype from, dtype to)
 {
     for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++)
         if (conversions[i].engine == engine && conversions[i].from == from && conversions[i].to == to)
+            return true;
+    return false;
+}
+
+static const dtype_conversion lookups[] = {
+#define LOOKUP(from, to) {ENGINE_ID_FETCH, DTYPE_##from, DTYPE_##to},
+#include "target/engines.def"
+};
+
+const dtype_conversion *target_lookup_at(size_t index)
+{
+    return index < sizeof lookups / sizeof *lookups ? &lookups[index] : NULL;
+}
+
+bool target_looks_up(dtype from, dtype to)
+{
+    for (size_t i = 0; i < sizeof lookups / sizeof *lookups; i++)
+        if (lookups[i].from == from && lookups[i].to == to)
             return true;
     return false;
 }
@@ -98,6 +116,11 @@ bool dtype_by_name(const char *name, dtype *out)
 bool dtype_is_operand(dtype t)
 {
     return dtype_rows[t].max_tree_depth > 0;
+}
+
+bool dtype_is_staging(dtype t)
+{
+    return dtype_rows[t].staged != t;
 }
 
 int64_t dtype_bytes(dtype t, int64_t elements)

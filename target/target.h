@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef enum dtype {
-#define DTYPE(symbol, name, bits, reg_type, slots, kind, acc, depth, transpose) symbol,
+#define DTYPE(symbol, ...) symbol,
 #include "target/dtype.def"
 #undef DTYPE
     DTYPE_COUNT
@@ -27,6 +27,7 @@ typedef struct dtype_row {
     dtype accumulates_in;
     unsigned max_tree_depth;
     unsigned transpose_rows; /* sum of the row counts in which a flit can be transposed */
+    dtype staged;            /* the type of which it holds differences, in streams only; else itself */
 } dtype_row;
 
 const dtype_row *dtype_row_of(dtype t);
@@ -34,6 +35,8 @@ const dtype_row *dtype_row_of(dtype t);
 bool dtype_by_name(const char *name, dtype *out);
 /* May elements of this type be multiplied by `contract` ("Reducer", element types)? */
 bool dtype_is_operand(dtype t);
+/* Does it hold differences from a zero point, which no memory holds (i5, i9)? */
+bool dtype_is_staging(dtype t);
 /* Bytes of `elements` elements, or -1 when they do not fill whole bytes or overflow. */
 int64_t dtype_bytes(dtype t, int64_t elements);
 
@@ -51,6 +54,9 @@ typedef struct dtype_conversion {
 } dtype_conversion;
 /* All engines' in the order of their rows; NULL past the end. */
 const dtype_conversion *target_conversion_at(size_t index);
+/* The same of what tables of the fetch path make of codes; their engine is FETCH. */
+const dtype_conversion *target_lookup_at(size_t index);
+bool target_looks_up(dtype from, dtype to);
 bool target_converts(engine_id engine, dtype from, dtype to);
 
 /* The ways for packets through the Switch Engine ("Switch Engine"); the values are the binary's codes. */

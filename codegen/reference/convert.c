@@ -76,7 +76,7 @@ static LLVMValueRef nibble_shift(emitter *e, LLVMValueRef element)
 
 LLVMValueRef emit_code_load(emitter *e, dtype t, LLVMValueRef tensor, LLVMValueRef element)
 {
-    if (t == DTYPE_I4) {
+    if (dtype_row_of(t)->bits < 8) {
         LLVMValueRef byte = emit_load(e, e->i8, tensor, nibble_byte(e, element));
         return LLVMBuildLShr(e->b, byte, nibble_shift(e, element), "");
     }
@@ -97,7 +97,7 @@ static void store_nibble(emitter *e, LLVMValueRef code, LLVMValueRef tensor, LLV
 
 void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor, LLVMValueRef element)
 {
-    if (t == DTYPE_I4) {
+    if (dtype_row_of(t)->bits < 8) {
         store_nibble(e, code, tensor, element);
         return;
     }
@@ -144,14 +144,28 @@ static LLVMValueRef widen_f8(emitter *e, dtype t, LLVMValueRef code)
     return value_of(e, choose(e, LLVMIntUGT, magnitude, f.infinities ? 0x7c : 0x7e, emit_i32_like(e, size, 0x7fc00000), size));
 }
 
+/* Three bits count: 0, 1 and 2 halves, then 1.5, 2, 3, 4 and 6; 2 and above are an exponent and half a bit of fraction. */
+static LLVMValueRef widen_f4e2m1(emitter *e, LLVMValueRef code)
+{
+    LLVMValueRef bits = extended(e, code), magnitude = and32(e, bits, 7);
+    LLVMValueRef normal = add32(e, shift_left(e, magnitude, 22), (int64_t)126 << 23);
+    LLVMValueRef half = choose(e, LLVMIntEQ, magnitude, 1, emit_i32_like(e, magnitude, 0x3f000000), emit_i32_like(e, magnitude, 0));
+    LLVMValueRef size = choose(e, LLVMIntULT, magnitude, 2, half, normal);
+    return value_of(e, LLVMBuildOr(e->b, size, shift_left(e, and32(e, bits, 8), 28), ""));
+}
+
 LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code)
 {
     switch (t) {
-    case DTYPE_I4: {
+    case DTYPE_I4:
+    case DTYPE_I5: {
         LLVMValueRef high = shift_left(e, extended(e, code), 28);
         return LLVMBuildAShr(e->b, high, emit_i32_like(e, high, 28), "");
     }
+    case DTYPE_U8: return extended(e, code);
+    case DTYPE_F4E2M1: return widen_f4e2m1(e, code);
     case DTYPE_I8:
+    case DTYPE_I9:
     case DTYPE_I16: return LLVMBuildSExt(e->b, code, emit_type_like(e, code, e->i32), "");
     case DTYPE_F8E4M3:
     case DTYPE_F8E5M2: return widen_f8(e, t, code);
@@ -246,9 +260,28 @@ static LLVMValueRef narrow_f8e5m2(emitter *e, LLVMValueRef bits)
     return finish_f8(e, bits, code, 0x7e);
 }
 
+/* Nearest even, saturating at 6: how many of the middles between neighbours the magnitude has passed. */
+static LLVMValueRef narrow_f4e2m1(emitter *e, LLVMValueRef bits)
+{
+    static const double middles[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
+    LLVMValueRef magnitude = value_of(e, and32(e, bits, 0x7fffffff)), code = emit_i32_like(e, bits, 0);
+    for (unsigned i = 0; i < sizeof middles / sizeof *middles; i++) {
+        LLVMValueRef middle = emit_f32_like(e, magnitude, middles[i]);
+        LLVMValueRef passed = LLVMBuildFCmp(e->b, i % 2 ? LLVMRealOGE : LLVMRealOGT, magnitude, middle, "");
+        code = LLVMBuildAdd(e->b, code, extended(e, passed), "");
+    }
+    LLVMValueRef sign = and32(e, shift_right(e, bits, 28), 8);
+    LLVMValueRef number = LLVMBuildFCmp(e->b, LLVMRealORD, magnitude, magnitude, "");
+    return truncated(e, LLVMBuildOr(e->b, code, LLVMBuildSelect(e->b, number, sign, emit_i32_like(e, sign, 0), ""), ""), e->i8);
+}
+
 LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value)
 {
     switch (t) {
+    case DTYPE_F4E2M1: return narrow_f4e2m1(e, bits_of(e, value));
+    case DTYPE_U8:
+    case DTYPE_I5:
+    case DTYPE_I9:
     case DTYPE_I4:
     case DTYPE_I8:
     case DTYPE_I16: return truncated(e, value, emit_code_type(e, t));

@@ -1,5 +1,6 @@
 /* Rule ("Commit Engine"): each 32-byte flit is truncated to commit_in_size bytes, which the loops write to DM; one write (commit_size)
- * divides the truncated flit and the run of addresses. commit_trim says what is kept of a packet: its front, live elements or not. */
+ * divides the truncated flit and the run of addresses. A cast narrows what was kept, so that the loops write elements of half the size;
+ * what it leaves is in whole units of 8 bytes, too. commit_trim says what is kept of a packet: its front, live elements or not. */
 #include "passes/pass.h"
 
 static bool is_commit_width(const target *t, int64_t bytes)
@@ -15,6 +16,42 @@ static const mapping *packet_front(pass_context *p, const op *o)
     const mapping *live = mapping_strip_padding(p->mappings, in->part[PACKET]), *kept = NULL;
     int64_t size = (live->size + unit - 1) / unit * unit;
     return mapping_resize(p->mappings, in->part[PACKET], size, &kept) == MAPPING_OK ? kept : NULL;
+}
+
+/* Does the machine narrow so on the way to DM, and in which context? ("Commit Adapter", Type Casting) */
+static bool cast_fits(pass_context *p, kernel *k, op *o)
+{
+    const commit_cast_config *c = o->commit_cast;
+    dtype from = op_input(o)->out.dtype;
+    const char *name = c->relu ? "commit_cast_relu" : "commit_cast";
+    diag *d;
+    if (!target_converts(ENGINE_ID_COMMIT, from, c->to)) {
+        d = pass_refuse_at(p, k, o, c->range, E_COMMIT_CAST, "the Commit Adapter cannot cast `%s` to `%s`", dtype_row_of(from)->name,
+                           dtype_row_of(c->to)->name);
+        diag_help(p->diags, d,
+                  target_converts(ENGINE_ID_CAST, from, c->to) ? "narrow to anything but bf16 in the Cast Engine: .cast::<%s, OutPacket>()"
+                                                               : "%s converts only `f32` to `bf16`",
+                  target_converts(ENGINE_ID_CAST, from, c->to) ? dtype_row_of(c->to)->name : name);
+        return false;
+    }
+    if (o->context != CONTEXT_MAIN) {
+        d = pass_refuse_at(p, k, o, c->range, E_CONTEXT, "`%s` runs in the main context, and this stream began in the %s context", name,
+                           context_name(o->context));
+        diag_help(p->diags, d, "begin in ctx.main");
+        return false;
+    }
+    int64_t unit = p->target->commit_multiple_bytes * dtype_row_of(from)->bits / dtype_row_of(c->to)->bits;
+    int64_t bytes = dtype_bytes(from, o->trim->out.part[PACKET]->size);
+    if (bytes % unit == 0)
+        return true;
+    d = pass_refuse_at(p, k, o, c->range, E_COMMIT_CAST,
+                       "%s input packet is %lld B, not a multiple of %lld B; re-trim it to one of [16, 32] B", name, (long long)bytes,
+                       (long long)unit);
+    const mapping *packet = NULL;
+    if (mapping_resize(p->mappings, op_input(o)->out.part[PACKET], elements_of(from, bytes < unit ? unit : 2 * unit), &packet) ==
+        MAPPING_OK)
+        diag_help(p->diags, d, "@commit_trim::<m![%s]>()", mapping_text(packet, p->arena));
+    return false;
 }
 
 /* Elements kept of each flit: what one time step owns of Element where that is a legal width; otherwise the live front of
@@ -177,11 +214,30 @@ static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *pac
     return true;
 }
 
+/* What memset writes: all of the memory, 8 bytes at a time (passes/engine/generate.c). */
+static void commit_generated(pass_context *p, op *o)
+{
+    const mapping *element = o->out.part[ELEMENT];
+    int64_t unit = p->target->commit_multiple_bytes, each = elements_of(o->out.dtype, unit), steps = element->size / each;
+    o->sequencer = ARENA_NEW(p->arena, sequencer_config);
+    *o->sequencer = (sequencer_config){
+        .walk = WALK_DM_WRITE, .base = o->out.address, .packet = each, .access_bytes = unit, .contiguous_bytes = steps * unit};
+    if (steps > 1)
+        o->sequencer->entries[o->sequencer->count++] = (sequencer_entry){.term = element, .size = steps, .stride = each};
+    o->sequencer->entries[o->sequencer->count++] = (sequencer_entry){.term = element, .size = each, .stride = 1};
+    o->commit = ARENA_NEW(p->arena, commit_config);
+    *o->commit = (commit_config){.commit_in_bytes = unit, .commit_bytes = unit};
+}
+
 static void commit_one(pass_context *p, kernel *k, op *o)
 {
+    if (op_input(o)->kind == IR_GENERATE && o->out.address % p->target->commit_multiple_bytes == 0) {
+        commit_generated(p, o);
+        return;
+    }
     const tensor *in = &op_input(o)->out;
     const mapping *element = o->out.part[ELEMENT];
-    int64_t bits = dtype_row_of(in->dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    int64_t bits = dtype_row_of(o->out.dtype)->bits, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (in_bytes != p->target->flit_bytes) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_FLIT,
                               "Commit input packet must be exactly 32 bytes (one flit), got %lld", (long long)in_bytes);
@@ -196,6 +252,8 @@ static void commit_one(pass_context *p, kernel *k, op *o)
         return;
     }
     if (o->trim ? !trim_fits(p, k, o) : block_is_too_wide(p, k, o))
+        return;
+    if (o->commit_cast && !cast_fits(p, k, o))
         return;
     int64_t kept = o->trim ? o->trim->out.part[PACKET]->size : commit_elements(p, o);
     sequence seq = {.failure = SEQUENCE_OUTSIDE};
@@ -228,7 +286,11 @@ static void commit_one(pass_context *p, kernel *k, op *o)
         .walk = WALK_DM_WRITE, .base = o->out.address, .packet = kept, .access_bytes = access, .contiguous_bytes = run * bits / 8};
     sequencer_config_fill(o->sequencer, &seq, 1);
     o->commit = ARENA_NEW(p->arena, commit_config);
-    *o->commit = (commit_config){.commit_in_bytes = kept_bytes, .commit_bytes = access};
+    if (op_input(o)->kind == IR_FETCH && !o->repeated) {
+        diag *d = diag_add(p->diags, W_NO_COLLECT, o->range, "commit takes what fetch gives, without collect: only April does");
+        diag_help(p->diags, d, "put .collect() in front of it: a packet of 32 bytes is a flit already");
+    }
+    *o->commit = (commit_config){.commit_in_bytes = dtype_bytes(in->dtype, kept), .commit_bytes = access};
 }
 
 void pass_commit(pass_context *p, kernel *k)

@@ -6,6 +6,7 @@
 
 #include "passes/engine/lift.h"
 #include "passes/remedy.h"
+#include "target/dialect.h"
 
 /* "i4, i8 and i16 convert to i32; .. to f32; f32 to bf16": the types that become one are together in the rows. */
 static const char *conversions_text(const pass_context *p)
@@ -25,6 +26,83 @@ static const char *conversions_text(const pass_context *p)
         last = c->to;
     }
     return s.text;
+}
+
+/* "f4e2m1 to f8e4m3, f8e5m2; .." */
+static const char *lookups_text(const pass_context *p)
+{
+    strbuf s;
+    strbuf_init(&s, p->arena);
+    const dtype_conversion *c, *last = NULL;
+    for (size_t i = 0; (c = target_lookup_at(i)); last = c, i++)
+        if (last && last->from == c->from)
+            strbuf_printf(&s, ", %s", dtype_row_of(c->to)->name);
+        else
+            strbuf_printf(&s, "%s%s to %s", last ? "; " : "", dtype_row_of(c->from)->name, dtype_row_of(c->to)->name);
+    return s.text;
+}
+
+/* The type that holds the differences of elements of another; the type itself: none does. */
+static dtype staging_of(dtype t)
+{
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (dtype_is_staging((dtype)i) && dtype_row_of((dtype)i)->staged == t)
+            return (dtype)i;
+    return t;
+}
+
+/* Rule ("Fetch Adapter"): the table makes one type of another, in the main context; the cast converts what it gives; the zero point, a
+ * number of the type that arrives, turns that into the type that holds the differences. */
+static bool adapter_fits(pass_context *p, kernel *k, op *o)
+{
+    dtype stored = op_input(o)->out.dtype, out = o->out.dtype;
+    const adapter_config *a = o->adapter;
+    diag *d = NULL;
+    if (a && a->table && o->context != CONTEXT_MAIN) {
+        d = pass_refuse_at(p, k, o, a->table_range, E_CONTEXT,
+                           "`fetch_table_lookup` runs in the main context, and this stream began in the %s context",
+                           context_name(o->context));
+        diag_help(p->diags, d, "look up in ctx.main, commit what it gives to DM, and fetch that in the sub context");
+        return false;
+    }
+    if (a && a->table && !target_looks_up(stored, a->looked_up)) {
+        d = pass_refuse_at(p, k, o, a->table_range, E_FETCH_TABLE, "there is no table from %s to %s", dtype_row_of(stored)->name,
+                           dtype_row_of(a->looked_up)->name);
+        diag_help(p->diags, d, "tables go from %s", lookups_text(p));
+        return false;
+    }
+    dtype in = a && a->table ? a->looked_up : stored, cast = a && a->subtracts ? a->cast : out;
+    if (in != cast && !target_converts(ENGINE_ID_FETCH, in, cast)) {
+        d = pass_refuse_at(p, k, o, o->converted, E_FETCH_CAST, "fetch does not convert %s to %s", dtype_row_of(in)->name,
+                           dtype_row_of(cast)->name);
+        if (dtype_is_staging(cast) && dtype_row_of(cast)->staged == in && !(o->releases & APRIL))
+            diag_help(p->diags, d, "fetch_zero_point_sub::<%s>(0) gives it", dtype_row_of(cast)->name);
+        else if (target_looks_up(in, cast) && !(a && a->table) && !(o->releases & APRIL))
+            diag_help(p->diags, d, "fetch_table_lookup::<%s>() gives it, in the main context", dtype_row_of(cast)->name);
+        else
+            diag_help(p->diags, d, "%s", conversions_text(p));
+        return false;
+    }
+    if (!a || !a->subtracts)
+        return true;
+    if (!dtype_is_staging(out) || dtype_row_of(out)->staged != cast) {
+        d = pass_refuse_at(p, k, o, a->zero_point_range, E_FETCH_ZERO_POINT, "less a zero point %s is no %s", dtype_row_of(cast)->name,
+                           dtype_row_of(out)->name);
+        dtype staging = staging_of(cast);
+        if (staging != cast)
+            diag_help(p->diags, d, "write fetch_zero_point_sub::<%s>(%lld)", dtype_row_of(staging)->name, (long long)a->zero_point);
+        else
+            diag_help(p->diags, d, "a zero point is subtracted from i4 or i8");
+        return false;
+    }
+    int64_t half = INT64_C(1) << (dtype_row_of(cast)->bits - 1);
+    if (a->zero_point >= -half && a->zero_point < half)
+        return true;
+    d = pass_refuse_at(p, k, o, a->zero_point_range, E_FETCH_ZERO_POINT,
+                       "zero_point %lld is outside the source type's quantized range %lld..=%lld", (long long)a->zero_point,
+                       (long long)-half, (long long)half - 1);
+    diag_help(p->diags, d, "it is a number of %s", dtype_row_of(cast)->name);
+    return false;
 }
 
 /* The largest allowed access in bytes of the stored type; 0: none. Rule: it divides the packet and the run, and what it
@@ -142,12 +220,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *dm = &op_input(o)->out, *out = &o->out;
     const mapping *buffer = dm->part[ELEMENT], *time = out->part[TIME], *packet = out->part[PACKET];
-    if (dm->dtype != out->dtype && !target_converts(ENGINE_ID_FETCH, dm->dtype, out->dtype)) {
-        diag *d = pass_refuse_at(p, k, o, o->converted, E_FETCH_CAST, "fetch does not convert %s to %s", dtype_row_of(dm->dtype)->name,
-                                 dtype_row_of(out->dtype)->name);
-        diag_help(p->diags, d, "%s", conversions_text(p));
+    if (!adapter_fits(p, k, o))
         return;
-    }
     int64_t out_bits, multiple = p->target->fetch_packet_multiple_bytes, bits = dtype_row_of(dm->dtype)->bits;
     if (!packet_is_aligned(p, o, packet, &out_bits)) {
         int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);

@@ -109,11 +109,19 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
     return pass_outer(p, time, (*packed)->size);
 }
 
+/* Data and weights are of one type, either of them less a zero point; weights of 4 bits that are kept in 8 meet data of 8 ("Multiplier",
+ * operand types; "TRF Memory Layout", reg_types 1). */
+static bool types_meet(dtype data, const tensor *weights)
+{
+    dtype stored = dtype_row_of(weights->dtype)->staged;
+    return dtype_row_of(data)->staged == (weights->widened ? DTYPE_I8 : stored);
+}
+
 /* Everything that the TRF tensor stores must be asked for, and Row axes only come from it. */
 static bool check_operands(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out, *trf = &op_weights(o)->out, *out = &o->out;
-    if (in->dtype != trf->dtype) {
+    if (!types_meet(in->dtype, trf)) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ALIGN_TYPE, "the stream has %s elements, the TRF tensor %s",
                               dtype_row_of(in->dtype)->name, dtype_row_of(trf->dtype)->name);
         diag_help(p->diags, d, "store the weights as %s", dtype_row_of(in->dtype)->name);

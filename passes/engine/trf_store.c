@@ -1,6 +1,7 @@
 /* Rule ("TRF Sequencer", to_trf): the outermost part of Time becomes Row, what remains of Time and the Packet become
  * Element. Flit k goes to Row k / flits_per_row. The store is a short command when the whole load is one contiguous run
- * ("SRAM-to-TRF"): same type, no padding added, and the fetch is a single loop of stride 1 over the whole tensor. */
+ * ("SRAM-to-TRF"): same type in the stream and in the TRF, no padding added, and the fetch is a single loop of stride 1 over the whole
+ * tensor. */
 #include "passes/pass.h"
 
 static bool is_row_count(const target *t, int64_t rows)
@@ -49,7 +50,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
         return d;
     }
-    int64_t per_row = dtype_bytes(in->dtype, element->size), capacity = target_trf_capacity_bytes(p->target, out->trf_address);
+    int64_t per_row = tensor_unit_bytes(out), capacity = target_trf_capacity_bytes(p->target, out->trf_address);
     if (per_row < 0) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "%lld %s elements per @Row are not a whole number of bytes",
                               (long long)element->size, type);
@@ -66,7 +67,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "TrfAddress::Full holds it");
         else
             diag_help(p->diags, d, "store at most %lld elements per @Row at a time",
-                      (long long)elements_of(in->dtype, capacity / row->size));
+                      (long long)elements_of(out->widened ? DTYPE_I8 : in->dtype, capacity / row->size));
         return d;
     }
     if (time->size % row->size) {
@@ -103,10 +104,10 @@ static void store_one(pass_context *p, kernel *k, op *o)
     int64_t rows = o->out.part[ROW]->size;
     o->to_trf = ARENA_NEW(p->arena, to_trf_config);
     *o->to_trf = (to_trf_config){.rows = rows,
-                                 .bytes_per_row = dtype_bytes(o->out.dtype, o->out.part[ELEMENT]->size),
+                                 .bytes_per_row = tensor_unit_bytes(&o->out),
                                  .flits_per_row = op_input(o)->out.part[TIME]->size / rows,
-                                 .reg_type = dtype_row_of(o->out.dtype)->trf_reg_type,
-                                 .short_command = is_contiguous(o)};
+                                 .reg_type = tensor_reg_type(&o->out),
+                                 .short_command = !o->out.widened && is_contiguous(o)};
 }
 
 void pass_trf_store(pass_context *p, kernel *k)

@@ -32,10 +32,10 @@ static void set_axes(einsum_builder *b, einsum_tensor *v, const tensor *t)
     v->axes = numbers;
 }
 
-/* A value with the axes of the tensor, in its element type. */
+/* A value with the axes of the tensor, in its element type; differences from a zero point are i32. */
 static uint32_t add_value_like(einsum_builder *b, const tensor *t, int64_t port)
 {
-    uint32_t v = add_value(b, t->dtype, port);
+    uint32_t v = add_value(b, dtype_is_staging(t->dtype) ? DTYPE_I32 : t->dtype, port);
     set_axes(b, &b->values[v], t);
     return v;
 }
@@ -332,6 +332,56 @@ static void visit_reduce(einsum_builder *b, op *o, const vector_op_row *row, voi
     if (!o->bad)
         einsum_settle_sources(b, step, o, op_input(o), NULL);
     b->of[o->index] = whole(dst);
+}
+
+/* A statement of its own: an expression over the elements of a source. `result`: its type; to: what it assigns. */
+static void add_map(einsum_builder *b, op *o, reference to, const op *source, const tensor *t, const scalar_step *steps, uint32_t count,
+                    dtype result)
+{
+    reference from = b->of[source->index];
+    einsum_step *step = add_step(b, MATH_MAP, to, from, from);
+    step->s.sources[0] = from.value;
+    step->s.source_count = 1;
+    add_shifts(b, step, EINSUM_A, from.window);
+    expression x = {.count = 0};
+    append(&x, steps, count);
+    set_expression(b, step, &x, result);
+    einsum_copy_digits(b, step, o, t);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, source, NULL);
+}
+
+/* What a fetch reads, less a zero point. */
+static void visit_difference(einsum_builder *b, op *o)
+{
+    const scalar_step steps[] = {{SCALAR_SOURCE, 0}, {SCALAR_CONSTANT_I32, (uint32_t)o->adapter->zero_point}, {SCALAR_SUB_I32, 0}};
+    if (op_second(o))
+        visit_interleaved(b, o);
+    const op *source = op_second(o) ? o : op_input(o);
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    add_map(b, o, whole(dst), source, &o->out, steps, sizeof steps / sizeof *steps, DTYPE_I32);
+    b->of[o->index] = whole(dst);
+}
+
+/* What is committed is narrowed on the way, behind a relu. */
+static void visit_relu(einsum_builder *b, op *o)
+{
+    const tensor *t = op_into(o) ? &op_into(o)->out : &o->out;
+    reference to = op_into(o) ? (reference){b->of[op_root(op_into(o))->index].value, op_into(o)->window} : whole(add_value_like(b, t, -1));
+    add_map(b, o, to, op_input(o), t, scalar_relu_steps, SCALAR_RELU_STEPS, DTYPE_F32);
+    if (!op_into(o))
+        b->of[o->index] = to;
+}
+
+/* A number into all of a memory. */
+static void visit_generated(einsum_builder *b, op *o)
+{
+    reference to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
+    einsum_step *step = add_step(b, MATH_MAP, to, to, to);
+    step->s.source_count = 0;
+    set_expression(b, step, &(expression){.steps = {op_input(o)->generate->number}, .count = 1},
+                   op_input(o)->generate->number.op == SCALAR_CONSTANT_F32 ? DTYPE_F32 : DTYPE_I32);
+    einsum_copy_digits(b, step, o, &op_into(o)->out);
 }
 
 enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
@@ -666,6 +716,7 @@ static void visit(einsum_builder *b, op *o)
     case IR_VECTOR_OP: visit_map(b, o); break;
     case IR_VECTOR_REDUCE: visit_reduce(b, o, o->vector_reduce->row, einsum_reduce_digits); break;
     case IR_VECTOR_SLICES: visit_reduce(b, o, o->vector_slices->row, einsum_slices_digits); break;
+    case IR_GENERATE: break; /* what it gives is its commit's */
     case IR_CONTRACT: visit_contract(b, o, op_accumulation(b->kernel, o)); break;
     case IR_PORT_OUT:
         visit_output(b, o, o->port, op_input(o)->kind == IR_ALIGN ? op_input(op_input(o)) : op_input(o));
@@ -673,7 +724,13 @@ static void visit(einsum_builder *b, op *o)
             visit_output(b, o, o->port + 1, op_weights(op_input(o)));
         break;
     default:
-        if (op_second(o))
+        if (op_input(o)->kind == IR_GENERATE)
+            visit_generated(b, o);
+        else if (o->adapter && o->adapter->subtracts)
+            visit_difference(b, o);
+        else if (o->commit_cast && o->commit_cast->relu)
+            visit_relu(b, o);
+        else if (op_second(o))
             visit_interleaved(b, o);
         else if (op_into(o))
             visit_write(b, o);

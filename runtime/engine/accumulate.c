@@ -91,7 +91,7 @@ bool accumulate_plan(accumulate *k, const target *t, const command *c, const str
     if (__builtin_mul_overflow(kept, k->beats_each, &beats))
         return fault_set(f, E_RUN_CHAIN, c, "the number of beats overflows");
     k->shape =
-        (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1, STREAM_BEATS, k->sequential ? t->flit_bytes : k->rows * 4};
+        (stream_shape){in->dtype, t->flit_bytes / 4, t->flit_bytes, beats, 1, STREAM_BEATS, k->sequential ? t->flit_bytes : k->rows * 4, 0};
     return true;
 }
 

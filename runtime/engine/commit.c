@@ -8,13 +8,15 @@
 #include "runtime/timing/schedule.h"
 #include "support/integer.h"
 
+enum { COMMIT_CAST_RELU = 2 };
+
 static bool commit_sizes_legal(const commit *k, const target *t, const command *c, const stream_shape *flits, fault *f)
 {
     int64_t write_bytes = command_get(c, COMMIT_BYTES), unit = t->commit_multiple_bytes;
-    if (k->in_bytes % unit || k->in_bytes > t->flit_bytes || write_bytes % unit || k->in_bytes % write_bytes)
+    if (k->in_bytes % unit || k->in_bytes > t->flit_bytes || write_bytes % unit || k->kept_bytes % write_bytes)
         return fault_set(f, E_RUN_CHAIN, c, "commit_in_bytes %lld and commit_bytes %lld are not multiples of %lld that divide each other",
                          (long long)k->in_bytes, (long long)write_bytes, (long long)unit);
-    int64_t elements = k->in_bytes * 8 / k->dm.bits, wanted;
+    int64_t elements = k->in_bytes * 8 / k->bits, wanted;
     if (__builtin_mul_overflow(flits->packets, elements, &wanted) || wanted != k->dm.positions)
         return fault_set(f, E_RUN_CHAIN, c, "the entries have %lld elements, %lld flits of %lld elements arrive",
                          (long long)k->dm.positions, (long long)flits->packets, (long long)elements);
@@ -47,9 +49,21 @@ static bool commit_plan(commit *k, const target *t, const command *c, const stre
 {
     *k = (commit){.command = c, .in_bytes = command_get(c, COMMIT_IN_BYTES), .flit_bytes = t->flit_bytes};
     dtype type = (dtype)command_get(c, COMMIT_DTYPE);
-    if (type != flits->dtype)
+    int64_t cast = command_get(c, COMMIT_CAST);
+    k->bits = dtype_row_of(flits->dtype)->bits;
+    if (dtype_is_staging(type))
+        return fault_set(f, E_RUN_CHAIN, c, "%s elements are in no memory", dtype_row_of(type)->name);
+    if (cast && c->context != CONTEXT_MAIN)
+        return fault_set(f, E_RUN_CHAIN, c, "the %s context casts nothing on the way to DM", context_name(c->context));
+    if (cast && !(k->convert = convert_commit(flits->dtype, type)))
+        return fault_set(f, E_RUN_CHAIN, c, "no cast on the way to DM from %s to %s", dtype_row_of(flits->dtype)->name,
+                         dtype_row_of(type)->name);
+    if (cast == COMMIT_CAST_RELU)
+        k->convert = convert_relu, k->relu = true;
+    if (!cast && type != flits->dtype)
         return fault_set(f, E_RUN_CHAIN, c, "takes %s elements, the stream has %s", dtype_row_of(type)->name,
                          dtype_row_of(flits->dtype)->name);
+    k->kept_bytes = k->in_bytes * dtype_row_of(type)->bits / k->bits;
     return dm_walk_plan(&k->dm, t, c, command_get(c, COMMIT_BASE), dtype_row_of(type)->bits, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE,
                         "writes", f) &&
            commit_sizes_legal(k, t, c, flits, f) && commit_bytes_walk(k, t, c, f);
@@ -87,16 +101,17 @@ static int64_t push_runs(const walk *w, walk_cursor *c, unsigned char *dm, const
     return count * run;
 }
 
-static void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t count)
+/* `apart`: bytes from one flit to the next. */
+static void commit_push(const commit *k, commit_run *r, const unsigned char *flits, int64_t apart, int64_t count)
 {
     const walk *w = &k->bytes;
     walk_cursor *c = &r->cursor;
-    int64_t run_bytes = w->size[w->count - 1], bytes = k->in_bytes;
-    if (bytes == k->flit_bytes) { /* no gaps between them */
+    int64_t run_bytes = w->size[w->count - 1], bytes = k->kept_bytes;
+    if (bytes == apart) { /* no gaps between them */
         bytes *= count;
         count = 1;
     }
-    for (; count > 0; count--, flits += k->flit_bytes)
+    for (; count > 0; count--, flits += apart)
         for (int64_t done = 0; done < bytes;) {
             if (c->run_position == 0 && bytes - done >= run_bytes && w->count > 1) {
                 done += push_runs(w, c, r->memory, flits + done, bytes - done);
@@ -120,9 +135,10 @@ static bool plan_commit(stage *s, chain *c, fault *f)
     commit *k = s->plan;
     if (!commit_plan(k, c->machine->target, s->commands, &s->in, f))
         return false;
+    s->stored = (dtype)command_get(s->commands, COMMIT_DTYPE);
     stage *before = s - 1;
     int64_t bytes = c->machine->target->flit_bytes / 4 * dtype_row_of(s->in.dtype)->bits / 8;
-    if (before->type->packs && k->in_bytes <= bytes)
+    if (before->type->packs && !k->convert && k->in_bytes <= bytes)
         before->out_bytes = k->flit_bytes = bytes;
     return true;
 }
@@ -138,14 +154,25 @@ static bool open_commit(stage_run *r)
 
 static bool push_commit(stage_run *r, const void *flits, int64_t count)
 {
-    commit_push(r->stage->plan, r->state, flits, count);
+    enum { PIECE_FLITS = 64 };
+    const commit *k = r->stage->plan;
+    const unsigned char *from = flits;
+    if (!k->convert)
+        commit_push(k, r->state, from, k->flit_bytes, count);
+    for (int64_t n; k->convert && count > 0; count -= n, from += n * k->flit_bytes) {
+        unsigned char piece[PIECE_FLITS * 32];
+        n = smaller(count, PIECE_FLITS);
+        for (int64_t i = 0; i < n; i++)
+            k->convert(piece + i * k->kept_bytes, from + i * k->flit_bytes, k->in_bytes * 8 / k->bits);
+        commit_push(k, r->state, piece, k->kept_bytes, n);
+    }
     return true;
 }
 
 static void commit_cycles(const stage *s, duration *d)
 {
     const commit *k = s->plan;
-    int64_t writes = ceil_div(k->in_bytes, command_get(k->command, COMMIT_BYTES));
+    int64_t writes = ceil_div(k->kept_bytes, command_get(k->command, COMMIT_BYTES));
     if (writes > 1)
         duration_leaves(d, s->in.packets, writes, BOUND_COMMIT);
     duration_busy(d, ENGINE_COMMIT, s->in.packets, writes);
@@ -153,7 +180,7 @@ static void commit_cycles(const stage *s, duration *d)
 
 static void commit_traffic(const stage *s, int64_t units, schedule_item *item)
 {
-    item->dm_written_bytes = product_bounded(product_bounded(s->in.packets, ((const commit *)s->plan)->in_bytes), units);
+    item->dm_written_bytes = product_bounded(product_bounded(s->in.packets, ((const commit *)s->plan)->kept_bytes), units);
 }
 
 static unsigned commit_ranges(const stage *s, proof_range *out)

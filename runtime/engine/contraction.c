@@ -17,6 +17,8 @@ static bool align_plan(contraction *k, const target *t, const stream_shape *flit
     k->packets = command_get(c, ALIGN_PACKETS);
     k->rows = command_get(c, ALIGN_ROWS);
     k->operand = (dtype)command_get(c, ALIGN_DTYPE);
+    k->decode = convert_operand(k->operand);
+    k->zero_point = flits->zero_point;
     k->packet_bytes = t->mac_width_bytes;
     k->lanes = t->mac_width_bytes * 8 / dtype_row_of(k->operand)->bits;
     int64_t bytes = k->collect_flits * t->flit_bytes, wanted;
@@ -39,8 +41,11 @@ static bool align_plan(contraction *k, const target *t, const stream_shape *flit
 static bool weights_legal(contraction *k, const target *t, bool masked, fault *f)
 {
     const command *c = k->commands.trf_read;
-    if (!weights_plan(&k->weights, t, c, k->operand, f))
+    if (!weights_plan(&k->weights, t, c, f))
         return false;
+    if (dtype_row_of(k->weights.operand)->staged != dtype_row_of(k->operand)->staged)
+        return fault_set(f, E_RUN_CHAIN, c, "gives %s weights for %s data", dtype_row_of(k->weights.operand)->name,
+                         dtype_row_of(k->operand)->name);
     if (k->weights.rows != k->rows)
         return fault_set(f, E_RUN_CHAIN, c, "has %lld Rows, align has %lld", (long long)k->weights.rows, (long long)k->rows);
     if (k->weights.steps != k->steps)
@@ -89,7 +94,7 @@ static bool plan_align(stage *s, chain *c, fault *f)
         return chain_unexpected(c, "align, which trf_read completes", f);
     if (!align_plan(k, t, &s->in, f) || !weights_legal(k, t, has_masks(c), f))
         return false;
-    s->out = (stream_shape){k->operand, k->lanes, t->mac_width_bytes, k->steps, k->rows, STREAM_PAIRS, 0};
+    s->out = (stream_shape){k->operand, k->lanes, t->mac_width_bytes, k->steps, k->rows, STREAM_PAIRS, 0, 0};
     return true;
 }
 
@@ -105,7 +110,7 @@ static bool plan_contract(stage *s, chain *c, fault *f)
         !mask_set_plan(&k->masks, k->commands.masks, k->commands.mask_count, k->steps, k->lanes, c->machine->target, c->machine->arena, f))
         return false;
     s->out = (stream_shape){
-        dtype_row_of(k->operand)->accumulates_in, k->tree.columns, k->tree.columns * 4, k->steps, k->rows, STREAM_PARTIALS, 0};
+        dtype_row_of(k->operand)->accumulates_in, k->tree.columns, k->tree.columns * 4, k->steps, k->rows, STREAM_PARTIALS, 0, 0};
     return true;
 }
 
@@ -277,7 +282,10 @@ static bool open_contract(stage_run *run)
     machine *m = run->stage->chain->machine;
     r->step = 0;
     r->unit = contraction_unit(m, run->unit_index);
-    weights_decode(&k->weights, memory_span(&m->units[run->unit_index].trf, 0, m->target->trf_bytes), r->weights);
+    const unsigned char *signs = NULL;
+    if (k->weights.signs && !(signs = memory_span(&m->units[run->unit_index].trf_signs, 0, m->target->trf_bytes)))
+        return fault_memory(run->fault, k->commands.trf_read, "a slice's TRF");
+    weights_decode(&k->weights, memory_span(&m->units[run->unit_index].trf, 0, m->target->trf_bytes), signs, r->weights);
     if (k->masks.fixed)
         r->fixed_state = mask_set_at(&k->masks, &r->unit, 0, r->live);
     if (k->masks.fixed && r->fixed_state == MASK_SOME)
@@ -333,7 +341,10 @@ static bool push_contract(stage_run *run, const void *items, int64_t count)
     contraction_run *r = run->state;
     const stream_pair *pairs = items;
     for (int64_t i = 0; i < count; i++) {
-        k->weights.decode(r->lanes, pairs[i].packet, k->data_bytes * 8 / dtype_row_of(k->operand)->bits);
+        int64_t data = k->data_bytes * 8 / dtype_row_of(k->operand)->bits;
+        k->decode(r->lanes, pairs[i].packet, data);
+        for (int64_t lane = 0; k->zero_point && lane < data; lane++)
+            r->lanes[lane] -= (float)k->zero_point;
         for (int64_t step = 0; step < pairs[i].steps; step++) {
             stream_partial partial = {.words = r->words};
             int64_t address = walk_step(&k->weights.walk, pairs[i].weights);

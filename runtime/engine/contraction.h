@@ -24,7 +24,9 @@ typedef struct contraction {
     int64_t rows, lanes;
     int64_t packet_bytes; /* mac_width */
     int64_t data_bytes;   /* of one packet that come from flits; the others are zero */
-    dtype operand;
+    dtype operand;        /* of the data; the weights' is in weights */
+    convert_lanes *decode;
+    int64_t zero_point; /* of the data */
     shift shift;
     weights weights;
     bool is_float;

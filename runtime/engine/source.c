@@ -67,15 +67,36 @@ static bool fetch_access_legal(const source *s, const command *c, fault *f)
     return true;
 }
 
-static bool fetch_types(source *s, const command *c, fault *f)
+static bool fetch_types(source *s, const command *c, dtype in, dtype out, fault *f)
 {
-    dtype in = (dtype)command_get(c, FETCH_DTYPE_IN), out = (dtype)command_get(c, FETCH_DTYPE_OUT);
-    s->copy = element_copy_of(dtype_row_of(in)->bits);
-    s->shape.dtype = out;
     if (in == out)
         return true;
     s->convert = convert_fetch(in, out);
     return s->convert || fault_set(f, E_RUN_CHAIN, c, "no fetch conversion from %s to %s", dtype_row_of(in)->name, dtype_row_of(out)->name);
+}
+
+/* The adapter's stages in their order: table, conversion, zero point. What the last of them leaves stays as it is, and its zero point goes
+ * with the stream: i9 have one bit more than flits have room for. */
+static bool fetch_adapters(source *s, const command *c, fault *f)
+{
+    dtype in = (dtype)command_get(c, FETCH_DTYPE_IN), out = (dtype)command_get(c, FETCH_DTYPE_OUT);
+    dtype table = (dtype)command_get(c, FETCH_TABLE), cast = dtype_row_of(out)->staged;
+    s->copy = element_copy_of(dtype_row_of(in)->bits);
+    s->shape.dtype = out;
+    s->shape.zero_point = command_get(c, FETCH_ZERO_POINT);
+    if (dtype_is_staging(in))
+        return fault_set(f, E_RUN_CHAIN, c, "%s elements are in no memory", dtype_row_of(in)->name);
+    if (s->shape.zero_point && !dtype_is_staging(out))
+        return fault_set(f, E_RUN_CHAIN, c, "a zero point of %lld, and %s elements", (long long)s->shape.zero_point,
+                         dtype_row_of(out)->name);
+    int64_t half = INT64_C(1) << (dtype_row_of(cast)->bits - 1);
+    if (dtype_is_staging(out) && (s->shape.zero_point < -half || s->shape.zero_point >= half))
+        return fault_set(f, E_RUN_CHAIN, c, "%s has no zero point %lld", dtype_row_of(cast)->name, (long long)s->shape.zero_point);
+    if (table && c->context != CONTEXT_MAIN)
+        return fault_set(f, E_RUN_CHAIN, c, "the %s context has no table to look up", context_name(c->context));
+    if (table && !(s->lookup = convert_lookup(in, table)))
+        return fault_set(f, E_RUN_CHAIN, c, "no table from %s to %s", dtype_row_of(in)->name, dtype_row_of(table)->name);
+    return fetch_types(s, c, table ? table : in, cast, f);
 }
 
 static bool packet_bytes_of(stream_shape *shape, const command *c, fault *f)
@@ -88,7 +109,7 @@ static bool packet_bytes_of(stream_shape *shape, const command *c, fault *f)
 static bool fetch_plan(source *s, machine *m, const command *c, fault *f)
 {
     unsigned bits = dtype_row_of((dtype)command_get(c, FETCH_DTYPE_IN))->bits;
-    if (!fetch_types(s, c, f) ||
+    if (!fetch_adapters(s, c, f) ||
         !dm_walk_plan(&s->dm, m->target, c, command_get(c, FETCH_BASE), bits, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, "reads", f))
         return false;
     s->shape.rows = 1;
@@ -208,12 +229,16 @@ enum { RAW_ELEMENTS = 1024 };
 
 static void fetch_converted(const source *s, source_run *r, unsigned char *to, int64_t elements)
 {
-    unsigned char raw[RAW_ELEMENTS * 4];
+    unsigned char raw[RAW_ELEMENTS * 4], looked_up[RAW_ELEMENTS * 4];
     unsigned bits_out = dtype_row_of(s->shape.dtype)->bits;
     for (int64_t i = 0; i < elements; i += RAW_ELEMENTS) {
         int64_t n = elements - i < RAW_ELEMENTS ? elements - i : RAW_ELEMENTS;
+        unsigned char *last = to + i * bits_out / 8;
         fetch_raw(s, r, raw, n);
-        s->convert(to + i * bits_out / 8, raw, n);
+        if (s->lookup)
+            s->lookup(s->convert ? looked_up : last, raw, n);
+        if (s->convert)
+            s->convert(last, s->lookup ? looked_up : raw, n);
     }
 }
 
@@ -221,7 +246,7 @@ bool source_has_places(const source *s, int64_t elements)
 {
     unsigned bits = dtype_row_of(s->shape.dtype)->bits;
     const walk *w = &s->dm.elements;
-    if (s->convert || elements * bits % 8)
+    if (s->convert || s->lookup || elements * bits % 8)
         return false;
     if (s->stream)
         return true;
@@ -258,7 +283,7 @@ bool source_places(const source *s, source_run *r, int64_t elements, const unsig
 
 void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements)
 {
-    if (s->convert) {
+    if (s->convert || s->lookup) {
         fetch_converted(s, r, to, elements);
     } else if (!s->stream) {
         fetch_raw(s, r, to, elements);
@@ -357,6 +382,13 @@ static void source_cycles(const stage *s, duration *d)
     d->item_cycles = partials || accesses == 0 ? 1 : accesses;
     d->in = partials ? BOUND_MULTIPLY : BOUND_FETCH;
     duration_busy(d, ENGINE_FETCH, k->shape.packets, accesses);
+    if (!k->lookup)
+        return;
+    const target *t = s->chain->machine->target;
+    int64_t table_bits = dtype_row_of((dtype)command_get(k->command, FETCH_TABLE))->bits;
+    int64_t bytes = product_bounded(product_bounded(k->shape.packets, k->shape.packet_elements), table_bits) / 8;
+    d->fill += t->lookup_load_cycles;
+    duration_leaves(d, ceil_div(product_bounded(bytes, t->lookup_cycles), t->lookup_bytes), 1, BOUND_LOOKUP);
 }
 
 static void fetch_traffic(const stage *s, int64_t units, schedule_item *item)

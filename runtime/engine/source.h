@@ -22,7 +22,8 @@ typedef struct source {
     dm_walk dm;
     const command *lift; /* where each unit begins, or NULL */
     element_copy *copy;
-    convert_run *convert; /* NULL: the stream has the element type of the DM */
+    convert_run *lookup;  /* the table, in front of the conversion; NULL: none */
+    convert_run *convert; /* NULL: no conversion */
     /* stream_in */
     stream_port *stream; /* NULL: a fetch */
     uint32_t port;

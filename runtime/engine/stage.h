@@ -24,6 +24,7 @@ typedef struct stage {
     const command *commands; /* its own; NULL: no command says that flits are taken as they come (collect) */
     size_t command_count;
     stream_shape in, out; /* `in` of a source and `out` of a sink are empty */
+    dtype stored;         /* of a sink: the element type of what it writes */
     void *plan;           /* what the engine made of its commands; type->plan_bytes */
     int64_t out_bytes;    /* from one flit or beat that leaves to the next */
 } stage;

@@ -25,6 +25,7 @@ typedef struct stream_shape {
     int64_t rows;    /* 1 except for aligned pairs and contraction tensors */
     stream_form form;
     int64_t computed_bytes; /* of a beat, from its beginning on; what stands after them is filling */
+    int64_t zero_point;     /* of i5 and i9: an element is the i4 or i8 that stands in the stream, less this */
 } stream_shape;
 
 enum { STREAM_MOST_COLUMNS = 64, STREAM_MOST_ROWS = 8, STREAM_MOST_WORDS = STREAM_MOST_COLUMNS * STREAM_MOST_ROWS };

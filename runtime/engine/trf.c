@@ -35,3 +35,13 @@ bool trf_rows_legal(const target *t, int64_t rows)
 {
     return rows >= 1 && rows <= t->rows && (rows & (rows - 1)) == 0 && t->rows % rows == 0;
 }
+
+bool trf_widens(dtype stream, int64_t reg_type)
+{
+    return reg_type == 1 && dtype_row_of(stream)->staged == DTYPE_I4;
+}
+
+dtype trf_stored(dtype stream, int64_t reg_type)
+{
+    return trf_widens(stream, reg_type) ? DTYPE_I8 : stream;
+}

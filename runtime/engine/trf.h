@@ -18,6 +18,11 @@ int64_t trf_partition_bytes(const target *t, int64_t rows, trf_address mode);
 /* Bytes from `byte` on that stay together in the file. */
 int64_t trf_contiguous_bytes(const target *t, trf_address mode, int64_t byte);
 
+/* Does the store with this reg_types code keep the 4-bit elements of a stream in 8 bits ("TRF Memory Layout": 1, i4 to i8)? */
+bool trf_widens(dtype stream, int64_t reg_type);
+/* The type that they have in the file. */
+dtype trf_stored(dtype stream, int64_t reg_type);
+
 /* Is this a Row count that the file can be split for: 1, 2, 4, 8? */
 bool trf_rows_legal(const target *t, int64_t rows);
 

@@ -5,6 +5,7 @@
 #include "runtime/engine/trf.h"
 #include "runtime/machine/chain.h"
 #include "runtime/machine/proof.h"
+#include "runtime/tensor/numeric.h"
 #include "runtime/timing/duration.h"
 #include "runtime/timing/schedule.h"
 #include "support/integer.h"
@@ -36,16 +37,44 @@ static bool trf_store_plan(trf_store *k, const target *t, const command *c, cons
                      .flit_bytes = t->flit_bytes};
     if (!trf_rows_legal(t, k->rows))
         return fault_set(f, E_RUN_CHAIN, c, "the register file has no %lld Rows", (long long)k->rows);
-    if (command_get(c, TRF_STORE_REG_TYPE) != dtype_row_of(flits->dtype)->trf_reg_type)
-        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s", (long long)command_get(c, TRF_STORE_REG_TYPE),
-                         dtype_row_of(flits->dtype)->name);
+    const dtype_row *type = dtype_row_of(flits->dtype);
+    k->bits = type->bits;
+    k->zero_point = flits->zero_point;
+    k->widens = trf_widens(flits->dtype, command_get(c, TRF_STORE_REG_TYPE));
+    k->signs = dtype_is_staging(flits->dtype) && !k->widens;
+    k->flit_bytes = t->flit_bytes * (k->widens ? 2 : 1);
+    if (!k->widens && command_get(c, TRF_STORE_REG_TYPE) != type->trf_reg_type)
+        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s", (long long)command_get(c, TRF_STORE_REG_TYPE), type->name);
     return store_fits(k, t, c, flits, f);
 }
 
 typedef struct trf_store_run {
-    unsigned char *file; /* the slice's register file */
-    int64_t flit;        /* flits stored so far */
+    unsigned char *file;  /* the slice's register file */
+    unsigned char *signs; /* NULL: its elements have no bit more */
+    int64_t flit;         /* flits stored so far */
 } trf_store_run;
+
+/* Elements of 4 bits less the zero point, one in a byte each. */
+static void widen_flit(const trf_store *k, unsigned char *to, const unsigned char *flit)
+{
+    for (int64_t i = 0; i < k->flit_bytes; i++)
+        to[i] = (unsigned char)(numeric_i4_get(flit, i) - k->zero_point);
+}
+
+/* Elements less the zero point: their low bits, and apart their signs. */
+static void store_differences(const trf_store *k, unsigned char *to, unsigned char *signs, const unsigned char *flit)
+{
+    for (int64_t i = 0; i < k->flit_bytes * 8 / k->bits; i++) {
+        int32_t value = (k->bits == 4 ? numeric_i4_get(flit, i) : (int8_t)flit[i]) - (int32_t)k->zero_point;
+        if (k->bits == 4) {
+            numeric_i4_put(to, i, value);
+            numeric_i4_put(signs, i, value < 0 ? -1 : 0);
+        } else {
+            to[i] = (unsigned char)value;
+            signs[i] = value < 0 ? 0xff : 0;
+        }
+    }
+}
 
 static void trf_store_push(const trf_store *k, const target *t, trf_store_run *r, const unsigned char *flits, int64_t count)
 {
@@ -55,8 +84,15 @@ static void trf_store_push(const trf_store *k, const target *t, trf_store_run *r
         int64_t room = (trf_contiguous_bytes(t, k->mode, byte) + k->flit_bytes - 1) / k->flit_bytes;
         part = k->flits_per_row - done < count ? k->flits_per_row - done : count;
         part = room < part ? room : part;
-        memcpy(r->file + trf_address_of(t, row, k->rows, k->mode, byte), flits, (size_t)(part * k->flit_bytes));
-        flits += part * k->flit_bytes;
+        int64_t at = trf_address_of(t, row, k->rows, k->mode, byte);
+        if (!k->widens && !k->signs)
+            memcpy(r->file + at, flits, (size_t)(part * k->flit_bytes));
+        for (int64_t i = 0; (k->widens || k->signs) && i < part; i++)
+            if (k->widens)
+                widen_flit(k, r->file + at + i * k->flit_bytes, flits + i * t->flit_bytes);
+            else
+                store_differences(k, r->file + at + i * k->flit_bytes, r->signs + at + i * k->flit_bytes, flits + i * t->flit_bytes);
+        flits += part * t->flit_bytes;
         r->flit += part;
     }
 }
@@ -65,7 +101,10 @@ static void trf_store_push(const trf_store *k, const target *t, trf_store_run *r
 
 static bool plan_trf_store(stage *s, chain *c, fault *f)
 {
-    return trf_store_plan(s->plan, c->machine->target, s->commands, &s->in, f);
+    if (!trf_store_plan(s->plan, c->machine->target, s->commands, &s->in, f))
+        return false;
+    s->stored = trf_stored(s->in.dtype, command_get(s->commands, TRF_STORE_REG_TYPE));
+    return true;
 }
 
 static bool open_trf_store(stage_run *r)
@@ -74,7 +113,11 @@ static bool open_trf_store(stage_run *r)
     trf_store_run *at = r->state;
     at->flit = 0;
     at->file = memory_span(&m->units[r->unit_index].trf, 0, m->target->trf_bytes);
-    return at->file || fault_memory(r->fault, r->stage->commands, "a slice's TRF");
+    at->signs = NULL;
+    if (((const trf_store *)r->stage->plan)->signs)
+        at->signs = memory_span(&m->units[r->unit_index].trf_signs, 0, m->target->trf_bytes);
+    return (at->file && (at->signs || !((const trf_store *)r->stage->plan)->signs)) ||
+           fault_memory(r->fault, r->stage->commands, "a slice's TRF");
 }
 
 static bool push_trf_store(stage_run *r, const void *flits, int64_t count)

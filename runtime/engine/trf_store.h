@@ -8,7 +8,10 @@
 typedef struct trf_store {
     const command *command;
     trf_address mode;
-    int64_t rows, base, flits_per_row, flit_bytes;
+    int64_t rows, base, flits_per_row, flit_bytes; /* bytes: in the TRF */
+    bool widens;                                   /* 4-bit elements become 8-bit ones */
+    bool signs;                                    /* elements of 5 or 9 bits: those less a zero point */
+    int64_t zero_point, bits;                      /* of an element of the stream */
 } trf_store;
 
 #endif

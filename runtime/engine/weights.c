@@ -4,6 +4,7 @@
 
 #include "runtime/engine/tree.h"
 #include "runtime/engine/trf.h"
+#include "runtime/tensor/numeric.h"
 
 enum { LEAST_PERIOD = 8 /* lanes: a node of the tree kernels */ };
 
@@ -34,8 +35,10 @@ static bool aligned(const weights *w, fault *f)
 static bool types_legal(const weights *w, const command *c, fault *f)
 {
     const dtype_row *type = dtype_row_of(w->operand);
-    if (!w->decode || command_get(c, TRF_READ_REG_TYPE) != type->trf_reg_type)
-        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s", (long long)command_get(c, TRF_READ_REG_TYPE), type->name);
+    const dtype_row *named = dtype_row_of((dtype)command_get(c, TRF_READ_DTYPE));
+    bool widens = trf_widens((dtype)command_get(c, TRF_READ_DTYPE), command_get(c, TRF_READ_REG_TYPE));
+    if (!w->decode || (!widens && command_get(c, TRF_READ_REG_TYPE) != named->trf_reg_type))
+        return fault_set(f, E_RUN_CHAIN, c, "reg_type %lld is not that of %s", (long long)command_get(c, TRF_READ_REG_TYPE), named->name);
     if (w->read_elements == 0)
         return fault_set(f, E_RUN_CHAIN, c, "reg_read_size of %lld bytes is smaller than an element of %u bits", (long long)w->read_bytes,
                          type->bits);
@@ -59,8 +62,9 @@ static void range_set(weights *w)
     w->reads = low <= high ? (int64_t)(high - low) / w->read_bytes + 1 : 0;
 }
 
-bool weights_plan(weights *w, const target *t, const command *c, dtype operand, fault *f)
+bool weights_plan(weights *w, const target *t, const command *c, fault *f)
 {
+    dtype operand = trf_stored((dtype)command_get(c, TRF_READ_DTYPE), command_get(c, TRF_READ_REG_TYPE));
     *w = (weights){.command = c,
                    .target = t,
                    .mode = (trf_address)command_get(c, TRF_READ_ADDRESS),
@@ -68,7 +72,8 @@ bool weights_plan(weights *w, const target *t, const command *c, dtype operand, 
                    .read_bytes = command_get(c, TRF_READ_SIZE),
                    .table = table_read(c),
                    .decode = convert_operand(operand),
-                   .operand = operand};
+                   .operand = operand,
+                   .signs = dtype_is_staging(operand)};
     w->read_elements = w->read_bytes * 8 / dtype_row_of(operand)->bits;
     if (!types_legal(w, c, f))
         return false;
@@ -115,7 +120,17 @@ static void scatter(const weights *w, const float *piece, int64_t first, int64_t
     }
 }
 
-void weights_decode(const weights *w, const unsigned char *file, float *to)
+/* Low bits of elements and, where they are negative, ones in the places of their signs: the low bits without a sign, less 2^bits. */
+static void decode_differences(const weights *w, float *to, const unsigned char *from, const unsigned char *signs, int64_t elements)
+{
+    bool nibbles = dtype_row_of(w->operand)->bits == 4;
+    for (int64_t i = 0; i < elements; i++) {
+        int low = nibbles ? (int)numeric_i4_bits(from, i) : from[i], sign = nibbles ? (int)numeric_i4_bits(signs, i) : signs[i];
+        to[i] = (float)(low - (sign ? (nibbles ? 16 : 256) : 0));
+    }
+}
+
+void weights_decode(const weights *w, const unsigned char *file, const unsigned char *signs, float *to)
 {
     float piece[PIECE_BYTES * 2];
     int64_t bits = dtype_row_of(w->operand)->bits, end = w->low_byte + w->reads * w->read_bytes;
@@ -125,7 +140,11 @@ void weights_decode(const weights *w, const unsigned char *file, float *to)
             part = end - byte < PIECE_BYTES ? end - byte : PIECE_BYTES;
             part = together < part ? together : part;
             int64_t elements = part * 8 / bits;
-            w->decode(piece, file + trf_address_of(w->target, row, w->rows, w->mode, byte), elements);
+            int64_t at = trf_address_of(w->target, row, w->rows, w->mode, byte);
+            if (w->signs)
+                decode_differences(w, piece, file + at, signs + at, elements);
+            else
+                w->decode(piece, file + at, elements);
             scatter(w, piece, (byte - w->low_byte) * 8 / bits, elements, row, to);
         }
 }

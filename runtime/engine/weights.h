@@ -26,10 +26,11 @@ typedef struct weights {
     int64_t low_byte; /* of the decoded part of each partition */
     int64_t reads;    /* decoded reads */
     convert_lanes *decode;
-    dtype operand;
+    dtype operand; /* in the file */
+    bool signs;    /* elements of 5 or 9 bits */
 } weights;
 
-bool weights_plan(weights *w, const target *t, const command *c, dtype operand, fault *f);
+bool weights_plan(weights *w, const target *t, const command *c, fault *f);
 
 /* The fault of a step whose read leaves the partition. */
 bool weights_outside(const weights *w, int64_t step, int64_t address, fault *f);
@@ -41,8 +42,8 @@ static inline bool weights_address_inside(const weights *w, int64_t address)
 
 /* Floats of the decoded part. */
 size_t weights_float_count(const weights *w);
-/* Decodes from the slice's register file. */
-void weights_decode(const weights *w, const unsigned char *file, float *to);
+/* Decodes from the slice's register file; signs: NULL unless w->signs. */
+void weights_decode(const weights *w, const unsigned char *file, const unsigned char *signs, float *to);
 
 /* The weights of a read at `address`, period x rows floats. */
 static inline const float *weights_at(const weights *w, const float *decoded, int64_t address)

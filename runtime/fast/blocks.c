@@ -251,6 +251,8 @@ bool blocks_plan(blocks *p, const contraction *k, const accumulate *sums, cpu_le
 {
     *p = (blocks){.contraction = k, .is_float = k->is_float};
     most = most == CPU_BEST ? CPU_TILES : most;
+    if (dtype_is_staging(k->operand) || k->weights.operand != k->operand) /* data and weights of one type, which memory can hold */
+        return false;
     if (most == CPU_STEPS || k->shift.command || !k->weights.inside || k->lanes > MASK_LANES)
         return false;
     p->rows_log2 = (unsigned)__builtin_ctzll((unsigned long long)k->rows);

@@ -2,11 +2,12 @@
 #include "runtime/engine/commit.h"
 
 #include "runtime/field/engine.h"
+#include "runtime/field/function.h"
 #include "support/integer.h"
 
 static int64_t kept_of(const commit *k)
 {
-    return k->in_bytes * 8 / k->dm.bits;
+    return k->in_bytes * 8 / k->bits;
 }
 
 static int64_t count_commit(const field_stage_run *r)
@@ -17,10 +18,12 @@ static int64_t count_commit(const field_stage_run *r)
 static void read_commit(field_stage_run *r, int64_t first, int64_t count, field_value *out)
 {
     const commit *k = r->stage->plan;
-    int64_t kept = kept_of(k), flit = r->run->machine->plans->target->flit_bytes * 8 / k->dm.bits;
+    int64_t kept = kept_of(k), flit = r->run->machine->plans->target->flit_bytes * 8 / k->bits;
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
         part = kept == flit ? count : smaller(count, kept - first % kept);
         field_before(r, first / kept * flit + first % kept, part, out);
+        for (int64_t i = 0; k->relu && i < part; i++)
+            out[i] = field_expression(r->run->machine->seed, scalar_relu_steps, SCALAR_RELU_STEPS, &out[i]);
     }
 }
 

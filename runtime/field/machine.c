@@ -359,7 +359,7 @@ static bool write_values(field_stage_run *sink, const field_value *values)
     for (int64_t i = 0, n; done && i < count; i += n) {
         field_place to;
         n = smaller(type->place(sink, i, &to), count - i);
-        done = to.number < 0 || write_place(r->machine, &to, sink->stage->in.dtype, n, values + i) ||
+        done = to.number < 0 || write_place(r->machine, &to, sink->stage->stored, n, values + i) ||
                fault_memory(r->fault, r->chain->commands, "the values of a memory");
     }
     return done;

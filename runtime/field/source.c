@@ -1,8 +1,9 @@
 /* The beginning of a chain over a field: what the Fetch Engine reads, what a stream port gives. A conversion
- * is the identity. */
+ * and a table are the identity; of a zero point the difference is the field's. */
 #include "runtime/engine/source.h"
 
 #include "runtime/field/engine.h"
+#include "runtime/field/function.h"
 #include "runtime/machine/port.h"
 #include "support/integer.h"
 
@@ -11,12 +12,15 @@ static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_v
     const source *k = r->stage->plan;
     const walk *w = &k->dm.elements;
     dtype type = (dtype)command_get(k->command, FETCH_DTYPE_IN);
+    const scalar_step difference[] = {{SCALAR_SOURCE, 0}, {SCALAR_CONSTANT_I32, (uint32_t)k->shape.zero_point}, {SCALAR_SUB_I32, 0}};
     int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1],
             lifted = source_lift_bytes(k, r->run->machine->plans, r->run->unit);
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
         part = smaller(count, size - first % size);
         field_place at = {FIELD_DM, r->run->unit, (k->dm.low_byte + lifted) * 8 + field_walk_address(w, first) * k->dm.bits};
         field_read(r->run, &at, type, stride, part, out);
+        for (int64_t i = 0; dtype_is_staging(k->shape.dtype) && i < part; i++)
+            out[i] = field_expression(r->run->machine->seed, difference, sizeof difference / sizeof *difference, &out[i]);
     }
 }
 

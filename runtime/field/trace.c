@@ -208,7 +208,7 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
     field_stage_run *sink = &r.stages[r.stage_count - 1];
     int64_t count = 0;
     l->element = sink->stage->type->field->find(sink, at, &count, &l->part);
-    l->type = sink->stage->in.dtype;
+    l->type = sink->stage->stored;
     l->bits = count * (int64_t)dtype_row_of(l->type)->bits - l->part * FIELD_CELL_BITS;
     field_run_close(&r);
     if (l->element == -2)

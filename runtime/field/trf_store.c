@@ -7,7 +7,7 @@
 
 static int64_t bits_of(const field_stage_run *r)
 {
-    return dtype_row_of(r->stage->in.dtype)->bits;
+    return dtype_row_of(r->stage->stored)->bits;
 }
 
 static int64_t row_elements(const field_stage_run *r)

@@ -95,6 +95,7 @@ static bool add_stage(chain *c, const stage_type *type, const stream_shape *in, 
                  .chain = c,
                  .commands = own ? chain_peek(c) : NULL,
                  .in = *in,
+                 .stored = in->dtype,
                  .out_bytes = c->machine->target->flit_bytes,
                  .plan = c->plans + c->plan_bytes};
     c->plan_bytes += (type->plan_bytes + 15) / 16 * 16;

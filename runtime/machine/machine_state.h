@@ -11,6 +11,7 @@
 
 typedef struct machine_unit {
     memory dm, trf;
+    memory trf_signs; /* the bit that an element of i5 and i9 has more: all ones in its place where it is negative */
 } machine_unit;
 
 /* A stream port: for every unit position of its mapping, Rows x time steps x packets. */

@@ -115,7 +115,7 @@ static const piece *piece_at(const pieces *p, int64_t address)
 static const command *accumulate_of(const command *commit)
 {
     const command *c = commit - 1;
-    while (c->op != OP_ACCUMULATE && c->op != OP_FETCH && c->op != OP_STREAM_IN)
+    while (c->op != OP_ACCUMULATE && c->op != OP_FETCH && c->op != OP_STREAM_IN && c->op != OP_GENERATE)
         c--;
     return c->op == OP_ACCUMULATE ? c : NULL;
 }
@@ -130,7 +130,7 @@ bool origin_of(const origin_map *m, int64_t hbm_address, origin *out)
     const piece *element = piece_at(&m->commits, dm % window);
     if (!element)
         return true;
-    int64_t lanes = command_get(element->command, COMMIT_IN_BYTES) / element->bytes;
+    int64_t lanes = command_get(element->command, COMMIT_IN_BYTES) / (command_get(element->command, COMMIT_CAST) ? 4 : element->bytes);
     const command *sums = accumulate_of(element->command);
     out->time = element->from / lanes;
     out->lane = element->from % lanes;

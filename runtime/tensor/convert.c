@@ -43,7 +43,9 @@ enum { NIBBLE_BYTES = 64 };
     static convert_lanes *operand_##suffix(dtype from) \
     { \
         switch (from) { \
-        case DTYPE_I4: return i4_##suffix; \
+        case DTYPE_I4: \
+        case DTYPE_I5: return i4_##suffix; \
+        case DTYPE_I9: \
         case DTYPE_I8: return i8_##suffix; \
         case DTYPE_F8E4M3: return f8e4m3_##suffix; \
         case DTYPE_F8E5M2: return f8e5m2_##suffix; \
@@ -109,6 +111,58 @@ static void convert_I32_I4(unsigned char *to, const unsigned char *from, int64_t
     }
 }
 
+/* One of the sixteen codes in each nibble, as the bytes of an 8-bit float: both of a byte together, as the table has them ("Fetch Adapter",
+ * Table Lookup: 4-bit keys stand in pairs). */
+static void lookup_pairs(const unsigned char *table, unsigned char *to, const unsigned char *from, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; i++)
+        to[i] = table[numeric_i4_bits(from, i)];
+}
+
+static void lookup_F4E2M1_F8E4M3(unsigned char *to, const unsigned char *from, int64_t elements)
+{
+    static const unsigned char table[] = {0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c, 0x80, 0xb0, 0xb8, 0xbc, 0xc0, 0xc4, 0xc8, 0xcc};
+    lookup_pairs(table, to, from, elements);
+}
+
+static void lookup_F4E2M1_F8E5M2(unsigned char *to, const unsigned char *from, int64_t elements)
+{
+    static const unsigned char table[] = {0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
+    lookup_pairs(table, to, from, elements);
+}
+
+static uint16_t bf16_of_f8e4m3(uint8_t code)
+{
+    return numeric_f32_to_bf16(numeric_f8e4m3_to_f32(code));
+}
+
+static uint16_t bf16_of_f8e5m2(uint8_t code)
+{
+    return numeric_f32_to_bf16(numeric_f8e5m2_to_f32(code));
+}
+CONVERT_RUN(lookup_F8E4M3_BF16, uint8_t, uint16_t, bf16_of_f8e4m3)
+CONVERT_RUN(lookup_F8E5M2_BF16, uint8_t, uint16_t, bf16_of_f8e5m2)
+
+static uint16_t relu_bf16(float x)
+{
+    return x == x && numeric_f32_bits(x) >> 31 ? 0 : numeric_f32_to_bf16(x);
+}
+CONVERT_RUN(run_relu, float, uint16_t, relu_bf16)
+
+void convert_relu(unsigned char *to, const unsigned char *from, int64_t elements)
+{
+    run_relu(to, from, elements);
+}
+
+convert_run *convert_lookup(dtype from, dtype to)
+{
+#define LOOKUP(f, t) \
+    if (from == DTYPE_##f && to == DTYPE_##t) \
+        return lookup_##f##_##t;
+#include "target/engines.def"
+    return NULL;
+}
+
 static convert_run *convert_by(engine_id engine, dtype from, dtype to)
 {
     static const struct {
@@ -128,6 +182,11 @@ static convert_run *convert_by(engine_id engine, dtype from, dtype to)
 convert_run *convert_fetch(dtype from, dtype to)
 {
     return convert_by(ENGINE_ID_FETCH, from, to);
+}
+
+convert_run *convert_commit(dtype from, dtype to)
+{
+    return convert_by(ENGINE_ID_COMMIT, from, to);
 }
 
 convert_run *convert_cast(dtype from, dtype to)

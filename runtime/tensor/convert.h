@@ -14,6 +14,12 @@ typedef void convert_run(unsigned char *to, const unsigned char *from, int64_t e
 
 /* Conversions of the fetch path: identity is not one of them. NULL: there is no such conversion. */
 convert_run *convert_fetch(dtype from, dtype to);
+/* What a table of the fetch path makes of each code. NULL: there is no such table. */
+convert_run *convert_lookup(dtype from, dtype to);
+/* On the way to DM. NULL: there is no such conversion. */
+convert_run *convert_commit(dtype from, dtype to);
+/* f32 to bf16; of a number with a sign +0. */
+void convert_relu(unsigned char *to, const unsigned char *from, int64_t elements);
 /* Narrowing of the Cast Engine: integers keep their low bits. */
 convert_run *convert_cast(dtype from, dtype to);
 

@@ -171,8 +171,18 @@ static bool npy_read_header(tensor_source *s, npy_header *h)
 /* The element types that .npy has for a dtype, without the byte order; the first is what NumPy users write.
  */
 static const char *const npy_types[DTYPE_COUNT][4] = {
-    [DTYPE_I4] = {"i1", "u1"},           [DTYPE_I8] = {"i1", "u1"},           [DTYPE_I16] = {"i2"},        [DTYPE_I32] = {"i4"},
-    [DTYPE_F8E4M3] = {"u1", "V1", "f1"}, [DTYPE_F8E5M2] = {"u1", "V1", "f1"}, [DTYPE_BF16] = {"u2", "V2"}, [DTYPE_F32] = {"f4"},
+    [DTYPE_I4] = {"i1", "u1"},
+    [DTYPE_I8] = {"i1", "u1"},
+    [DTYPE_I16] = {"i2"},
+    [DTYPE_I32] = {"i4"},
+    [DTYPE_F8E4M3] = {"u1", "V1", "f1"},
+    [DTYPE_F8E5M2] = {"u1", "V1", "f1"},
+    [DTYPE_BF16] = {"u2", "V2"},
+    [DTYPE_F32] = {"f4"},
+    [DTYPE_U8] = {"u1", "i1"},
+    [DTYPE_I5] = {"i1"},
+    [DTYPE_I9] = {"i1"},
+    [DTYPE_F4E2M1] = {"u1", "V1"},
 };
 
 /* "<u2", "|u1"; one byte has no order. */

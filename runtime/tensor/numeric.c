@@ -33,18 +33,22 @@ void numeric_i4_pack(const unsigned char *bytes, int64_t elements, unsigned char
         packed[i / 2] = bytes[i] & 0xf;
 }
 
-void numeric_i4_unpack(const unsigned char *packed, int64_t elements, unsigned char *bytes)
+void numeric_i4_unpack(dtype t, const unsigned char *packed, int64_t elements, unsigned char *bytes)
 {
     for (int64_t i = 0; i < elements; i++)
-        bytes[i] = (unsigned char)numeric_i4_get(packed, i);
+        bytes[i] = (unsigned char)(t == DTYPE_I4 ? (unsigned)numeric_i4_get(packed, i) : numeric_i4_bits(packed, i));
 }
 
 double numeric_to_double(dtype t, const void *buffer, int64_t element)
 {
     const unsigned char *bytes = buffer;
     switch (t) {
-    case DTYPE_I4: return numeric_i4_get(bytes, element);
-    case DTYPE_I8: return (int8_t)bytes[element];
+    case DTYPE_I4:
+    case DTYPE_I5: return numeric_i4_get(bytes, element);
+    case DTYPE_U8: return bytes[element];
+    case DTYPE_F4E2M1: return numeric_f4e2m1_to_f32(numeric_i4_bits(bytes, element));
+    case DTYPE_I8:
+    case DTYPE_I9: return (int8_t)bytes[element];
     case DTYPE_I16: return (int16_t)load16(bytes + 2 * element);
     case DTYPE_I32: return (int32_t)load32(bytes + 4 * element);
     case DTYPE_F8E4M3: return numeric_f8e4m3_to_f32(bytes[element]);
@@ -89,7 +93,11 @@ void numeric_from_double(dtype t, void *buffer, int64_t element, double value)
 {
     unsigned char *bytes = buffer;
     switch (t) {
-    case DTYPE_I4: numeric_i4_put(bytes, element, (int32_t)integer_bits(value)); break;
+    case DTYPE_I4:
+    case DTYPE_I5: numeric_i4_put(bytes, element, (int32_t)integer_bits(value)); break;
+    case DTYPE_F4E2M1: numeric_i4_put(bytes, element, (int32_t)numeric_f32_to_f4e2m1((float)value)); break;
+    case DTYPE_U8:
+    case DTYPE_I9:
     case DTYPE_I8: bytes[element] = (unsigned char)integer_bits(value); break;
     case DTYPE_I16: store(bytes + 2 * element, integer_bits(value), 2); break;
     case DTYPE_I32: store(bytes + 4 * element, integer_bits(value), 4); break;

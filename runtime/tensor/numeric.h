@@ -116,6 +116,25 @@ static inline uint8_t numeric_f32_to_f8e5m2(float x)
     return (uint8_t)(code | (bits >> 24 & 0x80));
 }
 
+/* The sixteen numbers, exact. */
+static inline float numeric_f4e2m1_to_f32(unsigned code)
+{
+    uint32_t magnitude = code & 7, sign = (uint32_t)(code & 8) << 28;
+    uint32_t bits = magnitude < 2 ? magnitude * UINT32_C(0x3f000000) : (magnitude << 22) + (UINT32_C(126) << 23);
+    return numeric_f32_of_bits(bits | sign);
+}
+
+/* Nearest, ties to even, beyond 6 it is 6 of the sign, of a NaN 0. No engine does it: files and constants do. */
+static inline unsigned numeric_f32_to_f4e2m1(float x)
+{
+    float magnitude = x < 0 ? -x : x;
+    unsigned code = 0;
+    static const float between[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+    while (code < 7 && (magnitude > between[code] || (magnitude == between[code] && code % 2)))
+        code++;
+    return code | (numeric_f32_bits(x) >> 28 & (x == x ? 8u : 0u));
+}
+
 /* Two i4 per byte, element 0 in the low nibble. */
 static inline unsigned numeric_i4_bits(const void *buffer, int64_t element)
 {
@@ -137,18 +156,18 @@ static inline int32_t numeric_i4_get(const void *buffer, int64_t element)
 static inline void numeric_i4_put(void *buffer, int64_t element, int32_t value)
 {
     unsigned char *byte = &((unsigned char *)buffer)[element >> 1];
-    unsigned shift = (element & 1) * 4;
-    *byte = (unsigned char)((*byte & ~(0xfu << shift)) | ((uint32_t)value & 0xf) << shift);
+    unsigned at = (element & 1) * 4;
+    *byte = (unsigned char)((*byte & ~(0xfu << at)) | ((uint32_t)value & 0xf) << at);
 }
 
 /* i32 narrowed to an integer type: keeps the low bits (wraps), sign-extended again. */
 int32_t numeric_wrap(dtype t, int32_t value);
 
-/* `bytes` holds one i4 per byte, sign-extended or not, and `packed` (elements + 1) / 2 bytes. A last odd
+/* `bytes` holds one i4, or the code of one f4e2m1, per byte, sign-extended or not, and `packed` (elements + 1) / 2 bytes. A last odd
  * nibble is written as zero. The buffers must not overlap. */
 void numeric_i4_pack(const unsigned char *bytes, int64_t elements, unsigned char *packed);
-/* One sign-extended i4 per byte. */
-void numeric_i4_unpack(const unsigned char *packed, int64_t elements, unsigned char *bytes);
+/* One sign-extended i4 per byte, or the code of one f4e2m1. */
+void numeric_i4_unpack(dtype t, const unsigned char *packed, int64_t elements, unsigned char *bytes);
 
 /* Element number `element` of a little-endian buffer, by the widening rules above; exact for every type. */
 double numeric_to_double(dtype t, const void *buffer, int64_t element);

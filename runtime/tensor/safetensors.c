@@ -29,6 +29,7 @@ static const safetensors_type safetensors_types[] = {
 static const char *const safetensors_names[DTYPE_COUNT][3] = {
     [DTYPE_I4] = {"I8", "U8"},    [DTYPE_I8] = {"I8", "U8"},    [DTYPE_I16] = {"I16"},   [DTYPE_I32] = {"I32"},
     [DTYPE_F8E4M3] = {"F8_E4M3"}, [DTYPE_F8E5M2] = {"F8_E5M2"}, [DTYPE_BF16] = {"BF16"}, [DTYPE_F32] = {"F32"},
+    [DTYPE_U8] = {"U8", "I8"},    [DTYPE_I5] = {"I8"},          [DTYPE_I9] = {"I8"},     [DTYPE_F4E2M1] = {"U8"},
 };
 
 /* One tensor of the header. */

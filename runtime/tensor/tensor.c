@@ -189,22 +189,35 @@ typedef struct filling {
     uint64_t seed;
 } filling;
 
+/* The last bits of a word as an element of 4 or 8 bits. */
+static void put_code(unsigned char *to, unsigned bits, int64_t element, uint32_t word)
+{
+    if (bits == 8)
+        to[element] = (unsigned char)word;
+    else
+        numeric_i4_put(to, element, (int32_t)word);
+}
+
 static void fill_pieces(void *of, unsigned part, int64_t first, int64_t end)
 {
     const filling *f = of;
     dtype t = f->tensor->type.dtype;
     bool is_float = dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
     convert_run *narrow = convert_cast(is_float ? DTYPE_F32 : DTYPE_I32, t);
+    bool codes = !narrow && dtype_row_of(t)->bits < 32; /* nothing narrows to it, and any code is a number */
     (void)part;
     for (int64_t at = first * PIECE, n; at < end * PIECE && at < f->elements; at += n) {
         uint32_t words[PIECE];
         n = f->elements - at < PIECE ? f->elements - at : PIECE;
         for (int64_t i = 0; i < n; i++) {
             uint64_t r = random_number(f->seed, at + i);
-            words[i] = is_float ? numeric_f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
+            words[i] = is_float && !codes ? numeric_f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
         }
         unsigned char *to = f->tensor->bytes + tensor_bytes(t, at);
-        if (narrow)
+        if (codes)
+            for (int64_t i = 0; i < n; i++)
+                put_code(to, dtype_row_of(t)->bits, i, words[i]);
+        else if (narrow)
             narrow(to, (const unsigned char *)words, n);
         else
             memcpy(to, words, (size_t)n * sizeof *words);

@@ -139,13 +139,13 @@ static bool file_head_of(const file_spec *f, const tensor *t, arena *a, diag_lis
     return false;
 }
 
-static bool put_i4(output *to, const tensor *t)
+static bool put_nibbles(output *to, const tensor *t)
 {
     unsigned char piece[8192];
     int64_t elements = tensor_elements(&t->type);
     for (int64_t at = 0, count; at < elements; at += count) {
         count = elements - at < (int64_t)sizeof piece ? elements - at : (int64_t)sizeof piece;
-        numeric_i4_unpack(t->bytes + at / 2, count, piece);
+        numeric_i4_unpack(t->type.dtype, t->bytes + at / 2, count, piece);
         if (!output_put(to, piece, (size_t)count))
             return false;
     }
@@ -158,5 +158,5 @@ bool tensor_file_put(const char *spec, const tensor *t, output *to, arena *a, di
     file_head head;
     if (!file_head_of(&f, t, a, diags, &head) || !output_put(to, head.bytes, head.size))
         return false;
-    return f.kind != FILE_RAW && t->type.dtype == DTYPE_I4 ? put_i4(to, t) : output_put(to, t->bytes, t->size);
+    return f.kind != FILE_RAW && dtype_row_of(t->type.dtype)->bits < 8 ? put_nibbles(to, t) : output_put(to, t->bytes, t->size);
 }

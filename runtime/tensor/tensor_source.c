@@ -127,26 +127,38 @@ bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char
 
 int64_t tensor_source_element_bytes(dtype t)
 {
-    return t == DTYPE_I4 ? 1 : dtype_row_of(t)->bits / 8;
+    return dtype_row_of(t)->bits < 8 ? 1 : dtype_row_of(t)->bits / 8;
 }
 
-/* Checks that `count` bytes, which begin at element `first`, are values of the wanted integer type. */
+/* What elements of a type can be, where they are not all that the bytes of a file can be; of f4e2m1 codes. */
+static bool range_of(dtype t, bool is_unsigned, int *low, int *high)
+{
+    const dtype_row *row = dtype_row_of(t);
+    bool is_signed = t == DTYPE_I4 || t == DTYPE_I8;
+    *high = (1 << (row->bits - is_signed)) - 1;
+    *low = is_signed ? -*high - 1 : 0;
+    return row->bits < 8 || (t == DTYPE_I8 && is_unsigned) || (t == DTYPE_U8 && !is_unsigned);
+}
+
+/* Checks that `count` bytes, which begin at element `first`, are values of the wanted type. */
 static bool values_fit(tensor_source *s, const unsigned char *bytes, int64_t count, bool is_unsigned, int64_t first)
 {
-    int low = s->want->dtype == DTYPE_I4 ? -8 : -128, high = -low - 1;
+    int low, high;
+    range_of(s->want->dtype, is_unsigned, &low, &high);
     for (int64_t i = 0; i < count; i++) {
         int value = is_unsigned ? bytes[i] : (int8_t)bytes[i];
         if (value < low || value > high) {
-            diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: byte offset %" PRId64 ": element %" PRId64 " is %d, an %s holds %d to %d",
-                     s->name, s->at - count + i, first + i, value, dtype_row_of(s->want->dtype)->name, low, high);
+            diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: byte offset %" PRId64 ": element %" PRId64 " is %d, %s %s holds %d to %d",
+                     s->name, s->at - count + i, first + i, value, s->want->dtype == DTYPE_F4E2M1 ? "a code of" : "an",
+                     dtype_row_of(s->want->dtype)->name, low, high);
             return false;
         }
     }
     return true;
 }
 
-/* i4 from a file: piece by piece, so that the unpacked elements are never all in memory. */
-static bool take_i4(tensor_source *s, bool is_unsigned, tensor *t)
+/* Elements of 4 bits from a file: piece by piece, so that the unpacked elements are never all in memory. */
+static bool take_nibbles(tensor_source *s, bool is_unsigned, tensor *t)
 {
     unsigned char piece[8192];
     int64_t elements = tensor_elements(&t->type);
@@ -162,11 +174,13 @@ static bool take_i4(tensor_source *s, bool is_unsigned, tensor *t)
 /* Takes the elements of a tensor that was just made. */
 static bool take_elements(tensor_source *s, bool is_unsigned, tensor *t)
 {
-    if (t->type.dtype == DTYPE_I4)
-        return take_i4(s, is_unsigned, t);
+    int low, high;
+    if (dtype_row_of(t->type.dtype)->bits < 8)
+        return take_nibbles(s, is_unsigned, t);
     if (!tensor_source_take(s, t->bytes, t->size, "the data"))
         return false;
-    return !is_unsigned || t->type.dtype != DTYPE_I8 || values_fit(s, t->bytes, (int64_t)t->size, true, 0);
+    return dtype_row_of(t->type.dtype)->bits > 8 || !range_of(t->type.dtype, is_unsigned, &low, &high) ||
+           values_fit(s, t->bytes, (int64_t)t->size, is_unsigned, 0);
 }
 
 bool tensor_source_read(tensor_source *s, const tensor_type *type, bool is_unsigned, tensor *out)
@@ -182,7 +196,7 @@ bool tensor_source_read(tensor_source *s, const tensor_type *type, bool is_unsig
 int64_t tensor_source_bytes(tensor_source *s, bool raw)
 {
     int64_t elements = tensor_elements(s->want), size = tensor_bytes(s->want->dtype, elements);
-    if (size >= 0 && !raw && s->want->dtype == DTYPE_I4)
+    if (size >= 0 && !raw && dtype_row_of(s->want->dtype)->bits < 8)
         size = elements;
     if (size < 0)
         diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: a tensor %s is larger than any file", s->name,

@@ -478,11 +478,11 @@ def statement(words, axes, tensors, isa):
 
 
 def dtype_bits(name):
-    return {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}[name]
+    return {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32, "u8": 8, "f4e2m1": 4, "i5": 4, "i9": 8}[name]
 
 
 def widened(name):
-    return "i32" if name[0] == "i" else "f32"
+    return "i32" if name[0] in "iu" else "f32"
 
 
 def check_accumulator(row, accumulator, operands):

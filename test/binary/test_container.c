@@ -529,7 +529,7 @@ static const patch_case patch_cases[] = {
     {5, 64, 4, 8, "there are two ports named b"},
     {5, 68, 1, 2, "direction code 2"},
     {5, 69, 1, 4, "space code 4"},
-    {5, 70, 1, 8, "dtype code 8"},
+    {5, 70, 1, 12, "dtype code 12"},
     {5, 71, 1, 3, "trf_address code 3"},
     {5, 71, 1, 1, "is not in the TRF but has trf_address FirstHalf"},
     {5, 72, 8, INT64_MIN, "address 9223372036854775808"},

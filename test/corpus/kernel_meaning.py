@@ -9,6 +9,7 @@ nothing of visac has a part in what is expected. Cells that no formula speaks of
 import collections
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -114,7 +115,7 @@ def pair(parts):
 
 # ---- elements ----
 
-BITS = {"i4": 4, "i8": 8, "u8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}
+BITS = {"i4": 4, "i8": 8, "u8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32, "f4e2m1": 4}
 SMALL = [-2, -1, 0, 1, 2]  # every type but u8 holds them exactly
 
 
@@ -126,8 +127,8 @@ def encode(dtype, value):
     if dtype in ("f8e4m3", "f8e5m2"):
         bias, mantissa = (7, 3) if dtype == "f8e4m3" else (15, 2)
         if value == 0:
-            return 0
-        exponent = abs(int(value)).bit_length() - 1
+            return 0x80 if math.copysign(1, value) < 0 else 0
+        exponent = math.frexp(value)[1] - 1
         return (0x80 if value < 0 else 0) | (exponent + bias) << mantissa | int((abs(value) / 2 ** exponent - 1) * 2 ** mantissa)
     return int(value) & ((1 << BITS[dtype]) - 1)
 
@@ -255,16 +256,36 @@ def rows_of(entry):
     return max(at.get(name, 0) for at in indexed.live) + 1
 
 
+def constant(entry, read):
+    """every cell = v"""
+    number = float(re.match(r"every cell = (-?[\d.]+)", entry["formula"]).group(1))
+    return [lambda at: number]
+
+
+def table(entry, read):
+    """out[b,a] = TYPE(e2m1 code) of in[a,b]: the drawn numbers are codes."""
+    numbers = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    source = entry["inputs"][0]
+
+    def value(at):
+        code = read(source, at) & 15
+        return -numbers[code & 7] if code & 8 else numbers[code]
+    return [value]
+
+
 FORMULAS = [
     (r"out\[a,b\] = in\[\w with its digit ", shuffled),
     (r"on \w+ \w keep ", kept_by_unit),
     (r"out\[[\w,]+,:\] = table\[index\[", gathered),
     (r"cache\[index\[", scattered),
+    (r"every cell = -?[\d.]+", constant),
+    (r"out\[b,a\] = \w+\((\w+\()?e2m1 code\)+ of in\[a,b\]", table),
+    (r"out\[b,a\] = bf16\(f8e\dm\d\) of in\[a,b\]", movement),
     (r"contraction m!\[.*; summed: ", contraction),
     (r"copy: ", movement),
     (r"out = in\b", movement),
     (r"out = inputs\.", movement),
-    (r"out\[\w+(, ?\w+)*\] = (\w+\()?(in|input|bias)\[\w+(, ?\w+)*\]\)?(?! (with|where))", movement),
+    (r"out\[\w+(, ?\w+)*\] = (\w+\()?(in|input|bias)\[\w+(, ?\w+)*\]\)?(?! (with|where|for))", movement),
     (r"out\[a1,a0,b\] = in\[2\*a1\+a0, b\]", movement),
     (r"out\[a,r\] = sum_k input\[a,k\]\*trf\[r,k\]", sum_over_k),
     (r"\(lhs, rhs\) unchanged", several([0, 1])),

@@ -7,10 +7,11 @@ import glob
 import os
 import re
 import runpy
+import struct
 
 PRIME = (1 << 61) - 1
 MASK = (1 << 64) - 1
-BITS = {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32}
+BITS = {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32, "u8": 8, "f4e2m1": 4, "i5": 4, "i9": 8}
 CONTEXTS = ("main", "sub", "dma")
 CHIPS, CLUSTERS, SLICES = 4, 2, 256
 FLIT, MAC = 32, 64
@@ -460,6 +461,34 @@ for _path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__fil
     RECEIVERS.update(_file.get("RECEIVERS", {}))
 
 
+def named(ring, code, arguments):
+    """A function of which nothing is known but its name and arguments; polynomials have none."""
+    if not hasattr(ring, "seed") or any(x is UNKNOWN for x in arguments):
+        return UNKNOWN
+    state = keyed(keyed(ring.seed, 0x200000000), code)
+    for x in arguments:
+        state = keyed(state, x)
+    return residue(mix(state))
+
+
+def constant(ring, number, is_float):
+    return named(ring, 3 if is_float else 2, [number & 0xffffffff])
+
+
+def code_bits(dtype, code):
+    """The number that a code stands for, as the bits of an i32 or f32."""
+    bits = BITS[dtype]
+    if dtype == "f32":
+        return code, True
+    if dtype == "bf16":
+        return code << 16, True
+    if dtype == "f8e4m3":
+        sign, e, f = code >> 7, code >> 3 & 15, code & 7
+        number = (8 + f) * 2.0 ** (e - 10) if e else f * 2.0 ** -9
+        return struct.unpack("<I", struct.pack("<f", -number if sign else number))[0], True
+    return code - (code >> bits - 1 << bits), False
+
+
 class Slice:
     """A chain in one slice: every stage as a list of all that leaves it."""
 
@@ -507,6 +536,8 @@ class Slice:
                 dtype = to
             elif op == "snoop":
                 pass
+            elif op == "generate":
+                kind, data, dtype = "flits", self.generate(c), c["m"]["dtype"]
             elif op in ENGINES:
                 data, dtype = ENGINES[op](self, c, data, dtype, commands)
             elif op == "commit":
@@ -535,7 +566,17 @@ class Slice:
             if a < 0 or a + bits > DM_BYTES * 8:
                 raise Faulty("outside")
             out.append(self.m.read("dm", self.unit, a, c["m"]["dtype_in"]))
+        if c["m"]["dtype_out"] in ("i5", "i9"):
+            less = constant(self.ring, c["f"]["zero_point"], False)
+            out = [UNKNOWN if less is UNKNOWN or v is UNKNOWN else (v - less) % PRIME for v in out]
         return out
+
+    def generate(self, c):
+        dtype, word = c["m"]["dtype"], c["f"]["word"]
+        bits = BITS[dtype]
+        each = FLIT * 8 // bits
+        values = [constant(self.ring, *code_bits(dtype, word >> i * bits % 32 & (1 << bits) - 1)) for i in range(32 // bits)]
+        return [values[i % len(values)] for i in range(c["f"]["flits"] * each)]
 
     def stream_in(self, c, following):
         f, dtype = c["f"], c["m"]["dtype"]
@@ -579,6 +620,7 @@ class Slice:
         capacity = 65536 // rows // (1 if read["m"]["address"] == "Full" else 2)
         size, weights = rf["reg_read_size"], []
         count = size * 8 // bits
+        stored = "i8" if rf["reg_type"] == 1 else read["m"]["dtype"]
         for a in addresses:
             if a < 0 or a + size > capacity:
                 weights.append(None)
@@ -588,7 +630,7 @@ class Slice:
                 one = []
                 for e in range(count):
                     bit = a * 8 + e * bits
-                    one.append(self.m.read("trf", self.unit, trf_byte(row, rows, read["m"]["address"], bit // 8) * 8 + bit % 8, dtype))
+                    one.append(self.m.read("trf", self.unit, trf_byte(row, rows, read["m"]["address"], bit // 8) * 8 + bit % 8, stored))
                 per_row.append((one * lanes)[:lanes])
             weights.append(per_row)
         return packets, weights
@@ -673,18 +715,23 @@ class Slice:
     # ---- sinks
 
     def commit(self, data, dtype, c):
-        bits = BITS[c["m"]["dtype"]]
-        each, kept = FLIT * 8 // bits, c["f"]["commit_in_bytes"] * 8 // bits
+        to, bits = c["m"]["dtype"], BITS[c["m"]["dtype"]]
+        each, kept = FLIT * 8 // BITS[dtype], c["f"]["commit_in_bytes"] * 8 // BITS[dtype]
         values = [v for at in range(0, len(data), each) for v in data[at:at + kept]]
+        if c["f"]["cast"] == 2:
+            zero = constant(self.ring, 0, True)
+            values = [named(self.ring, 0x5f, [named(self.ring, 0x58, [v, zero]), zero, v]) for v in values]
         addresses = walk([e["size"] for e in c["t"]], [e["stride"] * bits for e in c["t"]], c["f"]["base"] * 8)
         for a, v in zip(addresses, values):
             if a < 0 or a + bits > DM_BYTES * 8:
                 raise Faulty("outside")
-            self.writes.append((("dm", self.unit, a), dtype, v))
+            self.writes.append((("dm", self.unit, a), to, v))
 
     def store(self, data, dtype, c):
-        f, bits = c["f"], BITS[dtype]
-        row_elements = f["flits_per_row"] * FLIT * 8 // bits
+        f = c["f"]
+        row_elements = f["flits_per_row"] * FLIT * 8 // BITS[dtype]
+        dtype = "i8" if f["reg_type"] == 1 else dtype
+        bits = BITS[dtype]
         for i, v in enumerate(data):
             row, bit = i // row_elements, f["base"] * 8 + i % row_elements * bits
             self.writes.append((("trf", self.unit, trf_byte(row, f["rows"], c["m"]["address"], bit // 8) * 8 + bit % 8), dtype, v))

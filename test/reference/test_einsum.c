@@ -101,7 +101,7 @@ static const uint32_t axes_mm[] = {SAMPLE_M, SAMPLE_M}, axes_far[] = {SAMPLE_M, 
 START_TEST(test_tensors_refused)
 {
     static const tensor_case cases[] = {
-        {0, {"a", DTYPE_COUNT, 0, 2, sample_axes_mk}, "dtype code 8, allowed are 0 to 7"},
+        {0, {"a", DTYPE_COUNT, 0, 2, sample_axes_mk}, "dtype code 12, allowed are 0 to 11"},
         {0, {"a", DTYPE_BF16, 3, 2, sample_axes_mk}, "is port 3 of 3 ports"},
         {0, {"a", DTYPE_BF16, 2147483647, 2, sample_axes_mk}, "is port 2147483647 of 3"},
         {1, {"b", DTYPE_BF16, 0, 2, sample_axes_mk}, "port 0 is two tensors"},
@@ -174,7 +174,7 @@ START_TEST(test_statements_refused)
           .accumulator = DTYPE_COUNT,
           .digit_count = 4,
           .digits = sample_digits},
-         "accumulator dtype code 8"},
+         "accumulator dtype code 12"},
         {{.op = MATH_CONTRACT,
           .dst = 4,
           .sources = {0, 1},

@@ -170,7 +170,7 @@ START_TEST(i4_packs_low_nibble_first)
     unsigned char bytes[7] = {1, 0xff, 7, 0xf8, 3, 0, 0xfe}, packed[4], back[7];
     numeric_i4_pack(bytes, 7, packed);
     ck_assert_mem_eq(packed, ((unsigned char[]){0xf1, 0x87, 0x03, 0x0e}), 4);
-    numeric_i4_unpack(packed, 7, back);
+    numeric_i4_unpack(DTYPE_I4, packed, 7, back);
     ck_assert_mem_eq(back, bytes, 7);
     numeric_i4_put(packed, 0, -8);
     numeric_i4_put(packed, 1, 5);

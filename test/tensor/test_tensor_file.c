@@ -635,7 +635,7 @@ START_TEST(round_trips)
     static const char *const specs[] = {"t.npy", "t.safetensors:layer.0 \"q\"", "t.bin"};
     const int64_t shape[] = {3, 1, 5};
     for (int d = 0; d < DTYPE_COUNT; d++)
-        for (int rank = 0; rank <= 3; rank++)
+        for (int rank = 0; rank <= 3 && !dtype_is_staging((dtype)d); rank++) /* i5 and i9 are in no file */
             for (size_t f = 0; f < 3; f++) {
                 tensor_type type = {(dtype)d, rank, shape, NULL};
                 tensor in, out;
@@ -915,6 +915,13 @@ START_TEST(random_fill)
             sum += v;
         }
         bool is_float = dtype_row_of((dtype)d)->kind == DTYPE_KIND_FLOAT;
+        if (d == DTYPE_U8 || d == DTYPE_F4E2M1 || dtype_is_staging((dtype)d)) { /* any code */
+            bool most = d == DTYPE_U8 ? low == 0 && high == 255 : high > 0 && low == -high - !is_float;
+            ck_assert(most);
+            tensor_free(&a);
+            tensor_free(&b);
+            continue;
+        }
         double limit = is_float ? 1 : ldexp(1, (int)dtype_row_of((dtype)d)->bits - 1);
         ck_assert(low >= -limit && low < -0.98 * limit && high <= limit && high > 0.85 * limit);
         /* A mean of 20,000 such numbers has a standard deviation of limit / sqrt(60,000); six of them. Integers go from -limit to limit
