@@ -175,7 +175,7 @@ class Isa:
             entry, counter = dict(zip(names, entries[number])), f"i{depth}"
             what = {"stride": "addr", "source_stride": "source", "destination_stride": "destination", "slot_stride": "slot", "list_stride": "list"}
             steps = [f"{what[n]} += {counter}*{entry[n]} {units[n]}" for n in names if n in what]
-            steps = ["reduced"] * entry.get("reduced", 0) + [f"place = {entry['place']}"] * ("place" in entry) + steps
+            steps = ["reduced"] * entry.get("reduced", 0) + ([f"place = {entry['place']}"] if "place" in entry else []) + steps
             out["loops"].append({"entry": number, "counter": counter, "size": entry[size], "steps": ", ".join(steps)})
         return out
 
