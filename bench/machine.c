@@ -89,7 +89,7 @@ static void kernel_make(kernel *k, const shape *s)
     ENTRY(fetch, elements, 1);
     ADD(k, OP_COLLECT, s->type, 2, lanes);
     ADD(k, OP_ALIGN, 2, s->rows, s->type, s->tiles, s->vectors * s->packets);
-    command *read = ADD(k, OP_TRF_READ, TRF_FULL, s->rows, dtype_row_of(s->type)->trf_reg_type, 64, 0);
+    command *read = ADD(k, OP_TRF_READ, TRF_FULL, s->rows, dtype_row_of(s->type)->trf_reg_type, 64, 0, s->type);
     ENTRY(read, s->tiles, s->packets * 64);
     ENTRY(read, s->packets, 64);
     ENTRY(read, s->vectors, 0);

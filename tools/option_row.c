@@ -89,6 +89,13 @@ static void print_help(const char *text, size_t column)
     putchar('\n');
 }
 
+void option_help_begin(const char *usage)
+{
+    static char buffer[1 << 16]; /* whole: a reader who left is noticed at its end, with the reason */
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    fputs(usage, stdout);
+}
+
 void option_rows_print(const option_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

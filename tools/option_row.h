@@ -41,6 +41,8 @@ typedef struct option_row {
 
 /* Reads the options; `optind` then is the first argument that is none. OPTION_GO_ON, or the exit status; what is wrong was printed. */
 int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments);
+/* The beginning of --help; nothing was printed before. */
+void option_help_begin(const char *usage);
 /* The lines of --help for the rows. */
 void option_rows_print(const option_row *rows, size_t count);
 

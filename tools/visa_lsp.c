@@ -55,7 +55,7 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    fputs(usage, stdout);
+    option_help_begin(usage);
     option_rows_print(option_rows, OPTION_ROWS);
     fputs("\nExit status: 0 shut down in order, 1 the input ended before that, 2 the command line is at fault.\n", stdout);
     return tool_printed("visa-lsp", EXIT_DONE);

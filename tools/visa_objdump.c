@@ -39,7 +39,7 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    fputs(usage, stdout);
+    option_help_begin(usage);
     option_rows_print(option_rows, OPTION_ROWS);
     fputs("\nExit status: 0 done, 1 a file is at fault, 2 the command line is.\n", stdout);
     return tool_printed("visa-objdump", EXIT_DONE);

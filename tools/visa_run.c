@@ -79,7 +79,7 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    fputs(usage, stdout);
+    option_help_begin(usage);
     option_rows_print(option_rows, OPTION_ROWS);
     fputs(tool_run_statuses, stdout);
     return EXIT_DONE;

@@ -13,7 +13,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
 
 URI = "file:///tmp/visa%20test/kernel.vm"
-MATMUL = os.path.join(visa_tools.SOURCE, "examples", "matmul.vm")
+# In April's words, which the sessions type.
+MATMUL = os.path.join(visa_tools.SOURCE, "test", "frontend", "matmul_april.vm")
 
 
 class Fault(Exception):

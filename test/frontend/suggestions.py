@@ -53,6 +53,8 @@ class Case:
 
 def with_result_inferred(function, count):
     """The last mappings of the result type left to the compiler."""
+    if ") -> " not in function:
+        return function
     at = function.index(") -> ") + 5
     end = function.index(" {\n", at)
     result = function[at:end]

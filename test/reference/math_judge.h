@@ -51,12 +51,11 @@ static const float judge_f4e2m1[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
 static inline uint32_t judge_to_f4e2m1(float x)
 {
     uint32_t best = 0;
+    double size = fmin(fabs((double)x), 6);
     for (uint32_t code = 1; code < 8 && !isnan(x); code++) {
-        double is = fabs(fabs((double)x) - (double)judge_f4e2m1[code]), was = fabs(fabs((double)x) - (double)judge_f4e2m1[best]);
+        double is = fabs(size - (double)judge_f4e2m1[code]), was = fabs(size - (double)judge_f4e2m1[best]);
         best = is < was || (is == was && code % 2 == 0) ? code : best;
     }
-    if (isinf(x))
-        best = 7;
     return isnan(x) ? 0 : best | (signbit(x) ? 8 : 0);
 }
 
