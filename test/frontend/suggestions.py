@@ -18,8 +18,9 @@ import visa_tools
 CASES = os.path.join(visa_tools.SOURCE, "test", "cases")
 MAPPING = r"m!\[[^`\n]*?\]"
 PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
-# These show a form, or name something to look at, but no mapping to write here.
-NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
+# These show a form, or name something to look at, but no mapping to write here. Of the first four the mapping belongs into another call or
+# declaration than the one that is refused, and no way finds it yet.
+NO_MAPPING_TO_WRITE = re.compile(r"E-(COMMIT-CAST|MEMSET|INDEX-\w+|MOVE-AXIS|PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
 # One step of several: what is refused next says the next one.
 LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
 
