@@ -1,7 +1,16 @@
 /* Rules ("Vector Engine"): a pass takes flits of 8 elements of i32 or f32. Its float units and the reduction work on 4 lanes: a packet is
  * split into two, its front half first, or trimmed where its back half is padding; concat and pad are the way back. Each unit does one
  * operation of a pass. The order of the stages is that of their types (target/engine/vector.def). */
-#include "passes/pass.h"
+#include "passes/engine/vrf.h"
+
+/* Is what comes next two streams by turns? */
+static bool parts_streams(const kernel *k, const op *o)
+{
+    for (size_t i = o->index + 1; i < k->op_count; i++)
+        if (op_input(k->ops[i]) == o)
+            return k->ops[i]->kind == IR_VECTOR_UNZIP;
+    return false;
+}
 
 static void init_one(pass_context *p, kernel *k, op *o)
 {
@@ -15,9 +24,9 @@ static void init_one(pass_context *p, kernel *k, op *o)
                               dtype_row_of(in->dtype)->name);
         diag_help(p->diags, d, "fetch them as %s", dtype_row_of(in->dtype)->kind == DTYPE_KIND_INT ? "i32" : "f32");
     } else if (in->part[PACKET]->size != p->target->vector_lanes) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_FLIT,
-                              "VectorTensor requires Packet of 8 elements (one flit) in Way8 mode, got %lld from %s",
-                              (long long)in->part[PACKET]->size, pass_text(p, in->part[PACKET]));
+        diag *d = pass_refuse(
+            p, k, o, MAPPING_COMPONENTS, E_VECTOR_FLIT, "%s requires Packet of 8 elements (one flit) in Way8 mode, got %lld from %s",
+            parts_streams(k, o) ? "VectorTensorPair" : "VectorTensor", (long long)in->part[PACKET]->size, pass_text(p, in->part[PACKET]));
         diag_help(p->diags, d, "collect gives flits of 8 elements of %s", dtype_row_of(in->dtype)->name);
     }
 }
@@ -41,11 +50,29 @@ static void pass_through(pass_context *p, kernel *k, op *o)
 
 /* ---- one operation for each unit ---- */
 
+/* Since 0.6 what was set aside is read in packets of the width in which it was. */
+static void check_stash(pass_context *p, kernel *k, op *o)
+{
+    const op *stash = op_stash(o);
+    if (!stash || k->dialect < DIALECT_V0_6 || stash->out.part[PACKET]->size == op_input(o)->out.part[PACKET]->size)
+        return;
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_OPERAND,
+                          "the stash was set aside in packets of %lld elements, and is read in packets of %lld",
+                          (long long)stash->out.part[PACKET]->size, (long long)op_input(o)->out.part[PACKET]->size);
+    diag_note(p->diags, d, stash->range, "set aside here");
+    diag_help(p->diags, d, "set it aside behind the change of width");
+}
+
 static void op_one(pass_context *p, kernel *k, op *o)
 {
     pass_through(p, k, o);
+    if (!o->bad)
+        check_stash(p, k, o);
+    if (op_vrf(o) && !o->bad)
+        vrf_read(p, k, o);
     const vector_op_row *row = o->vector_op->row;
-    for (const op *before = op_input(o); row->alu != VECTOR_ALU_NONE && !o->bad && before && before->kind != IR_VECTOR_INIT;
+    for (const op *before = op_input(o);
+         row->alu != VECTOR_ALU_NONE && !o->vector_op->more && !o->bad && before && before->kind != IR_VECTOR_INIT;
          before = op_input(before)) {
         if (before->kind != IR_VECTOR_OP || before->vector_op->row->alu != row->alu)
             continue;
@@ -139,9 +166,71 @@ static void width_one(pass_context *p, kernel *k, op *o)
     check_part(p, k, o, PACKET, s.packet, "packet");
 }
 
+/* ---- two streams ---- */
+
+/* Time with the axis, which is its digit number `at`, as `1 # 2` (tiled), or without it. */
+static const mapping *without(pass_context *p, const mapping *time, uint32_t at, bool tiled)
+{
+    int64_t inside = 1;
+    for (uint32_t i = at + 1; i < time->count; i++)
+        inside *= time->factors[i].extent;
+    const mapping *outer = pass_outer(p, time, 2 * inside), *inner = pass_inner(p, time, inside);
+    const mapping *middle = tiled ? pass_pair(p, pass_pad(p, mapping_identity(p->mappings), 2), inner) : inner;
+    return outer && middle ? pass_pair(p, outer, middle) : NULL;
+}
+
+static void unzip_one(pass_context *p, kernel *k, op *o)
+{
+    const mapping *time = op_input(o)->out.part[TIME], *split = NULL, *tiled = NULL;
+    int64_t inside = 1;
+    for (uint32_t i = time->count; i-- > 0 && !split; inside *= time->factors[i].extent) {
+        const factor *f = &time->factors[i];
+        if (f->kind != FACTOR_AXIS || f->axis != o->vector_unzip->by || f->live != 2 || f->extent != 2)
+            continue;
+        split = without(p, time, i, false);
+        tiled = without(p, time, i, true);
+        break;
+    }
+    if (!split || !tiled) {
+        diag *d =
+            pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_PAIR, "Time %s does not have the axis %s, which tells two streams apart",
+                        pass_text(p, time), o->vector_unzip->by->name);
+        diag_help(p->diags, d, "fetch with %s in Time", o->vector_unzip->by->name);
+        return;
+    }
+    int64_t elements = inside * p->target->vector_lanes;
+    if (elements > p->target->vector_pair_elements) {
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_PAIR, "%lld elements sit inside the group axis %s, at most %lld do",
+                              (long long)elements, o->vector_unzip->by->name, (long long)p->target->vector_pair_elements);
+        diag_help(p->diags, d, "fetch with %s further inside in Time", o->vector_unzip->by->name);
+        return;
+    }
+    const mapping *written[] = {o->vector_unzip->tiled, o->out.part[TIME]}, *meant[] = {tiled, split};
+    for (int i = 0; i < 2; i++) {
+        bool open =
+            !written[i] || mapping_equal(p->mappings, written[i], meant[i]) || (i == 1 && mapping_equal(p->mappings, written[i], time));
+        if (open)
+            continue;
+        diag *d = pass_refuse(p, k, o, TIME, E_VECTOR_PAIR, "%s of two streams from Time %s is %s, not %s", i ? "Time" : "TileTime",
+                              pass_text(p, time), pass_text(p, meant[i]), pass_text(p, written[i]));
+        diag_help(p->diags, d, "write %s", pass_text(p, meant[i]));
+        return;
+    }
+    o->out.part[TIME] = split;
+    if (!o->out.part[PACKET])
+        o->out.part[PACKET] = op_input(o)->out.part[PACKET];
+    o->vector_unzip->inside = inside;
+}
+
 static void stash_one(pass_context *p, kernel *k, op *o)
 {
     pass_through(p, k, o);
+    for (const op *before = op_input(o); !o->bad && before; before = op_input(before))
+        if (before->kind == IR_VECTOR_UNZIP) {
+            diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_PAIR, "a pass over two streams sets nothing aside");
+            diag_note(p->diags, d, before->range, "it has two streams from here");
+            diag_help(p->diags, d, "keep it in the VRF, in a pass of its own");
+        }
     for (const op *before = op_input(o); !o->bad && before && before->kind != IR_VECTOR_INIT; before = op_input(before)) {
         if (before->kind != IR_VECTOR_STASH)
             continue;
@@ -158,6 +247,8 @@ static void vector_one(pass_context *p, kernel *k, op *o)
     case IR_VECTOR_OP: op_one(p, k, o); break;
     case IR_VECTOR_WIDTH: width_one(p, k, o); break;
     case IR_VECTOR_STASH: stash_one(p, k, o); break;
+    case IR_VECTOR_UNZIP: unzip_one(p, k, o); break;
+    case IR_TO_VRF: vrf_store(p, k, o); break;
     case IR_VECTOR_TAG:
     case IR_VECTOR_FINAL: pass_through(p, k, o); break;
     default: break;
