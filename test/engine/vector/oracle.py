@@ -62,8 +62,9 @@ def text_of(word, dtype):
 COMPARE = {"Equal": lambda x, y, f: as_number(x, f) == as_number(y, f), "Less": lambda x, y, f: as_number(x, f) < as_number(y, f),
            "Greater": lambda x, y, f: as_number(x, f) > as_number(y, f), "LessUnsigned": lambda x, y, f: x < y, "GreaterUnsigned": lambda x, y, f: x > y}
 # Elements of the VRF, and where (step, lane) reads them; by the layout of the packets those that these can read.
-ELEMENTS = {"T, {p}": lambda t, lane, lanes: t * lanes + lane, "{p}": lambda t, lane, lanes: lane, "T": lambda t, lane, lanes: t, "1 # 8": lambda t, lane, lanes: 0}
-READABLE = {"whole": list(ELEMENTS), "pieces": ["T", "1 # 8"], "joined": ["1 # 8"]}
+ELEMENTS = {"T, {p}": lambda t, lane, lanes: t * lanes + lane, "{p}": lambda t, lane, lanes: lane, "T": lambda t, lane, lanes: t, "T / 2": lambda t, lane, lanes: t // 2 * 2,
+            "1 # 8": lambda t, lane, lanes: 0}
+READABLE = {"whole": list(ELEMENTS), "pieces": ["T", "T / 2", "1 # 8"], "joined": ["T / 2", "1 # 8"]}
 
 
 def as_number(word, is_float):
@@ -95,7 +96,7 @@ class Pass:
         """A tensor of the VRF: its name, and a function of (step, lane)."""
         element = self.rng.choice(READABLE[self.layout])
         lanes, at, name = LANES[self.packet], ELEMENTS[element], f"s{len(self.registers)}"
-        count = {"T, {p}": STEPS * lanes, "{p}": lanes, "T": STEPS, "1 # 8": 1}[element]
+        count = {"T, {p}": STEPS * lanes, "{p}": lanes, "T": STEPS, "T / 2": STEPS, "1 # 8": 1}[element]  # of T / 2 the file has all of T
         words = [self.constant(dtype) for _ in range(count)]
         self.registers.append((name, dtype, element.format(p=self.packet), words))
         return name, lambda t, lane: words[at(t, lane, lanes)]
