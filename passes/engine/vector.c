@@ -249,9 +249,9 @@ static void unzip_one(pass_context *p, kernel *k, op *o)
             !written[i] || mapping_equal(p->mappings, written[i], meant[i]) || (i == 1 && mapping_equal(p->mappings, written[i], time));
         if (open)
             continue;
-        diag *d = pass_refuse(p, k, o, TIME, E_VECTOR_PAIR, "%s of two streams from Time %s is %s, not %s", i ? "Time" : "TileTime",
-                              pass_text(p, time), pass_text(p, meant[i]), pass_text(p, written[i]));
-        diag_help(p->diags, d, "write %s", pass_text(p, meant[i]));
+        diag *d = pass_refuse(p, k, o, i ? TIME : MAPPING_COMPONENTS, E_VECTOR_PAIR, "%s of two streams from Time %s is %s, not %s",
+                              i ? "Time" : "TileTime", pass_text(p, time), pass_text(p, meant[i]), pass_text(p, written[i]));
+        diag_help(p->diags, d, "write %s %s", i ? "Time" : "TileTime", pass_text(p, meant[i]));
         return;
     }
     o->out.part[TIME] = split;

@@ -53,6 +53,8 @@ class Case:
 
 def with_result_inferred(function, count):
     """The last mappings of the result type left to the compiler."""
+    if ") -> " not in function:
+        return function
     at = function.index(") -> ") + 5
     end = function.index(" {\n", at)
     result = function[at:end]
@@ -153,7 +155,17 @@ def change_time(case, time):
     yield from change_streamed(case, None, time, None)
 
 
+def change_tiled(case, tiled):
+    """TileTime of an unzip, its second type argument."""
+    yield case.with_function(re.sub(r"(_unzip::<\w+, )m!\[.*?\](?=, m!)", lambda call: call[1] + tiled, case.function))
+
+
 WAYS = [
+    ("E-VECTOR-PAIR", rf"write TileTime ({MAPPING})", change_tiled),
+    ("E-VECTOR-PAIR", rf"write Time ({MAPPING})", change_part),
+    ("E-VRF-UNITS", rf"store it with \w+ ({MAPPING}): .*", change_buffer),
+    ("E-VRF-WALK", rf"store it with ({MAPPING}) innermost, or .*", change_buffer),
+    ("E-VRF-WALK", r"pad with `#`", None),
     ("E-VECTOR-REDUCE", rf"write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_reduce),
     ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}): with .*", change_time),
     ("E-VECTOR-REDUCE", r"name an axis of axes!\[\.\.\], then .*", None),
