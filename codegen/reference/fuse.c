@@ -85,6 +85,26 @@ static bool same_axes(const einsum_tensor *a, const einsum_tensor *b)
     return a->rank == b->rank;
 }
 
+/* What storing an element in the type and reading it again does; 0: nothing, or what no operation says. */
+static scalar_op stored_as(dtype t)
+{
+    switch (t) {
+    case DTYPE_I4: return SCALAR_WRAP_I4;
+    case DTYPE_I8: return SCALAR_WRAP_I8;
+    case DTYPE_I16: return SCALAR_WRAP_I16;
+    case DTYPE_F8E4M3: return SCALAR_ROUND_F8E4M3;
+    case DTYPE_F8E5M2: return SCALAR_ROUND_F8E5M2;
+    case DTYPE_BF16: return SCALAR_ROUND_BF16;
+    default: return (scalar_op)0;
+    }
+}
+
+/* Can a value stay in a register that would be stored and read again? */
+static bool is_sayable(dtype t)
+{
+    return t == DTYPE_I32 || t == DTYPE_F32 || stored_as(t);
+}
+
 /* The reader walks every element of its result, and with it that element of the sums. */
 static bool contraction_fits(const pair *x)
 {
@@ -108,20 +128,6 @@ static bool contraction_fits(const pair *x)
 }
 
 /* ---- nodes ---- */
-
-/* What storing an element in the type and reading it again does; 0: nothing. */
-static scalar_op stored_as(dtype t)
-{
-    switch (t) {
-    case DTYPE_I4: return SCALAR_WRAP_I4;
-    case DTYPE_I8: return SCALAR_WRAP_I8;
-    case DTYPE_I16: return SCALAR_WRAP_I16;
-    case DTYPE_F8E4M3: return SCALAR_ROUND_F8E4M3;
-    case DTYPE_F8E5M2: return SCALAR_ROUND_F8E5M2;
-    case DTYPE_BF16: return SCALAR_ROUND_BF16;
-    default: return (scalar_op)0;
-    }
-}
 
 /* Nodes of a statement that has no expression of its own: the element that it copies, or the sum. */
 static plan_node lone_node(const plan_statement *s)
@@ -321,7 +327,8 @@ static bool fuse_into(reference_plan *p, const uses *u, uint32_t number, bool ma
         uint32_t tensor = r->sources[slot];
         pair x = {p, &p->statements[u->maker[tensor]], r, slot};
         if (p->e->tensors[tensor].port >= 0 || u->makers[tensor] != 1 || u->readers[tensor] != 1 || x.maker->absorbed || !is_worth(&x) ||
-            !plan_covers_destination(p->e, x.maker->of) || !sources_stay(&x) || !(maps ? map_fits(&x) : contraction_fits(&x)))
+            !plan_covers_destination(p->e, x.maker->of) || !sources_stay(&x) || !is_sayable(p->e->tensors[x.maker->of->dst].dtype) ||
+            !(maps ? map_fits(&x) : contraction_fits(&x)))
             continue;
         *changed = true;
         return join(&x, maps);

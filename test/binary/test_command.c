@@ -221,7 +221,7 @@ START_TEST(test_known_words)
     ck_assert_uint_eq(w.count, 5);
     ck_assert_mem_eq(w.words, expected, 5 * sizeof *expected);
     ck_assert_str_eq(command_text(&c, memory), "fetch base=131072 dtype_in=i8 dtype_out=i32 access_bytes=1 "
-                                               "packet_elements=32 [65536:-2, 1:1]");
+                                               "packet_elements=32 table=0 zero_point=0 [65536:-2, 1:1]");
 }
 END_TEST
 

@@ -39,12 +39,12 @@ static inline void bench_free(bench *b)
     arena_free(b->arena);
 }
 
-/* Appends a command whose fields, in the order of its rows, are the trailing values. */
+/* Appends a command whose fields, in the order of its rows, are the trailing values; those that are left out are 0. */
 static inline command *bench_add(bench *b, context c, command_op op, const int64_t *fields, size_t count)
 {
     size_t index = b->counts[c]++;
     ck_assert_uint_lt(index, BENCH_COMMANDS);
-    ck_assert_uint_eq(count, command_row_of(op)->field_count);
+    ck_assert_uint_le(count, command_row_of(op)->field_count);
     command *k = &b->commands[c][index];
     *k = (command){.op = op, .context = c, .offset = (uint32_t)(0x10 * index), .line = (uint32_t)(100 + index)};
     memcpy(k->fields, fields, count * sizeof *fields);

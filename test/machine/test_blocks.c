@@ -137,7 +137,8 @@ static void add_commands(bench *b, const shape *s)
     ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 1, s->type, 1, 256 / s->bits, s->packets * s->flits);
     ADD(b, CONTEXT_MAIN, OP_ALIGN, s->flits, s->rows, s->type, s->tiling, s->packets);
-    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type, s->read_bytes, s->base);
+    command *read =
+        ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type, s->read_bytes, s->base, s->type);
     for (int i = s->count; i-- > 0;)
         ENTRY(read, s->loops[i].size, s->loops[i].stride);
     ADD(b, CONTEXT_MAIN, OP_CONTRACT, s->type, s->depth, s->columns);

@@ -160,7 +160,7 @@ START_TEST(seed_basic_matmul)
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 64);
     ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 8, DTYPE_BF16, 1, 32);
-    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 8, 3, 64, 0), 32, 0);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 8, 3, 64, 0, DTYPE_BF16), 32, 0);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 5, 1);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 8, 1, 1), 32, 0, 0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, c, DTYPE_F32, 1, 8, 32);
@@ -200,7 +200,7 @@ START_TEST(seed_small_read)
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 128);
     ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 8, DTYPE_BF16, 1, 64);
-    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FIRST_HALF, 8, 3, 32, 0);
+    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FIRST_HALF, 8, 3, 32, 0, DTYPE_BF16);
     ENTRY(read, 32, 0);
     ENTRY(read, 2, 32);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 4, 2);
@@ -243,7 +243,7 @@ START_TEST(seed_time_broadcast_pair)
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 3);
     ADD(&b, CONTEXT_MAIN, OP_ALIGN, 1, 4, DTYPE_BF16, 5, 3);
-    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_SECOND_HALF, 4, 3, 32, 0);
+    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_SECOND_HALF, 4, 3, 32, 0, DTYPE_BF16);
     ENTRY(read, 5, 32);
     ENTRY(read, 3, 0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, data_out, DTYPE_BF16, 4, 32, 15);
@@ -503,7 +503,7 @@ START_TEST(masked_lanes_contribute_nothing)
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 4);
     ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 2, DTYPE_BF16, 1, 2);
-    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 2, 3, 64, 0), 2, 64);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 2, 3, 64, 0, DTYPE_BF16), 2, 64);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 3, 4); /* columns of 8 lanes */
     command *mask = ADD(&b, CONTEXT_MAIN, OP_MASK, 35);   /* step * 32 + lane < 35 */
     ENTRY(mask, 0, 1, 2, 32);
@@ -550,7 +550,7 @@ START_TEST(absent_is_not_minus_zero)
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 2);
     ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 1, DTYPE_BF16, 1, 1);
-    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 1, 3, 64, 0), 1, 0);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 1, 3, 64, 0, DTYPE_BF16), 1, 0);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 3, 4);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_MASK, 9), 1, 1, 32, 1); /* lane < 9 */
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 1, 1, 4, 1), 1, 0, 0);
@@ -582,7 +582,7 @@ static void dead_steps(bench *b, int64_t live_steps)
     ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 1, DTYPE_I8, 1, 32, 8);
     ADD(b, CONTEXT_MAIN, OP_ALIGN, 2, 8, DTYPE_I8, 1, 4);
-    ENTRY(ADD(b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 8, 2, 64, 8192 - 128), 4, 64);
+    ENTRY(ADD(b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 8, 2, 64, 8192 - 128, DTYPE_I8), 4, 64);
     ADD(b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_I8, 6, 1);
     ENTRY(ADD(b, CONTEXT_MAIN, OP_MASK, live_steps), 0, 1, 4, 1);
     ENTRY(ADD(b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 8, 1, 1), 4, 1, 0);

@@ -150,7 +150,7 @@ static void legal_chain(bench *b)
     ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 0, DTYPE_BF16, 1, 32, 8);
     ADD(b, CONTEXT_MAIN, OP_COLLECT, DTYPE_BF16, 2, 32);
     ADD(b, CONTEXT_MAIN, OP_ALIGN, 2, 4, DTYPE_BF16, 1, 8);
-    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, 3, 64, 0);
+    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, 3, 64, 0, DTYPE_BF16);
     ENTRY(read, 4, 64);
     ENTRY(read, 2, 256);
     ADD(b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 5, 1);
@@ -216,7 +216,8 @@ static const chain_fault chain_faults[] = {
     {THE_ACCUMULATE, -1, OP_CAST, E_RUN_CHAIN, "cast: cannot follow contract; accumulate and stream_out can"},
     {THE_CAST, 0, DTYPE_I32, E_RUN_CHAIN, "no cast from i32 to bf16"},
     {THE_CAST, 1, DTYPE_I8, E_RUN_CHAIN, "no cast from f32 to i8"},
-    {THE_CAST, -1, OP_ACCUMULATE, E_RUN_CHAIN, "accumulate: cannot follow accumulate; cast, commit, stream_out, transpose and vector can"},
+    {THE_CAST, -1, OP_ACCUMULATE, E_RUN_CHAIN,
+     "accumulate: cannot follow accumulate; cast, commit, stream_out, transpose, vector and vector_slices can"},
     {THE_OUT, 0, 0, E_RUN_CHAIN, "port 0 is not a stream output"},
     {THE_OUT, 0, 2, E_RUN_CHAIN, "port 2 is not a stream output"},
     {THE_OUT, 1, DTYPE_F32, E_RUN_CHAIN, "the stream has 4 of 1 x 16 bf16"},
@@ -281,7 +282,7 @@ START_TEST(casts_take_what_the_sums_are)
     ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, 0, DTYPE_I8, 1, 64, 8);
     ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 2, 64);
     ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 4, DTYPE_I8, 1, 8);
-    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, dtype_row_of(DTYPE_I8)->trf_reg_type, 64, 0), 8, 64);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, dtype_row_of(DTYPE_I8)->trf_reg_type, 64, 0, DTYPE_I8), 8, 64);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_I8, 6, 1);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 4, 1, 1), 8, 0, 0);
     ADD(&b, CONTEXT_MAIN, OP_CAST, DTYPE_F32, DTYPE_BF16);

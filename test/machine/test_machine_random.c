@@ -178,7 +178,8 @@ static void add_contraction(bench *b, const shape *s)
     ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 1, s->type, 1, 256 / s->bits, s->packets * s->flits);
     ADD(b, CONTEXT_MAIN, OP_ALIGN, s->flits, s->rows, s->type, s->tiling, s->packets);
-    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type, s->read_bytes, s->base);
+    command *read =
+        ADD(b, CONTEXT_MAIN, OP_TRF_READ, s->mode, s->rows, dtype_row_of(s->type)->trf_reg_type, s->read_bytes, s->base, s->type);
     for (int i = 0; i < s->entries; i++)
         ENTRY(read, s->size[i], s->stride[i]);
     ADD(b, CONTEXT_MAIN, OP_CONTRACT, s->type, s->depth, s->columns);

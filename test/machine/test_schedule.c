@@ -52,7 +52,7 @@ static void add_contraction(bench *b, const contraction_shape *s)
     add_fetch(b, c, s->packets, 32, s->access_bytes);
     ADD(b, c, OP_COLLECT, DTYPE_BF16, 2, 32);
     ADD(b, c, OP_ALIGN, 2, s->rows, DTYPE_BF16, s->tiling, s->packets);
-    command *k = ADD(b, c, OP_TRF_READ, s->mode, s->rows, 3, s->read_bytes, 0);
+    command *k = ADD(b, c, OP_TRF_READ, s->mode, s->rows, 3, s->read_bytes, 0, DTYPE_BF16);
     ENTRY(k, s->tiling, s->tiling_stride);
     ENTRY(k, s->packets, s->packet_stride);
     ADD(b, c, OP_CONTRACT, DTYPE_BF16, 5, 1);

@@ -307,7 +307,7 @@ static size_t measure(const int64_t *terms, size_t count, int seeds, int trials,
 {
     size_t rows_made = 0;
     for (int t = 0; t < DTYPE_COUNT; t++)
-        for (int cast = 0; cast < 2 && dtype_is_operand((dtype)t); cast++)
+        for (int cast = 0; cast < 2 && dtype_is_operand((dtype)t) && !dtype_is_staging((dtype)t); cast++)
             for (size_t i = 0; i < count; i++) {
                 bool is_float = dtype_row_of((dtype)t)->kind == DTYPE_KIND_FLOAT;
                 dtype result = !cast ? dtype_row_of((dtype)t)->accumulates_in : is_float ? DTYPE_BF16 : DTYPE_I8;

@@ -24,7 +24,7 @@ static inline bool judge_is_float(dtype t)
 static inline uint32_t judge_load(dtype t, const unsigned char *tensor, int64_t i)
 {
     uint32_t code = 0;
-    if (t == DTYPE_I4)
+    if (dtype_row_of(t)->bits == 4)
         return tensor[i / 2] >> (i % 2 * 4) & 15;
     memcpy(&code, tensor + i * (dtype_row_of(t)->bits / 8), dtype_row_of(t)->bits / 8);
     return code;
@@ -33,7 +33,7 @@ static inline uint32_t judge_load(dtype t, const unsigned char *tensor, int64_t 
 static inline void judge_store(dtype t, unsigned char *tensor, int64_t i, uint32_t code)
 {
     unsigned shift = i % 2 * 4;
-    if (t == DTYPE_I4)
+    if (dtype_row_of(t)->bits == 4)
         tensor[i / 2] = (unsigned char)((tensor[i / 2] & ~(15u << shift)) | (code & 15) << shift);
     else
         memcpy(tensor + i * (dtype_row_of(t)->bits / 8), &code, dtype_row_of(t)->bits / 8);
@@ -45,12 +45,29 @@ typedef union judge_value {
     float f;
 } judge_value;
 
+static const float judge_f4e2m1[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+
+/* The nearest of the eight, of two the one whose code is even; what is no number is +0. */
+static inline uint32_t judge_to_f4e2m1(float x)
+{
+    uint32_t best = 0;
+    for (uint32_t code = 1; code < 8 && !isnan(x); code++) {
+        double is = fabs(fabs((double)x) - (double)judge_f4e2m1[code]), was = fabs(fabs((double)x) - (double)judge_f4e2m1[best]);
+        best = is < was || (is == was && code % 2 == 0) ? code : best;
+    }
+    if (isinf(x))
+        best = 7;
+    return isnan(x) ? 0 : best | (signbit(x) ? 8 : 0);
+}
+
 static inline judge_value judge_widen(dtype t, uint32_t code)
 {
     switch (t) {
     case DTYPE_I4: return (judge_value){.i = (int32_t)(code << 28) >> 28};
     case DTYPE_I8: return (judge_value){.i = (int8_t)code};
     case DTYPE_I16: return (judge_value){.i = (int16_t)code};
+    case DTYPE_U8: return (judge_value){.i = (uint8_t)code};
+    case DTYPE_F4E2M1: return (judge_value){.f = (code & 8 ? -1.0f : 1.0f) * judge_f4e2m1[code & 7]};
     case DTYPE_F8E4M3: return (judge_value){.f = numeric_f8e4m3_to_f32((uint8_t)code)};
     case DTYPE_F8E5M2: return (judge_value){.f = numeric_f8e5m2_to_f32((uint8_t)code)};
     case DTYPE_BF16: return (judge_value){.f = numeric_bf16_to_f32((uint16_t)code)};
@@ -64,6 +81,7 @@ static inline uint32_t judge_narrow(dtype t, judge_value v)
     case DTYPE_F8E4M3: return numeric_f32_to_f8e4m3(v.f);
     case DTYPE_F8E5M2: return numeric_f32_to_f8e5m2(v.f);
     case DTYPE_BF16: return numeric_f32_to_bf16(v.f);
+    case DTYPE_F4E2M1: return judge_to_f4e2m1(v.f);
     default: return (uint32_t)v.i;
     }
 }
