@@ -32,7 +32,7 @@ const char *port_component_name(port_component c)
 
 bool port_space_has(port_space space, port_component c)
 {
-    static const bool has[4][COMPONENT_COUNT] = {
+    static const bool has[PORT_SPACES][COMPONENT_COUNT] = {
         [PORT_HBM] = {[COMPONENT_CHIP] = true, [COMPONENT_ELEMENT] = true},
         [PORT_DM] = {[COMPONENT_CHIP] = true, [COMPONENT_CLUSTER] = true, [COMPONENT_SLICE] = true, [COMPONENT_ELEMENT] = true},
         [PORT_TRF] = {[COMPONENT_CHIP] = true,
@@ -46,6 +46,7 @@ bool port_space_has(port_space space, port_component c)
                          [COMPONENT_ROW] = true,
                          [COMPONENT_TIME] = true,
                          [COMPONENT_PACKET] = true},
+        [PORT_VRF] = {[COMPONENT_CHIP] = true, [COMPONENT_CLUSTER] = true, [COMPONENT_SLICE] = true, [COMPONENT_ELEMENT] = true},
     };
     return has[space][c];
 }
@@ -214,7 +215,7 @@ static bool put_mappings(writer *w, const binary_kernel *k, const port *p, word_
 
 static bool put_port(writer *w, const binary_kernel *k, const port *p, word_writer *out)
 {
-    if ((unsigned)p->direction > PORT_OUT || (unsigned)p->space > PORT_STREAM || (unsigned)p->dtype >= DTYPE_COUNT ||
+    if ((unsigned)p->direction > PORT_OUT || (unsigned)p->space > PORT_VRF || (unsigned)p->dtype >= DTYPE_COUNT ||
         (unsigned)p->trf_address > TRF_SECOND_HALF)
         return refuse(w, k->name, arena_printf(w->scratch, "port %s has an unknown code", p->name));
     uint64_t name = word_writer_string(out, p->name);
@@ -519,7 +520,7 @@ static int64_t address_limit(const reader *r, port_space space)
 {
     if (space == PORT_HBM)
         return r->target->hbm_bytes_per_chip;
-    return space == PORT_DM ? r->target->dm_bytes_per_slice : 1;
+    return space == PORT_DM ? r->target->dm_bytes_per_slice : space == PORT_VRF ? r->target->vrf_bytes : 1;
 }
 
 static bool read_port_head(reader *r, word_reader *in, port *p)
@@ -527,7 +528,7 @@ static bool read_port_head(reader *r, word_reader *in, port *p)
     uint64_t word = word_reader_next(in), address = word_reader_next(in);
     size_t at = in->at - 2;
     unsigned codes[4];
-    static const unsigned limits[4] = {PORT_OUT, PORT_STREAM, DTYPE_COUNT - 1, TRF_SECOND_HALF};
+    static const unsigned limits[4] = {PORT_OUT, PORT_VRF, DTYPE_COUNT - 1, TRF_SECOND_HALF};
     static const char *const what[4] = {"direction", "space", "dtype", "trf_address"};
     p->name = word_reader_name(in, word_bits(word, 0, 32));
     for (unsigned i = 0; i < 4 && !in->failed; i++) {

@@ -17,11 +17,11 @@
 #include "codegen/layout.h"
 #include "codegen/step/program.h"
 
-typedef enum port_space { PORT_HBM = 0, PORT_DM = 1, PORT_TRF = 2, PORT_STREAM = 3 } port_space;
+typedef enum port_space { PORT_HBM = 0, PORT_DM = 1, PORT_TRF = 2, PORT_STREAM = 3, PORT_VRF = 4, PORT_SPACES } port_space;
 typedef enum port_direction { PORT_IN = 0, PORT_OUT = 1 } port_direction;
 
 /* The physical layout of a port is the pair, in this order, of the components that its space has:
- * HBM: chip, element. DM: chip, cluster, slice, element. TRF: chip, cluster, slice, row, element.
+ * HBM: chip, element. DM: chip, cluster, slice, element. TRF: chip, cluster, slice, row, element. VRF: as DM.
  * Stream: chip, cluster, slice, row, time, packet (row is `1` but for aligned pairs and contraction tensors).
  */
 typedef enum port_component {
@@ -45,7 +45,7 @@ typedef struct port {
     port_space space;
     dtype dtype;
     trf_address trf_address;         /* TRF only */
-    int64_t address;                 /* bytes: HBM per chip, DM per slice; 0 for the others */
+    int64_t address;                 /* bytes: HBM per chip, DM and VRF per slice; 0 for the others */
     layout mapping[COMPONENT_COUNT]; /* count 0: the space has no such component */
 } port;
 

@@ -51,7 +51,7 @@ static json_t *axes_json(json_dump *j, const binary_kernel *k)
 
 static json_t *port_json(json_dump *j, const binary_kernel *k, const port *p)
 {
-    static const char *const spaces[] = {"hbm", "dm", "trf", "stream"};
+    static const char *const spaces[] = {"hbm", "dm", "trf", "stream", "vrf"};
     json_t *out = json_object(), *mapping = json_object(), *positions = json_object();
     set_text(j, out, "name", p->name);
     set_text(j, out, "direction", p->direction == PORT_IN ? "in" : "out");

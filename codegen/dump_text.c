@@ -17,7 +17,7 @@ static void put_axes(strbuf *s, const binary_kernel *k)
 
 static const char *space_name(port_space space)
 {
-    static const char *const names[] = {"hbm", "dm", "trf", "stream"};
+    static const char *const names[] = {"hbm", "dm", "trf", "stream", "vrf"};
     return names[space];
 }
 
@@ -28,7 +28,7 @@ static void put_port(strbuf *s, const binary_kernel *k, uint32_t number)
                   dtype_row_of(p->dtype)->name, space_name(p->space));
     if (p->space == PORT_TRF)
         strbuf_printf(s, ", %s", trf_address_name(p->trf_address));
-    if (p->space == PORT_HBM || p->space == PORT_DM)
+    if (p->space == PORT_HBM || p->space == PORT_DM || p->space == PORT_VRF)
         strbuf_printf(s, ", address %" PRId64 " bytes", p->address);
     strbuf_puts(s, "\n");
     for (int c = 0; c < COMPONENT_COUNT; c++) {

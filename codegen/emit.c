@@ -394,6 +394,57 @@ static void push_OP_SWITCH(emission *m, const op *o, context c)
     push(m, k);
 }
 
+static void push_OP_VECTOR_TAG(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_VECTOR_TAG, o, c);
+    command_set(&k, VECTOR_TAG_DTYPE, o->out.dtype);
+    push(m, k);
+    for (unsigned bit = 0; o->vector_tag && bit < VECTOR_TAG_BITS; bit++) {
+        if (o->vector_tag->of[bit].compare == VECTOR_COMPARE_FALSE)
+            continue;
+        k = new_command(m, OP_VECTOR_COMPARE, o, c);
+        command_set(&k, VECTOR_COMPARE_BIT, bit);
+        command_set(&k, VECTOR_COMPARE_KIND, o->vector_tag->of[bit].compare);
+        command_set(&k, VECTOR_COMPARE_WITH, o->vector_tag->of[bit].with);
+        push(m, k);
+    }
+}
+
+/* What says for which elements, and what beside the stream, stands in front of the operation. */
+static void push_OP_VECTOR_OP(emission *m, const op *o, context c)
+{
+    const vector_op_config *v = o->vector_op;
+    command k;
+    if (v->zip) {
+        k = new_command(m, OP_VECTOR_ZIP, o, c);
+        command_set(&k, VECTOR_ZIP_DTYPE, v->row->from);
+        push(m, k);
+    }
+    if (v->tags != VECTOR_ALL_TAGS || v->groups != VECTOR_BOTH_GROUPS || v->more) {
+        k = new_command(m, OP_VECTOR_GUARD, o, c);
+        command_set(&k, VECTOR_GUARD_TAGS, v->tags);
+        command_set(&k, VECTOR_GUARD_MORE, v->more);
+        command_set(&k, VECTOR_GUARD_GROUPS, v->groups);
+        push(m, k);
+    }
+    if (op_vrf(o)) {
+        k = new_command(m, OP_VECTOR_READ, o, c);
+        command_set(&k, VECTOR_READ_BASE, o->sequencer->base);
+        command_set(&k, VECTOR_READ_LANES, o->sequencer->packet);
+        fill_entries(&k, o->sequencer, VECTOR_READ_ENTRY_SIZE, VECTOR_READ_ENTRY_STRIDE, false);
+        push(m, k);
+    }
+    k = new_command(m, OP_VECTOR_OP, o, c);
+    command_set(&k, VECTOR_OP_CODE, v->row->op);
+    command_set(&k, VECTOR_OP_A, vector_mode_of(v->mode, 0));
+    command_set(&k, VECTOR_OP_B, vector_mode_of(v->mode, 1));
+    command_set(&k, VECTOR_OP_C, vector_mode_of(v->mode, 2));
+    command_set(&k, VECTOR_OP_STASH, op_stash(o) != NULL);
+    command_set(&k, VECTOR_OP_FIRST, op_stash(o) || op_vrf(o) ? 0 : v->constants[0]);
+    command_set(&k, VECTOR_OP_SECOND, v->constants[1]);
+    push(m, k);
+}
+
 /* Commands that rows say. */
 #define VALUE(field, value) command_set(&k, field, value);
 #define VALUES(code, ...) \
@@ -443,6 +494,7 @@ static port_space space_of(tensor_kind kind)
     case TENSOR_HBM: return PORT_HBM;
     case TENSOR_DM: return PORT_DM;
     case TENSOR_TRF: return PORT_TRF;
+    case TENSOR_VRF: return PORT_VRF;
     default: return PORT_STREAM;
     }
 }
@@ -459,7 +511,7 @@ static const port *emit_ports(emission *m, mapping_context *c)
                     .space = space_of(t->kind),
                     .dtype = t->dtype,
                     .trf_address = t->kind == TENSOR_TRF ? t->trf_address : TRF_FULL,
-                    .address = t->kind == TENSOR_HBM || t->kind == TENSOR_DM ? t->address : 0};
+                    .address = t->kind == TENSOR_HBM || t->kind == TENSOR_DM || t->kind == TENSOR_VRF ? t->address : 0};
         for (int part = 0; part < COMPONENT_COUNT; part++)
             if (port_space_has(p->space, (port_component)part))
                 p->mapping[part] = emit_layout(m, t->part[part] ? t->part[part] : mapping_identity(c), k->ports[i].named[part]);

@@ -17,6 +17,7 @@ static const char *space_name(tensor_kind kind)
     case TENSOR_HBM: return "hbm";
     case TENSOR_DM: return "dm";
     case TENSOR_TRF: return "trf";
+    case TENSOR_VRF: return "vrf";
     default: return "stream";
     }
 }
@@ -67,9 +68,9 @@ static void text_sequencer(const emit_context *e, const op *o, strbuf *out)
     const walk_row *walk = walk_row_of(s->walk);
     strbuf_printf(out,
                   "    sequencer: %s %s, base %lld bytes, packet %lld elements, access %lld bytes, contiguous %lld bytes; strides in "
-                  "elements, outermost first\n",
+                  "%ss, outermost first\n",
                   walk->memory, walk->access, (long long)s->base, (long long)s->packet, (long long)s->access_bytes,
-                  (long long)s->contiguous_bytes);
+                  (long long)s->contiguous_bytes, walk->unit);
     text_entries(s, false, out);
 }
 
@@ -152,10 +153,14 @@ static const char *vector_operands_text(const emit_context *e, const op *o)
         float x;
         if (from)
             memcpy(&x, &v->constants[from - 1], sizeof x);
-        if (!from)
+        if (v->zip)
+            text = arena_printf(e->arena, "%s%sgroup %u", text, separator, from);
+        else if (!from)
             text = arena_printf(e->arena, "%s%sstream", text, separator);
         else if (from == 1 && op_stash(o))
             text = arena_printf(e->arena, "%s%sstash", text, separator);
+        else if (from == 1 && op_vrf(o))
+            text = arena_printf(e->arena, "%s%s%s", text, separator, op_vrf(o)->name[0] ? op_vrf(o)->name : "vrf");
         else if (vector_constant_type(v->row) == DTYPE_F32)
             text = arena_printf(e->arena, "%s%s%.9g", text, separator, (double)x);
         else
@@ -170,6 +175,10 @@ static void text_vector_op(const emit_context *e, const op *o, strbuf *out)
     strbuf_printf(out, "    Vector: %s(%s)", row->name, vector_operands_text(e, o));
     if (row->alu != VECTOR_ALU_NONE)
         strbuf_printf(out, " in %s", vector_alu_name(row->alu));
+    if (o->vector_op->tags != VECTOR_ALL_TAGS)
+        strbuf_printf(out, ", tags %#06x", o->vector_op->tags);
+    if (o->vector_op->groups != VECTOR_BOTH_GROUPS)
+        strbuf_printf(out, ", group %u", o->vector_op->groups >> 1);
     strbuf_puts(out, "\n");
 }
 
@@ -206,6 +215,28 @@ static void text_vector_slices(const emit_context *e, const op *o, strbuf *out)
             strbuf_printf(out, ", time / %lld %% %lld to slice / %lld", (long long)r->loops[i].stride, (long long)r->loops[i].size,
                           (long long)r->loops[i].place);
     strbuf_puts(out, "\n");
+}
+
+/* "Equal 0, Less 5, False, False": bit 0 first. */
+static const char *comparisons_text(const emit_context *e, const op *o)
+{
+    const char *text = "";
+    for (unsigned bit = 0; bit < VECTOR_TAG_BITS; bit++) {
+        const vector_comparison *c = &o->vector_tag->of[bit];
+        const vector_compare_row *row = vector_compare_row_of(c->compare);
+        float x;
+        memcpy(&x, &c->with, sizeof x);
+        text = arena_printf(e->arena, "%s%s%s", text, bit ? ", " : "", row->name);
+        if (row->constants)
+            text = o->out.dtype == DTYPE_F32 ? arena_printf(e->arena, "%s %.9g", text, (double)x)
+                                             : arena_printf(e->arena, "%s %d", text, (int)(int32_t)c->with);
+    }
+    return text;
+}
+
+static void text_vector_tag(const emit_context *e, const op *o, strbuf *out)
+{
+    strbuf_printf(out, "    Vector: tag bits %s\n", comparisons_text(e, o));
 }
 
 /* Those that rows say. */
@@ -342,6 +373,12 @@ static json_t *json_to_trf_address(const emit_context *e, const op *o, const to_
     return json_string(trf_address_name(o->out.trf_address));
 }
 
+static json_t *json_to_vrf_address(const emit_context *e, const op *o, const to_vrf_config *x)
+{
+    (void)e, (void)x;
+    return json_integer((json_int_t)o->out.address);
+}
+
 static json_t *json_align_tiling(const emit_context *e, const op *o, const align_config *a)
 {
     (void)o;
@@ -423,6 +460,24 @@ static json_t *json_vector_op_operands(const emit_context *e, const op *o, const
 {
     (void)v;
     return json_string(vector_operands_text(e, o));
+}
+
+static json_t *json_vector_op_tags(const emit_context *e, const op *o, const vector_op_config *v)
+{
+    (void)e, (void)o;
+    return v->tags == VECTOR_ALL_TAGS ? NULL : json_integer(v->tags);
+}
+
+static json_t *json_vector_op_group(const emit_context *e, const op *o, const vector_op_config *v)
+{
+    (void)e, (void)o;
+    return v->groups == VECTOR_BOTH_GROUPS ? NULL : json_integer(v->groups >> 1);
+}
+
+static json_t *json_vector_tag_comparisons(const emit_context *e, const op *o, const vector_tag_config *x)
+{
+    (void)x;
+    return json_string(comparisons_text(e, o));
 }
 
 static json_t *json_vector_width_kind(const emit_context *e, const op *o, const vector_width_config *w)

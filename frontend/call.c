@@ -269,19 +269,26 @@ STACK_APART static value evaluate_element(analysis *s, scope *names, const ast *
     return refuse_computed(s, n, v);
 }
 
-/* `FpBinaryOp::MulF(FpMulAlu::Mul0)` */
-STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const ast *n)
+/* `FpBinaryOp::MulF(FpMulAlu::Mul0)`, `Cmp::Less(0)` */
+STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const ast *n, unsigned wanted)
 {
     const ast *callee = ast_kid(n, 0), *args = ast_kid(n, 1);
-    if (args->kid_count != 1)
-        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes one argument, got %u", callee->kids[callee->kid_count - 1]->text,
-                      args->kid_count);
-    value argument = evaluate(s, names, args->kids[0], NULL), v;
-    if (argument.kind == VALUE_ERROR)
-        return argument;
-    const char *why = variant_find(s->context.arena, callee, &argument, &v);
+    if (variant_is_unknown(callee))
+        return evaluate(s, names, callee, NULL);
+    if (args->kid_count != wanted)
+        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u argument%s, got %u", callee->kids[callee->kid_count - 1]->text, wanted,
+                      wanted == 1 ? "" : "s", args->kid_count);
+    value *given = ARENA_ARRAY(s->context.arena, value, wanted + 1), v;
+    for (unsigned i = 0; i < wanted; i++) {
+        given[i] = evaluate(s, names, args->kids[i], NULL);
+        if (given[i].kind == VALUE_ERROR)
+            return given[i];
+    }
+    if (variant_of(callee, given, wanted, &v))
+        return v;
+    const char *why = variant_find(s->context.arena, callee, given, &v);
     return why ? refuse(s, E_ARGUMENTS, args->kids[0]->range, why, "`%s` does not take %s", callee->kids[callee->kid_count - 1]->text,
-                        value_kind_name(&argument))
+                        value_kind_name(given))
                : v;
 }
 
@@ -291,6 +298,9 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     symbol *y = ast_is(callee, AST_PATH) ? scope_find_path(names, VALUE_NAMES, callee) : NULL;
     if (y && y->kind == SYMBOL_FUNCTION)
         return evaluate_function(s, names, n, y, expected);
+    unsigned wanted;
+    if (!y && ast_is(callee, AST_PATH) && (variant_takes_arguments(callee, &wanted) || variant_is_unknown(callee)))
+        return evaluate_variant_of(s, names, n, wanted);
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && stage_is_of_type(callee->kids[callee->kid_count - 1]->text))
         return evaluate_type_function(s, names, n, expected);
     if (ast_is(callee, AST_PATH) && scope_is_size_of(n))
@@ -298,8 +308,6 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && ast_kid(n, 1)->kid_count == 1 &&
         constant_is_element(callee->kids[callee->kid_count - 2]->text, callee->kids[callee->kid_count - 1]->text))
         return evaluate_element(s, names, n);
-    if (!y && ast_is(callee, AST_PATH) && variant_takes_argument(callee))
-        return evaluate_variant_of(s, names, n);
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {
         if (!y && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
             s->kernel->bad = true;

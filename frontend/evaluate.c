@@ -196,8 +196,9 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return refuse(s, E_NAME, path->range,
                       arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
                       "`%s` is a function and no value", name);
-    if (!y && strcmp(name, "Stash") == 0) /* as the prelude has it */
-        return (value){.kind = VALUE_VARIANT, .variant = "VeRhs"};
+    value bare;
+    if (!y && variant_bare(name, &bare))
+        return bare;
     const char *near = variant_named(s, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
@@ -338,6 +339,25 @@ STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, co
     return v;
 }
 
+/* `Branched::imm(guard, 1).rf(other, &vrf)`: the last operand has those in front of it behind its own values. */
+STACK_APART static value evaluate_joined(analysis *s, const ast *n, const value *receiver, const value *args)
+{
+    unsigned given = ast_kid(n, 2)->kid_count;
+    if (given != 2)
+        return refuse(s, E_ARGUMENTS, n->name_range, "they are the guard and the operand", "`%s` takes 2 arguments, got %u", n->text,
+                      given);
+    value *items = ARENA_ARRAY(s->context.arena, value, 3), v = *receiver;
+    items[0] = args[0];
+    items[1] = args[1];
+    items[2] = *receiver;
+    if (items[0].kind == VALUE_ERROR || items[1].kind == VALUE_ERROR)
+        return error_value;
+    v.number = strcmp(n->text, "imm") == 0 ? VECTOR_IMMEDIATE : VECTOR_REGISTER;
+    v.items = items;
+    v.count = 3;
+    return v;
+}
+
 STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *list = ast_kid(n, 2);
@@ -349,13 +369,17 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
     }
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
-    bool known = value_is_sequence(&receiver) || stage_is_known(n->text); /* else what the arguments should be is not known either */
+    bool joins = variant_joins(&receiver, n->text);
+    bool known =
+        value_is_sequence(&receiver) || joins || stage_is_known(n->text); /* else what the arguments should be is not known either */
     for (uint32_t i = 0; i < list->kid_count; i++)
         args[i] = known ? evaluate_counted(s, names, list->kids[i], NULL) : error_value;
     if (s->stopped)
         return error_value;
     if (value_is_sequence(&receiver))
         return constant_checked(s, n, constant_method(names, n, &receiver, args, list->kid_count));
+    if (joins)
+        return evaluate_joined(s, n, &receiver, args);
     if (s->kernel->op_count >= UNROLL_MAX) {
         s->stopped = true;
         return refuse(s, E_UNROLL, n->name_range, unroll_help, "kernel `%s` has more than %zu stage calls", s->kernel->name, UNROLL_MAX);
@@ -670,13 +694,26 @@ static bool is_switch_config(const ast *path)
     return ast_is(path, AST_PATH) && path->kid_count >= 2 && strcmp(path->kids[path->kid_count - 2]->text, "SwitchConfig") == 0;
 }
 
+/* `InputCmpI32::Less { boundary: 0 }`: a variant with one value, whose field has whatever name. */
+STACK_APART static value evaluate_variant_literal(analysis *s, scope *names, const ast *n)
+{
+    unsigned wanted;
+    value *given = ARENA_ARRAY(s->context.arena, value, 1), v;
+    if (variant_is_unknown(ast_kid(n, 0)))
+        return evaluate(s, names, ast_kid(n, 0), NULL);
+    if (!variant_takes_arguments(ast_kid(n, 0), &wanted) || wanted != 1 || n->kid_count != 2)
+        return unsupported(s, n);
+    *given = evaluate_init(s, names, n->kids[1]);
+    return given->kind != VALUE_ERROR && variant_of(ast_kid(n, 0), given, 1, &v) ? v : *given;
+}
+
 /* A struct of the file, with all of its fields in the order in which it declares them. */
 STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n)
 {
     symbol *y = scope_find_path(names, TYPE_NAMES, ast_kid(n, 0));
     const ast *record = y && y->kind == SYMBOL_OWN_TYPE ? y->node : NULL, *fields = record ? ast_kid(record, 2) : NULL;
     if (!record)
-        return is_switch_config(ast_kid(n, 0)) ? evaluate_switch_config(s, names, n) : unsupported(s, n);
+        return is_switch_config(ast_kid(n, 0)) ? evaluate_switch_config(s, names, n) : evaluate_variant_literal(s, names, n);
     value v = {.kind = VALUE_LIST, .record = record, .count = fields->kid_count};
     value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count);
     v.items = items;

@@ -53,9 +53,10 @@ static const struct {
     bool writable;        /* VALUE_VIEW */
     bool counts;          /* VALUE_INT: at least 0 */
     bool views;           /* VALUE_TENSOR: a view does as well */
+    context context;      /* VALUE_UNIT_OF_CONTEXT */
     const char *types[3]; /* VALUE_VARIANT */
 } arguments[] = {
-    [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT},
+    [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA},
     [ARGUMENT_ADDRESS] = {"address", "an integer address", VALUE_INT},
     [ARGUMENT_START] = {"start", "an integer of at least 0", VALUE_INT, .counts = true},
     [ARGUMENT_WEIGHTS] = {"&weights", "a reference to a TrfTensor", VALUE_TENSOR, TENSOR_TRF},
@@ -73,7 +74,6 @@ static const struct {
                            .types = {"TagMode", "BranchMode"}},
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
-    [ARGUMENT_SUB] = {"&mut ctx.sub", "`&mut ctx.sub`", VALUE_UNIT_OF_CONTEXT},
     [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
     [ARGUMENT_INDEX] = {"&index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true},
     [ARGUMENT_INDEX_DM] = {"&index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM},
@@ -82,6 +82,10 @@ static const struct {
     [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},
     [ARGUMENT_ZERO_POINT] = {"zero_point", "an integer, the zero point", VALUE_INT},
     [ARGUMENT_FILL] = {"value", "a constant", VALUE_ERROR},
+    [ARGUMENT_OTHER_OPERAND] = {"operand of group 1", "an operand", VALUE_ERROR},
+    [ARGUMENT_TAKEN] = {"group 0", "true or false", VALUE_BOOL},
+    [ARGUMENT_OTHER_TAKEN] = {"group 1", "true or false", VALUE_BOOL},
+    [ARGUMENT_SUB] = {"&mut ctx.sub", "`&mut ctx.sub`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_SUB},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
 
@@ -95,12 +99,12 @@ static bool all_count(const value *list)
 
 static bool argument_fits(stage_argument a, const value *v)
 {
-    if (a == ARGUMENT_OPERAND || a == ARGUMENT_FILL) /* what it may be depends on the operation, or on the element type */
+    if (arguments[a].kind == VALUE_ERROR) /* what it may be depends on the operation, or on the element type */
         return true;
     if (v->kind != arguments[a].kind && !(arguments[a].views && v->kind == VALUE_VIEW))
         return false;
     switch (v->kind) {
-    case VALUE_UNIT_OF_CONTEXT: return v->context == (a == ARGUMENT_SUB ? CONTEXT_SUB : CONTEXT_DMA);
+    case VALUE_UNIT_OF_CONTEXT: return v->context == arguments[a].context;
     case VALUE_LIST: return all_count(v);
     case VALUE_INT: return !arguments[a].counts || v->number >= 0;
     case VALUE_TENSOR: return v->op->out.kind == arguments[a].tensor;
@@ -328,6 +332,7 @@ static const char *type_name(const stage_form *f, stage_type t)
     case TYPE_KEY: return "Domain";
     case TYPE_PAYLOAD: return "Payload";
     case TYPE_SLICED: return "SlicedElement";
+    case TYPE_TILED_TIME: return "TileTime";
     default: return stage_type_component(t) < MAPPING_COMPONENTS ? dialect_word(d, component_parameter(stage_type_component(t))) : "_";
     }
 }

@@ -470,6 +470,14 @@ value stage_make_alloc(const stage_call *call)
     return stage_finish(call, o, take_address(call, o));
 }
 
+value stage_make_to_vrf(const stage_call *call)
+{
+    op *o = stage_new_op(call, call->receiver.op->context);
+    bool ok = take_address(call, o);
+    ok = stage_take_types(call, o) && ok;
+    return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_ELEMENT));
+}
+
 /* commit takes over what commit_cast and commit_trim say. */
 static void take_trim(op *o)
 {

@@ -17,10 +17,11 @@ typedef enum stage_type {
     TYPE_LENGTH,  /* of a tile */
     TYPE_WEIGHTS, /* Element of the argument */
     TYPE_AXIS,
-    TYPE_REST,   /* `_`, which is not read */
-    TYPE_COUNT,  /* of chips or clusters */
-    TYPE_SLICED, /* Element with a gap for one position of an axis */
-    TYPE_KEY,    /* what a list has an element for each of */
+    TYPE_REST,       /* `_`, which is not read */
+    TYPE_COUNT,      /* of chips or clusters */
+    TYPE_SLICED,     /* Element with a gap for one position of an axis */
+    TYPE_TILED_TIME, /* Time with the axis of two streams as padding */
+    TYPE_KEY,        /* what a list has an element for each of */
     TYPE_PAYLOAD,
 } stage_type;
 
@@ -55,6 +56,9 @@ typedef enum stage_argument {
     ARGUMENT_FLAG,
     ARGUMENT_ZERO_POINT,
     ARGUMENT_FILL,
+    ARGUMENT_OTHER_OPERAND,
+    ARGUMENT_TAKEN,
+    ARGUMENT_OTHER_TAKEN,
 } stage_argument;
 
 enum {
@@ -67,7 +71,7 @@ enum {
     GIVES_OWN_TYPE,
     EXPECTS_DTYPE = 1,
     STAGE_MAX_TYPES = 9,
-    STAGE_MAX_ARGUMENTS = 3,
+    STAGE_MAX_ARGUMENTS = 4,
 };
 
 #define NO_OPERATION IR_OP_COUNT

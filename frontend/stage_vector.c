@@ -33,10 +33,23 @@ static src_range argument_range(const stage_call *call, const value *argument)
     return ast_kid(call->node, 2)->kids[argument - call->args]->range;
 }
 
+/* Is it the same in every turn of the loops around it? Diagnoses. */
+static bool is_known(const stage_call *call, src_range at, const value *v)
+{
+    if (!v->loop)
+        return true;
+    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a vector-engine immediate must be a compile-time constant");
+    diag_note(stage_diags(call), d, v->loop->name_range, "what this loop counts is known when it runs");
+    diag_help(stage_diags(call), d, "write #[unroll] in front of the loop");
+    return false;
+}
+
 /* A constant of the element type, as its word. Diagnoses. */
 static bool constant(const stage_call *call, src_range at, const value *v, dtype type, uint32_t *out)
 {
     diag_list *diags = stage_diags(call);
+    if (!is_known(call, at, v))
+        return false;
     if (v->kind == VALUE_FLOAT && type == DTYPE_F32) {
         float x = (float)v->real;
         memcpy(out, &x, sizeof x);
@@ -59,9 +72,42 @@ static bool constant(const stage_call *call, src_range at, const value *v, dtype
     return false;
 }
 
+/* ---- what is given besides the stream ---- */
+
+/* An operand, and for which tags it is taken. */
+typedef struct operand {
+    unsigned tags, groups; /* groups of a pair: bit g */
+    uint32_t constants[2];
+    op *stash, *vrf; /* what operand 1 is; both NULL: a constant */
+} operand;
+
+typedef struct operand_list {
+    operand items[VECTOR_MOST_OPERANDS];
+    unsigned count;
+} operand_list;
+
+static bool is_variant(const value *v, const char *type)
+{
+    return v->kind == VALUE_VARIANT && strcmp(v->variant, type) == 0;
+}
+
 static bool is_stash(const value *v)
 {
-    return v->kind == VALUE_VARIANT && strcmp(v->variant, "VeRhs") == 0;
+    return is_variant(v, "VeRhs") && v->count == 0;
+}
+
+/* Is it read only once in a pass? */
+static bool reads_once(const stage_call *call)
+{
+    return scope_context_of(call->scope)->dialect >= DIALECT_V0_6;
+}
+
+static const op *earlier_read(const stage_call *call)
+{
+    for (const op *o = call->receiver.op; o && o->kind != IR_VECTOR_INIT; o = op_input(o))
+        if (op_stash(o))
+            return o;
+    return NULL;
 }
 
 /* What was set aside in this pass, into *stash. Diagnoses. */
@@ -69,6 +115,7 @@ static bool take_stash(const stage_call *call, src_range at, const vector_op_row
 {
     for (op *o = call->receiver.op; o && o->kind != IR_VECTOR_INIT && !*stash; o = op_input(o))
         *stash = o->kind == IR_VECTOR_STASH ? o : NULL;
+    const op *read = reads_once(call) ? earlier_read(call) : NULL;
     diag *d = NULL;
     if (!*stash) {
         d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "nothing is set aside in front of this operation");
@@ -78,36 +125,206 @@ static bool take_stash(const stage_call *call, src_range at, const vector_op_row
                      dtype_row_of((*stash)->out.dtype)->name, dtype_row_of(row->from)->name);
         diag_note(stage_diags(call), d, (*stash)->range, "set aside here");
         diag_help(stage_diags(call), d, "set it aside where the stream has %s elements", dtype_row_of(row->from)->name);
+    } else if (read) {
+        d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "the stash is read twice; since 0.6 it is read once");
+        diag_note(stage_diags(call), d, read->range, "it was read here");
+        diag_help(stage_diags(call), d, "keep it in the VRF, with to_vrf, and read that");
     }
     return !d;
 }
 
-/* What is given beside the stream: the stash or one constant, or of an operation on three operands a pair. */
-static bool take_operands(const stage_call *call, const value *given, const vector_op_row *row, uint32_t *constants, op **stash)
+/* Operand 1: the VRF, the stash or a constant. Diagnoses. */
+static bool take_value(const stage_call *call, src_range at, const value *v, const vector_op_row *row, operand *out)
+{
+    if (is_variant(v, "VeRhs") && v->count == 1)
+        v = &v->items[0];
+    if (is_stash(v))
+        return take_stash(call, at, row, &out->stash);
+    if (v->kind != VALUE_TENSOR || v->op->out.kind != TENSOR_VRF)
+        return constant(call, at, v, row->from, &out->constants[0]);
+    out->vrf = v->op;
+    if (v->op->bad || v->op->out.dtype == row->from)
+        return !v->op->bad;
+    diag *d = diag_add(stage_diags(call), E_VECTOR_TYPE, at, "`%s` takes %s operands, the VrfTensor has %s",
+                       row->variant ? row->variant : call->node->text, dtype_row_of(row->from)->name, dtype_row_of(v->op->out.dtype)->name);
+    diag_note(stage_diags(call), d, v->op->range, "stored here");
+    diag_help(stage_diags(call), d, "store it as %s", dtype_row_of(row->from)->name);
+    return false;
+}
+
+/* Operand 1, or of an operation on three operands a pair with a constant. Diagnoses. */
+static bool take_operand(const stage_call *call, src_range at, const value *v, const vector_op_row *row, operand *out)
+{
+    if (v->kind == VALUE_ERROR)
+        return false;
+    if (row->operands < 3)
+        return take_value(call, at, v, row, out);
+    if (v->kind == VALUE_LIST && v->count == 2)
+        return take_value(call, at, &v->items[0], row, out) && constant(call, at, &v->items[1], row->from, &out->constants[1]);
+    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "an operation on three operands takes a pair besides the stream, got %s",
+                       value_kind_name(v));
+    diag_help(stage_diags(call), d, "give both: (operand0, operand1), as in `(2.0f32, 1.0f32)`");
+    return false;
+}
+
+enum { GROUP_ONE_TAGS = 0xff00 }; /* those with bit 3 */
+
+static unsigned tags_of_group(const value *group)
+{
+    return group->number ? GROUP_ONE_TAGS : VECTOR_ALL_TAGS & ~GROUP_ONE_TAGS;
+}
+
+/* The tags that a guard admits; 0 with a diagnostic. */
+static unsigned tags_of_guard(const stage_call *call, src_range at, const value *guard)
+{
+    diag *d = NULL;
+    if (!is_variant(guard, "TagGuard")) {
+        d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a guard is a TagGuard, got %s", value_kind_name(guard));
+        diag_help(stage_diags(call), d, "TagGuard::all(), group(GroupId::One), matches([..]) or not_matches([..])");
+        return 0;
+    }
+    if (guard->number == VECTOR_GUARD_ALL)
+        return VECTOR_ALL_TAGS;
+    const value *given = &guard->items[0];
+    if (guard->number == VECTOR_GUARD_GROUP && is_variant(given, "GroupId"))
+        return tags_of_group(given);
+    bool four = guard->number != VECTOR_GUARD_GROUP && given->kind == VALUE_LIST && given->count == VECTOR_TAG_BITS;
+    for (size_t i = 0; four && i < VECTOR_TAG_BITS; i++)
+        four = is_variant(&given->items[i], "BitReq");
+    if (!four) {
+        d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a guard takes %s, got %s",
+                     guard->number == VECTOR_GUARD_GROUP ? "a GroupId" : "four BitReq, that of bit 0 first", value_kind_name(given));
+        diag_help(stage_diags(call), d,
+                  guard->number == VECTOR_GUARD_GROUP ? "GroupId::Zero or GroupId::One"
+                                                      : "[BitReq::One, BitReq::Zero, BitReq::Ignore, BitReq::Ignore]");
+        return 0;
+    }
+    unsigned tags = 0;
+    for (unsigned tag = 0; tag < 1u << VECTOR_TAG_BITS; tag++) {
+        bool matches = true;
+        for (unsigned bit = 0; bit < VECTOR_TAG_BITS; bit++)
+            matches = matches && (given->items[bit].number == 2 || given->items[bit].number == (tag >> bit & 1));
+        tags |= (unsigned)(matches == (guard->number == VECTOR_GUARD_MATCHES)) << tag;
+    }
+    if (tags)
+        return tags;
+    d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "no element has a tag that this guard admits");
+    diag_help(stage_diags(call), d, "TagGuard::all() admits every one");
+    return 0;
+}
+
+static bool refuse_place(const stage_call *call, src_range at, const char *what, const char *help)
+{
+    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "%s", what);
+    diag_help(stage_diags(call), d, "%s", help);
+    return false;
+}
+
+/* `Branched::imm(guard, 1).imm(..).rf(guard, &vrf)`: the first one that matches is taken, so each is taken for what is left. */
+static bool take_branched(const stage_call *call, src_range at, const value *last, const vector_op_row *row, operand_list *out)
+{
+    const value *in_order[VECTOR_MOST_OPERANDS + 1];
+    size_t count = 0;
+    for (const value *v = last; v && count <= VECTOR_MOST_OPERANDS; v = v->count == 3 ? &v->items[2] : NULL)
+        in_order[count++] = v;
+    unsigned left = VECTOR_ALL_TAGS, immediates = 0;
+    bool register_read = false, unconditional = false;
+    for (size_t i = count; i-- > 0;) {
+        const value *v = in_order[i], *payload = &v->items[1];
+        const value *first = row->operands == 3 && payload->kind == VALUE_LIST && payload->count == 2 ? &payload->items[0] : payload;
+        bool immediate = v->number == VECTOR_IMMEDIATE, constant_given = !is_stash(first) && first->kind != VALUE_TENSOR;
+        unsigned tags = tags_of_guard(call, at, &v->items[0]);
+        operand x = {.tags = tags & left, .groups = VECTOR_BOTH_GROUPS};
+        if (!tags)
+            return false;
+        if (register_read)
+            return refuse_place(call, at, "nothing follows `rf`: an operation reads one register, last",
+                                "write the constants in front of it");
+        if (immediate && ++immediates > 3)
+            return refuse_place(call, at, "an operation has three constants by tag, this is the fourth",
+                                "read it from the VRF: `rf(guard, &vrf)`");
+        if (unconditional)
+            return refuse_place(call, at, "an operand after an unconditional one is never taken", "write the unconditional one last");
+        if (immediate != constant_given)
+            return refuse_place(call, at, immediate ? "`imm` takes a constant" : "`rf` takes a VrfTensor or the stash",
+                                immediate ? "read it with `rf`" : "give a constant with `imm`");
+        if (!take_operand(call, at, payload, row, &x))
+            return false;
+        unconditional = tags == VECTOR_ALL_TAGS;
+        left &= ~tags;
+        register_read = !immediate;
+        if (x.tags)
+            out->items[out->count++] = x;
+    }
+    return true;
+}
+
+/* `VeBranchOperand::group(x, GroupId::One)`: whatever its place, it is taken for its group. */
+static bool take_conditional(const stage_call *call, src_range at, const value *v, const vector_op_row *row, operand_list *out)
+{
+    bool ternary = is_variant(v, "TernaryOperand"), grouped = v->number == VECTOR_GIVEN_GROUP;
+    if (ternary != (row->operands == 3))
+        return refuse_place(call, at,
+                            ternary ? "a TernaryOperand is one of an operation on three operands"
+                                    : "an operation on three operands takes a TernaryOperand",
+                            ternary ? "write VeBranchOperand" : "write TernaryOperand::always(operand0, operand1)");
+    if (grouped && !is_variant(&v->items[v->count - 1], "GroupId"))
+        return refuse_place(call, at, "a group is GroupId::Zero or GroupId::One", "write GroupId::One");
+    operand x = {.tags = grouped ? tags_of_group(&v->items[v->count - 1]) : VECTOR_ALL_TAGS, .groups = VECTOR_BOTH_GROUPS};
+    value pair = {.kind = VALUE_LIST, .items = v->items, .count = 2};
+    if (!take_operand(call, at, ternary ? &pair : &v->items[0], row, &x))
+        return false;
+    out->items[out->count++] = x;
+    return true;
+}
+
+static bool is_conditional(const value *v)
+{
+    return is_variant(v, "VeBranchOperand") || is_variant(v, "TernaryOperand");
+}
+
+/* In April an array: each one that matches is taken, one after the other. */
+static bool take_array(const stage_call *call, src_range at, const value *list, const vector_op_row *row, operand_list *out)
+{
+    unsigned always = 0;
+    for (size_t i = 0; i < list->count; i++)
+        always += !is_conditional(&list->items[i]) || list->items[i].number == VECTOR_GIVEN;
+    if (always > 1) {
+        diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "Multiple ValidAlways operands are not allowed (found %u)", always);
+        diag_help(stage_diags(call), d, "give each a group: VeBranchOperand::group(x, GroupId::One)");
+        return false;
+    }
+    if (list->count == 0 || list->count > VECTOR_MOST_OPERANDS)
+        return refuse_place(call, at, "an operation takes one to four operands by tag", "use another operation for the others");
+    for (size_t i = 0; i < list->count; i++) {
+        operand x = {.tags = VECTOR_ALL_TAGS, .groups = VECTOR_BOTH_GROUPS};
+        if (is_conditional(&list->items[i]) ? !take_conditional(call, at, &list->items[i], row, out)
+                                            : !take_operand(call, at, &list->items[i], row, &x))
+            return false;
+        if (!is_conditional(&list->items[i]))
+            out->items[out->count++] = x;
+    }
+    return true;
+}
+
+static bool take_operands(const stage_call *call, const value *given, const vector_op_row *row, operand_list *out)
 {
     src_range at = argument_range(call, given);
     if (given->kind == VALUE_ERROR)
         return false;
-    if (given->loop) {
-        diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a vector-engine immediate must be a compile-time constant");
-        diag_note(stage_diags(call), d, given->loop->name_range, "what this loop counts is known when it runs");
-        diag_help(stage_diags(call), d, "write #[unroll] in front of the loop");
+    if (!is_known(call, at, given))
         return false;
-    }
-    const value *first = row->operands == 3 && given->kind == VALUE_LIST && given->count == 2 ? &given->items[0] : given;
-    if (is_stash(first) && !take_stash(call, at, row, stash))
-        return false;
-    if (*stash)
-        return first == given || constant(call, at, &given->items[1], row->from, &constants[1]);
-    if (row->operands < 3)
-        return constant(call, at, given, row->from, &constants[0]);
-    if (given->kind == VALUE_LIST && given->count == 2)
-        return constant(call, at, &given->items[0], row->from, &constants[0]) &&
-               constant(call, at, &given->items[1], row->from, &constants[1]);
-    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "an operation on three operands takes a pair besides the stream, got %s",
-                       value_kind_name(given));
-    diag_help(stage_diags(call), d, "give both: (operand0, operand1), as in `(2.0f32, 1.0f32)`");
-    return false;
+    if (is_variant(given, "ArrayVec"))
+        given = &given->items[0];
+    if (is_variant(given, "Branched"))
+        return take_branched(call, at, given, row, out);
+    if (is_conditional(given))
+        return take_conditional(call, at, given, row, out);
+    if (given->kind == VALUE_LIST && (row->operands < 3 || (given->count > 0 && is_conditional(&given->items[0]))))
+        return take_array(call, at, given, row, out);
+    out->items[0] = (operand){.tags = VECTOR_ALL_TAGS, .groups = VECTOR_BOTH_GROUPS};
+    out->count = 1;
+    return take_operand(call, at, given, row, &out->items[0]);
 }
 
 /* The mode's type has as many operands as the operation. */
@@ -140,20 +357,75 @@ static bool check_type(const stage_call *call, src_range at, const vector_op_row
     return false;
 }
 
-/* `stash`: what operand 1 is; NULL: a constant. */
-static value operation(const stage_call *call, const vector_op_row *row, src_range at, unsigned mode, const uint32_t *constants, op *stash)
+static op *tag_of(op *o)
+{
+    while (o && o->kind != IR_VECTOR_TAG && o->kind != IR_VECTOR_INIT)
+        o = op_input(o);
+    return o && o->kind == IR_VECTOR_TAG ? o : NULL;
+}
+
+/* The operation on `in` with one of its operands. */
+static op *add_operation(const stage_call *call, op *in, const vector_op_row *row, unsigned mode, const operand *x)
+{
+    arena *a = scope_context_of(call->scope)->arena;
+    stage_call from = *call;
+    from.receiver.op = in;
+    op *o = stage_new_op(&from, in->context);
+    o->out.dtype = row->to;
+    o->vector_op = ARENA_NEW(a, vector_op_config);
+    *o->vector_op = (vector_op_config){.row = row, .mode = mode, .tags = x->tags, .groups = x->groups};
+    for (unsigned i = 0; i < 2; i++)
+        o->vector_op->constants[i] = vector_mode_names(row, mode, i + 1) ? x->constants[i] : 0;
+    if (x->stash && vector_mode_names(row, mode, 1))
+        op_add_operand(o, a, OPERAND_STASH, x->stash);
+    if (x->vrf && vector_mode_names(row, mode, 1))
+        op_add_operand(o, a, OPERAND_VRF, x->vrf);
+    if (x->tags != VECTOR_ALL_TAGS)
+        op_add_operand(o, a, OPERAND_TAG, tag_of(in));
+    return o;
+}
+
+/* With several operands the operation stands as often, one behind the other. */
+static value operation(const stage_call *call, const vector_op_row *row, src_range at, unsigned mode, const operand_list *operands)
 {
     if (!check_type(call, at, row))
         return vector_stage_refuse(call);
-    op *o = stage_new_op(call, call->receiver.op->context);
-    o->out.dtype = row->to;
-    o->vector_op = ARENA_NEW(scope_context_of(call->scope)->arena, vector_op_config);
-    *o->vector_op = (vector_op_config){.row = row, .mode = mode};
-    for (unsigned i = 0; i < 2; i++)
-        o->vector_op->constants[i] = vector_mode_names(row, mode, i + 1) ? constants[i] : 0;
-    if (stash && vector_mode_names(row, mode, 1))
-        op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_STASH, stash);
+    op *o = call->receiver.op;
+    for (unsigned i = 0; i < operands->count; i++)
+        if (operands->items[i].tags != VECTOR_ALL_TAGS && !tag_of(o)) {
+            diag *d = diag_add(stage_diags(call), E_VECTOR_PAIR, at, "two streams have no tags, and this operand is for some tags");
+            diag_help(stage_diags(call), d, "give the operand itself");
+            return vector_stage_refuse(call);
+        }
+    for (unsigned i = 0; i < operands->count; i++) {
+        o = add_operation(call, o, row, mode, &operands->items[i]);
+        o->vector_op->more = i > 0;
+    }
     return stage_finish(call, o, stage_take_types(call, o));
+}
+
+/* Without anything but the stream, or with a constant that is part of it. */
+static operand_list alone(uint32_t constant_given)
+{
+    return (operand_list){.items = {{.tags = VECTOR_ALL_TAGS, .groups = VECTOR_BOTH_GROUPS, .constants = {constant_given}}}, .count = 1};
+}
+
+/* An operand for each of two streams: `()` leaves its stream alone, of an operation on one operand `false` does. Diagnoses. */
+static bool take_groups(const stage_call *call, const vector_op_row *row, operand_list *out)
+{
+    const value *given[] = {stage_argument_of(call, ARGUMENT_OPERAND), stage_argument_of(call, ARGUMENT_OTHER_OPERAND)};
+    const value *taken[] = {stage_argument_of(call, ARGUMENT_TAKEN), stage_argument_of(call, ARGUMENT_OTHER_TAKEN)};
+    out->count = 0;
+    for (unsigned g = 0; g < 2; g++) {
+        operand x = {.tags = VECTOR_ALL_TAGS, .groups = 1u << g};
+        if (given[g] ? given[g]->kind == VALUE_UNIT : !taken[g] || !taken[g]->number)
+            continue;
+        if (given[g] && !take_operand(call, argument_range(call, given[g]), given[g], row, &x))
+            return false;
+        out->items[out->count++] = x;
+    }
+    return out->count > 0 ||
+           refuse_place(call, call->node->name_range, "the operation leaves both streams alone", "give one of them an operand");
 }
 
 /* The enumeration of the operations that a class has on elements of this type; NULL: it has none. */
@@ -194,16 +466,40 @@ static value told(const stage_call *call, vector_class class)
     const vector_op_row *row = vector_op_row_of(which ? (unsigned)which->number : VECTOR_FP_DIV);
     src_range at = which ? argument_range(call, which) : call->node->name_range;
     unsigned sources = row->operands == 1 ? VECTOR_MODE(0, 0, 0) : row->operands == 2 ? VECTOR_MODE(0, 1, 0) : VECTOR_MODE(0, 1, 2);
-    uint32_t constants[2] = {0};
-    op *stash = NULL;
+    operand_list operands = alone(0);
     if (!check_class(call, at, row, class))
         return vector_stage_refuse(call);
     if (mode && !take_mode(call, mode, row, &sources))
         return vector_stage_refuse(call);
-    if (given && !take_operands(call, given, row, constants, &stash))
+    operands.count = given ? 0 : 1;
+    bool pair = stage_argument_of(call, ARGUMENT_OTHER_OPERAND) || stage_argument_of(call, ARGUMENT_OTHER_TAKEN);
+    if (pair ? !take_groups(call, row, &operands) : given && !take_operands(call, given, row, &operands))
         return vector_stage_refuse(call);
-    return operation(call, row, at, sources, constants, stash);
+    return operation(call, row, at, sources, &operands);
 }
+
+/* An operation on the elements of both streams: 0 and 1 of its mode are the groups. */
+static value zipped(const stage_call *call, vector_class class)
+{
+    const vector_op_row *row = vector_op_row_of((unsigned)stage_argument_of(call, ARGUMENT_VECTOR_OP)->number);
+    value v = told(call, class);
+    if (v.kind != VALUE_TENSOR)
+        return v;
+    if (row->operands == 2) {
+        v.op->vector_op->zip = true;
+        return v;
+    }
+    refuse_place(call, call->node->name_range, "two streams become one by an operation on two operands",
+                 "use one of the stage's operations on two operands");
+    return vector_stage_refuse(call);
+}
+
+#define VECTOR_ZIP_STAGE(name, class) \
+    value stage_make_##name(const stage_call *call) \
+    { \
+        return zipped(call, VECTOR_CLASS_##class); \
+    }
+#include "target/engines.def"
 
 #define VECTOR_OP_STAGE(name, class) \
     value stage_make_##name(const stage_call *call) \
@@ -221,8 +517,8 @@ static value conversion(const stage_call *call, vector_op which)
         diag_help(stage_diags(call), d, "31: all bits but the sign are in front of the point, the number is an integer");
         return vector_stage_refuse(call);
     }
-    return operation(call, vector_op_row_of(which), call->node->name_range, VECTOR_MODE(0, 1, 0),
-                     (const uint32_t[]){(uint32_t)int_width->number, 0}, NULL);
+    operand_list operands = alone((uint32_t)int_width->number);
+    return operation(call, vector_op_row_of(which), call->node->name_range, VECTOR_MODE(0, 1, 0), &operands);
 }
 
 value stage_make_vector_fxp_to_fp(const stage_call *call)
@@ -230,7 +526,17 @@ value stage_make_vector_fxp_to_fp(const stage_call *call)
     return conversion(call, VECTOR_FXP_TO_FP);
 }
 
+value stage_make_pair_fxp_to_fp(const stage_call *call)
+{
+    return conversion(call, VECTOR_FXP_TO_FP);
+}
+
 value stage_make_vector_fp_to_fxp(const stage_call *call)
+{
+    return conversion(call, VECTOR_FP_TO_FXP);
+}
+
+value stage_make_pair_fp_to_fxp(const stage_call *call)
 {
     return conversion(call, VECTOR_FP_TO_FXP);
 }
@@ -253,6 +559,72 @@ value stage_make_vector_reinterpret(const stage_call *call)
         diag_help(stage_diags(call), d, "cast::<%s, Packet>() after vector_final narrows", dtype_row_of(to)->name);
         return vector_stage_refuse(call);
     }
+    operand_list operands = alone(0);
     return operation(call, vector_op_row_of(to == DTYPE_F32 ? VECTOR_F32_OF_BITS : VECTOR_BITS_OF_F32), call->node->name_range, 0,
-                     (const uint32_t[2]){0}, NULL);
+                     &operands);
+}
+
+/* ---- tags ---- */
+
+/* A comparison, with its constant as a word. Diagnoses. */
+static bool take_comparison(const stage_call *call, src_range at, const value *v, dtype type, vector_comparison *out)
+{
+    if (is_variant(v, "InputCmp")) {
+        if (v->number != (int64_t)type)
+            return refuse_place(call, at, "the comparison is of the other element type",
+                                type == DTYPE_F32 ? "write InputCmp::F32(InputCmpF32::..)" : "write InputCmp::I32(InputCmpI32::..)");
+        v = &v->items[0];
+    }
+    if (!is_variant(v, "Cmp") && !is_variant(v, type == DTYPE_F32 ? "InputCmpF32" : "InputCmpI32"))
+        return refuse_place(call, at, "a tag is made by four comparisons", "write Cmp::Less(0), Cmp::True or Cmp::False for each bit");
+    *out = (vector_comparison){.compare = (vector_compare)v->number};
+    return v->count == 0 || constant(call, at, &v->items[0], type, &out->with);
+}
+
+/* The four comparisons of a tag; NULL with a diagnostic. */
+static vector_tag_config *take_comparisons(const stage_call *call, src_range at, const value *list, dtype type)
+{
+    vector_tag_config *x = ARENA_NEW(scope_context_of(call->scope)->arena, vector_tag_config);
+    if (list->kind != VALUE_LIST || list->count != VECTOR_TAG_BITS) {
+        refuse_place(call, at, "a tag has four bits: give four comparisons", "Cmp::False leaves a bit 0");
+        return NULL;
+    }
+    for (size_t i = 0; i < VECTOR_TAG_BITS; i++)
+        if (!take_comparison(call, at, &list->items[i], type, &x->of[i]))
+            return NULL;
+    return x;
+}
+
+value stage_make_vector_tag(const stage_call *call)
+{
+    const value *mode = stage_argument_of(call, ARGUMENT_TAG_MODE);
+    vector_tag_config *x =
+        mode->count ? take_comparisons(call, argument_range(call, mode), &mode->items[0], call->receiver.op->out.dtype) : NULL;
+    if (mode->count && !x)
+        return vector_stage_refuse(call);
+    op *o = stage_new_op(call, call->receiver.op->context);
+    o->vector_tag = x;
+    return stage_finish(call, o, stage_take_types(call, o));
+}
+
+/* ---- two streams ---- */
+
+value stage_make_vector_unzip(const stage_call *call)
+{
+    const ast *axis_given = stage_type_argument(call, TYPE_AXIS), *tiled = stage_type_argument(call, TYPE_TILED_TIME);
+    bool infer = false;
+    const mapping *m = axis_given ? scope_mapping(call->scope, axis_given, &infer) : NULL,
+                  *written = tiled ? scope_mapping(call->scope, tiled, &infer) : NULL;
+    if ((axis_given && !m && !infer) || (tiled && !written && !infer))
+        return vector_stage_refuse(call);
+    if (!m || m->count != 1 || m->factors[0].kind != FACTOR_AXIS || m->size != 2 || m->factors[0].axis->size != 2) {
+        diag *d = diag_add(stage_diags(call), E_VECTOR_PAIR, axis_given ? axis_given->range : call->node->name_range,
+                           "two streams are told apart by an axis of 2");
+        diag_help(stage_diags(call), d, "declare axes![I = 2], begin_interleaved::<I, ..>, and write it here");
+        return vector_stage_refuse(call);
+    }
+    op *o = stage_new_op(call, call->receiver.op->context);
+    o->vector_unzip = ARENA_NEW(scope_context_of(call->scope)->arena, vector_unzip_config);
+    *o->vector_unzip = (vector_unzip_config){.by = m->factors[0].axis, .tiled = written};
+    return stage_finish(call, o, stage_take_types(call, o));
 }

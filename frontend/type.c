@@ -117,7 +117,7 @@ STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kin
     return d;
 }
 
-static const char *const unsupported_types[] = {"VrfTensor", "HostTensor", "VectorBranchTensor", "StreamTensor", "VectorTensor", NULL};
+static const char *const unsupported_types[] = {"HostTensor", "VectorBranchTensor", "StreamTensor", "VectorTensor", NULL};
 
 static bool is_listed(const char *name, const char *const *list)
 {

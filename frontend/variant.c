@@ -4,11 +4,20 @@
 
 #include "support/choice.h"
 
-static const struct {
+typedef struct variant_row {
     const char *type, *name;
     int64_t number;
-} rows[] = {
-#define VARIANT(type, name, number) {type, name, number},
+    unsigned arguments; /* VARIANT_NAME: it stands alone */
+} variant_row;
+enum { VARIANT_NAME = 100 };
+static const variant_row rows[] = {
+#define VARIANT(type, name, number) {type, name, number, VARIANT_NAME},
+#define VARIANT_OF(type, name, number, arguments) {type, name, number, arguments},
+/* In April the two element types have an enumeration each. */
+#define COMPARE_ARGUMENTS(constants) ((constants) ? (constants) : VARIANT_NAME)
+#define VECTOR_COMPARE(symbol, code, name, constants, ...) \
+    {"Cmp", name, code, COMPARE_ARGUMENTS(constants)}, {"InputCmpI32", name, code, COMPARE_ARGUMENTS(constants)}, \
+        {"InputCmpF32", name, code, COMPARE_ARGUMENTS(constants)},
 #include "target/engines.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows, MOST_NEAR = 16 };
@@ -33,10 +42,47 @@ static const vector_op_row *operation(const char *type, const char *name, size_t
     return NULL;
 }
 
-bool variant_takes_argument(const ast *path)
+static const variant_row *row_of(const ast *path)
 {
     const char *type, *name;
-    return names_of(path, &type, &name) && operation(type, name, 1);
+    for (size_t i = 0; names_of(path, &type, &name) && i < ROWS; i++)
+        if (strcmp(rows[i].type, type) == 0 && strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+bool variant_takes_arguments(const ast *path, unsigned *count)
+{
+    const variant_row *row = row_of(path);
+    const char *type, *name;
+    *count = row ? row->arguments : 1;
+    return row ? row->arguments != VARIANT_NAME : names_of(path, &type, &name) && operation(type, name, 1);
+}
+
+bool variant_of(const ast *path, const value *arguments, size_t count, value *out)
+{
+    const variant_row *row = row_of(path);
+    if (row)
+        *out = (value){.kind = VALUE_VARIANT, .variant = row->type, .number = row->number, .items = arguments, .count = count};
+    return row;
+}
+
+bool variant_joins(const value *receiver, const char *method)
+{
+    return receiver->kind == VALUE_VARIANT && strcmp(receiver->variant, "Branched") == 0 &&
+           (strcmp(method, "imm") == 0 || strcmp(method, "rf") == 0);
+}
+
+bool variant_bare(const char *name, value *out)
+{
+    static const char *const types[] = {"VeRhs", "BitReq"}; /* as the prelude has it, or a `use` of the names */
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+            if (rows[i].arguments == VARIANT_NAME && strcmp(rows[i].type, types[k]) == 0 && strcmp(rows[i].name, name) == 0) {
+                *out = (value){.kind = VALUE_VARIANT, .variant = rows[i].type, .number = rows[i].number};
+                return true;
+            }
+    return false;
 }
 
 /* One of several operations of a name: the argument is the unit that does it. */
@@ -85,11 +131,11 @@ const char *variant_find(arena *a, const ast *path, const value *argument, value
     *out = (value){.kind = VALUE_ERROR};
     if (!names_of(path, &type, &name))
         return NULL;
-    for (size_t i = 0; i < ROWS; i++)
-        if (strcmp(rows[i].type, type) == 0 && strcmp(rows[i].name, name) == 0) {
-            *out = (value){.kind = VALUE_VARIANT, .variant = rows[i].type, .number = rows[i].number};
-            return NULL;
-        }
+    const variant_row *found = row_of(path);
+    if (found && found->arguments != VARIANT_NAME)
+        return arena_printf(a, "write %s::%s(..), with %u value%s", type, name, found->arguments, found->arguments == 1 ? "" : "s");
+    if (variant_of(path, NULL, 0, out))
+        return NULL;
     const vector_op_row *row = operation(type, name, 0);
     if (row && operation(type, name, 1))
         return find_by_unit(type, name, argument, out);

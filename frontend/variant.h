@@ -12,8 +12,14 @@
 const char *variant_find(arena *a, const ast *path, const value *argument, value *out);
 /* Is it a name of which no release says what it does? */
 bool variant_is_unknown(const ast *path);
-/* Is the path a name that takes an argument? */
-bool variant_takes_argument(const ast *path);
+/* Is the path a name that takes arguments, and how many? */
+bool variant_takes_arguments(const ast *path, unsigned *count);
+/* The same with these arguments, which `out` keeps; false: no VARIANT_OF row has the name. */
+bool variant_of(const ast *path, const value *arguments, size_t count, value *out);
+/* Is it a method that adds an operand to those of `Branched`? */
+bool variant_joins(const value *receiver, const char *method);
+/* A name without its type, as in `Stash`. */
+bool variant_bare(const char *name, value *out);
 /* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */
 const char *variant_renamed(const char *type, const char *name, const char *new_type);
 

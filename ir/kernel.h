@@ -46,7 +46,7 @@ typedef struct tensor {
     const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
     trf_address trf_address;                 /* TENSOR_TRF */
     bool widened;                            /* TENSOR_TRF: 4-bit elements that stand in 8 bits, for 8-bit streams */
-    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM; -1: none is given, passes/allocate.c chooses it */
+    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM, TENSOR_VRF; -1: none is given, passes/allocate.c chooses it */
 } tensor;
 
 /* The operations: rows of their engines (target/engines.def).

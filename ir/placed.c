@@ -4,12 +4,22 @@
 
 const char *memory_name(tensor_kind kind)
 {
-    return kind == TENSOR_HBM ? "a chip's HBM" : kind == TENSOR_DM ? "a slice's DM" : "a slice's TRF";
+    switch (kind) {
+    case TENSOR_HBM: return "a chip's HBM";
+    case TENSOR_DM: return "a slice's DM";
+    case TENSOR_VRF: return "a slice's VRF";
+    default: return "a slice's TRF";
+    }
 }
 
 int64_t memory_limit(const target *t, tensor_kind kind)
 {
-    return kind == TENSOR_HBM ? t->hbm_bytes_per_chip : kind == TENSOR_DM ? t->dm_bytes_per_slice : t->trf_bytes;
+    switch (kind) {
+    case TENSOR_HBM: return t->hbm_bytes_per_chip;
+    case TENSOR_DM: return t->dm_bytes_per_slice;
+    case TENSOR_VRF: return t->vrf_bytes;
+    default: return t->trf_bytes;
+    }
 }
 
 static int by_address(const void *a, const void *b)

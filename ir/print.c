@@ -18,7 +18,7 @@ static void print_tensor(const tensor *t, strbuf *out)
     strbuf_puts(out, "]");
     if (t->kind == TENSOR_TRF)
         strbuf_printf(out, " in %s", trf_address_name(t->trf_address));
-    else if ((t->kind == TENSOR_HBM || t->kind == TENSOR_DM) && t->address >= 0)
+    else if ((t->kind == TENSOR_HBM || t->kind == TENSOR_DM || t->kind == TENSOR_VRF) && t->address >= 0)
         strbuf_printf(out, " at %lld", (long long)t->address);
 }
 
@@ -108,14 +108,29 @@ static void print_vector_op(const op *o, strbuf *out)
     strbuf_printf(out, "\n        vector_op %s(", v->row->name);
     for (unsigned i = 0; i < v->row->operands; i++) {
         unsigned from = vector_mode_of(v->mode, i);
-        if (from == 1 && op_stash(o))
-            strbuf_printf(out, "%s%%%u", i ? ", " : "", op_stash(o)->index);
+        const op *beside = op_stash(o) ? op_stash(o) : op_vrf(o);
+        if (v->zip)
+            strbuf_printf(out, "%sgroup %u", i ? ", " : "", from);
+        else if (from == 1 && beside)
+            strbuf_printf(out, "%s%%%u", i ? ", " : "", beside->index);
         else if (from)
             strbuf_printf(out, "%s%#x", i ? ", " : "", (unsigned)v->constants[from - 1]);
         else
             strbuf_printf(out, "%sstream", i ? ", " : "");
     }
     strbuf_puts(out, ")");
+    if (v->tags != VECTOR_ALL_TAGS)
+        strbuf_printf(out, " of tags %#06x", v->tags);
+    if (v->groups != VECTOR_BOTH_GROUPS)
+        strbuf_printf(out, " of group %u", v->groups >> 1);
+}
+
+static void print_vector_tag(const op *o, strbuf *out)
+{
+    strbuf_puts(out, "\n        vector_tag");
+    for (unsigned bit = 0; bit < VECTOR_TAG_BITS; bit++)
+        strbuf_printf(out, "%s %s %#x", bit ? "," : "", vector_compare_row_of(o->vector_tag->of[bit].compare)->name,
+                      (unsigned)o->vector_tag->of[bit].with);
 }
 
 static void print_vector_reduce(const op *o, strbuf *out)

@@ -9,10 +9,10 @@
 
 #include "ir/kernel.h"
 
-/* Bytes [begin, end) of one unit's memory: a chip's HBM, a slice's DM or TRF. */
+/* Bytes [begin, end) of one unit's memory: a chip's HBM, a slice's DM, TRF or VRF. */
 typedef struct memory_access {
     const op *memory; /* whose they are (op_memory) */
-    tensor_kind kind; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF */
+    tensor_kind kind; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF */
     int64_t begin, end;
     bool write;
 } memory_access;

@@ -1,8 +1,9 @@
 /* Rules. Explicit addresses are honoured. A port without an address is placed at the lowest boundary (4 KiB in HBM, 8 bytes in DM) that
  * overlaps no other tensor of the kernel in that memory. A tensor must fit its memory, start on a multiple of its element size ("Memory and
- * Stream"), and nothing may be written over a tensor that is read later: neither in DM nor in the halves of the TRF. */
+ * Stream"), and nothing may be written over a tensor that is read later: neither in DM and VRF nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
+#include "ir/placed.h"
 #include "ir/work.h"
 #include "passes/place.h"
 
@@ -58,7 +59,7 @@ static void place_port(pass_context *p, kernel *k, op *o)
 static void check_capacity(pass_context *p, kernel *k, op *o)
 {
     bool hbm = o->out.kind == TENSOR_HBM;
-    int64_t bytes = bytes_of(o), limit = hbm ? p->target->hbm_bytes_per_chip : p->target->dm_bytes_per_slice;
+    int64_t bytes = bytes_of(o), limit = memory_limit(p->target, o->out.kind);
     int64_t element = dtype_row_of(o->out.dtype)->bits / 8;
     if (bytes < 0) {
         const mapping *m = o->out.part[ELEMENT];
@@ -76,8 +77,8 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
         o->out.address = 0;
     if (bytes > limit || o->out.address > limit - bytes) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes",
-                              (long long)bytes, hbm ? "a chip's HBM" : "a slice's DM", (long long)o->out.address,
-                              hbm ? "a chip" : "a slice", (long long)limit);
+                              (long long)bytes, memory_name(o->out.kind), (long long)o->out.address, hbm ? "a chip" : "a slice",
+                              (long long)limit);
         if (bytes <= limit)
             diag_help(p->diags, d, "the highest address for it is %lld", (long long)((limit - bytes) / 8 * 8));
         else
@@ -238,7 +239,7 @@ static bool addresses_overlap(pass_context *p, kernel *k)
         if (o->bad || op_uses_bad(o))
             continue;
         follow_memory(o);
-        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM)) || bytes_of(o) < 0)
+        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF)) || bytes_of(o) < 0)
             continue;
         live_prune(&live, o->index);
         if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
@@ -251,7 +252,7 @@ static bool addresses_overlap(pass_context *p, kernel *k)
 
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
-    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM), trf = is_memory(o, TENSOR_TRF);
+    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF), trf = is_memory(o, TENSOR_TRF);
     if (op_uses_bad(o))
         o->bad = true;
     if (o->kind == IR_RESHAPE) {
@@ -290,7 +291,7 @@ static void place_ports(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
         if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 &&
-            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM)))
+            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF)))
             place_port(p, k, o);
     }
 }

@@ -4,6 +4,7 @@
 #include "passes/advice.h"
 #include "passes/allocate.h"
 #include "passes/coverage.h"
+#include "passes/engine/vrf.h"
 #include "passes/in_place.h"
 #include "passes/infer.h"
 #include "passes/mathematics/einsum.h"
@@ -34,7 +35,7 @@ void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pa
 }
 
 /* Those of them that read addresses beside mappings. */
-static void (*const address_passes[])(pass_context *p, kernel *k) = {pass_dma, pass_indirect, pass_fetch, pass_commit};
+static void (*const address_passes[])(pass_context *p, kernel *k) = {pass_dma, pass_indirect, pass_fetch, pass_commit, vrf_rebase};
 
 bool pipeline_run_again(pass_context *p, kernel *k)
 {

@@ -87,6 +87,51 @@ const char *valid_count_name(valid_count_kind k); /* "packet clipper" */
 typedef enum vector_width_kind { VECTOR_SPLIT, VECTOR_TRIM, VECTOR_CONCAT, VECTOR_PAD } vector_width_kind;
 const char *vector_width_name(vector_width_kind k); /* "split" */
 
+/* ---- tags and operands by tag ---- */
+
+enum { VECTOR_TAG_BITS = 4, VECTOR_ALL_TAGS = 0xffff, VECTOR_BOTH_GROUPS = 3, VECTOR_MOST_OPERANDS = 4 /* of an operation, by tag */ };
+
+/* The values are the binary's codes. */
+typedef enum vector_compare {
+#define VECTOR_COMPARE(symbol, code, ...) VECTOR_COMPARE_##symbol = (code),
+#include "target/engines.def"
+    VECTOR_COMPARES
+} vector_compare;
+
+typedef struct vector_compare_row {
+    const char *name; /* "LessUnsigned" */
+    unsigned constants;
+    const scalar_step *steps[2]; /* postfix, of i32 and of f32; SCALAR_SOURCE 0: the element, 1: the constant */
+    uint32_t step_count[2];
+    const char *meaning;
+} vector_compare_row;
+/* NULL: no comparison has the code. */
+const vector_compare_row *vector_compare_row_of(unsigned code);
+
+/* A bit of the tag. */
+typedef struct vector_comparison {
+    vector_compare compare;
+    uint32_t with; /* a word; 0 where the comparison takes none */
+} vector_comparison;
+
+/* What a set of tags is, of tags that are made like this: an expression that is true for its elements. `element` stands for what the tags
+ * are of. Fills at most VECTOR_GUARD_STEPS and returns how many; 0: *always says it for all elements. */
+enum { VECTOR_GUARD_STEPS = 192 };
+uint32_t vector_guard_steps(unsigned tags, const vector_comparison *of, dtype type, const scalar_step *element, uint32_t element_steps,
+                            scalar_step *out, bool *always);
+
+/* What VARIANT_OF rows make, for operands by tag. */
+enum {
+    VECTOR_GIVEN,
+    VECTOR_GIVEN_GROUP,
+    VECTOR_IMMEDIATE,
+    VECTOR_REGISTER,
+    VECTOR_GUARD_ALL,
+    VECTOR_GUARD_GROUP,
+    VECTOR_GUARD_MATCHES,
+    VECTOR_GUARD_NOT_MATCHES,
+};
+
 /* NULL: no operation has the code. */
 const vector_op_row *vector_op_row_of(unsigned code);
 /* In the order of the table; NULL past the end. */

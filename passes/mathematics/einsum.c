@@ -232,25 +232,86 @@ static bool reads_bits(const vector_op_row *row)
     return false;
 }
 
-/* The operation's expression, with `stream` for the stream's element. */
-static void substitute(const einsum_builder *b, expression *x, const op *o, const scalar_step *stream, uint32_t stream_count)
+/* What an operation is computed from: its stream and what it takes besides, in the order of the statement's sources. */
+typedef struct map_sources {
+    const op *items[4];
+    unsigned count, beside, tag; /* numbers of operand 1, where that is no constant, and of what the tags are of */
+} map_sources;
+
+static map_sources sources_of(const op *o, bool by_tag)
 {
-    const scalar_step stash[] = {{SCALAR_SOURCE, 1}, {SCALAR_CANONICAL_F32, 0}};
-    bool any_nan = op_stash(o) && reads_bits(o->vector_op->row) && b->computed[b->of[op_stash(o)->index].value];
+    const op *beside = op_stash(o) ? op_stash(o) : op_vrf(o);
+    map_sources x = {.items = {op_input(o)}, .count = 1};
+    if (beside) {
+        x.beside = x.count;
+        x.items[x.count++] = beside;
+    }
+    if (by_tag) {
+        x.tag = x.count;
+        x.items[x.count++] = op_tag(o);
+    }
+    return x;
+}
+
+/* An element of a source, with the machine's bits of a NaN where somebody reads them. */
+static uint32_t element_of(const einsum_builder *b, const map_sources *x, unsigned number, bool bits, scalar_step *out)
+{
+    out[0] = (scalar_step){SCALAR_SOURCE, number};
+    out[1] = (scalar_step){SCALAR_CANONICAL_F32, 0};
+    return bits && b->computed[b->of[x->items[number]->index].value] ? 2 : 1;
+}
+
+/* The operation's expression, with `stream` for the stream's element. */
+static void substitute(const einsum_builder *b, expression *x, const op *o, const map_sources *from, const scalar_step *stream,
+                       uint32_t stream_count)
+{
+    scalar_step beside[2];
+    uint32_t beside_count = from->beside ? element_of(b, from, from->beside, reads_bits(o->vector_op->row), beside) : 0;
     const vector_op_config *v = o->vector_op;
     for (uint32_t i = 0; i < v->row->step_count; i++) {
         const scalar_step *s = &v->row->steps[i];
-        unsigned from = s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0;
+        unsigned number = s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0;
         scalar_op leaf = vector_constant_type(v->row) == DTYPE_F32 ? SCALAR_CONSTANT_F32 : SCALAR_CONSTANT_I32;
-        if (from == 1 && op_stash(o))
-            append(x, stash, any_nan ? 2 : 1);
-        else if (from)
-            append(x, &(scalar_step){leaf, v->constants[from - 1]}, 1);
+        if (number == 1 && from->beside)
+            append(x, beside, beside_count);
+        else if (number)
+            append(x, &(scalar_step){leaf, v->constants[number - 1]}, 1);
         else if (s->op == SCALAR_SOURCE)
             append(x, stream, stream_count);
         else
             append(x, s, 1);
     }
+}
+
+/* Do its tags take every element, or none? 2: that depends on the element. */
+static int takes_all(const op *o)
+{
+    static const vector_comparison zero[VECTOR_TAG_BITS];
+    scalar_step steps[VECTOR_GUARD_STEPS], element = {SCALAR_SOURCE, 0};
+    const op *tag = op_tag(o);
+    bool always = true;
+    if (!tag)
+        return 1;
+    uint32_t count = vector_guard_steps(o->vector_op->tags, tag->vector_tag ? tag->vector_tag->of : zero, op_input(tag)->out.dtype,
+                                        &element, 1, steps, &always);
+    return count ? 2 : always;
+}
+
+/* The operation where the element's tag is in the set, else the stream's element. */
+static void substitute_guarded(const einsum_builder *b, expression *x, const op *o, const map_sources *from)
+{
+    const vector_op_row *row = o->vector_op->row;
+    scalar_step stream[2], tagged[2], guard[VECTOR_GUARD_STEPS];
+    bool is_float = row->to == DTYPE_F32, always;
+    uint32_t stream_count = element_of(b, from, 0, is_float, stream),
+             tagged_count = element_of(b, from, from->tag, op_tag(o)->out.dtype == DTYPE_F32, tagged);
+    append(x, guard,
+           vector_guard_steps(o->vector_op->tags, op_tag(o)->vector_tag->of, op_tag(o)->out.dtype, tagged, tagged_count, guard, &always));
+    substitute(b, x, o, from, stream, stream_count);
+    if (is_float && x->count <= SCALAR_MAX_STEPS && computes_nans(&x->steps[x->count - 1]))
+        append(x, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
+    append(x, stream, stream_count);
+    append(x, &(scalar_step){is_float ? SCALAR_SELECT_F32 : SCALAR_SELECT_I32, 0}, 1);
 }
 
 /* Is it an expression that a statement can have, over the step's sources? */
@@ -276,7 +337,8 @@ static void set_expression(einsum_builder *b, einsum_step *step, const expressio
 static bool extend_map(einsum_builder *b, op *o, reference from)
 {
     einsum_step *last = just_made(b, from);
-    if (!last || op_stash(o) || last->s.op != MATH_MAP || !is_only_use(b, op_input(o), from.value) ||
+    map_sources sources = sources_of(o, false);
+    if (!last || sources.count > 1 || last->s.op != MATH_MAP || !is_only_use(b, op_input(o), from.value) ||
         b->values[from.value].dtype != last->s.accumulator)
         return false;
     expression x = {.count = 0}, stream = {.count = 0};
@@ -285,7 +347,7 @@ static bool extend_map(einsum_builder *b, op *o, reference from)
         append(&stream, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
     if (stream.count > SCALAR_MAX_STEPS)
         return false;
-    substitute(b, &x, o, stream.steps, stream.count);
+    substitute(b, &x, o, &sources, stream.steps, stream.count);
     if (!is_expression(b, &last->s, &x))
         return false;
     b->computed[from.value] = false; /* what it was computed by is no longer there */
@@ -298,25 +360,79 @@ static bool extend_map(einsum_builder *b, op *o, reference from)
 static void visit_map(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index];
-    if (extend_map(b, o, from))
+    int taken = takes_all(o);
+    if (taken == 0 || (taken == 2 ? false : extend_map(b, o, from))) {
+        b->of[o->index] = from;
         return;
+    }
+    map_sources sources = sources_of(o, taken == 2);
     uint32_t dst = add_value_like(b, &o->out, -1);
     einsum_step *step = add_step(b, MATH_MAP, whole(dst), from, from);
-    step->s.sources[0] = from.value;
-    step->s.source_count = 1;
-    add_shifts(b, step, EINSUM_A, from.window);
-    const scalar_step stream[] = {{SCALAR_SOURCE, 0}, {SCALAR_CANONICAL_F32, 0}};
-    expression x = {.count = 0};
-    if (op_stash(o)) {
-        step->s.sources[1] = b->of[op_stash(o)->index].value;
-        step->s.source_count = 2;
-        add_shifts(b, step, EINSUM_B, b->of[op_stash(o)->index].window);
+    step->s.source_count = sources.count;
+    for (unsigned i = 0; i < sources.count; i++) {
+        reference source = b->of[sources.items[i]->index];
+        step->s.sources[i] = source.value;
+        add_shifts(b, step, (einsum_side)(EINSUM_A + i), source.window);
     }
-    substitute(b, &x, o, stream, reads_bits(o->vector_op->row) && b->computed[from.value] ? 2 : 1);
+    expression x = {.count = 0};
+    scalar_step stream[2];
+    if (taken == 2)
+        substitute_guarded(b, &x, o, &sources);
+    else
+        substitute(b, &x, o, &sources, stream, element_of(b, &sources, 0, reads_bits(o->vector_op->row), stream));
+    if (x.count > SCALAR_MAX_STEPS) {
+        diag *d =
+            pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "the guards of this operation are too long an expression");
+        diag_help(b->context->diags, d, "use fewer tags");
+        return;
+    }
     set_expression(b, step, &x, o->out.dtype);
     einsum_copy_digits(b, step, o, &o->out);
-    einsum_settle_sources(b, step, o, op_input(o), op_stash(o));
+    if (!o->bad)
+        einsum_settle_list(b, step, o, sources.items, sources.count, 0);
     b->of[o->index] = whole(dst);
+}
+
+/* The operation on elements of both streams. */
+static void visit_zip(einsum_builder *b, op *o)
+{
+    const op *sources[] = {op_input(o), op_input(o)};
+    const vector_op_config *v = o->vector_op;
+    reference from[] = {b->of[sources[0]->index], b->other[sources[0]->index]};
+    uint32_t dst = add_value_like(b, &o->out, -1);
+    einsum_step *step = add_step(b, MATH_MAP, whole(dst), from[0], from[0]);
+    expression x = {.count = 0};
+    step->s.source_count = 2;
+    step->s.shift_count = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        step->s.sources[i] = from[i].value;
+        add_shifts(b, step, (einsum_side)(EINSUM_A + i), from[i].window);
+    }
+    for (uint32_t i = 0; i < v->row->step_count; i++) {
+        const scalar_step *s = &v->row->steps[i];
+        scalar_step element = {SCALAR_SOURCE, s->op == SCALAR_SOURCE ? vector_mode_of(v->mode, s->argument) : 0};
+        append(&x, s->op == SCALAR_SOURCE ? &element : s, 1);
+        if (s->op == SCALAR_SOURCE && reads_bits(v->row) && b->computed[from[element.argument].value])
+            append(&x, &(scalar_step){SCALAR_CANONICAL_F32, 0}, 1);
+    }
+    set_expression(b, step, &x, o->out.dtype);
+    einsum_copy_digits(b, step, o, &o->out);
+    if (!o->bad)
+        einsum_settle_list(b, step, o, sources, 2, 2);
+    b->of[o->index] = b->other[o->index] = whole(dst);
+}
+
+static const tile_window *add_windows(einsum_builder *b, const tile_window *of, const tile_window *w);
+
+/* Each stream is the value at one place of the axis that tells them apart. */
+static void visit_unzip(einsum_builder *b, op *o)
+{
+    reference from = b->of[op_input(o)->index], *to[] = {&b->of[o->index], &b->other[o->index]};
+    for (int g = 0; g < 2; g++) {
+        tile_window *w = ARENA_NEW(b->context->arena, tile_window);
+        *w = (tile_window){.shifts = {{o->vector_unzip->by, g}}, .shift_count = 1};
+        *to[g] = (reference){from.value, from.window ? add_windows(b, from.window, w) : w};
+    }
 }
 
 /* A reduction: what it folds are the elements that arrive. */
@@ -700,7 +816,7 @@ static void visit_kept(einsum_builder *b, op *o)
     b->of[o->index] = whole(dst);
 }
 
-static void visit(einsum_builder *b, op *o)
+static void visit_one(einsum_builder *b, op *o)
 {
     switch (o->kind) {
     case IR_PORT_IN: visit_port(b, o); break;
@@ -740,6 +856,44 @@ static void visit(einsum_builder *b, op *o)
             visit_kept(b, o);
         else
             b->of[o->index] = b->of[op_input(o)->index];
+    }
+}
+
+/* Between unzip and zip there are two streams. */
+static bool is_pair(const op *o)
+{
+    for (; o && o->kind != IR_VECTOR_INIT; o = op_input(o)) {
+        if (o->kind == IR_VECTOR_OP && o->vector_op->zip)
+            return false;
+        if (o->kind == IR_VECTOR_UNZIP)
+            return true;
+    }
+    return false;
+}
+
+/* Of a pair each group by itself; of others both are the same. */
+static void visit(einsum_builder *b, op *o)
+{
+    const op *in = op_input(o);
+    if (o->kind == IR_VECTOR_UNZIP) {
+        visit_unzip(b, o);
+        return;
+    }
+    if (o->kind == IR_VECTOR_OP && o->vector_op->zip) {
+        visit_zip(b, o);
+        return;
+    }
+    if (!in || !is_pair(in)) {
+        visit_one(b, o);
+        b->other[o->index] = b->of[o->index];
+        return;
+    }
+    for (unsigned g = 0; g < 2; g++) {
+        if (o->kind == IR_VECTOR_OP && !(o->vector_op->groups >> g & 1))
+            b->of[o->index] = b->of[in->index];
+        else
+            visit_one(b, o);
+        einsum_turn(b);
     }
 }
 
@@ -1024,6 +1178,7 @@ void pass_einsum(pass_context *p, kernel *k)
     einsum_builder b = {.context = p,
                         .kernel = k,
                         .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                        .other = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
                         .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
     count_uses(&b);
     for (size_t i = 0; i < k->op_count; i++)

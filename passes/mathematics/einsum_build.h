@@ -42,8 +42,9 @@ typedef struct einsum_builder {
     size_t step_count, step_capacity;
     einsum_relabel *relabels;
     size_t relabel_count, relabel_capacity;
-    reference *of;  /* by operation */
-    uint32_t *uses; /* by operation: how often the memory or stream is used */
+    reference *of;    /* by operation */
+    reference *other; /* of two streams group 1's; else the same */
+    uint32_t *uses;   /* by operation: how often the memory or stream is used */
 } einsum_builder;
 
 uint32_t einsum_axis_number(einsum_builder *b, const axis *a);
@@ -61,6 +62,10 @@ void einsum_slices_digits(einsum_builder *b, einsum_step *step, op *reduce);
 /* Cuts the digits where the operands `a` and `b` (NULL: a copy) cut them, says which of them each operand
  * repeats, and refuses what operands cannot be indexed by; of an operation that is refused it says nothing more. */
 void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other);
+/* The same of so many operands, which are the step's sources in their order; bit k of `of_other`: that one is group 1 of two streams. */
+void einsum_settle_list(einsum_builder *b, einsum_step *step, op *o, const op *const *sources, unsigned count, unsigned of_other);
+/* Group 1 of two streams becomes what everything is said of, or group 0 again. */
+void einsum_turn(einsum_builder *b);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);
 

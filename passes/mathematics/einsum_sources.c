@@ -325,21 +325,43 @@ bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tenso
     return true;
 }
 
-void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other)
+void einsum_turn(einsum_builder *b)
 {
-    const op *sources[] = {a, other};
+    reference *of = b->of;
+    b->of = b->other;
+    b->other = of;
+}
+
+static void turn_to(einsum_builder *b, unsigned of_other, unsigned source)
+{
+    if (of_other >> source & 1)
+        einsum_turn(b);
+}
+
+void einsum_settle_list(einsum_builder *b, einsum_step *step, op *o, const op *const *sources, unsigned count, unsigned of_other)
+{
     cutter c = {.builder = b, .step = step, .op = o};
-    for (int i = 0; i < 2 && sources[i]; i++)
-        visit_source(&c, sources[i], cut_at_factor);
-    for (int i = 0; i < 2 && sources[i]; i++)
-        visit_source(&c, sources[i], check_factor);
+    const factor_visitor visits[] = {cut_at_factor, check_factor};
+    for (unsigned i = 0; i < 2 * count; i++) {
+        turn_to(b, of_other, i % count);
+        visit_source(&c, sources[i % count], visits[i / count]);
+        turn_to(b, of_other, i % count);
+    }
     if (step->s.op == MATH_CONTRACT && !o->bad)
         check_groups(b, o);
     for (uint32_t i = 0; i < step->s.digit_count; i++) {
         einsum_digit *d = &step->digits[i];
-        for (int k = 0; k < 2 && sources[k]; k++)
+        for (unsigned k = 0; k < count; k++) {
+            turn_to(b, of_other, k);
             if (moves(b, &b->values[step->s.sources[k]], d) && !holds(b, sources[k], d))
                 d->broadcast |= 1u << (EINSUM_A + k);
+            turn_to(b, of_other, k);
+        }
     }
     check_windows(b, o, step);
+}
+
+void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other)
+{
+    einsum_settle_list(b, step, o, (const op *const[]){a, other}, other ? 2 : 1, 0);
 }

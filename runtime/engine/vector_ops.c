@@ -178,3 +178,34 @@ vector_function vector_function_of(unsigned code)
     };
     return code < sizeof functions / sizeof *functions ? functions[code] : NULL;
 }
+
+/* ---- comparisons: x of the stream, y the constant ---- */
+
+#define COMPARE(symbol, of_i32, of_f32) \
+    static void compare_##symbol(stream_word *tags, unsigned bit, bool is_float, const stream_word *words, stream_word with, \
+                                 int64_t count) \
+    { \
+        for (int64_t i = 0; i < count; i++) { \
+            const uint32_t x = words[i], y = with; \
+            (void)x, (void)y; \
+            tags[i] |= (stream_word)((is_float ? (of_f32) : (of_i32)) ? 1 : 0) << bit; \
+        } \
+    }
+
+COMPARE(FALSE, false, false)
+COMPARE(TRUE, true, true)
+COMPARE(EQUAL, x == y, numeric_f32_of_bits(x) == numeric_f32_of_bits(y))
+COMPARE(LESS, (int32_t)x < (int32_t)y, numeric_f32_of_bits(x) < numeric_f32_of_bits(y))
+COMPARE(GREATER, (int32_t)x > (int32_t)y, numeric_f32_of_bits(x) > numeric_f32_of_bits(y))
+COMPARE(LESS_UNSIGNED, x < y, x < y)
+COMPARE(GREATER_UNSIGNED, x > y, x > y)
+
+void vector_compare_all(stream_word *tags, unsigned bit, vector_compare compare, dtype type, const stream_word *words, stream_word with,
+                        int64_t count)
+{
+    static void (*const functions[])(stream_word *, unsigned, bool, const stream_word *, stream_word, int64_t) = {
+#define VECTOR_COMPARE(symbol, ...) [VECTOR_COMPARE_##symbol] = compare_##symbol,
+#include "target/engines.def"
+    };
+    functions[compare](tags, bit, type == DTYPE_F32, words, with, count);
+}

@@ -18,6 +18,10 @@ typedef struct vector_operand {
 /* out[i] = op(operands[0][i], ..): as many operands as the operation has. `out` may be one of them. */
 typedef void (*vector_function)(stream_word *out, const vector_operand *operands, int64_t count);
 
+/* Sets the bit in the tag of each element of which the comparison holds. */
+void vector_compare_all(stream_word *tags, unsigned bit, vector_compare compare, dtype type, const stream_word *words, stream_word with,
+                        int64_t count);
+
 /* NULL: no operation has the code. */
 vector_function vector_function_of(unsigned code);
 

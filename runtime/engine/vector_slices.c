@@ -5,6 +5,7 @@
 
 #include "runtime/engine/exchange.h"
 #include "runtime/machine/chain.h"
+#include "runtime/machine/proof.h"
 #include "runtime/timing/duration.h"
 #include "support/integer.h"
 
@@ -95,6 +96,21 @@ static bool drive_slices(stage_run *r)
     return true;
 }
 
+static bool open_slices(stage_run *r)
+{
+    return vector_pass_open(r, &((const vector_slices *)r->stage->plan)->pass);
+}
+
+static unsigned slices_ranges(const stage *s, proof_range *out)
+{
+    return vector_pass_ranges(&((const vector_slices *)s->plan)->pass, out);
+}
+
+static void slices_proof(const stage *s, int64_t unit_index)
+{
+    vector_pass_proof(s, &((const vector_slices *)s->plan)->pass, unit_index);
+}
+
 /* One trip round the ring, then a packet for each cycle. */
 static void slices_cycles(const stage *s, duration *d)
 {
@@ -110,8 +126,10 @@ const stage_type stage_vector_slices = {.op = OP_VECTOR_SLICES,
                                         .run_bytes = sizeof(vector_run),
                                         .plan = plan_slices,
                                         .run_free = vector_pass_free,
-                                        .open = vector_pass_open,
+                                        .open = open_slices,
                                         .push = push_slices,
                                         .drive = drive_slices,
                                         .cycles = slices_cycles,
+                                        .ranges = slices_ranges,
+                                        .proof_reads = slices_proof,
                                         .field = &field_vector_slices};

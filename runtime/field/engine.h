@@ -15,9 +15,9 @@
 #include "runtime/field/memory.h"
 #include "runtime/machine/chain.h"
 
-typedef enum field_space { FIELD_HBM, FIELD_DM, FIELD_TRF, FIELD_PORT, FIELD_SPACES } field_space;
+typedef enum field_space { FIELD_HBM, FIELD_DM, FIELD_TRF, FIELD_PORT, FIELD_VRF, FIELD_SPACES } field_space;
 
-/* HBM of a chip, DM and TRF of a slice, the buffer of a stream port. */
+/* HBM of a chip, DM, TRF and VRF of a slice, the buffer of a stream port. */
 typedef struct field_place {
     field_space space;
     int64_t number, bit;
@@ -108,7 +108,7 @@ typedef struct field_machine {
     uint64_t seed;
     field_inputs inputs;
     unsigned threads;
-    field_memory *hbm, *dm, *trf, *ports;
+    field_memory *hbm, *dm, *trf, *vrf, *ports;
     pthread_mutex_t ports_lock; /* held by a slice that writes a port */
     field_budget budget;
     field_event *events;

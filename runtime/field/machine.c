@@ -188,6 +188,7 @@ static bool ports_fit(const field_machine *m, diag_list *diags)
         int64_t bytes = machine_port_bytes(p, i);
         int64_t capacity = at->space == PORT_HBM   ? p->target->hbm_bytes_per_chip
                            : at->space == PORT_DM  ? p->target->dm_bytes_per_slice
+                           : at->space == PORT_VRF ? p->target->vrf_bytes
                            : at->space == PORT_TRF ? target_trf_capacity_bytes(p->target, at->trf_address)
                                                    : INT64_MAX;
         if (bytes >= 0 && at->address <= capacity && ceil_div(bytes, units) <= capacity - at->address)
@@ -208,6 +209,7 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
     m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
     m->trf = memories_new(m, m->plans->unit_count, t->trf_bytes);
+    m->vrf = memories_new(m, m->plans->unit_count, t->vrf_bytes);
     m->ports = ARENA_ARRAY(a, field_memory, (size_t)k->port_count + 1);
     if (!ports_fit(m, diags))
         return NULL;
@@ -234,6 +236,7 @@ void field_machine_free(field_machine *m)
     for (int64_t i = 0; i < m->plans->unit_count; i++) {
         field_memory_free(&m->dm[i]);
         field_memory_free(&m->trf[i]);
+        field_memory_free(&m->vrf[i]);
     }
     for (uint32_t i = 0; i < m->plans->kernel->port_count; i++)
         field_memory_free(&m->ports[i]);
@@ -245,7 +248,7 @@ void field_machine_free(field_machine *m)
 
 field_memory *field_memory_of(const field_machine *m, const field_place *at)
 {
-    field_memory *const lists[FIELD_SPACES] = {m->hbm, m->dm, m->trf, m->ports};
+    field_memory *const lists[FIELD_SPACES] = {m->hbm, m->dm, m->trf, m->ports, m->vrf};
     return &lists[at->space][at->number];
 }
 

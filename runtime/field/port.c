@@ -116,6 +116,7 @@ int64_t field_port_place(const field_machine *m, uint32_t index, int64_t positio
     switch (p->space) {
     case PORT_HBM: *out = (field_place){FIELD_HBM, chip, p->address * 8 + element * bits}; break;
     case PORT_DM: *out = (field_place){FIELD_DM, number, p->address * 8 + element * bits}; break;
+    case PORT_VRF: *out = (field_place){FIELD_VRF, number, p->address * 8 + element * bits}; break;
     case PORT_TRF:
         *out = (field_place){FIELD_TRF, number, trf_address_of(t, row, s.rows, p->trf_address, byte) * 8 + element * bits % 8};
         left = smaller(left, (trf_contiguous_bytes(t, p->trf_address, byte) * 8 - element * bits % 8) / bits);
@@ -158,7 +159,8 @@ static int64_t unit_position(const field_machine *m, const port *p, const port_s
 
 int64_t field_port_find(const field_machine *m, uint32_t index, const field_place *at, unsigned *part)
 {
-    static const field_space spaces[] = {[PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT};
+    static const field_space spaces[] = {
+        [PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT, [PORT_VRF] = FIELD_VRF};
     const port *p = &m->plans->kernel->ports[index];
     port_sizes s = sizes_of(m, p);
     int64_t bits = dtype_row_of(p->dtype)->bits, bit = at->bit - p->address * 8, row = 0;

@@ -30,7 +30,8 @@ struct field_trace {
 
 static bool writes_to(const field_machine *m, const field_event *e, field_space space)
 {
-    static const field_space spaces[] = {[PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT};
+    static const field_space spaces[] = {
+        [PORT_HBM] = FIELD_HBM, [PORT_DM] = FIELD_DM, [PORT_TRF] = FIELD_TRF, [PORT_STREAM] = FIELD_PORT, [PORT_VRF] = FIELD_VRF};
     switch (e->kind) {
     case FIELD_LOAD: return spaces[m->plans->kernel->ports[e->port].space] == space;
     case FIELD_DMA: return (command_get(e->commands, DMA_DESTINATION) ? FIELD_DM : FIELD_HBM) == space;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { STAGE_COMMANDS = 8 };
+enum { STAGE_COMMANDS = 16 };
 
 /* The stages of every engine, and the commands that belong to each, after its first one as well. */
 static const struct {

@@ -15,7 +15,7 @@
 
 enum {
     CHAIN_MAX_STAGES = 16,
-    CHAIN_PLAN_BYTES = 16384, /* of all stages of a chain */
+    CHAIN_PLAN_BYTES = 32768, /* of all stages of a chain */
     CHAIN_BLOCK_FLITS = 252,  /* pulled or pushed at once; a multiple of 1, 2 and 3 collect_flits */
 };
 

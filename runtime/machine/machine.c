@@ -27,6 +27,7 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
         memory_init(&m->units[i].dm, t->dm_bytes_per_slice, t->dm_bytes_per_slice, poison, &m->budget);
         memory_init(&m->units[i].trf, t->trf_bytes, t->trf_bytes, poison, &m->budget);
         memory_init(&m->units[i].trf_signs, t->trf_bytes, t->trf_bytes, poison, &m->budget);
+        memory_init(&m->units[i].vrf, t->vrf_bytes, t->vrf_bytes, poison, &m->budget);
     }
     m->hbm = ARENA_ARRAY(a, memory, (size_t)t->chips);
     for (int64_t i = 0; i < t->chips; i++)
@@ -42,6 +43,7 @@ void machine_free(machine *m)
         memory_free(&m->units[i].dm);
         memory_free(&m->units[i].trf);
         memory_free(&m->units[i].trf_signs);
+        memory_free(&m->units[i].vrf);
     }
     for (int64_t i = 0; i < m->target->chips; i++)
         memory_free(&m->hbm[i]);

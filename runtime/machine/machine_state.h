@@ -1,6 +1,6 @@
 /* The inside of a machine, for the engines.
  *
- * The one idea: a unit is a slice with its DM and its TRF; HBM belongs to a chip; a stream port is a buffer
+ * The one idea: a unit is a slice with its DM, its TRF and its VRF; HBM belongs to a chip; a stream port is a buffer
  * with one cursor per unit. */
 #ifndef VISA_RUNTIME_MACHINE_MACHINE_STATE_H
 #define VISA_RUNTIME_MACHINE_MACHINE_STATE_H
@@ -10,7 +10,7 @@
 #include "runtime/machine/memory.h"
 
 typedef struct machine_unit {
-    memory dm, trf;
+    memory dm, trf, vrf;
     memory trf_signs; /* the bit that an element of i5 and i9 has more: all ones in its place where it is negative */
 } machine_unit;
 

@@ -2,7 +2,7 @@
  *
  * The one idea: a memory is an array of blocks that are allocated when first touched, and a block is filled
  * with the poison byte granule by granule, so that 48 GiB of HBM and 2048 slices cost what a kernel uses, and
- * a span within one block is a plain pointer. A DM and a TRF are one block each. */
+ * a span within one block is a plain pointer. A DM, a TRF and a VRF are one block each. */
 #ifndef VISA_RUNTIME_MACHINE_MEMORY_H
 #define VISA_RUNTIME_MACHINE_MEMORY_H
 

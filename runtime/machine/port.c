@@ -126,6 +126,8 @@ static bool transfer_unit(transfer *x, const port_shape *s, int64_t row_bits, in
         return transfer_piece(x, &m->hbm[chip], x->port->address, row_bits);
     if (x->port->space == PORT_DM)
         return transfer_piece(x, &u->dm, x->port->address, row_bits);
+    if (x->port->space == PORT_VRF)
+        return transfer_piece(x, &u->vrf, x->port->address, row_bits);
     return transfer_trf(x, &u->trf, s, row_bits);
 }
 
@@ -154,7 +156,7 @@ static bool port_fits(const machine *m, const port *p, const port_shape *s, int6
     int64_t bytes = (row_bits + 7) / 8;
     if (p->space == PORT_TRF)
         return bytes <= trf_partition_bytes(t, s->rows, p->trf_address);
-    int64_t capacity = p->space == PORT_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice;
+    int64_t capacity = p->space == PORT_HBM ? t->hbm_bytes_per_chip : p->space == PORT_VRF ? t->vrf_bytes : t->dm_bytes_per_slice;
     return p->address >= 0 && p->address <= capacity && bytes <= capacity - p->address;
 }
 

@@ -16,8 +16,9 @@
 
 struct chain;
 
-/* Numbers of one kind only are compared: HBM addresses with the chip above them, byte addresses of any slice's DM, halves of its TRF. */
-typedef enum proof_space { PROOF_HBM, PROOF_DM, PROOF_TRF } proof_space;
+/* Numbers of one kind only are compared: HBM addresses with the chip above them, byte addresses of any slice's DM or VRF, halves of its
+ * TRF. */
+typedef enum proof_space { PROOF_HBM, PROOF_DM, PROOF_TRF, PROOF_VRF } proof_space;
 
 typedef struct proof_range {
     proof_space space;

@@ -227,8 +227,8 @@ def string(area, offset, most=1024):
 # ---------------------------------------------------------------- format.md: ports
 
 
-SPACES = ("hbm", "dm", "trf", "stream")
-COMPONENTS = {"hbm": ("chip", "element"), "dm": ("chip", "cluster", "slice", "element"),
+SPACES = ("hbm", "dm", "trf", "stream", "vrf")
+COMPONENTS = {"hbm": ("chip", "element"), "dm": ("chip", "cluster", "slice", "element"), "vrf": ("chip", "cluster", "slice", "element"),
               "trf": ("chip", "cluster", "slice", "row", "element"),
               "stream": ("chip", "cluster", "slice", "row", "time", "packet")}
 MODES = ("Full", "FirstHalf", "SecondHalf")
@@ -295,12 +295,12 @@ def ports(data, isa):
 def port(words, axes, isa):
     word, address = words.next(), words.next()
     direction, space, dtype, mode = bits(word, 32, 39), bits(word, 40, 47), bits(word, 48, 55), bits(word, 56, 63)
-    need(direction <= 1 and space <= 3 and dtype in isa.dtypes and mode <= 2, "a port's codes")
+    need(direction <= 1 and space <= 4 and dtype in isa.dtypes and mode <= 2, "a port's codes")
     out = {"name": bits(word, 0, 31), "direction": ("in", "out")[direction], "dtype": isa.dtypes[dtype], "space": SPACES[space]}
     if out["space"] == "trf":
         out["trf_address"] = MODES[mode]
     need(out["space"] == "trf" or mode == 0, "an address mode outside the TRF")
-    need(address < {"hbm": 51539607552, "dm": 524288}.get(out["space"], 1), "a port's address")
+    need(address < {"hbm": 51539607552, "dm": 524288, "vrf": 8192}.get(out["space"], 1), "a port's address")
     out["address"], out["mapping"], out["positions"], total = address, {}, {}, 1
     for component in COMPONENTS[out["space"]]:
         out["mapping"][component], out["positions"][component] = mapping(words, axes)

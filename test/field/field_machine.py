@@ -276,6 +276,8 @@ class Machine:
                 yield ("hbm", at["chip"], port["address"] * 8 + at["element"] * bits), element
             elif port["space"] == "dm":
                 yield ("dm", unit, port["address"] * 8 + at["element"] * bits), element
+            elif port["space"] == "vrf":
+                yield ("vrf", unit, port["address"] * 8 + at["element"] * bits), element
             elif port["space"] == "trf":
                 bit = at["element"] * bits
                 yield ("trf", unit, trf_byte(at["row"], layouts["row"].size, port["trf_address"], bit // 8) * 8 + bit % 8), element
@@ -325,7 +327,7 @@ class Machine:
             self.rows(c)
         elif c["op"] != "wait":
             end = self.done[i]
-            while stream[end]["op"] not in ("trf_store", "commit", "stream_out"):
+            while stream[end]["op"] not in ("trf_store", "vrf_store", "commit", "stream_out"):
                 end += 1
             self.chain(stream[self.done[i]:end + 1], self.units[i])
             self.done[i] = end
@@ -544,6 +546,9 @@ class Slice:
                 self.commit(data, dtype, c)
             elif op == "trf_store":
                 self.store(data, dtype, c)
+            elif op == "vrf_store":
+                for n, v in enumerate(data):
+                    self.writes.append((("vrf", self.unit, f["base"] * 8 + 32 * n), dtype, v))
             elif op == "stream_out":
                 self.stream_out(kind, data, dtype, c)
             i += 1

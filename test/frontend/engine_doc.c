@@ -14,7 +14,7 @@
 #include "support/strbuf.h"
 #include "test/page_block.h"
 
-typedef enum row_kind { ROW_ENGINE, ROW_FORM, ROW_CONFIG, ROW_NUMBER, ROW_COMMAND, ROW_OPERATION } row_kind;
+typedef enum row_kind { ROW_ENGINE, ROW_FORM, ROW_CONFIG, ROW_NUMBER, ROW_COMMAND, ROW_OPERATION, ROW_COMPARISON } row_kind;
 
 /* Rows in the order of target/engines.def; forms, configurations and commands count on in their own tables. */
 static const struct {
@@ -30,6 +30,7 @@ static const struct {
 #define TIMING LIMIT
 #define COMMAND(symbol, ...) {ROW_COMMAND, NULL, NULL, NULL, symbol},
 #define VECTOR_OP(symbol, code, ...) {ROW_OPERATION, NULL, NULL, NULL, code},
+#define VECTOR_COMPARE(symbol, code, ...) {ROW_COMPARISON, NULL, NULL, NULL, code},
 #include "target/engines.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -100,6 +101,9 @@ static void put_kind(strbuf *s, row_kind kind, const char *text)
                           command_row_of((command_op)rows[i].value)->code, command_row_of((command_op)rows[i].value)->summary);
         else if (kind == ROW_OPERATION)
             put_operation(s, (unsigned)rows[i].value);
+        else if (kind == ROW_COMPARISON)
+            strbuf_printf(s, "| %lld | `Cmp::%s` | %s |\n", rows[i].value, vector_compare_row_of((unsigned)rows[i].value)->name,
+                          vector_compare_row_of((unsigned)rows[i].value)->meaning);
     }
     strbuf_puts(s, begun ? "\n" : "");
 }
@@ -109,6 +113,7 @@ static void put_all(strbuf *s)
     put_kind(s, ROW_FORM, "| method | called on | gives | releases | what it does |\n|---|---|---|---|---|\n");
     put_kind(s, ROW_OPERATION,
              "| code | operation | in the language | unit | operands | takes | gives | meaning |\n|---|---|---|---|---|---|---|---|\n");
+    put_kind(s, ROW_COMPARISON, "| code | comparison | meaning |\n|---|---|---|\n");
     put_kind(s, ROW_CONFIG, "| configuration | values | unit | meaning |\n|---|---|---|---|\n");
     put_kind(s, ROW_NUMBER, "| number | value | unit | source |\n|---|---|---|---|\n");
     put_kind(s, ROW_COMMAND, "| command | opcode | what it does |\n|---|---|---|\n");

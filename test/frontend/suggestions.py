@@ -156,7 +156,17 @@ def change_time(case, time):
     yield from change_streamed(case, None, time, None)
 
 
+def change_tiled(case, tiled):
+    """TileTime of an unzip, its second type argument."""
+    yield case.with_function(re.sub(r"(_unzip::<\w+, )m!\[.*?\](?=, m!)", lambda call: call[1] + tiled, case.function))
+
+
 WAYS = [
+    ("E-VECTOR-PAIR", rf"write TileTime ({MAPPING})", change_tiled),
+    ("E-VECTOR-PAIR", rf"write Time ({MAPPING})", change_part),
+    ("E-VRF-UNITS", rf"store it with \w+ ({MAPPING}): .*", change_buffer),
+    ("E-VRF-WALK", rf"store it with ({MAPPING}) innermost, or .*", change_buffer),
+    ("E-VRF-WALK", r"pad with `#`", None),
     ("E-VECTOR-REDUCE", rf"write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_reduce),
     ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}): with .*", change_time),
     ("E-VECTOR-REDUCE", r"name an axis of axes!\[\.\.\], then .*", None),

@@ -217,7 +217,7 @@ static const chain_fault chain_faults[] = {
     {THE_CAST, 0, DTYPE_I32, E_RUN_CHAIN, "no cast from i32 to bf16"},
     {THE_CAST, 1, DTYPE_I8, E_RUN_CHAIN, "no cast from f32 to i8"},
     {THE_CAST, -1, OP_ACCUMULATE, E_RUN_CHAIN,
-     "accumulate: cannot follow accumulate; cast, commit, stream_out, transpose, vector and vector_slices can"},
+     "accumulate: cannot follow accumulate; cast, commit, stream_out, transpose, vector, vector_slices and vrf_store can"},
     {THE_OUT, 0, 0, E_RUN_CHAIN, "port 0 is not a stream output"},
     {THE_OUT, 0, 2, E_RUN_CHAIN, "port 2 is not a stream output"},
     {THE_OUT, 1, DTYPE_F32, E_RUN_CHAIN, "the stream has 4 of 1 x 16 bf16"},

@@ -7,7 +7,7 @@ operands, a number in decimal a constant, in hexadecimal a code."""
 
 MASK, PRIME = (1 << 64) - 1, (1 << 61) - 1
 SUM, LESS, TIMES, FUSED, NEGATIVE = ("0x10", "0x30"), ("0x11", "0x31"), ("0x12", "0x32"), ("0x34",), ("0x17", "0x35")
-ARITY = {1: "0x17 0x18 0x23 0x35 0x36 0x3a 0x40 0x41 0x42 0x43 0x44 0x45 0x64 0x65".split(), 3: "0x34 0x5e 0x5f".split()}
+ARITY = {1: "0x17 0x18 0x23 0x35 0x36 0x3a 0x40 0x41 0x42 0x43 0x44 0x45 0x5c 0x64 0x65".split(), 3: "0x34 0x5e 0x5f".split()}
 EXPRESSIONS = {
     0x10: "a b 0x20", 0x11: "a b 0x21", 0x12: "a b 0x22", 0x13: "a b 0x24", 0x14: "a b 0x25", 0x15: "a b 0x26",
     0x18: "a 0x64 b 0x64 0x20 0x65", 0x19: "a 0x64 b 0x64 0x21 0x65", 0x1a: "a 0x64 b 0x64 0x22 0x65",
@@ -71,19 +71,105 @@ def evaluate(ring, text, operands):
     return stack[0]
 
 
-def begin(at, command, data, dtype, *_):
-    at.stash = []
+# Comparisons, of i32 and of f32: a is the element, b the constant.
+COMPARE = {2: ("a b 0x50", "a b 0x55"), 3: ("a b 0x52", "a b 0x57"), 4: ("b a 0x52", "b a 0x57"), 5: ("a b 0x54", "a 0x64 b 0x64 0x54"),
+           6: ("b a 0x54", "b 0x64 a 0x64 0x54")}
+
+
+def in_set(ring, at, tags, bit, element):
+    """Is the element's tag in the set of the tags of so many bits? True, False or a value: the highest bit that says something first,
+    where it is set and where it is not; with neither the other one is left out."""
+    if tags in (0, (1 << (1 << bit)) - 1):
+        return tags != 0
+    half = 1 << (bit - 1)
+    low, high = tags & (1 << half) - 1, tags >> half
+    kind, word = at.compares.get(bit - 1, (0, 0))
+    if low == high or kind < 2:
+        return in_set(ring, at, high if kind == 1 else low, bit - 1, element)
+    is_float = at.tagged[1] == "f32"
+    said = evaluate(ring, COMPARE[kind][is_float], {"a": element, "b": constant(ring, word, is_float)})
+    halves = []
+    for value, rest in ((said, in_set(ring, at, high, bit - 1, element)), (function(ring, 0x5c, [said]), in_set(ring, at, low, bit - 1, element))):
+        if rest is not False:
+            halves.append(value if rest is True else function(ring, 0x5a, [value, rest]))
+    return False if not halves else halves[0] if len(halves) == 1 else function(ring, 0x5b, halves)
+
+
+def begin(at, command, data, dtype, _):
+    at.stash, at.tagged, at.compares, at.guard, at.read, at.lanes = [], ([], dtype), {}, None, None, 8
+    at.other, at.groups, at.zip = None, 3, False
     return data, dtype
 
 
-def aside(at, command, data, dtype, *_):
+def tag(at, command, data, dtype, _):
+    at.tagged = list(data), dtype
+    return data, dtype
+
+
+def compare(at, command, data, dtype, _):
+    f = command["f"]
+    at.compares[f["bit"]] = f["comparison"], f["with"]
+    return data, dtype
+
+
+def guard(at, command, data, dtype, _):
+    at.guard = command["f"]["tags"] if command["f"]["tags"] != 0xffff else None
+    at.groups = command["f"]["groups"]
+    return data, dtype
+
+
+def read(at, command, data, dtype, _):
+    f, words, packets = command["f"], [], [0]
+    for e in command["t"]:
+        packets = [p + e["stride"] * n for p in packets for n in range(e["size"])]
+    for p in packets:
+        for lane in range(at.lanes):
+            words.append(at.m.read("vrf", at.unit, 8 * (f["base"] + p + (4 * lane if f["lanes"] > 1 else 0)), dtype))
+    at.read = words
+    return data, dtype
+
+
+def aside(at, command, data, dtype, _):
     at.stash = list(data)
     return data, dtype
 
 
-def operation(at, command, data, dtype, *_):
+def unzip(at, command, data, dtype, _):
+    turn = 8 * command["f"]["inside"]
+    groups = [[x for n in range(start, len(data), 2 * turn) for x in data[n:n + turn]] for start in (0, turn)]
+    at.other = groups[1]
+    return groups[0], dtype
+
+
+def zipped(at, command, data, dtype, _):
+    at.zip = True
+    return data, dtype
+
+
+def operation(at, command, data, dtype, _):
+    groups, at.groups = at.groups, 3
+    if at.zip:
+        f, out = command["f"], []
+        for a, b in zip(data, at.other):
+            known = hasattr(at.ring, "seed") and a is not UNKNOWN and b is not UNKNOWN  # noqa: F821
+            out.append(evaluate(at.ring, EXPRESSIONS[f["operation"]], {name: (a, b)[f[name]] for name in "ab"}) if known else UNKNOWN)  # noqa: F821
+        at.zip, at.other = False, None
+        return out, "f32" if f["operation"] in FLOATS else "i32"
+    words, tags, to = at.read, at.guard, dtype
+    if at.other is not None and groups & 2:
+        at.other, to = stream_operation(at, command, at.other, dtype)
+    at.read, at.guard = words, tags
+    if groups & 1:
+        data, to = stream_operation(at, command, data, dtype)
+    at.read = at.guard = None
+    return data, to
+
+
+def stream_operation(at, command, data, dtype):
     f, ring = command["f"], at.ring
     to = "f32" if f["operation"] in FLOATS else "i32"
+    words, tags = at.read, at.guard
+    at.read = at.guard = None
     if not hasattr(ring, "seed"):  # polynomials have no other functions
         return [UNKNOWN] * len(data), to  # noqa: F821
     is_float = dtype == "f32" and f["operation"] != 0x31
@@ -92,14 +178,24 @@ def operation(at, command, data, dtype, *_):
     for i, x in enumerate(data):
         if f["stash"]:
             given[1] = at.stash[i]
+        if words:
+            given[1] = words[i]
         operands = {name: given[f[name]] if f[name] else x for name in "abc"}
-        out.append(evaluate(ring, EXPRESSIONS[f["operation"]], operands))
+        done, element = evaluate(ring, EXPRESSIONS[f["operation"]], operands), at.tagged[0][i] if tags is not None else None
+        taken = True if tags is None else UNKNOWN if element is UNKNOWN else in_set(ring, at, tags, 4, element)  # noqa: F821
+        if taken is not True and taken is not False:
+            unknown = any(v is UNKNOWN for v in (taken, done, x))  # noqa: F821
+            done = UNKNOWN if unknown else function(ring, 0x5f if to == "f32" else 0x5e, [taken, done, x])  # noqa: F821
+        out.append(x if taken is False else done)
     return out, to
 
 
-def width(at, command, data, dtype, *_):
-    at.stash = packets(command["f"]["kind"], at.stash)
-    return packets(command["f"]["kind"], data), dtype
+def width(at, command, data, dtype, _):
+    kind = command["f"]["kind"]
+    at.stash, at.tagged = packets(kind, at.stash), (packets(kind, at.tagged[0]), at.tagged[1])
+    at.lanes = 4 if kind < 2 else 8
+    at.other = at.other if at.other is None else packets(kind, at.other)
+    return packets(kind, data), dtype
 
 
 def packets(kind, data):
@@ -110,7 +206,7 @@ def packets(kind, data):
     return data
 
 
-def same(at, command, data, dtype, *_):
+def same(at, command, data, dtype, _):
     return data, dtype
 
 
@@ -233,4 +329,5 @@ def receivers(units, command):
 
 
 RECEIVERS = {"vector_slices": receivers}
-STAGES = {"vector_slices": slices, "vector_reduce": reduce, "valid_count": same,"vector": begin, "vector_tag": same, "vector_stash": aside, "vector_op": operation, "vector_width": width, "vector_final": same}
+STAGES = {"vector_slices": slices, "vector_reduce": reduce, "valid_count": same, "vector": begin, "vector_tag": tag, "vector_unzip": unzip, "vector_zip": zipped, "vector_compare": compare, "vector_guard": guard,
+          "vector_read": read, "vector_stash": aside, "vector_op": operation, "vector_width": width, "vector_final": same}
