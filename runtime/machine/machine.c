@@ -22,15 +22,16 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
     m->budget.limit_bytes = m->options.memory_limit_bytes;
     unsigned char poison = m->options.poison;
     m->unit_count = t->chips * t->clusters_per_chip * t->slices_per_cluster;
-    m->units = ARENA_ARRAY(a, machine_unit, (size_t)m->unit_count);
-    for (int64_t i = 0; i < m->unit_count; i++) {
+    bool runs = !m->options.sizes_only;
+    m->units = runs ? ARENA_ARRAY(a, machine_unit, (size_t)m->unit_count) : NULL;
+    for (int64_t i = 0; runs && i < m->unit_count; i++) {
         memory_init(&m->units[i].dm, t->dm_bytes_per_slice, t->dm_bytes_per_slice, poison, &m->budget);
         memory_init(&m->units[i].trf, t->trf_bytes, t->trf_bytes, poison, &m->budget);
         memory_init(&m->units[i].trf_signs, t->trf_bytes, t->trf_bytes, poison, &m->budget);
         memory_init(&m->units[i].vrf, t->vrf_bytes, t->vrf_bytes, poison, &m->budget);
     }
-    m->hbm = ARENA_ARRAY(a, memory, (size_t)t->chips);
-    for (int64_t i = 0; i < t->chips; i++)
+    m->hbm = runs ? ARENA_ARRAY(a, memory, (size_t)t->chips) : NULL;
+    for (int64_t i = 0; runs && i < t->chips; i++)
         memory_init(&m->hbm[i], t->hbm_bytes_per_chip, HBM_BLOCK_BYTES, poison, &m->budget);
     m->coords = ARENA_ARRAY(a, int64_t, k->axis_count);
     stream_ports_init(m);
@@ -39,13 +40,13 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
 
 void machine_free(machine *m)
 {
-    for (int64_t i = 0; i < m->unit_count; i++) {
+    for (int64_t i = 0; m->units && i < m->unit_count; i++) {
         memory_free(&m->units[i].dm);
         memory_free(&m->units[i].trf);
         memory_free(&m->units[i].trf_signs);
         memory_free(&m->units[i].vrf);
     }
-    for (int64_t i = 0; i < m->target->chips; i++)
+    for (int64_t i = 0; m->hbm && i < m->target->chips; i++)
         memory_free(&m->hbm[i]);
     stream_ports_free(m);
 }

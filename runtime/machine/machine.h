@@ -20,6 +20,7 @@ typedef struct machine_options {
     void (*progress)(void *context, size_t done, size_t total); /* commands; NULL: nobody asks */
     void *progress_context;
     int64_t memory_limit_bytes; /* of all simulated memories together; 0: none */
+    bool sizes_only;            /* no memories: its commands are planned and timed, none is run */
     int64_t step_limit;         /* packets of one chain or DMA command over all slices; 0: none */
 } machine_options;
 

@@ -36,7 +36,7 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
 static uint64_t serial_cycles(const target *t, const binary_kernel *k, arena *a)
 {
     arena *scratch = arena_new_inside(a);
-    machine *m = machine_new(t, k, scratch, NULL);
+    machine *m = machine_new(t, k, scratch, &(machine_options){.sizes_only = true});
     uint64_t cycles = 0;
     for (int i = 0; i < 3; i++)
         if (__builtin_add_overflow(cycles, context_cycles(m, i, scratch), &cycles))

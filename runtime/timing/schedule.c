@@ -375,7 +375,7 @@ bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "target %s has a larger TRF cache than can be followed", t->name);
         return false;
     }
-    scheduler s = {.machine = machine_new(t, k, a, NULL),
+    scheduler s = {.machine = machine_new(t, k, a, &(machine_options){.sizes_only = true}),
                    .out = out,
                    .arena = a,
                    .last_copy = NO_ITEM,

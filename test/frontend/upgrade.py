@@ -34,6 +34,8 @@ REFUSED = {
     "indirect.vm": rb"has nothing for this `dma_(gather|scatter)`",  # plans of 0.9 say more than the calls of April
     "indirect-run-refused.vm": rb"has nothing for this `dma_gather_scaled`",
     "moves.vm": rb"has nothing for this `dm_\w+`",  # plans of chips and clusters
+    "vector.vm": rb"the stash is read twice",
+    "vrf.vm": rb"does not write `to_vrf::<Element>\(address\)`",
     "syntax-inference.vm": rb"E-MISMATCH",  # to_hbm with a Chip of its own
 }
 
