@@ -528,7 +528,7 @@ static const patch_case patch_cases[] = {
     {5, 32, 8, 0, "there are two axes named M"},
     {5, 64, 4, 8, "there are two ports named b"},
     {5, 68, 1, 2, "direction code 2"},
-    {5, 69, 1, 4, "space code 4"},
+    {5, 69, 1, 5, "space code 5"},
     {5, 70, 1, 12, "dtype code 12"},
     {5, 71, 1, 3, "trf_address code 3"},
     {5, 71, 1, 1, "is not in the TRF but has trf_address FirstHalf"},

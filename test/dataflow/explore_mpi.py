@@ -40,7 +40,7 @@ def main():
 
     def compare(what, one, several):
         if (one.returncode, one.stdout) != (several.returncode, several.stdout) or one.stderr not in several.stderr or several.stderr.count(b"error[") != one.stderr.count(b"error["):
-            faults.append(f"{what}: status {several.returncode} and not {one.returncode}, or other bytes: {several.stdout[:300]} {several.stderr[:300]}")
+            faults.append(f"{what}: status {several.returncode} and not {one.returncode}, or other bytes: {several.stdout[:300]} {several.stderr[:1500]}")
 
     compared = 0
     with tempfile.TemporaryDirectory() as folder:
