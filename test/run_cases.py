@@ -125,8 +125,9 @@ def run_case(path, check, validator):
             command = command.replace("%s", os.path.basename(path)).replace("%t", temporary)
             shell = ["bash", "-o", "pipefail", "-c", command]
             try:
-                done = subprocess.run(shell, cwd=os.path.dirname(path), env=env, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+                done = visa_tools.without_tracer_crash(env, lambda env: subprocess.run(
+                    shell, cwd=os.path.dirname(path), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    timeout=120, check=False))
             except subprocess.TimeoutExpired:
                 return f"$ {command}\ntime limit of 120 s"
             wanted = 0 if re.search(r"(^|\| )not ", command) else status
