@@ -47,7 +47,8 @@ static inline command *bench_add(bench *b, context c, command_op op, const int64
     ck_assert_uint_le(count, command_row_of(op)->field_count);
     command *k = &b->commands[c][index];
     *k = (command){.op = op, .context = c, .offset = (uint32_t)(0x10 * index), .line = (uint32_t)(100 + index)};
-    memcpy(k->fields, fields, count * sizeof *fields);
+    if (count > 0)
+        memcpy(k->fields, fields, count * sizeof *fields);
     return k;
 }
 #define ADD(b, c, op, ...) \

@@ -279,7 +279,7 @@ static void add_units(bench *b, int64_t slices)
 
 static void add_switch(bench *b, const switch_case *k)
 {
-    int64_t first = k->receivers ? (INT64_C(1) << k->receivers) - 1 : ALL, rest = k->receivers ? 0 : ALL;
+    int64_t first = k->receivers ? (int64_t)((UINT64_C(1) << k->receivers) - 1) : ALL, rest = k->receivers ? 0 : ALL;
     ADD(b, CONTEXT_MAIN, OP_SWITCH, (int64_t)k->topology, k->ring, k->slice1, k->slice0, k->time0, first, rest, rest, rest);
     command *snoop = k->digits[0][1] ? bench_add(b, CONTEXT_MAIN, OP_SNOOP, NULL, 0) : NULL;
     for (int i = 0; i < SNOOPS && k->digits[i][1]; i++)
