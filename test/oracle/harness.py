@@ -6,7 +6,11 @@ emits nothing; the refused kernels are taken out (their diagnostics name the lin
 import json
 import os
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import visa_tools  # noqa: E402
 
 DAMAGE = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion", "internal error")
 
@@ -39,8 +43,9 @@ def _run(arguments, source, timeout):
         file.write(source)
         file.flush()
         try:
-            done = subprocess.run([visac(), file.name, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                                  timeout=timeout, check=False, env={**os.environ, "LC_ALL": "C"})
+            env = {**os.environ, "LC_ALL": "C", "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")}
+            done = visa_tools.without_tracer_crash(env, lambda env: subprocess.run(
+                [visac(), file.name, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False, env=env))
         except subprocess.TimeoutExpired:
             return 124, "", "time limit"
     return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
