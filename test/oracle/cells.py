@@ -3,12 +3,13 @@
 A tensor here is a dictionary from the code of a coordinate (meaning.py) to a number."""
 import itertools
 import os
+import random
 import struct
-import subprocess
+import sys
 import tempfile
 
 import meaning
-from harness import visac
+from harness import visa_tools
 
 FORMATS = {"i32": "i", "i16": "h", "i8": "b"}
 BYTES = {"i32": 4, "i16": 2, "i8": 1}
@@ -67,18 +68,18 @@ def run(kernels, check=True):
         for k in kernels:
             with open(at("k.vm"), "w", encoding="ascii") as f:
                 f.write(k.source)
-            done = subprocess.run([visac(), at("k.vm"), "-o", at("k.bin")], capture_output=True, text=True, timeout=120, check=False)
-            if done.returncode:
-                wrong[k.name] = f"status {done.returncode}: {done.stderr}"
+            done = visa_tools.run(["visac", at("k.vm"), "-o", at("k.bin")], timeout=120)
+            if done.status:
+                wrong[k.name] = f"status {done.status}: {done.text()}"
                 continue
-            command = [os.path.join(os.path.dirname(visac()), "visa-run"), at("k.bin"), "--output", f"{k.output.name}={at('out.raw')}"]
+            command = ["visa-run", at("k.bin"), "--output", f"{k.output.name}={at('out.raw')}"]
             for p in k.inputs:
                 with open(at(p.name + ".raw"), "wb") as f:
                     f.write(p.pack(k.axes))
                 command += ["--input", f"{p.name}={at(p.name + '.raw')}"]
-            done = subprocess.run(command + ["--check"] * check, capture_output=True, text=True, timeout=120, check=False)
-            if done.returncode:
-                wrong[k.name] = f"visa-run, status {done.returncode}: {done.stdout}{done.stderr}"
+            done = visa_tools.run(command + ["--check"] * check, timeout=120)
+            if done.status:
+                wrong[k.name] = f"visa-run, status {done.status}: {done.text()}"
                 continue
             with open(at("out.raw"), "rb") as f:
                 found = k.output.unpack(f.read(), k.axes)
@@ -87,3 +88,25 @@ def run(kernels, check=True):
                 wrong[k.name] = (f"{len(bad)} of {len(k.expected)} cells differ, first {k.axes.show(bad[0])}: {found.get(bad[0])}, "
                                  f"expected {k.expected[bad[0]]}")
     return wrong
+
+
+def judge(make, count, long_count):
+    """make(rng, number): what sort of kernel, whether its run must end with E-RUN-INDEX, and the kernel. COUNT and SEED are the script's arguments.
+    The exit status."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else long_count if os.environ.get("VISA_LONG") else count
+    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    seen, failures = {}, 0
+    for i in range(count):
+        kind, no_row, kernel = make(rng, i)
+        wrong = run([kernel]).get(kernel.name)
+        if no_row and wrong and "E-RUN-INDEX" in wrong:
+            kind, wrong = "no row", None
+        elif no_row and not wrong:
+            wrong = "the list names no row, and the run went on"
+        seen[kind] = seen.get(kind, 0) + 1
+        if wrong:
+            failures += 1
+            print(f"{wrong}\n{kernel.source}")
+    print(", ".join(f"{n} {kind}" for kind, n in sorted(seen.items())))
+    print(f"{count - failures} passed, {failures} failed")
+    return 1 if failures else 0
