@@ -107,7 +107,7 @@ def _page_targets(report):
 
 
 def update_page(page, report):
-    """The page with what stands between `<!-- bench: NAME -->` and `<!-- end -->` made from the report; other names stay."""
+    """The page with what is between `<!-- bench: NAME -->` and `<!-- end -->` made from the report; other names stay."""
     made = {"environment": _page_environment(report), "targets": _page_targets(report)}
     made.update({section["name"]: _page_section(section) for section in report["sections"] if not section["failed"]})
 

@@ -3,7 +3,7 @@
 
     bench/run.py [--quick] [--json FILE] [--update PAGE] [--bin DIR] [NAME...]
 
-Reports and judges nothing: there is no time at which this fails. What is missing is skipped with a word; what ends with an error fails, behind
+Reports and judges nothing: there is no time at which this fails. What is missing is skipped with a word; what ends with an error fails, after
 everything else.
 """
 import argparse

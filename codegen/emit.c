@@ -410,7 +410,7 @@ static void push_OP_VECTOR_TAG(emission *m, const op *o, context c)
     }
 }
 
-/* What says for which elements, and what beside the stream, stands in front of the operation. */
+/* First the commands for which elements the operation is, and what it takes besides the stream. */
 static void push_OP_VECTOR_OP(emission *m, const op *o, context c)
 {
     const vector_op_config *v = o->vector_op;

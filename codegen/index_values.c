@@ -35,7 +35,7 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
     index_values *values = ARENA_ARRAY(scratch, index_values, (size_t)e->tensor_count + 1);
     for (uint32_t i = 0; i < e->statement_count; i++)
         mark_lists(&e->statements[i], values);
-    for (uint32_t i = e->statement_count; i-- > 0;) { /* what is made of the port is made behind it */
+    for (uint32_t i = e->statement_count; i-- > 0;) { /* what is made of the port comes after it */
         const einsum_statement *s = &e->statements[i];
         int64_t factor = values[s->dst].count ? factor_of(s) : 0;
         if (factor > 0 && values[s->dst].unit % factor == 0)

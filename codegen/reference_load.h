@@ -1,6 +1,6 @@
 /* The reference generator, found and loaded when it is first asked for.
  *
- * The one idea: LLVM lives behind dlopen (support/plugin.h; the environment variable VISA_REFERENCE names another
+ * The one idea: LLVM is loaded by dlopen (support/plugin.h; the environment variable VISA_REFERENCE names another
  * file). A library that is missing, and everything that goes wrong inside, is an E-REFERENCE diagnostic. */
 #ifndef VISA_CODEGEN_REFERENCE_LOAD_H
 #define VISA_CODEGEN_REFERENCE_LOAD_H

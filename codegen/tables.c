@@ -85,7 +85,7 @@ static void text_dma(const emit_context *e, const op *o, strbuf *out)
     }
 }
 
-/* What stands between the flits and the packet: the loops are numbered as in the command, innermost first. */
+/* What is between the flits and the packet: the loops are numbered as in the command, innermost first. */
 static void text_shift(const align_config *a, strbuf *out)
 {
     if (a->transpose_rows > 1)

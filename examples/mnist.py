@@ -2,7 +2,7 @@
 """Ten handwritten digits through two compiled kernels: fc1 and fc2 of a trained 784-256-10 classifier.
 
 The kernels do the contractions on the simulated machine, every output checked against the reference; the bias
-of both layers and the ReLU between them are done here. Prints what was read off each image beside its label
+of both layers and the ReLU between them are done here. Prints what was read off each image next to its label
 and exits with 1 unless all agree, with 77 (skipped) where the weights are absent.
 
     examples/mnist.py [--bin DIR] [--data FILE] [--keep DIR]

@@ -39,7 +39,7 @@ typedef enum ast_fn_flag { AST_FN_ASYNC = 1, AST_FN_UNSAFE = 2, AST_FN_CONST = 4
 
 const char *ast_kind_name(ast_kind kind);
 
-/* The statement behind its pins (AST_AFTER). */
+/* The statement after its pins (AST_AFTER). */
 const ast *ast_statement(const ast *node);
 
 /* The kid at that position, or a node of kind AST_NONE when there are fewer. Never NULL. */

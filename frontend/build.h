@@ -29,7 +29,7 @@ ast *build_widen(ast *node, src_range range);
 ast *build_kind(ast *node, ast_kind kind);
 ast *build_value(ast *node, int64_t value);
 ast *build_text(ast *node, const char *text);
-/* The statement, behind the one that `#[after(name)]` names; other attributes of statements mean nothing here. */
+/* The statement, after the one that `#[after(name)]` names; other attributes of statements mean nothing here. */
 ast *build_pinned(parse_state *p, ast *statement, const ast *attributes);
 ast *build_named(parse_state *p, ast *node, const token *name);
 ast *build_operator(ast *node, src_range name_range, const char *text);

@@ -182,7 +182,7 @@ static const ast *dtype_node(analysis *s, dtype type, src_range range)
     return path;
 }
 
-/* Type parameters that a call leaves open are what stands at their place in the type of an argument, or of what is expected. */
+/* Type parameters that a call leaves open are what is at their place in the type of an argument, or of what is expected. */
 static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype)
 {
     while (ast_is(type, AST_TYPE_REF))

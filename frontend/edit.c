@@ -9,7 +9,7 @@ void edit_add(edit_list *list, arena *a, uint32_t begin, uint32_t end, int rank,
     ARENA_PUSH(a, list->items, list->count, list->capacity, e);
 }
 
-/* By place, then insertions first, then by rank and text: what is said twice stands together. */
+/* By place, then insertions first, then by rank and text: equal edits become neighbours. */
 static int by_place(const void *left, const void *right)
 {
     const edit *a = left, *b = right;

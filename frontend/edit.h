@@ -1,6 +1,6 @@
 /* Changes of a text, collected while it is read and made all at once.
  *
- * The one idea: an edit replaces a range of the text as it was, so whoever finds the next one need not know of the others; what is said
+ * The one idea: an edit replaces a range of the text as it was, so whoever finds the next one need not know of the others; what is found
  * twice of one place (a macro's text, met in each of its calls) is one edit, and two that contradict each other are found when they are
  * made. */
 #ifndef VISA_FRONTEND_EDIT_H

@@ -108,7 +108,7 @@ STACK_APART static value read_const(analysis *s, symbol *y)
     return v;
 }
 
-/* Once: what others need again has its value already. Of an error each kernel that needs it is told, since one whose text was not
+/* Once: what others need again has its value already. An error is reported to each kernel that needs it, since one whose text was not
  * understood may have kept silent. */
 STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
 {
@@ -339,7 +339,7 @@ STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, co
     return v;
 }
 
-/* `Branched::imm(guard, 1).rf(other, &vrf)`: the last operand has those in front of it behind its own values. */
+/* `Branched::imm(guard, 1).rf(other, &vrf)`: the items of the value: the arguments of this call, then the receiver. */
 STACK_APART static value evaluate_joined(analysis *s, const ast *n, const value *receiver, const value *args)
 {
     unsigned given = ast_kid(n, 2)->kid_count;
@@ -938,7 +938,7 @@ STACK_APART static const op *pin_of(analysis *s, scope *names, const ast *n)
     return NULL;
 }
 
-/* The statement behind its pins; each of its copies and chains is then issued behind the last of the named ones. */
+/* The statement after its pins; each of its copies and chains is then issued after the last of the named ones. */
 typedef struct pin_list {
     const op *after;
     size_t ops_before;

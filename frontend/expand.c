@@ -11,7 +11,7 @@
 typedef struct expansion {
     int file;
     pieced_text text;
-    src_range call; /* SRC_NOWHERE: no macro made it, only a form of what stands there */
+    src_range call; /* SRC_NOWHERE: no macro made it, only a form of what is there */
     const char *macro;
 } expansion;
 
@@ -69,7 +69,7 @@ static const expansion *expansion_of(const expander *e, int file)
     return low < e->count && e->expansions[low].file == file ? &e->expansions[low] : NULL;
 }
 
-/* The piece around the offset, or the next one behind it, or the last. */
+/* The piece around the offset, or the next one after it, or the last. */
 static const text_piece *piece_at(const expansion *x, uint32_t offset)
 {
     size_t i = 0;
@@ -172,7 +172,7 @@ static bool is_assertion(const ast *n)
     return false;
 }
 
-/* `[a, b]` for what stands between the brackets: the elements become arguments. */
+/* `[a, b]` for what is between the brackets: the elements become arguments. */
 static const ast *read_assertion(expander *e, const ast *n)
 {
     src_range raw = ast_kid(n, 0)->range, inside = {raw.file, raw.begin + 1, raw.end > raw.begin + 1 ? raw.end - 1 : raw.end};
@@ -195,7 +195,7 @@ static const ast *read_assertion(expander *e, const ast *n)
 
 /* ---- structs ---- */
 
-/* Without `pub` and what may stand in brackets behind it. */
+/* Without `pub` and what may stand in brackets after it. */
 static uint32_t behind_visibility(const token_text_list *t, uint32_t i)
 {
     const token *k = &t->tokens.items[i];

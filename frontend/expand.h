@@ -1,7 +1,7 @@
 /* What the parser keeps as text and somebody needs: calls of the file's own macros, the arguments of assertions, the fields of structs.
  *
  * The one idea: such a text is put into a form that the parser reads, as a text of its own, and stands in the tree in place of the node
- * that had it unread. Places in it are led back to where they were written, so that nobody behind this file knows the difference. */
+ * that had it unread. Places in it are led back to where they were written, so that nobody after this file knows the difference. */
 #ifndef VISA_FRONTEND_EXPAND_H
 #define VISA_FRONTEND_EXPAND_H
 

@@ -176,7 +176,7 @@ static document *brackets(formatter *f, const ast *node, const ast *parent, uint
 
 /* ---- sequences ---- */
 
-/* The tokens and kids of a node in [from, to); the caller has written what stands in front of `first`. */
+/* The tokens and kids of a node in [from, to); the caller has written what precedes `first`. */
 static void fill_in(formatter *f, document *out, const ast *node, const ast *parent, uint32_t *kid, uint32_t first, uint32_t from,
                     uint32_t to)
 {

@@ -67,7 +67,7 @@ bool macro_scan(const source_map *sources, src_range range, token_scanner *scann
     size_t bytes = range.end - range.begin;
     char *copy = arena_alloc(a, bytes + 2);
     memcpy(copy, source_text(sources, range.file) + range.begin, bytes);
-    diag_list unsaid; /* whoever read the file said it */
+    diag_list unsaid; /* whoever read the file reported it */
     diag_list_init(&unsaid, a);
     *out = (token_text_list){.range = range, .source = copy};
     out->tokens = token_scan_free(scanner, copy, bytes, range.file, a, &unsaid);
@@ -102,7 +102,7 @@ static bool same_token(const token_text_list *a, uint32_t i, const token_text_li
     return bytes == at(b, j)->end - at(b, j)->begin && memcmp(a->source + at(a, i)->begin, b->source + at(b, j)->begin, bytes) == 0;
 }
 
-/* The index behind the token, or behind the bracket that it opens. */
+/* The index after the token, or after the bracket that it opens. */
 static uint32_t behind(const token_text_list *t, uint32_t i)
 {
     return token_closer(at(t, i)) != 0 && at(t, i)->match != TOKEN_NONE ? at(t, i)->match + 1 : i + 1;
@@ -164,7 +164,7 @@ typedef struct repeat_form {
     token_span inner;
     uint32_t separator; /* index of the token; TOKEN_NONE: none */
     char op;
-    uint32_t end; /* index behind the operator */
+    uint32_t end; /* index after the operator */
 } repeat_form;
 
 static bool read_repeat(const token_text_list *t, uint32_t dollar, uint32_t end, repeat_form *out)
@@ -208,7 +208,7 @@ static bool is_literal(int kind)
     return kind == T_INT || kind == T_FLOAT || kind == T_STRING || kind == T_CHAR || kind == T_TRUE || kind == T_FALSE;
 }
 
-/* The index behind the fragment that begins there; the same index: there is none. */
+/* The index after the fragment that begins there; the same index: there is none. */
 static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, uint32_t i, uint32_t end)
 {
     const token_text_list *t = m->input;
@@ -275,7 +275,7 @@ static bool match_fragment(matcher *m, uint32_t dollar, uint32_t *next, uint32_t
     return true;
 }
 
-/* A front of the input, from *next on, that the whole pattern matches. A separator behind the last pass is left to what follows. */
+/* A front of the input, from *next on, that the whole pattern matches. A separator after the last pass is left to what follows. */
 static bool match_some(matcher *m, token_span pattern, uint32_t *next, uint32_t end, binding_set *out)
 {
     const token_text_list *p = m->pattern;

@@ -1,7 +1,7 @@
 /* `macro_rules!`: rules that match the tokens of a call, and the text that a call becomes.
  *
  * The one idea: what a rule gives is a new text, put together from pieces of the old ones, and each piece remembers where it was written.
- * So the parser reads it like a file, and whatever is said of it is said of the place in the rule or in the call ("Macros by example" of
+ * So the parser reads it like a file, and whatever is reported about it has the place in the rule or in the call ("Macros by example" of
  * the Rust reference; fragments ident, ty, expr, literal, tt, path, block and lifetime, repetitions with `*`, `+` and `?`). */
 #ifndef VISA_FRONTEND_MACRO_H
 #define VISA_FRONTEND_MACRO_H
@@ -34,7 +34,7 @@ typedef struct token_text_list {
     const char *source;
     token_list tokens; /* offsets from range.begin */
 } token_text_list;
-/* False: the text has unbalanced brackets, which was said when its file was read. */
+/* False: the text has unbalanced brackets, which was reported when its file was read. */
 bool macro_scan(const source_map *sources, src_range range, token_scanner *scanner, arena *a, token_text_list *out);
 
 typedef struct macro macro;

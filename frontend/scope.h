@@ -27,7 +27,7 @@ typedef enum value_kind {
     VALUE_UNIT_OF_CONTEXT, /* `ctx.main`, `ctx.sub`, `ctx.tdma`: context */
     VALUE_TRF_ADDRESS,
     VALUE_ACCUMULATION,
-    VALUE_TYPE,          /* type: what stands in front of a function, `HbmTensor::<..>` */
+    VALUE_TYPE,          /* type: what precedes a function, `HbmTensor::<..>` */
     VALUE_VARIANT,       /* of an enumeration: variant, number */
     VALUE_VECTOR_OP,     /* number: its code (target/vector.h) */
     VALUE_PLAN,          /* of what moves to other chips and clusters: plan */

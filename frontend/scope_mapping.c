@@ -116,7 +116,7 @@ static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t
     }
 }
 
-/* The number behind an operator: of a constant expression, or the size of a mapping. */
+/* The number after an operator: of a constant expression, or the size of a mapping. */
 static bool map_number_of(scope *s, const ast *n, int64_t *out)
 {
     if (n->kind < AST_MAP || n->kind > AST_MAP_ESCAPE)

@@ -100,7 +100,7 @@ static bool is_axis_name(const ast *parameter)
     return false;
 }
 
-/* A kernel that has no sizes yet is none: its name is said, and what it needs. */
+/* A kernel that has no sizes yet is skipped, with a warning that names it and what it needs. */
 static bool is_generic(analysis *s, const ast *fn)
 {
     const ast *missing = missing_generic(fn);

@@ -1,5 +1,5 @@
-/* The adapters' stages: what happens to single elements behind a read of DM and in front of a write. They have no command of their own:
- * what they say goes into the fetch in front of them, or into the commit behind them. And memset, a commit of what no stream brings. */
+/* The adapters' stages: what happens to single elements after a read of DM and before a write. They have no command of their own:
+ * what they say goes into the fetch before them, or into the commit after them. And memset, a commit of what no stream brings. */
 #include <string.h>
 
 #include "frontend/constant.h"
@@ -28,7 +28,7 @@ static adapter_config *adapter_of(const stage_call *call, op *o)
     return o->adapter;
 }
 
-/* The fetch gives the element type that the stage is told, and is one step further. */
+/* The fetch gives the element type that the stage names, and is one step further. */
 static value take_type(const stage_call *call, op *o)
 {
     const declared *e = call->expected;

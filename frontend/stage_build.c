@@ -275,7 +275,7 @@ static value stage_of_stream(const stage_call *call, unsigned parts)
     return stage_finish(call, o, ok && stage_require_parts(call, o, parts));
 }
 
-/* Digits of Time become digits of the units: the fetch itself is told, and its rule derives where each unit begins. */
+/* Digits of Time become digits of the units: they are recorded in the fetch itself, and its rule derives where each unit begins. */
 static value lift(const stage_call *call, component level)
 {
     op *o = call->receiver.op;

@@ -1,4 +1,4 @@
-/* The rows of the stages (target/engines.def), and what the functions behind them share: reading the call, adding the operation.
+/* The rows of the stages (target/engines.def), and what their functions share: reading the call, adding the operation.
  *
  * The one idea: a stage is what is done, a form is how some releases write it. What a type argument means is in the form, so a function
  * asks for it by its meaning and never by its place. */
@@ -7,7 +7,7 @@
 
 #include "frontend/stage.h"
 
-/* What stands between ::< and >. The components first, each one more than its number. */
+/* What is between ::< and >. The components first, each one more than its number. */
 typedef enum stage_type {
     TYPE_NONE,
 #define COMPONENT(symbol, ...) TYPE_##symbol,

@@ -1,7 +1,7 @@
 /* Rows by index: gathers and scatters of every release.
  *
  * The one idea: whatever is written, it ends as one operation with the HBM tensor, the list and the DM tensor as operands, and what was
- * said of axis, domain and payload in its configuration; what was not said the pass infers (passes/engine/indirect.c). */
+ * written of axis, domain and payload in its configuration; what was not written the pass infers (passes/engine/indirect.c). */
 #include "frontend/stage_build.h"
 
 /* A plan so far. */

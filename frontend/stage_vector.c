@@ -385,7 +385,7 @@ static op *add_operation(const stage_call *call, op *in, const vector_op_row *ro
     return o;
 }
 
-/* With several operands the operation stands as often, one behind the other. */
+/* With several operands the operation is repeated for each, one after the other. */
 static value operation(const stage_call *call, const vector_op_row *row, src_range at, unsigned mode, const operand_list *operands)
 {
     if (!check_type(call, at, row))
@@ -458,7 +458,7 @@ const vector_op_row *vector_stage_operation(const stage_call *call, vector_class
     return check_class(call, at, row, class) && check_type(call, at, row) ? row : NULL;
 }
 
-/* A stage that is told its operation. `class`: of those that it has. */
+/* A stage whose argument is its operation. `class`: of those that it has. */
 static value told(const stage_call *call, vector_class class)
 {
     const value *which = stage_argument_of(call, ARGUMENT_VECTOR_OP), *mode = stage_argument_of(call, ARGUMENT_MODE),

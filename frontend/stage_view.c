@@ -94,7 +94,7 @@ value stage_make_reshape_hbm_view(const stage_call *call)
     return reshape_view(call);
 }
 
-/* The same cells, of which Element says that there is more or less padding behind them: `wide` is `narrow` with padding. */
+/* The same cells, of which Element says that there is more or less padding after them: `wide` is `narrow` with padding. */
 static value repad(const stage_call *call, bool pads)
 {
     scope_context *c = scope_context_of(call->scope);

@@ -53,7 +53,7 @@ static bool begins_line(const token_scanner *s, uint32_t begin, uint32_t *indent
     return line > gap || gap == 0;
 }
 
-/* Where a closing bracket is missing is seen by what stands after it: as far out as the line of the bracket that is still open. */
+/* Where a closing bracket is missing is seen by what follows it: as far out as the line of the bracket that is still open. */
 static void look_at_indent(token_scanner *s, uint32_t begin)
 {
     uint32_t indent;
@@ -126,7 +126,7 @@ static bool opens_parameters(const token_scanner *s)
     return s->fn_head && s->list->count > 1 && (last->kind == '>' || (last->kind == T_IDENT && last[-1].kind == T_FN));
 }
 
-/* Does the last token end `macro_rules! name`, or the `name!` of such a macro? What stands in its brackets follows no grammar. */
+/* Does the last token end `macro_rules! name`, or the `name!` of such a macro? What is in its brackets follows no grammar. */
 static bool opens_macro(token_scanner *s)
 {
     const token *items = s->list->items;

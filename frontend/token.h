@@ -62,7 +62,7 @@ token_list token_scan(const source_map *sources, int file, arena *a, diag_list *
 typedef struct token_scanner token_scanner;
 token_scanner *token_scanner_new(arena *home);
 /* Scans text[0 .. bytes), after which stand two NULs, in place: on the way it is changed, and is as it was afterwards. With
- * `lone_mapping` the text is what stands between `m![` and `]`, and both tokens are there, empty. */
+ * `lone_mapping` the text is what is between `m![` and `]`, and both tokens are there, empty. */
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags);
 
 /* The text of a macro's definition or call: any tokens in balanced brackets, of which nothing is repaired. */

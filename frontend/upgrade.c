@@ -108,7 +108,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The first place at or behind `at` that is neither white space nor a comment. */
+/* The first place at or after `at` that is neither white space nor a comment. */
 static uint32_t skip_space(const char *s, uint32_t at, uint32_t end)
 {
     while (at < end && (is_space(s[at]) || (s[at] == '/' && (s[at + 1] == '/' || s[at + 1] == '*'))))
@@ -118,7 +118,7 @@ static uint32_t skip_space(const char *s, uint32_t at, uint32_t end)
 
 /* ---- lists ---- */
 
-/* Takes the elements of a list out that are not kept, each with its comma; a comma behind the last one goes with it. */
+/* Takes the elements of a list out that are not kept, each with its comma; a comma after the last one goes with it. */
 static void thin_list(upgrader *u, const ast *list, const bool *kept)
 {
     int file = list->range.file;
@@ -332,7 +332,7 @@ static uint64_t receivers_of_call(const upgrader *u, const ast *node, made ops)
     return bits ? bits : receivers_of_parameter(u, receiver);
 }
 
-/* ---- stages in front and behind ---- */
+/* ---- stages before and after ---- */
 
 static const char *source_of(const upgrader *u, const ast *n)
 {
@@ -433,7 +433,7 @@ static const char *said_in_front(const upgrader *u, const ast *node, const stage
     return m ? as_text(u, m) : shorter;
 }
 
-/* White space in front of the dot of a call: what a call beside it gets, too. */
+/* White space before the dot of a call; a call next to it gets the same. */
 static const char *space_before(const upgrader *u, src_range dot)
 {
     const char *s = text_of(u, dot.file);
@@ -441,7 +441,7 @@ static const char *space_before(const upgrader *u, src_range dot)
     while (begin > 0 && is_space(s[begin - 1]))
         begin--;
     bool after_comment = begin > 1 && s[begin - 1] == '/' && s[begin - 2] == '*';
-    for (uint32_t i = begin; i > 0 && s[i - 1] != '\n'; i--) /* behind a line comment the line has to end */
+    for (uint32_t i = begin; i > 0 && s[i - 1] != '\n'; i--) /* after a line comment the line has to end */
         after_comment = after_comment || (s[i - 1] == '/' && s[i] == '/');
     return after_comment && !memchr(s + begin, '\n', dot.begin - begin) ? "" : arena_strndup(u->in->arena, s + begin, dot.begin - begin);
 }
@@ -473,7 +473,7 @@ static void add_in_front(upgrader *u, const ast *node, const stage_form *old, co
     }
     src_range dot = dot_of(u, node);
     strbuf_printf(&text, ">()%s", space_before(u, dot));
-    change_as(u, (src_range){dot.file, dot.begin, dot.begin}, 1, text.text); /* behind what comes behind the call before */
+    change_as(u, (src_range){dot.file, dot.begin, dot.begin}, 1, text.text); /* after what comes after the call before */
 }
 
 /* The newest form that takes an element type alone, of what `row` gives, and adds no operation; of several the last in the datapath: what
@@ -510,8 +510,7 @@ static void add_behind(upgrader *u, const ast *node, const stage_form *old, made
         diag_help(u->in->diags, d, "write the element type in place of `_`");
         return;
     }
-    if (!ast_is(ast_kid(node, 1),
-                AST_GENERIC_ARGS)) { /* what is expected of a call says its types no more when another one comes behind it */
+    if (!ast_is(ast_kid(node, 1), AST_GENERIC_ARGS)) { /* what is expected of a call no longer says its types when another one follows */
         const tensor *out = &ops.items[0]->out;
         const char *types = "";
         for (unsigned i = 0; i < old->type_count; i++) {

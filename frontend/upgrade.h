@@ -2,8 +2,8 @@
  *
  * The one idea: a call is found among the forms of its stage (FORM, target/engines.def), and what the newest form of that stage takes is
  * put together from what was written, argument by meaning: `_` where nothing was written, left out what is not taken any more. A stage that
- * the newest release has in front (commit_trim, contract_time) or behind (fetch_cast) says what the passes derived of the operation.
- * Everything else of the text stays: comments, names, white space. What cannot be said in the newest release is refused by name
+ * the newest release has before it (commit_trim, contract_time) or after it (fetch_cast) says what the passes derived of the operation.
+ * Everything else of the text stays: comments, names, white space. What cannot be expressed in the newest release is refused by name
  * (E-UPGRADE). */
 #ifndef VISA_FRONTEND_UPGRADE_H
 #define VISA_FRONTEND_UPGRADE_H

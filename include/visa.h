@@ -38,7 +38,7 @@ typedef struct visa_options {
     const char *target;  /* "rngd"; NULL: the default */
     const char *dialect; /* "0.6": what that release of the language does not write is refused; NULL: all releases are read */
     bool warnings_are_errors;
-    const char *const *warnings;    /* what stands after -W (visa_knows_warning), in order, ended by NULL; NULL: none */
+    const char *const *warnings;    /* what follows -W (visa_knows_warning), in order, ended by NULL; NULL: none */
     const char *print_after;        /* a pass name, "all", or NULL: dumps for visa_pass_dumps */
     bool time_report;               /* measure for visa_time_report */
     const char *kernel;             /* compile this kernel only; NULL: all */
@@ -122,7 +122,7 @@ VISA_API bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned
 VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
 /* The text as the newest release of the language writes it: the same tokens and comments but for calls, types and words that older releases
  * write otherwise; in its canonical layout if it was. `options` are those of the compilation, with places_all and without binary_only.
- * False: something cannot be said so (E-UPGRADE), or the text cannot be read. *data belongs to the compilation and has a NUL after it. */
+ * False: something cannot be expressed (E-UPGRADE), or the text cannot be read. *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size);
 /* What the contractions on that line (0: on all) read of the TRF: each size that a read may have, with its verdict. Errors of meaning do
  * not matter. False: there is none (E-EXPLAIN). *data belongs to the compilation and has a NUL after it. */

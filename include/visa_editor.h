@@ -41,7 +41,7 @@ typedef struct visa_diagnostic {
 /* The i-th one in source order; false: there are fewer. */
 VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out);
 
-/* What stands at an offset of file 0, as Markdown: an axis, a mapping with its size and shortest form, a variable's tensor, a stage
+/* What is at an offset of file 0, as Markdown: an axis, a mapping with its size and shortest form, a variable's tensor, a stage
  * with its signature and what was derived for it, the rule of a diagnostic. False: nothing that is known. */
 VISA_API bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const char **markdown);
 

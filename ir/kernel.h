@@ -227,7 +227,7 @@ struct op {
     src_range parts[MAPPING_COMPONENTS];            /* where a declared mapping was written; SRC_NOWHERE: inferred */
     const mapping_names *named[MAPPING_COMPONENTS]; /* IR_PORT_IN, IR_ALLOC: as kernel_port's */
     const char *name;                               /* the variable that holds the result, or the port's name; "" */
-    op_operand *operands;                           /* what is read and written beside what it makes itself; several may have one role */
+    op_operand *operands;                           /* what is read and written besides what it makes itself; several may have one role */
     size_t operand_count, operand_capacity;
     const axis *interleave; /* IR_FETCH: its two positions are `input` and `second` */
     tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */

@@ -36,7 +36,7 @@ context work_context(const op *last);
 /* The work that ends with it. The accesses live in the arena. */
 void work_make(const target *t, const op *last, arena *a, work *out);
 
-/* The last operation of the work that this one is pinned behind (`#[after(..)]`); NULL: none. */
+/* The last operation of the work that this one is pinned after (`#[after(..)]`); NULL: none. */
 const op *work_pin(const work *w);
 
 /* Pieces of work from the first to the last that a memory is needed by, numbers in the order of issue. Ports that come in are needed from

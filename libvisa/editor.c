@@ -1,4 +1,4 @@
-/* include/visa_editor.h: what stands at a place. */
+/* include/visa_editor.h: what is at a place. */
 #include "libvisa/editor.h"
 
 #include <string.h>

@@ -31,7 +31,7 @@ void compilation_write_kernel(visa_compilation *c, const kernel *k, arena *scrat
     c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, &b, scratch);
 }
 
-/* Of kernels that are there still, and what stands after kernels. */
+/* Of kernels that are there still, and what follows kernels. */
 static bool write_rest(visa_compilation *c)
 {
     arena *scratch = arena_new_inside(c->arena);

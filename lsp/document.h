@@ -16,8 +16,8 @@ typedef struct document {
     int64_t version;
     text_lines lines;
     visa_compilation *compilation; /* NULL: to be made */
-    visa_compilation *tree;        /* the text alone, its meaning not looked at; NULL: to be made, or not wanted beside `compilation` */
-    text_lines *file_lines;        /* of the other files of `compilation`, by number; read when a place in one is said */
+    visa_compilation *tree; /* the text alone, its meaning not looked at; NULL: to be made, or not wanted in addition to `compilation` */
+    text_lines *file_lines; /* of the other files of `compilation`, by number; read when a place in one is reported */
     int file_count;
     bool changed;     /* its diagnostics are to be published */
     char **published; /* URIs that got diagnostics from this document, itself apart */

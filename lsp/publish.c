@@ -16,7 +16,8 @@ static void publish(server *s, const char *uri, const document *of, json_t *diag
     server_notify(s, "textDocument/publishDiagnostics", params);
 }
 
-/* Those of one file; without a place they are the first file's. What is more than may be spent on them is said to be missing. */
+/* Those of one file; without a place they are the first file's. Where they cost more than may be spent, the rest is left out and the last
+ * one says so. */
 static json_t *diagnostics_of(server *s, document *d, visa_compilation *c, int file)
 {
     static const char message[] = "given up: to say more of what is wrong takes more time or work than visa-lsp may spend";

@@ -29,7 +29,7 @@ static bool ask(server *s, const json_t *params, bool has_position, question *q)
     return q->c != NULL;
 }
 
-/* The same, for what stands in the text whatever it means. */
+/* The same, for what is in the text whatever it means. */
 static bool ask_tree(server *s, const json_t *params, question *q)
 {
     *q = (question){.all = server_documents(s), .d = document_of(s, params)};

@@ -5,7 +5,7 @@
 #include "passes/pass.h"
 
 void pass_allocate(pass_context *p, kernel *k);
-/* Of a good kernel, for another order of issue: places again what the compiler places. Nothing is said; false: it does not fit. */
+/* Of a good kernel, for another order of issue: places again what the compiler places. Nothing is reported; false: it does not fit. */
 bool allocate_again(pass_context *p, kernel *k);
 
 #endif

@@ -120,7 +120,7 @@ static void make_edges(order_graph *g, const target *t, const kernel *k, arena *
     }
 }
 
-/* Is every piece of work of a context behind the one before it in that context? Then nothing can be moved. */
+/* Is every piece of work of a context after the one before it in that context? Then nothing can be moved. */
 static bool is_forced(const order_graph *g, arena *scratch)
 {
     size_t words = (g->count + 63) / 64;
@@ -169,7 +169,7 @@ typedef struct chooser {
     const order_graph *graph;
     const int64_t *cycles;
     order_rule rule;
-    int64_t *tail;     /* cycles from the beginning of each to the end of all that is behind it */
+    int64_t *tail;     /* cycles from the beginning of each to the end of all that is after it */
     int64_t *ready;    /* when all before it is complete; of those that are chosen, their end */
     uint32_t *missing; /* how many before it are not chosen yet */
     bool *is_chosen;

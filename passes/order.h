@@ -1,6 +1,6 @@
 /* In which order work is issued that does not depend on each other (docs/timing.md, Order).
  *
- * The one idea: the text says what is computed, not when. A piece of work must stay behind another one only where both touch the same bytes
+ * The one idea: the text says what is computed, not when. A piece of work must stay after another one only where both touch the same bytes
  * and one of them writes, where both feed or drain streams from outside, or where `#[after(..)]` says so; among the rest a list scheduler
  * chooses, for each context, by the length of the longest path to the end. */
 #ifndef VISA_PASSES_ORDER_H

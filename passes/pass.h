@@ -33,7 +33,8 @@ extern const pass pipeline[];
 /* Runs them all over a kernel. `after` (may be NULL) is called after each pass. */
 void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pass *done, const kernel *k), void *user);
 
-/* Of a good kernel those that read addresses, after a memory has moved. Nothing is said; false: where it lies now the kernel is refused. */
+/* Of a good kernel those that read addresses, after a memory has moved. Nothing is reported; false: where it lies now the kernel is
+ * refused. */
 bool pipeline_run_again(pass_context *p, kernel *k);
 
 /* Calls `visit` for every operation of that kind that is still good. */

@@ -34,7 +34,7 @@ void pipeline_run(pass_context *p, kernel *k, void (*after)(void *user, const pa
     }
 }
 
-/* Those of them that read addresses beside mappings. */
+/* Those of them that read addresses besides mappings. */
 static void (*const address_passes[])(pass_context *p, kernel *k) = {pass_dma, pass_indirect, pass_fetch, pass_commit, vrf_rebase};
 
 bool pipeline_run_again(pass_context *p, kernel *k)

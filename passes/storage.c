@@ -13,7 +13,7 @@ enum {
 
 typedef struct packer {
     arena *arena;
-    storage_item *items; /* those that move, in front; behind them the fixed ones */
+    storage_item *items; /* those that move, first; after them the fixed ones */
     size_t free_count, count;
     uint32_t *order;            /* of the free ones */
     uint32_t *placed;           /* by offset */
@@ -57,7 +57,8 @@ static int64_t least_peak(const packer *p)
 
 /* ---- one order ---- */
 
-/* The lowest offset from `from` on at which the item meets none of these that is live beside it. They stand in the order of their offsets.
+/* The lowest offset from `from` on at which the item meets none of these that is live at the same time. They stand in the order of their
+ * offsets.
  */
 static int64_t lowest_offset(const packer *p, const storage_item *item, int64_t from, const uint32_t *placed, size_t count)
 {

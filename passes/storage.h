@@ -1,10 +1,10 @@
 /* Where memories lie that are needed for a while each: dynamic storage allocation.
  *
  * The one idea: two memories that are live in one step share no byte, others may; what counts is the peak, one past the last byte that is
- * ever used. In a packing that cannot be pushed lower every memory lies at 0, on one that is live beside it, or on one that cannot move. So
- * every best packing is found by putting memories down in some order, each as low as those before it allow: some orders that do well, and
- * for a few memories all that matter, by branch and bound (first fit by offset; Gergov, and Buchsbaum et al. on the bound from the load of
- * a step). */
+ * ever used. In a packing that cannot be pushed lower every memory lies at 0, on one that is live at the same time, or on one that cannot
+ * move. So every best packing is found by putting memories down in some order, each as low as those before it allow: some orders that do
+ * well, and for a few memories all that matter, by branch and bound (first fit by offset; Gergov, and Buchsbaum et al. on the bound from
+ * the load of a step). */
 #ifndef VISA_PASSES_STORAGE_H
 #define VISA_PASSES_STORAGE_H
 

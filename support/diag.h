@@ -64,7 +64,7 @@ typedef struct warning_levels {
     unsigned char chosen[DIAG_ID_COUNT]; /* warning_choice */
 } warning_levels;
 
-/* How a reader calls things: `of` gives the word for the one behind `@` in a text ("@Row"); NULL: the word itself. */
+/* How a reader calls things: `of` gives the word for the one after `@` in a text ("@Row"); NULL: the word itself. */
 typedef struct diag_words {
     const char *(*of)(int release, const char *word);
     int release;
@@ -82,8 +82,9 @@ typedef struct diag_list {
 
 void diag_list_init(diag_list *list, arena *a);
 
-/* Adds a diagnostic and returns it, for diag_note and diag_help. Never NULL. `@word` in a text is said as the list's words have it. While
- * `repeating` is not 0 a rule that was already broken at that range is not added once more, and neither is a warning that is not wanted. */
+/* Adds a diagnostic and returns it, for diag_note and diag_help. Never NULL. `@word` in a text is printed as the list's words have it.
+ * While `repeating` is not 0 a rule that was already broken at that range is not added once more, and neither is a warning that is not
+ * wanted. */
 diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diag_help(diag_list *list, diag *d, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -45,7 +45,7 @@ struct output {
     output_set *set;
     output_kind kind;
     const char *shown, *path;
-    int folder;       /* of the file behind all links; -1: none is open */
+    int folder;       /* of the file at the end of all links; -1: none is open */
     const char *base; /* its name there */
     file_identity is, folder_is;
     bool exists, failed, is_put;

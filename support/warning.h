@@ -8,7 +8,7 @@
 
 #include "support/diag.h"
 
-/* What stands after -W: `NAME`, `no-NAME`, `error`, `error=NAME`, `no-error=NAME`; NAME may be `all` or `performance`.
+/* What follows -W: `NAME`, `no-NAME`, `error`, `error=NAME`, `no-error=NAME`; NAME may be `all` or `performance`.
  * Later options win. False: unknown. */
 bool warning_option(warning_levels *levels, const char *option);
 

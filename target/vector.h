@@ -67,7 +67,7 @@ static inline bool vector_mode_names(const vector_op_row *row, unsigned mode, un
     return false;
 }
 
-/* What constants beside the stream are: of its type, but for widths of conversions. */
+/* What constants besides the stream are: of its type, but for widths of conversions. */
 static inline dtype vector_constant_type(const vector_op_row *row)
 {
     return row->class == VECTOR_CLASS_FP_TO_FXP ? DTYPE_I32 : row->from;

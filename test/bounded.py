@@ -71,7 +71,7 @@ def wide(count, text):
     return "".join(text % i for i in range(count))
 
 
-# name: (source, the ids that are said and no others, at most so many steps, at most so many bytes)
+# name: (source, the ids that are reported and no others, at most so many steps, at most so many bytes)
 WORK = {
     "constants": (HEAD + "const C0: usize = 0;\n" + doubling(60, "const C%(i)d: usize = C%(n)d + C%(n)d;\n") + KERNEL % "let x = C59;", [], 10_000, 4 << 20),
     "constants of mappings": (HEAD + "const C0: usize = 0;\n" + doubling(60, "const C%(i)d: usize = C%(n)d + C%(n)d;\n") + "type T = m![A # { C59 + 32 }];\n" +
@@ -178,7 +178,7 @@ DEPTHS = (20, 84, 127, 250, 5000)
 
 
 def nested(name, folder):
-    """Said once, however deep it is, and not at all in some depth."""
+    """Reported once, however deep it is, and not at all in some depth."""
     path = os.path.join(folder, "nested.vm")
     refused = {}
     for depth in DEPTHS:

@@ -209,7 +209,7 @@ def kernel_fetch(v):
 
 
 def kernel_read(v):
-    """The pure sequencer, through fetch: 4-byte elements where the packet allows, else a broadcast packet behind it."""
+    """The pure sequencer, through fetch: 4-byte elements where the packet allows, else a broadcast packet after it."""
     elements, out = oracle.size(v["out"]["packet"], v["axes"]), dict(v["out"])
     axes = dict(v["axes"])
     if elements % 2:

@@ -3,7 +3,7 @@
 
     test/doc_examples.py [--update] FOLDER-OF-PROGRAMS FILE.md...
 
-A line `$ COMMAND` is run by bash in a scratch folder that has examples/ in it; the lines behind it are its
+A line `$ COMMAND` is run by bash in a scratch folder that has examples/ in it; the lines after it are its
 output, standard error included. What they write into pictures/ is compared with docs/pictures/, where nothing else lies. A line
 `...` stands for any lines. Blocks "```rust NAME.vm" are written to
 the scratch folder, so that later commands can use them. --update writes what the commands print now over blocks that
@@ -73,7 +73,7 @@ class Page:
         return match.group(0).replace(body, now)
 
     def picture(self, drawn, text):
-        """Drawn by a command of the page, kept beside it and shown on it."""
+        """Drawn by a command of the page, kept next to it and shown on it."""
         self.drawn.add(drawn.name)
         kept = PICTURES / drawn.name
         if self.update:

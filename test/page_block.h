@@ -12,7 +12,7 @@
 
 typedef struct page_block {
     const char *program, *begin_mark;
-    void (*put)(strbuf *s); /* what stands between the marks */
+    void (*put)(strbuf *s); /* what is between the marks */
 } page_block;
 
 static const char page_end_mark[] = "<!-- end of the generated block -->\n";

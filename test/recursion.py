@@ -5,7 +5,7 @@ Usage: recursion.py [--print]
 
 The compiler says who calls whom (gcc -fcallgraph-info, without optimisation, so that nothing is inlined). Functions that count their
 levels with budget_enter (support/budget.h) cannot recurse without an end; what still goes round in a circle without one of them has to be
-a row of test/recursion.txt, with the reason why its depth has a bound. A new recursion, and a row of one that is gone, fail.
+a row of test/recursion.txt, with the reason why its depth has a bound. A new recursion, and a row of one that no longer exists, fail.
 --print shows the circles as rows without reasons."""
 import concurrent.futures
 import json

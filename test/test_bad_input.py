@@ -45,7 +45,7 @@ failures = Failures()
 
 
 def expect_refused(what, result, status=1, place=False, contains=()):
-    """The error is said, the status is right, and nothing crashed."""
+    """The error is reported, the status is right, and nothing crashed."""
     ok = failures.expect(not result.crashed and result.status == status, f"{what}: status {status} wanted", result)
     if ok and status == 1:
         failures.expect(PLAIN.search(result.err), f"{what}: no error text", result)

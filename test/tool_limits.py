@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every limit of the tools at its edge, from its row: what is at the limit is done, what is one beyond it is refused or cut, and said to be.
+"""Every limit of the tools at its edge, from its row: what is at the limit is done, what is one beyond it is refused or cut, and a message says so.
 
 The rows of support/limits.def are read, not repeated: each name has a function here that is given the row's value and makes both sides. (test/limits.py
 does the same for the machine's.)"""
@@ -69,7 +69,7 @@ def spent(text, unit):
 
 
 def of_a_compilation(most, folder, option, unit):
-    """There is a least number that is enough, one less is not, and both are said; the default is the row's, in both programs' words."""
+    """There is a least number that is enough, one less is not, and both are reported; the default is the row's, in both programs' words."""
     text = HEAD + bounded.KERNEL % "for i in 0..1000 { let x = i; }"
     least, takes = 0, spent(visac(folder, text, "--time-report")[1], unit) # that with the report itself
     same(f"{option}={takes}", visac(folder, text, f"{option}={takes}")[0], 0)

@@ -76,7 +76,7 @@ def commands(stream):
 
 
 def shared(*parts):
-    """A file of the reference material beside the repository, or None."""
+    """A file of the reference material next to the repository, or None."""
     path = os.path.join(SOURCE, "..", "shared", *parts)
     return path if os.path.exists(path) else None
 

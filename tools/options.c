@@ -110,7 +110,7 @@ bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, 
     if (!c->algebra)
         return true;
     if (k->einsum.statement_count == 0 && !tool_has_output(k)) {
-        if (!c->numbers) /* they said it */
+        if (!c->numbers) /* they reported it */
             diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", k->name);
         *agrees = false;
         return true;

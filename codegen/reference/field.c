@@ -255,7 +255,7 @@ static void emit_contraction(const statement *s)
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     int64_t row_tiles = tiles_of(rows), column_tiles = tiles_of(columns), packed = (row_tiles + column_tiles) * TILE * s->line;
     LLVMValueRef row_pack = scratch_at(s, 0), column_pack = scratch_at(s, row_tiles * TILE * s->line), sums = scratch_at(s, packed);
-    if (packed != (rows + columns) * p->digits[PLAN_DEPTH].combinations) /* what stands next to the lines stays zero */
+    if (packed != (rows + columns) * p->digits[PLAN_DEPTH].combinations) /* what is next to the lines stays zero */
         LLVMBuildMemSet(e->b, row_pack, LLVMConstInt(e->i8, 0, false), emit_i64(e, packed * VALUE_BYTES), VALUE_BYTES);
     LLVMValueRef first = emit_scaled(e, s->params[FIRST_TILE], TILE),
                  end = emit_least(e, emit_scaled(e, s->params[END_TILE], TILE), emit_i64(e, rows));

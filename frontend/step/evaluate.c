@@ -326,7 +326,7 @@ static void refuse_item(step_evaluation *e, const ast *n)
         step_refuse(e, n->range, "%s is not known inside a stream program", ast_kind_name(n->kind));
 }
 
-/* A `let` around the block names its value, not what stands in front of it. */
+/* A `let` around the block names its value, not what precedes it. */
 STACK_APART static step_term evaluate_block(step_evaluation *e, const ast *n)
 {
     size_t mark = step_enter(e);

@@ -82,7 +82,7 @@ bool step_is_lost(step_evaluation *e, const char *name);
 
 /* `Tile<bf16, 16, 256>`, `Selector<8>`, `Address`, `Bool`; NULL: diagnosed. */
 const step_data *step_read_data(step_evaluation *e, const ast *type);
-/* What stands in `{ .. }` or alone as a generic argument, evaluated. */
+/* What is in `{ .. }` or alone as a generic argument, evaluated. */
 step_term step_read_argument(step_evaluation *e, const ast *argument);
 /* A parameter of the program becomes a source, a tensor or a symbol. */
 void step_read_parameter(step_evaluation *e, const ast *param);

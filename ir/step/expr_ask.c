@@ -143,7 +143,7 @@ static bool evaluate_atom(evaluation *v, const atom *t, int64_t *value)
     return true;
 }
 
-/* A factor of 0 makes 0 of a product whatever else is not known: where there is no place, nothing says what stands there. */
+/* A factor of 0 makes 0 of a product whatever else is not known: where there is no place, nothing says what is there. */
 static bool evaluate_product(evaluation *v, const product *p, int64_t *value)
 {
     bool known = true, zero = false;

@@ -2,7 +2,7 @@
  *
  * The one idea: a ragged symbol has one size for each place of the dimensions outside of it, so what is asked of it as a number is its
  * sum over those places, itself a symbol: `sum(~R)`. It is the sum over the places where the symbol first occurs; other places that are a
- * multiple of those repeat it, and what stands anywhere else has a sum of its own (`sum(~R over C)`). Where a rule of a shape knows the sum
+ * multiple of those repeat it, and what is anywhere else has a sum of its own (`sum(~R over C)`). Where a rule of a shape knows the sum
  * of a new ragged size, it says so. The largest of the sizes is `max(~R)`. */
 #ifndef VISA_IR_STEP_TOTAL_H
 #define VISA_IR_STEP_TOTAL_H

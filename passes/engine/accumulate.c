@@ -1,7 +1,7 @@
 /* Rules ("Reducer", accumulate). Digits of Time that OutTime lacks are summed. Interleaved: OutTime = [Time', Packet], OutPacket = Row
  * padded to 8. Sequential: with Packet padded to a multiple of 8, OutTime = [Time', Row, Packet / 8], OutPacket = Packet % 8.
  * Time' keeps Time's order and padding. Partial results inside the outermost summed loop live in slots of the accumulator.
- * Since 0.6 Time' is said by a stage of its own (contract_time), and a slot of Sequential holds all columns of the Rows. */
+ * Since 0.6 Time' is given by a stage of its own (contract_time), and a slot of Sequential holds all columns of the Rows. */
 #include "passes/engine/accumulate.h"
 
 #include "target/dialect.h"

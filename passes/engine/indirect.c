@@ -3,8 +3,8 @@
  * list holds Domain: the loops follow the DM side's digits, cut where payload or list are cut, and each moves either the HBM side or the
  * list. One derivation does both: the list's elements stand beyond all bits of the HBM tensor, LIST_BITS apart.
  *
- * Up to 0.8 axis and payload are not written: what the list (of a scatter: Key) names is Domain, the digits of Element that DM names beside
- * it are payload, and the rest is the axis. */
+ * Up to 0.8 axis and payload are not written: what the list (of a scatter: Key) names is Domain, the digits of Element that DM names next
+ * to it are payload, and the rest is the axis. */
 #include "passes/engine/dma.h"
 
 #include <stdlib.h>
@@ -244,7 +244,7 @@ static bool find_axis(rows *r, const mapping **left)
     return true;
 }
 
-/* Payload, as it is said, is what the HBM tensor has beside the axis; of a scatter its live values are. */
+/* Payload, as it is written, is what the HBM tensor has next to the axis; of a scatter its live values are. */
 static bool check_payload(rows *r, const mapping *left)
 {
     pass_context *p = r->pass;

@@ -1,5 +1,5 @@
 /* Rule ("Switch Engine"): a cluster's slices are cut as [slice2, slice1, slice0] and Time as [time1, time0]; each topology says which of
- * these digits go where, and what stands in the place of a digit that went is new: an axis that neither Slice nor Time has, or padding.
+ * these digits go where, and what is in the place of a digit that went is new: an axis that neither Slice nor Time has, or padding.
  *
  * A custom broadcast is read off the mappings: what OutSlice and the inner part of OutTime ask of InSlice is a walk over the slices, as a
  * stream's over a buffer (ir/mapping/sequence.h), so its loops are the digits of the slice that a packet comes from. The slices that a
@@ -102,7 +102,7 @@ static bool check_divides(const routing *r)
                        arena_printf(r->p->arena, "choose slice1 and slice0 whose product divides %lld", (long long)r->slice->size));
 }
 
-/* What stands in OutSlice where a digit went, at `low`. */
+/* What is in OutSlice where a digit went, at `low`. */
 static bool check_new(const routing *r, const mapping *slice, const mapping *time, int64_t low, int64_t size)
 {
     const mapping *tile = size > 1 ? digit(r, r->out_slice, low, size) : NULL;

@@ -1,7 +1,7 @@
 /* Rule ("Transpose Engine"): Time is [outer, in_rows, packets_per_col], and the first valid_size elements of Packet are live or padding.
  * A block is in_rows x in_cols elements, in_cols = packets_per_col x valid_size; the first out_rows of its columns leave, each as a packet
  * of in_rows elements. So OutTime is [outer, the first out_rows positions of [packets_per_col, Packet % valid_size]], and OutPacket is
- * in_rows with padding behind it.
+ * in_rows with padding after it.
  *
  * The numbers are few (in_rows is at least the live part of OutPacket), so each is tried: cutting the stream there must give back the
  * stream, and what follows from the cut must be what is declared. Sizes of axes do not matter. */
@@ -20,7 +20,7 @@ static int64_t in_cols(const turn *t)
     return t->packets_per_col * t->valid_size;
 }
 
-/* The elements of a flit that are read: no more than the least number, where that is all that is live. 0: live ones are behind any. */
+/* The elements of a flit that are read: no more than the least number, where that is all that is live. 0: there are live ones after any. */
 static int64_t valid_size(pass_context *p, const tensor *in)
 {
     unsigned bits = dtype_row_of(in->dtype)->bits;
@@ -33,7 +33,7 @@ static int64_t valid_size(pass_context *p, const tensor *in)
     return 0;
 }
 
-/* Cuts Time for these numbers; false: it is no stream of such blocks. Where no column behind the first flit of a row leaves, the others may
+/* Cuts Time for these numbers; false: it is no stream of such blocks. Where no column after the first flit of a row leaves, the others may
  * hold anything. */
 static bool cut_time(pass_context *p, const mapping *time, turn *t)
 {

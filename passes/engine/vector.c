@@ -60,7 +60,7 @@ static const op *reduced_since(const op *o, const op *before)
     return NULL;
 }
 
-/* What was set aside in front of a reduction has other packets than the stream behind it; and since 0.6 what was set aside is read in
+/* What was set aside before a reduction has other packets than the stream after it; and since 0.6 what was set aside is read in
  * packets of the width in which it was. */
 static void check_stash(pass_context *p, kernel *k, op *o)
 {
@@ -143,7 +143,7 @@ static shape shape_behind(pass_context *p, const tensor *in, vector_width_kind k
     }
 }
 
-/* Are the lanes behind the first `narrow` ones all padding? */
+/* Are the lanes after the first `narrow` ones all padding? */
 static bool back_is_padding(pass_context *p, const mapping *packet)
 {
     int64_t wide = p->target->vector_lanes, narrow = p->target->vector_narrow_lanes;
@@ -260,7 +260,7 @@ static void unzip_one(pass_context *p, kernel *k, op *o)
     o->vector_unzip->inside = inside;
 }
 
-/* What a pass over two streams does not do, behind the zip either. */
+/* What a pass over two streams does not do, nor after the zip. */
 static void check_single(pass_context *p, kernel *k, op *o, const char *lacks, const char *help)
 {
     for (const op *before = op_input(o); !o->bad && before && before->kind != IR_VECTOR_INIT; before = op_input(before))

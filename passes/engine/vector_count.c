@@ -9,7 +9,7 @@
  *     slice major: slices above the one where the axis ends hold nothing of it;
  *     time major: only the last value of the time digits is cut off, and that in the slices from one on.
  * Digits in Slice must be compared as they stand: sizes and positions powers of two, the outer one the heavier. A reduced digit whose own
- * padding the axis's end does not cover takes a filter of its own; padding lanes behind the live ones are the clipper's span.
+ * padding the axis's end does not cover takes a filter of its own; padding lanes after the live ones are the clipper's span.
  * The size of Time does not matter to any of this: of 8 lanes each is looked at, of all else only digits. */
 #include "passes/engine/vector_reduce.h"
 
@@ -130,7 +130,7 @@ static lane lane_of(const counting *c, int64_t number)
     return l;
 }
 
-/* How many lanes from the front on are not dead; -1: a live one stands behind a dead one. */
+/* How many lanes from the front on are not dead; -1: a live one follows a dead one. */
 static int64_t live_front(const counting *c)
 {
     int64_t front = c->lanes;
@@ -175,7 +175,7 @@ static bool ends_outside(const counting *c)
 }
 
 /* Padding of a digit of Time is its own where the axis's end does not cover it; and all of it, where no other digit reaches the end then.
- * But beside digits in Slice what is beyond the end is published to be one padded size of the axis, which one filter has to cut. */
+ * But next to digits in Slice what is beyond the end is published to be one padded size of the axis, which one filter has to cut. */
 static void find_own(counting *c)
 {
     bool in_slices = false;
@@ -308,7 +308,7 @@ static bool first_slice(const slices *s, int64_t least, int64_t *masked, int64_t
     return true;
 }
 
-/* The slice behind that one; false: it is the last. */
+/* The slice after that one; false: it is the last. */
 static bool next_slice(const slices *s, int64_t masked, int64_t *coordinate)
 {
     *coordinate = 0;
@@ -340,7 +340,7 @@ static bool filter_of(const counting *c, const slices *s, int64_t size, valid_co
     return lightest > 0 && all + time - lightest < size;
 }
 
-/* ---- what cannot be said, and what can ---- */
+/* ---- what cannot be expressed, and what can ---- */
 
 static bool refuse_slices(counting *c, const char *why)
 {

@@ -93,7 +93,7 @@ static int64_t take_digit(slicing *s, const factor *wanted, int64_t *size)
             continue;
         *size = smaller(wanted->extent, f.extent / inner);
         int64_t step = s->positions[i] * inner, live = ceil_div(f.live, inner);
-        if (wanted->live < *size && live > wanted->live) /* padding is behind it here, and other values of the axis there */
+        if (wanted->live < *size && live > wanted->live) /* padding follows it here, and other values of the axis there */
             *size = wanted->live;
         if (*size < 2 || f.extent / inner % *size || smaller(live, *size) != smaller(wanted->live, *size) ||
             s->part_count + 2 > MOST_PARTS || (inner > 1 && f.live < f.extent && f.live % inner && f.live * f.weight < f.axis->size))

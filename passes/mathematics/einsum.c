@@ -479,7 +479,7 @@ static void visit_difference(einsum_builder *b, op *o)
     b->of[o->index] = whole(dst);
 }
 
-/* What is committed is narrowed on the way, behind a relu. */
+/* What is committed is narrowed on the way, after a relu. */
 static void visit_relu(einsum_builder *b, op *o)
 {
     const tensor *t = op_into(o) ? &op_into(o)->out : &o->out;

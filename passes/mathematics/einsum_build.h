@@ -64,7 +64,7 @@ void einsum_slices_digits(einsum_builder *b, einsum_step *step, op *reduce);
 void einsum_settle_sources(einsum_builder *b, einsum_step *step, op *o, const op *a, const op *other);
 /* The same of so many operands, which are the step's sources in their order; bit k of `of_other`: that one is group 1 of two streams. */
 void einsum_settle_list(einsum_builder *b, einsum_step *step, op *o, const op *const *sources, unsigned count, unsigned of_other);
-/* Group 1 of two streams becomes what everything is said of, or group 0 again. */
+/* Group 1 of two streams becomes the current group, or group 0 again. */
 void einsum_turn(einsum_builder *b);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);

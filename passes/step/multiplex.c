@@ -73,7 +73,7 @@ static bool mark_node(step_rewrite *r, const step_graph_node *n, const step_grap
     return true;
 }
 
-/* What stands between `from` and `last`, the last first. */
+/* What is between `from` and `last`, the last first. */
 static bool mark(step_rewrite *r, const step_graph_node *last, const step_graph_node *from, int64_t member)
 {
     const multiplex *m = r->user;

@@ -16,7 +16,7 @@ static int64_t share_of(const step_regions *g, int64_t region)
     return g->chunks / g->count + (g->chunks % g->count > region);
 }
 
-/* ---- what stands in which region ---- */
+/* ---- what is in which region ---- */
 
 /* Does the operator look at several chunks, that is, at the outermost dimension of what comes in? */
 static bool joins_chunks(const step_graph_node *n)

@@ -189,7 +189,7 @@ static unsigned commit_ranges(const stage *s, proof_range *out)
     return 1;
 }
 
-/* What stands after the computed bytes of a flit is filling. */
+/* What follows the computed bytes of a flit is filling. */
 static void commit_proof(const stage *s, int64_t unit_index)
 {
     const commit *k = s->plan;

@@ -10,7 +10,7 @@
 enum { EXCHANGE_MOST_SLICES = 256 };
 
 typedef struct exchange {
-    unsigned char *slices[EXCHANGE_MOST_SLICES]; /* each one's packets, one behind the other; NULL: it has none */
+    unsigned char *slices[EXCHANGE_MOST_SLICES]; /* each one's packets, one after the other; NULL: it has none */
     int64_t filled[EXCHANGE_MOST_SLICES];        /* bytes, while they are pushed */
 } exchange;
 

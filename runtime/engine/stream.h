@@ -24,7 +24,7 @@ typedef struct stream_shape {
     int64_t packets; /* time steps */
     int64_t rows;    /* 1 except for aligned pairs and contraction tensors */
     stream_form form;
-    int64_t computed_bytes; /* of a beat, from its beginning on; what stands after them is filling */
+    int64_t computed_bytes; /* of a beat, from its beginning on; what follows them is filling */
     int64_t zero_point;     /* of i5 and i9: an element is the i4 or i8 that stands in the stream, less this */
 } stream_shape;
 

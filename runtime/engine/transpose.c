@@ -56,7 +56,7 @@ static bool plan_transpose(stage *s, chain *c, fault *f)
 
 typedef struct transpose_run {
     unsigned char *block;  /* flits that are here of the block at hand */
-    unsigned char *turned; /* out_rows flits; bytes behind the elements keep the poison */
+    unsigned char *turned; /* out_rows flits; bytes after the elements keep the poison */
     int64_t held;          /* flits */
 } transpose_run;
 

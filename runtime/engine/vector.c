@@ -276,7 +276,7 @@ static bool add_unzip(planning *p, const command *c)
     return true;
 }
 
-/* The tags, and the comparisons behind them. */
+/* The tags, and the comparisons after them. */
 static bool add_tag(planning *p, chain *c)
 {
     vector_pass *pass = p->pass;
@@ -635,7 +635,7 @@ static void vector_proof(const stage *s, int64_t unit_index)
     vector_pass_proof(s, s->plan, unit_index);
 }
 
-/* A packet for each cycle; the first one leaves behind all units. */
+/* A packet for each cycle; the first one leaves after all units. */
 static void vector_cycles(const stage *s, duration *d)
 {
     const vector_pass *p = s->plan;

@@ -93,12 +93,12 @@ float vector_log(float x)
 
 /* ---- sine and cosine ---- */
 
-/* 2 / pi, the 256 bits behind its point. */
+/* 2 / pi, the 256 bits after its point. */
 static const uint64_t two_over_pi[4] = {UINT64_C(0xa2f9836e4e441529), UINT64_C(0xfc2757d1f534ddc0), UINT64_C(0xdb6295993c439041),
                                         UINT64_C(0xfe5163abdebbc561)};
 static const double pi_half = 0x1.921fb54442d18p+0;
 
-/* Bits n to n + 63 behind its point, n from -64 to 192. */
+/* Bits n to n + 63 after its point, n from -64 to 192. */
 static uint64_t two_over_pi_word(int n)
 {
     if (n < 0)

@@ -182,7 +182,7 @@ int64_t vector_reduction_run_packets(const vector_reduction *r, vector_reduction
             cell[0] = apply(r, cell[0], tree_of(r, lane, valid));
         if (!last)
             continue;
-        stream_word *out = words + results++ * REDUCE_LANES; /* not behind what was read */
+        stream_word *out = words + results++ * REDUCE_LANES; /* never past what was read */
         memcpy(out, cell, REDUCE_LANES * sizeof *out);
         if (r->tree)
             memset(out + 1, poison, (REDUCE_LANES - 1) * sizeof *out);

@@ -42,7 +42,7 @@ typedef struct vector_reduction_run {
     stream_word cells[REDUCE_MOST_SLOTS * REDUCE_LANES];
 } vector_reduction_run;
 
-/* Reads the command and the valid counts behind it; `packets` of 4 lanes arrive, of flits that were split or trimmed. */
+/* Reads the command and the valid counts after it; `packets` of 4 lanes arrive, of flits that were split or trimmed. */
 bool vector_reduction_plan(vector_reduction *r, const command *c, const command *counts, unsigned count, int64_t packets, bool splits,
                            fault *f);
 /* The lanes of a packet that count, from the first one on, in a slice of that number in its cluster. */

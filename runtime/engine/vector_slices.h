@@ -1,4 +1,4 @@
-/* The Vector Engine's reduction over slices, and what of its pass is behind it.
+/* The Vector Engine's reduction over slices, and the part of its pass that comes after it.
  *
  * The one idea: what the slices of a cluster have computed so far stands in an exchange; a slice that receives folds, step by step, the
  * packets of its group, in ascending order of the slices, and goes on with its pass. */
@@ -8,7 +8,7 @@
 #include "runtime/engine/vector.h"
 
 typedef struct vector_slices {
-    vector_pass pass; /* behind it; first, as stage_vector has it */
+    vector_pass pass; /* after it; first, as stage_vector has it */
     const vector_op_row *row;
     vector_function function;
     stream_word identity;

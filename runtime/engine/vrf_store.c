@@ -56,7 +56,7 @@ static unsigned vrf_store_ranges(const stage *s, proof_range *out)
     return 1;
 }
 
-/* What stands behind the computed bytes of a flit is filling. */
+/* What follows the computed bytes of a flit is filling. */
 static void vrf_store_proof(const stage *s, int64_t unit_index)
 {
     const vrf_store *k = s->plan;

@@ -1,4 +1,4 @@
-/* Cast Engine over a field: a cast is the identity; what stands after the narrowed values is filling. */
+/* Cast Engine over a field: a cast is the identity; what follows the narrowed values is filling. */
 #include "runtime/field/engine.h"
 #include "support/integer.h"
 

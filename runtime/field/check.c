@@ -16,7 +16,7 @@
 /* What is run as a whole: 512 x 512 x 2048 products and what moves them. Beyond, elements are sampled. */
 #define WHOLE_WORK 2e9
 #define WHOLE_PRODUCTS ((double)(INT64_C(1) << 30))
-#define WHOLE_MAP_PRODUCTS ((double)(INT64_C(1) << 24)) /* beside maps, whose elements are computed one by one */
+#define WHOLE_MAP_PRODUCTS ((double)(INT64_C(1) << 24)) /* besides maps, whose elements are computed one by one */
 #define WHOLE_ELEMENTS (INT64_C(1) << 26)
 #define MEMORY_BYTES (INT64_C(1) << 31)
 enum { MOST_WRONG = 1 << 16, LEAST_SAMPLES = 64, MOST_SAMPLES = 4096, SAMPLED_TERMS = 1 << 22 };
@@ -319,7 +319,7 @@ static bool has_maps(const einsum *e)
     return false;
 }
 
-/* Is all of the reference little enough? Elements beside maps and rows are computed one by one. */
+/* Is all of the reference little enough? Elements besides maps and rows are computed one by one. */
 static bool is_small(const checking *c)
 {
     const einsum *e = &c->kernel->einsum;

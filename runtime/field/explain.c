@@ -110,7 +110,7 @@ static bool shares_factor(const product *a, const product *b)
     return a->low == b->low || a->high == b->high || a->low == b->high || a->high == b->low;
 }
 
-/* What is lacking and what stands in its place: terms with a factor in common first, then in their order. */
+/* What is lacking and what is in its place: terms with a factor in common first, then in their order. */
 static void pair_up(finding *f, products *lacking, products *more, arena *a)
 {
     enum { FEW = 4096 };

@@ -1,4 +1,4 @@
-/* Transpose Engine over a field: an element that leaves is the one of its row in its column; what stands behind the rows is filling. */
+/* Transpose Engine over a field: an element that leaves is the one of its row in its column; what follows the rows is filling. */
 #include "runtime/engine/transpose.h"
 
 #include "runtime/field/engine.h"

@@ -13,7 +13,7 @@ typedef enum wanted { STREAM, STASH, TAGGED, OTHER /* group 1 of two streams, of
 
 static void read_behind(field_stage_run *r, unsigned steps, wanted what, int64_t first, int64_t count, field_value *out);
 
-/* The pass of stage_vector, or what of it is behind a reduction over slices. */
+/* The pass of stage_vector, or the part of it after a reduction over slices. */
 static const vector_pass *pass_of(const field_stage_run *r)
 {
     return r->stage->type == &stage_vector ? r->stage->plan : &((const vector_slices *)r->stage->plan)->pass;
@@ -66,7 +66,7 @@ static field_value apply(field_stage_run *r, unsigned number, int64_t element, f
     return s->tags == VECTOR_ALL_TAGS ? done : done_by_tag(r, number, element, done, stream);
 }
 
-/* Elements behind a change of width, by number: those in front of it. */
+/* Elements after a change of width, by number: those before it. */
 static void read_width(field_stage_run *r, unsigned steps, wanted what, vector_width_kind kind, int64_t first, int64_t count,
                        field_value *out)
 {
@@ -220,7 +220,7 @@ static void read_zipped(field_stage_run *r, unsigned number, int64_t first, int6
 
 /* ---- the pass ---- */
 
-/* Elements behind the first `steps` steps of the pass; of what goes along with the stream: those that it was made of, in the packets that
+/* Elements after the first `steps` steps of the pass; of what goes along with the stream: those that it was made of, in the packets that
  * these steps make of them. */
 static void read_behind(field_stage_run *r, unsigned steps, wanted what, int64_t first, int64_t count, field_value *out)
 {

@@ -9,7 +9,7 @@
 
 enum { THREAD_PACKETS = 1 << 14 /* less work than this is not worth a thread */ };
 
-/* Stages that run in a slice. What those before them give to other slices stands in `from`; what is given to the one behind them is kept in
+/* Stages that run in a slice. What those before them give to other slices is in `from`; what is given to the one after them is kept in
  * `to`, and goes to other slices. */
 typedef struct span {
     unsigned first, end;
@@ -209,7 +209,7 @@ static bool run_span(const chain *c, const blocks *block, const span *x, const u
     return run_units(c, block, x, units, active_units(c, active, cluster, units), f);
 }
 
-/* One cluster: behind the packets of all of its slices, where they go to others at once; and up to where they are reduced over slices. */
+/* One cluster: after the packets of all of its slices, where they go to others at once; and up to where they are reduced over slices. */
 static bool run_cluster(const chain *c, const blocks *block, exchange *gathered, exchange *recorded, int64_t cluster, int64_t *units,
                         fault *f)
 {

@@ -1,4 +1,4 @@
-/* The one loop nest behind a contraction's sequencers.
+/* The one loop nest that a contraction's sequencers share.
  *
  * The one idea: Stream Adapter, TRF Sequencer, masks and accumulator each count the same steps with loops of
  * their own. Where all their loop boundaries divide one another, the steps are one nest, and in each of its

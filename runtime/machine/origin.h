@@ -1,7 +1,7 @@
 /* Where a cell of HBM came from: the slice, and the flit and lane of the commit that wrote it.
  *
  * The one idea: the tables of the commands say where each byte goes, so they are walked once and asked backwards; nothing is
- * known of mappings here. Only what the last copies and commits wrote is told, and only while the walks are short. */
+ * known of mappings here. Only what the last copies and commits wrote is reported, and only while the walks are short. */
 #ifndef VISA_RUNTIME_MACHINE_ORIGIN_H
 #define VISA_RUNTIME_MACHINE_ORIGIN_H
 

@@ -50,7 +50,7 @@ typedef struct proof {
     struct {
         proof_order *items;
         size_t count, capacity;
-    } waits[PROOF_CONTEXTS]; /* and behind each of its waits */
+    } waits[PROOF_CONTEXTS]; /* and after each of its waits */
 } proof;
 
 static inline bool proof_is_open(const machine *m)

@@ -1,7 +1,7 @@
 /* What the wrong elements of an output have in common.
  *
  * The one idea: a wrong table makes a pattern. The coordinates of all wrong elements are folded axis by axis, and so are the
- * slices, Rows and time steps that wrote them (origin.h); and it is told how far outside its bound the worst one is. */
+ * slices, Rows and time steps that wrote them (origin.h); and it reports how far outside its bound the worst one is. */
 #ifndef VISA_RUNTIME_TENSOR_MISMATCH_H
 #define VISA_RUNTIME_TENSOR_MISMATCH_H
 

@@ -10,7 +10,7 @@
 /* Reads the whole file; the tensor is s->want. */
 bool npy_read(tensor_source *s, tensor *out);
 
-/* What stands before the elements of a tensor; in the arena. */
+/* What precedes the elements of a tensor; in the arena. */
 const char *npy_head(const tensor_type *type, arena *a, size_t *bytes);
 
 #endif

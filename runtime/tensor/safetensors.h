@@ -11,7 +11,7 @@
 /* Reads tensor `name` of the file; NULL: the file must hold one only. */
 bool safetensors_read(tensor_source *s, const char *name, tensor *out);
 
-/* What stands before the elements of a file of this one tensor; in the arena. NULL: the name is not UTF-8
+/* What precedes the elements of a file of this one tensor; in the arena. NULL: the name is not UTF-8
  * text. */
 const char *safetensors_head(const char *name, const tensor_type *type, arena *a, size_t *bytes);
 

@@ -117,7 +117,7 @@ bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t
 
 /* ---- writing ---- */
 
-/* What stands before the data. */
+/* What precedes the data. */
 typedef struct file_head {
     const char *bytes;
     size_t size;

@@ -11,7 +11,7 @@ typedef struct price {
 } price;
 
 /* False: the commands cannot be followed, or more than `steps` cycles of the TRF would have to be followed one by one for one of them.
- * Nothing is said. Lives in the arena. */
+ * Nothing is reported. Lives in the arena. */
 bool price_make(const target *t, const binary_kernel *k, int64_t steps, arena *a, price *out);
 
 #endif

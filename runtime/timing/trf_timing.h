@@ -89,7 +89,7 @@ void trf_timing_begin_reads(trf_timing *s, const trf_reads *reads);
 void trf_timing_begin_writes(trf_timing *s, const trf_writes *writes);
 
 /* Goes forward `cycles` cycles, or to the end of the cycle in which the last flit is written. Returns the cycles
- * gone, which are fewer than both only when `step_limit` cycles had to be stepped one by one. */
+ * that passed, which are fewer than both only when `step_limit` cycles had to be stepped one by one. */
 int64_t trf_timing_run(trf_timing *s, int64_t cycles, int64_t step_limit);
 
 #endif

@@ -27,7 +27,7 @@ typedef sample_builder list;
 
 /* ---- there and back ---- */
 
-/* Through the words: what stands in the section, with the reader's offsets. */
+/* Through the words: what is in the section, with the reader's offsets. */
 static command *stored_as(const command *rolled, size_t count, size_t *words)
 {
     uint64_t *made = NULL;
@@ -53,7 +53,7 @@ static void same_command(const command *a, const command *b)
     ck_assert_mem_eq(a->entries, b->entries, sizeof a->entries);
 }
 
-/* Rolls up and expands again; *stored: what stands in the section. Returns its length in words, with the rows of the lines section. */
+/* Rolls up and expands again; *stored: what is in the section. Returns its length in words, with the rows of the lines section. */
 static size_t there_and_back(const list *l, const command **stored, size_t *stored_count)
 {
     const command *rolled, *out;

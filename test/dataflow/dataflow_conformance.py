@@ -140,7 +140,7 @@ def check_finn_network(i, expect):
     worst = max(range(len(items)), key=lambda n: cycles[n])
     got = {"cycles": cycles, "bottleneck_cycles": cycles[worst], "bottleneck_layer": worst}
     faults = differences({k: v for k, v in expect.items() if k in got}, got)
-    # Three digits behind the point are published: half of the last one. A cycle more of the 32,768 is 0.093 inferences.
+    # Three digits after the point are published: half of the last one. A cycle more of the 32,768 is 0.093 inferences.
     if abs(expect["fps_at_100MHz"] - items[worst]["inferences_per_second"]) > 0.0005:
         faults.append(f"{items[worst]['inferences_per_second']} inferences/s")
     _, listing, _ = run(text, "--emit=dataflow")

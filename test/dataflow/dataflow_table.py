@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Matrix multiplications from model to machine: the point that --explore finds within the machine's limits, the kernel that it writes, checked
 against the reference, and the cycles of its contraction in the simulated machine's report. Every difference from L is accounted for. The table of
-docs/dataflow.md is what comes out. Usage: dataflow_table.py [--update]; VISA_LONG=1: random shapes behind the table's.
+docs/dataflow.md is what comes out. Usage: dataflow_table.py [--update]; VISA_LONG=1: random shapes after the table's.
 And every contraction of the examples and cases: its cycles are L or its flits, the fill, the drain, and an engine that is named."""
 import csv
 import glob

@@ -5,7 +5,7 @@ What a changed binary computes is worked out by test/field/field_machine.py with
 name. The number of outputs that differ must be the algebra's, and each note of it ("out[M=3, N=1] lacks a[M=3, K=30] * b[N=1, K=30]")
 must hold. A change after which every output is the same polynomial must not be reported.
 
-    field_power.py [DEPTH..]  a sample; VISA_LONG=1: depths up to 16384, more than 200 faults, and beside them what a check of numbers finds
+    field_power.py [DEPTH..]  a sample; VISA_LONG=1: depths up to 16384, more than 200 faults, and also what a check of numbers finds
 """
 import collections
 import json
@@ -127,7 +127,7 @@ def planted(s, rng):
         yield f"a bit of {command['op']}.{name}", [(context, command["op"], name, number, 1 << rng.randrange(min(width, 12)))]
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- what is reported
 
 ELEMENT = r"(\w+)\[([^\]]*)\]|(a value that is no tensor's)"
 AXES = {"a": ("M", "K"), "b": ("N", "K"), "out": ("M", "N")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The algebra beside the numbers, on random kernels: good ones are never accused, and of changed ones it is counted who notices.
+"""The algebra next to the numbers, on random kernels: good ones are never accused, and of changed ones it is counted who notices.
 
     field_random.py [COUNT] [SEED]
 

@@ -48,7 +48,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 def start(folder, command, as_user=None, limit=None, closed=(), ignored=(), **streams):
     def prepare():
-        for number in STOPS: # whoever runs the tests may have been started by nohup, or behind &
+        for number in STOPS: # whoever runs the tests may have been started by nohup, or with &
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

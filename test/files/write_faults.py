@@ -2,10 +2,10 @@
 """Every step of every program towards a file fails, comes short, or is the last: nothing of the user's is lost.
 
 A scenario is a command with its outputs. It runs once undisturbed; then at each call that makes, fills, syncs, renames or removes a file
-(test/files/inject.c counts them) the call fails, a write is done by half, the disk is full from there on, the program is killed before or behind
+(test/files/inject.c counts them) the call fails, a write is done by half, the disk is full from there on, the program is killed before or after
 it, or is told to end. Afterwards every output is what it was, or what it should be; all of one run are the same, but for kill -9;
-inputs are as they were; an end without success is said with an id; only kill -9 leaves a file behind, of a name that is known, and the
-next run works beside it. A scenario runs with outputs that are there already, and without.
+inputs are as they were; an end without success is reported with an id; only kill -9 leaves a file behind, of a name that is known, and the
+next run works next to it. A scenario runs with outputs that are there already, and without.
 
 Usage: write_faults.py [-v] [PART-OF-A-NAME ..]. Prints the calls of each. VISA_LONG=1: all of them, else a sample of what is alike."""
 import errno
@@ -200,7 +200,7 @@ class Scenario:
         return self
 
     def check_order(self):
-        """Every file is on the disk before the first takes its place, and the folders behind the last."""
+        """Every file is on the disk before the first takes its place, and the folders after the last."""
         words = [c.split()[0] for c in self.calls]
         moves = [i for i, w in enumerate(words) if w in ("rename", "exchange")]
         if len(moves) != len(self.files) or (moves and (words[:moves[0]].count("fsync") != len(moves) or words[moves[-1]:].count("fsync") != len(moves))):

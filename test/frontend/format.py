@@ -2,7 +2,7 @@
 """The formatter's promise: the same tokens and comments, the same program, and formatting twice changes nothing.
 
 What must stay is judged by a scanner of this file's own, character by character: a text without white space outside of
-strings, with its comments, is the same before and behind. Texts: every case, example and listing, each also squeezed into
+strings, with its comments, is the same before and after. Texts: every case, example and listing, each also squeezed into
 few lines, torn into many, with comments put between its tokens, with CRLF, and with random damage, where the formatter
 either refuses and prints nothing or keeps its promise."""
 import glob

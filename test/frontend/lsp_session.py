@@ -32,7 +32,7 @@ class Server:
     def __init__(self, encodings=None, start=True):
         self.encodings, self.start = encodings, start
         self.number, self.notes, self.version = 0, [], 0
-        self.ended = False # the session itself has said `exit`
+        self.ended = False # the session itself has sent `exit`
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()
@@ -185,7 +185,7 @@ def a_day_at_work():
         fixed = apply(broken, actions[0]["edit"]["changes"][URI])
         check(fixed == text, "the fix does not restore the text")
         check(s.change({"range": span(broken, "Kk"), "text": "K"}) == [], "the error stays")
-        # What the machine is told.
+        # The configuration of the machine.
         check("32 elements" in s.hover(text, "m![M, K]", 3), s.hover(text, "m![M, K]", 3))
         fetch = s.hover(text, ".fetch", 2)
         check("fetch::<Dtype, Time, Packet>()" in fetch and "sequencer: dm read" in fetch and "Entry 0" in fetch, fetch)

@@ -57,7 +57,7 @@ def visac(name, *options):
     return result
 
 
-# Runs of gigabytes, which this test would start beside others.
+# Runs of gigabytes, which this test would start in parallel with others.
 LARGE = {"report-bounds.vm"}
 
 

@@ -2,7 +2,7 @@
 """A next step that is a mapping, applied, is accepted.
 
 Every refusal of test/cases whose help line says which mapping to write is applied to the case: the mapping is put where the help
-line says, and then this refusal is gone and no other has come. WAYS says how; a help line with a mapping that no way fits is
+line says, and then this refusal is no longer there, nor any other. WAYS says how; a help line with a mapping that no way fits is
 a failure, so that new advice is not forgotten here."""
 import collections
 import glob
@@ -134,7 +134,7 @@ def change_reduce(case, time, packet):
 
 
 def change_streamed(case, slices, time, packet):
-    """The stream that comes, where it is said; what is made of it is left to the compiler."""
+    """The stream that comes, where it is written; what is made of it is left to the compiler."""
     end = case.function.index(">) -> ")
     parts = [m.span() for m in PART.finditer(case.function[:end])][-3:]
     text = case.function

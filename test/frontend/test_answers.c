@@ -1,4 +1,4 @@
-/* Every question of an editor about a document that costs too much is answered in time, or it is said that it is given up.
+/* Every question of an editor about a document that costs too much is answered in time, or given up with a message.
  *
  * The one idea: what is asserted is work, which is the same everywhere: with so many steps and no clock, no answer takes more of them.
  * Then, with the clock of a user's server, the processor's time for an answer and for what the server does before it can begin with one:

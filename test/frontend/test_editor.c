@@ -1,4 +1,4 @@
-/* What stands between the compiler and an editor: positions, messages, descriptions of stages, fixes. */
+/* What is between the compiler and an editor: positions, messages, descriptions of stages, fixes. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -27,7 +27,7 @@ LATE = re.compile(r"E-BIN-|E-INTERNAL|internal error|Sanitizer|runtime error:|As
 
 
 def variants(text, chance):
-    """(line, what was done, begin, end, what stands there now) for every token."""
+    """(line, what was done, begin, end, what is there now) for every token."""
     tokens = [match for match in TOKEN.finditer(text) if not match[0].startswith(("//", "/*"))]
     alike = {kind: sorted({m[0] for m in tokens if kind(m[0])}) for kind in (str.isidentifier, str.isdigit)}
     for match in tokens:

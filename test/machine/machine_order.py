@@ -3,7 +3,7 @@
 
     machine_order.py [COUNT] [SEED]
 
-Free order has no alarm over them either. Most groups are cut by time and packet; they are padded, inside too, and summed beside other axes in any order. A kernel that the compiler refuses is
+Free order has no alarm over them either. Most groups are cut by time and packet; they are padded, inside too, and summed next to other axes in any order. A kernel that the compiler refuses is
 drawn again; of the others every output agrees bit for bit, or the run fails and shows it. So do the examples and case files that pass a check: a
 sample of them, or all in the long form.
 """

@@ -117,7 +117,7 @@ ADVICE = [
 
 
 def advice_holds(check, folder):
-    """What a report advises compiles, agrees, and saves what it said."""
+    """What a report advises compiles, agrees, and saves what it promised."""
     def reported(text, name):
         path = os.path.join(folder, name)
         with open(path, "w", encoding="utf-8") as out:
@@ -197,7 +197,7 @@ def page_lays_out(check, path, folder, picture):
     check.that(f"{told['cycles']} cycles" in dom and dom.count("<rect") >= len(told["items"]), "Chromium does not see the timeline")
 
 
-# One load into several slices, small beside what they cost together, and a store of many pieces.
+# One load into several slices, small next to what they cost together, and a store of many pieces.
 COPIES = """axes![S = SLICES, K = 512, M = 512];
 #[device(chip = 1)]
 fn copies(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![K]>, b: &HbmTensor<i8, m![1], m![M, K]>) -> (DmTensor<i8, m![1], m![1 # 2], m![S # 256], m![K]>, HbmTensor<i8, m![1], m![M, K]>) {

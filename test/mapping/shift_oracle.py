@@ -55,7 +55,7 @@ def text_of(digits, padded):
 
 
 class Spec:
-    """A convolution of one dimension: window W over X and F in the flits, beside it what else there is."""
+    """A convolution of one dimension: window W over X and F in the flits, next to it what else there is."""
 
     def __init__(self, rng):
         self.dtype = rng.choice(list(BITS))

@@ -21,7 +21,7 @@ static bool meet(const storage_item *a, const storage_item *b)
 
 /* ---- the judge ---- */
 
-/* Can items i.. be given offsets below `peak`, beside those before them? */
+/* Can items i.. be given offsets below `peak`, together with those before them? */
 static bool fits_from(storage_item *items, size_t count, size_t i, int64_t peak)
 {
     if (i == count)

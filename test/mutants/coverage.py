@@ -12,7 +12,7 @@ import units
 
 
 def blocks(path, tree):
-    """Place behind the call of each basic block -> {(source, line)} of its instructions, for a library or program."""
+    """Place after the call of each basic block -> {(source, line)} of its instructions, for a library or program."""
     calls = []
     dump = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, check=True).stdout.decode()
     behind = False

@@ -178,7 +178,7 @@ class Scan:
             self.change("condition", i + 2, end - 1, "1")
 
     def member(self, i):
-        """x.a and x->a: another member that was asked of a value of this name just before or behind."""
+        """x.a and x->a: another member that was asked of a value of this name just before or after."""
         if self.word(i - 1) not in (".", "->") or self.tokens[i - 2].kind != "name" or self.word(i + 1) == "(":
             return
         base = self.word(i - 2), self.word(i - 1)

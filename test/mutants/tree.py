@@ -1,6 +1,6 @@
 """The copy of the sources that mutants are built from, its two builds, and what they know of each file.
 
-In the copy every static library is a shared one beside the programs ($ORIGIN), so that a mutant costs one compile and one link; its
+In the copy every static library is a shared one next to the programs ($ORIGIN), so that a mutant costs one compile and one link; its
 library or program then stands in a folder of hard links to all the others. Two builds: "plain", which mutants are judged in, and
 "coverage", each basic block of which says that it was reached (coverage.c).
 """

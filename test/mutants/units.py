@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-# They look at no line of C in a library or program, or measure, or write beside the sources.
+# They look at no line of C in a library or program, or measure, or write next to the sources.
 LEFT_OUT = {"bench_smoke", "instructions", "host_matmul", "mnist", "corpus", "layers", "grammar", "case_table", "mutants_smoke", "explore_mpi"}
 # A mutant that allocates without an end must not take the machine with it.
 DATA_BYTES = 6 << 30

@@ -1,4 +1,4 @@
-"""Kernels that move elements, with inputs cell by cell and outputs read back: what stands where is compared, not whether two parts of visac agree.
+"""Kernels that move elements, with inputs cell by cell and outputs read back: what is where is compared, not whether two parts of visac agree.
 
 A tensor here is a dictionary from the code of a coordinate (meaning.py) to a number."""
 import itertools

@@ -137,7 +137,7 @@ class Kernel:
             self.kept = [(("/", digit, n // q), q)]
 
     def _group(self, c, whole):
-        """K and L as one group that no digits cut at the packet's end: padded behind it, maybe inside it as well."""
+        """K and L as one group that no digits cut at the packet's end: padded after it, maybe inside it as well."""
         held = c["group"] + (1 if c["pad_k"] else 0)
         low = self._axis("L", c["group"])[0]
         high = self._axis("K", max(1, (whole - c["pad_k"]) // held))[0]

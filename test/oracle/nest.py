@@ -147,7 +147,7 @@ def merge(entries):
 
 
 def run(entries):
-    """Adjacent elements behind each other from the innermost loop outwards (10.6)."""
+    """Adjacent elements one after the other from the innermost loop outwards (10.6)."""
     entries = merge(entries)
     if not entries:
         return 1

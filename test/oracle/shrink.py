@@ -25,7 +25,7 @@ def _smaller(tree):
 
 
 def _without(tree, name):
-    """The tree with an axis pinned to 0 and the operators on it gone."""
+    """The tree with an axis pinned to 0 and the operators on it removed."""
     kind = tree[0]
     if kind == "one":
         return tree

@@ -18,7 +18,7 @@ CASES = os.path.join(SOURCE, "../shared/conformance/step-dataflow.json")
 FUNCTIONS = {"split_rows": "rows", "retile_row": "retile_rows", "retile_col": "retile_cols"}
 # Functions of the file that exist for its own checks only; programs that need them cannot be written.
 UNKNOWN = {"count", "pairs"}
-# What a refusal is called in the file, and words of ours: one of them is said.
+# What a refusal is called in the file, and words of ours: one of them is reported.
 REFUSALS = {
     "early-end": ("ends with the stop", "has its end", "the data ends"),
     "bad-rank": ("is no stop of a stream of rank", "`b` of", "input 0 has rank"),
@@ -44,7 +44,7 @@ def level(token):
 
 
 def chunks(tokens, b):
-    """A stream cut behind each stop of level b; behind each value for b = 0. Stops above b stay with the chunk."""
+    """A stream cut after each stop of level b; after each value for b = 0. Stops above b stay with the chunk."""
     parts, now = [], []
     for t in tokens:
         now.append(t)
@@ -55,7 +55,7 @@ def chunks(tokens, b):
 
 
 def arriving(ports, order, b):
-    """The streams of the ports, whose chunks come in this order of ports: each APART cycles behind the one before."""
+    """The streams of the ports, whose chunks come in this order of ports: each APART cycles after the one before."""
     left = [chunks(tokens, b) for tokens in ports]
     out = [[] for _ in ports]
     for number, port in enumerate(order):

@@ -143,7 +143,7 @@ def published_flops(i, report):
 
 
 def verdicts(case, report):
-    """(agrees, what is said) of each figure."""
+    """(agrees, what is reported) of each figure."""
     e, i = case["expect"], case["input"]
     if "deadlock" in e:
         yield (report is None) == e["deadlock"], "deadlock" if report is None else f"{report['cycles']} cycles, no deadlock"

@@ -30,7 +30,7 @@ def tool(*command):
 
 
 def two(folder, rng):
-    """A kernel beside the stream function."""
+    """A kernel next to the stream function."""
     integers = rng.random() < 0.5
     name, kind, result = ("integers", "i8", "i32") if integers else ("matmul", "bf16", "bf16")
     call = rng.choice([f"map(kernel::{name}, w)", f"zip(w).map(kernel::{name})", f"map(kernel::{name}, w).write_back()"])

@@ -245,7 +245,7 @@ def nested(r, rank):
 
 
 def program(r):
-    """Operators one behind the other, on one random stream and what they need beside it: source text, tokens in, tokens out."""
+    """Operators one after the other, on one random stream and what they need besides: source text, tokens in, tokens out."""
     rank = r.randint(0, 3)
     x = canonical(nested(r, rank), rank)
     w = Writer(r)

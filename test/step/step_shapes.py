@@ -47,7 +47,7 @@ fn moe(x: &Hbm<Tile<bf16, 1, D>, {[B]}>, scale: &Hbm<Tile<bf16, 1, 1>, {[B * K]}
 
 def moe(sizes):
     text = "".join(f"const {n}: usize = {v};\n" for n, v in sizes.items())
-    # After the loop's own padding is gone each expert has as many rows as weights for them.
+    # After the loop's own padding is removed each expert has as many rows as weights for them.
     return text + MOE.replace(".assume([SIZES])", ".assume(&scales[e])")
 
 
@@ -265,7 +265,7 @@ def compare(folder, what, text, inputs, bind, *passes):
 
 
 def stops(rows, top):
-    """Tokens of a list of lists: S1 behind each row, the last one as high as `top`."""
+    """Tokens of a list of lists: S1 after each row, the last one as high as `top`."""
     tokens = []
     for i, row in enumerate(rows):
         tokens += row + ["S1" if i + 1 < len(rows) else f"S{top}"]
@@ -284,7 +284,7 @@ def moe_run(folder, rng):
 
 
 def chain(rng, value, rank):
-    """A few operators behind a stream [.., ~R] of 2 x 4 tiles."""
+    """A few operators after a stream [.., ~R] of 2 x 4 tiles."""
     tile = (2, 4)
     for _ in range(rng.randrange(1, 6)):
         kind = rng.choice(["map", "accum", "repeat", "reshape", "flatten", "promote", "scan", "rows", "load", "sum", "retile"])

@@ -30,7 +30,7 @@ fn product(a: &Hbm<Tile<f32, M, K>, {[N]}>, b: &Hbm<Tile<f32, RIGHT>, {[N]}>, y:
 
 
 def run(folder, text, inputs, passes, output):
-    """The bytes of the output behind a run, and the report."""
+    """The bytes of the output after a run, and the report."""
     binary, out = os.path.join(folder, "p.bin"), os.path.join(folder, "y.raw")
     done = step_shapes.visac(folder, text, "-o", binary, *[f"--pass={p}" for p in passes])
     assert done.returncode == 0, done.stderr + text

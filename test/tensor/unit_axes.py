@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ports whose types name axes of size 1: whatever is said of a port of size 1 is what is said of the same port with size 2, with the size
+"""Ports whose types name axes of size 1: whatever is reported about a port of size 1 is what is reported about the same port with size 2, with the size
 replaced. Kernels are copies of random mappings; what is compared is --list, the einsum, the tables, the files that are written and those
 that are read. Usage: unit_axes.py [-n KERNELS]"""
 import ast

@@ -2,7 +2,7 @@
 """Copies between chips, clusters and inside a slice, cell by cell: shuffles, slices, plans of both, parallel copies, copies inside DM and HBM.
 
 Every position (chip, cluster, slice, element) of the target is asked what it takes, by the array of the call; map(i) is meaning.py's, and
-nothing else is known of mappings or copies. The machine runs the binary on numbered cells, beside the reference (--check).
+nothing else is known of mappings or copies. The machine runs the binary on numbered cells, next to the reference (--check).
 Usage: oracle.py [COUNT [SEED]]; VISA_LONG=1: many more."""
 import os
 import sys

@@ -38,7 +38,7 @@ def joined(axes, outer, inner):
 
 
 def widths(bits, stream):
-    """How many elements of each flit are read; [] when live ones stand behind all that can be."""
+    """How many elements of each flit are read; [] when live ones follow all that can be read."""
     last = max((lane for row in stream for lane, c in enumerate(row) if c is not None), default=-1) + 1
     first = 16 if bits == 4 else 8
     return [w for w in ((first, 16) if bits in (8, 16) else (first,)) if last <= w][:1]

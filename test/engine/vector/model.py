@@ -188,7 +188,7 @@ def fp_to_fxp(a, w):
     return clamp(-size if n < 0 else size) & WORD
 
 
-# ---- functions that are no arithmetic: to so many bits behind the point, with integers ----
+# ---- functions that are no arithmetic: to so many bits after the point, with integers ----
 
 BITS = 240
 

@@ -113,7 +113,7 @@ class Pass:
         return text_of(word, self.dtype), lambda at, stash: word
 
     def given(self, arity, immediate=None):
-        """What stands beside the stream, and the operands 1 and 2."""
+        """The operand besides the stream, and the operands 1 and 2."""
         text, first = self.operand(immediate)
         if arity < 3:
             return text, first, 0
@@ -422,7 +422,7 @@ def compare(directory, passes, rng):
 
 
 def breaks(rng, p):
-    """A call that breaks a rule behind a legal pass without clips, and the rule; what the call reads from the VRF."""
+    """A call that breaks a rule after a legal pass without clips, and the rule; what the call reads from the VRF."""
     enumeration, type_name = ("ClipBinaryOpF32", "f32") if p.dtype == "f32" else ("ClipBinaryOpI32", "i32")
     constant, clip = "1.0" if p.dtype == "f32" else "1", f".vector_clip({enumeration}::Max, "
     guard = "TagGuard::group(GroupId::One)"

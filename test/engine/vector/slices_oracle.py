@@ -3,7 +3,7 @@
 
 Slice is an outer part and a group that is reduced; what takes the group's place is drawn digit by digit: padding, new axes, digits taken out of Time,
 in any order and from anywhere in Time. map(i) (meaning.py) says which element every lane of every packet of every slice holds, in front and
-behind; what must come out is folded from the slices of the group in ascending order, beginning with the identity, with the operations of
+after; what must come out is folded from the slices of the group in ascending order, beginning with the identity, with the operations of
 model.py, and compared bit for bit. Others break one rule and must be refused as E-VECTOR-SLICES. What is accepted is compared with the reference, in
 numbers and in algebra.
 Usage: slices_oracle.py [COUNT [SEED]]; VISA_LONG=1: 4,000."""
