@@ -110,11 +110,15 @@ static void live_mask(const emission *m, const mapping *part, int64_t first, uin
     uint32_t count = mapping_axes(part, axes, 64), coord_count = 1;
     for (uint32_t k = 0; k < count; k++)
         coord_count = axes[k]->number >= coord_count ? axes[k]->number + 1 : coord_count;
-    int64_t *coords = ARENA_ARRAY(m->e->arena, int64_t, coord_count);
-    for (int64_t i = 0, unit = first; i < part->size && unit < (int64_t)(64 * word_count); i++, unit++) {
+    int64_t *coords = ARENA_ARRAY(m->e->arena, int64_t, coord_count), left = 1; /* so many positions are live, or fewer */
+    for (uint32_t k = 0; k < part->count; k++)
+        left *= part->factors[k].live;
+    for (int64_t i = 0, unit = first; left > 0 && i < part->size && unit < (int64_t)(64 * word_count); i++, unit++) {
         memset(coords, 0, coord_count * sizeof *coords);
-        if (mapping_map(part, i, coords))
-            words[unit / 64] |= (uint64_t)1 << (unit % 64);
+        if (!mapping_map(part, i, coords))
+            continue;
+        words[unit / 64] |= (uint64_t)1 << (unit % 64);
+        left--;
     }
 }
 

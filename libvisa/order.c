@@ -14,12 +14,19 @@ static const int64_t FOLLOWED_CYCLES = INT64_C(1) << 18;
 static const size_t windows[] = {SIZE_MAX, 16, 4, 1};
 enum { WINDOWS = sizeof windows / sizeof *windows };
 
+/* Where the memory of an operation lies. */
+typedef struct place {
+    int64_t address; /* bytes */
+    trf_address half;
+} place;
+
 typedef struct pricing {
     pass_context *context;
     const emit_context *emit;
     kernel *kernel;
     const order_graph *graph;
     arena *arena;
+    place *settled; /* by the index of an operation: what its configuration was derived for; NULL: not known */
     binary_kernel binary;
     price price;
 } pricing;
@@ -55,10 +62,33 @@ static int64_t *durations(const pricing *x)
     return cycles;
 }
 
-/* Memory for the order at hand; false: it does not fit, or would hold other configurations up. */
+static place *places(const pricing *x)
+{
+    place *all = ARENA_ARRAY(x->arena, place, x->kernel->op_count + 1);
+    for (size_t i = 0; i < x->kernel->op_count; i++)
+        all[i] = (place){x->kernel->ops[i]->out.address, x->kernel->ops[i]->out.trf_address};
+    return all;
+}
+
+static bool same_places(const pricing *x, const place *a, const place *b)
+{
+    for (size_t i = 0; i < x->kernel->op_count; i++)
+        if (a[i].address != b[i].address || a[i].half != b[i].half)
+            return false;
+    return true;
+}
+
+/* Memory for the order at hand; false: it does not fit, or would hold other configurations up. Where no memory moves, what was derived
+ * for it stays. */
 static bool settle(pricing *x)
 {
-    return allocate_again(x->context, x->kernel) && pipeline_run_again(x->context, x->kernel);
+    if (!allocate_again(x->context, x->kernel))
+        return false;
+    place *now = places(x);
+    if (x->settled && same_places(x, x->settled, now))
+        return true;
+    x->settled = pipeline_run_again(x->context, x->kernel) ? now : NULL;
+    return x->settled != NULL;
 }
 
 /* Issues in that order from now on. */
@@ -75,7 +105,7 @@ static const op **best_order(pricing *x, const int64_t *cycles, int64_t length)
     size_t count = order_work_count(x->graph), bytes = count * sizeof(const op *);
     const op **best = NULL, **issue = ARENA_ARRAY(x->context->arena, const op *, count), **spare = NULL;
     for (int w = 0; w < WINDOWS; w++)
-        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES; rule++) {
+        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && (w == 0 || windows[w] < count); rule++) {
             if (order_choose(x->graph, cycles, rule, windows[w], x->arena, issue) >= length || (best && memcmp(best, issue, bytes) == 0) ||
                 !take(x, issue))
                 continue;
@@ -112,6 +142,7 @@ void kernel_order(pass_context *p, const emit_context *e, kernel *k)
     pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch};
     x.graph = order_graph_make(p->target, k, scratch);
     if (x.graph && measure(&x)) {
+        x.settled = places(&x);
         k->text_cycles = k->cycles = x.price.cycles;
         try_orders(&x);
     }

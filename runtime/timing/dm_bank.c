@@ -13,16 +13,36 @@ static unsigned banks_of(const target *t, int64_t address, int64_t bytes)
     return banks;
 }
 
+/* Accesses one after the other that touch a bank. */
 typedef struct streaks {
-    int64_t now[BANKS], longest;
+    int64_t count;         /* accesses so far */
+    unsigned banks;        /* of the last one */
+    int64_t begin[BANKS];  /* of a bank of the last one: the first access of its streak */
+    int64_t first;         /* the least of these */
+    int64_t longest_ended; /* accesses of the longest streak that has an end */
 } streaks;
 
 static void touch(streaks *s, unsigned banks)
 {
-    for (int b = 0; b < BANKS; b++) {
-        s->now[b] = banks >> b & 1 ? s->now[b] + 1 : 0;
-        s->longest = s->now[b] > s->longest ? s->now[b] : s->longest;
+    if (banks != s->banks) {
+        int64_t last = s->banks ? s->count - s->first : 0;
+        s->longest_ended = last > s->longest_ended ? last : s->longest_ended;
+        for (unsigned begun = banks & ~s->banks; begun; begun &= begun - 1)
+            s->begin[__builtin_ctz(begun)] = s->count;
+        s->first = s->count;
+        for (unsigned left = banks & s->banks; left; left &= left - 1) {
+            int64_t begin = s->begin[__builtin_ctz(left)];
+            s->first = begin < s->first ? begin : s->first;
+        }
+        s->banks = banks;
     }
+    s->count++;
+}
+
+static int64_t longest(const streaks *s)
+{
+    int64_t last = s->banks ? s->count - s->first : 0;
+    return last > s->longest_ended ? last : s->longest_ended;
 }
 
 int64_t dm_bank_streak(const target *t, const command *c, int64_t enough)
@@ -40,15 +60,23 @@ int64_t dm_bank_streak(const target *t, const command *c, int64_t enough)
     walk_bounds(&w, &low, &high);
     if (!walk_positions(&w, &positions) || low < -(1 << 24) || high > 1 << 24)
         return 0; /* outside the DM: the run says what is wrong with it */
+    walk_merge(&w);
+    int64_t skipped = each > 1 ? each : 1, *inner = &w.size[w.count - 1]; /* steps from the first element of an access to the next */
+    if (*inner % skipped == 0) {
+        *inner /= skipped;
+        w.stride[w.count - 1] *= skipped;
+        positions /= skipped;
+        skipped = 1;
+    }
     walk_cursor at;
     walk_start(&w, &at);
     streaks s = {0};
-    for (int64_t i = 0, done = 0; i < positions && done < MOST_ACCESSES && s.longest < enough; i++) {
+    for (int64_t i = 0, done = 0; i < positions && done < MOST_ACCESSES && longest(&s) < enough; i++) {
         int64_t address = base + walk_step(&w, &at) * bits / 8;
-        if (i % (each ? each : 1) != 0)
+        if (skipped > 1 && i % skipped != 0)
             continue;
         touch(&s, address < 0 ? 0 : banks_of(t, address, bytes));
         done++;
     }
-    return s.longest < enough ? s.longest : enough;
+    return longest(&s) < enough ? longest(&s) : enough;
 }
