@@ -20,7 +20,7 @@ struct field_trace {
     size_t *writers[FIELD_SPACES], writer_count[FIELD_SPACES]; /* events by the space that they write, in order */
     int32_t **numbers; /* by port: elements by position (field_port_numbers); NULL: not asked for yet, or too
                           many */
-    field_known known; /* results of contractions, by event, unit and element */
+    field_known known; /* what chains computed, by event, unit and element */
     field_terms *terms;
     field_value unwritten[REMEMBERED];
     size_t unwritten_count; /* in all */
@@ -273,7 +273,13 @@ static location locate(struct field_trace *t, field_place at, int64_t bits, int6
 
 /* ---- values ---- */
 
-/* Elements of a sink, side by side. What a contraction made is kept: others may ask for it again. */
+/* Does the chain compute? Then what an element costs is what it is made of, and others may ask for it again. */
+static bool computes(const chain *c)
+{
+    return chain_part(c, &stage_contract) || chain_part(c, &stage_vector) || chain_part(c, &stage_vector_slices);
+}
+
+/* Elements of a sink, side by side. What was computed is kept. */
 static void read_chain(struct field_trace *t, const location *l, int64_t count, field_value *out, fault *f)
 {
     field_run r;
@@ -283,7 +289,7 @@ static void read_chain(struct field_trace *t, const location *l, int64_t count, 
     }
     if (!opened(t, l->time, l->unit, &r, f))
         return;
-    bool keeps = chain_part(r.chain, &stage_contract) && !(t->terms && t->terms->depth == 0);
+    bool keeps = computes(r.chain) && !(t->terms && t->terms->depth == 0);
     field_stage_run *sink = &r.stages[r.stage_count - 1];
     t->depth++;
     for (int64_t i = 0; i < count && !f->set; i++) {
