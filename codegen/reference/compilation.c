@@ -9,6 +9,7 @@
 
 #include "codegen/reference/cpu.h"
 #include "codegen/reference/fault.h"
+#include "codegen/reference/field.h"
 #include "codegen/reference/generate.h"
 #include "codegen/reference/guard.h"
 #include "codegen/reference/reference.h"
@@ -108,12 +109,14 @@ static char *make_module(compilation *c, unsigned forms)
 /* Does code that is not optimised, which takes about a third of the time to compile, cost less than it saves in one run? At so many
  * clocks the reference of a check of f32 takes 111 ms with it and 121 ms without (AVX-512); code in tile registers loses little of its
  * speed. */
-static bool is_small(const reference_plan *p, bool bounded)
+static bool is_small(const reference_plan *p, unsigned forms)
 {
     static const double most_clocks = 1 << 25;
     double clocks = 0;
     for (uint32_t i = 0; i < p->e->statement_count; i++)
-        clocks += plan_clocks(&p->statements[i]) + (bounded ? plan_bound_clocks(p, &p->statements[i]) : 0);
+        clocks += forms & GENERATE_FIELD
+                      ? field_clocks(&p->statements[i])
+                      : plan_clocks(&p->statements[i]) + (forms & GENERATE_BOUNDED ? plan_bound_clocks(p, &p->statements[i]) : 0);
     return clocks < most_clocks;
 }
 
@@ -124,7 +127,7 @@ static char *compile_for(compilation *c, const einsum *e, const char *name, cons
     c->symbol = generate_symbol(name);
     if (!fault && !c->symbol)
         fault = fault_text("out of memory");
-    bool quick = !fault && how & REFERENCE_QUICK && is_small(&c->plan, forms & GENERATE_BOUNDED);
+    bool quick = !fault && how & REFERENCE_QUICK && is_small(&c->plan, forms);
     if (!fault)
         fault = make_machine(c, triple, for_cpu->name, for_cpu->features, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMDisposeMessage(triple);

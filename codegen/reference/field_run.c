@@ -32,7 +32,7 @@ static char *run_statement(const reference_kernel *k, uint64_t *const *tensors, 
 {
     static const double worth_a_thread = 1e6;
     const kernel_step *step = &k->steps[statement];
-    unsigned parts = step->field.products < 2 * worth_a_thread ? 1 : threads < MOST_PARTS ? threads : MOST_PARTS;
+    unsigned parts = step->field.clocks < 2 * worth_a_thread ? 1 : threads < MOST_PARTS ? threads : MOST_PARTS;
     if (step->field.batches < 0)
         return fault_text("statement %lld is too large to be computed over a field as a whole", (long long)statement);
     field_job job = {.kernel = k,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "runtime/field/align.h"
+#include "runtime/field/product.h"
 #include "support/integer.h"
 
 enum { MOST_LANES = 128 };
@@ -9,11 +10,14 @@ enum { MOST_LANES = 128 };
 typedef struct contract_state {
     mask_unit unit; /* where the slice is, for its masks */
     unsigned char live[MOST_LANES];
+    field_products *products;
 } contract_state;
 
 static bool open_contract(field_stage_run *r)
 {
-    ((contract_state *)r->state)->unit = contraction_unit(r->run->machine->plans, r->run->unit);
+    contract_state *s = r->state;
+    s->unit = contraction_unit(r->run->machine->plans, r->run->unit);
+    s->products = field_products_best();
     return true;
 }
 
@@ -22,39 +26,12 @@ static field_value sum_of(const field_value *lanes, const field_value *weight, i
                           const unsigned char *live)
 {
     field_sum sum = 0;
-    if (!live && period >= first + count) {
-        for (int64_t i = 0; i < count; i += FIELD_MOST_PRODUCTS) {
-            int64_t end = smaller(i + FIELD_MOST_PRODUCTS, count);
-            for (int64_t j = i; j < end; j++)
-                sum += (field_sum)lanes[first + j] * weight[first + j];
-            sum = field_fold(sum);
-        }
-        return field_of_sum(sum);
-    }
     for (int64_t i = first; i < first + count; i++)
         if (!live || live[i]) {
             sum += (field_sum)lanes[i] * weight[i & (period - 1)];
             sum = (i - first) % FIELD_MOST_PRODUCTS == FIELD_MOST_PRODUCTS - 1 ? field_fold(sum) : sum;
         }
     return field_of_sum(sum);
-}
-
-/* Two Rows at once, all lanes of a column: neither waits for the other's carry. */
-static void sums_of_pair(const field_value *lanes, const field_value *one, const field_value *other, int64_t count, field_value *out,
-                         int64_t apart)
-{
-    field_sum a = 0, b = 0;
-    for (int64_t i = 0; i < count; i += FIELD_MOST_PRODUCTS) {
-        int64_t end = smaller(i + FIELD_MOST_PRODUCTS, count);
-        for (int64_t j = i; j < end; j++) {
-            a += (field_sum)lanes[j] * one[j];
-            b += (field_sum)lanes[j] * other[j];
-        }
-        a = field_fold(a);
-        b = field_fold(b);
-    }
-    out[0] = field_of_sum(a);
-    out[apart] = field_of_sum(b);
 }
 
 /* A whole step, in order. */
@@ -71,14 +48,11 @@ static void read_step(field_stage_run *r, int64_t step, field_value *out)
         return;
     }
     const field_value *lanes = field_align_lanes(r->before, step);
-    int64_t first = 0;
-    for (; state == MASK_ALL && k->weights.read_elements >= k->tree.columns * width && first + 1 < k->rows;
-         first += 2, out += 2 * k->tree.columns)
-        for (int64_t g = 0; g < k->tree.columns; g++) {
-            const field_value *at = weight + first * row_values + g * width;
-            sums_of_pair(lanes + g * width, at, at + row_values, width, out + g, k->tree.columns);
-        }
-    for (int64_t row = first; row < k->rows; row++)
+    if (state == MASK_ALL && k->weights.read_elements >= k->tree.columns * width) {
+        s->products(&(field_packet){lanes, weight, row_values, k->rows, k->tree.columns, width}, out);
+        return;
+    }
+    for (int64_t row = 0; row < k->rows; row++)
         for (int64_t g = 0; g < k->tree.columns; g++)
             *out++ =
                 sum_of(lanes, weight + row * row_values, g * width, width, k->weights.read_elements, state == MASK_SOME ? s->live : NULL);

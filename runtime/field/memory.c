@@ -11,10 +11,12 @@ enum {
     UNWRITTEN = 0xff /* tag of a cell */
 };
 
+/* What several memories hold alike is one page, until one of them writes into it: a copy of whole pages costs no memory. */
 struct field_page {
-    unsigned char type;   /* of all elements, each in its place; or MIXED */
-    unsigned char *tags;  /* MIXED: per cell, type * 16 + part; UNWRITTEN */
-    field_value values[]; /* per element; MIXED: per cell */
+    _Atomic uint32_t users; /* places in chunks */
+    unsigned char type;     /* of all elements, each in its place; or MIXED */
+    unsigned char *tags;    /* MIXED: per cell, type * 16 + part; UNWRITTEN */
+    field_value values[];   /* per element; MIXED: per cell */
 };
 
 field_value field_unknown(field_unknowns *u)
@@ -55,10 +57,12 @@ void field_memory_init(field_memory *m, int64_t bits, field_budget *budget)
     *m = (field_memory){.bits = bits, .budget = budget};
 }
 
-static void page_free(field_page *p)
+/* One user less. Who sees that it is the last one sees what the others read before. */
+static void page_leave(field_page *p)
 {
-    if (p)
-        free(p->tags);
+    if (!p || atomic_fetch_sub(&p->users, 1) > 1)
+        return;
+    free(p->tags);
     free(p);
 }
 
@@ -66,7 +70,7 @@ void field_memory_free(field_memory *m)
 {
     for (int64_t i = 0; m->chunks && i < chunk_count(m); i++) {
         for (int64_t j = 0; m->chunks[i] && j < CHUNK_PAGES; j++)
-            page_free(m->chunks[i][j]);
+            page_leave(m->chunks[i][j]);
         free(m->chunks[i]);
     }
     free(m->chunks);
@@ -88,7 +92,7 @@ static field_page *page_new(field_memory *m, unsigned type)
     field_page *p = malloc(sizeof *p + (size_t)values * sizeof *p->values);
     if (!p)
         return NULL;
-    *p = (field_page){.type = (unsigned char)type};
+    *p = (field_page){.users = 1, .type = (unsigned char)type};
     memset(p->values, 0xff, (size_t)values * sizeof *p->values);
     if (type != MIXED)
         return p;
@@ -124,12 +128,12 @@ static field_page *page_mix(field_memory *m, field_page *old)
         }
     }
     if (p)
-        page_free(old);
+        page_leave(old);
     return p;
 }
 
-/* A page that takes elements of that type in their places (`aligned`) or anything. */
-static field_page *page_for(field_memory *m, int64_t page, unsigned type, bool aligned)
+/* Where the memory has the page; NULL: no memory left. */
+static field_page **page_slot(field_memory *m, int64_t page)
 {
     if (!m->chunks)
         m->chunks = calloc((size_t)chunk_count(m), sizeof *m->chunks);
@@ -138,18 +142,39 @@ static field_page *page_for(field_memory *m, int64_t page, unsigned type, bool a
     field_page ***chunk = &m->chunks[page / CHUNK_PAGES];
     if (!*chunk)
         *chunk = calloc(CHUNK_PAGES, sizeof **chunk);
-    if (!*chunk)
+    return *chunk ? &(*chunk)[page % CHUNK_PAGES] : NULL;
+}
+
+/* The page at the slot, for one that writes into it. */
+static field_page *page_own(field_memory *m, field_page **at)
+{
+    field_page *old = *at;
+    if (!old || atomic_load(&old->users) == 1)
+        return old;
+    field_page *p = old->type == MIXED ? page_mix(m, old) : page_new(m, old->type);
+    if (!p)
         return NULL;
-    field_page **at = &(*chunk)[page % CHUNK_PAGES];
-    if (!*at)
-        *at = page_new(m, aligned ? type : MIXED);
-    else if ((*at)->type != MIXED && !(aligned && (*at)->type == type)) {
-        field_page *mixed = page_mix(m, *at);
-        if (!mixed)
-            return NULL;
-        *at = mixed;
+    if (old->type != MIXED) {
+        memcpy(p->values, old->values, PAGE_BITS / bits_of(old->type) * sizeof *p->values);
+        page_leave(old);
     }
-    return *at;
+    return *at = p;
+}
+
+/* A page that takes elements of that type in their places (`aligned`) or anything. */
+static field_page *page_for(field_memory *m, int64_t page, unsigned type, bool aligned)
+{
+    field_page **at = page_slot(m, page);
+    if (!at)
+        return NULL;
+    if (!*at)
+        return *at = page_new(m, aligned ? type : MIXED);
+    if ((*at)->type == MIXED || (aligned && (*at)->type == type))
+        return page_own(m, at);
+    field_page *mixed = page_mix(m, *at);
+    if (mixed)
+        *at = mixed;
+    return mixed;
 }
 
 static int64_t smaller_of(int64_t a, int64_t b)
@@ -249,8 +274,10 @@ static bool forget(field_memory *m, int64_t bit, int64_t bits)
     if (!p)
         return true;
     if (p->type != MIXED && bit % width == 0 && bits % width == 0) {
-        memset(p->values + bit % PAGE_BITS / width, 0xff, (size_t)(bits / width) * sizeof *p->values);
-        return true;
+        p = page_for(m, bit / PAGE_BITS, p->type, true);
+        if (p)
+            memset(p->values + bit % PAGE_BITS / width, 0xff, (size_t)(bits / width) * sizeof *p->values);
+        return p;
     }
     for (int64_t i = 0; i < bits; i += FIELD_CELL_BITS)
         if (!write_cell(m, bit + i, &(field_cell){0}))
@@ -258,14 +285,30 @@ static bool forget(field_memory *m, int64_t bit, int64_t bits)
     return true;
 }
 
+static bool share(field_memory *to, int64_t page, field_page *p)
+{
+    field_page **at = page_slot(to, page);
+    if (!at)
+        return false;
+    atomic_fetch_add(&p->users, 1);
+    page_leave(*at);
+    *at = p;
+    return true;
+}
+
 bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit, int64_t bits)
 {
     for (int64_t part; bits > 0; to_bit += part, from_bit += part, bits -= part) {
         part = smaller_of(bits, smaller_of(PAGE_BITS - to_bit % PAGE_BITS, PAGE_BITS - from_bit % PAGE_BITS));
-        const field_page *p = page_at(from, from_bit / PAGE_BITS);
+        field_page *p = page_at(from, from_bit / PAGE_BITS);
         int64_t width = p && p->type != MIXED ? (int64_t)bits_of(p->type) : PAGE_BITS;
         if (!p) {
             if (!forget(to, to_bit, part))
+                return false;
+            continue;
+        }
+        if (part == PAGE_BITS) {
+            if (!share(to, to_bit / PAGE_BITS, p))
                 return false;
             continue;
         }

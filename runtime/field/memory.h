@@ -4,7 +4,7 @@
  * there, the type with which it was written and which part of the element it is. An element that is read as
  * it was written is that value. Anything else (another type, another offset, parts of several elements) is an
  * uninterpreted function of the cells, and of a cell that nobody wrote a fresh unknown. Pages of one type
- * keep a value for each element, others one for each cell. */
+ * keep a value for each element, others one for each cell; memories that hold the same page share it. */
 #ifndef VISA_RUNTIME_FIELD_MEMORY_H
 #define VISA_RUNTIME_FIELD_MEMORY_H
 

@@ -58,10 +58,20 @@ bool cpu_has(cpu_level level, bool is_float)
     default: return true;
     }
 }
+
+bool cpu_has_wide_products(void)
+{
+    return is_active(x86_cpu_AVX512F) && is_active(x86_cpu_AVX512_IFMA);
+}
 #else
 bool cpu_has(cpu_level level, bool is_float)
 {
     (void)is_float;
     return level <= CPU_PLAIN;
+}
+
+bool cpu_has_wide_products(void)
+{
+    return false;
 }
 #endif

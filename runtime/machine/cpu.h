@@ -24,5 +24,7 @@ bool cpu_level_named(const char *name, cpu_level *level);
 
 /* Has this processor the level's instructions, for integer or for float contractions? */
 bool cpu_has(cpu_level level, bool is_float);
+/* Products of 52 bits, eight at a time (AVX-512 IFMA)? */
+bool cpu_has_wide_products(void);
 
 #endif

@@ -53,6 +53,11 @@ def change(folder, binary, dump, chance, count):
 machine_rows = mutations.rows(visa_tools.SOURCE)
 
 
+def text_of(chance, number):
+    """A random kernel: every third one of test/machine/machine_order.py, the others of the oracle."""
+    return machine_order.kernel(chance) if number % 3 == 0 else make(chance).source() + "\n"
+
+
 def main():
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if os.environ.get("VISA_LONG") else 12
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
@@ -62,7 +67,7 @@ def main():
         while made < wanted:
             number += 1
             chance = random.Random(f"field/{seed}/{number}")
-            text = machine_order.kernel(chance) if number % 3 == 0 else make(random.Random(f"kernel/{seed}/{number}")).source() + "\n"
+            text = text_of(random.Random(f"kernel/{seed}/{number}"), number)
             with open(source, "w", encoding="utf-8") as file:
                 file.write(text)
             if visa_tools.run(["visac", source, "-o", path]).status != 0:

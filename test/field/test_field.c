@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/field/engine.h"
+#include "runtime/field/product.h"
 #include "support/sha256.h"
 #include "test/suite.h"
 
@@ -31,6 +32,78 @@ START_TEST(arithmetic_is_that_of_residues)
     for (int i = 0; i < FIELD_MOST_PRODUCTS; i++)
         most += (field_sum)last * last;
     ck_assert_uint_eq(field_of_sum(field_fold(most) + (field_sum)last * last), FIELD_MOST_PRODUCTS + 1);
+}
+END_TEST
+
+/* Edges of the limbs among the values: those of 52 bits, and the largest. */
+static field_value draw_edge(void)
+{
+    const field_value edges[] = {0, 1, FIELD_PRIME - 1, (UINT64_C(1) << 52) - 1, UINT64_C(1) << 52};
+    uint64_t which = draw(10);
+    return which < 5 ? edges[which] : draw(FIELD_PRIME);
+}
+
+START_TEST(products_are_the_same_every_way)
+{
+    enum { LANES = 128, ROWS = 8, APART = 130 };
+    static field_value lanes[LANES], factors[ROWS * APART], best[ROWS * LANES], portable[ROWS * LANES];
+    for (int round = 0; round < 400; round++) {
+        int64_t width = INT64_C(1) << draw(8), columns = INT64_C(1) << draw(8), rows = (int64_t)draw(ROWS) + 1;
+        if (width * columns > LANES)
+            continue;
+        bool largest = draw(4) == 0;
+        for (int i = 0; i < LANES; i++)
+            lanes[i] = largest ? FIELD_PRIME - 1 : draw_edge();
+        for (int i = 0; i < ROWS * APART; i++)
+            factors[i] = largest ? FIELD_PRIME - 1 : draw_edge();
+        field_packet p = {lanes, factors, APART, rows, columns, width};
+        field_products_best()(&p, best);
+        field_products_portable(&p, portable);
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t column = 0; column < columns; column++) {
+                field_value sum = 0;
+                for (int64_t i = column * width; i < (column + 1) * width; i++)
+                    sum = field_add(sum, field_multiply(lanes[i], factors[row * APART + i]));
+                ck_assert_uint_eq(best[row * columns + column], sum);
+                ck_assert_uint_eq(portable[row * columns + column], sum);
+            }
+    }
+}
+END_TEST
+
+/* Copies of whole pages share them until one side is written. */
+START_TEST(copies_are_apart)
+{
+    enum { ELEMENTS = 2048 };
+    field_budget budget = {0};
+    field_memory m[2];
+    field_unknowns u = {1, 2, 0};
+    static field_value values[ELEMENTS], other[ELEMENTS], got[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++) {
+        values[i] = draw(FIELD_PRIME);
+        other[i] = draw(FIELD_PRIME);
+    }
+    for (int writes = 0; writes < 2; writes++)
+        for (int kind = 0; kind < 3; kind++) {
+            field_memory_init(&m[0], 16 * ELEMENTS, &budget);
+            field_memory_init(&m[1], 16 * ELEMENTS, &budget);
+            ck_assert(field_memory_write(&m[0], 0, DTYPE_BF16, ELEMENTS, values));
+            if (kind == 2) /* of several types */
+                ck_assert(field_memory_write(&m[0], 16, DTYPE_I8, 1, other));
+            ck_assert(field_memory_copy(&m[1], 0, &m[0], 0, 16 * ELEMENTS));
+            if (kind == 1)
+                ck_assert(field_memory_copy(&m[writes], 16 * 5, &m[writes], 16 * 8, 16));
+            else
+                ck_assert(field_memory_write(&m[writes], 16 * 5, DTYPE_BF16, 1, other + 5));
+            field_memory_read(&m[!writes], 16 * 2, DTYPE_BF16, 1, ELEMENTS - 2, got, &u);
+            ck_assert(memcmp(got, values + 2, (ELEMENTS - 2) * sizeof *got) == 0);
+            field_memory_read(&m[writes], 16 * 5, DTYPE_BF16, 1, 1, got, &u);
+            ck_assert_uint_eq(got[0], kind == 1 ? values[8] : other[5]);
+            field_memory_free(&m[writes]);
+            field_memory_read(&m[!writes], 16 * 2, DTYPE_BF16, 1, ELEMENTS - 2, got, &u);
+            ck_assert(memcmp(got, values + 2, (ELEMENTS - 2) * sizeof *got) == 0);
+            field_memory_free(&m[!writes]);
+        }
 }
 END_TEST
 
@@ -184,8 +257,10 @@ int main(void)
     Suite *s = suite_create("field");
     TCase *tests = suite_case("field");
     tcase_add_test(tests, arithmetic_is_that_of_residues);
+    tcase_add_test(tests, products_are_the_same_every_way);
     tcase_add_test(tests, functions_know_what_order_means);
     tcase_add_test(tests, memory_is_a_list_of_cells);
+    tcase_add_test(tests, copies_are_apart);
     tcase_add_test(tests, a_memory_keeps_to_its_budget);
     tcase_add_test(tests, a_walk_backwards_is_the_last_position);
     tcase_add_test(tests, digests_are_those_of_the_standard);
