@@ -6,7 +6,7 @@
 #ifndef VISA_EDITOR_H
 #define VISA_EDITOR_H
 
-#include "include/visa.h"
+#include "visa.h"
 
 #ifdef __cplusplus
 extern "C" {

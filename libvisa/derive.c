@@ -149,17 +149,7 @@ static bool refuse(visa_deriver *d, const char *where)
 {
     strbuf s;
     strbuf_init(&s, d->arena);
-    for (size_t i = 0; i < d->diags.count; i++) {
-        const diag *g = d->diags.items[i];
-        strbuf_printf(&s, "%s%s: ", i ? "\n" : "", diag_row_of(g->id)->name);
-        if (where)
-            strbuf_printf(&s, "%s, byte %u: ", where, g->range.begin);
-        strbuf_puts(&s, g->message);
-        for (size_t n = 0; n < g->note_count; n++)
-            strbuf_printf(&s, "\nnote: %s", g->notes[n].text);
-        if (g->help)
-            strbuf_printf(&s, "\nhelp: %s", g->help);
-    }
+    diag_list_put(&d->diags, where, &s);
     return fail(d, s.bytes ? s.text : "this is no mapping");
 }
 

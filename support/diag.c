@@ -181,3 +181,18 @@ void diag_list_sort(diag_list *list)
     }
     list->count = kept;
 }
+
+void diag_list_put(const diag_list *list, const char *where, strbuf *out)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const diag *d = list->items[i];
+        strbuf_printf(out, "%s%s: ", i ? "\n" : "", diag_row_of(d->id)->name);
+        if (where)
+            strbuf_printf(out, "%s, byte %u: ", where, d->range.begin);
+        strbuf_puts(out, d->message);
+        for (size_t n = 0; n < d->note_count; n++)
+            strbuf_printf(out, "\nnote: %s", d->notes[n].text);
+        if (d->help)
+            strbuf_printf(out, "\nhelp: %s", d->help);
+    }
+}

@@ -16,6 +16,7 @@
 
 #include "support/arena.h"
 #include "support/src_range.h"
+#include "support/strbuf.h"
 
 /* The smallest range that holds both. */
 src_range src_range_join(src_range a, src_range b);
@@ -95,5 +96,9 @@ void diag_list_append(diag_list *list, const diag_list *more);
 /* Orders by file and position (stable, so that equal places keep the order of discovery) and drops exact
  * repetitions: same id, range and message. */
 void diag_list_sort(diag_list *list);
+
+/* "E-ID: message", "note: .." and "help: .." in lines, the last one without its end; `where`, if it is not NULL, is what the ranges count
+ * in: "E-ID: WHERE, byte 3: message". */
+void diag_list_put(const diag_list *list, const char *where, strbuf *out);
 
 #endif

@@ -1,3 +1,5 @@
+#define _GNU_SOURCE /* dladdr */
+
 #include "support/plugin.h"
 
 #include <dlfcn.h>
@@ -32,6 +34,16 @@ static const char *executable_directory(arena *a)
     return slash ? arena_strndup(a, path, (size_t)(slash - path)) : NULL;
 }
 
+/* The directory of the library or the executable that this function is in, or NULL. */
+static const char *own_directory(arena *a)
+{
+    Dl_info here;
+    char path[PATH_MAX];
+    if (!dladdr((const void *)__func__, &here) || !here.dli_fname || !realpath(here.dli_fname, path))
+        return NULL;
+    return arena_strndup(a, path, (size_t)(strrchr(path, '/') - path));
+}
+
 /* A file that is there but cannot be loaded ends the search: its reason is the one to tell. */
 void *plugin_open(const char *name, const char *variable, bool global, arena *a)
 {
@@ -39,10 +51,12 @@ void *plugin_open(const char *name, const char *variable, bool global, arena *a)
     int how = RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL);
     if (named && *named)
         return dlopen(named, how);
-    static const char *const places[] = {"", "../lib/"};
-    for (size_t i = 0; here && i < sizeof places / sizeof *places; i++) {
-        const char *path = arena_printf(a, "%s/%s%s" ENDING, here, places[i], name);
-        if (access(path, F_OK) == 0)
+    const char *own = own_directory(a);
+    const char *places[] = {here, here ? arena_printf(a, "%s/" VISA_PLUGINS, here) : NULL, own ? arena_printf(a, "%s/visac", own) : NULL,
+                            own};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *path = places[i] ? arena_printf(a, "%s/%s" ENDING, places[i], name) : NULL;
+        if (path && access(path, F_OK) == 0)
             return dlopen(path, how);
     }
     return dlopen(arena_printf(a, "%s" ENDING, name), how);

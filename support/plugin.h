@@ -1,7 +1,8 @@
 /* Libraries that a program loads only when it is asked for what is in them.
  *
  * The one idea: what is heavy (LLVM) or foreign (MPI) is loaded by dlopen, and is found in one way: where an environment variable says,
- * else next to the running executable, else in ../lib of it, else where the dynamic linker looks. */
+ * else next to the running executable (a build), else in the folder of the installation that belongs to that executable or to the library
+ * that asks (libvisa.so), else where the dynamic linker looks. */
 #ifndef VISA_SUPPORT_PLUGIN_H
 #define VISA_SUPPORT_PLUGIN_H
 

@@ -54,23 +54,6 @@ int tool_explore_target(const char *tool, visa_explore_options *o, const char *t
                                                : tool_usage_error(tool, "--target-cycles takes a number of cycles, not `%s`", text);
 }
 
-int tool_explore_search(const char *tool, visa_explore_options *o, const char *text)
-{
-    o->folding = strcmp(text, "folding") == 0;
-    return o->folding || strcmp(text, "all") == 0 ? EXIT_DONE : tool_usage_error(tool, "--search is all or folding, not `%s`", text);
-}
-
-bool tool_explore_form(visa_explore_options *o, const char *name)
-{
-    static const char *const names[] = {"text", "csv", "svg", "vm"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(names[i], name) == 0) {
-            o->form = (visa_explore_form)i;
-            return true;
-        }
-    return false;
-}
-
 void tool_explore_progress(void *line, int64_t done, int64_t points)
 {
     progress_show(line, (double)done / (double)points);

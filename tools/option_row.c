@@ -7,17 +7,40 @@
 
 enum {
     MOST_ROWS = 128,
+    MOST_VALUES = 32,
     FIRST_LONG = 256, /* what getopt_long gives for row 0's name */
     HELP_COLUMN = 28, /* where the sentences begin, in characters */
     HELP_WIDTH = 120, /* where their lines end */
 };
 
+bool option_is_one(const option_row *row)
+{
+    return row->name || row->letter;
+}
+
+/* The number of `text` among the row's values; -1: it is none of them, which was printed. */
+static int choose(const char *tool, const option_row *row, const char *text)
+{
+    char copy[256];
+    const char *known[MOST_VALUES + 1] = {NULL};
+    size_t count = 0;
+    snprintf(copy, sizeof copy, "%s", row->values);
+    for (char *rest = copy, *value; count < MOST_VALUES && (value = strsep(&rest, "|"));)
+        known[count++] = value;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(known[i], text) == 0)
+            return (int)i;
+    char option[64];
+    snprintf(option, sizeof option, "--%s=", row->name);
+    tool_unknown_value(tool, option, text, known);
+    return -1;
+}
+
 /* The row of a letter or, from FIRST_LONG on, of a name; NULL: none. */
 static const option_row *row_of(const option_row *rows, size_t count, int code)
 {
     for (size_t i = 0; i < count; i++)
-        if (rows[i].kind != OPTION_IS_LINE &&
-            (code >= FIRST_LONG ? (size_t)(code - FIRST_LONG) == i : rows[i].letter && rows[i].letter == code))
+        if (option_is_one(&rows[i]) && (code >= FIRST_LONG ? (size_t)(code - FIRST_LONG) == i : rows[i].letter && rows[i].letter == code))
             return &rows[i];
     return NULL;
 }
@@ -26,6 +49,9 @@ static const option_row *row_of(const option_row *rows, size_t count, int code)
 static int take(const char *tool, const option_row *row, void *arguments, const char *text)
 {
     void *member = (char *)arguments + row->at;
+    int chosen = row->values && text ? choose(tool, row, text) : 0;
+    if (chosen < 0)
+        return EXIT_USAGE;
     switch (row->kind) {
     case OPTION_IS_FLAG: *(bool *)member = true; return OPTION_GO_ON;
     case OPTION_IS_TEXT: *(const char **)member = text; return OPTION_GO_ON;
@@ -34,8 +60,12 @@ static int take(const char *tool, const option_row *row, void *arguments, const 
     case OPTION_IS_LIMIT:
         return tool_limit(text, member) ? OPTION_GO_ON
                                         : tool_usage_error(tool, "--%s takes a number, 0 for no limit; not `%s`", row->name, text);
+    case OPTION_IS_CHOICE: *(int *)member = chosen; return OPTION_GO_ON;
     case OPTION_IS_CALL:
-    case OPTION_IS_LINE: break;
+    case OPTION_IS_USAGE:
+    case OPTION_IS_ABOUT:
+    case OPTION_IS_LINE:
+    case OPTION_IS_STATUS: break;
     }
     return row->take(arguments, text);
 }
@@ -68,20 +98,16 @@ int option_rows_parse(const char *tool, const option_row *rows, size_t count, in
     return OPTION_GO_ON;
 }
 
-/* Words from column HELP_COLUMN on, in lines of HELP_WIDTH. */
-static void print_help(const char *text, size_t column)
+/* Words from column `indent` on, in lines of HELP_WIDTH; `column` characters stand in the first one. */
+static void print_words(const char *text, size_t indent, size_t column)
 {
-    if (column + 1 >= HELP_COLUMN) {
-        putchar('\n');
-        column = 0;
-    }
     while (*text) {
         size_t word = strcspn(text, " ");
-        if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
+        if (column > indent && column + 1 + word > HELP_WIDTH) {
             putchar('\n');
             column = 0;
         }
-        int blanks = column < HELP_COLUMN ? (int)(HELP_COLUMN - column) : 1;
+        int blanks = column < indent ? (int)(indent - column) : column > 0;
         printf("%*s%.*s", blanks, "", (int)word, text);
         column += (size_t)blanks + word;
         text += word + (text[word] == ' ');
@@ -89,20 +115,39 @@ static void print_help(const char *text, size_t column)
     putchar('\n');
 }
 
-void option_help_begin(const char *usage)
+static void print_option(const option_row *r)
+{
+    int column = !option_is_one(r) ? printf("  %s", r->form)
+                 : !r->name        ? printf("  -%c%s", r->letter, r->form)
+                                   : printf("  --%s%s", r->name, r->form);
+    if (column + 1 >= HELP_COLUMN) {
+        putchar('\n');
+        column = 0;
+    }
+    print_words(r->help, HELP_COLUMN, column < 0 ? 0 : (size_t)column);
+}
+
+void option_rows_print(const char *tool, const option_row *rows, size_t count)
 {
     static char buffer[1 << 16]; /* whole: a reader who left is noticed at its end, with the reason */
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-    fputs(usage, stdout);
-}
-
-void option_rows_print(const option_row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
+    option_kind last = OPTION_IS_USAGE;
+    for (size_t i = 0; i < count; last = rows[i++].kind) {
         const option_row *r = &rows[i];
-        int column = r->kind == OPTION_IS_LINE ? printf("  %s", r->form)
-                     : !r->name                ? printf("  -%c%s", r->letter, r->form)
-                                               : printf("  --%s%s", r->name, r->form);
-        print_help(r->help, column < 0 ? 0 : (size_t)column);
+        bool begins = i == 0 || r->kind != last;
+        switch (r->kind) {
+        case OPTION_IS_USAGE:
+            printf("%s %s %s%s%s\n", begins ? "Usage:" : "      ", tool, r->form, *r->help ? "      " : "", r->help);
+            break;
+        case OPTION_IS_ABOUT:
+            fputs(begins ? "\n" : "", stdout);
+            print_words(r->help, 0, 0);
+            break;
+        case OPTION_IS_STATUS:
+            fputs("\nExit status:", stdout);
+            print_words(r->help, 0, sizeof "Exit status:" - 1);
+            break;
+        default: fputs(last == OPTION_IS_USAGE || last == OPTION_IS_ABOUT ? "\nOptions:\n" : "", stdout); print_option(r);
+        }
     }
 }

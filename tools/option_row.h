@@ -1,8 +1,9 @@
 /* The options of a program as rows.
  *
  * The one idea: an option is a row of the program's table (tools/visac.def, ..). The row says which member of the program's arguments it
- * sets, or there is a function that takes it, option_SYMBOL; the parser of command lines, --help and the nearest name of a misspelt
- * option read the rows. A row without its member or function does not compile. */
+ * sets, or there is a function that takes it, option_SYMBOL; the parser of command lines, --help, the manual pages, the completions of
+ * shells (option_pages.c) and the nearest name of a misspelt option or value read the rows. A row without its member or function does not
+ * compile. */
 #ifndef VISA_TOOLS_OPTION_ROW_H
 #define VISA_TOOLS_OPTION_ROW_H
 
@@ -20,30 +21,35 @@ static inline int option_status(int status)
 }
 
 typedef enum option_kind {
+    OPTION_IS_USAGE,  /* no option: what follows the program's name on a command line, and what that does or "" */
+    OPTION_IS_ABOUT,  /* no option: what the program does, a paragraph */
     OPTION_IS_LINE,   /* no option, a line of --help */
     OPTION_IS_CALL,   /* `take` takes it */
     OPTION_IS_FLAG,   /* sets a bool */
     OPTION_IS_TEXT,   /* keeps its argument: const char * */
     OPTION_IS_NUMBER, /* uint64_t */
     OPTION_IS_LIMIT,  /* uint64_t, where 0 stands for any number: UINT64_MAX */
+    OPTION_IS_CHOICE, /* int: the number of the argument among `values` */
+    OPTION_IS_STATUS, /* no option: the exit statuses, a sentence */
 } option_kind;
 
 typedef struct option_row {
-    const char *name; /* without --; NULL: it has a letter only, or is a line of help */
-    char letter;      /* 0: none */
-    int argument;     /* no_argument, required_argument or optional_argument */
-    const char *form; /* what follows name or letter in --help, "=FILE"; of a line of help all of it */
-    const char *help; /* one sentence or more; --help breaks the lines */
+    const char *name;   /* without --; NULL: it has a letter only, or is a line of help */
+    char letter;        /* 0: none */
+    int argument;       /* no_argument, required_argument or optional_argument */
+    const char *form;   /* what follows name or letter in --help, "=FILE"; of a line of help all of it */
+    const char *values; /* those that the argument may have, "auto|always|never"; NULL: any */
+    const char *help;   /* one sentence or more; --help breaks the lines */
     option_kind kind;
     size_t at;                                      /* bytes from the arguments to the member that it sets */
     int (*take)(void *arguments, const char *text); /* of a call; `text`: the argument or NULL */
 } option_row;
 
+/* Is it an option, not a line about the program? */
+bool option_is_one(const option_row *row);
 /* Reads the options; `optind` then is the first argument that is none. OPTION_GO_ON, or the exit status; what is wrong was printed. */
 int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments);
-/* The beginning of --help; nothing was printed before. */
-void option_help_begin(const char *usage);
-/* The lines of --help for the rows. */
-void option_rows_print(const option_row *rows, size_t count);
+/* --help; nothing was printed before. */
+void option_rows_print(const char *tool, const option_row *rows, size_t count);
 
 #endif

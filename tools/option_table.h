@@ -3,46 +3,73 @@
  *
  * OPTION(symbol, name, letter, argument, form, help)    argument is NONE, REQUIRED or OPTIONAL; option_symbol takes it
  * OPTION_OF_RUN(symbol, ..)                             tool_option_symbol of tools/options.h takes it; `arguments` begins with a tool_run
+ * OPTION_ONE_OF, OPTION_OF_RUN_ONE_OF(values, symbol, ..) the same with one of `values`, "a|b|c"
  * OPTION_FLAG, _TEXT, _NUMBER, _LIMIT(member, ..)       sets this member of `arguments`
- * OPTION_LINE(form, help)                               one more line of help */
+ * OPTION_CHOICE(values, member, ..)                     sets this int to the number of the argument among `values`
+ * OPTION_LINE(form, help)                               one more line of help
+ * OPTION_USAGE(arguments, help), OPTION_ABOUT(text), OPTION_STATUS(text) of the program as a whole */
 #define NONE no_argument
 #define REQUIRED required_argument
 #define OPTIONAL optional_argument
 #define OPTION(symbol, name, letter, argument, form, help) static int option_##symbol(void *arguments, const char *text);
-#define OPTION_OF_RUN(symbol, name, letter, argument, form, help)
-#define OPTION_FLAG(member, name, letter, argument, form, help)
-#define OPTION_TEXT OPTION_FLAG
-#define OPTION_NUMBER OPTION_FLAG
-#define OPTION_LIMIT OPTION_FLAG
+#define OPTION_ONE_OF(values, symbol, ...) OPTION(symbol, __VA_ARGS__)
+#define OPTION_OF_RUN(symbol, ...)
+#define OPTION_OF_RUN_ONE_OF(values, symbol, ...)
+#define OPTION_FLAG(member, ...)
+#define OPTION_TEXT(member, ...)
+#define OPTION_NUMBER(member, ...)
+#define OPTION_LIMIT(member, ...)
+#define OPTION_CHOICE(values, member, ...)
 #define OPTION_LINE(form, help)
+#define OPTION_USAGE(form, help)
+#define OPTION_ABOUT(text)
+#define OPTION_STATUS(text)
 #include OPTIONS
 #undef OPTION
 #undef OPTION_OF_RUN
+#undef OPTION_ONE_OF
+#undef OPTION_OF_RUN_ONE_OF
 #undef OPTION_FLAG
 #undef OPTION_TEXT
 #undef OPTION_NUMBER
 #undef OPTION_LIMIT
+#undef OPTION_CHOICE
 #undef OPTION_LINE
+#undef OPTION_USAGE
+#undef OPTION_ABOUT
+#undef OPTION_STATUS
 static const option_row option_rows[] = {
-#define OPTION(symbol, name, letter, argument, form, help) {name, letter, argument, form, help, OPTION_IS_CALL, 0, option_##symbol},
-#define OPTION_OF_RUN(symbol, name, letter, argument, form, help) \
-    {name, letter, argument, form, help, OPTION_IS_CALL, 0, tool_option_##symbol},
-#define OPTION_SETS(kind, member, name, letter, argument, form, help) \
-    {name, letter, argument, form, help, kind, offsetof(arguments, member), NULL},
-#define OPTION_FLAG(...) OPTION_SETS(OPTION_IS_FLAG, __VA_ARGS__)
-#define OPTION_TEXT(...) OPTION_SETS(OPTION_IS_TEXT, __VA_ARGS__)
-#define OPTION_NUMBER(...) OPTION_SETS(OPTION_IS_NUMBER, __VA_ARGS__)
-#define OPTION_LIMIT(...) OPTION_SETS(OPTION_IS_LIMIT, __VA_ARGS__)
-#define OPTION_LINE(form, help) {NULL, 0, 0, form, help, OPTION_IS_LINE, 0, NULL},
+#define OPTION_ROW(kind, values, at, take, name, letter, argument, form, help) {name, letter, argument, form, values, help, kind, at, take},
+#define OPTION_SETS(kind, values, member, ...) OPTION_ROW(kind, values, offsetof(arguments, member), NULL, __VA_ARGS__)
+#define OPTION(symbol, ...) OPTION_ROW(OPTION_IS_CALL, NULL, 0, option_##symbol, __VA_ARGS__)
+#define OPTION_ONE_OF(values, symbol, ...) OPTION_ROW(OPTION_IS_CALL, values, 0, option_##symbol, __VA_ARGS__)
+#define OPTION_OF_RUN(symbol, ...) OPTION_ROW(OPTION_IS_CALL, NULL, 0, tool_option_##symbol, __VA_ARGS__)
+#define OPTION_OF_RUN_ONE_OF(values, symbol, ...) OPTION_ROW(OPTION_IS_CALL, values, 0, tool_option_##symbol, __VA_ARGS__)
+#define OPTION_FLAG(...) OPTION_SETS(OPTION_IS_FLAG, NULL, __VA_ARGS__)
+#define OPTION_TEXT(...) OPTION_SETS(OPTION_IS_TEXT, NULL, __VA_ARGS__)
+#define OPTION_NUMBER(...) OPTION_SETS(OPTION_IS_NUMBER, NULL, __VA_ARGS__)
+#define OPTION_LIMIT(...) OPTION_SETS(OPTION_IS_LIMIT, NULL, __VA_ARGS__)
+#define OPTION_CHOICE(values, ...) OPTION_SETS(OPTION_IS_CHOICE, values, __VA_ARGS__)
+#define OPTION_LINE(form, help) OPTION_ROW(OPTION_IS_LINE, NULL, 0, NULL, NULL, 0, 0, form, help)
+#define OPTION_USAGE(form, help) OPTION_ROW(OPTION_IS_USAGE, NULL, 0, NULL, NULL, 0, 0, form, help)
+#define OPTION_ABOUT(text) OPTION_ROW(OPTION_IS_ABOUT, NULL, 0, NULL, NULL, 0, 0, "", text)
+#define OPTION_STATUS(text) OPTION_ROW(OPTION_IS_STATUS, NULL, 0, NULL, NULL, 0, 0, "", text)
 #include OPTIONS
 #undef OPTION
 #undef OPTION_OF_RUN
-#undef OPTION_SETS
+#undef OPTION_ONE_OF
+#undef OPTION_OF_RUN_ONE_OF
 #undef OPTION_FLAG
 #undef OPTION_TEXT
 #undef OPTION_NUMBER
 #undef OPTION_LIMIT
+#undef OPTION_CHOICE
 #undef OPTION_LINE
+#undef OPTION_USAGE
+#undef OPTION_ABOUT
+#undef OPTION_STATUS
+#undef OPTION_ROW
+#undef OPTION_SETS
 };
 #undef NONE
 #undef REQUIRED

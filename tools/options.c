@@ -191,10 +191,6 @@ bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel
     return text && output_put(r->trace_to, text, strlen(text));
 }
 
-const char tool_run_statuses[] = "\n"
-                                 "Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 the check found a mismatch,\n"
-                                 "or nothing to compare.\n";
-
 tool_run tool_run_new(const char *tool)
 {
     return (tool_run){.tool = tool, .seed = 1, .max_cycles = RUN_CYCLES_MAX};
@@ -208,13 +204,10 @@ bool tool_run_declare(tool_run *r, output_set *files)
 
 int tool_option_CHECK(void *run, const char *text)
 {
-    static const char *const kinds[] = {"numbers", "algebra", NULL};
     tool_run *r = run;
-    if (text && strcmp(text, kinds[0]) != 0 && strcmp(text, kinds[1]) != 0)
-        return tool_unknown_value(r->tool, "--check=", text, kinds);
     r->check.wanted = true;
-    r->check.numbers = !text || strcmp(text, kinds[0]) == 0;
-    r->check.algebra = !text || strcmp(text, kinds[1]) == 0;
+    r->check.numbers = !text || strcmp(text, "numbers") == 0;
+    r->check.algebra = !text || strcmp(text, "algebra") == 0;
     return OPTION_GO_ON;
 }
 
@@ -234,9 +227,7 @@ int tool_option_REFERENCE_ORDER(void *run, const char *text)
     tool_run *r = run;
     r->order_given = true;
     r->free_order = strcmp(text, "free") == 0;
-    if (r->free_order || strcmp(text, "hardware") == 0)
-        return OPTION_GO_ON;
-    return tool_usage_error(r->tool, "--reference-order is hardware or free, not `%s`", text);
+    return OPTION_GO_ON;
 }
 
 int tool_option_REPORT(void *run, const char *text)
@@ -244,15 +235,14 @@ int tool_option_REPORT(void *run, const char *text)
     tool_run *r = run;
     r->report.wanted = true;
     r->report.options.format = REPORT_TEXT;
-    if (!text || report_format_by_name(text, &r->report.options.format))
-        return OPTION_GO_ON;
-    return tool_usage_error(r->tool, "--report is text, csv, json or html, not `%s`", text);
+    if (text)
+        report_format_by_name(text, &r->report.options.format);
+    return OPTION_GO_ON;
 }
 
 int tool_option_TIMING(void *run, const char *text)
 {
     tool_run *r = run;
-    if (timing_preset_by_name(text, &r->report.options.preset))
-        return OPTION_GO_ON;
-    return tool_usage_error(r->tool, "--timing is documented or schedule, not `%s`", text);
+    timing_preset_by_name(text, &r->report.options.preset);
+    return OPTION_GO_ON;
 }

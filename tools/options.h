@@ -85,8 +85,6 @@ typedef struct tool_run {
 tool_run tool_run_new(const char *tool);
 /* Says that the files of --trace and --certificate will be written. False: diagnosed. */
 bool tool_run_declare(tool_run *r, output_set *files);
-/* The end of --help. */
-extern const char tool_run_statuses[];
 
 /* OPTION_GO_ON, or the status of a usage error that was printed; `run` is a tool_run. */
 int tool_option_CHECK(void *run, const char *text);

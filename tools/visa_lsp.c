@@ -16,12 +16,6 @@ typedef answer_limits arguments;
 #define OPTIONS "tools/visa_lsp.def"
 #include "tools/option_table.h"
 
-static const char usage[] = "Usage: visa-lsp [options]\n"
-                            "\n"
-                            "A language server for .vm files: the Language Server Protocol on standard input and output.\n"
-                            "\n"
-                            "Options:\n";
-
 /* An editor that has exited ends the server by its write. */
 static bool write_message(void *user, const char *bytes, size_t size)
 {
@@ -55,8 +49,7 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    option_help_begin(usage);
-    option_rows_print(option_rows, OPTION_ROWS);
+    option_rows_print("visa-lsp", option_rows, OPTION_ROWS);
     fputs("\nExit status: 0 shut down in order, 1 the input ended before that, 2 the command line is at fault.\n", stdout);
     return tool_printed("visa-lsp", EXIT_DONE);
 }

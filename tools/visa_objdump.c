@@ -12,13 +12,6 @@
 #include "tools/option_row.h"
 #include "tools/options.h"
 
-static const char usage[] = "Usage: visa-objdump [options] FILE...\n"
-                            "\n"
-                            "Prints what visa binaries contain: axes, ports and their mappings, the einsum, every command with its\n"
-                            "fields, sequencer tables and loops, and the symbols. FILE may be - for standard input.\n"
-                            "\n"
-                            "Options:\n";
-
 typedef struct arguments {
     bool json;
     const char *output;
@@ -39,9 +32,7 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    option_help_begin(usage);
-    option_rows_print(option_rows, OPTION_ROWS);
-    fputs("\nExit status: 0 done, 1 a file is at fault, 2 the command line is.\n", stdout);
+    option_rows_print("visa-objdump", option_rows, OPTION_ROWS);
     return tool_printed("visa-objdump", EXIT_DONE);
 }
 

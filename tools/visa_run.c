@@ -31,12 +31,6 @@ typedef struct arguments {
 #define OPTIONS "tools/visa_run.def"
 #include "tools/option_table.h"
 
-static const char usage[] = "Usage: visa-run [options] FILE.bin\n"
-                            "\n"
-                            "Runs a kernel of a binary on the simulated machine, byte by byte. FILE may be - for standard input.\n"
-                            "\n"
-                            "Options:\n";
-
 static int option_INPUT(void *of, const char *text)
 {
     arguments *a = of;
@@ -64,9 +58,8 @@ static int option_THREADS(void *of, const char *text)
 static int option_CPU(void *of, const char *text)
 {
     arguments *a = of;
-    return cpu_level_named(text, &a->cpu)
-               ? OPTION_GO_ON
-               : tool_usage_error("visa-run", "--cpu is best, steps, plain, avx2, avx512, dot or tiles, not `%s`", text);
+    cpu_level_named(text, &a->cpu);
+    return OPTION_GO_ON;
 }
 
 static int option_VERSION(void *of, const char *text)
@@ -79,9 +72,7 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    option_help_begin(usage);
-    option_rows_print(option_rows, OPTION_ROWS);
-    fputs(tool_run_statuses, stdout);
+    option_rows_print("visa-run", option_rows, OPTION_ROWS);
     return EXIT_DONE;
 }
 

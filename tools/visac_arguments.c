@@ -14,19 +14,6 @@
 #define OPTIONS "tools/visac.def"
 #include "tools/option_table.h"
 
-static const char *const emit_names[] = {"bin",    "tables",      "json",       "ir",          "ast",       "llvm",     "bc",
-                                         "asm",    "obj",         "header",     "step-report", "step-json", "dataflow", "dataflow-json",
-                                         "memory", "memory-json", "memory-svg", "order",       NULL};
-
-static const char usage[] =
-    "Usage: visac [options] FILE.vm\n"
-    "       visac diff [options] A B      what changed between two kernels (.vm or .bin), and what that does to the cycles\n"
-    "\n"
-    "Compiles tensor mappings into a command stream for a tensor contraction processor.\n"
-    "FILE may be - for standard input.\n"
-    "\n"
-    "Options:\n";
-
 __attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...)
 {
     va_list args;
@@ -68,25 +55,17 @@ static bool parse_error_limit(const char *text, size_t *limit)
     return end > text + sizeof name - 1;
 }
 
-/* EXIT_DONE with the number of `given` in a NULL-ended list, or the status of a usage error that was printed. */
-static int choose(const char *option, const char *given, const char *const *known, int *number)
-{
-    for (*number = 0; known[*number]; ++*number)
-        if (strcmp(known[*number], given) == 0)
-            return EXIT_DONE;
-    return tool_unknown_value("visac", option, given, known);
-}
-
 /* Do --explore and what it takes fit the rest of the command line? */
 static int check_explore(const arguments *a)
 {
-    if (a->explores && ((a->emit_given && !a->explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
+    bool explore_form = a->emit_choice >= EMIT_KINDS;
+    if (a->explores && ((a->emit_given && !explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
                         a->run.report.trace || a->options.book))
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, svg or vm with it, no --check, --draw, --sweep or --report");
-    if (!a->explores && a->explore_form)
-        return usage_error("--emit=%s is a form of --explore", a->explore_form);
-    if (!a->explores && (a->explore.target_cycles || a->search_given || tool_explore_limited(&a->explore)))
+    if (!a->explores && explore_form)
+        return usage_error("--emit=text, csv, svg and vm are forms of --explore");
+    if (!a->explores && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
         return usage_error("--limit, --target-cycles and --search belong to --explore");
     if (a->explore.folding && !a->explore.target_cycles)
         return usage_error("--search=folding needs --target-cycles=N");
@@ -162,18 +141,6 @@ static int check_options(const visa_options *o)
 
 /* ---- an option each: OPTION_GO_ON, or the exit status ---- */
 
-static int option_EMIT(void *of, const char *text)
-{
-    arguments *a = of;
-    for (a->emit = 0; a->emit < EMIT_KINDS && strcmp(emit_names[a->emit], text) != 0;)
-        a->emit++;
-    a->explore_form = tool_explore_form(&a->explore, text) ? text : NULL;
-    if (a->emit == EMIT_KINDS && !a->explore_form)
-        return tool_unknown_value("visac", "--emit=", text, emit_names);
-    a->emit_given = true;
-    return OPTION_GO_ON;
-}
-
 static int option_DEFINE(void *of, const char *text)
 {
     arguments *a = of;
@@ -185,29 +152,6 @@ static int option_PASS(void *of, const char *text)
     arguments *a = of;
     ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, text);
     a->options.step_passes = a->passes;
-    return OPTION_GO_ON;
-}
-
-static int option_PLACE(void *of, const char *text)
-{
-    static const char *const places[] = {"source", "auto", NULL};
-    arguments *a = of;
-    int number;
-    if (choose("--place=", text, places, &number) != EXIT_DONE)
-        return EXIT_USAGE;
-    a->options.places_all = number == 1;
-    return OPTION_GO_ON;
-}
-
-static int option_ORDER(void *of, const char *text)
-{
-    static const char *const orders[] = {"auto", "source", "free", NULL};
-    static const visa_order values[] = {VISA_ORDER_AUTO, VISA_ORDER_SOURCE, VISA_ORDER_FREE};
-    arguments *a = of;
-    int number;
-    if (choose("--order=", text, orders, &number) != EXIT_DONE)
-        return EXIT_USAGE;
-    a->options.order = values[number];
     return OPTION_GO_ON;
 }
 
@@ -276,13 +220,6 @@ static int option_TARGET_CYCLES(void *of, const char *text)
     return option_status(tool_explore_target("visac", &a->explore, text));
 }
 
-static int option_SEARCH(void *of, const char *text)
-{
-    arguments *a = of;
-    a->search_given = true;
-    return option_status(tool_explore_search("visac", &a->explore, text));
-}
-
 static int option_PRINT_AFTER_ALL(void *of, const char *text)
 {
     arguments *a = of;
@@ -307,30 +244,6 @@ static int option_ERROR_LIMIT(void *of, const char *text)
                                                             : usage_error("-ferror-limit=N takes a number of errors, got -f%s", text);
 }
 
-static int option_DIAGNOSTICS_FORMAT(void *of, const char *text)
-{
-    arguments *a = of;
-    static const char *const formats[] = {"text", "json", "sarif", NULL};
-    static const visa_diagnostics_format values[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
-    int number;
-    if (choose("--diagnostics-format=", text, formats, &number) != EXIT_DONE)
-        return EXIT_USAGE;
-    a->format = values[number];
-    return OPTION_GO_ON;
-}
-
-static int option_COLOR(void *of, const char *text)
-{
-    arguments *a = of;
-    enum { COLOUR_AUTO, COLOUR_ALWAYS };
-    static const char *const colours[] = {"auto", "always", "never", NULL};
-    int number;
-    if (choose("--color=", text, colours, &number) != EXIT_DONE)
-        return EXIT_USAGE;
-    a->colour = number == COLOUR_ALWAYS || (number == COLOUR_AUTO && isatty(2));
-    return OPTION_GO_ON;
-}
-
 static int option_EXPLAIN(void *of, const char *text)
 {
     (void)of;
@@ -347,11 +260,31 @@ static int option_VERSION(void *of, const char *text)
 static int option_HELP(void *of, const char *text)
 {
     (void)of, (void)text;
-    option_help_begin(usage);
-    option_rows_print(option_rows, OPTION_ROWS);
-    fputs(tool_run_statuses, stdout);
+    option_rows_print("visac", option_rows, OPTION_ROWS);
     print_passes();
     return EXIT_DONE;
+}
+
+/* What the numbers of chosen values mean; their order is that of visac.def. */
+static void take_choices(arguments *a)
+{
+    enum { COLOUR_AUTO, COLOUR_ALWAYS };
+    static const visa_order orders[] = {VISA_ORDER_AUTO, VISA_ORDER_SOURCE, VISA_ORDER_FREE};
+    static const visa_diagnostics_format formats[] = {VISA_DIAGNOSTICS_TEXT, VISA_DIAGNOSTICS_JSON, VISA_DIAGNOSTICS_SARIF};
+    static const visa_explore_form forms[] = {VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL};
+    const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set, and not empty */
+    a->emit_given = a->emit_choice >= 0;
+    if (a->emit_choice >= EMIT_KINDS)
+        a->explore.form = forms[a->emit_choice - EMIT_KINDS];
+    else if (a->emit_given)
+        a->emit = (emit_kind)a->emit_choice;
+    a->explore.folding = a->search == 1;
+    a->options.places_all |= a->place == 1;
+    a->options.order = orders[a->order];
+    a->colour = a->colour_when == COLOUR_ALWAYS || (a->colour_when == COLOUR_AUTO && isatty(2) && !(no_colour && *no_colour));
+    a->format = formats[a->diagnostics];
+    if (a->format == VISA_DIAGNOSTICS_TEXT && a->colour)
+        a->format = VISA_DIAGNOSTICS_COLOUR;
 }
 
 /* ---- all of it ---- */
@@ -361,14 +294,14 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     *a = (arguments){.memory = memory,
                      .run = tool_run_new("visac"),
                      .warnings = a->warnings,
-                     .colour = isatty(2),
+                     .emit_choice = -1,
+                     .search = -1,
                      .options.error_limit = SHOWN_ERRORS_MAX};
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)
         return status;
+    take_choices(a);
     a->options.kernel = a->run.kernel;
-    if (a->format == VISA_DIAGNOSTICS_TEXT && a->colour)
-        a->format = VISA_DIAGNOSTICS_COLOUR;
     a->options.warnings = a->warnings;
     if (check_explore(a) != EXIT_DONE)
         return EXIT_USAGE;

@@ -10,6 +10,7 @@
 #include "tools/options.h"
 #include "tools/ranks.h"
 
+/* In the order of the values of --emit in visac.def; those of --explore follow. */
 typedef enum emit_kind {
     EMIT_BINARY,
     EMIT_TABLES,
@@ -38,11 +39,11 @@ typedef struct arguments {
     const char *other; /* the second file of `visac diff` */
     emit_kind emit;
     const char *mcpu;
-    bool emit_given, search_given, format_source, format_check, upgrades, explains;
+    int emit_choice, search, place, order, diagnostics, colour_when; /* numbers of values in visac.def; -1: not given */
+    bool emit_given, format_source, format_check, upgrades, explains;
     uint32_t explain_line; /* 0: all */
     bool explores;
-    ranks ranks;              /* of --explore */
-    const char *explore_form; /* of --emit, after --explore */
+    ranks ranks; /* of --explore */
     visa_explore_options explore;
     size_t warning_count;
     const char **warnings;   /* room for as many as there are arguments */

@@ -49,6 +49,15 @@ static bool no_memory(diag_list *diags, const port *p)
     return false;
 }
 
+/* Its type is the port's, which lives as long as the session. */
+static bool new_logical(session *s, session_port *p)
+{
+    if (!tensor_new(&p->type, s->arena, &p->logical))
+        return false;
+    p->logical.type = p->type;
+    return true;
+}
+
 session *session_open(const binary *b, const char *kernel, arena *a, diag_list *diags)
 {
     const binary_kernel *k = binary_choose_kernel(b, kernel, diags);
@@ -233,7 +242,7 @@ bool session_input(session *s, const char *spec, diag_list *diags)
 tensor *session_logical(session *s, uint32_t number, diag_list *diags)
 {
     session_port *p = &s->ports[number];
-    if (!p->logical.bytes && !tensor_new(&p->type, s->arena, &p->logical)) {
+    if (!p->logical.bytes && !new_logical(s, p)) {
         no_memory(diags, p->port);
         return NULL;
     }
@@ -252,7 +261,7 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
         session_port *p = &s->ports[i];
         if (p->port->direction != PORT_IN || p->bound)
             continue;
-        if (!tensor_new(&p->type, s->arena, &p->logical))
+        if (!new_logical(s, p))
             return no_memory(diags, p->port);
         index_values rows;
         if (index_values_of_port(s->kernel, i, s->arena, &rows))
@@ -341,7 +350,7 @@ static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison
     p->physical = malloc((size_t)p->physical_bytes + 1);
     if (!p->covered)
         p->covered = malloc((size_t)elements + 1);
-    if (!p->logical.bytes && !tensor_new(&p->type, s->arena, &p->logical))
+    if (!p->logical.bytes && !new_logical(s, p))
         return no_memory(diags, p->port);
     if (!p->physical || !p->covered)
         return no_memory(diags, p->port);
@@ -418,7 +427,7 @@ bool session_run(session *s, bool twice, diag_list *diags)
     for (uint32_t i = 0; i < s->kernel->port_count && ok; i++)
         if (s->ports[i].port->direction == PORT_OUT) {
             before[i] = s->ports[i].logical;
-            ok = tensor_new(&s->ports[i].type, s->arena, &s->ports[i].logical) || no_memory(diags, s->ports[i].port);
+            ok = new_logical(s, &s->ports[i]) || no_memory(diags, s->ports[i].port);
         }
     ok = ok && run_once(s, SECOND_POISON, CONTEXT_DMA, diags) && outputs_are_defined(s, before, diags) && copies_agree(s, diags);
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
