@@ -166,18 +166,23 @@ class Chain:
 
 
 class Judge:
-    """Walks a chain by the rules. `wrong`: ids of those that were broken; `stopped`: nothing can be said of what follows."""
+    """Walks a chain by the rules. `wrong`: ids of those that were broken; `may_be`: of those of which nothing can be said, since a mapping is not known;
+    `stopped`: nothing can be said of what follows."""
+    OF_MAPPINGS = {"E-VECTOR-WIDTH", "E-VECTOR-REDUCE", "E-VECTOR-SLICES", "E-VRF-UNITS", "E-VRF-WALK", "E-VALID-COUNT"}
 
     def __init__(self, chain):
-        self.chain, self.wrong, self.stopped = chain, set(), False
+        self.chain, self.wrong, self.may_be, self.stopped = chain, set(), set(), False
         self.rank, self.way8, self.dtype = INIT, True, chain.dtype
         self.shape = copy.deepcopy(chain.shape)
         self.used, self.blocks, self.pair, self.paired = set(), [], False, False
         self.stash, self.stash_read, self.tagged, self.reduced = None, False, False, False
 
     def no(self, rule, stop=False):
-        self.wrong.add(rule)
-        self.stopped = self.stopped or stop
+        (self.may_be if self.may_be and rule in self.OF_MAPPINGS else self.wrong).add(rule)
+        if stop and rule in self.OF_MAPPINGS:
+            self.may_be |= self.OF_MAPPINGS
+        else:
+            self.stopped = self.stopped or stop
         return False
 
     def whole(self):
@@ -200,15 +205,17 @@ class Judge:
         return self.blocks.count(block) == 1 or self.no("E-VECTOR-SLICES", True)
 
     def on_tag(self, i):
-        if not self.may(INIT, OVER_SLICES) or not self.begin("inside"):
+        if not self.may(INIT, OVER_SLICES):
             return
+        self.begin("inside")
         self.rank, self.tagged, self.reduced = 0, True, False
         if i["compare"] and i["dtype"] != self.dtype and (not self.chain.since or any(k in COMPARE for k, _ in i["compare"])):
             self.no("E-VECTOR-OPERAND", True)
 
     def on_unzip(self, i):
-        if not self.may(INIT) or not self.begin("inside"):
+        if not self.may(INIT):
             return
+        self.begin("inside")
         if "I" not in self.shape.time:
             self.no("E-VECTOR-PAIR", True)
             return
@@ -292,6 +299,8 @@ class Judge:
             r = self.chain.registers[o.name]
             if r.dtype != takes:
                 self.no("E-VECTOR-TYPE", True)
+            if named and self.may_be:
+                return
             if named and not self.shape.same(join(r.slice), join(self.shape.slice)):
                 self.no("E-VRF-UNITS")
             elif named and not self.readable(r):
@@ -361,6 +370,8 @@ class Judge:
 
     def widen(self, how):
         s = self.shape
+        if self.may_be:
+            return
         if how == "trim" and any(c is not None for c in s.table(s.packet)[4:]):
             self.no("E-VECTOR-WIDTH", True)
         elif how == "split":
@@ -390,6 +401,8 @@ class Judge:
 
     def reduce(self, i):
         s, label = self.shape, i["axis"]
+        if self.may_be:
+            return
         if not any(s.has(p, label) for p in [*s.time, s.packet]):
             self.no("E-VECTOR-REDUCE", True)
             return
@@ -424,11 +437,11 @@ class Judge:
             return
         if i["dtype"] != self.dtype:
             self.no("E-VECTOR-TYPE", True)
-        if not self.begin("over"):
-            return
+        first = self.begin("over")
         if self.pair:
-            self.no("E-VECTOR-PAIR", True)
-        if not self.fits(i):
+            self.no("E-VECTOR-PAIR")
+            self.may_be |= self.OF_MAPPINGS
+        if first and not self.may_be and not self.fits(i):
             self.no("E-VECTOR-SLICES", True)
         self.rank, self.tagged = OVER_SLICES, False
         if self.stash:
@@ -913,8 +926,9 @@ def judged(faults, counts, drawn):
     sources = [release(drawn[0].since)] + [c.source(f"p{n}") for n, c in enumerate(drawn)]
     good = []
     for n, (c, said) in enumerate(zip(drawn, compile_all(sources)[1:])):
-        wrong = Judge(c).whole()
-        if said.kind == "crashed" or (said.kind == "accepted") != (not wrong) or not set(said.ids) <= wrong:
+        judge = Judge(c)
+        wrong = judge.whole()
+        if said.kind == "crashed" or (said.kind == "accepted") != (not wrong) or not set(said.ids) <= wrong | judge.may_be or bool(wrong) != bool(wrong & set(said.ids)):
             faults.append(f"{sources[n + 1]}\nby the rules {sorted(wrong) or 'right'}: {said.kind} {said.ids} {said.message}")
         elif wrong:
             counts["refused"] += 1
