@@ -166,8 +166,8 @@ class Chain:
 
 
 class Judge:
-    """Walks a chain by the rules. `wrong`: ids of those that were broken; `may_be`: of those of which nothing can be said, since a mapping is not known;
-    `stopped`: nothing can be said of what follows."""
+    """Walks a chain by the rules. `wrong`: ids of those that were broken; `may_be`: of those of which nothing is known, since a mapping is not;
+    `stopped`: nothing is known of what follows."""
     OF_MAPPINGS = {"E-VECTOR-WIDTH", "E-VECTOR-REDUCE", "E-VECTOR-SLICES", "E-VRF-UNITS", "E-VRF-WALK", "E-VALID-COUNT"}
 
     def __init__(self, chain):
@@ -231,12 +231,12 @@ class Judge:
 
     def on_op(self, i):
         stage = i["stage"]
-        rank, behind = BEFORE[stage]
-        if not self.may(*behind):
+        rank, after = BEFORE[stage]
+        if not self.may(*after):
             return
         pairs = i["zip"] or bool(i["groups"])
         if self.paired != pairs:  # another number of operands, or no such method
-            self.no("E-METHOD" if i["zip"] or ARITY.get(stage) == 1 and False else "E-ARGUMENTS", True)
+            self.no("E-METHOD" if i["zip"] else "E-ARGUMENTS", True)
             return
         self.rank = rank
         if stage == "vector_fp_div" and self.chain.since:
@@ -313,7 +313,7 @@ class Judge:
                 self.no("E-VECTOR-OPERAND", True)
             if named:
                 self.stash_read = True
-                if self.stash["gone"] or (self.chain.since and self.stash["way8"] != self.way8):
+                if self.stash["reduced"] or (self.chain.since and self.stash["way8"] != self.way8):
                     self.no("E-VECTOR-OPERAND")
 
     def readable(self, r):
@@ -355,7 +355,7 @@ class Judge:
             self.no("E-VECTOR-PAIR")
         elif self.stash:
             self.no("E-VECTOR-ALU")
-        self.stash, self.stash_read = {"dtype": self.dtype, "way8": self.way8, "gone": False}, False
+        self.stash, self.stash_read = {"dtype": self.dtype, "way8": self.way8, "reduced": False}, False
 
     def on_width(self, i):
         how, s = i["how"], self.shape
@@ -396,7 +396,7 @@ class Judge:
         if self.pair:
             self.no("E-VECTOR-PAIR")
         if self.stash:
-            self.stash["gone"] = True
+            self.stash["reduced"] = True
         self.reduce(i)
 
     def reduce(self, i):
@@ -445,7 +445,7 @@ class Judge:
             self.no("E-VECTOR-SLICES", True)
         self.rank, self.tagged = OVER_SLICES, False
         if self.stash:
-            self.stash["gone"] = True
+            self.stash["reduced"] = True
         s.slice, s.time = list(i["slice"]), list(i["time"])
 
     def fits(self, i):
@@ -550,10 +550,10 @@ class Machine:
         while kept < min(len(s.slice), len(i["slice"])) and s.slice[kept] == i["slice"][kept]:
             kept += 1
         outer, inner, out_inner = (s.table(join(p)) for p in (s.slice[:kept], s.slice[kept:], i["slice"][kept:]))
-        behind = [(b, c) for b in s.table(join(s.time)) for c in s.table(s.packet)]
+        packets = [(b, c) for b in s.table(join(s.time)) for c in s.table(s.packet)]
         for o in outer:
             for r in inner:
-                for b, c in behind:
+                for b, c in packets:
                     code = s.live(o, r, b, c)
                     if code is not None:
                         key = o + b + c
@@ -925,14 +925,14 @@ def judged(faults, counts, drawn):
     """Of chains of one release those that visac accepts, as it must or must not."""
     sources = [release(drawn[0].since)] + [c.source(f"p{n}") for n, c in enumerate(drawn)]
     good = []
-    for n, (c, said) in enumerate(zip(drawn, compile_all(sources)[1:])):
+    for n, (c, verdict) in enumerate(zip(drawn, compile_all(sources)[1:])):
         judge = Judge(c)
         wrong = judge.whole()
-        if said.kind == "crashed" or (said.kind == "accepted") != (not wrong) or not set(said.ids) <= wrong | judge.may_be or bool(wrong) != bool(wrong & set(said.ids)):
-            faults.append(f"{sources[n + 1]}\nby the rules {sorted(wrong) or 'right'}: {said.kind} {said.ids} {said.message}")
+        if verdict.kind == "crashed" or (verdict.kind == "accepted") != (not wrong) or not set(verdict.ids) <= wrong | judge.may_be or bool(wrong) != bool(wrong & set(verdict.ids)):
+            faults.append(f"{sources[n + 1]}\nby the rules {sorted(wrong) or 'right'}: {verdict.kind} {verdict.ids} {verdict.message}")
         elif wrong:
             counts["refused"] += 1
-            for rule in said.ids:
+            for rule in verdict.ids:
                 counts[rule] = counts.get(rule, 0) + 1
         else:
             counts["accepted"] += 1

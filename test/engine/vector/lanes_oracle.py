@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Passes whose results were worked out by hand, lane by lane, from the published meaning of their operations.
 
-A row is a pass, what its lanes hold and what they must hold behind it; nothing here computes. The machine's words are compared bit for bit, and the same
+A row is a pass, what its lanes hold and what they must hold after it; nothing here computes. The machine's words are compared bit for bit, and the same
 passes with the reference (visac --check)."""
 import os
 import struct
