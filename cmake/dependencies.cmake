@@ -57,6 +57,12 @@ if(NOT ISL_FOUND)
   message(STATUS "isl is not installed (libisl-dev): its tests and its column in bench/derive are left out")
 endif()
 
+# Functions to any number of bits, as a judge of the machine's.
+pkg_check_modules(MPFR QUIET IMPORTED_TARGET mpfr)
+if(NOT MPFR_FOUND)
+  message(STATUS "MPFR is not installed (libmpfr-dev): the error of the Vector Engine's functions is not measured")
+endif()
+
 # For --explore in several processes; only the plugin libvisa_mpi links it.
 find_package(MPI COMPONENTS C QUIET)
 if(NOT MPI_C_FOUND)

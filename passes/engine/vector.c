@@ -124,21 +124,24 @@ typedef struct shape {
     const mapping *time, *packet;
 } shape;
 
+/* The positions of `m` in pieces of n: false where what ends inside of a piece is no mapping's, as of `R % 5 # 8` in pieces of 4, or of `Q,
+ * T # 5` in pairs. */
+static bool cut(pass_context *p, const mapping *m, int64_t n, const mapping **outer, const mapping **inner)
+{
+    bool whole = m->size % n == 0;
+    *outer = whole ? pass_outer(p, m, n) : NULL;
+    *inner = whole ? pass_inner(p, m, n) : NULL;
+    return *outer && *inner && mapping_equal(p->mappings, pass_pair(p, *outer, *inner), m);
+}
+
 static shape shape_behind(pass_context *p, const tensor *in, vector_width_kind kind)
 {
     int64_t wide = p->target->vector_lanes, narrow = p->target->vector_narrow_lanes;
     const mapping *time = in->part[TIME], *packet = in->part[PACKET], *outer, *inner;
     switch (kind) {
-    case VECTOR_SPLIT:
-        outer = pass_outer(p, packet, narrow);
-        inner = pass_inner(p, packet, narrow);
-        if (!outer || !inner || !mapping_equal(p->mappings, pass_pair(p, outer, inner), packet)) /* `R % 5 # 8`: what ends inside a half */
-            return (shape){0};
-        return (shape){pass_pair(p, time, outer), inner};
+    case VECTOR_SPLIT: return cut(p, packet, narrow, &outer, &inner) ? (shape){pass_pair(p, time, outer), inner} : (shape){0};
     case VECTOR_TRIM: return (shape){time, pass_inner(p, packet, narrow)};
-    case VECTOR_CONCAT:
-        inner = time->size % (wide / narrow) == 0 ? pass_inner(p, time, wide / narrow) : NULL;
-        return inner ? (shape){pass_outer(p, time, wide / narrow), pass_pair(p, inner, packet)} : (shape){0};
+    case VECTOR_CONCAT: return cut(p, time, wide / narrow, &outer, &inner) ? (shape){outer, pass_pair(p, inner, packet)} : (shape){0};
     default: return (shape){time, pass_pad(p, packet, wide)};
     }
 }

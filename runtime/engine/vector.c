@@ -168,7 +168,7 @@ static bool add_op(planning *p, const command *c, int64_t vrf_bytes)
     *s = (vector_step){.kind = p->zip ? VECTOR_STEP_ZIP : VECTOR_STEP_OP,
                        .row = row,
                        .groups = groups,
-                       .function = vector_function_of(row->op),
+                       .function = vector_function_of(p->pass->set, row->op),
                        .mode = mode,
                        .takes_stash = stash,
                        .read = -1,
@@ -233,7 +233,7 @@ static bool add_reduction(planning *p, chain *whole, const command *c)
         return false;
     while (chain_take(whole, OP_VALID_COUNT))
         count++;
-    if (!vector_reduction_plan(r, c, counts, count, p->at.packets, splits, p->fault))
+    if (!vector_reduction_plan(r, c, counts, count, p->at.packets, splits, p->pass->set, p->fault))
         return false;
     if (r->row->from != p->at.dtype)
         return fault_set(p->fault, E_RUN_CHAIN, c, "%s takes %s elements, the stream has %s", r->row->name,
@@ -362,7 +362,7 @@ bool vector_pass_plan(stage *s, chain *c, const stream_shape *in, vector_pass *p
     planning p = {.pass = pass, .fault = f, .at = *in, .flits = in->packets, .used = before ? before->used : 0};
     bool begun;
     int taken = 1;
-    *pass = (vector_pass){.lanes = VECTOR_LANES};
+    *pass = (vector_pass){.lanes = VECTOR_LANES, .set = vector_set_of(c->machine->options.cpu)};
     while (taken > 0 && is_reinterpretation(chain_peek(c)))
         taken = add_next(&p, c);
     if (taken < 0 || !add_beginning(&p, c, before != NULL, &begun))
@@ -467,8 +467,8 @@ static void run_op(const vector_pass *p, const vector_step *s, vector_run *at, c
             operands[i] = from ? (vector_operand){&s->constants[from - 1], 0} : (vector_operand){words, 1};
     }
     s->function(out, operands, block->count);
-    for (int64_t i = 0; out != words && i < block->count; i++)
-        words[i] = s->tags >> (at->tags.words[i] & 15) & 1 ? out[i] : words[i];
+    if (out != words)
+        vector_select(p->set, words, out, at->tags.words, s->tags, block->count);
 }
 
 /* Whole turns: the packets of group 0, and those of group 1. */
@@ -501,7 +501,7 @@ static void run_tag(const vector_pass *p, vector_run *at)
     at->tags.count = at->stream.count;
     memset(at->tags.words, 0, (size_t)at->tags.count * sizeof *at->tags.words);
     for (unsigned bit = 0; bit < VECTOR_TAG_BITS; bit++)
-        vector_compare_all(at->tags.words, bit, p->tag[bit].compare, p->tagged, at->stream.words, p->tag[bit].with, at->stream.count);
+        vector_compare_all(p->set, at->tags.words, bit, &p->tag[bit], p->tagged, at->stream.words, at->stream.count);
 }
 
 /* Packets of the new width, from those of the block; returns how many words these are. */

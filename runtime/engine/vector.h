@@ -45,6 +45,7 @@ typedef struct vector_step {
 } vector_step;
 
 typedef struct vector_pass {
+    const vector_set *set; /* its loops */
     vector_step steps[VECTOR_MOST_STEPS];
     unsigned count;
     vector_read reads[VECTOR_MOST_READS];

@@ -1,16 +1,185 @@
 /* Functions of the Vector Engine's float units that are no arithmetic.
  *
- * The one idea: each is a polynomial in f64 after an exact reduction of its argument, rounded once to f32 at the end. IEEE arithmetic says
- * every step, so every processor gives the same bits; docs/engine/vector.md has the steps and how far they are from the true value. A NaN
- * that comes out is NUMERIC_F32_NAN where it becomes a word. */
+ * The one idea: each is a polynomial in f64 after an exact reduction of its argument, rounded once to f32 at the end, without a branch, so
+ * that loops over it become vectors. IEEE arithmetic says every step, so every processor gives the same bits; docs/engine/vector.md has the
+ * steps and how far they are from the true value. A NaN that comes out is NUMERIC_F32_NAN where it becomes a word. */
 #ifndef VISA_RUNTIME_ENGINE_VECTOR_MATH_H
 #define VISA_RUNTIME_ENGINE_VECTOR_MATH_H
 
-float vector_exp(float x);
-float vector_log(float x);
-float vector_tanh(float x);
-float vector_sigmoid(float x); /* 1 / (1 + exp(-x)), each step in f32 */
-float vector_sin(float x);
-float vector_cos(float x);
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline double vector_of_bits(uint64_t bits)
+{
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+static inline uint64_t vector_bits(double d)
+{
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    return bits;
+}
+
+/* ln 2 in two parts: a product of the first one with an integer of up to 32 bits is exact. */
+#define VECTOR_LN2_HIGH 0x1.62e42p-1
+#define VECTOR_LN2_LOW 0x1.fdf473de6af28p-22
+#define VECTOR_LOG2_E 0x1.71547652b82fep+0
+/* Added to a number below 2^51, it leaves the nearest integer in the last bits. */
+#define VECTOR_TO_INTEGER 0x1.8p52
+
+/* x = k ln 2 + r, |r| <= ln 2 / 2 and a little; |x| < 2^20. Gives r, and 2^k. */
+static inline double vector_reduce_exp(double x, double *scale)
+{
+    double t = x * VECTOR_LOG2_E + VECTOR_TO_INTEGER, n = t - VECTOR_TO_INTEGER;
+    *scale = vector_of_bits((vector_bits(t) + 1023) << 52);
+    return x - n * VECTOR_LN2_HIGH - n * VECTOR_LN2_LOW;
+}
+
+/* e^r - 1: r + r^2 (1 / 2! + r / 3! + .. + r^11 / 13!). */
+static inline double vector_expm1_of_reduced(double r)
+{
+    double s = 1.0 / 6227020800;
+    s = s * r + 1.0 / 479001600;
+    s = s * r + 1.0 / 39916800;
+    s = s * r + 1.0 / 3628800;
+    s = s * r + 1.0 / 362880;
+    s = s * r + 1.0 / 40320;
+    s = s * r + 1.0 / 5040;
+    s = s * r + 1.0 / 720;
+    s = s * r + 1.0 / 120;
+    s = s * r + 1.0 / 24;
+    s = s * r + 1.0 / 6;
+    s = s * r + 1.0 / 2;
+    return r + r * r * s;
+}
+
+/* Below -104 the result is below half of the least f32, from 88.73 on infinite. */
+static inline float vector_exp(float x)
+{
+    double d = x, scale;
+    d = d < -104 ? -104 : d;
+    d = d > 89 ? 89 : d;
+    double r = vector_reduce_exp(d, &scale);
+    return (float)((1.0 + vector_expm1_of_reduced(r)) * scale);
+}
+
+/* 1 / (1 + exp(-x)), each step in f32. */
+static inline float vector_sigmoid(float x)
+{
+    float e = vector_exp(-x), sum = 1.0f + e;
+    return 1.0f / sum;
+}
+
+/* (e^2|x| - 1) / (e^2|x| + 1) with the sign of x; 1 from 9.02 on. */
+static inline float vector_tanh(float x)
+{
+    double a = fabs((double)x), scale;
+    a = a > 10 ? 10 : a;
+    double r = vector_reduce_exp(2 * a, &scale), e = vector_expm1_of_reduced(r) * scale + (scale - 1.0);
+    return (float)copysign(e / (e + 2.0), (double)x);
+}
+
+/* x = 2^e m, sqrt(1/2) < m <= sqrt(2); ln m = 2 (s + s^3 / 3 + .. + s^23 / 23), s = (m - 1) / (m + 1). */
+static inline float vector_log(float x)
+{
+    const uint64_t fraction = (UINT64_C(1) << 52) - 1, one = UINT64_C(1023) << 52;
+    uint64_t bits = vector_bits((double)x), above, exponent = bits >> 52 & 2047;
+    double m = vector_of_bits((bits & fraction) | one);
+    above = m > 0x1.6a09e667f3bcdp+0;
+    m = above ? m * 0.5 : m;
+    double e = vector_of_bits(UINT64_C(0x4330000000000000) | (exponent + above)) - (0x1p52 + 1023); /* as a number */
+    double s = (m - 1.0) / (m + 1.0), z = s * s, sum = 1.0 / 23;
+    sum = sum * z + 1.0 / 21;
+    sum = sum * z + 1.0 / 19;
+    sum = sum * z + 1.0 / 17;
+    sum = sum * z + 1.0 / 15;
+    sum = sum * z + 1.0 / 13;
+    sum = sum * z + 1.0 / 11;
+    sum = sum * z + 1.0 / 9;
+    sum = sum * z + 1.0 / 7;
+    sum = sum * z + 1.0 / 5;
+    sum = sum * z + 1.0 / 3;
+    double high = e * VECTOR_LN2_HIGH, low = e * VECTOR_LN2_LOW + 2.0 * (s + s * z * sum);
+    float y = (float)(high + low);
+    y = x == 0 ? -INFINITY : y;
+    y = x < INFINITY ? y : x; /* infinity, and NaN */
+    return x < 0 ? NAN : y;
+}
+
+/* ---- sine and cosine ---- */
+
+/* r - r^3 / 3! + .. - r^19 / 19! */
+static inline double vector_sine_of_reduced(double r)
+{
+    double z = r * r, s = -1.0 / 121645100408832000;
+    s = s * z + 1.0 / 355687428096000;
+    s = s * z - 1.0 / 1307674368000;
+    s = s * z + 1.0 / 6227020800;
+    s = s * z - 1.0 / 39916800;
+    s = s * z + 1.0 / 362880;
+    s = s * z - 1.0 / 5040;
+    s = s * z + 1.0 / 120;
+    s = s * z - 1.0 / 6;
+    return r * (1.0 + z * s);
+}
+
+/* 1 - r^2 / 2! + .. - r^18 / 18! */
+static inline double vector_cosine_of_reduced(double r)
+{
+    double z = r * r, s = -1.0 / 6402373705728000;
+    s = s * z + 1.0 / 20922789888000;
+    s = s * z - 1.0 / 87178291200;
+    s = s * z + 1.0 / 479001600;
+    s = s * z - 1.0 / 3628800;
+    s = s * z + 1.0 / 40320;
+    s = s * z - 1.0 / 720;
+    s = s * z + 1.0 / 24;
+    s = s * z - 1.0 / 2;
+    return 1.0 + z * s;
+}
+
+/* Of an angle of n quarter turns and r, |r| <= pi / 4, the sine; the cosine has n and 1. */
+static inline float vector_sine_of(double r, uint64_t n)
+{
+    double s = n & 1 ? vector_cosine_of_reduced(r) : vector_sine_of_reduced(r);
+    return (float)(n & 2 ? -s : s);
+}
+
+/* From 2^16 on, infinities and NaN. */
+static inline bool vector_is_far(uint32_t bits)
+{
+    return (bits & 0x7fffffff) >= 0x47800000;
+}
+
+/* x = n pi / 2 + r, of x that is not far. pi / 2 is three parts: a product of each of the first two with n is exact. */
+static inline double vector_reduce_near(double x, uint64_t *n)
+{
+    double t = x * 0x1.45f306dc9c883p-1 + VECTOR_TO_INTEGER, k = t - VECTOR_TO_INTEGER;
+    *n = vector_bits(t);
+    return x - k * 0x1.921fb544p+0 - k * 0x1.0b4611a6p-34 - k * 0x1.3198a2e037073p-69;
+}
+
+static inline float vector_near_sin(float x)
+{
+    uint64_t n;
+    double r = vector_reduce_near((double)x, &n);
+    return vector_sine_of(r, n);
+}
+
+static inline float vector_near_cos(float x)
+{
+    uint64_t n;
+    double r = vector_reduce_near((double)x, &n);
+    return vector_sine_of(r, n + 1);
+}
+
+/* Of any x: 2 / pi to as many bits as x needs. */
+float vector_far_sin(float x);
+float vector_far_cos(float x);
 
 #endif

@@ -70,7 +70,7 @@ static bool plan_counter(vector_counter *v, const command *c, int64_t flits, fau
 }
 
 bool vector_reduction_plan(vector_reduction *r, const command *c, const command *counts, unsigned count, int64_t packets, bool splits,
-                           fault *f)
+                           const vector_set *set, fault *f)
 {
     unsigned clippers = 0;
     *r = (vector_reduction){.row = vector_op_row_of((unsigned)command_get(c, VECTOR_REDUCE_CODE)),
@@ -80,7 +80,7 @@ bool vector_reduction_plan(vector_reduction *r, const command *c, const command 
                             .packets = packets};
     if (!r->row || r->row->class != VECTOR_CLASS_REDUCE)
         return fault_set(f, E_RUN_CHAIN, c, "there is no reduction 0x%llx", (long long)command_get(c, VECTOR_REDUCE_CODE));
-    r->function = vector_function_of(r->row->op);
+    r->function = vector_function_of(set, r->row->op);
     r->identity = vector_identity_of(r->row);
     if (!plan_loops(r, c, packets, f))
         return false;

@@ -44,7 +44,7 @@ typedef struct vector_reduction_run {
 
 /* Reads the command and the valid counts after it; `packets` of 4 lanes arrive, of flits that were split or trimmed. */
 bool vector_reduction_plan(vector_reduction *r, const command *c, const command *counts, unsigned count, int64_t packets, bool splits,
-                           fault *f);
+                           const vector_set *set, fault *f);
 /* The lanes of a packet that count, from the first one on, in a slice of that number in its cluster. */
 int64_t vector_reduction_lanes(const vector_reduction *r, int64_t slice, int64_t packet);
 /* Takes `count` packets and leaves the results in their place; returns how many. */

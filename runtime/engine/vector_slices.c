@@ -21,7 +21,7 @@ static bool plan_slices(stage *s, chain *c, fault *f)
     if (k->row->from != s->in.dtype)
         return fault_set(f, E_RUN_CHAIN, at, "%s takes %s elements, the stream has %s", k->row->name, dtype_row_of(k->row->from)->name,
                          dtype_row_of(s->in.dtype)->name);
-    k->function = vector_function_of(k->row->op);
+    k->function = vector_function_of(vector_set_of(c->machine->options.cpu), k->row->op);
     k->identity = vector_identity_of(k->row);
     for (unsigned i = 0; i < at->entry_count; i++) {
         int64_t size = command_entry(at, i, VECTOR_SLICES_SIZE), stride = command_entry(at, i, VECTOR_SLICES_STRIDE),

@@ -51,7 +51,7 @@ static bool has_tiles(void)
 bool cpu_has(cpu_level level, bool is_float)
 {
     switch (level) {
-    case CPU_AVX2: return is_active(x86_cpu_AVX2);
+    case CPU_AVX2: return is_active(x86_cpu_AVX2) && is_active(x86_cpu_FMA);
     case CPU_AVX512: return has_avx512();
     case CPU_DOT: return has_avx512() && is_active(is_float ? x86_cpu_AVX512_BF16 : x86_cpu_AVX512_VNNI);
     case CPU_TILES: return !is_float && cpu_has(CPU_DOT, false) && has_tiles();

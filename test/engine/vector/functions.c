@@ -1,0 +1,187 @@
+/* vector_functions [STEP [NAME]]: the machine's functions of floats against MPFR, over all bf16 inputs and every STEP-th f32; STEP 1 is all
+ * 2^32.
+ *
+ * The one idea: a value in double, a few units in its last place wrong, says which float is nearest unless it lies that near to the middle
+ * of two floats; only then MPFR is asked. So all inputs of a function take minutes. A row's bound is in units of the last place of the f32
+ * result; what is printed is the table of docs/engine/vector.md. */
+#include <math.h>
+#include <mpfr.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/engine/vector_ops.h"
+#include "runtime/tensor/numeric.h"
+
+enum { BLOCK = 4096, BITS = 256, UNSURE = 8 /* units of the last place of a double */ };
+
+static double neg_exp(double x)
+{
+    return exp(-x);
+}
+
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static int mpfr_neg_exp(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    mpfr_neg(x, x, round);
+    return mpfr_exp(out, x, round);
+}
+
+static int mpfr_sigmoid(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    mpfr_neg_exp(out, x, round);
+    mpfr_add_ui(out, out, 1, round);
+    return mpfr_ui_div(out, 1, out, round);
+}
+
+static int precise_exp(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_exp(out, x, round);
+}
+
+static int precise_tanh(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_tanh(out, x, round);
+}
+
+static int precise_log(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_log(out, x, round);
+}
+
+static int precise_sin(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_sin(out, x, round);
+}
+
+static int precise_cos(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_cos(out, x, round);
+}
+
+typedef struct function {
+    const char *name;
+    vector_op op;
+    double (*near)(double);
+    int (*exact)(mpfr_t, mpfr_t, mpfr_rnd_t);
+    double bound;      /* units of the last place */
+    double zero_below; /* a smaller result may be 0 */
+    long wrongly_most; /* results of all 2^32 that are not the nearest float; -1: it is no single rounding */
+} function;
+
+static const function functions[] = {
+    {"Exp", VECTOR_EXP, exp, precise_exp, 0.500001, 0, 0},     {"NegExp", VECTOR_NEG_EXP, neg_exp, mpfr_neg_exp, 0.500001, 0, 0},
+    {"Tanh", VECTOR_TANH, tanh, precise_tanh, 0.500001, 0, 0}, {"Sigmoid", VECTOR_SIGMOID, sigmoid, mpfr_sigmoid, 2.25, 0x1p-128, -1},
+    {"Log", VECTOR_LOG, log, precise_log, 0.500001, 0, 0},     {"Sin", VECTOR_SIN, sin, precise_sin, 0.500001, 0, 0},
+    {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},
+};
+
+typedef struct tally {
+    long inputs, asked, wrongly; /* all; of MPFR; not the nearest float */
+    double most;                 /* error, in units of the last place */
+    uint32_t at;                 /* the input that has it */
+    long strange;                /* a NaN, infinity or zero where another belongs */
+} tally;
+
+/* The nearest float to the function's value. */
+static float nearest(const function *f, float x, double d, tally *t)
+{
+    double unsure = fabs(d) * UNSURE * 0x1p-52;
+    float low = (float)(d - unsure), high = (float)(d + unsure);
+    if (low == high || d != d)
+        return low;
+    static mpfr_t in, out;
+    static bool made;
+    if (!made) {
+        mpfr_init2(in, BITS);
+        mpfr_init2(out, BITS);
+        made = true;
+    }
+    mpfr_set_flt(in, x, MPFR_RNDN);
+    f->exact(out, in, MPFR_RNDN);
+    t->asked++;
+    return mpfr_get_flt(out, MPFR_RNDN);
+}
+
+static double last_place(double d)
+{
+    int e = d == 0 ? -126 : ilogb(d);
+    return ldexp(1.0, (e < -126 ? -126 : e) - 23);
+}
+
+static void judge(const function *f, uint32_t word, uint32_t result, tally *t)
+{
+    float x = numeric_f32_of_bits(word), got = numeric_f32_of_bits(result);
+    double d = f->near((double)x);
+    float best = nearest(f, x, d, t);
+    t->inputs++;
+    if (numeric_f32_bits(best) == result || (best != best && result == NUMERIC_F32_NAN)) {
+        double error = isfinite(d) && isfinite(best) ? fabs((double)got - d) / last_place(d) : 0;
+        if (error > t->most)
+            t->most = error, t->at = word;
+        return;
+    }
+    t->wrongly++;
+    if (got == 0 && fabs(d) <= f->zero_below)
+        return;
+    if (!isfinite(best) || !isfinite(got) || (best == 0) != (got == 0)) {
+        t->strange += !isfinite(best) || !isfinite(got) || fabsf(best - got) > 0x1p-149f;
+        return;
+    }
+    double error = fabs((double)got - d) / last_place(d);
+    if (error > t->most)
+        t->most = error, t->at = word;
+}
+
+static void run(const function *f, const stream_word *words, int64_t count, tally *t)
+{
+    static stream_word out[BLOCK];
+    vector_operand operand = {words, 1};
+    vector_function_of(vector_set_of(CPU_BEST), f->op)(out, &operand, count);
+    for (int64_t i = 0; i < count; i++)
+        judge(f, words[i], out[i], t);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t step = argc > 1 ? strtoull(argv[1], NULL, 0) : 65521;
+    const char *only = argc > 2 ? argv[2] : NULL;
+    if (!step) {
+        fprintf(stderr, "usage: vector_functions [STEP [NAME]]\n");
+        return 2;
+    }
+    int broken = 0;
+    printf("| function | inputs | not the nearest f32 | largest error, units of the last place | at |\n|---|---|---|---|---|\n");
+    for (size_t n = 0; n < sizeof functions / sizeof *functions; n++) {
+        const function *f = &functions[n];
+        static stream_word words[BLOCK];
+        int64_t count = 0;
+        tally t = {.inputs = 0};
+        if (only && strcmp(only, f->name) != 0)
+            continue;
+        for (uint64_t w = 0; w < UINT64_C(1) << 32; w += step) {
+            words[count++] = (stream_word)w;
+            if (count == BLOCK)
+                run(f, words, count, &t), count = 0;
+        }
+        for (uint64_t w = 0; step > 1 && w < 1 << 16; w++) {
+            words[count++] = (stream_word)(w << 16);
+            if (count == BLOCK)
+                run(f, words, count, &t), count = 0;
+        }
+        run(f, words, count, &t);
+        printf("| %s | %ld | %ld | %.8f | 0x%08x |\n", f->name, t.inputs, t.wrongly, t.most, (unsigned)t.at);
+        fflush(stdout);
+        if (t.most > f->bound || t.strange || (f->wrongly_most >= 0 && t.wrongly > f->wrongly_most)) {
+            broken++;
+            printf("%s: the bound is %.8f, %ld results are not nearest where %ld may be, %ld are another kind of number\n", f->name,
+                   f->bound, t.wrongly, f->wrongly_most, t.strange);
+        }
+    }
+    mpfr_free_cache();
+    return broken != 0;
+}
