@@ -174,11 +174,8 @@ static void set_warnings(visa_compilation *c)
         warning_option(&c->diags.warnings, *w);
 }
 
-/* Everything that may run out of memory; c and the arena outlive the jump. */
-static void guarded_run(visa_compilation *c, const char *name, const char *text, size_t bytes)
+void compilation_begin(visa_compilation *c)
 {
-    if (COMPILATION_STOPS(c))
-        return;
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->expander = expander_new(c->sources, c->arena, &c->diags);
@@ -187,6 +184,14 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->verdicts, c->arena);
+}
+
+/* Everything that may run out of memory; c and the arena outlive the jump. */
+static void guarded_run(visa_compilation *c, const char *name, const char *text, size_t bytes)
+{
+    if (COMPILATION_STOPS(c))
+        return;
+    compilation_begin(c);
     run(c, name, text, bytes);
 }
 

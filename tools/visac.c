@@ -25,8 +25,8 @@ static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if (takes_source(a) || (a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->run.report.wanted ||
-        a->format_source || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
+    if (takes_source(a) || (a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores ||
+        a->run.report.wanted || a->format_source || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);

@@ -62,7 +62,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     if (p->sum_padded > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return false;
-    if (p->regroup > 1 && (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
+    if (p->regroup > 1 &&
+        (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
         return false;
     return !(p->rings && p->idle_inside > 1);
 }

@@ -14,18 +14,18 @@ typedef struct tune_split {
 } tune_split;
 
 typedef struct tune_plan {
-    tune_split split[TUNE_SUM]; /* batch, row, column; the tile of a batch is 1 */
-    int64_t sum_padded;         /* elements of a whole sum, a multiple of the packet */
-    int64_t flit, packet;       /* elements: of 32 bytes, and of what is multiplied in a step, one flit or two */
-    int64_t lanes;              /* columns side by side in the Rows: 1, 2, 4 or 8 */
-    int64_t lanes_kept;         /* of a result's packet in DM, padded to whole 8 bytes */
-    bool columns_outside;       /* the loop over columns is the outer one: weights stay while rows pass */
-    bool rings;                 /* rows are spread over the slices of a column group, and go around by the Switch Engine */
+    tune_split split[TUNE_SUM];   /* batch, row, column; the tile of a batch is 1 */
+    int64_t sum_padded;           /* elements of a whole sum, a multiple of the packet */
+    int64_t flit, packet;         /* elements: of 32 bytes, and of what is multiplied in a step, one flit or two */
+    int64_t lanes;                /* columns side by side in the Rows: 1, 2, 4 or 8 */
+    int64_t lanes_kept;           /* of a result's packet in DM, padded to whole 8 bytes */
+    bool columns_outside;         /* the loop over columns is the outer one: weights stay while rows pass */
+    bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
-    bool main_weights;          /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
-    int64_t regroup;            /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
-    int64_t idle_inside;        /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
-    int64_t cycles;             /* as estimated */
+    bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
+    int64_t regroup;              /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
+    int64_t cycles;               /* as estimated */
 } tune_plan;
 
 /* Padded digits of `size` elements: the tile is what is left for a slice. */

@@ -82,8 +82,9 @@ static bool axis_index(reader *r, const char *asked, src_range range, size_t *ou
         if (strcmp(q->axes[*out].asked, asked) == 0)
             return true;
         if (strcmp(q->axes[*out].name, name) == 0)
-            return refuse(r, range, arena_printf(r->diags->arena, "axes `%s` and `%s` differ in case alone: both are %s in a kernel",
-                                                 q->axes[*out].asked, asked, name));
+            return refuse(r, range,
+                          arena_printf(r->diags->arena, "axes `%s` and `%s` differ in case alone: both are %s in a kernel",
+                                       q->axes[*out].asked, asked, name));
     }
     if (q->axis_count == TUNE_AXES_MAX)
         return refuse(r, range, arena_printf(r->diags->arena, "a question has at most %d axes", TUNE_AXES_MAX));
@@ -172,12 +173,15 @@ static bool assign_roles(reader *r)
         else if (in == OUT || in == 0)
             d = diag_add(r->diags, E_TUNE_AXIS, a->range, "axis `%s` stands in no operand", a->asked);
         else
-            d = diag_add(r->diags, E_TUNE_AXIS, a->range, "axis `%s` stands in one operand only: no multiplication is summed over it", a->asked);
+            d = diag_add(r->diags, E_TUNE_AXIS, a->range, "axis `%s` stands in one operand only: no multiplication is summed over it",
+                         a->asked);
         if (!d && is_summed != (a->role == TUNE_SUM))
             d = diag_add(r->diags, E_TUNE_AXIS, a->range,
-                         is_summed ? "axis `%s` is summed and stands in the result" : "axis `%s` is not in the result and not in sum(..)", a->asked);
+                         is_summed ? "axis `%s` is summed and stands in the result" : "axis `%s` is not in the result and not in sum(..)",
+                         a->asked);
         if (d) {
-            diag_help(r->diags, d, "an axis stands in both operands, in one and the result, or in all three; sum(..) names those that the result lacks");
+            diag_help(r->diags, d,
+                      "an axis stands in both operands, in one and the result, or in all three; sum(..) names those that the result lacks");
             return false;
         }
     }
@@ -194,14 +198,16 @@ static bool check_order(reader *r, tune_place place)
     for (size_t i = 0; i < t->count; i++) {
         const tune_axis *a = &q->axes[t->axes[i]];
         if ((int)a->role < role) {
-            diag *d = diag_add(r->diags, E_TUNE_LAYOUT, t->range, "the axes of `%s` are not in the order batch, kept, summed: `%s` stands after an axis of a later kind",
+            diag *d = diag_add(r->diags, E_TUNE_LAYOUT, t->range,
+                               "the axes of `%s` are not in the order batch, kept, summed: `%s` stands after an axis of a later kind",
                                t->name, a->asked);
             diag_help(r->diags, d, "write them in that order; a tensor that lies otherwise in HBM is turned by a kernel of its own");
             return false;
         }
         role = (int)a->role;
         if (last[role] > t->axes[i] + 1) {
-            diag *d = diag_add(r->diags, E_TUNE_LAYOUT, t->range, "`%s` has `%s` in another order than the tensors before it", t->name, a->asked);
+            diag *d =
+                diag_add(r->diags, E_TUNE_LAYOUT, t->range, "`%s` has `%s` in another order than the tensors before it", t->name, a->asked);
             diag_help(r->diags, d, "write axes of one kind in one order in all tensors");
             return false;
         }
@@ -226,8 +232,8 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
         }
         products *= a->size;
         if (products > MOST_PRODUCTS) {
-            diag *d = diag_add(r->diags, E_TUNE_SIZE, a->range, "the question has more than 2^52 multiplications with the %" PRId64 " elements of `%s`",
-                               a->size, a->asked);
+            diag *d = diag_add(r->diags, E_TUNE_SIZE, a->range,
+                               "the question has more than 2^52 multiplications with the %" PRId64 " elements of `%s`", a->size, a->asked);
             diag_help(r->diags, d, "ask for a part of it that one launch computes");
             return false;
         }
@@ -237,7 +243,8 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
         while (i < q->axis_count && strcmp(q->axes[i].asked, o->sizes[p].name) != 0)
             i++;
         if (i == q->axis_count) {
-            diag *d = diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "the question has no axis `%s`, which -D gives a size", o->sizes[p].name);
+            diag *d =
+                diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "the question has no axis `%s`, which -D gives a size", o->sizes[p].name);
             diag_help(r->diags, d, "its axes are those in the brackets of its tensors; case counts");
             return false;
         }
@@ -256,28 +263,38 @@ static bool find_types(reader *r, const visa_tune_options *o)
     }
     dtype sum = dtype_row_of(q->type)->accumulates_in;
     q->out_type = sum;
-    if (o->out_dtype && (!dtype_by_name(o->out_dtype, &q->out_type) || (q->out_type != sum && !target_converts(ENGINE_ID_CAST, sum, q->out_type)))) {
-        diag *d = diag_add(r->diags, E_TUNE_TYPE, SRC_NOWHERE, "sums of %s are %s, which the Cast Engine does not make `%s`", type, dtype_row_of(sum)->name,
-                           o->out_dtype);
+    if (o->out_dtype &&
+        (!dtype_by_name(o->out_dtype, &q->out_type) || (q->out_type != sum && !target_converts(ENGINE_ID_CAST, sum, q->out_type)))) {
+        diag *d = diag_add(r->diags, E_TUNE_TYPE, SRC_NOWHERE, "sums of %s are %s, which the Cast Engine does not make `%s`", type,
+                           dtype_row_of(sum)->name, o->out_dtype);
         diag_help(r->diags, d, "leave --out away for %s", dtype_row_of(sum)->name);
         return false;
     }
     return true;
 }
 
-/* "M", or "{ Rows }" where several axes are one. */
+static bool is_axis(const tune_question *q, const char *name)
+{
+    for (size_t i = 0; i < q->axis_count; i++)
+        if (strcmp(q->axes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Axes of a role follow each other in every tensor, so they are one axis to a kernel: "K_L". */
 static void name_roles(tune_question *q, arena *a)
 {
-    static const char *const together[TUNE_ROLES] = {"{ Batches }", "{ Rows }", "{ Columns }", "{ Sums }"};
     for (int role = 0; role < TUNE_ROLES; role++) {
         q->size[role] = 1;
-        q->listed[role] = "";
-        for (size_t i = 0, count = 0; i < q->axis_count; i++)
+        bool joined = false;
+        for (size_t i = 0; i < q->axis_count; i++)
             if ((int)q->axes[i].role == role) {
                 q->size[role] *= q->axes[i].size;
-                q->listed[role] = count ? arena_printf(a, "%s, %s", q->listed[role], q->axes[i].name) : q->axes[i].name;
-                q->axis_text[role] = count++ ? together[role] : q->axes[i].name;
+                joined = q->axis_text[role] != NULL;
+                q->axis_text[role] = joined ? arena_printf(a, "%s_%s", q->axis_text[role], q->axes[i].name) : q->axes[i].name;
             }
+        while (joined && is_axis(q, q->axis_text[role]))
+            q->axis_text[role] = arena_printf(a, "%s_", q->axis_text[role]);
     }
 }
 
@@ -293,9 +310,16 @@ bool tune_question_read(const char *text, int file, const visa_tune_options *opt
         if (!check_order(&r, (tune_place)p))
             return false;
     name_roles(out, diags->arena);
+    if (!out->axis_text[TUNE_SUM]) {
+        diag *d = diag_add(diags, E_TUNE_AXIS, (src_range){file, 0, (uint32_t)strlen(text)},
+                           "nothing is summed: no axis stands in both operands and not in the result");
+        diag_help(diags, d, "the Reducer multiplies and adds; a product of elements alone is the Vector Engine's");
+        return false;
+    }
     if (out->size[TUNE_SUM] * dtype_row_of(out->type)->bits % 8 != 0) {
-        diag *d = diag_add(diags, E_TUNE_SIZE, SRC_NOWHERE, "rows of %" PRId64 " elements of %s do not end with a byte, which no copy can cut",
-                           out->size[TUNE_SUM], dtype_row_of(out->type)->name);
+        diag *d =
+            diag_add(diags, E_TUNE_SIZE, SRC_NOWHERE, "rows of %" PRId64 " elements of %s do not end with a byte, which no copy can cut",
+                     out->size[TUNE_SUM], dtype_row_of(out->type)->name);
         diag_help(diags, d, "sum over an even number of elements; a weight of 0 changes nothing");
         return false;
     }

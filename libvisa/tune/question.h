@@ -20,7 +20,7 @@ typedef struct tune_axis {
     const char *asked; /* as the question spells it */
     int64_t size;      /* elements */
     tune_role role;
-    src_range range;   /* of its first mention */
+    src_range range;    /* of its first mention */
     unsigned stands_in; /* a bit by tensor */
 } tune_axis;
 
@@ -37,10 +37,9 @@ typedef struct tune_question {
     tune_axis axes[TUNE_AXES_MAX];
     size_t axis_count;
     tune_tensor tensors[TUNE_PLACES];
-    tune_place stream, weights;     /* which operand is what */
-    int64_t size[TUNE_ROLES];       /* of all axes of a role together; 1 without one */
-    const char *axis_text[TUNE_ROLES]; /* "M", "{ Rows }" for several, NULL for none */
-    const char *listed[TUNE_ROLES];    /* "M", "H, W" for several, "" for none */
+    tune_place stream, weights;        /* which operand is what */
+    int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
+    const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
     dtype type, out_type;
 } tune_question;
 

@@ -10,10 +10,10 @@
 
 typedef struct tune_answer {
     tune_plan plan;
-    tune_text found;            /* with the cycles of each step */
-    int64_t cycles, dma_cycles; /* of the kernel; in which the DMA Engine works */
+    tune_text found;             /* with the cycles of each step */
+    int64_t cycles, dma_cycles;  /* of the kernel; in which the DMA Engine works */
     size_t tried, refused, left; /* plans: compiled, of which refused, and not compiled any more */
-    const char *first_refusal;  /* NULL: none was */
+    const char *first_refusal;   /* NULL: none was */
 } tune_answer;
 
 /* False: no plan compiles. */

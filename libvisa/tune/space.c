@@ -6,7 +6,7 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
-enum { KEPT_OF_A_KIND = 32, MOST_DIGITS = 64, MOST_LOOPS_LOG2 = 8 };
+enum { KEPT_OF_A_KIND = 32, MOST_DIGITS = 64, MOST_LOOPS = 256 };
 
 typedef struct kind {
     tune_plan plans[KEPT_OF_A_KIND];
@@ -24,9 +24,9 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
 {
     const tune_split *s = p->split;
     bool loops = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop > 1;
-    return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 | (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 |
-           (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 | (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 |
-           (unsigned)(p->ring_sums > 1) << 6;
+    return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
+           (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
+           (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -73,7 +73,7 @@ static void consider_ways(space *x, tune_plan p)
                     }
 }
 
-/* Numbers of slices worth a try for an axis: powers of two, and divisors of its size that leave no padding. */
+/* Numbers of slices worth a try for an axis: powers of two, as the slices of a cluster are. */
 static size_t slice_counts(int64_t size, int64_t most, int64_t *out)
 {
     size_t count = 0;
@@ -83,7 +83,7 @@ static size_t slice_counts(int64_t size, int64_t most, int64_t *out)
     return count;
 }
 
-static void consider_splits(space *x, int64_t loops_of[3], int clustered)
+static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
 {
     const int64_t *size = x->question->size;
     int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS];
@@ -102,7 +102,11 @@ static void consider_splits(space *x, int64_t loops_of[3], int clustered)
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
                     int64_t tile = ceil_div(size[role], parts);
                     tune_split *s = &p.split[role];
-                    int64_t unit = role != TUNE_COLUMN || size[role] == 1 ? 1 : tile >= x->target->rows ? x->target->rows : tile > 4 ? 8 : tile > 2 ? 4 : tile;
+                    int64_t unit = role != TUNE_COLUMN || size[role] == 1 ? 1
+                                   : tile >= x->target->rows              ? x->target->rows
+                                   : tile > 4                             ? 8
+                                   : tile > 2                             ? 4
+                                                                          : tile;
                     *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
                     useful = useful && (parts == 1 || s->padded - s->padded / parts < size[role]) && s->padded < 2 * size[role] + 8;
                 }
@@ -118,18 +122,31 @@ static int compare(const void *a, const void *b)
     return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
 }
 
+/* Numbers of iterations worth a try: powers of two, and divisors of its size that leave no padding. */
+static size_t loop_counts(int64_t size, int64_t *out)
+{
+    size_t count = 0;
+    for (int64_t n = 1; n <= smaller(size, MOST_LOOPS) && count < MOST_DIGITS; n++)
+        if ((n & (n - 1)) == 0 || size % n == 0)
+            out[count++] = n;
+    return count;
+}
+
 tune_plan *tune_space(const target *t, const tune_question *q, arena *a, size_t *count)
 {
     space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), a};
-    int64_t loops[3];
+    int64_t loops[3][MOST_DIGITS];
+    size_t counts[3];
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        counts[role] = loop_counts(q->size[role], loops[role]);
     for (int clustered = TUNE_BATCH; clustered <= TUNE_SUM; clustered++) /* TUNE_SUM: one cluster works */
-        for (loops[TUNE_ROW] = 1; loops[TUNE_ROW] <= 1 << MOST_LOOPS_LOG2 && loops[TUNE_ROW] <= q->size[TUNE_ROW]; loops[TUNE_ROW] *= 2)
-            for (loops[TUNE_COLUMN] = 1; loops[TUNE_COLUMN] <= 1 << MOST_LOOPS_LOG2 && loops[TUNE_COLUMN] <= q->size[TUNE_COLUMN];
-                 loops[TUNE_COLUMN] *= 2)
-                for (loops[TUNE_BATCH] = 1; loops[TUNE_BATCH] <= q->size[TUNE_BATCH] && loops[TUNE_BATCH] <= 1 << MOST_LOOPS_LOG2;
-                     loops[TUNE_BATCH] *= 2)
-                    if (loops[0] * loops[1] * loops[2] <= 1 << MOST_LOOPS_LOG2 && (clustered == TUNE_SUM || q->size[clustered] > 1))
-                        consider_splits(&x, loops, clustered);
+        for (size_t r = 0; r < counts[TUNE_ROW]; r++)
+            for (size_t c = 0; c < counts[TUNE_COLUMN]; c++)
+                for (size_t b = 0; b < counts[TUNE_BATCH]; b++) {
+                    int64_t of[] = {loops[TUNE_BATCH][b], loops[TUNE_ROW][r], loops[TUNE_COLUMN][c]};
+                    if (of[0] * of[1] * of[2] <= MOST_LOOPS && (clustered == TUNE_SUM || q->size[clustered] > 1))
+                        consider_splits(&x, of, clustered);
+                }
     *count = 0;
     tune_plan *all = ARENA_ARRAY(a, tune_plan, TUNE_KINDS * KEPT_OF_A_KIND);
     for (int k = 0; k < TUNE_KINDS; k++) {

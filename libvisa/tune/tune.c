@@ -12,7 +12,7 @@ static void describe_split(const tune_question *q, const tune_split *s, tune_rol
 {
     if (!q->axis_text[role])
         return;
-    strbuf_printf(out, "//   %s:", q->listed[role]);
+    strbuf_printf(out, "//   %s:", q->axis_text[role]);
     if (s->loop > 1)
         strbuf_printf(out, " %" PRId64 " iterations x", s->loop);
     if (s->cluster > 1)
@@ -32,14 +32,17 @@ static const char *head_of(const tune_question *q, const tune_answer *x, const t
     strbuf_puts(&out, "// ");
     for (const char *c = q->text; *c; c++) /* one line */
         strbuf_append(&out, *c == '\n' || *c == '\r' || *c == '\t' || *c == '\v' || *c == '\f' ? " " : c, 1);
-    strbuf_printf(&out, "\n// in %s, sums in %s, out %s.\n//\n", dtype_row_of(q->type)->name, dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name,
-                  dtype_row_of(q->out_type)->name);
-    strbuf_printf(&out, "// %" PRId64 " cycles, %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64 " (copies %" PRId64 ", products %" PRId64 ").\n",
+    strbuf_printf(&out, "\n// in %s, sums in %s, out %s.\n//\n", dtype_row_of(q->type)->name,
+                  dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
+    strbuf_printf(&out,
+                  "// %" PRId64 " cycles, %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64
+                  " (copies %" PRId64 ", products %" PRId64 ").\n",
                   x->cycles, x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, b->products);
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         describe_split(q, &x->plan.split[role], (tune_role)role, &out);
-    strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried, x->refused, x->left);
+    strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,
+                  x->refused, x->left);
     return out.text;
 }
 
@@ -76,7 +79,7 @@ visa_compilation *visa_tune(const visa_tune_options *o, const char **text, size_
     visa_compilation *c = compilation_new(&options);
     if (!c || COMPILATION_STOPS(c))
         return c;
-    c->sources = source_map_new(c->arena);
+    compilation_begin(c);
     answer(c, o, text, bytes);
     return c;
 }

@@ -129,7 +129,7 @@ static const char *port_axes(const writer *w, tune_role role)
 {
     const tune_question *q = w->q;
     bool whole_words = q->size[TUNE_SUM] * dtype_row_of(q->type)->bits % 64 == 0;
-    return role == TUNE_SUM && !whole_words ? summed(w, 1, w->p->sum_padded) : q->listed[role];
+    return role == TUNE_SUM && !whole_words ? summed(w, 1, w->p->sum_padded) : q->axis_text[role];
 }
 
 static const char *port_mapping(const writer *w, tune_place place)
@@ -141,9 +141,9 @@ static const char *port_mapping(const writer *w, tune_place place)
 
 static bool is_taken(const char *name)
 {
-    static const char *const words[] = {"device", "weights", "rows",  "columns", "products", "pieces", "i",     "j",   "g",  "fn",
-                                        "let",    "for",     "in",    "mut",     "const",    "type",   "struct", "if", "as", "use",
-                                        "axes",   "else",    "match", "mod",     "pub",      "ref",    "self",  "impl"};
+    static const char *const words[] = {"device", "weights", "rows",  "columns", "products", "pieces", "i",      "j",   "g",  "fn",
+                                        "let",    "for",     "in",    "mut",     "const",    "type",   "struct", "if",  "as", "use",
+                                        "axes",   "else",    "match", "mod",     "pub",      "ref",    "self",   "impl"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;
@@ -159,19 +159,20 @@ static const char *port_name(const writer *w, tune_place place)
 static void write_axes(writer *w)
 {
     const tune_question *q = w->q;
-    static const char *const together[TUNE_ROLES] = {"Batches", "Rows", "Columns", "Sums"};
     strbuf_puts(&w->out->text, "axes![");
-    for (size_t i = 0; i < q->axis_count; i++)
-        strbuf_printf(&w->out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
-    strbuf_puts(&w->out->text, "];\n\n");
+    const char *before = "";
     for (int role = 0; role < TUNE_ROLES; role++)
-        if (strchr(q->listed[role], ','))
-            line(w, "type %s = m![%s];", together[role], q->listed[role]);
+        if (q->axis_text[role]) {
+            strbuf_printf(&w->out->text, "%s%s = %" PRId64, before, q->axis_text[role], q->size[role]);
+            before = ", ";
+        }
+    strbuf_puts(&w->out->text, "];\n\n");
     line(w, "type Chip = m![1];");
     const char *cluster = LIST(w, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
     line(w, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
-    line(w, "type Slice = m![%s];", LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                        slice_digit(w, TUNE_COLUMN), idle(w, w->p->idle_inside)));
+    line(w, "type Slice = m![%s];",
+         LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)), slice_digit(w, TUNE_COLUMN),
+              idle(w, w->p->idle_inside)));
     line(w, "%s", "");
 }
 
@@ -198,7 +199,8 @@ static void write_weights(writer *w)
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes);
     begin_step(w, TUNE_LOAD_WEIGHTS,
                arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
-                            p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows" : "each column once"));
+                            p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
+                                                                                           : "each column once"));
     line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
          LIST(w, kept(w, TUNE_COLUMN, 1, column->tile), sums), port_name(w, w->q->weights), tiles(w, true, false, true, ".view()"));
     end_step(w, TUNE_LOAD_WEIGHTS);
@@ -220,12 +222,14 @@ static void write_rows(writer *w)
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = p->sum_padded / p->ring_sums;
     begin_step(w, TUNE_LOAD_ROWS,
-               !p->rings ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
-                         : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around", row->tile,
-                                        p->split[TUNE_COLUMN].slice));
+               !p->rings
+                   ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
+                   : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around",
+                                  row->tile, p->split[TUNE_COLUMN].slice));
     w->rows_slice = !p->rings ? "Slice"
-                              : arena_printf(w->a, "m![%s]", LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                                                  kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
+                              : arena_printf(w->a, "m![%s]",
+                                             LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                                                  kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
     line(w, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", type_name(w->q->type), w->rows_slice,
          LIST(w, kept(w, TUNE_ROW, 1, rest), summed(w, 1, part)), port_name(w, w->q->stream), tiles(w, true, true, false, ".view()"));
     end_step(w, TUNE_LOAD_ROWS);
@@ -238,13 +242,14 @@ static void write_product(writer *w)
     int64_t rest = row->tile / p->ring_rows, part = p->sum_padded / p->ring_sums, packets = part / p->packet,
             flit_out = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
     const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
-               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets),
-               *packet = summed(w, 1, p->packet), *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes),
-               *lanes = kept(w, TUNE_COLUMN, 1, p->lanes), *out = type_name(w->q->out_type);
+               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *out = type_name(w->q->out_type);
     const char *all_rows = LIST(w, rest_of_rows, around_rows, groups);
     begin_step(w, TUNE_MULTIPLY,
-               arena_printf(w->a, "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights", row->tile,
-                            column->tile, column->tile / p->lanes));
+               arena_printf(w->a,
+                            "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights",
+                            row->tile, column->tile, column->tile / p->lanes));
     line(w, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", out,
          p->lanes == p->lanes_kept ? LIST(w, kept(w, TUNE_ROW, 1, row->tile), kept(w, TUNE_COLUMN, 1, column->tile))
                                    : LIST(w, kept(w, TUNE_ROW, 1, row->tile), padded_to(w, lanes, p->lanes, p->lanes_kept)));
@@ -276,8 +281,9 @@ static void write_regroup(writer *w)
                *groups = kept(w, TUNE_COLUMN, packet, packets), *side = kept(w, TUNE_COLUMN, column->tile, p->regroup);
     const char *slice = LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
                              kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
-    begin_step(w, TUNE_REGROUP, arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes",
-                                             p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8));
+    begin_step(w, TUNE_REGROUP,
+               arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes",
+                            p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8));
     line(w, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", type_name(w->q->out_type), slice,
          LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)));
     line(w, "    .begin(products.view())");
@@ -318,7 +324,8 @@ static void end_loop(writer *w, tune_role role)
     line(w, "}");
 }
 
-void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a, tune_text *out)
+void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
+                tune_text *out)
 {
     writer w = {.q = q, .p = p, .t = t, .found = found, .a = a, .out = out};
     *out = (tune_text){0};
@@ -331,7 +338,8 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     w.depth++;
     line(&w, "device: &mut Device,");
     for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type), port_mapping(&w, (tune_place)place));
+        line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
+             port_mapping(&w, (tune_place)place));
     if (w.loops)
         line(&w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.depth--;
