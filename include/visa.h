@@ -164,6 +164,21 @@ typedef struct visa_explore_options {
 /* *size is 0 where another process writes. False: diagnosed, or out of memory. */
 VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);
 
+/* A contraction for which a kernel is looked for (docs/tune.md). */
+typedef struct visa_tune_options {
+    const char *question;        /* "C[m,n] = sum(k) A[m,k] * B[n,k]" */
+    const visa_parameter *sizes; /* of its axes; one value each */
+    size_t size_count;
+    const char *dtype, *out_dtype; /* of the operands, NULL: bf16; of the result, NULL: the type of the sums */
+    uint64_t work; /* steps of work that compilations may take together, as many seconds as VISA_TUNE_STEPS_OF_SECOND are in it */
+    void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
+    void *user;
+} visa_tune_options;
+enum { VISA_TUNE_STEPS_OF_SECOND = 4000000 };
+/* A compilation of the question, whose diagnostics say why there is no kernel. *text, which it owns, is the kernel's source with a NUL
+ * after it, or NULL. NULL only when there is no memory. */
+VISA_API visa_compilation *visa_tune(const visa_tune_options *options, const char **text, size_t *bytes);
+
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */
 VISA_API bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data, size_t *size);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/layout.h"
+
 /* The parameters of one interface, all dimensions. */
 static void choice_of(const explore *x, size_t face, const int64_t *choice, strbuf *out)
 {
@@ -191,21 +193,6 @@ static bool gather(explore *x, const visa_explore_options *o)
     return same;
 }
 
-/* In the canonical layout of sources. */
-static bool lay_out(strbuf *source)
-{
-    const char *data;
-    size_t size;
-    visa_compilation *c = visa_compile("kernel", source->text, source->bytes, &(visa_options){.parse_only = true});
-    bool ok = c && visa_format(c, &data, &size);
-    if (ok) {
-        strbuf_init(source, source->arena);
-        strbuf_append(source, data, size);
-    }
-    visa_free(c);
-    return ok;
-}
-
 bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
 {
     *data = NULL;
@@ -238,7 +225,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     case VISA_EXPLORE_CSV: explore_csv(&x, &out); break;
     case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
     case VISA_EXPLORE_KERNEL:
-        if (!explore_kernel(&x, c->target, &c->diags, &out) || !lay_out(&out))
+        if (!explore_kernel(&x, c->target, &c->diags, &out) || !source_lay_out(&out))
             return false;
         break;
     default: explore_text(&x, o, &out);

@@ -174,12 +174,8 @@ static void set_warnings(visa_compilation *c)
         warning_option(&c->diags.warnings, *w);
 }
 
-/* Everything that may run out of memory; c and the arena outlive the jump. */
-static void guarded_run(visa_compilation *c, const char *name, const char *text, size_t bytes)
+void compilation_begin(visa_compilation *c)
 {
-    diag_list_init(&c->diags, c->arena);
-    if (COMPILATION_STOPS(c))
-        return;
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->expander = expander_new(c->sources, c->arena, &c->diags);
@@ -188,22 +184,23 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->verdicts, c->arena);
+}
+
+/* Everything that may run out of memory; c and the arena outlive the jump. */
+static void guarded_run(visa_compilation *c, const char *name, const char *text, size_t bytes)
+{
+    if (COMPILATION_STOPS(c))
+        return;
+    compilation_begin(c);
     run(c, name, text, bytes);
 }
 
-visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options)
+visa_compilation *compilation_new(const visa_options *chosen)
 {
-    static const visa_options defaults;
-    const visa_options *chosen = options ? options : &defaults;
     const target *t = target_by_name(chosen->target ? chosen->target : "rngd");
-    if (!t || !knows_pass(chosen->print_after) || !knows_warnings(chosen->warnings))
-        return NULL;
-    for (size_t i = 0; i < chosen->step_pass_count; i++)
-        if (!compilation_step_pass(chosen->step_passes[i], strcspn(chosen->step_passes[i], ":")))
-            return NULL;
     visa_compilation *c = calloc(1, sizeof *c);
     arena *a = arena_new();
-    if (!c || !a) {
+    if (!t || !c || !a) {
         free(c);
         arena_free(a);
         return NULL;
@@ -217,6 +214,22 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
                             .max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX,
                             .max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX,
                             .max_milliseconds = chosen->max_milliseconds};
+    diag_list_init(&c->diags, a);
+    return c;
+}
+
+visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options)
+{
+    static const visa_options defaults;
+    const visa_options *chosen = options ? options : &defaults;
+    if (!knows_pass(chosen->print_after) || !knows_warnings(chosen->warnings))
+        return NULL;
+    for (size_t i = 0; i < chosen->step_pass_count; i++)
+        if (!compilation_step_pass(chosen->step_passes[i], strcspn(chosen->step_passes[i], ":")))
+            return NULL;
+    visa_compilation *c = compilation_new(chosen);
+    if (!c)
+        return NULL;
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;

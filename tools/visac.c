@@ -15,12 +15,18 @@
 #include "tools/variants.h"
 #include "tools/visac_arguments.h"
 
+/* Is the source itself what is asked for? */
+static bool takes_source(const arguments *a)
+{
+    return a->question && (a->explore_form || (!a->emit_given && !a->run.report.wanted && !a->run.report.trace && !a->run.check.wanted));
+}
+
 static const char *default_output(const arguments *a, arena *memory)
 {
     if (a->output)
         return a->output;
-    if ((a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores || a->run.report.wanted ||
-        a->format_source || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
+    if (takes_source(a) || (a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores ||
+        a->run.report.wanted || a->format_source || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -41,7 +47,7 @@ static const char *main_output(const arguments *a, arena *memory)
 /* What is read is not written over; only --format and --upgrade do that, when they are told to. */
 static bool declare(arguments *a, arena *memory)
 {
-    const char *read[] = {a->format_source || a->upgrades ? NULL : a->input, a->other, a->options.step_sizes},
+    const char *read[] = {a->format_source || a->upgrades || a->question ? NULL : a->input, a->other, a->options.step_sizes},
                *main = main_output(a, memory);
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] && !output_set_reads(a->files, read[i]))
@@ -289,10 +295,39 @@ static bool is_writing_no_module(const arguments *a, const visa_compilation *c)
     return true;
 }
 
+/* The source of a question, malloc'd as that of a file is; NULL: diagnosed. */
+static unsigned char *tune(const arguments *a, size_t *size)
+{
+    visa_tune_options o = a->tune;
+    o.question = a->question;
+    o.work = o.work ? o.work : UINT64_C(2) * VISA_TUNE_STEPS_OF_SECOND;
+    progress bar = progress_begin("tune");
+    o.progress = bar.shown ? tool_explore_progress : NULL;
+    o.user = &bar;
+    const char *source;
+    visa_compilation *c = visa_tune(&o, &source, size);
+    progress_end(&bar);
+    unsigned char *text = source ? malloc(*size + 1) : NULL;
+    if (text)
+        memcpy(text, source, *size + 1);
+    if (!c || (source && !text))
+        fputs("visac: error: out of memory\n", stderr);
+    else if (visa_error_count(c) + visa_warning_count(c) > 0)
+        fputs(visa_diagnostics(c, a->format), stderr);
+    visa_free(c);
+    return text;
+}
+
 static int compile(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
-    unsigned char *text = ranks_read(&a->ranks, a->input, &size, diags);
+    unsigned char *text = a->question ? tune(a, &size) : ranks_read(&a->ranks, a->input, &size, diags);
+    if (text && takes_source(a)) {
+        int status = finish(a, text, size);
+        free(text);
+        say_only(a, diags);
+        return status;
+    }
     if (!text) {
         say_only(a, diags);
         return EXIT_INPUT;

@@ -58,12 +58,11 @@ static bool parse_error_limit(const char *text, size_t *limit)
 /* Do --explore and what it takes fit the rest of the command line? */
 static int check_explore(const arguments *a)
 {
-    bool explore_form = a->emit_choice >= EMIT_KINDS;
-    if (a->explores && ((a->emit_given && !explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
+    if (a->explores && ((a->emit_given && !a->explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
                         a->run.report.trace || a->options.book))
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, svg or vm with it, no --check, --draw, --sweep or --report");
-    if (!a->explores && explore_form)
+    if (!a->explores && a->explore_form && !(a->question && a->explore.form == VISA_EXPLORE_KERNEL))
         return usage_error("--emit=text, csv, svg and vm are forms of --explore");
     if (!a->explores && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
         return usage_error("--limit, --target-cycles and --search belong to --explore");
@@ -144,7 +143,19 @@ static int check_options(const visa_options *o)
 static int option_DEFINE(void *of, const char *text)
 {
     arguments *a = of;
-    return parse_parameter(a, text) ? OPTION_GO_ON : usage_error("-D takes NAME=VALUE, or NAME=VALUE,VALUE,..; not `%s`", text);
+    ARENA_PUSH(a->memory, a->define_texts, a->define_count, a->define_capacity, text);
+    return OPTION_GO_ON;
+}
+
+static int option_BUDGET(void *of, const char *text)
+{
+    arguments *a = of;
+    size_t digits = strspn(text, "0123456789");
+    uint64_t seconds;
+    if (digits == 0 || digits > 6 || strcmp(text + digits, "s") != 0 || !tool_number(arena_strndup(a->memory, text, digits), &seconds))
+        return usage_error("--budget takes seconds of work, 2s, not `%s`", text);
+    a->tune.work = seconds * VISA_TUNE_STEPS_OF_SECOND;
+    return OPTION_GO_ON;
 }
 
 static int option_PASS(void *of, const char *text)
@@ -274,7 +285,8 @@ static void take_choices(arguments *a)
     static const visa_explore_form forms[] = {VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL};
     const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set, and not empty */
     a->emit_given = a->emit_choice >= 0;
-    if (a->emit_choice >= EMIT_KINDS)
+    a->explore_form = a->emit_choice >= EMIT_KINDS;
+    if (a->explore_form)
         a->explore.form = forms[a->emit_choice - EMIT_KINDS];
     else if (a->emit_given)
         a->emit = (emit_kind)a->emit_choice;
@@ -288,6 +300,39 @@ static void take_choices(arguments *a)
 }
 
 /* ---- all of it ---- */
+
+/* -D of a file gives one name a value or several; of a question several names a value each, M=64,N=32. */
+static int parse_defines(arguments *a)
+{
+    for (size_t i = 0; i < a->define_count; i++) {
+        const char *text = a->define_texts[i];
+        if (!a->question && !parse_parameter(a, text))
+            return usage_error("-D takes NAME=VALUE, or NAME=VALUE,VALUE,..; not `%s`", text);
+        for (const char *at = text; a->question && *at;) {
+            size_t length = strcspn(at, ",");
+            const char *one = arena_strndup(a->memory, at, length);
+            if (!parse_parameter(a, one))
+                return usage_error("-D of a question takes NAME=SIZE,NAME=SIZE,..; not `%s`", text);
+            at += length + (at[length] == ',');
+        }
+    }
+    a->tune.sizes = a->parameters;
+    a->tune.size_count = a->options.parameter_count;
+    if (a->question)
+        a->options.parameter_count = 0;
+    return EXIT_DONE;
+}
+
+/* `visac tune QUESTION`: what it takes, and what belongs to it alone. */
+static int check_tune(const arguments *a)
+{
+    bool told = a->tune.dtype || a->tune.out_dtype || a->tune.work;
+    if (!a->question && told)
+        return usage_error("--dtype, --out and --budget belong to `visac tune`");
+    if (a->question && (a->explores || a->sweep || a->draw || a->options.book || a->options.parse_only || a->upgrades || a->explains))
+        return usage_error("`visac tune` writes a kernel: --emit, --report, --trace or --check with it, no other output");
+    return EXIT_DONE;
+}
 
 int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
 {
@@ -303,7 +348,12 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     take_choices(a);
     a->options.kernel = a->run.kernel;
     a->options.warnings = a->warnings;
-    if (check_explore(a) != EXIT_DONE)
+    bool tunes = optind < argc && strcmp(argv[optind], "tune") == 0;
+    optind += tunes;
+    a->question = tunes && optind < argc ? argv[optind] : NULL;
+    if (tunes && !a->question)
+        return usage_error("tune takes a question: visac tune 'C[m, n] = sum(k) A[m, k] * B[n, k]' -D m=64,n=64,k=64");
+    if (check_tune(a) != EXIT_DONE || parse_defines(a) != EXIT_DONE || check_explore(a) != EXIT_DONE)
         return EXIT_USAGE;
     bool reports = a->run.report.wanted || a->run.report.trace;
     if (a->draw && (a->emit_given || a->run.check.wanted || reports))
@@ -312,7 +362,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
         return usage_error("--report and --trace are outputs of their own: no --emit or --check with them");
     if (a->options.book && (a->emit_given || a->run.check.wanted || a->draw || a->run.kernel || a->sweep || reports))
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report with it");
-    bool diff = optind < argc && strcmp(argv[optind], "diff") == 0;
+    bool diff = !tunes && optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
     if (tool_check_complete("visac", &a->run.check) != EXIT_DONE)
         return EXIT_USAGE;
@@ -332,11 +382,11 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     a->other = diff ? argv[optind + 1] : NULL;
     if (diff && strcmp(argv[optind], "-") == 0 && strcmp(a->other, "-") == 0)
         return usage_error("diff takes two files, and only one of them can be standard input");
-    a->options.modules = strcmp(argv[optind], "-") != 0;
+    a->options.modules = !tunes && strcmp(argv[optind], "-") != 0;
     if (!diff && optind + 1 < argc)
-        return usage_error("more than one input file: %s", argv[optind + 1]);
+        return usage_error("more than one %s: %s", tunes ? "question" : "input file", argv[optind + 1]);
     if ((a->sweep || diff) && (a->emit_given || a->run.check.wanted || a->draw || reports))
         return usage_error("%s is an output of its own: no --emit, --check, --draw or --report with it", diff ? "diff" : "--sweep");
-    a->input = argv[optind];
+    a->input = tunes ? "tuned.vm" : argv[optind]; /* the file that was never written: its name is that of outputs */
     return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;
 }

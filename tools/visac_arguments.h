@@ -36,18 +36,22 @@ typedef enum emit_kind {
 typedef struct arguments {
     tool_run run; /* without an order of sums: the machine's for a check, a free one for what is written */
     const char *input, *output, *draw, *sweep;
-    const char *other; /* the second file of `visac diff` */
+    const char *other;         /* the second file of `visac diff` */
+    const char *question;      /* of `visac tune`; NULL: a file is compiled */
+    visa_tune_options tune;    /* what is told about it */
+    const char **define_texts; /* of -D, in their order */
+    size_t define_count, define_capacity;
     emit_kind emit;
     const char *mcpu;
     int emit_choice, search, place, order, diagnostics, colour_when; /* numbers of values in visac.def; -1: not given */
+    bool explore_form;                                               /* --emit names a form of --explore, in explore.form */
     bool emit_given, format_source, format_check, upgrades, explains;
     uint32_t explain_line; /* 0: all */
     bool explores;
     ranks ranks; /* of --explore */
     visa_explore_options explore;
     size_t warning_count;
-    const char **warnings;   /* room for as many as there are arguments */
-    visa_parameter *defines; /* likewise */
+    const char **warnings; /* room for as many as there are arguments */
     visa_diagnostics_format format;
     visa_options options;
     visa_parameter *parameters;

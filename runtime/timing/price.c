@@ -13,10 +13,14 @@ bool price_make(const target *t, const binary_kernel *k, int64_t steps, arena *a
     out->cycles = s.cycles;
     for (int c = 0; c < 3; c++) { /* by start, so those of a context are in their order */
         int64_t *each = ARENA_ARRAY(a, int64_t, s.count + 1);
+        uint32_t *line = ARENA_ARRAY(a, uint32_t, s.count + 1);
         for (size_t i = 0; i < s.count; i++)
-            if ((int)s.items[i].context == c)
+            if ((int)s.items[i].context == c) {
+                line[out->count[c]] = s.items[i].commands[0].line;
                 each[out->count[c]++] = s.items[i].alone.total;
+            }
         out->each[c] = each;
+        out->line[c] = line;
     }
     return true;
 }

@@ -5,8 +5,9 @@
 #include "codegen/container.h"
 
 typedef struct price {
-    int64_t cycles;         /* of the kernel (docs/timing.md), documented rates */
-    const int64_t *each[3]; /* by context: cycles of its chains and DMA commands in their order, when nothing disturbs them */
+    int64_t cycles;          /* of the kernel (docs/timing.md), documented rates */
+    const int64_t *each[3];  /* by context: cycles of its chains and DMA commands in their order, when nothing disturbs them */
+    const uint32_t *line[3]; /* likewise: the source's line of its first command, 0: none */
     size_t count[3];
 } price;
 

@@ -1,0 +1,202 @@
+#include "libvisa/tune/plan.h"
+
+#include "support/integer.h"
+
+tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple)
+{
+    int64_t parts = loop * cluster * slice;
+    tune_split s = {.loop = loop, .cluster = cluster, .slice = slice, .tile = round_up(ceil_div(size, parts), tile_multiple)};
+    s.padded = parts * s.tile;
+    return s;
+}
+
+static int64_t bytes_of(dtype type, int64_t elements)
+{
+    return elements * dtype_row_of(type)->bits / 8;
+}
+
+static int64_t clusters_of(const tune_plan *p)
+{
+    return p->split[TUNE_BATCH].cluster * p->split[TUNE_ROW].cluster * p->split[TUNE_COLUMN].cluster;
+}
+
+static int64_t slices_of(const tune_plan *p)
+{
+    return p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice * p->split[TUNE_COLUMN].slice;
+}
+
+/* The digits that go around a ring: of a tile's rows as many as there are, then of the sum's packets. */
+static bool complete_ring(tune_plan *p)
+{
+    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile, packets = p->sum_padded / p->packet;
+    p->ring_rows = p->ring_sums = 1;
+    if (!p->rings)
+        return true;
+    if (around == 1 || p->split[TUNE_COLUMN].padded == 0)
+        return false;
+    p->ring_rows = rows % around == 0 ? around : around % rows == 0 ? rows : 0;
+    if (p->ring_rows == 0)
+        return false;
+    p->ring_sums = around / p->ring_rows;
+    return packets % p->ring_sums == 0;
+}
+
+bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    unsigned bits = dtype_row_of(q->type)->bits;
+    int64_t k = q->size[TUNE_SUM];
+    p->flit = t->flit_bytes * 8 / bits;
+    p->packet = k <= p->flit ? p->flit : 2 * p->flit;
+    p->sum_padded = round_up(k, p->packet);
+    p->lanes = column->tile >= t->rows ? t->rows : column->tile;
+    int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
+    p->lanes_kept = round_up(p->lanes, words);
+    if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
+        !complete_ring(p))
+        return false;
+    int64_t weights = bytes_of(q->type, column->tile * p->sum_padded), tiles = column->tile / p->lanes;
+    int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * p->sum_padded / p->ring_sums),
+            out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
+    if (weights > target_trf_capacity_bytes(t, TRF_FULL) || weights + rows + out > t->dm_bytes_per_slice)
+        return false;
+    if (p->sum_padded > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
+        return false;
+    if (p->regroup > 1 &&
+        (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
+        return false;
+    return !(p->rings && p->idle_inside > 1);
+}
+
+/* ---- how long the pieces take ---- */
+
+/* A copy between HBM and DM of `pieces` contiguous runs of `bytes`, spread over `dmns` DMNs. */
+static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64_t dmns, bool store, bool aligned)
+{
+    int64_t block = t->hbm_block_bytes, requests = pieces * ceil_div(bytes, t->dma_request_bytes),
+            dmn = ceil_div(pieces, dmns) * ceil_div(bytes, t->dmn_bytes_per_cycle);
+    int64_t partial = !store ? 0 : bytes < block ? pieces : aligned && bytes % block == 0 ? 0 : 2 * pieces;
+    int64_t burst = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
+    int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / t->hbm_channels + pieces * bytes / t->hbm_bytes_per_cycle;
+    return t->dma_startup_cycles + larger(requests, larger(dmn, channel));
+}
+
+/* DMNs that the slices of a copy lie in. */
+static int64_t dmns_of(const target *t, const tune_plan *p, bool spread)
+{
+    int64_t slices = slices_of(p), all = t->slices_per_cluster / t->dm_slices_per_dmn;
+    int64_t of_cluster = spread && p->idle_inside > 1 ? (smaller(slices, all)) : larger(1, slices / t->dm_slices_per_dmn);
+    const tune_split *outer = &p->split[TUNE_ROW];
+    if (p->idle_inside <= 1 && slices < t->slices_per_cluster)
+        of_cluster = larger(of_cluster, smaller(outer->slice * p->split[TUNE_BATCH].slice, all));
+    return of_cluster * clusters_of(p);
+}
+
+typedef struct piece_times {
+    int64_t rows, weights, store_weights, multiply, regroup, store;
+} piece_times;
+
+/* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
+static int64_t run_of(int64_t row_bytes, int64_t rows, bool whole_rows, int64_t *pieces)
+{
+    enum { PACKET_MAX = 4096 };
+    int64_t run = row_bytes, joined = 1;
+    while (whole_rows && joined * 2 <= rows && rows % (joined * 2) == 0 && run * 2 <= PACKET_MAX) {
+        run *= 2;
+        joined *= 2;
+    }
+    *pieces = rows / joined;
+    return run;
+}
+
+static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t clusters = clusters_of(p), slices = slices_of(p), k = q->size[TUNE_SUM], packets = p->sum_padded / p->packet,
+            tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
+    bool whole = p->sum_padded == k;
+    int64_t part = bytes_of(q->type, p->ring_sums > 1 ? p->sum_padded / p->ring_sums : k);
+    piece_times x;
+    int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
+    x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
+    run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
+    x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
+    x.store_weights = bytes_of(q->type, column->tile * p->sum_padded) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
+            ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
+    x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    x.regroup = p->regroup > 1 ? out * p->regroup : 0;
+    int64_t side_by_side = column->tile * p->regroup, piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
+    bool all = column->padded == column->tile && column->padded == columns;
+    int64_t rows = row->tile / p->regroup;
+    run = run_of(piece, rows, all, &pieces);
+    bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
+    x.store = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), true, aligned);
+    return x;
+}
+
+typedef struct clocks {
+    int64_t dma, main, sub;
+} clocks;
+
+static int64_t run_on(int64_t *clock, int64_t ready, int64_t cycles)
+{
+    *clock = larger(*clock, ready) + cycles;
+    return *clock;
+}
+
+/* The schedule of the loops with two buffers of everything: what an iteration needs is copied while the one before it is multiplied, and
+ * the result leaves after the copies of the next one. Iterations past the first FOLLOWED are as long as those before them on average. */
+void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
+{
+    enum { FOLLOWED = 64 };
+    piece_times x = times_of(t, q, p);
+    int64_t outer = p->columns_outside ? p->split[TUNE_COLUMN].loop : p->split[TUNE_ROW].loop,
+            inner = p->columns_outside ? p->split[TUNE_ROW].loop : p->split[TUNE_COLUMN].loop,
+            count = outer * inner * p->split[TUNE_BATCH].loop, followed = smaller(count, FOLLOWED);
+    clocks c = {0, 0, 0};
+    int64_t product[2] = {0, 0}, stored = 0, multiplied[2] = {0, 0}, weights_at = 0, half = 0, half_cycles = 0;
+    for (int64_t i = 0; i < followed; i++) {
+        bool first_of_inner = i % inner == 0, new_weights = p->columns_outside ? first_of_inner : true,
+             new_rows = p->columns_outside ? true : first_of_inner;
+        int64_t rows_at = 0, loaded = 0;
+        if (new_weights) {
+            loaded = run_on(&c.dma, multiplied[i & 1], x.weights);
+            int64_t busy_until = larger(loaded, multiplied[i & 1]);
+            weights_at = run_on(p->main_weights ? &c.main : &c.sub, busy_until, x.store_weights);
+        }
+        if (new_rows)
+            rows_at = run_on(&c.dma, multiplied[i & 1], x.rows);
+        if (i > 0)
+            run_on(&c.dma, product[(i - 1) & 1], x.store);
+        multiplied[i & 1] = run_on(&c.main, larger(rows_at, weights_at), x.multiply);
+        product[i & 1] = p->regroup > 1 ? run_on(&c.main, 0, x.regroup) : multiplied[i & 1];
+        if (i == followed / 2) {
+            half = i;
+            half_cycles = larger(c.dma, c.main);
+        }
+    }
+    stored = run_on(&c.dma, product[(followed - 1) & 1], x.store);
+    p->cycles = stored;
+    if (count > followed)
+        p->cycles += (stored - half_cycles) / (followed - half) * (count - followed);
+}
+
+tune_bound tune_bound_of(const target *t, const tune_question *q)
+{
+    const int64_t *size = q->size;
+    int64_t batch = size[TUNE_BATCH], k = size[TUNE_SUM];
+    int64_t bytes[] = {bytes_of(q->type, batch * size[TUNE_ROW] * k), bytes_of(q->type, batch * size[TUNE_COLUMN] * k),
+                       bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN])};
+    tune_bound b = {0};
+    int64_t least = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t requests = ceil_div(bytes[i], t->dma_request_bytes);
+        b.copies += t->dma_startup_cycles + requests;
+        least = i == 2 ? t->dma_startup_cycles + 1 : least;
+    }
+    int64_t lanes = t->rows * 2 * (t->flit_bytes * 8 / dtype_row_of(q->type)->bits) * t->slices_per_cluster * t->clusters_per_chip;
+    b.products = 2 * least + ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
+    b.cycles = larger(b.copies, b.products);
+    return b;
+}

@@ -1,0 +1,47 @@
+/* A plan: what is chosen for a question, before it is text.
+ *
+ * The one idea: each kept axis is a number with four digits, outermost first: the iterations of a loop, the clusters, the slices, and
+ * the tile that a slice has of it in one iteration. Everything else (which bytes each copy moves, how long each chain takes) follows from
+ * those digits and a few choices of how operands travel. Whether a plan is legal is the compiler's to say, not this file's. */
+#ifndef VISA_LIBVISA_TUNE_PLAN_H
+#define VISA_LIBVISA_TUNE_PLAN_H
+
+#include "libvisa/tune/question.h"
+
+/* padded == loop * cluster * slice * tile, all in positions of the axis */
+typedef struct tune_split {
+    int64_t padded, loop, cluster, slice, tile;
+} tune_split;
+
+typedef struct tune_plan {
+    tune_split split[TUNE_SUM];   /* batch, row, column; the tile of a batch is 1 */
+    int64_t sum_padded;           /* elements of a whole sum, a multiple of the packet */
+    int64_t flit, packet;         /* elements: of 32 bytes, and of what is multiplied in a step, one flit or two */
+    int64_t lanes;                /* columns side by side in the Rows: 1, 2, 4 or 8 */
+    int64_t lanes_kept;           /* of a result's packet in DM, padded to whole 8 bytes */
+    bool columns_outside;         /* the loop over columns is the outer one: weights stay while rows pass */
+    bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
+    int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
+    bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
+    int64_t regroup;              /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
+    int64_t cycles;               /* as estimated */
+} tune_plan;
+
+/* Padded digits of `size` elements: the tile is what is left for a slice. */
+tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple);
+
+/* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
+bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);
+
+/* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. */
+void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p);
+
+/* The least that the timing model can take: one DMA engine moves every byte of the three tensors, and nothing is multiplied before the
+ * first copy has ended or after the last one has begun. */
+typedef struct tune_bound {
+    int64_t copies, products, cycles; /* cycles: the larger */
+} tune_bound;
+tune_bound tune_bound_of(const target *t, const tune_question *q);
+
+#endif

@@ -1,0 +1,49 @@
+/* What is asked of `visac tune`: a contraction as text, `C[m,n] = sum(k) A[m,k] * B[n,k]`, with sizes and types.
+ *
+ * The one idea: what an axis is follows from where it stands. In all three tensors it is a batch, in the result and one operand it is
+ * kept, in both operands it is summed; anything else is no contraction. The operand that has the innermost axis of the result becomes
+ * the weights, whose axis lies side by side in what leaves the Reducer; the other one streams past them. */
+#ifndef VISA_LIBVISA_TUNE_QUESTION_H
+#define VISA_LIBVISA_TUNE_QUESTION_H
+
+#include "include/visa.h"
+#include "support/diag.h"
+#include "target/target.h"
+
+/* TUNE_ROW: kept, of the operand that streams; TUNE_COLUMN: kept, of the weights. */
+typedef enum tune_role { TUNE_BATCH, TUNE_ROW, TUNE_COLUMN, TUNE_SUM, TUNE_ROLES } tune_role;
+
+enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096 };
+
+typedef struct tune_axis {
+    const char *name;  /* as an axis of a kernel: upper case */
+    const char *asked; /* as the question spells it */
+    int64_t size;      /* elements */
+    tune_role role;
+    src_range range;    /* of its first mention */
+    unsigned stands_in; /* a bit by tensor */
+} tune_axis;
+
+typedef enum tune_place { TUNE_LEFT, TUNE_RIGHT, TUNE_OUT, TUNE_PLACES } tune_place;
+
+typedef struct tune_tensor {
+    const char *name; /* of its port: lower case */
+    size_t axes[TUNE_AXES_MAX], count;
+    src_range range;
+} tune_tensor;
+
+typedef struct tune_question {
+    const char *text;
+    tune_axis axes[TUNE_AXES_MAX];
+    size_t axis_count;
+    tune_tensor tensors[TUNE_PLACES];
+    tune_place stream, weights;        /* which operand is what */
+    int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
+    const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
+    dtype type, out_type;
+} tune_question;
+
+/* Reads file `file`, whose text it is. False: diagnosed. Lives in the list's arena. */
+bool tune_question_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_question *out);
+
+#endif

@@ -1,0 +1,22 @@
+/* The search: estimates say what is tried first, compilations say what is taken.
+ *
+ * The one idea: what may be spent is counted in steps of work, not in seconds, so that the same question has the same answer on every
+ * machine. A plan is judged by its text alone, compiled as any source is, and by the timing model's schedule of its commands. */
+#ifndef VISA_LIBVISA_TUNE_SEARCH_H
+#define VISA_LIBVISA_TUNE_SEARCH_H
+
+#include "libvisa/tune/space.h"
+#include "libvisa/tune/write.h"
+
+typedef struct tune_answer {
+    tune_plan plan;
+    tune_text found;             /* with the cycles of each step */
+    int64_t cycles, dma_cycles;  /* of the kernel; in which the DMA Engine works */
+    size_t tried, refused, left; /* plans: compiled, of which refused, and not compiled any more */
+    const char *first_refusal;   /* NULL: none was */
+} tune_answer;
+
+/* False: no plan compiles. */
+bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
+
+#endif

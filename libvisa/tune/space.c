@@ -1,0 +1,163 @@
+#include "libvisa/tune/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/budget.h"
+#include "support/integer.h"
+
+enum { KEPT_OF_A_KIND = 32, MOST_DIGITS = 64, MOST_LOOPS = 256 };
+
+typedef struct kind {
+    tune_plan plans[KEPT_OF_A_KIND];
+    size_t count;
+} kind;
+
+typedef struct space {
+    const target *target;
+    const tune_question *question;
+    kind *kinds;
+    arena *arena;
+} space;
+
+unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
+{
+    const tune_split *s = p->split;
+    bool loops = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop > 1;
+    return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
+           (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
+           (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6;
+}
+
+/* Which of two plans is tried first: the faster, and of equals the one that was found first. */
+static void keep(space *x, const tune_plan *p)
+{
+    kind *k = &x->kinds[tune_kind_of(x->question, p)];
+    size_t at = k->count;
+    while (at > 0 && k->plans[at - 1].cycles > p->cycles)
+        at--;
+    if (at == KEPT_OF_A_KIND)
+        return;
+    size_t moved = smaller((int64_t)k->count, KEPT_OF_A_KIND - 1) - at;
+    memmove(&k->plans[at + 1], &k->plans[at], moved * sizeof *p);
+    k->plans[at] = *p;
+    k->count += k->count < KEPT_OF_A_KIND;
+}
+
+static void consider(space *x, tune_plan p)
+{
+    budget_spend(x->arena, 1);
+    if (!tune_plan_complete(x->target, x->question, &p))
+        return;
+    tune_plan_estimate(x->target, x->question, &p);
+    keep(x, &p);
+}
+
+/* The choices that are left when the splits are made. */
+static void consider_ways(space *x, tune_plan p)
+{
+    const tune_split *s = p.split;
+    int64_t slices = s[TUNE_BATCH].slice * s[TUNE_ROW].slice * s[TUNE_COLUMN].slice, all = x->target->slices_per_cluster;
+    bool both_loops = s[TUNE_ROW].loop > 1 && s[TUNE_COLUMN].loop > 1;
+    for (int outside = both_loops ? 0 : s[TUNE_COLUMN].loop > 1 || s[TUNE_ROW].loop == 1; outside < 2; outside++)
+        for (int rings = 0; rings < 2; rings++)
+            for (int by_main = 0; by_main < 2; by_main++)
+                for (int64_t inside = 1; inside <= all / slices; inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
+                    for (int64_t regroup = 1; regroup <= s[TUNE_COLUMN].slice && regroup <= s[TUNE_ROW].tile; regroup *= 2) {
+                        p.columns_outside = outside;
+                        p.rings = rings;
+                        p.main_weights = by_main;
+                        p.idle_inside = inside;
+                        p.regroup = regroup;
+                        consider(x, p);
+                    }
+}
+
+/* Numbers of slices worth a try for an axis: powers of two, as the slices of a cluster are. */
+static size_t slice_counts(int64_t size, int64_t most, int64_t *out)
+{
+    size_t count = 0;
+    for (int64_t n = 1; n <= most && count < MOST_DIGITS; n *= 2)
+        if (n == 1 || n < 2 * size)
+            out[count++] = n;
+    return count;
+}
+
+static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
+{
+    const int64_t *size = x->question->size;
+    int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS];
+    size_t counts[3];
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        counts[role] = slice_counts(size[role], all, digits[role]);
+    for (size_t b = 0; b < counts[TUNE_BATCH]; b++)
+        for (size_t r = 0; r < counts[TUNE_ROW]; r++)
+            for (size_t c = 0; c < counts[TUNE_COLUMN]; c++) {
+                int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
+                if (slices[0] * slices[1] * slices[2] > all)
+                    break;
+                tune_plan p = {.idle_inside = 1, .regroup = 1};
+                bool useful = true;
+                for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+                    int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
+                    int64_t tile = ceil_div(size[role], parts);
+                    tune_split *s = &p.split[role];
+                    int64_t unit = role != TUNE_COLUMN || size[role] == 1 ? 1
+                                   : tile >= x->target->rows              ? x->target->rows
+                                   : tile > 4                             ? 8
+                                   : tile > 2                             ? 4
+                                                                          : tile;
+                    *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
+                    useful = useful && (parts == 1 || s->padded - s->padded / parts < size[role]) && s->padded < 2 * size[role] + 8;
+                }
+                useful = useful && p.split[TUNE_BATCH].tile == 1;
+                if (useful)
+                    consider_ways(x, p);
+            }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const tune_plan *x = a, *y = b;
+    return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
+}
+
+/* Numbers of iterations worth a try: powers of two, and divisors of its size that leave no padding. */
+static size_t loop_counts(int64_t size, int64_t *out)
+{
+    size_t count = 0;
+    for (int64_t n = 1; n <= smaller(size, MOST_LOOPS) && count < MOST_DIGITS; n++)
+        if ((n & (n - 1)) == 0 || size % n == 0)
+            out[count++] = n;
+    return count;
+}
+
+tune_plan *tune_space(const target *t, const tune_question *q, arena *a, size_t *count)
+{
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), a};
+    int64_t loops[3][MOST_DIGITS];
+    size_t counts[3];
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        counts[role] = loop_counts(q->size[role], loops[role]);
+    for (int clustered = TUNE_BATCH; clustered <= TUNE_SUM; clustered++) /* TUNE_SUM: one cluster works */
+        for (size_t r = 0; r < counts[TUNE_ROW]; r++)
+            for (size_t c = 0; c < counts[TUNE_COLUMN]; c++)
+                for (size_t b = 0; b < counts[TUNE_BATCH]; b++) {
+                    int64_t of[] = {loops[TUNE_BATCH][b], loops[TUNE_ROW][r], loops[TUNE_COLUMN][c]};
+                    if (of[0] * of[1] * of[2] <= MOST_LOOPS && (clustered == TUNE_SUM || q->size[clustered] > 1))
+                        consider_splits(&x, of, clustered);
+                }
+    *count = 0;
+    tune_plan *all = ARENA_ARRAY(a, tune_plan, TUNE_KINDS * KEPT_OF_A_KIND);
+    for (int k = 0; k < TUNE_KINDS; k++) {
+        memcpy(all + *count, x.kinds[k].plans, x.kinds[k].count * sizeof *all);
+        *count += x.kinds[k].count;
+    }
+    for (size_t i = 1; i < *count; i++) /* stable: equal estimates in the order of their kinds */
+        for (size_t at = i; at > 0 && compare(&all[at - 1], &all[at]) > 0; at--) {
+            tune_plan moved = all[at];
+            all[at] = all[at - 1];
+            all[at - 1] = moved;
+        }
+    return all;
+}

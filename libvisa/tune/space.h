@@ -1,0 +1,18 @@
+/* The plans of a question that are worth a compilation, best first by estimate.
+ *
+ * The one idea: every plan is enumerated and estimated, and the best few of each kind are kept, where plans of a kind differ in numbers
+ * only: so that a kind which the compiler refuses, or whose estimate is too good, does not push the others out. */
+#ifndef VISA_LIBVISA_TUNE_SPACE_H
+#define VISA_LIBVISA_TUNE_SPACE_H
+
+#include "libvisa/tune/plan.h"
+
+enum { TUNE_KINDS = 128 };
+
+/* A kind's number: below TUNE_KINDS. */
+unsigned tune_kind_of(const tune_question *q, const tune_plan *p);
+
+/* Sorted; lives in the arena. */
+tune_plan *tune_space(const target *t, const tune_question *q, arena *a, size_t *count);
+
+#endif

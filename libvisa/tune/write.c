@@ -1,0 +1,372 @@
+#include "libvisa/tune/write.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/integer.h"
+
+typedef struct writer {
+    const tune_question *q;
+    const tune_plan *p;
+    const target *t;
+    const tune_text *found;
+    arena *a;
+    tune_text *out;
+    const char *chip_type, *rows_slice; /* "Slice", or that of rows that go around */
+    bool loops;
+    int depth;
+} writer;
+
+const char *tune_digit(const tune_question *q, tune_role role, int64_t padded, int64_t stride, int64_t count, arena *a)
+{
+    const char *axis = q->axis_text[role];
+    if (!axis || count == 1)
+        return NULL;
+    const char *text = padded == q->size[role] ? axis : arena_printf(a, "%s # %" PRId64, axis, padded);
+    if (stride > 1)
+        text = arena_printf(a, "%s / %" PRId64, text, stride);
+    return stride * count < padded ? arena_printf(a, "%s %% %" PRId64, text, count) : text;
+}
+
+static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t count)
+{
+    return tune_digit(w->q, role, w->p->split[role].padded, stride, count, w->a);
+}
+
+static const char *summed(const writer *w, int64_t stride, int64_t count)
+{
+    return tune_digit(w->q, TUNE_SUM, w->p->sum_padded, stride, count, w->a);
+}
+
+/* "1 # 4" */
+static const char *idle(const writer *w, int64_t count)
+{
+    return count > 1 ? arena_printf(w->a, "1 # %" PRId64, count) : NULL;
+}
+
+/* The texts that are there, with commas; "1" where none is. */
+#define LIST(w, ...) list_of((w), (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+static const char *list_of(const writer *w, const char *const *parts, size_t count)
+{
+    const char *text = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i] && *parts[i])
+            text = text ? arena_printf(w->a, "%s, %s", text, parts[i]) : parts[i];
+    return text ? text : "1";
+}
+
+static const char *padded_to(const writer *w, const char *mapping, int64_t from, int64_t to)
+{
+    return from == to ? (mapping ? mapping : "1") : arena_printf(w->a, "%s # %" PRId64, mapping ? mapping : "1", to);
+}
+
+static int64_t idle_between(const writer *w)
+{
+    const tune_split *s = w->p->split;
+    return w->t->slices_per_cluster / (s[TUNE_BATCH].slice * s[TUNE_ROW].slice * s[TUNE_COLUMN].slice * w->p->idle_inside);
+}
+
+static const char *slice_digit(const writer *w, tune_role role)
+{
+    return kept(w, role, w->p->split[role].tile, w->p->split[role].slice);
+}
+
+static const char *cluster_digit(const writer *w, tune_role role)
+{
+    const tune_split *s = &w->p->split[role];
+    return kept(w, role, s->tile * s->slice, s->cluster);
+}
+
+/* ---- lines ---- */
+
+static void begin_line(writer *w)
+{
+    for (int i = 0; i < w->depth; i++)
+        strbuf_puts(&w->out->text, "    ");
+}
+
+__attribute__((format(printf, 2, 3))) static void line(writer *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(w->a, format, args);
+    va_end(args);
+    begin_line(w);
+    strbuf_puts(&w->out->text, text);
+    strbuf_puts(&w->out->text, "\n");
+}
+
+static uint32_t next_line(const writer *w)
+{
+    uint32_t lines = 1;
+    for (const char *c = w->out->text.text; *c; c++)
+        lines += *c == '\n';
+    return lines;
+}
+
+/* A comment in front of a step, with what it takes where that is known. */
+static void begin_step(writer *w, tune_step step, const char *why)
+{
+    int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
+    line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", why, cycles);
+    w->out->steps[step].first = next_line(w);
+}
+
+static void end_step(writer *w, tune_step step)
+{
+    w->out->steps[step].last = next_line(w) - 1;
+}
+
+/* ---- the kernel ---- */
+
+static const char *type_name(dtype t)
+{
+    return dtype_row_of(t)->name;
+}
+
+/* A role's axes in a port; of the sum padded where a copy needs whole 8 bytes. */
+static const char *port_axes(const writer *w, tune_role role)
+{
+    const tune_question *q = w->q;
+    bool whole_words = q->size[TUNE_SUM] * dtype_row_of(q->type)->bits % 64 == 0;
+    return role == TUNE_SUM && !whole_words ? summed(w, 1, w->p->sum_padded) : q->axis_text[role];
+}
+
+static const char *port_mapping(const writer *w, tune_place place)
+{
+    tune_role free = place == w->q->weights ? TUNE_COLUMN : TUNE_ROW;
+    return place == TUNE_OUT ? LIST(w, port_axes(w, TUNE_BATCH), port_axes(w, TUNE_ROW), port_axes(w, TUNE_COLUMN))
+                             : LIST(w, port_axes(w, TUNE_BATCH), port_axes(w, free), port_axes(w, TUNE_SUM));
+}
+
+static bool is_taken(const char *name)
+{
+    static const char *const words[] = {"device", "weights", "rows",  "columns", "products", "pieces", "i",      "j",   "g",  "fn",
+                                        "let",    "for",     "in",    "mut",     "const",    "type",   "struct", "if",  "as", "use",
+                                        "axes",   "else",    "match", "mod",     "pub",      "ref",    "self",   "impl"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    return false;
+}
+
+static const char *port_name(const writer *w, tune_place place)
+{
+    const char *name = w->q->tensors[place].name;
+    return is_taken(name) ? arena_printf(w->a, "%s_port", name) : name;
+}
+
+static void write_axes(writer *w)
+{
+    const tune_question *q = w->q;
+    strbuf_puts(&w->out->text, "axes![");
+    const char *before = "";
+    for (int role = 0; role < TUNE_ROLES; role++)
+        if (q->axis_text[role]) {
+            strbuf_printf(&w->out->text, "%s%s = %" PRId64, before, q->axis_text[role], q->size[role]);
+            before = ", ";
+        }
+    strbuf_puts(&w->out->text, "];\n\n");
+    line(w, "type Chip = m![1];");
+    const char *cluster = LIST(w, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
+    line(w, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
+    line(w, "type Slice = m![%s];",
+         LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)), slice_digit(w, TUNE_COLUMN),
+              idle(w, w->p->idle_inside)));
+    line(w, "%s", "");
+}
+
+/* ".view().tile::<..>(i)" for the loops that this tensor takes part in; "" for none. */
+static const char *tiles(const writer *w, bool batch, bool row, bool column, const char *view)
+{
+    static const char *const index[] = {"g", "i", "j"};
+    const bool part[] = {batch, row, column};
+    const char *text = "";
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        const tune_split *s = &w->p->split[role];
+        if (part[role] && s->loop > 1)
+            text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(%s)", text, *text ? "" : view,
+                                kept(w, (tune_role)role, s->padded / s->loop, s->loop), index[role]);
+    }
+    return text;
+}
+
+static void write_weights(writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    const char *type = type_name(w->q->type), *sums = summed(w, 1, p->sum_padded), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes);
+    begin_step(w, TUNE_LOAD_WEIGHTS,
+               arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
+                            p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
+                                                                                           : "each column once"));
+    line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
+         LIST(w, kept(w, TUNE_COLUMN, 1, column->tile), sums), port_name(w, w->q->weights), tiles(w, true, false, true, ".view()"));
+    end_step(w, TUNE_LOAD_WEIGHTS);
+    begin_step(w, TUNE_STORE_WEIGHTS,
+               p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                               : "Into the TRF by the sub context, while others work");
+    line(w, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, LIST(w, lanes), LIST(w, groups, sums),
+         p->main_weights ? "main" : "sub");
+    line(w, "    .begin(columns.view())");
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, lanes, groups), LIST(w, sums));
+    line(w, "    .collect()");
+    line(w, "    .to_trf();");
+    end_step(w, TUNE_STORE_WEIGHTS);
+}
+
+static void write_rows(writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW];
+    int64_t rest = row->tile / p->ring_rows, part = p->sum_padded / p->ring_sums;
+    begin_step(w, TUNE_LOAD_ROWS,
+               !p->rings
+                   ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
+                   : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around",
+                                  row->tile, p->split[TUNE_COLUMN].slice));
+    w->rows_slice = !p->rings ? "Slice"
+                              : arena_printf(w->a, "m![%s]",
+                                             LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                                                  kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
+    line(w, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", type_name(w->q->type), w->rows_slice,
+         LIST(w, kept(w, TUNE_ROW, 1, rest), summed(w, 1, part)), port_name(w, w->q->stream), tiles(w, true, true, false, ".view()"));
+    end_step(w, TUNE_LOAD_ROWS);
+}
+
+static void write_product(writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t rest = row->tile / p->ring_rows, part = p->sum_padded / p->ring_sums, packets = part / p->packet,
+            flit_out = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
+    const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
+               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *out = type_name(w->q->out_type);
+    const char *all_rows = LIST(w, rest_of_rows, around_rows, groups);
+    begin_step(w, TUNE_MULTIPLY,
+               arena_printf(w->a,
+                            "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights",
+                            row->tile, column->tile, column->tile / p->lanes));
+    line(w, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", out,
+         p->lanes == p->lanes_kept ? LIST(w, kept(w, TUNE_ROW, 1, row->tile), kept(w, TUNE_COLUMN, 1, column->tile))
+                                   : LIST(w, kept(w, TUNE_ROW, 1, row->tile), padded_to(w, lanes, p->lanes, p->lanes_kept)));
+    line(w, "    .begin(rows.view())");
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rest_of_rows, steps), LIST(w, packet));
+    if (p->rings)
+        line(w, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+             LIST(w, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, packets);
+    line(w, "    .collect()");
+    line(w, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)", LIST(w, rest_of_rows, around_rows, around_sums, steps, groups),
+         padded_to(w, packet, p->packet, 2 * p->flit));
+    line(w, "    .contract_packet::<m![1]>()");
+    line(w, "    .contract_time::<m![%s]>()", all_rows);
+    line(w, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
+    if (w->q->out_type != dtype_row_of(w->q->type)->accumulates_in)
+        line(w, "    .cast::<%s, m![%s]>()", out, padded_to(w, padded_to(w, lanes, p->lanes, w->t->rows), w->t->rows, flit_out));
+    line(w, "    .commit_trim::<m![%s]>()", padded_to(w, lanes, p->lanes, p->lanes_kept));
+    line(w, "    .commit();");
+    end_step(w, TUNE_MULTIPLY);
+}
+
+static void write_regroup(writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t rest = row->tile / p->regroup, most = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
+    int64_t packet = largest_divisor(column->tile, most), packets = column->tile / packet;
+    const char *rows = kept(w, TUNE_ROW, 1, rest), *moved = kept(w, TUNE_ROW, rest, p->regroup), *lanes = kept(w, TUNE_COLUMN, 1, packet),
+               *groups = kept(w, TUNE_COLUMN, packet, packets), *side = kept(w, TUNE_COLUMN, column->tile, p->regroup);
+    const char *slice = LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                             kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
+    begin_step(w, TUNE_REGROUP,
+               arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes",
+                            p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8));
+    line(w, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", type_name(w->q->out_type), slice,
+         LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)));
+    line(w, "    .begin(products.view())");
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, moved, rows, groups), LIST(w, lanes));
+    line(w, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })", slice,
+         LIST(w, rows, groups, side), p->regroup, rest * packets);
+    line(w, "    .collect()");
+    line(w, "    .commit_trim::<m![%s]>()", LIST(w, lanes));
+    line(w, "    .commit();");
+    end_step(w, TUNE_REGROUP);
+}
+
+static void write_store(writer *w)
+{
+    const char *what = w->p->regroup > 1 ? "pieces" : "products", *out = port_name(w, TUNE_OUT);
+    begin_step(w, TUNE_STORE, "Out");
+    if (w->loops)
+        line(w, "%s.view().to_hbm_view(&mut device.tdma, %s%s);", what, out, tiles(w, true, true, true, ".view_mut()"));
+    else
+        line(w, "%s.to_hbm(&mut device.tdma)", what);
+    end_step(w, TUNE_STORE);
+}
+
+static void begin_loop(writer *w, tune_role role)
+{
+    static const char *const index[] = {"g", "i", "j"};
+    if (w->p->split[role].loop == 1)
+        return;
+    line(w, "for %s in 0..%" PRId64 " {", index[role], w->p->split[role].loop);
+    w->depth++;
+}
+
+static void end_loop(writer *w, tune_role role)
+{
+    if (w->p->split[role].loop == 1)
+        return;
+    w->depth--;
+    line(w, "}");
+}
+
+void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
+                tune_text *out)
+{
+    writer w = {.q = q, .p = p, .t = t, .found = found, .a = a, .out = out};
+    *out = (tune_text){0};
+    strbuf_init(&out->text, a);
+    strbuf_puts(&out->text, head);
+    w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop > 1;
+    write_axes(&w);
+    line(&w, "#[device(chip = 1)]");
+    line(&w, "fn contract(");
+    w.depth++;
+    line(&w, "device: &mut Device,");
+    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
+        line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
+             port_mapping(&w, (tune_place)place));
+    if (w.loops)
+        line(&w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type), port_mapping(&w, TUNE_OUT));
+    w.depth--;
+    if (w.loops)
+        line(&w, ") {");
+    else
+        line(&w, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
+    w.depth++;
+    begin_loop(&w, TUNE_BATCH);
+    if (p->columns_outside) {
+        begin_loop(&w, TUNE_COLUMN);
+        write_weights(&w);
+        begin_loop(&w, TUNE_ROW);
+        write_rows(&w);
+    } else {
+        begin_loop(&w, TUNE_ROW);
+        write_rows(&w);
+        begin_loop(&w, TUNE_COLUMN);
+        write_weights(&w);
+    }
+    write_product(&w);
+    if (p->regroup > 1)
+        write_regroup(&w);
+    write_store(&w);
+    end_loop(&w, p->columns_outside ? TUNE_ROW : TUNE_COLUMN);
+    end_loop(&w, p->columns_outside ? TUNE_COLUMN : TUNE_ROW);
+    end_loop(&w, TUNE_BATCH);
+    w.depth--;
+    line(&w, "}");
+}

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""visac tune: what it answers compiles, computes the question, and is no slower than what a sweep by hand found; the same answer twice.
+Usage: tune.py [SEED]"""
+import os
+import random
+import re
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+PRODUCT = "C[m, n] = sum(k) A[m, k] * B[n, k]"
+# Sizes, type, and cycles: of seven questions the best that a sweep of two constants over a template found, of the last one a kernel by hand.
+AT_MOST = [("64,64,256", "i8", 2789), ("128,64,128", "bf16", 3556), ("256,64,512", "i8", 7141), ("64,32,256", "i8", 2213), ("32,8,32", "bf16", 1570),
+           ("256,256,512", "i8", 10725), ("1024,64,512", "i8", 13797), ("1024,1024,1024", "i8", 99217)]
+FORMS = [PRODUCT, "y[n] = sum(k) x[k] * W[n, k]", "C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", "C[b, m, n] = sum(k) A[b, m, k] * B[n, k]",
+         "C[m, n] = sum(k, l) A[m, k, l] * B[n, k, l]", "C[n, m] = sum(k) A[m, k] * B[n, k]", "d[] = sum(k) v[k] * w[k]"]
+SIZES = [1, 2, 3, 5, 8, 13, 16, 24, 32, 48, 64, 100, 128]
+failures = []
+
+
+def check(condition, text):
+    if not condition:
+        failures.append(text)
+
+
+def tune(question, sizes, *more):
+    given = ",".join(f"{axis}={size}" for axis, size in sizes.items())
+    return visa_tools.run(["visac", "tune", question, "-D", given, *more], timeout=300)
+
+
+def cycles_of(text):
+    return int(re.search(r"kernel \S+: (\d+) cycles", text)[1])
+
+
+def write_npy(path, letter, descr, shape, values):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
+
+
+def goals():
+    """Cycles as the report of the answer's own binary has them; the comment in its text says the same."""
+    for sizes, dtype, most in AT_MOST:
+        of = dict(zip("mnk", map(int, sizes.split(","))))
+        answer = tune(PRODUCT, of, f"--dtype={dtype}")
+        check(answer.status == 0, f"{sizes} {dtype}: {answer.text()}")
+        report = visa_tools.run(["visac", "-", "--report"], stdin=answer.out)
+        if report.status or answer.status:
+            check(False, f"{sizes} {dtype}: {report.text()}")
+            continue
+        cycles, said = cycles_of(report.text()), int(re.search(r"// (\d+) cycles", answer.text())[1])
+        check(cycles <= most, f"{sizes} {dtype}: {cycles} cycles, at most {most}")
+        check(cycles == said, f"{sizes} {dtype}: {cycles} cycles, its text says {said}")
+        check(visa_tools.run(["visac", "-", "--format-check"], stdin=answer.out).status == 0, f"{sizes} {dtype}: not in the canonical layout")
+
+
+def numbers():
+    """A product in Python."""
+    m, n, k = 24, 40, 96
+    rng = random.Random(5)
+    a = [[rng.randint(-128, 127) for _ in range(k)] for _ in range(m)]
+    b = [[rng.randint(-128, 127) for _ in range(k)] for _ in range(n)]
+    with tempfile.TemporaryDirectory() as work:
+        path = lambda name: os.path.join(work, name)
+        made = tune(PRODUCT, {"m": m, "n": n, "k": k}, "--dtype=i8", "--emit=bin", "-o", path("c.bin"))
+        check(made.status == 0, made.text())
+        write_npy(path("a.npy"), "b", "|i1", (m, k), sum(a, []))
+        write_npy(path("b.npy"), "b", "|i1", (n, k), sum(b, []))
+        names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("c.bin"), "--list"]).text(), re.M)
+        ran = visa_tools.run(["visa-run", path("c.bin"), "--input", "a=" + path("a.npy"), "--input", "b=" + path("b.npy"), "--output",
+                              f"{names[0]}=" + path("c.npy")])
+        check(ran.status == 0, ran.text())
+        with open(path("c.npy"), "rb") as file:
+            data = file.read()
+        found = struct.unpack(f"<{m * n}i", data[-4 * m * n:])
+    expected = tuple(sum(x * y for x, y in zip(row, column)) for row in a for column in b)
+    check(found == expected, "numbers: another product")
+
+
+def same_twice():
+    """The same bytes again, and no worse with more work."""
+    of = {"m": 96, "n": 64, "k": 256}
+    first, again = tune(PRODUCT, of, "--budget=1s"), tune(PRODUCT, of, "--budget=1s")
+    check(first.status == 0 and first.out == again.out, "two answers to one question")
+    least = None
+    for budget in ["0s", "1s", "4s"]:
+        cycles = cycles_of(tune(PRODUCT, of, f"--budget={budget}", "--report").text())
+        check(least is None or cycles <= least, f"--budget={budget}: {cycles} cycles, {least} with less work")
+        least = cycles
+
+
+def random_questions(seed):
+    """An answer that passes its check, or a refusal that says why."""
+    rng = random.Random(seed)
+    for _ in range(200 if visa_tools.LONG else 24 // visa_tools.SLOWER):
+        form = rng.choice(FORMS)
+        names = sorted(set(re.findall(r"\b[bklmn]\b", form)))
+        of = {name: rng.choice(SIZES) for name in names}
+        dtype, out = rng.choice([("i8", "i32"), ("i8", "i8"), ("bf16", "f32"), ("bf16", "bf16"), ("f8e4m3", "f32"), ("i4", "i32")])
+        ran = tune(form, of, f"--dtype={dtype}", f"--out={out}", "--budget=1s", "--check")
+        what = f"{form} {of} {dtype} {out} (seed {seed}): "
+        check(not ran.crashed and ran.status in (0, 1), what + ran.text())
+        check(ran.status != 0 or "agree" in ran.text() or "proven" in ran.text(), what + ran.text())
+        check(ran.status != 1 or re.search(r"error\[E-TUNE-\w+\]: ", ran.text()), what + ran.text())
+        check(ran.status != 1 or "E-TUNE-NONE" not in ran.text() or "note: the first one: E-" in ran.text() or " 0 that" in ran.text(), what + ran.text())
+
+
+def command_line():
+    for arguments, status, text in [
+            (["tune"], 2, "tune takes a question"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k"], 2, "-D of a question takes"),
+            (["tune", PRODUCT, "more", "-D", "m=8,n=8,k=64"], 2, "more than one question"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--explore"], 2, "visac tune"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--budget=2"], 2, "--budget takes seconds"),
+            (["x.vm", "--dtype=i8"], 2, "belong to `visac tune`"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k=64,j=2"], 1, "has no axis `j`"),
+            (["tune", PRODUCT, "-D", "m=1073741824,n=1073741824,k=64"], 1, "2^52"),
+            (["tune", "C[" + "m, " * 5000 + "m] = A[m] * B[m]", "-D", "m=2"], 1, "at most 4096 bytes"),
+            (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=i16"], 1, "E-TUNE-TYPE"),
+            (["tune", "C[m, M] = sum(k) A[m, k] * B[M, k]", "-D", "m=2,M=2,k=64"], 1, "differ in case alone")]:
+        ran = visa_tools.run(["visac", *arguments])
+        check(ran.status == status and text in ran.text(), f"{arguments[:3]}: status {ran.status}: {ran.text()[:400]}")
+
+
+def main():
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 25
+    goals()
+    numbers()
+    same_twice()
+    command_line()
+    random_questions(seed)
+    for failure in failures:
+        print(failure)
+    print(f"tune: {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
