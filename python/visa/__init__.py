@@ -1,0 +1,287 @@
+"""Compile tensor mappings, run them on the simulated machine, check them.
+
+    import visa
+    k = visa.compile(open("matmul.vm").read(), M=64)
+    out = k(a, b)              # NumPy arrays in and out
+    k.check()                  # numbers and algebra against the reference
+    print(k.report())          # cycles and what binds
+    fast = visa.tune("C[m, n] = sum(k) A[m, k] * B[n, k]", m=256, n=256, k=512, dtype="i8")
+
+bf16 and the 8-bit floats are ml_dtypes' types where that package is installed, else their bit patterns (uint16, uint8); i4 is int8 with
+values from -8 to 7 (i5 is stored so, too). Errors are visa.Error, which carries the diagnostics."""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _library
+from ._library import lib
+
+try:
+    import ml_dtypes as _floats
+except ImportError:
+    _floats = None
+
+__all__ = ["Diagnostic", "Error", "Kernel", "Port", "Verdict", "compile", "tune", "version"]
+
+
+def version() -> str:
+    """The version of the library."""
+    return lib.visa_version().decode()
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What the compiler says of a place: line and column count from 1."""
+
+    id: str
+    severity: str
+    message: str
+    file: str
+    line: int
+    column: int
+    notes: tuple
+    help: Optional[str]
+
+
+class Error(Exception):
+    """A text that does not compile, or a run that could not be made. `diagnostics` is empty for a run."""
+
+    def __init__(self, text: str, diagnostics: Sequence[Diagnostic] = ()):
+        super().__init__(text)
+        self.diagnostics = tuple(diagnostics)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A tensor of a kernel."""
+
+    name: str
+    dtype: str
+    is_output: bool
+    shape: tuple
+    axes: tuple
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found; true when everything agrees."""
+
+    agrees: bool
+    report: str
+
+    def __bool__(self) -> bool:
+        return self.agrees
+
+
+_PLAIN = {"i4": np.int8, "i5": np.int8, "i8": np.int8, "i9": np.int8, "u8": np.uint8, "i16": np.int16, "i32": np.int32, "f32": np.float32}
+_FLOATS = {"bf16": ("bfloat16", np.uint16), "f8e4m3": ("float8_e4m3fn", np.uint8), "f8e5m2": ("float8_e5m2", np.uint8)}
+
+
+def _numpy_type(dtype: str, bits: int) -> np.dtype:
+    if dtype in _PLAIN:
+        return np.dtype(_PLAIN[dtype])
+    if dtype in _FLOATS:
+        name, pattern = _FLOATS[dtype]
+        return np.dtype(getattr(_floats, name) if _floats else pattern)
+    return np.dtype(f"u{max(bits // 8, 1)}")
+
+
+def _diagnostics(handle: int) -> list:
+    found = []
+    for d in json.loads(lib.visa_diagnostics(handle, _library.DIAGNOSTICS["json"])):
+        begin = d["range"]["begin"]
+        found.append(Diagnostic(d["id"], d["severity"], d["message"], d["file"], begin["line"], begin["column"],
+                                tuple(n["message"] for n in d["notes"]), d.get("help")))
+    return found
+
+
+def _parameters(values: dict) -> tuple:
+    """The C array of sizes, and what it points to."""
+    array = (_library.Parameter * max(1, len(values)))()
+    for i, (name, given) in enumerate(sorted(values.items())):
+        numbers = list(given) if isinstance(given, (list, tuple)) else [given]
+        array[i] = _library.Parameter(name.encode(), (ctypes.c_int64 * len(numbers))(*map(int, numbers)), len(numbers))
+    return array, len(values)
+
+
+class Kernel:
+    """A compiled kernel. Call it with its inputs, in the order of its signature or by name."""
+
+    def __init__(self, handle: int, name: Optional[str], source: str):
+        self._compilation, self._kernel = handle, None
+        self.source = source
+        self.diagnostics = _diagnostics(handle)
+        if lib.visa_error_count(handle):
+            raise Error(lib.visa_diagnostics(handle, _library.DIAGNOSTICS["text"]).decode(), self.diagnostics)
+        self.binary = self._emit("bin")
+        self._kernel = lib.visa_kernel_open(self.binary, len(self.binary), name.encode() if name else None)
+        if not self._kernel:
+            raise MemoryError
+        self._raise_error()
+        self.name = lib.visa_kernel_name(self._kernel).decode()
+        self.ports, self._bits = [], {}
+        port = _library.Port()
+        while lib.visa_port_at(self._kernel, len(self.ports), ctypes.byref(port)):
+            self.ports.append(Port(port.name.decode(), port.type.decode(), port.is_output, tuple(port.shape[:port.rank]),
+                                   tuple(n.decode() for n in port.axis_names[:port.rank])))
+            self._bits[port.name.decode()] = port.element_bits
+
+    def __del__(self):
+        if getattr(self, "_kernel", None):
+            lib.visa_kernel_close(self._kernel)
+        if getattr(self, "_compilation", None):
+            lib.visa_free(self._compilation)
+
+    def _raise_error(self) -> None:
+        text = lib.visa_kernel_error(self._kernel).decode()
+        if text:
+            raise Error(text)
+
+    def _emit(self, kind: str) -> bytes:
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        if not lib.visa_emit(self._compilation, _library.EMIT[kind], ctypes.byref(data), ctypes.byref(size)):
+            raise Error(lib.visa_diagnostics(self._compilation, _library.DIAGNOSTICS["text"]).decode(), _diagnostics(self._compilation))
+        return ctypes.string_at(data, size.value)
+
+    # ---- tensors ----
+
+    def _bytes_of(self, i: int) -> np.ndarray:
+        size = ctypes.c_size_t()
+        at = lib.visa_port_data(self._kernel, i, ctypes.byref(size))
+        if not at:
+            self._raise_error()
+            return np.zeros(0, np.uint8)
+        return np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(ctypes.c_uint8)), (size.value,))
+
+    def _give(self, i: int, value: Any) -> None:
+        port = self.ports[i]
+        wanted = _numpy_type(port.dtype, self._bits[port.name])
+        array = np.asarray(value)
+        if array.dtype != wanted:
+            pattern = np.dtype(f"u{wanted.itemsize}")
+            if array.dtype == pattern and wanted.kind not in "iu":
+                array = array.view(wanted)
+            else:
+                raise TypeError(f"{port.name} takes {wanted.name} ({port.dtype}), not {array.dtype.name}; convert it first")
+        if array.shape != port.shape:
+            shape = ", ".join(f"{a}={n}" for a, n in zip(port.axes, port.shape))
+            raise ValueError(f"{port.name} has the shape [{shape}], not {list(array.shape)}")
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if self._bits[port.name] == 4:
+            least, most = (-8, 7) if wanted.kind == "i" else (0, 15)
+            if flat.size and (flat.min() < least or flat.max() > most):
+                raise ValueError(f"{port.name} is {port.dtype}: values from {least} to {most}")
+            nibbles = np.zeros((flat.size + 1) // 2 * 2, np.uint8)
+            nibbles[:flat.size] = flat.view(np.uint8) & 15
+            flat = nibbles[0::2] | nibbles[1::2] << 4
+        self._bytes_of(i)[:] = flat.view(np.uint8)
+
+    def _take(self, i: int) -> np.ndarray:
+        port = self.ports[i]
+        kind, raw = _numpy_type(port.dtype, self._bits[port.name]), self._bytes_of(i)
+        if self._bits[port.name] == 4:
+            nibbles = np.stack([raw & 15, raw >> 4], axis=1).reshape(-1)[:int(np.prod(port.shape, dtype=np.int64))].astype(kind)
+            return (np.where(nibbles > 7, nibbles - 16, nibbles) if kind.kind == "i" else nibbles).astype(kind).reshape(port.shape)
+        return raw.view(kind).reshape(port.shape).copy()
+
+    def __call__(self, *inputs: Any, threads: int = 0, **named: Any) -> Any:
+        """Runs the binary on the simulated machine. One output: an array; several: a tuple in the order of the signature."""
+        names = [p.name for p in self.ports if not p.is_output]
+        given = dict(zip(names, inputs))
+        twice = sorted(set(given) & set(named))
+        if len(inputs) > len(names) or twice or set(named) - set(names):
+            raise TypeError(f"{self.name} takes {', '.join(names)}; given {len(inputs)} and {', '.join(sorted(named)) or 'none'} by name")
+        given.update(named)
+        missing = [n for n in names if n not in given]
+        if missing:
+            raise TypeError(f"{self.name} lacks {', '.join(missing)}")
+        for i, port in enumerate(self.ports):
+            if not port.is_output:
+                self._give(i, given[port.name])
+        if not lib.visa_kernel_run(self._kernel, ctypes.byref(_library.RunOptions(threads, 0, 0))):
+            self._raise_error()
+        outputs = tuple(self._take(i) for i, port in enumerate(self.ports) if port.is_output)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def check(self, numbers: bool = True, algebra: bool = True, seed: int = 1) -> Verdict:
+        """Runs it and compares with the reference that LLVM builds from the mathematics: on the last inputs, or seeded numbers where there
+        are none, and, by algebra, for all inputs."""
+        agrees, report = ctypes.c_bool(), ctypes.c_char_p()
+        what = _library.CHECK_NUMBERS * numbers | _library.CHECK_ALGEBRA * algebra
+        done = lib.visa_kernel_check(self._kernel, ctypes.byref(_library.RunOptions(0, 0, seed)), what, ctypes.byref(agrees), ctypes.byref(report))
+        text = (report.value or b"").decode() + ("" if done else lib.visa_kernel_error(self._kernel).decode())
+        return Verdict(agrees.value, text)
+
+    # ---- what the tool says ----
+
+    def report(self, format: str = "text", timing: str = "documented") -> Union[str, dict]:
+        """When each command runs, its cycles, what binds: "text", "csv", "html", or "json", which is parsed."""
+        text = lib.visa_kernel_report(self._kernel, format.encode(), timing.encode())
+        if text is None:
+            self._raise_error()
+        return json.loads(text) if format == "json" else text.decode()
+
+    @property
+    def cycles(self) -> int:
+        return lib.visa_kernel_cycles(self._kernel, None)
+
+    def tables(self) -> str:
+        """The sequencer tables."""
+        return self._emit("tables").decode()
+
+    def tables_json(self) -> dict:
+        return json.loads(self._emit("json"))
+
+    def memory(self) -> str:
+        """What lies where, and for how long."""
+        return self._emit("memory").decode()
+
+    def __repr__(self) -> str:
+        ports = "; ".join(f"{'out' if p.is_output else 'in'} {p.name}: {p.dtype}{list(p.shape)}" for p in self.ports)
+        return f"<visa.Kernel {self.name}: {ports}; {self.cycles} cycles>"
+
+    def _repr_html_(self) -> str:
+        import html
+        return f"<iframe style='width:100%;height:40em;border:0' srcdoc=\"{html.escape(self.report('html'), quote=True)}\"></iframe>"
+
+
+def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, dialect: Optional[str] = None, place: str = "source",
+            order: str = "auto", name: str = "<python>", **sizes: Any) -> Kernel:
+    """A kernel of a source text, or of a file (os.PathLike). `sizes`: other numbers for constants and axes, M=64."""
+    if isinstance(source, os.PathLike):
+        name = os.fspath(source)
+        with open(source, encoding="utf-8") as f:
+            source = f.read()
+    parameters, count = _parameters(sizes)
+    options = _library.Options(kernel=kernel.encode() if kernel else None, dialect=dialect.encode() if dialect else None,
+                               places_all={"source": False, "auto": True}[place], order={"auto": 0, "source": 1, "free": 2}[order],
+                               parameters=parameters, parameter_count=count)
+    text = source.encode()
+    handle = lib.visa_compile(name.encode(), text, len(text), ctypes.byref(options))
+    if not handle:
+        raise MemoryError
+    return Kernel(handle, kernel, source)
+
+
+def tune(question: str, *, dtype: str = "bf16", out: Optional[str] = None, budget: float = 2.0, **sizes: int) -> Kernel:
+    """The fastest kernel that a search finds: `.source` is its text. `budget`: work, in about seconds."""
+    parameters, count = _parameters(sizes)
+    options = _library.TuneOptions(question=question.encode(), sizes=parameters, size_count=count, dtype=dtype.encode(),
+                                   out_dtype=out.encode() if out else None, work=int(budget * _library.TUNE_STEPS_OF_SECOND))
+    text, size = ctypes.c_void_p(), ctypes.c_size_t()
+    handle = lib.visa_tune(ctypes.byref(options), ctypes.byref(text), ctypes.byref(size))
+    if not handle:
+        raise MemoryError
+    try:
+        if not text:
+            raise Error(lib.visa_diagnostics(handle, _library.DIAGNOSTICS["text"]).decode(), _diagnostics(handle))
+        source = ctypes.string_at(text, size.value).decode()
+    finally:
+        lib.visa_free(handle)
+    return compile(source, name="tuned.vm")

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""The Python package: kernels called with NumPy arrays give what NumPy computes, errors carry their diagnostics, and the structures that it
+hands to the library are those of the headers, field by field.
+
+Usage: python.py BUILD/bin (environment VISA_SOURCE). Exit status 77: there is no NumPy."""
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.environ["VISA_SOURCE"]
+try:
+    import numpy as np
+except ImportError:
+    if os.path.realpath(sys.executable) != os.path.realpath("/usr/bin/python3") and os.path.exists("/usr/bin/python3"):
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # Debian's NumPy belongs to Debian's Python
+    print("skipped: NumPy is missing: apt-get install python3-numpy")
+    sys.exit(77)
+
+os.environ["VISA_LIBRARY"] = os.path.join(sys.argv[1], "libvisa.so.0")
+sys.path.insert(0, os.path.join(SOURCE, "python"))
+import visa
+from visa import _library
+
+failures = []
+
+
+def expect(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def raises(kind, call, *words):
+    try:
+        call()
+    except kind as error:
+        expect(all(w in str(error) for w in words), f"{kind.__name__} says {error}, without {words}")
+        return error
+    failures.append(f"{kind.__name__} with {words} was not raised")
+    return None
+
+
+def bf16(values):
+    """Bit patterns of small integers, which bf16 holds exactly."""
+    return (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (np.asarray(bits).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def structures(folder):
+    """sizeof and offsetof of each member, from C and from ctypes."""
+    lines = ["#include <stddef.h>", "#include <stdio.h>", '#include "visa_run.h"', "int main(void) {"]
+    expected = []
+    for name, structure in sorted(_library.STRUCTURES.items()):
+        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        expected.append(f"{name} {ctypes.sizeof(structure)}")
+        for field, _ in structure._fields_:
+            lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
+            expected.append(f"{name}.{field} {getattr(structure, field).offset}")
+    lines.append("return 0; }")
+    source, program = os.path.join(folder, "s.c"), os.path.join(folder, "s")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines))
+    subprocess.run(["cc", "-I", os.path.join(SOURCE, "include"), source, "-o", program], check=True)
+    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+    expect(found == expected, f"structures differ: {[p for p in zip(found, expected) if p[0] != p[1]]}")
+    with open(os.path.join(SOURCE, "include/visa.h"), encoding="utf-8") as f:
+        kinds = re.findall(r"^    (VISA_EMIT_\w+),", f.read(), re.M)
+    names = {"bin": "BINARY", "memory-json": "MEMORY_JSON", "memory-svg": "MEMORY_SVG"}
+    for name, number in _library.EMIT.items():
+        expect(kinds[number] == "VISA_EMIT_" + names.get(name, name.upper()), f"EMIT[{name}] is {kinds[number]}")
+
+
+def matmul():
+    rng = np.random.default_rng(1)
+    with open(os.path.join(SOURCE, "examples/matmul.vm"), encoding="utf-8") as f:
+        text = f.read()
+    for m in (32, 64):
+        k = visa.compile(text, M=m)
+        a, b = rng.integers(-3, 4, (m, 32)), rng.integers(-3, 4, (8, 32))
+        out = k(bf16(a), b=bf16(b))
+        expect(out.shape == (m, 8) and np.array_equal(from_bf16(out), (a @ b.T).astype(np.float32)), f"the product with M = {m}")
+        verdict = k.check()
+        expect(verdict and f"{m * 8} values agree" in verdict.report and "proven" in verdict.report, f"check: {verdict}")
+    expect(k.report("json")["cycles"] == k.cycles > 0 and "Stream Adapter" in k.tables() and "out out: bf16[64, 8]" in repr(k), repr(k))
+    expect("<iframe" in k._repr_html_(), "the picture in a notebook")
+    raises(TypeError, lambda: k(bf16(a)), "lacks b")
+    raises(TypeError, lambda: k(a.astype(np.float32), bf16(b)), "a takes", "float32")
+    raises(ValueError, lambda: k(bf16(a[:2]), bf16(b)), "M=64")
+    for i in range(50):
+        k(bf16(a), bf16(b))
+
+
+def errors():
+    error = raises(visa.Error, lambda: visa.compile("axes![M = 32];\n#[device(chip = 1)]\nfn f(d: &mut Device, a: &HbmTensor<i8, m![1], m![Q]>) {}\n"), "Q")
+    expect(error and error.diagnostics[0].id == "E-AXIS-UNKNOWN" and error.diagnostics[0].line == 3 and error.diagnostics[0].help, f"{error and error.diagnostics}")
+    raises(visa.Error, lambda: visa.compile("axes![M = 32];"), "no kernel")
+    raises(visa.Error, lambda: visa.tune("C[m] = ", m=3))
+
+
+def four_bits():
+    text = """axes![M = 6, N = 64];
+#[device(chip = 1)]
+fn copy(device: &mut Device, a: &HbmTensor<i4, m![1], m![M, N]>) -> HbmTensor<i4, m![1], m![M, N]> {
+    let dm: DmTensor<i4, m![1], m![1 # 2], m![1 # 256], m![M, N]> = a.to_dm(&mut device.tdma);
+    dm.to_hbm(&mut device.tdma)
+}
+"""
+    k = visa.compile(text)
+    a = np.random.default_rng(2).integers(-8, 8, (6, 64)).astype(np.int8)
+    expect(np.array_equal(k(a), a), "a copy of i4")
+    raises(ValueError, lambda: k(a + np.int8(8)), "-8 to 7")
+
+
+def tune():
+    k = visa.tune("C[m, n] = sum(k) A[m, k] * B[n, k]", m=32, n=16, k=64, dtype="i8", budget=0.2)
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-128, 128, (32, 64)).astype(np.int8), rng.integers(-128, 128, (16, 64)).astype(np.int8)
+    expect(np.array_equal(k(a, b), a.astype(np.int32) @ b.T.astype(np.int32)) and "axes![" in k.source, "a tuned product")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        structures(folder)
+    for part in (matmul, errors, four_bits, tune):
+        part()
+    for failure in failures:
+        print(failure)
+    print("python: " + ("failed" if failures else "passed"))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
