@@ -30,10 +30,15 @@ static const stage_form forms[] = {
 enum { FORMS = sizeof forms / sizeof *forms };
 
 static const stage_other_name other_names[] = {
-#define OTHER_NAME(spelling, since) {spelling, DIALECT_##since},
+#define OTHER_NAME(engine, spelling, since) {spelling, DIALECT_##since, ENGINE_ID_##engine},
 #include "target/engines.def"
 };
 enum { OTHER_NAMES = sizeof other_names / sizeof *other_names };
+
+static const char *const engine_names[] = {
+#define ENGINE(symbol, name, what) [ENGINE_ID_##symbol] = name,
+#include "target/engines.def"
+};
 
 static uint64_t receivers_of(const stage_form *f)
 {
@@ -301,8 +306,10 @@ static void unknown_method(const stage_call *call, bool known)
 {
     const char *name = call->node->text;
     diag_list *diags = stage_diags(call);
-    if (other_name(name)) {
-        diag *d = diag_add(diags, E_UNSUPPORTED, call->node->name_range, "`%s` is not supported yet", name);
+    const stage_other_name *other = other_name(name);
+    if (other) {
+        diag *d = diag_add(diags, E_UNSUPPORTED, call->node->name_range, "`%s` of the %s is not supported yet", name,
+                           engine_names[other->engine]);
         diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
         return;
     }

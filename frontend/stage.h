@@ -63,6 +63,7 @@ bool stage_describe_form(size_t i, arena *a, stage_description *out);
 typedef struct stage_other_name {
     const char *name;
     dialect since;
+    engine_id engine; /* that would do it */
 } stage_other_name;
 /* NULL: there are fewer. */
 const stage_other_name *stage_other_name_at(size_t i);

@@ -186,7 +186,7 @@ STACK_APART static void other_type(scope *s, const ast *type, const ast *last, c
     diag_list *diags = scope_context_of(s)->diags;
     if (is_listed(last->text, unsupported_types)) {
         diag *e = diag_add(diags, E_UNSUPPORTED, type->range, "`%s` is not supported yet", last->text);
-        diag_help(diags, e, "this release compiles DMA, fetch, collect, TRF, contraction, cast and commit");
+        diag_help(diags, e, "a kernel begins and ends with tensors of HBM or DM, or with the stream of a stage, as CollectTensor");
         out->kind = DECLARED_ERROR;
     } else if (!y && out->kind == DECLARED_OTHER && scope_is_lost(s, last->text)) {
         out->kind = DECLARED_ERROR;

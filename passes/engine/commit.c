@@ -28,10 +28,12 @@ static bool cast_fits(pass_context *p, kernel *k, op *o)
     if (!target_converts(ENGINE_ID_COMMIT, from, c->to)) {
         d = pass_refuse_at(p, k, o, c->range, E_COMMIT_CAST, "the Commit Adapter cannot cast `%s` to `%s`", dtype_row_of(from)->name,
                            dtype_row_of(c->to)->name);
-        diag_help(p->diags, d,
-                  target_converts(ENGINE_ID_CAST, from, c->to) ? "narrow to anything but bf16 in the Cast Engine: .cast::<%s, OutPacket>()"
-                                                               : "%s converts only `f32` to `bf16`",
-                  target_converts(ENGINE_ID_CAST, from, c->to) ? dtype_row_of(c->to)->name : name);
+        const mapping *in = pass_pad(p, o->trim->out.part[PACKET], elements_of(c->to, p->target->flit_bytes));
+        if (target_converts(ENGINE_ID_CAST, from, c->to) && in)
+            diag_help(p->diags, d, "narrow to anything but bf16 in the Cast Engine: instead of %s write cast::<%s, %s>() in front of commit_trim",
+                      name, dtype_row_of(c->to)->name, pass_text(p, in));
+        else
+            diag_help(p->diags, d, "%s converts only `f32` to `bf16`", name);
         return false;
     }
     if (o->context != CONTEXT_MAIN) {
@@ -50,7 +52,7 @@ static bool cast_fits(pass_context *p, kernel *k, op *o)
     const mapping *packet = NULL;
     if (mapping_resize(p->mappings, op_input(o)->out.part[PACKET], elements_of(from, bytes < unit ? unit : 2 * unit), &packet) ==
         MAPPING_OK)
-        diag_help(p->diags, d, "@commit_trim::<m![%s]>()", mapping_text(packet, p->arena));
+        diag_help(p->diags, d, "write commit_trim::<%s>()", pass_text(p, packet));
     return false;
 }
 

@@ -25,8 +25,8 @@ const char *report_item_name(const schedule_item *item, arena *a)
 const char *report_item_formula(const schedule_item *item, arena *a)
 {
     const char *text = duration_formula(&item->alone, a);
-    if (item->writes.stall_cycles)
-        text = arena_printf(a, "%s + %lld stalled", text, (long long)item->writes.stall_cycles);
+    if (item->writes.late_cycles)
+        text = arena_printf(a, "%s + %lld late", text, (long long)item->writes.late_cycles);
     return arena_printf(a, "%s = %lld", text, (long long)(item->end - item->start));
 }
 

@@ -97,6 +97,7 @@ static void begin_writes(scheduler *s, schedule_item *item, const chain *c)
                     .base = k->base,
                     .flits_per_row = k->flits_per_row,
                     .flits = k->rows * k->flits_per_row,
+                    .delay = item->alone.fill,
                     .cycles_per_flit = period_of(&item->alone, k->rows * k->flits_per_row)};
     s->lanes[CONTEXT_SUB].is_open = true;
     s->sub_units = c->out_units;
@@ -317,7 +318,7 @@ static void finish_item(scheduler *s, int number)
         item->reads = s->trf->read_counts;
     if (item->trf_store && item->context == CONTEXT_SUB && s->out->preset == TIMING_DOCUMENTED) {
         item->writes = s->trf->write_counts;
-        if (item->writes.stall_cycles > 0)
+        if (item->writes.late_cycles > 0)
             item->alone.bound = BOUND_STORE;
     }
     s->out->busy[number] += item->end - item->start;

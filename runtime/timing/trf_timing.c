@@ -78,7 +78,8 @@ void trf_timing_begin_writes(trf_timing *s, const trf_writes *writes)
     s->writing = writes->flits > 0;
     s->write_counts = (trf_write_counts){0};
     s->flit = 0;
-    s->countdown = writes->cycles_per_flit - 1;
+    s->countdown = writes->delay + writes->cycles_per_flit - 1;
+    s->waited = 0;
     s->stalled = false;
     meeting_update(s);
     snapshots_forget(s, 0);
@@ -120,17 +121,23 @@ static void write_now(trf_timing *s, unsigned busy)
         s->write_counts.stall_cycles++;
         s->write_counts.stalled_flits += !s->stalled;
         s->stalled = true;
+        if (s->waited < w->cycles_per_flit - 1)
+            s->waited++;
+        else
+            s->write_counts.late_cycles++;
         return;
     }
     if (s->meets_writes)
         trf_cache_write(&s->cache, &w->view, row, byte);
     s->stalled = false;
-    s->countdown = w->cycles_per_flit - 1;
+    s->countdown = w->cycles_per_flit - 1 - s->waited;
     s->write_counts.flits++;
     if (++s->flit == w->flits) {
+        s->write_counts.late_cycles += s->waited; /* no other flit is on its way */
         s->writing = false;
         snapshots_forget(s, 0);
     }
+    s->waited = 0;
 }
 
 /* The loops' next step: the loop that moved, or -1 after the last step. */
@@ -181,6 +188,7 @@ static void snapshot_take(const trf_timing *s, trf_snapshot *p)
     p->phase = s->phase;
     p->countdown = s->countdown;
     p->flit = s->flit;
+    p->waited = s->waited;
     p->stalled = s->stalled;
     p->read_number = s->read_counts.reads;
     p->cycle = s->cycle;
@@ -200,7 +208,7 @@ static int64_t segment_end(const trf_timing *s, int64_t flit)
 
 static bool writer_matches(const trf_timing *s, const trf_snapshot *p)
 {
-    return !s->writing || (s->countdown == p->countdown && s->stalled == p->stalled &&
+    return !s->writing || (s->countdown == p->countdown && s->waited == p->waited && s->stalled == p->stalled &&
                            (s->flit - p->flit) % s->target->trf_bank_columns == 0 && segment_end(s, s->flit) == segment_end(s, p->flit));
 }
 
@@ -249,6 +257,7 @@ static void skip(trf_timing *s, unsigned loop, const trf_snapshot *p, int64_t mo
     REPEAT(write_counts.flits);
     REPEAT(write_counts.stall_cycles);
     REPEAT(write_counts.stalled_flits);
+    REPEAT(write_counts.late_cycles);
 #undef REPEAT
 }
 
@@ -291,7 +300,7 @@ static void recognise(trf_timing *s, unsigned loop, int64_t cycles_left)
     }
 }
 
-/* Only the writer: nothing is ever occupied. */
+/* Only the writer, and no flit waits: nothing is ever occupied. */
 static void write_alone(trf_timing *s, int64_t end)
 {
     const trf_writes *w = &s->writes;
@@ -305,7 +314,6 @@ static void write_alone(trf_timing *s, int64_t end)
     s->cycle += s->countdown + (flits - 1) * w->cycles_per_flit + 1;
     s->flit += flits;
     s->write_counts.flits += flits;
-    s->stalled = false;
     s->countdown = w->cycles_per_flit - 1;
     s->writing = s->flit < w->flits;
     if (s->writing)
@@ -318,7 +326,7 @@ int64_t trf_timing_run(trf_timing *s, int64_t cycles, int64_t step_limit)
     bool written = false;
     while (s->cycle < end && !written) {
         bool writing = s->writing;
-        if (!s->reading && !s->stepwise) {
+        if (!s->reading && !s->stalled && !s->stepwise) {
             if (s->writing)
                 write_alone(s, end);
             else

@@ -1,7 +1,7 @@
 /* The TRF cycle by cycle: one chain reads weights while another one stores.
  *
  * The one idea: a read happens at its cycle whatever else happens; it occupies the bank columns in which any Row
- * misses; a flit to be stored waits while its column is occupied. So reads are never late, and only the writer's
+ * misses; a flit to be stored waits while its column is occupied, and the next one is fetched meanwhile. So reads are never late, and only the writer's
  * time has to be found. What repeats is not walked again: when an iteration of a loop of the TRF Sequencer begins
  * in the same state as an earlier one (the addresses moved along with the cached tags), the rest of the loop is
  * counted instead of stepped. Rules and their sources: docs/timing.md. */
@@ -26,7 +26,8 @@ typedef struct trf_writes {
     trf_view view;
     int64_t base; /* bytes */
     int64_t flits_per_row, flits;
-    int64_t cycles_per_flit; /* from one write to the next flit's first attempt */
+    int64_t delay;           /* cycles before the first flit is on its way */
+    int64_t cycles_per_flit; /* from one flit's first attempt to the next one's, which is after its write too */
 } trf_writes;
 
 typedef struct trf_read_counts {
@@ -39,6 +40,7 @@ typedef struct trf_write_counts {
     int64_t flits;         /* written */
     int64_t stall_cycles;  /* cycles in which a flit found its column occupied */
     int64_t stalled_flits; /* flits that found it so at least once */
+    int64_t late_cycles;   /* by which the last of them was written later than alone */
 } trf_write_counts;
 
 enum { TRF_TIMING_MAX_LOOPS = WALK_MAX_LOOPS };
@@ -47,7 +49,7 @@ enum { TRF_TIMING_MAX_LOOPS = WALK_MAX_LOOPS };
 typedef struct trf_snapshot {
     bool valid;
     int64_t patience, age; /* iterations until it is taken anew; since it was taken */
-    int64_t address, phase, countdown, flit, read_number, cycle;
+    int64_t address, phase, countdown, waited, flit, read_number, cycle;
     bool stalled;
     trf_read_counts read_counts;
     trf_write_counts write_counts;
@@ -77,6 +79,7 @@ typedef struct trf_timing {
     /* writer */
     trf_writes writes;
     int64_t flit, countdown;
+    int64_t waited; /* cycles that the flit which is stalled has waited, as far as the next one is on its way in them */
     bool stalled;
 } trf_timing;
 

@@ -604,7 +604,7 @@ static void compare(const ticking *t, const schedule *s, int64_t end)
             stalls += got->writes.stall_cycles;
             held += got->held_stall_cycles;
             if (want->left < 0)
-                ck_assert_int_eq(got->end - got->start, got->alone.total + got->writes.stall_cycles);
+                ck_assert_int_eq(got->end - got->start, got->alone.total + got->writes.late_cycles);
             items++;
         }
     ck_assert_uint_eq(items, s->count);
@@ -639,7 +639,7 @@ START_TEST(random_command_streams)
             compare(t, &s, now);
             complete++;
             for (size_t i = 0; i < s.count; i++)
-                stalled += s.items[i].writes.stall_cycles > 0;
+                stalled += s.items[i].writes.late_cycles > 0;
         }
         free(t);
         bench_free(&b);

@@ -13,9 +13,9 @@ typedef struct trf_model {
     trf_writes writes;
     bool has_reads, has_writes, apart;             /* apart: in different slices */
     int64_t read_position, read_total, read_cycle; /* read_cycle: cycles since the command began */
-    int64_t write_number, write_wait;
+    int64_t now, write_number, write_arrival; /* cycles: in which the next flit first tries */
     bool write_was_stalled;
-    int64_t reads_done, hits, misses, flits, stall_cycles, stalled_flits;
+    int64_t reads_done, hits, misses, flits, stall_cycles, stalled_flits, late_cycles;
 } trf_model;
 
 /* "TRF Memory Layout": 3 bits bank row, 7 or 6 bits row, 1 bit column, 5 bits of bytes; fewer Rows free bank-row
@@ -57,9 +57,9 @@ static inline void trf_model_writes(trf_model *m, const trf_writes *w)
     m->writes = *w;
     m->has_writes = w->flits > 0;
     m->write_number = 0;
-    m->write_wait = w->cycles_per_flit - 1;
+    m->write_arrival = m->now + w->delay + w->cycles_per_flit - 1;
     m->write_was_stalled = false;
-    m->flits = m->stall_cycles = m->stalled_flits = 0;
+    m->flits = m->stall_cycles = m->stalled_flits = m->late_cycles = 0;
 }
 
 static inline void trf_model_read(trf_model *m, bool busy[2])
@@ -100,8 +100,11 @@ static inline void trf_model_write(trf_model *m, const bool busy[2])
         m->tag[bank_row][column][line % 4] = -1;
     m->flits++;
     m->write_was_stalled = false;
-    m->write_wait = m->writes.cycles_per_flit - 1;
+    /* One flit of slack: the next one is on its way while this one waits, and tries when this one is out of its way. */
+    int64_t undisturbed = m->write_arrival + m->writes.cycles_per_flit;
     m->has_writes = ++m->write_number < m->writes.flits;
+    m->write_arrival = undisturbed > m->now ? undisturbed : m->now + 1;
+    m->late_cycles += m->has_writes ? m->write_arrival - undisturbed : m->now + m->writes.cycles_per_flit - undisturbed;
 }
 
 static inline void trf_model_cycle(trf_model *m)
@@ -113,10 +116,9 @@ static inline void trf_model_cycle(trf_model *m)
             trf_model_read(m, busy);
         m->has_reads = m->read_position < m->read_total;
     }
-    if (m->has_writes && m->write_wait > 0)
-        m->write_wait--;
-    else if (m->has_writes)
+    if (m->has_writes && m->now >= m->write_arrival)
         trf_model_write(m, busy);
+    m->now++;
 }
 
 /* As trf_timing_run: stops after the last flit. */
