@@ -30,8 +30,9 @@ static bool cast_fits(pass_context *p, kernel *k, op *o)
                            dtype_row_of(c->to)->name);
         const mapping *in = pass_pad(p, o->trim->out.part[PACKET], elements_of(c->to, p->target->flit_bytes));
         if (target_converts(ENGINE_ID_CAST, from, c->to) && in)
-            diag_help(p->diags, d, "narrow to anything but bf16 in the Cast Engine: instead of %s write cast::<%s, %s>() in front of commit_trim",
-                      name, dtype_row_of(c->to)->name, pass_text(p, in));
+            diag_help(p->diags, d,
+                      "narrow to anything but bf16 in the Cast Engine: instead of %s write cast::<%s, %s>() in front of commit_trim", name,
+                      dtype_row_of(c->to)->name, pass_text(p, in));
         else
             diag_help(p->diags, d, "%s converts only `f32` to `bf16`", name);
         return false;

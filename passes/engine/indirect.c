@@ -106,7 +106,8 @@ static bool check_list(rows *r)
     const mapping *all = live_part(r, parts_from(r, list, CLUSTER)), *said = r->config->domain;
     int64_t entries = live_of(all), most = dm ? p->target->indirect_list_entries : p->target->indirect_list_most;
     if (!dm && !mapping_is_full(list->part[ELEMENT])) {
-        refuse(r, E_INDEX_LIST, arena_printf(arena_of(r), "declare its Element %s", pass_text(p, mapping_strip_padding(p->mappings, list->part[ELEMENT]))),
+        refuse(r, E_INDEX_LIST,
+               arena_printf(arena_of(r), "declare its Element %s", pass_text(p, mapping_strip_padding(p->mappings, list->part[ELEMENT]))),
                arena_printf(arena_of(r), "padding in the list: its Element is %s", pass_text(p, list->part[ELEMENT])));
         return false;
     }
@@ -443,6 +444,12 @@ static bool make_copy(rows *r, copy *from, int64_t *commands, dma_config ***end)
     return true;
 }
 
+/* The units of the tensor in DM, with nothing on this component. */
+static const mapping *unnamed(rows *r, component c)
+{
+    return pass_pad(r->pass, mapping_identity(r->pass->mappings), r->local->out.part[c]->size);
+}
+
 /* The DM side holds each payload of each row once: no more, no less. */
 static bool check_data(rows *r, const sequence *seq, const mapping *left, const mapping *local)
 {
@@ -455,8 +462,8 @@ static bool check_data(rows *r, const sequence *seq, const mapping *left, const 
         return true;
     const char *more = repeated ? arena_printf(arena_of(r), "; `%s` is in neither", mapping_text(repeated->term, arena_of(r))) : "";
     refuse(r, E_INDEX_DATA,
-           arena_printf(arena_of(r), "let Cluster, Slice and Element hold %s together",
-                        pass_text(p, pass_pair(p, r->config->domain, live_part(r, left)))),
+           arena_printf(arena_of(r), "declare Cluster %s, Slice %s, Element %s", pass_text(p, unnamed(r, CLUSTER)),
+                        pass_text(p, unnamed(r, SLICE)), pass_text(p, pass_pair(p, r->config->domain, live_part(r, left)))),
            arena_printf(arena_of(r), "%s %s %s: it has %lld elements, %lld of each of %lld entries are needed%s",
                         r->writes ? "the updates" : "the result", pass_text(p, local),
                         r->writes ? "cannot supply payload for each entry once" : "cannot hold payload for each entry once",

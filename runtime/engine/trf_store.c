@@ -128,7 +128,8 @@ static bool push_trf_store(stage_run *r, const void *flits, int64_t count)
 
 static void trf_store_cycles(const stage *s, duration *d)
 {
-    if (!command_get(s->commands, TRF_STORE_SHORT)) /* the full path: a cycle in each stage before this one, until the first flit is through */
+    if (!command_get(s->commands,
+                     TRF_STORE_SHORT)) /* the full path: a cycle in each stage before this one, until the first flit is through */
         d->fill += s - s->chain->stages;
     duration_busy(d, ENGINE_TRF, s->in.packets, 1);
 }

@@ -41,8 +41,9 @@ static json_t *read_json(const schedule_item *item)
 static json_t *store_json(const schedule_item *item)
 {
     json_t *o = place_json(item->trf_store);
-    json_t *counts = json_pack("{s:I, s:I, s:I, s:I}", "flits", (json_int_t)item->writes.flits, "stalled_flits",
-                               (json_int_t)item->writes.stalled_flits, "stall_cycles", (json_int_t)item->writes.stall_cycles, "late_cycles", (json_int_t)item->writes.late_cycles);
+    json_t *counts =
+        json_pack("{s:I, s:I, s:I, s:I}", "flits", (json_int_t)item->writes.flits, "stalled_flits", (json_int_t)item->writes.stalled_flits,
+                  "stall_cycles", (json_int_t)item->writes.stall_cycles, "late_cycles", (json_int_t)item->writes.late_cycles);
     json_object_update(o, counts);
     json_decref(counts);
     return o;

@@ -1,10 +1,10 @@
 /* The TRF cycle by cycle: one chain reads weights while another one stores.
  *
  * The one idea: a read happens at its cycle whatever else happens; it occupies the bank columns in which any Row
- * misses; a flit to be stored waits while its column is occupied, and the next one is fetched meanwhile. So reads are never late, and only the writer's
- * time has to be found. What repeats is not walked again: when an iteration of a loop of the TRF Sequencer begins
- * in the same state as an earlier one (the addresses moved along with the cached tags), the rest of the loop is
- * counted instead of stepped. Rules and their sources: docs/timing.md. */
+ * misses; a flit to be stored waits while its column is occupied, and the next one is fetched meanwhile. So reads are never late, and only
+ * the writer's time has to be found. What repeats is not walked again: when an iteration of a loop of the TRF Sequencer begins in the same
+ * state as an earlier one (the addresses moved along with the cached tags), the rest of the loop is counted instead of stepped. Rules and
+ * their sources: docs/timing.md. */
 #ifndef VISA_RUNTIME_TIMING_TRF_TIMING_H
 #define VISA_RUNTIME_TIMING_TRF_TIMING_H
 

@@ -18,9 +18,8 @@ import visa_tools
 CASES = os.path.join(visa_tools.SOURCE, "test", "cases")
 MAPPING = r"m!\[[^`\n]*?\]"
 PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
-# These show a form, or name something to look at, but no mapping to write here. Of the first four the mapping belongs into another call or
-# declaration than the one that is refused, and no way finds it yet.
-NO_MAPPING_TO_WRITE = re.compile(r"E-(COMMIT-CAST|MEMSET|INDEX-\w+|MOVE-AXIS|PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
+# These show a form, or name something to look at, but no mapping to write here.
+NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
 # One step of several: what is refused next says the next one.
 LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
 
@@ -121,6 +120,54 @@ def change_buffer(case, new):
         yield case.with_function(re.sub(r"\.align(::<[^()]*>)?\(", lambda call: call[0] if call[1] else ".align::<_, _, _, _>(", changed))
 
 
+def change_any(case, new):
+    """It belongs into some call or declaration of the function, another than the one that is refused. A mapping that a type hides is written out."""
+    for part in PART.finditer(case.function):
+        yield case.with_function(case.function[:part.start()] + new + case.function[part.end():])
+    for part in PART.finditer(case.function):
+        yield case.with_function(case.function.replace(part[0], new))
+
+
+def change_moved(case, new):
+    """Where it was refused, and in the result type, which an alias may hide."""
+    name = re.search(r"\) -> (\w+) \{", case.function)
+    alias = name and re.search(rf"^type {name[1]} = (.*);$", case.text, re.M)
+    if not alias:
+        return
+    begin = case.refusal["range"]["begin"]["offset"] - case.begin
+    text = case.function[:begin] + new + case.function[begin + len(case.old()):]
+    last = [m.span() for m in PART.finditer(alias[1])][-1]
+    yield case.with_function(text.replace(name[0], f") -> {alias[1][:last[0]] + new + alias[1][last[1]:]} {{"))
+
+
+def change_units(case, cluster, slices, element):
+    """The last three mappings of the result type."""
+    begin, end = case.function.index(") -> "), case.function.index(" {\n")
+    result, spans = case.function[begin:end], []
+    spans = [m.span() for m in re.finditer(rf"{PART.pattern}|\bCluster\b", result)][-3:]
+    for (start, stop), new in list(zip(spans, (cluster, slices, element)))[::-1]:
+        result = result[:start] + new + result[stop:]
+    yield case.with_function(case.function[:begin] + result + case.function[end:])
+
+
+def change_trim(case, packet):
+    """The packet that is kept, of a stream that has more; Element follows."""
+    text = case.text[:case.refusal["range"]["begin"]["offset"]]
+    line = text.count("\n")
+    lines = case.text.split("\n")
+    old = re.search(r"\.commit_trim::<m!\[(.*?)\]>", lines[line])
+    lines[line] = lines[line][:old.start()] + lines[line][old.start():].replace(old[1], packet[len("m!["):-1])
+    yield "\n".join(lines)
+
+
+def change_cast(case, method, dtype, packet):
+    """Another stage, in another place."""
+    line = case.text[:case.refusal["range"]["begin"]["offset"]].count("\n")
+    lines = case.text.split("\n")
+    lines[line] = re.sub(rf"\.{method}::<\w+>\(\)", "", lines[line]).replace(".commit_trim", f".cast::<{dtype}, {packet}>().commit_trim")
+    yield "\n".join(lines)
+
+
 def change_fetch(case, time, packet):
     text = re.sub(r"\.fetch(::<[^()]*>)?\(\)", lambda _: f".fetch::<_, {time}, {packet}>()", case.function)
     yield case.with_function(with_result_inferred(text, 2))
@@ -177,6 +224,13 @@ WAYS = [
     ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
     ("E-FETCH-LIFT", rf"declare \w+ of the tensor in DM ({MAPPING}): .*", change_buffer),
     ("E-MISMATCH", rf"declare ({MAPPING})", change_declaration),
+    ("E-MOVE-AXIS", rf"write ({MAPPING})", change_moved),
+    ("E-MOVE-AXIS", rf"declare ({MAPPING})", change_any),
+    ("E-INDEX-\w+", rf"(?:write|declare its Element) ({MAPPING})", change_any),
+    ("E-INDEX-DATA", rf"declare Cluster ({MAPPING}), Slice ({MAPPING}), Element ({MAPPING})", change_units),
+    ("E-MEMSET", rf"pad Element to a multiple of \d+: ({MAPPING})", change_any),
+    ("E-COMMIT-CAST", rf"write commit_trim::<({MAPPING})>\(\)", change_trim),
+    ("E-COMMIT-CAST", rf".* instead of (\w+) write cast::<(\w+), ({MAPPING})>\(\) in front of commit_trim", change_cast),
     ("E-(?:STRIDE|MOD)-DIV", r"pad first: `(.*)`", change_operator),
     ("E-RESIZE-GROW|E-PAD-SHRINK", r"to .* write `(.*)`", change_operator),
     ("E-COLLECT-.*", rf"this stream collects as Time ({MAPPING}), Packet ({MAPPING})", change_collect),

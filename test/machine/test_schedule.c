@@ -478,8 +478,12 @@ static void random_contraction(ticking *t)
 static void random_store(ticking *t, bool apart)
 {
     uint64_t *r = &t->state;
-    store_shape s = {(trf_address)bench_pick(r, 0, 2), INT64_C(1) << bench_pick(r, 0, 3), bench_pick(r, 1, 30), 0,
-                     bench_pick(r, 0, 1) ? 8 : 32, bench_pick(r, 0, 1)};
+    store_shape s = {(trf_address)bench_pick(r, 0, 2),
+                     INT64_C(1) << bench_pick(r, 0, 3),
+                     bench_pick(r, 1, 30),
+                     0,
+                     bench_pick(r, 0, 1) ? 8 : 32,
+                     bench_pick(r, 0, 1)};
     s.base = 32 * bench_pick(r, 0, 9);
     clock_item *item = tick_item(t, CONTEXT_SUB, -1);
     add_store(t->b, CONTEXT_SUB, &s);

@@ -13,7 +13,7 @@ typedef struct trf_model {
     trf_writes writes;
     bool has_reads, has_writes, apart;             /* apart: in different slices */
     int64_t read_position, read_total, read_cycle; /* read_cycle: cycles since the command began */
-    int64_t now, write_number, write_arrival; /* cycles: in which the next flit first tries */
+    int64_t now, write_number, write_arrival;      /* cycles: in which the next flit first tries */
     bool write_was_stalled;
     int64_t reads_done, hits, misses, flits, stall_cycles, stalled_flits, late_cycles;
 } trf_model;
