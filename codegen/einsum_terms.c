@@ -164,7 +164,7 @@ bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t ele
             return false;
         bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
         do {
-            einsum_product p = {.a = s->sources[0], .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1]};
+            einsum_product p = {.a = s->sources[0], .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1], .before = i};
             if (leaves && !exists(e, s, counters))
                 continue;
             p.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);

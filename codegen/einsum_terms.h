@@ -12,7 +12,8 @@
 /* A product of two elements, or a copied element: then b is EINSUM_NO_TENSOR. */
 enum { EINSUM_NO_TENSOR = UINT16_MAX };
 typedef struct einsum_product {
-    uint32_t a, b; /* tensors */
+    uint32_t a, b;   /* tensors, as the first `before` statements left them */
+    uint32_t before; /* number of the statement whose term it is */
     int64_t a_element, b_element;
 } einsum_product;
 

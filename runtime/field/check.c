@@ -219,7 +219,7 @@ static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *w
         field_value should;
         if (r->position[i] < 0)
             continue;
-        if (!field_expected_value(c->expected, t, element, &should)) {
+        if (!field_expected_value(c->expected, t, c->kernel->einsum.statement_count, element, &should)) {
             diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE,
                      "statements of kernel `%s` depend on too many others for an element to be computed", c->kernel->name);
             return false;

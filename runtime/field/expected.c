@@ -7,7 +7,13 @@
 #include "runtime/field/known.h"
 #include "runtime/machine/parallel.h"
 
-enum { MOST_DEPTH = 64 };
+enum { MOST_DEPTH = 64 /* statements that ask each other on the stack */ };
+
+/* An element of a tensor, as the first `before` statements leave it. */
+typedef struct wanted {
+    uint32_t tensor, before;
+    int64_t element;
+} wanted;
 
 struct field_expected {
     const binary_kernel *kernel;
@@ -16,8 +22,10 @@ struct field_expected {
     int64_t **written; /* by statement, of a scatter: by element of its destination the source's element, -1: none; NULL: not asked yet */
     unsigned threads;
     field_value **tensors; /* whole: by tensor */
-    field_known known;     /* one by one: by tensor and element */
+    field_known known;     /* one by one: by tensor, statements before and element */
     int depth;
+    wanted *later; /* elements that were asked for too deep on the stack: as many as statements at most */
+    size_t later_count;
 };
 
 static bool is_input(const field_expected *x, uint32_t tensor)
@@ -99,16 +107,19 @@ void field_expected_free(field_expected *x)
     for (uint32_t i = 0; x->written && i < x->kernel->einsum.statement_count; i++)
         free(x->written[i]);
     free(x->written);
+    free(x->later);
     field_known_free(&x->known);
     free(x);
 }
 
 /* ---- one element ---- */
 
-static field_known_key known_key(uint32_t tensor, int64_t element)
+static field_known_key known_key(const wanted *w)
 {
-    return (field_known_key){tensor, 0, element};
+    return (field_known_key){w->tensor, w->before, w->element};
 }
+
+static bool value_of(field_expected *x, wanted w, field_value *out);
 
 /* Multiplication modulo 2^61 - 1, in two halves: not the machine's. */
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -134,8 +145,8 @@ static bool add_term(void *of, const einsum_product *p)
 {
     summing *s = of;
     field_value a, b = 1;
-    s->failed = s->failed || !field_expected_value(s->x, p->a, p->a_element, &a) ||
-                (p->b != EINSUM_NO_TENSOR && !field_expected_value(s->x, p->b, p->b_element, &b));
+    s->failed = s->failed || !value_of(s->x, (wanted){p->a, p->before, p->a_element}, &a) ||
+                (p->b != EINSUM_NO_TENSOR && !value_of(s->x, (wanted){p->b, p->before, p->b_element}, &b));
     if (!s->failed)
         s->sum = (s->sum + multiply(a, b)) % FIELD_PRIME;
     return !s->failed;
@@ -169,6 +180,12 @@ static field_value operate(const field_expected *x, const scalar_row *row, const
     }
 }
 
+/* An element of a source of the statement. */
+static bool source_value(field_expected *x, const einsum_statement *s, unsigned source, int64_t element, field_value *out)
+{
+    return value_of(x, (wanted){s->sources[source], (uint32_t)(s - x->kernel->einsum.statements), element}, out);
+}
+
 static bool map_value(field_expected *x, const einsum_statement *s, const int64_t *elements, field_value *out)
 {
     field_value stack[SCALAR_MAX_DEPTH + 1];
@@ -183,7 +200,7 @@ static bool map_value(field_expected *x, const einsum_statement *s, const int64_
             stack[depth] = operate(x, row, &stack[depth]);
         } else if (s->steps[i].op != SCALAR_SOURCE) {
             stack[depth] = named_value(x, s->steps[i].op, &bits, 1);
-        } else if (elements[argument] >= 0 && !field_expected_value(x, s->sources[argument], elements[argument], &stack[depth])) {
+        } else if (elements[argument] >= 0 && !source_value(x, s, argument, elements[argument], &stack[depth])) {
             return false;
         }
         depth++;
@@ -234,7 +251,7 @@ static bool list_numbers(field_expected *x, const einsum_statement *s, const int
 {
     for (uint32_t i = 0; i < einsum_index_count(s); i++) {
         field_value v = 0;
-        if (elements[i + 1] >= 0 && !field_expected_value(x, s->sources[i + 1], elements[i + 1], &v))
+        if (elements[i + 1] >= 0 && !source_value(x, s, i + 1, elements[i + 1], &v))
             return false;
         numbers[i] = field_number(v);
     }
@@ -248,7 +265,7 @@ static bool gathered_value(field_expected *x, const einsum_statement *s, const i
     if (!list_numbers(x, s, elements, numbers))
         return false;
     int64_t from = elements[0] < 0 ? -1 : einsum_moved(&x->kernel->einsum, s, elements[0], numbers);
-    return from < 0 || field_expected_value(x, s->sources[0], from, out);
+    return from < 0 || source_value(x, s, 0, from, out);
 }
 
 typedef struct writing {
@@ -289,56 +306,97 @@ static const int64_t *written_by(field_expected *x, uint32_t number)
 }
 
 /* The statement that made the element, past scatters that did not. False: it cannot be known. */
-static bool find_maker(field_expected *x, uint32_t tensor, int64_t element, int64_t *elements, const einsum_statement **out)
+static bool find_maker(field_expected *x, const wanted *w, int64_t *elements, const einsum_statement **out)
 {
     const einsum *e = &x->kernel->einsum;
-    for (uint32_t before = e->statement_count;;) {
-        const einsum_statement *s = *out = einsum_maker(e, before, tensor, element, elements);
+    for (uint32_t before = w->before;;) {
+        const einsum_statement *s = *out = einsum_maker(e, before, w->tensor, w->element, elements);
         if (!s || s->op != MATH_SCATTER)
             return true;
         before = (uint32_t)(s - e->statements);
         const int64_t *written = written_by(x, before);
         if (!written)
             return false;
-        elements[0] = written[element];
+        elements[0] = written[w->element];
         if (elements[0] >= 0)
             return true;
     }
 }
 
-bool field_expected_value(field_expected *x, uint32_t tensor, int64_t element, field_value *out)
+/* All of it was computed, and nothing wrote the tensor afterwards. */
+static bool is_kept(const field_expected *x, const wanted *w)
 {
-    if (x->tensors || is_input(x, tensor)) {
-        *out = x->tensors ? x->tensors[tensor][element] : input_value(x, tensor, element);
+    const einsum *e = &x->kernel->einsum;
+    for (uint32_t i = w->before; x->tensors && i < e->statement_count; i++)
+        if (e->statements[i].dst == w->tensor)
+            return false;
+    return x->tensors;
+}
+
+static bool ask_later(field_expected *x, const wanted *w)
+{
+    if (!x->later)
+        x->later = calloc((size_t)x->kernel->einsum.statement_count + 1, sizeof *x->later);
+    if (x->later && x->later_count <= x->kernel->einsum.statement_count)
+        x->later[x->later_count++] = *w;
+    return false;
+}
+
+static bool value_of(field_expected *x, wanted w, field_value *out)
+{
+    if (is_kept(x, &w) || is_input(x, w.tensor)) {
+        *out = x->tensors ? x->tensors[w.tensor][w.element] : input_value(x, w.tensor, w.element);
         return true;
     }
-    *out = field_known_find(&x->known, known_key(tensor, element));
+    *out = field_known_find(&x->known, known_key(&w));
     if (*out != FIELD_NOTHING)
         return true;
     if (x->depth >= MOST_DEPTH)
-        return false;
+        return ask_later(x, &w);
     summing s = {x, 0, false};
     int64_t elements[EINSUM_SOURCES];
     const einsum *e = &x->kernel->einsum;
     const einsum_statement *maker;
     x->depth++;
-    s.failed = !find_maker(x, tensor, element, elements, &maker);
+    s.failed = !find_maker(x, &w, elements, &maker);
     if (!s.failed && maker && maker->op == MATH_MAP)
         s.failed = !map_value(x, maker, elements, &s.sum);
     else if (!s.failed && maker && maker->op == MATH_REDUCE)
-        s.failed = !fold_value(x, maker, element, &s.sum);
+        s.failed = !fold_value(x, maker, w.element, &s.sum);
     else if (!s.failed && maker && maker->op == MATH_GATHER)
         s.failed = !gathered_value(x, maker, elements, &s.sum);
     else if (!s.failed && maker && maker->op == MATH_SCATTER)
-        s.failed = !field_expected_value(x, maker->sources[0], elements[0], &s.sum);
+        s.failed = !source_value(x, maker, 0, elements[0], &s.sum);
     else if (!s.failed && maker)
-        einsum_terms(e, (uint32_t)(maker - e->statements) + 1, tensor, element, add_term, &s);
+        einsum_terms(e, (uint32_t)(maker - e->statements) + 1, w.tensor, w.element, add_term, &s);
     x->depth--;
     if (s.failed)
         return false;
     *out = s.sum;
-    field_known_add(&x->known, known_key(tensor, element), s.sum);
+    field_known_add(&x->known, known_key(&w), s.sum);
     return true;
+}
+
+/* What was too deep is computed by itself, and found when it is asked for again. Every such element is of an earlier statement than the
+ * one before it in the list. */
+bool field_expected_value(field_expected *x, uint32_t tensor, uint32_t before, int64_t element, field_value *out)
+{
+    const wanted w = {tensor, before, element};
+    bool done = value_of(x, w, out);
+    while (!done && x->later_count > 0) {
+        size_t count = x->later_count;
+        wanted next = x->later[count - 1];
+        if (value_of(x, next, out)) {
+            x->later_count--;
+            if (field_known_find(&x->known, known_key(&next)) == FIELD_NOTHING) /* no room to know it */
+                break;
+            done = x->later_count == 0 && value_of(x, w, out);
+        } else if (x->later_count == count || x->later[count].before >= next.before) {
+            break;
+        }
+    }
+    x->later_count = 0;
+    return done;
 }
 
 /* ---- names ---- */

@@ -55,8 +55,8 @@ static bool add_expected(void *of, const einsum_product *p)
 {
     products *list = of;
     field_value a = 0, b = 1;
-    if (field_expected_value(list->expected, p->a, p->a_element, &a) &&
-        (p->b == EINSUM_NO_TENSOR || field_expected_value(list->expected, p->b, p->b_element, &b)))
+    if (field_expected_value(list->expected, p->a, p->before, p->a_element, &a) &&
+        (p->b == EINSUM_NO_TENSOR || field_expected_value(list->expected, p->b, p->before, p->b_element, &b)))
         products_add(list, a, b, p);
     return true;
 }
@@ -70,21 +70,21 @@ static bool take_copied(void *of, const einsum_product *p)
 /* The terms of an element, through statements that only copy it. */
 static void expected_terms(const einsum *e, uint32_t tensor, int64_t element, products *out)
 {
-    for (uint32_t step = 0; step <= e->statement_count; step++) {
+    for (uint32_t before = e->statement_count;;) {
         bool sums = false, assigned = false;
-        for (uint32_t i = 0; i < e->statement_count; i++)
+        for (uint32_t i = 0; i < before; i++)
             if (e->statements[i].dst == tensor) {
                 assigned = true;
                 sums = sums || e->statements[i].op != MATH_COPY;
             }
         einsum_product from = {.b = EINSUM_NO_TENSOR};
-        if (sums || !assigned || !einsum_terms(e, e->statement_count, tensor, element, take_copied, &from) ||
-            e->tensors[from.a].port >= 0) {
-            einsum_terms(e, e->statement_count, tensor, element, add_expected, out);
+        if (sums || !assigned || !einsum_terms(e, before, tensor, element, take_copied, &from) || e->tensors[from.a].port >= 0) {
+            einsum_terms(e, before, tensor, element, add_expected, out);
             return;
         }
         tensor = from.a;
         element = from.a_element;
+        before = from.before;
     }
 }
 
