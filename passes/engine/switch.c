@@ -147,16 +147,50 @@ static const mapping *tile_of(const routing *r, int64_t low, int64_t size)
     return pass_pad(r->p, mapping_identity(r->p->mappings), size);
 }
 
+/* What a named topology gives: OutSlice and OutTime; NULL where the sizes do not allow it. */
+typedef struct layout {
+    const mapping *slice, *time;
+} layout;
+
+static layout layout_of_broadcast01(const routing *r)
+{
+    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = digit(r, r->slice, r->s0, r->s1),
+                  *s0 = pass_inner(r->p, r->slice, r->s0);
+    return (layout){JOINED(r, s2, tile_of(r, r->s0, r->s1), tile_of(r, 1, r->s0)),
+                    JOINED(r, pass_outer(r->p, r->time, r->t0), s1, pass_inner(r->p, r->time, r->t0), s0)};
+}
+
+static layout layout_of_broadcast1(const routing *r)
+{
+    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s0 = pass_inner(r->p, r->slice, r->s0);
+    return (layout){JOINED(r, s2, tile_of(r, r->s0, r->s1), s0), JOINED(r, r->time, digit(r, r->slice, r->s0, r->s1))};
+}
+
+static layout layout_of_transposed_broadcast1(const routing *r)
+{
+    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = digit(r, r->slice, r->s0, r->s1);
+    return (layout){JOINED(r, s2, tile_of(r, r->s1, r->s0), s1), JOINED(r, r->time, pass_inner(r->p, r->slice, r->s0))};
+}
+
+static layout layout_of_transpose(const routing *r)
+{
+    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0);
+    return (layout){JOINED(r, s2, pass_inner(r->p, r->slice, r->s0), digit(r, r->slice, r->s0, r->s1)), r->time};
+}
+
+static layout layout_of_forwarding(const routing *r)
+{
+    return (layout){r->slice, r->time};
+}
+
 static bool check_broadcast01(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
     if (r->time->size % r->t0)
         return refuse_size(r, "InTime::SIZE must be divisible by time0", "let time0 be a divisor of InTime");
-    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = digit(r, r->slice, r->s0, r->s1),
-                  *s0 = pass_inner(r->p, r->slice, r->s0);
-    const mapping *time = JOINED(r, pass_outer(r->p, r->time, r->t0), s1, pass_inner(r->p, r->time, r->t0), s0);
-    const mapping *slice = JOINED(r, s2, tile_of(r, r->s0, r->s1), tile_of(r, 1, r->s0));
+    const layout l = layout_of_broadcast01(r);
+    const mapping *slice = l.slice, *time = l.time;
     return check_slice2(r, slice, time) && check_new(r, slice, time, 1, r->s1 * r->s0) &&
            check_time(r, "[time1, slice1, time0, slice0]", slice, time);
 }
@@ -165,8 +199,9 @@ static bool check_broadcast1(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
-    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s0 = pass_inner(r->p, r->slice, r->s0);
-    const mapping *slice = JOINED(r, s2, tile_of(r, r->s0, r->s1), s0), *time = JOINED(r, r->time, digit(r, r->slice, r->s0, r->s1));
+    const mapping *s0 = pass_inner(r->p, r->slice, r->s0);
+    const layout l = layout_of_broadcast1(r);
+    const mapping *slice = l.slice, *time = l.time;
     return check_slice2(r, slice, time) && check_new(r, slice, time, r->s0, r->s1) &&
            check_part(r, SLICE, "OutSlice must preserve slice0 from InSlice", pass_inner(r->p, r->out_slice, r->s0), s0, slice, time) &&
            check_time(r, "[time0, slice1]", slice, time);
@@ -176,8 +211,9 @@ static bool check_transposed_broadcast1(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
-    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = digit(r, r->slice, r->s0, r->s1);
-    const mapping *slice = JOINED(r, s2, tile_of(r, r->s1, r->s0), s1), *time = JOINED(r, r->time, pass_inner(r->p, r->slice, r->s0));
+    const mapping *s1 = digit(r, r->slice, r->s0, r->s1);
+    const layout l = layout_of_transposed_broadcast1(r);
+    const mapping *slice = l.slice, *time = l.time;
     return check_slice2(r, slice, time) && check_new(r, slice, time, r->s1, r->s0) &&
            check_part(r, SLICE, "OutSlice must preserve slice1 from InSlice", pass_inner(r->p, r->out_slice, r->s1), s1, slice, time) &&
            check_time(r, "[time0, slice0]", slice, time);
@@ -187,8 +223,7 @@ static bool check_transpose(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
-    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0);
-    const mapping *slice = JOINED(r, s2, pass_inner(r->p, r->slice, r->s0), digit(r, r->slice, r->s0, r->s1));
+    const mapping *slice = layout_of_transpose(r).slice;
     if (r->time->size != r->out_time->size) {
         diag *d = REFUSE(r, TIME, E_SWITCH_TIME, "Input and output time dimensions must have the same size: %lld and %lld steps",
                          (long long)r->time->size, (long long)r->out_time->size);
@@ -474,6 +509,50 @@ static bool check_custom(const routing *r)
     return take_digits(r, &seq) && check_ring(r);
 }
 
+/* ---- a named topology that does the same ---- */
+
+/* Digits of a slice's number and of Time, of the named topologies a custom one can be: none of them takes Time apart. */
+static bool does_the_same(const routing *r)
+{
+    static layout (*const layouts[])(const routing *) = {
+        [TOPOLOGY_FORWARDING] = layout_of_forwarding,
+        [TOPOLOGY_BROADCAST01] = layout_of_broadcast01,
+        [TOPOLOGY_BROADCAST1] = layout_of_broadcast1,
+        [TOPOLOGY_TRANSPOSE] = layout_of_transpose,
+        [TOPOLOGY_INTER_TRANSPOSE] = NULL,
+        [TOPOLOGY_TRANSPOSED_BROADCAST1] = layout_of_transposed_broadcast1,
+        [TOPOLOGY_CUSTOM] = NULL,
+    };
+    if (!layouts[r->o->route->topology])
+        return false;
+    layout l = layouts[r->o->route->topology](r);
+    return same(r, l.slice, r->out_slice) && same(r, l.time, r->out_time);
+}
+
+/* A custom routing loads a bitmap into each slice before it; a named one with the same ring or a smaller one needs none. */
+static void advise_named(const routing *r)
+{
+    static const topology named[] = {TOPOLOGY_FORWARDING, TOPOLOGY_TRANSPOSE, TOPOLOGY_BROADCAST1, TOPOLOGY_TRANSPOSED_BROADCAST1,
+                                     TOPOLOGY_BROADCAST01};
+    op other = *r->o;
+    routing try = *r;
+    try.o = &other;
+    try.t0 = 1;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        for (try.s1 = 1; try.s1 <= r->o->route->ring_size; try.s1 *= 2)
+            for (try.s0 = 1; try.s1 * try.s0 <= r->o->route->ring_size && r->slice->size % (try.s1 * try.s0) == 0; try.s0 *= 2) {
+                route_config c = {.topology = named[i]};
+                other.route = &c;
+                if ((named[i] == TOPOLOGY_FORWARDING && try.s1 * try.s0 > 1) || !does_the_same(&try))
+                    continue;
+                diag *d =
+                    diag_add(r->p->diags, W_SWITCH_CUSTOM, r->o->range,
+                             "a named topology sends the same packets: ring of %lld, no bitmaps to load", (long long)(try.s1 * try.s0));
+                diag_help(r->p->diags, d, "write %s", config_text(&try, 0));
+                return;
+            }
+}
+
 static void switch_one(pass_context *p, kernel *k, op *o)
 {
     static bool (*const checks[])(const routing *) = {
@@ -505,7 +584,9 @@ static void switch_one(pass_context *p, kernel *k, op *o)
     }
     if (!checks[o->route->topology](&r))
         return;
-    if (o->route->topology != TOPOLOGY_CUSTOM)
+    if (o->route->topology == TOPOLOGY_CUSTOM)
+        advise_named(&r);
+    else
         o->route->ring_size = r.s1 * r.s0;
 }
 
