@@ -5,6 +5,7 @@ A change is *refused* (visa-run says why and exits 1), *noticed* (the output dif
 memory), or it survives the check. A survivor is fine only when a reason is computed from the two binaries:
 
 * its loops visit the same addresses in the same order, or its masks leave the same lanes live;
+* it moves a row that a later row of a scatter is written over, and with another list the check notices;
 * the elements of the outputs are the same bytes for other inputs as well, with both fillings of unwritten memory; what lies in
   their padding means nothing. What a chain computes before its casts is a polynomial in its inputs, and two that agree at
   random points are one.
@@ -27,13 +28,15 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "engine"))
 import nest  # noqa: E402
 from contraction import make  # noqa: E402
+from move_kernels import Kernel as Movement  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
-RANDOM = (4, 300)  # random contractions: quick, long
+RANDOM = (4, 300)  # random kernels, contractions and movements by turns: quick, long
 SAMPLE = 60  # quick: changes of a file of the command line
-SAMPLE_RANDOM = 12  # changes of a random contraction, quick and long
+SAMPLE_RANDOM = 12  # changes of a random kernel, quick and long
 NOTHING = (0, 1)
 # Commands of which every field is changed in quick runs, too: those of the engines that bring kernels of their own.
 OWN = {os.path.basename(os.path.dirname(p)) for p in glob.glob(os.path.join(visa_tools.SOURCE, "test", "engine", "*", "mutations.vm"))}
@@ -180,6 +183,11 @@ class Subject:
             return None
         return [open(file, "rb").read() for file in files]
 
+    def scatters(self, kernel):
+        """A row that a later one writes over shows nothing: which rows those are is drawn."""
+        streams = next(k for k in self.dump["kernels"] if k["name"] == kernel)["streams"].values()
+        return any(c["op"] == "dma_indirect" and fields_of(c)["scatter"] for commands in streams for c in visa_tools.commands(commands))
+
     def reason(self, kernel, context, number):
         """Why the changed binary does the same, or None."""
         after = self.decode(self.bad)
@@ -190,7 +198,10 @@ class Subject:
         for seed in SEEDS:
             if (kernel, seed) not in self.given:
                 self.given[kernel, seed] = self.outputs(self.path, kernel, seed)
-            if self.outputs(self.bad, kernel, seed) != self.given[kernel, seed] or self.check(self.bad, kernel, seed).status != 0:
+            found = self.check(self.bad, kernel, seed).status
+            if found == 3 and self.scatters(kernel):
+                return "noticed when the list names other rows"
+            if self.outputs(self.bad, kernel, seed) != self.given[kernel, seed] or found != 0:
                 return None
         return "the same elements for other inputs"
 
@@ -232,8 +243,9 @@ def main():
         while made < RANDOM[long_run]:
             source = os.path.join(folder, "random.vm")
             with open(source, "w", encoding="utf-8") as file:
-                file.write(make(random.Random(f"kernel/{seed}")).source() + "\n")
-            subject = Subject(folder, f"kernels.py --case {seed}", source)
+                drawn = random.Random(f"kernel/{seed}")
+                file.write((make(drawn).source() if seed % 2 else Movement(drawn).source(seed)) + "\n")
+            subject = Subject(folder, f"random kernel {seed}", source)
             seed += 1
             if subject.compiles:
                 made += 1

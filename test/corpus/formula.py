@@ -51,6 +51,10 @@ def bf16(value):
     return from_bits(code if code & 0x7f800000 else code & 0x80000000)
 
 
+def e2m1(code):
+    return (-1.0 if code & 8 else 1.0) * (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)[code & 7]
+
+
 def wrap(n, value):
     return (int(value) + (1 << n - 1)) % (1 << n) - (1 << n - 1)
 
@@ -95,7 +99,7 @@ OPERATORS = [{"|": lambda a, b: a | b}, {"^": lambda a, b: a ^ b}, {"&": lambda 
              {"*": rounded(lambda a, b: a * b), "/": divide, "%": lambda a, b: a % b}]
 
 FUNCTIONS = {
-    "i32": int, "f32": f32, "bf16": bf16, "f8e4m3": float, "i32sat": saturate, "sat32": saturate,
+    "i32": int, "f32": f32, "bf16": bf16, "f8e4m3": lambda v: v if isinstance(v, float) else e2m1(v), "i32sat": saturate, "sat32": saturate,
     "wrap32": lambda v: wrap(32, v), "i8wrap": lambda v: wrap(8, v), "fma": fma, "max": max, "min": min, "fmax": max, "fmin": min,
     "clamp": lambda v, low, high: max(low, min(high, v)), "round_half_away": half_away, "bits": bits, "f32_from_bits": from_bits,
     "sqrt": lambda v: f32(math.sqrt(v)) if v >= 0 else math.nan,
@@ -264,7 +268,7 @@ def rewritten(text):
 
 
 def ended(rest):
-    return not rest or rest[0] in ";,=([" or re.match(r"(where|for|in) ", rest)
+    return not rest or rest[0] in ";,=([" or re.match(r"(where|for|in|from) ", rest)
 
 
 def defined(text, make):
@@ -387,7 +391,13 @@ def branches(text, ports, out, axes, read):
     return value
 
 
+def one_row(text, ports, out, axes, read):
+    """copies one row of a table into one row of another: the ports are the rows."""
+    return lambda at: read(ports["in"], at)
+
+
 WORDS = [
+    (r"copies one row of a \[C,H\] table, chosen by a tile on the host, into one row of another", one_row),
     (r"windows of \d+ rows: ", windows),
     (r"out\[s1,a\] = fold over s0=", split_fold),
     (r"x==0 -> 0x100; x==5 -> 5; other x<10 -> x \| 0x200; x>1000 -> x \| 0x400; else x", marks),
@@ -402,8 +412,12 @@ def meaning(text, inputs, outputs, axes, read):
         ports.setdefault(name, inputs[0])
     for i, p in enumerate(inputs[1:]):
         ports.setdefault(f"v{i + 1}", p)
+        ports.setdefault("trf", p)
     if text.startswith("no output"):
         return [unwritten] * len(outputs)
+    if text.startswith("by_ref = for_ref; by_view (first of 2 places of an outer padded digit) = for_view; returns for_return"):
+        sources = [ports[{"by_ref": "for_ref", "by_view": "for_view"}.get(out.name, "for_return")] for out in outputs]
+        return [lambda at, s=s: read(s, at) for s in sources]
     if len(outputs) != 1:
         raise Unread
     make = next((f for pattern, f in WORDS if re.match(pattern, text)), values_of)

@@ -330,7 +330,7 @@ class Port:
 
 def read(port, at):
     value = port.values[key(at, port.names)]
-    return float(value) if port.dtype[0] in "fb" else value
+    return float(value) if port.dtype[0] in "fb" and port.dtype != "f4e2m1" else value  # of f4e2m1 a code is drawn
 
 
 def drawn_from(formula, dtype, single):
