@@ -41,9 +41,13 @@ static void advise_to_trf(pass_context *p, kernel *k, op *o)
     diag_help(p->diags, d, "TrfAddress::FirstHalf leaves %lld bytes for the next weights", (long long)half);
 }
 
-static void advise_idle_units(pass_context *p, const op *o)
+/* Of a stream as the engines get it: a switch or a lift behind the fetch gives other slices work. Said where the slices are chosen. */
+static void advise_idle_units(pass_context *p, const op *collect)
 {
-    int64_t slices = live_positions(o->out.part[SLICE]), clusters = live_positions(o->out.part[CLUSTER]);
+    const op *o = op_input(collect);
+    while (o->kind != IR_FETCH && o->kind != IR_SWITCH && op_input(o))
+        o = op_input(o);
+    int64_t slices = live_positions(collect->out.part[SLICE]), clusters = live_positions(collect->out.part[CLUSTER]);
     if (slices * 2 <= p->target->slices_per_cluster) {
         diag *d = diag_add(p->diags, W_IDLE_SLICES, o->range, "%s", advice_slices(p->arena, slices, p->target->slices_per_cluster));
         diag_help(p->diags, d, "put an axis that is kept, or a part of it, into Slice");
@@ -57,12 +61,11 @@ static void advise_idle_units(pass_context *p, const op *o)
 
 static void advise_fetch(pass_context *p, kernel *k, op *o)
 {
+    (void)k;
     int64_t read = o->sequencer->access_bytes, most = p->target->fetch_access_max_bytes;
     int64_t packet = o->sequencer->packet * dtype_row_of(op_input(o)->out.dtype)->bits / 8;
     if (o->context != CONTEXT_MAIN)
         return;
-    if (k->is_device)
-        advise_idle_units(p, o);
     if (read * 2 > most || packet <= read)
         return;
     diag *d = diag_add(p->diags, W_FETCH_NARROW, op_part_range(o, PACKET),
@@ -77,7 +80,8 @@ static void advise_fetch(pass_context *p, kernel *k, op *o)
 
 static void advise_collect(pass_context *p, kernel *k, op *o)
 {
-    (void)k;
+    if (k->is_device && o->context == CONTEXT_MAIN)
+        advise_idle_units(p, o);
     int64_t bytes = o->collect->flits_per_packet * p->target->flit_bytes, padding = o->collect->pad_bytes;
     if (padding * 2 < bytes)
         return;

@@ -52,10 +52,11 @@ def shows(text, pattern):
     return text, None, pattern
 
 
-def fetch(axes, element, time, packet, dtype="i8", context="main", units=UNITS, chip=1):
+def fetch(axes, element, time, packet, dtype="i8", context="main", units=UNITS, chip=1, to=None):
+    to = to or dtype
     return (f"axes![{axes}];\n#[device(chip = {chip})]\n"
-            f"fn k(ctx: &mut Context, d: &DmTensor<{dtype}, {units}, m![{element}]>) -> FetchTensor<{dtype}, {units}, m![{time}], m![{packet}]> {{\n"
-            f"    ctx.{context}.begin(d.view()).fetch::<{dtype}, m![{time}], m![{packet}]>()\n}}\n")
+            f"fn k(ctx: &mut Context, d: &DmTensor<{dtype}, {units}, m![{element}]>) -> FetchTensor<{to}, {units}, m![{time}], m![{packet}]> {{\n"
+            f"    ctx.{context}.begin(d.view()).fetch::<{to}, m![{time}], m![{packet}]>()\n}}\n")
 
 
 def load(axes, hbm, dm, address=0):
@@ -198,8 +199,13 @@ def fetch_access_max_bytes(row):
 @limit
 def fetch_access_sub_bytes(row):
     n = row.value
+    fits = row.all["flit_bytes"] // 8  # of i4, 8 times as large as i32
     return [shows(fetch(f"A = 4, P = {4 * n}", "A, P", "A", "P", context="sub"), rf"access {n} bytes"),
-            refused(fetch(f"B = 2, A = 4, C = {n // 2}", "B, A, C", "A", "B, C", context="sub"), "E-FETCH-SIZE")]
+            refused(fetch(f"B = 2, A = 4, C = {n // 2}", "B, A, C", "A", "B, C", context="sub"), "E-FETCH-SIZE"),
+            shows(fetch(f"A = 4, P = {2 * fits}", "A, P", "A", "P", "i4", "sub", to="i32"), rf"access {fits} bytes"),
+            refused(fetch(f"B = 2, A = 4, C = {fits}", "B, A, C", "A", "B, C", "i4", "sub", to="i32"), "E-FETCH-SIZE"),
+            shows(fetch(f"A = 4, P = {n}", "A, P", "A", "P", "i8", "sub", to="i32"), rf"access {n} bytes"),
+            refused(fetch(f"B = 2, A = 4, C = {n // 2}", "B, A, C", "A", "B, C", "i8", "sub", to="i32"), "E-FETCH-SIZE")]
 
 
 def commit(kept, cell, address=0, flit=32):
@@ -207,10 +213,15 @@ def commit(kept, cell, address=0, flit=32):
             f"    x.commit::<m![M, N # {cell}]>({address})\n}}\n")
 
 
+def narrowed(kept):
+    return (f"axes![M = 4, N = {kept}];\nfn k(x: CollectTensor<f32, {FRAGMENT}, m![M], m![N # 8]>) -> DmTensor<bf16, {FRAGMENT}, m![M, N]> {{\n"
+            f"    x.commit_trim::<m![N]>().commit_cast::<bf16>().commit()\n}}\n")
+
+
 @limit
 def commit_multiple_bytes(row):
     n = row.value
-    return [accepted(commit(n, n)), refused(commit(n, n + 1), "E-COMMIT-STRIDE"), accepted(commit(n, n, n)), refused(commit(n, n, n - 1), "E-COMMIT-STRIDE"),
+    return [accepted(narrowed(n // 2)), refused(narrowed(n // 4), "E-COMMIT-CAST"), accepted(narrowed(n)), accepted(commit(n, n)), refused(commit(n, n + 1), "E-COMMIT-STRIDE"), accepted(commit(n, n, n)), refused(commit(n, n, n - 1), "E-COMMIT-STRIDE"),
             refused(commit(n, n, n + 1), "E-COMMIT-STRIDE")]
 
 

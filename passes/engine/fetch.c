@@ -106,13 +106,13 @@ static bool adapter_fits(pass_context *p, kernel *k, op *o)
 }
 
 /* The largest allowed access in bytes of the stored type; 0: none. Rule: it divides the packet and the run, and what it
- * becomes after a conversion fits one flit. The sub context reads 8 bytes at a time, 4 for i4 to i32. */
+ * becomes after a conversion fits one flit. The sub context reads 8 bytes at a time, or what fits: 4 for i4 to i32. */
 static int64_t fetch_access_bytes(const pass_context *p, const op *o, int64_t packet_bits, int64_t run_bits)
 {
     dtype from = op_input(o)->out.dtype, to = o->out.dtype;
     int64_t ratio = dtype_row_of(to)->bits / dtype_row_of(from)->bits;
     int64_t common = gcd(packet_bits, run_bits);
-    int64_t only = from == DTYPE_I4 && to == DTYPE_I32 ? 4 : p->target->fetch_access_sub_bytes;
+    int64_t only = smaller(p->target->fetch_access_sub_bytes, p->target->flit_bytes / (ratio ? ratio : 1));
     for (int64_t bytes = p->target->fetch_access_max_bytes; bytes >= 1; bytes /= 2)
         if (common % (8 * bytes) == 0 && bytes * (ratio ? ratio : 1) <= p->target->flit_bytes &&
             (o->context != CONTEXT_SUB || bytes == only))

@@ -264,7 +264,7 @@ static int64_t contraction_with(const duration *d, int64_t packets_divisor, int6
 {
     int64_t packets = ceil_div(d->items, packets_divisor), steps = ceil_div(d->tiling, tiling_divisor);
     int64_t in = packets * larger(d->feed_cycles * packets_divisor, steps), out = ceil_div(d->beats, tiling_divisor) * d->beat_cycles;
-    return d->fill + (d->drains ? in + out : larger(in, out));
+    return d->fill + larger(d->drains ? in + out : larger(in, out), d->routes * d->route_cycles); /* of a switch, as they are */
 }
 
 /* The summed steps of a contraction that could are adjacent in a packet. */

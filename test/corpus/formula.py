@@ -262,7 +262,7 @@ class Reader:
 
 def rewritten(text):
     """One spelling for what is spelled in several ways."""
-    text = re.sub(r"^[\w ]+ Mode\d+( with [^:]*)?: ", "", text)
+    text = re.sub(r"^([\w ]+ Mode\d+( with [^:]*)?|same bytes under new names): ", "", text)
     text = re.sub(r"saturating sum over (\w)=0\.\.\d+ of ", r"satsum_\1 ", text)
     return re.sub(r"(fmin|max) over (\w), identity \S+", r"\1_\2 x", text)
 
