@@ -293,7 +293,7 @@ FORMULAS = [
     (r"out\[b,a\] = \w+\((\w+\()?e2m1 code\)+ of in\[a,b\]", table),
     (r"out\[b,a\] = bf16\(f8e\dm\d\) of in\[a,b\]", movement),
     (r"contraction m!\[.*; summed: ", contraction),
-    (r"copy: ", movement),
+    (r"copy: |copy through the switch: every output element equals the input element with the same named digits ", movement),
     (r"out = in\b", movement),
     (r"out = inputs\.", movement),
     (r"out\[\w+(, ?\w+)*\] = (\w+\()?(in|input|bias)\[\w+(, ?\w+)*\]\)?(?! (with|where|for))", movement),
