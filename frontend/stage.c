@@ -60,6 +60,7 @@ static const struct {
     bool views;           /* VALUE_TENSOR: a view does as well */
     context context;      /* VALUE_UNIT_OF_CONTEXT */
     const char *types[3]; /* VALUE_VARIANT */
+    const char *usual[2]; /* what it mostly is, today and in April; NULL: nothing */
 } arguments[] = {
     [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA},
     [ARGUMENT_ADDRESS] = {"address", "an integer address", VALUE_INT},
@@ -76,7 +77,7 @@ static const struct {
     [ARGUMENT_MODE] = {"mode", "where the operands come from (`BinaryArgMode::Mode01`)", VALUE_VARIANT,
                        .types = {"UnaryArgMode", "BinaryArgMode", "TernaryArgMode"}},
     [ARGUMENT_TAG_MODE] = {"TagMode", "what the tags are (`TagMode::Zero`, in April `BranchMode::Unconditional`)", VALUE_VARIANT,
-                           .types = {"TagMode", "BranchMode"}},
+                           .types = {"TagMode", "BranchMode"}, .usual = {"TagMode::Zero", "BranchMode::Unconditional"}},
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
     [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
@@ -287,7 +288,7 @@ static void check_alone(const stage_call *call)
 
 /* A stage that the receiver offers and whose result offers what is asked for: "write commit_trim::<Packet>() in front of it"; NULL: none.
  */
-static const char *signature(const stage_form *f, arena *a);
+static const char *spelling(const stage_call *call, const stage_form *f);
 static const char *missing_between(const stage_call *call)
 {
     uint64_t bit = receiver_bit(&call->receiver), wanted = 0;
@@ -297,7 +298,7 @@ static const char *missing_between(const stage_call *call)
     for (size_t i = 0; i < FORMS; i++) {
         int gives = forms[i].row->gives;
         if (is_first_form(i, dialect_of(call), bit) && gives < TENSOR_KIND_COUNT && (wanted >> gives & 1))
-            return signature(&forms[i], scope_context_of(call->scope)->arena);
+            return spelling(call, &forms[i]);
     }
     return NULL;
 }
@@ -367,14 +368,50 @@ static const char *signature(const stage_form *f, arena *a)
     return text.text;
 }
 
+/* The form as it can be written on this receiver: Time with Packet follow by themselves, a Packet alone is that of the stream, and
+ * arguments are what they usually are. The rest stays a name. */
+static const char *spelling(const stage_call *call, const stage_form *f)
+{
+    arena *a = scope_context_of(call->scope)->arena;
+    const op *o = call->receiver.op;
+    const mapping *packet = o && call->receiver.kind == VALUE_TENSOR ? o->out.part[PACKET] : NULL;
+    strbuf text;
+    strbuf_init(&text, a);
+    strbuf_puts(&text, f->name);
+    if (f->type_count == 1 && f->types[0] == TYPE_PACKET && packet)
+        strbuf_printf(&text, "::<m![%s]>", mapping_text(packet, a));
+    else if (f->type_count && !(f->type_count == 2 && f->types[0] == TYPE_TIME && f->types[1] == TYPE_PACKET))
+        strbuf_printf(&text, "::<%s>", parameters(f, a));
+    strbuf_puts(&text, "(");
+    for (unsigned i = 0; i < f->argument_count; i++) {
+        const char *usual = arguments[f->arguments[i]].usual[dialect_of(call) == DIALECT_APRIL];
+        strbuf_printf(&text, "%s%s", i ? ", " : "", usual ? usual : arguments[f->arguments[i]].label);
+    }
+    strbuf_puts(&text, ")");
+    return text.text;
+}
+
 /* Where the variable that an argument names was bound. */
-static void note_binding(const stage_call *call, diag *d, const ast *argument)
+static const symbol *note_binding(const stage_call *call, diag *d, const ast *argument)
 {
     while (ast_is(argument, AST_BORROW))
         argument = ast_kid(argument, 0);
     const symbol *y = ast_is(argument, AST_PATH) ? scope_find_path(call->scope, VALUE_NAMES, argument) : NULL;
+    if (!y || y->kind != SYMBOL_VARIABLE)
+        return NULL;
+    diag_note(stage_diags(call), d, y->range, "`%s` is bound here", y->name);
+    return y;
+}
+
+/* `device.main` where another part of `device` is wanted. */
+static void help_unit(const stage_call *call, diag *d, const ast *argument, const char *label)
+{
+    while (ast_is(argument, AST_BORROW))
+        argument = ast_kid(argument, 0);
+    const ast *of = ast_is(argument, AST_FIELD) ? ast_kid(argument, 0) : NULL;
+    const symbol *y = ast_is(of, AST_PATH) ? scope_find_path(call->scope, VALUE_NAMES, of) : NULL;
     if (y && y->kind == SYMBOL_VARIABLE)
-        diag_note(stage_diags(call), d, y->range, "`%s` is bound here", y->name);
+        diag_help(stage_diags(call), d, "write &mut %s%s", y->name, strchr(label, '.'));
 }
 
 static unsigned types_given(const stage_call *call)
@@ -423,7 +460,12 @@ static bool check_arguments(const stage_call *call)
         diag *d =
             diag_add(diags, E_ARGUMENTS, args->kids[i]->range, "argument %u of `%s` must be %s, got %s", i + 1, f->name,
                      arguments[wanted].name, v->kind == VALUE_INT ? arena_printf(a, "%lld", (long long)v->number) : value_kind_name(v));
-        note_binding(call, d, args->kids[i]);
+        const symbol *named = note_binding(call, d, args->kids[i]);
+        if (arguments[wanted].kind == VALUE_UNIT_OF_CONTEXT)
+            help_unit(call, d, args->kids[i], arguments[wanted].label);
+        if (named && arguments[wanted].kind == VALUE_VIEW && v->kind == VALUE_TENSOR && v->op &&
+            v->op->out.kind == arguments[wanted].tensor)
+            diag_help(diags, d, "write %s.%s()", named->name, arguments[wanted].writable ? "view_mut" : "view");
         if (arguments[wanted].kind == VALUE_VIEW && arguments[wanted].tensor == TENSOR_DM && v->kind == VALUE_VIEW)
             diag_help(diags, d, "the Tensor Unit reads and writes DM: copy it there first, with to_dm");
         return false;
@@ -461,7 +503,9 @@ static bool check_release(const stage_call *call, uint64_t receiver)
     diag *d = diag_add(stage_diags(call), E_DIALECT, call->node->name_range, "%s does not write `%s`", dialect_name(c->dialect),
                        signature(call->form, c->arena));
     if (f)
-        diag_help(stage_diags(call), d, "in %s it is %s", dialect_name(c->dialect), signature(f, c->arena));
+        diag_help(stage_diags(call), d,
+                  c->dialect == DIALECT_NEWEST ? "in %s it is %s; visac --upgrade rewrites the file" : "in %s it is %s",
+                  dialect_name(c->dialect), signature(f, c->arena));
     else
         diag_help(stage_diags(call), d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
     return false;

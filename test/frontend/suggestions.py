@@ -128,6 +128,11 @@ def change_any(case, new):
         yield case.with_function(case.function.replace(part[0], new))
 
 
+def change_front(case, stage):
+    place = case.refusal["range"]["begin"]["offset"] - 1  # its `.`
+    yield case.text[:place] + stage + case.text[place:]
+
+
 def change_moved(case, new):
     """Where it was refused, and in the result type, which an alias may hide."""
     name = re.search(r"\) -> (\w+) \{", case.function)
@@ -224,6 +229,7 @@ WAYS = [
     ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
     ("E-FETCH-LIFT", rf"declare \w+ of the tensor in DM ({MAPPING}): .*", change_buffer),
     ("E-MISMATCH", rf"declare ({MAPPING})", change_declaration),
+    ("E-METHOD", rf"write (\.\w+::<{MAPPING}>\(\)) in front of it", change_front),
     ("E-MOVE-AXIS", rf"write ({MAPPING})", change_moved),
     ("E-MOVE-AXIS", rf"declare ({MAPPING})", change_any),
     ("E-INDEX-\w+", rf"(?:write|declare its Element) ({MAPPING})", change_any),
