@@ -499,14 +499,6 @@ static const char *term_fault(const einsum_reader *r, const einsum_statement *s,
     return last < t->extent || end >= r->axes[t->axis].size ? NULL : "digits add up to more than a window's term";
 }
 
-static bool has_digit_of(const einsum_statement *s, einsum_side side, uint32_t axis)
-{
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].axis == axis && s->digits[i].size > 1 && einsum_digit_indexes(&s->digits[i], side))
-            return true;
-    return false;
-}
-
 /* A window is indexed by its own digits or by those of its terms, in a destination only by its own. */
 static bool check_windows(einsum_reader *r, const einsum_statement *s)
 {
@@ -520,7 +512,7 @@ static bool check_windows(einsum_reader *r, const einsum_statement *s)
                 if (fault)
                     return fault_here(r, fault);
             }
-            if (used && (i == 0 || has_digit_of(s, (einsum_side)i, x->axis)))
+            if (used && (i == 0 || einsum_walks_axis(s, (einsum_side)i, x->axis)))
                 return word_reader_fault(&r->in, r->in.at - 1, "tensor %s is indexed by window %s and by its terms", t->name,
                                          r->axes[x->axis].name);
         }

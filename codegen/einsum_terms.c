@@ -25,14 +25,6 @@ static int64_t coordinate(const einsum_statement *s, const int64_t *counters, ei
     return sum;
 }
 
-static bool has_digits(const einsum_statement *s, einsum_side side, uint32_t axis)
-{
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].axis == axis && s->digits[i].size > 1 && einsum_digit_indexes(&s->digits[i], side))
-            return true;
-    return false;
-}
-
 /* Of a window that has no digits of its own: the sum over its terms, less where it begins. False: the window
  * does not hold the place. */
 static bool window_coordinate(const einsum *e, const einsum_statement *s, const int64_t *counters, einsum_side side, uint32_t axis,
@@ -41,7 +33,7 @@ static bool window_coordinate(const einsum *e, const einsum_statement *s, const 
     const einsum_window *w = NULL;
     for (uint32_t i = 0; i < e->window_count; i++)
         w = e->windows[i].axis == axis ? &e->windows[i] : w;
-    if (!w || has_digits(s, side, axis))
+    if (!w || einsum_walks_axis(s, side, axis))
         return true;
     bool moved = false;
     int64_t place = 0;

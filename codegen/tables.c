@@ -423,14 +423,19 @@ static json_t *json_accumulate_contracted(const emit_context *e, const op *o, co
     return json_integer(contracted);
 }
 
+static json_t *slot_loops(const accumulate_loop *from, uint32_t count)
+{
+    json_t *loops = json_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)from[i].size, "reduced", from[i].reduced,
+                                               "slot_stride", (json_int_t)from[i].slot_stride));
+    return loops;
+}
+
 static json_t *json_accumulate_loops(const emit_context *e, const op *o, const accumulate_config *x)
 {
     (void)e, (void)o;
-    json_t *loops = json_array();
-    for (uint32_t i = 0; i < x->count; i++)
-        json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)x->loops[i].size, "reduced", x->loops[i].reduced,
-                                               "slot_stride", (json_int_t)x->loops[i].slot_stride));
-    return loops;
+    return slot_loops(x->loops, x->count);
 }
 
 static json_t *json_lift_digits(const emit_context *e, const op *o, const lift_config *x)
@@ -495,11 +500,7 @@ static json_t *json_vector_reduce_operation(const emit_context *e, const op *o, 
 static json_t *json_vector_reduce_loops(const emit_context *e, const op *o, const vector_reduce_config *r)
 {
     (void)e, (void)o;
-    json_t *loops = json_array();
-    for (uint32_t i = 0; i < r->count; i++)
-        json_array_append_new(loops, json_pack("{s:I, s:b, s:I}", "size", (json_int_t)r->loops[i].size, "reduced", r->loops[i].reduced,
-                                               "slot_stride", (json_int_t)r->loops[i].slot_stride));
-    return loops;
+    return slot_loops(r->loops, r->count);
 }
 
 static json_t *json_vector_reduce_valid_counts(const emit_context *e, const op *o, const vector_reduce_config *r)

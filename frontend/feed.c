@@ -69,6 +69,15 @@ static bool is_block_statement(const parse_state *p, uint32_t index)
     return after != '.' && after != '?' && after != T_TUPLE_INDEX;
 }
 
+/* Is it an angle bracket, of *open ones? Counts it. */
+static bool count_angle(const token *t, int *open)
+{
+    bool opens = t->kind == '<' || t->kind == T_LT_LT;
+    bool closes = (t->kind == '>' || t->kind == T_GT_GT || t->kind == T_GT_EQ) && *open > 0;
+    *open += opens - closes;
+    return opens || closes;
+}
+
 /* Index of the last token of an item that is kept but not read: after its { } or `;`. Braces between < > are
  * const arguments, not the body; where a < is never closed, the first of them is the body. */
 static uint32_t ignored_item_end(const parse_state *p, uint32_t index, bool body_ends)
@@ -81,11 +90,7 @@ static uint32_t ignored_item_end(const parse_state *p, uint32_t index, bool body
             return braces ? braces : i - 1; /* the end of what is around it */
         if (t->kind == ';')
             return i;
-        if (t->kind == '<' || t->kind == T_LT_LT)
-            angles++;
-        else if ((t->kind == '>' || t->kind == T_GT_GT || t->kind == T_GT_EQ) && angles > 0)
-            angles--;
-        else if (token_closer(t) != 0) {
+        if (!count_angle(t, &angles) && token_closer(t) != 0) {
             i = t->match;
             if (t->kind == '{' && angles == 0 && body_ends)
                 return i;
@@ -104,11 +109,7 @@ static uint32_t where_end(const parse_state *p, uint32_t index)
         bool outside = t->kind == 0 || t->kind == ';' || (t->match != TOKEN_NONE && t->match < i);
         if (outside || (t->kind == '{' && angles == 0))
             return i - 1;
-        if (t->kind == '<' || t->kind == T_LT_LT)
-            angles++;
-        else if ((t->kind == '>' || t->kind == T_GT_GT || t->kind == T_GT_EQ) && angles > 0)
-            angles--;
-        else if (token_closer(t) != 0)
+        if (!count_angle(t, &angles) && token_closer(t) != 0)
             i = t->match;
     }
 }

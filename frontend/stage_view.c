@@ -24,11 +24,9 @@ value stage_make_view_mut(const stage_call *call)
     return (value){.kind = VALUE_VIEW, .op = call->receiver.op, .writable = true};
 }
 
-/* The same memory under other axes. */
-value stage_make_reshape(const stage_call *call)
+/* The operation with the names that are written. */
+static value rename_parts(const stage_call *call, op *o)
 {
-    op *o = stage_new_op(call, CONTEXT_DMA);
-    call->receiver.op->gone = o;
     bool ok = stage_take_types(call, o);
     unsigned needs = 0;
     for (unsigned i = 0; i < call->form->type_count; i++) {
@@ -38,6 +36,14 @@ value stage_make_reshape(const stage_call *call)
         needs |= 1u << c;
     }
     return stage_finish(call, o, ok && stage_require_parts(call, o, needs));
+}
+
+/* The same memory under other axes. */
+value stage_make_reshape(const stage_call *call)
+{
+    op *o = stage_new_op(call, CONTEXT_DMA);
+    call->receiver.op->gone = o;
+    return rename_parts(call, o);
 }
 
 value stage_make_reshape_hbm(const stage_call *call)
@@ -71,15 +77,7 @@ static value reshape_view(const stage_call *call)
     o->releases = call->form->dialects;
     o->name = of->name;
     o->bad = of->bad;
-    bool ok = stage_take_types(call, o);
-    unsigned needs = 0;
-    for (unsigned i = 0; i < call->form->type_count; i++) {
-        component c = stage_type_component(call->form->types[i]);
-        if (!o->out.part[c] && stage_type_argument(call, call->form->types[i]))
-            o->out.part[c] = of->out.part[c];
-        needs |= 1u << c;
-    }
-    value v = stage_finish(call, o, ok && stage_require_parts(call, o, needs));
+    value v = rename_parts(call, o);
     v.kind = v.kind == VALUE_TENSOR ? VALUE_VIEW : v.kind;
     return v;
 }

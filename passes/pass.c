@@ -87,6 +87,12 @@ const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n)
     return mapping_modulo(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
 }
 
+const mapping *pass_digit(pass_context *p, const mapping *m, int64_t low, int64_t size)
+{
+    const mapping *outer = pass_outer(p, m, low);
+    return outer ? pass_inner(p, outer, size) : NULL;
+}
+
 const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *inner)
 {
     const mapping *out = NULL;

@@ -61,6 +61,8 @@ int64_t elements_of(dtype t, int64_t bytes);
 /* Splits or pairs where the sizes are known to allow it; NULL when they do not. */
 const mapping *pass_outer(pass_context *p, const mapping *m, int64_t n); /* m / n */
 const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n); /* m % n */
+/* m / low % size */
+const mapping *pass_digit(pass_context *p, const mapping *m, int64_t low, int64_t size);
 const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *inner);
 const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n);
 

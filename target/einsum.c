@@ -58,3 +58,11 @@ int64_t einsum_largest_shift(const einsum_statement *s, uint32_t axis)
             most = s->shifts[i].offset;
     return most;
 }
+
+bool einsum_walks_axis(const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].axis == axis && s->digits[i].size > 1 && einsum_digit_indexes(&s->digits[i], side))
+            return true;
+    return false;
+}

@@ -147,6 +147,8 @@ typedef struct einsum_statement {
 
 /* The largest offset at which any operand meets the axis; 0: none is shifted along it. */
 int64_t einsum_largest_shift(const einsum_statement *s, uint32_t axis);
+/* Does a digit of more than one value index the axis on that side? */
+bool einsum_walks_axis(const einsum_statement *s, einsum_side side, uint32_t axis);
 
 typedef struct einsum {
     const layout_axis *axes;

@@ -335,7 +335,7 @@ LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, co
 static LLVMValueRef axis_guard(emitter *e, unsigned first)
 {
     uint32_t axis = e->open[first].digit.axis;
-    int64_t size = e->plan->e->axes[axis].size - walk_shift_max(e->statement->of, axis), last = 0;
+    int64_t size = e->plan->e->axes[axis].size - einsum_largest_shift(e->statement->of, axis), last = 0;
     for (unsigned i = 0; i < e->open_count; i++)
         if (e->open[i].digit.axis == axis) {
             if (i < first)

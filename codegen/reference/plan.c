@@ -31,7 +31,7 @@ static bool axis_couples(const einsum *e, const einsum_statement *s, uint32_t ax
         kept |= d->kept;
         summed |= !d->kept;
     }
-    return kept && summed && last + walk_shift_max(s, axis) >= e->axes[axis].size;
+    return kept && summed && last + einsum_largest_shift(s, axis) >= e->axes[axis].size;
 }
 
 /* Does a window cut the two digits, of which the outer counts on from the inner, apart? */

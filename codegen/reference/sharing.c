@@ -29,7 +29,7 @@ static bool guards_differ(const einsum *e, const plan_statement *x, const plan_s
     for (uint32_t i = 0; i < x->of->shift_count + y->of->shift_count; i++) {
         uint32_t axis = i < x->of->shift_count ? x->of->shifts[i].axis : y->of->shifts[i - x->of->shift_count].axis;
         bool passed = walk_passes(e, x, axis, all, PLAN_GROUP_COUNT) || walk_passes(e, y, axis, all, PLAN_GROUP_COUNT);
-        if (passed && walk_shift_max(x->of, axis) != walk_shift_max(y->of, axis))
+        if (passed && einsum_largest_shift(x->of, axis) != einsum_largest_shift(y->of, axis))
             return true;
     }
     return false;

@@ -104,15 +104,6 @@ int64_t walk_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_
 
 /* ---- what does not exist ---- */
 
-int64_t walk_shift_max(const einsum_statement *s, uint32_t axis)
-{
-    int64_t most = 0;
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].axis == axis && s->shifts[i].offset > most)
-            most = s->shifts[i].offset;
-    return most;
-}
-
 bool walk_passes(const einsum *e, const plan_statement *s, uint32_t axis, const plan_group *groups, unsigned count)
 {
     int64_t last = 0;
@@ -121,7 +112,7 @@ bool walk_passes(const einsum *e, const plan_statement *s, uint32_t axis, const 
             const einsum_digit *d = &s->digits[groups[g]].items[i];
             last += d->axis == axis ? (d->size - 1) * d->weight : 0;
         }
-    return last > 0 && last >= e->axes[axis].size - walk_shift_max(s->of, axis);
+    return last > 0 && last >= e->axes[axis].size - einsum_largest_shift(s->of, axis);
 }
 
 bool walk_is_guarded(const einsum *e, const plan_statement *s, uint32_t tensor, einsum_side side, const plan_group *groups, unsigned count)

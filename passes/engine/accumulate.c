@@ -99,18 +99,32 @@ static bool same_digit(pass_context *p, const mapping *time, const sequence_part
     return digit && mapping_equal(p->mappings, digit, part->term);
 }
 
-static bool add_loop(accumulate_config *a, int64_t size, bool reduced)
+bool slot_loops_add(accumulate_loop *loops, uint32_t *count, int64_t size, bool reduced)
 {
     if (size == 1)
         return true;
-    if (a->count > 0 && a->loops[a->count - 1].reduced == reduced) {
-        a->loops[a->count - 1].size *= size;
+    if (*count > 0 && loops[*count - 1].reduced == reduced) {
+        loops[*count - 1].size *= size;
         return true;
     }
-    if (a->count == ACCUMULATE_MAX_LOOPS)
+    if (*count == ACCUMULATE_MAX_LOOPS)
         return false;
-    a->loops[a->count++] = (accumulate_loop){.size = size, .reduced = reduced};
+    loops[(*count)++] = (accumulate_loop){.size = size, .reduced = reduced};
     return true;
+}
+
+int64_t slot_loops_number(accumulate_loop *loops, uint32_t count)
+{
+    uint32_t outermost = 0;
+    while (outermost < count && !loops[outermost].reduced)
+        outermost++;
+    int64_t slots = 1; /* no more than Time has positions */
+    for (uint32_t i = count; i-- > outermost;)
+        if (!loops[i].reduced) {
+            loops[i].slot_stride = slots;
+            slots *= loops[i].size;
+        }
+    return slots;
 }
 
 /* The loops of Time, outermost first: those of Time' are kept, what lies between them is summed. */
@@ -156,33 +170,20 @@ static bool build_loops(pass_context *p, kernel *k, op *o, accumulate_config *a)
                       "keep each axis with the padding that it has in Time: write OutTime %s, without the digits that are summed", whole);
             return false;
         }
-        if (!add_loop(a, low / end, true) || !add_loop(a, part->size, false))
+        if (!slot_loops_add(a->loops, &a->count, low / end, true) || !slot_loops_add(a->loops, &a->count, part->size, false))
             low = 0;
         else
             low = part->stride;
         if (low == 0)
             break;
     }
-    if (low == 0 || !add_loop(a, low, true)) {
+    if (low == 0 || !slot_loops_add(a->loops, &a->count, low, true)) {
         pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "kept and summed digits of Time alternate more than %d times", ACCUMULATE_MAX_LOOPS);
         return false;
     }
     if (a->count == 0)
         a->loops[a->count++] = (accumulate_loop){.size = 1};
     return true;
-}
-
-static void number_slots(accumulate_config *a)
-{
-    uint32_t outermost = 0;
-    while (outermost < a->count && !a->loops[outermost].reduced)
-        outermost++;
-    a->slots = 1;
-    for (uint32_t i = a->count; i-- > outermost;)
-        if (!a->loops[i].reduced) {
-            a->loops[i].slot_stride = a->slots;
-            a->slots *= a->loops[i].size;
-        }
 }
 
 static bool check_buffer(pass_context *p, kernel *k, op *o, accumulate_config *a)
@@ -221,7 +222,7 @@ static void accumulate_one(pass_context *p, kernel *k, op *o)
     a->kept = kept_time(p, k, o);
     if (!a->kept || !build_loops(p, k, o, a))
         return;
-    number_slots(a);
+    a->slots = slot_loops_number(a->loops, a->count);
     if (check_buffer(p, k, o, a))
         o->accumulate = a;
 }

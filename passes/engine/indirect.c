@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "ir/mapping/mapping_without.h"
+
 #define LIST_BITS (INT64_C(1) << 40) /* between two elements; a chip's HBM has fewer bits */
 enum { LIST_SLICE = 1 << 11, LIST_CLUSTER = 1 << 20, LIST_ELEMENT_BYTES = 4, MOST_FACTORS = 64 };
 
@@ -175,35 +177,14 @@ static const mapping *infer_axis(rows *r)
     return mapping_of_factors(r->pass->mappings, &element->factors[first], last - first + 1);
 }
 
-/* Is the axis a run of Element whose positions are `stride` apart? *left: Element without it. */
-static bool is_run(mapping_context *c, const mapping *element, const mapping *run, int64_t stride, const mapping **left)
-{
-    const mapping *outer, *inner, *all;
-    return stride <= element->size / run->size && element->size % (stride * run->size) == 0 &&
-           mapping_stride(c, element, stride * run->size, &outer) == MAPPING_OK &&
-           mapping_modulo(c, element, stride, &inner) == MAPPING_OK && mapping_pair(c, outer, run, &all) == MAPPING_OK &&
-           mapping_pair(c, all, inner, &all) == MAPPING_OK && mapping_equal(c, all, element) &&
-           mapping_pair(c, outer, inner, left) == MAPPING_OK;
-}
-
 /* Positions between two of the axis; 0: Element has it not as one run. */
 static int64_t run_stride(const rows *r, const mapping *run, const mapping **left)
 {
     const mapping *element = r->table->out.part[ELEMENT];
-    const factor *digit = run->count ? &run->factors[run->count - 1] : NULL;
-    int64_t position = 1;
-    *left = element;
-    if (!digit)
-        return element->size;
-    for (size_t i = element->count; i-- > 0;) {
-        const factor *f = &element->factors[i];
-        bool same = f->kind == digit->kind && f->axis == digit->axis && f->inner == digit->inner;
-        int64_t inside = same && f->weight > 0 && digit->weight % f->weight == 0 ? digit->weight / f->weight : 1;
-        if (same && is_run(r->pass->mappings, element, run, position * inside, left))
-            return position * inside;
-        position *= f->extent;
-    }
-    return 0;
+    int64_t stride;
+    const mapping *without = mapping_without(r->pass->mappings, element, run, &stride);
+    *left = without ? without : element;
+    return without ? stride : 0;
 }
 
 /* Sets the axis with its stride, unit and positions; *left: the payload in HBM. */

@@ -9,13 +9,6 @@ enum { BASE_BITS = 64, SLOT = 2 };
 
 #define REFUSE(...) pass_refuse_at(p, k, o, call->range, E_FETCH_LIFT, __VA_ARGS__)
 
-/* The slot of 2 positions that are `low` apart; NULL: there is none. */
-static const mapping *slot_at(pass_context *p, const mapping *m, int64_t low)
-{
-    const mapping *outer = m->size % (low * SLOT) == 0 ? pass_outer(p, m, low) : NULL;
-    return outer ? pass_inner(p, outer, SLOT) : NULL;
-}
-
 static bool is_broadcast(pass_context *p, const mapping *slot)
 {
     const mapping *twice;
@@ -92,7 +85,7 @@ static bool lift_one(pass_context *p, kernel *k, op *o, const lift_call *call)
     }
     bool cuts = (in->size & (in->size - 1)) == 0;
     for (int64_t low = in->size / SLOT; low >= 1 && cuts; low /= SLOT) {
-        const mapping *was = slot_at(p, in, low), *is = slot_at(p, out, low);
+        const mapping *was = pass_digit(p, in, low, SLOT), *is = pass_digit(p, out, low, SLOT);
         cuts = was && is;
         if (!cuts || mapping_equal(p->mappings, was, is))
             continue;

@@ -25,13 +25,6 @@ static bool same(const routing *r, const mapping *a, const mapping *b)
     return a && b && a->size == b->size && mapping_equal(r->p->mappings, a, b);
 }
 
-/* m / low % size, where the sizes allow it. */
-static const mapping *digit(const routing *r, const mapping *m, int64_t low, int64_t size)
-{
-    const mapping *outer = pass_outer(r->p, m, low);
-    return outer ? pass_inner(r->p, outer, size) : NULL;
-}
-
 static const mapping *joined(const routing *r, const mapping *const *parts, size_t count)
 {
     const mapping *all = mapping_identity(r->p->mappings);
@@ -105,7 +98,7 @@ static bool check_divides(const routing *r)
 /* What is in OutSlice where a digit went, at `low`. */
 static bool check_new(const routing *r, const mapping *slice, const mapping *time, int64_t low, int64_t size)
 {
-    const mapping *tile = size > 1 ? digit(r, r->out_slice, low, size) : NULL;
+    const mapping *tile = size > 1 ? pass_digit(r->p, r->out_slice, low, size) : NULL;
     if (!tile || (!shares_axis(tile, r->slice) && !shares_axis(tile, r->time)))
         return true;
     diag *d =
@@ -141,7 +134,7 @@ static bool check_time(const routing *r, const char *layout, const mapping *slic
 /* `1 # n`, in the place of a digit that went; where the call has something new there, that. */
 static const mapping *tile_of(const routing *r, int64_t low, int64_t size)
 {
-    const mapping *tile = digit(r, r->out_slice, low, size);
+    const mapping *tile = pass_digit(r->p, r->out_slice, low, size);
     if (tile && !shares_axis(tile, r->slice) && !shares_axis(tile, r->time))
         return tile;
     return pass_pad(r->p, mapping_identity(r->p->mappings), size);
@@ -154,7 +147,7 @@ typedef struct layout {
 
 static layout layout_of_broadcast01(const routing *r)
 {
-    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = digit(r, r->slice, r->s0, r->s1),
+    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = pass_digit(r->p, r->slice, r->s0, r->s1),
                   *s0 = pass_inner(r->p, r->slice, r->s0);
     return (layout){JOINED(r, s2, tile_of(r, r->s0, r->s1), tile_of(r, 1, r->s0)),
                     JOINED(r, pass_outer(r->p, r->time, r->t0), s1, pass_inner(r->p, r->time, r->t0), s0)};
@@ -163,19 +156,19 @@ static layout layout_of_broadcast01(const routing *r)
 static layout layout_of_broadcast1(const routing *r)
 {
     const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s0 = pass_inner(r->p, r->slice, r->s0);
-    return (layout){JOINED(r, s2, tile_of(r, r->s0, r->s1), s0), JOINED(r, r->time, digit(r, r->slice, r->s0, r->s1))};
+    return (layout){JOINED(r, s2, tile_of(r, r->s0, r->s1), s0), JOINED(r, r->time, pass_digit(r->p, r->slice, r->s0, r->s1))};
 }
 
 static layout layout_of_transposed_broadcast1(const routing *r)
 {
-    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = digit(r, r->slice, r->s0, r->s1);
+    const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s1 = pass_digit(r->p, r->slice, r->s0, r->s1);
     return (layout){JOINED(r, s2, tile_of(r, r->s1, r->s0), s1), JOINED(r, r->time, pass_inner(r->p, r->slice, r->s0))};
 }
 
 static layout layout_of_transpose(const routing *r)
 {
     const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0);
-    return (layout){JOINED(r, s2, pass_inner(r->p, r->slice, r->s0), digit(r, r->slice, r->s0, r->s1)), r->time};
+    return (layout){JOINED(r, s2, pass_inner(r->p, r->slice, r->s0), pass_digit(r->p, r->slice, r->s0, r->s1)), r->time};
 }
 
 static layout layout_of_forwarding(const routing *r)
@@ -211,7 +204,7 @@ static bool check_transposed_broadcast1(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
-    const mapping *s1 = digit(r, r->slice, r->s0, r->s1);
+    const mapping *s1 = pass_digit(r->p, r->slice, r->s0, r->s1);
     const layout l = layout_of_transposed_broadcast1(r);
     const mapping *slice = l.slice, *time = l.time;
     return check_slice2(r, slice, time) && check_new(r, slice, time, r->s1, r->s0) &&
@@ -243,16 +236,17 @@ static bool check_inter_transpose(const routing *r)
     if (r->slice->size != 64 && r->slice->size != 128 && r->slice->size != 256)
         return refuse_size(r, "All dimensions should multiply to 256", "the slices of a cluster are 256, or since 0.6 64 or 128");
     const mapping *s2 = pass_outer(r->p, r->slice, r->s1 * r->s0), *s0 = pass_inner(r->p, r->slice, r->s0),
-                  *s1 = digit(r, r->slice, r->s0, r->s1);
-    const mapping *t2 = pass_outer(r->p, r->time, moved), *t1 = digit(r, r->time, r->t0, r->s1), *t0 = pass_inner(r->p, r->time, r->t0);
+                  *s1 = pass_digit(r->p, r->slice, r->s0, r->s1);
+    const mapping *t2 = pass_outer(r->p, r->time, moved), *t1 = pass_digit(r->p, r->time, r->t0, r->s1),
+                  *t0 = pass_inner(r->p, r->time, r->t0);
     const mapping *slice = JOINED(r, s2, t1, s0), *time = JOINED(r, t2, t0, s1);
     bool cut = r->out_time->size % moved == 0;
     return check_slice2(r, slice, time) &&
            check_part(r, SLICE, "OutSlice must preserve slice0 from InSlice", pass_inner(r->p, r->out_slice, r->s0), s0, slice, time) &&
-           check_part(r, SLICE, "OutSlice time1 must come from InTime", digit(r, r->out_slice, r->s0, r->s1), t1, slice, time) &&
+           check_part(r, SLICE, "OutSlice time1 must come from InTime", pass_digit(r->p, r->out_slice, r->s0, r->s1), t1, slice, time) &&
            check_part(r, TIME, "OutTime must preserve 'time2' from InTime", cut ? pass_outer(r->p, r->out_time, moved) : r->out_time, t2,
                       slice, time) &&
-           check_part(r, TIME, "OutTime must preserve 'time0' from InTime", digit(r, r->out_time, r->s1, r->t0), t0, slice, time) &&
+           check_part(r, TIME, "OutTime must preserve 'time0' from InTime", pass_digit(r->p, r->out_time, r->s1, r->t0), t0, slice, time) &&
            check_part(r, TIME, "OutTime must preserve 'slice1' from InSlice", pass_inner(r->p, r->out_time, r->s1), s1, slice, time);
 }
 

@@ -3,6 +3,8 @@
  * Partial results inside the outermost reduced digit are live at once: their padded number is at most 8. */
 #include "passes/engine/vector_reduce.h"
 
+#include "passes/engine/accumulate.h"
+
 static bool is_label(const factor *f, const axis *label)
 {
     return f->kind == FACTOR_AXIS && f->axis == label;
@@ -191,28 +193,14 @@ static bool packet_is_whole(pass_context *p, kernel *k, op *o)
 
 /* ---- loops and slots ---- */
 
-static bool add_loop(vector_reduce_config *c, int64_t size, bool reduced)
-{
-    if (size == 1)
-        return true;
-    if (c->count > 0 && c->loops[c->count - 1].reduced == reduced) {
-        c->loops[c->count - 1].size *= size;
-        return true;
-    }
-    if (c->count == ACCUMULATE_MAX_LOOPS)
-        return false;
-    c->loops[c->count++] = (accumulate_loop){.size = size, .reduced = reduced};
-    return true;
-}
-
 static bool make_loops(pass_context *p, kernel *k, op *o, const reduced_digits *r)
 {
     const mapping *time = op_input(o)->out.part[TIME];
     vector_reduce_config *c = o->vector_reduce;
     int64_t most = p->target->vector_reduce_slots;
-    uint32_t outermost = 0;
     for (uint32_t i = 0; i < time->count; i++)
-        if (!add_loop(c, time->factors[i].extent / r->kept[i], true) || !add_loop(c, r->kept[i], false)) {
+        if (!slot_loops_add(c->loops, &c->count, time->factors[i].extent / r->kept[i], true) ||
+            !slot_loops_add(c->loops, &c->count, r->kept[i], false)) {
             diag *d = pass_refuse(p, k, o, TIME, E_VECTOR_REDUCE, "kept and reduced digits of Time alternate more than %d times",
                                   ACCUMULATE_MAX_LOOPS);
             diag_help(p->diags, d, "collect the digits of %s side by side", c->label->name);
@@ -220,15 +208,7 @@ static bool make_loops(pass_context *p, kernel *k, op *o, const reduced_digits *
         }
     if (c->count == 0)
         c->loops[c->count++] = (accumulate_loop){.size = 1};
-    while (outermost < c->count && !c->loops[outermost].reduced)
-        outermost++;
-    c->slots = 1;
-    for (uint32_t i = c->count; i-- > outermost;)
-        if (!c->loops[i].reduced) {
-            c->loops[i].slot_stride = c->slots;
-            if (__builtin_mul_overflow(c->slots, c->loops[i].size, &c->slots))
-                c->slots = INT64_MAX;
-        }
+    c->slots = slot_loops_number(c->loops, c->count);
     if (c->slots <= most)
         return true;
     diag *d = pass_refuse(p, k, o, TIME, E_VECTOR_REDUCE, "IntraSliceReduce: %lld accumulator slots required, but only %lld are available",

@@ -12,14 +12,6 @@ typedef struct place {
     int64_t address;
 } place;
 
-static walk walk_of(const copy_command *k, const copy_side *s)
-{
-    walk w = {.count = k->count, .base = s->base};
-    memcpy(w.size, k->size, k->count * sizeof *w.size);
-    memcpy(w.stride, s->stride, k->count * sizeof *w.stride);
-    return w;
-}
-
 static bool place_at(const machine *m, int64_t space, int64_t address, int64_t bytes, place *out)
 {
     const target *t = m->target;
@@ -48,7 +40,7 @@ bool indirect_moves(const command *c, const copy_command *k, int64_t element, in
 {
     char text[160];
     int64_t counters[WALK_MAX_LOOPS];
-    walk w = walk_of(k, &k->list);
+    walk w = walk_of_copy(k, &k->list);
     *bytes = 0;
     bool named = element >= 0 && element % k->unit == 0 && element / k->unit < k->positions;
     if (named)
@@ -70,7 +62,7 @@ static bool is_legal(const machine *m, const command *c, const copy_command *k, 
 {
     const copy_side *sides[] = {&k->source, &k->destination, &k->list};
     int64_t limit = m->options.step_limit, unit = m->target->dma_dm_multiple_bytes;
-    walk w = walk_of(k, &k->source);
+    walk w = walk_of_copy(k, &k->source);
     if (k->packet_bytes > MOST_PACKET_BYTES || k->packet_bytes > m->target->dma_packet_max_bytes)
         return fault_set(f, E_RUN_CHAIN, c, "packets of %lld bytes are too long", (long long)k->packet_bytes);
     if (!walk_positions(&w, steps))
@@ -80,7 +72,7 @@ static bool is_legal(const machine *m, const command *c, const copy_command *k, 
     for (int i = 0; i < 3; i++) {
         int64_t counters[WALK_MAX_LOOPS];
         walk_address address;
-        w = walk_of(k, sides[i]);
+        w = walk_of_copy(k, sides[i]);
         if (walk_first_outside(&w, 0, (INT64_C(1) << 48) - k->packet_bytes, counters, &address))
             return fault_set(f, E_RUN_ACCESS, c, "%s leaves the DMA's address space: address %lld",
                              i == 0   ? "the source"
@@ -99,7 +91,7 @@ static bool is_legal(const machine *m, const command *c, const copy_command *k, 
 /* Of HBM with all that the list may move it by; of DM any slice's. */
 static proof_range range_of(const machine *m, const copy_command *k, const copy_side *s, int64_t bytes, bool writes)
 {
-    walk w = walk_of(k, s);
+    walk w = walk_of_copy(k, s);
     walk_address low, high;
     if (s->memory != COPY_HBM)
         return (proof_range){PROOF_DM, 0, m->target->dm_slice_stride_bytes, writes};
@@ -137,7 +129,7 @@ bool indirect_run(machine *m, const command *c, int number, fault *f)
     int64_t steps;
     if (!is_legal(m, c, &k, &steps, f))
         return false;
-    walk from = walk_of(&k, &k.source), to = walk_of(&k, &k.destination), list = walk_of(&k, &k.list);
+    walk from = walk_of_copy(&k, &k.source), to = walk_of_copy(&k, &k.destination), list = walk_of_copy(&k, &k.list);
     walk_cursor a, b, l;
     walk_start(&from, &a);
     walk_start(&to, &b);

@@ -162,12 +162,20 @@ static bool stream_in_plan(source *s, machine *m, const command *c, fault *f)
 }
 
 /* All of its units stay inside their DM. */
+/* Bytes by which the last unit begins later than the first. */
+static int64_t lift_span_bytes(const command *lift)
+{
+    int64_t bytes = 0;
+    for (unsigned i = 0; lift && i < lift->entry_count; i++)
+        bytes += command_entry(lift, i, LIFT_STRIDE);
+    return bytes;
+}
+
 static bool lift_legal(const source *s, const machine *m, fault *f)
 {
-    int64_t end = s->dm.low_byte + s->dm.span_bytes;
+    int64_t end = s->dm.low_byte + s->dm.span_bytes + lift_span_bytes(s->lift);
     for (unsigned i = 0; i < s->lift->entry_count; i++) {
         int64_t bytes = command_entry(s->lift, i, LIFT_STRIDE);
-        end += bytes;
         if (bytes % 8)
             return fault_set(f, E_RUN_CHAIN, s->lift, "entry %u: a unit would begin %lld bytes later, no multiple of 8", i,
                              (long long)bytes);
@@ -402,8 +410,7 @@ static unsigned fetch_ranges(const stage *s, proof_range *out)
 {
     const source *k = s->plan;
     dm_walk dm = k->dm;
-    for (unsigned i = 0; k->lift && i < k->lift->entry_count; i++)
-        dm.span_bytes += command_entry(k->lift, i, LIFT_STRIDE);
+    dm.span_bytes += lift_span_bytes(k->lift);
     *out = proof_dm_range(&dm, false);
     return 1;
 }

@@ -19,18 +19,6 @@ static field_event *event_new(field_machine *m, field_event_kind kind)
     return &m->events[m->event_count - 1];
 }
 
-static size_t units_of(const field_machine *m, const unit_mask *units, int64_t *list)
-{
-    const target *t = m->plans->target;
-    size_t count = 0;
-    for (int64_t chip = 0; chip < t->chips; chip++)
-        for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
-            for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
-                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 && units->slices[slice / 64 % 4] >> slice % 64 & 1)
-                    list[count++] = machine_unit_index(m->plans, chip, cluster, slice);
-    return count;
-}
-
 /* Every stage that a chain can have has its twin. */
 static bool has_twins(const chain *c, fault *f)
 {
@@ -89,10 +77,10 @@ static bool read_chain(field_machine *m, int number, const command *c, int64_t *
     e->out_units = k.out_units;
     e->range_count = chain_sink(&k)->type->field->ranges(chain_sink(&k), e->ranges);
     keep_cursors(m, &k, e);
-    count_work(m, &k, units_of(m, &e->out_units, units));
+    count_work(m, &k, unit_mask_list(m->plans, &e->out_units, -1, units));
     for (unsigned i = 0; i < k.stage_count; i++)
         if (k.stages[i].type->advance)
-            k.stages[i].type->advance(&k.stages[i], units, units_of(m, i ? &e->out_units : &e->units, units));
+            k.stages[i].type->advance(&k.stages[i], units, unit_mask_list(m->plans, i ? &e->out_units : &e->units, -1, units));
     p->done[number] += k.count;
     return true;
 }
@@ -446,7 +434,7 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     chain c;
     if (!plan_again(m, &m->events[time], &c, f))
         return false;
-    size_t count = units_of(m, &c.out_units, units);
+    size_t count = unit_mask_list(m->plans, &c.out_units, -1, units);
     if (exchange_is_needed(&c))
         return run_exchanged(m, &c, time, units, count, f);
     unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);

@@ -154,20 +154,6 @@ static void slice_job(void *jobs, unsigned worker, size_t index)
         ;
 }
 
-/* Numbers of the active units, in order; cluster: of that one only, -1: of all. */
-static size_t active_units(const chain *c, const unit_mask *active, int64_t only, int64_t *units)
-{
-    const target *t = c->machine->target;
-    size_t count = 0;
-    for (int64_t chip = 0; chip < t->chips; chip++)
-        for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
-            for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
-                if (active->chips >> chip & 1 && active->clusters >> cluster & 1 && active->slices[slice / 64 % 4] >> slice % 64 & 1 &&
-                    (only < 0 || only == chip * t->clusters_per_chip + cluster))
-                    units[count++] = machine_unit_index(c->machine, chip, cluster, slice);
-    return count;
-}
-
 static unsigned worker_count(const chain *c, size_t units)
 {
     if (c->steps < THREAD_PACKETS / (int64_t)(units ? units : 1))
@@ -206,7 +192,7 @@ static bool run_units(const chain *c, const blocks *block, const span *x, const 
 /* The units of a cluster that are active there. */
 static bool run_span(const chain *c, const blocks *block, const span *x, const unit_mask *active, int64_t cluster, int64_t *units, fault *f)
 {
-    return run_units(c, block, x, units, active_units(c, active, cluster, units), f);
+    return run_units(c, block, x, units, unit_mask_list(c->machine, active, cluster, units), f);
 }
 
 /* One cluster: after the packets of all of its slices, where they go to others at once; and up to where they are reduced over slices. */
@@ -236,7 +222,7 @@ static bool run_exchanged(const chain *c, const blocks *block, int64_t *units, f
     exchange *x = calloc(2, sizeof *x);
     bool done = x || fault_memory(f, c->commands, "the packets of a cluster");
     for (int64_t cluster = 0; done && cluster < t->chips * t->clusters_per_chip; cluster++) {
-        if (active_units(c, &c->out_units, cluster, units) == 0)
+        if (unit_mask_list(c->machine, &c->out_units, cluster, units) == 0)
             continue;
         x[0] = x[1] = (exchange){.filled = {0}};
         done = run_cluster(c, block, &x[0], &x[1], cluster, units, f);
@@ -258,7 +244,7 @@ bool chain_run(const chain *c, fault *f)
         done = run_span(c, block ? &plan : NULL, &(span){.end = c->stage_count}, &c->units, -1, units, f);
     for (unsigned i = 0; done && i < c->stage_count; i++)
         if (c->stages[i].type->advance)
-            c->stages[i].type->advance(&c->stages[i], units, active_units(c, i ? &c->out_units : &c->units, -1, units));
+            c->stages[i].type->advance(&c->stages[i], units, unit_mask_list(c->machine, i ? &c->out_units : &c->units, -1, units));
     blocks_free(&plan);
     free(units);
     return done;

@@ -71,6 +71,19 @@ void unit_mask_select(unit_mask *units, const command *c)
                                     (uint64_t)command_get(c, UNITS_SLICES_2), (uint64_t)command_get(c, UNITS_SLICES_3)}};
 }
 
+size_t unit_mask_list(const machine *m, const unit_mask *units, int64_t only, int64_t *list)
+{
+    const target *t = m->target;
+    size_t count = 0;
+    for (int64_t chip = 0; chip < t->chips; chip++)
+        for (int64_t cluster = 0; cluster < t->clusters_per_chip; cluster++)
+            for (int64_t slice = 0; slice < t->slices_per_cluster; slice++)
+                if (units->chips >> chip & 1 && units->clusters >> cluster & 1 && units->slices[slice / 64 % 4] >> slice % 64 & 1 &&
+                    (only < 0 || only == chip * t->clusters_per_chip + cluster))
+                    list[count++] = machine_unit_index(m, chip, cluster, slice);
+    return count;
+}
+
 /* May these commands stand in this context? */
 static bool context_allows(const command *commands, size_t count, int number, fault *f)
 {

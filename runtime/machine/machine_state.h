@@ -36,6 +36,8 @@ typedef struct unit_mask {
 
 /* What an OP_UNITS command selects. */
 void unit_mask_select(unit_mask *units, const command *c);
+/* Numbers of the units in the mask, in order; cluster: of that one only, -1: of all. Returns how many. */
+size_t unit_mask_list(const struct machine *m, const unit_mask *units, int64_t cluster, int64_t *list);
 
 struct machine {
     const target *target;

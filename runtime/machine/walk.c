@@ -3,6 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+walk walk_of_copy(const copy_command *k, const copy_side *s)
+{
+    walk w = {.count = k->count, .base = s->base};
+    memcpy(w.size, k->size, k->count * sizeof *w.size);
+    memcpy(w.stride, s->stride, k->count * sizeof *w.stride);
+    return w;
+}
+
 bool walk_positions(const walk *w, int64_t *positions)
 {
     int64_t product = 1;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codegen/copy_command.h"
+
 enum { WALK_MAX_LOOPS = 16 };
 
 typedef struct walk {
@@ -21,6 +23,9 @@ typedef struct walk {
 
 /* Wide enough for every sum of 15 products of a 48-bit stride and a 48-bit counter. */
 typedef __int128 walk_address;
+
+/* The addresses of one side of a copy, in bytes of the DMA address space. */
+walk walk_of_copy(const copy_command *k, const copy_side *s);
 
 /* Product of the sizes; false when it passes 2^62. */
 bool walk_positions(const walk *w, int64_t *positions);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codegen/step/text.h"
+#include "support/align.h"
 #include "support/strbuf.h"
 
 typedef struct side {
@@ -18,8 +19,6 @@ enum { NONE = UINT32_MAX };
 
 /* ---- alignment ---- */
 
-enum { MOST_CELLS = 1 << 24 };
-
 /* Compilers' names, `map.3`, are numbered, and say little. */
 static bool is_written_name(const step_node *n)
 {
@@ -28,13 +27,19 @@ static bool is_written_name(const step_node *n)
     return strncmp(n->name, op, bytes) != 0 || (n->name[bytes] != '\0' && n->name[bytes] != '.');
 }
 
-/* 0: they have nothing in common. */
-static unsigned likeness(const step_node *x, const char *text_x, const step_node *y, const char *text_y)
+typedef struct side_pair {
+    const side *a, *b;
+    const char **text_a, **text_b; /* of each node */
+} side_pair;
+
+static unsigned likeness(const void *user, size_t i, size_t k)
 {
+    const side_pair *of = user;
+    const step_node *x = &of->a->program->nodes[i], *y = &of->b->program->nodes[k];
     bool one_name = strcmp(x->name, y->name) == 0 && is_written_name(x);
     if (x->op != y->op)
         return one_name ? 1 : 0;
-    return 2 + (one_name ? 4 : 0) + (strcmp(text_x, text_y) == 0 ? 2 : 0);
+    return 2 + (one_name ? 4 : 0) + (strcmp(of->text_a[i], of->text_b[k]) == 0 ? 2 : 0);
 }
 
 static const char **texts_of(const side *s, arena *a)
@@ -63,31 +68,17 @@ static void align(side *a, side *b, arena *arena_of)
     b->partner = ARENA_ARRAY(arena_of, uint32_t, columns);
     memset(a->partner, 0xff, (rows + 1) * sizeof *a->partner);
     memset(b->partner, 0xff, columns * sizeof *b->partner);
-    if (rows + 1 > MOST_CELLS / columns) {
+    side_pair of = {a, b, texts_of(a, arena_of), texts_of(b, arena_of)};
+    size_t *partner = ARENA_ARRAY(arena_of, size_t, rows + 1);
+    if (!align_lists(rows, columns - 1, likeness, &of, arena_of, partner)) {
         pair_by_name(a, b);
         return;
     }
-    const char **x = texts_of(a, arena_of), **y = texts_of(b, arena_of);
-    uint32_t *best = ARENA_ARRAY(arena_of, uint32_t, (rows + 1) * columns);
-    for (size_t i = rows; i-- > 0;)
-        for (size_t k = columns - 1; k-- > 0;) {
-            unsigned like = likeness(&a->program->nodes[i], x[i], &b->program->nodes[k], y[k]);
-            uint32_t together = like ? best[(i + 1) * columns + k + 1] + like : 0;
-            uint32_t skip_a = best[(i + 1) * columns + k], skip_b = best[i * columns + k + 1];
-            uint32_t most = skip_a > skip_b ? skip_a : skip_b;
-            best[i * columns + k] = together > most ? together : most;
+    for (size_t i = 0; i < rows; i++)
+        if (partner[i] != SIZE_MAX) {
+            a->partner[i] = (uint32_t)partner[i];
+            b->partner[partner[i]] = (uint32_t)i;
         }
-    for (size_t i = 0, k = 0; i < rows && k + 1 < columns;) {
-        unsigned like = likeness(&a->program->nodes[i], x[i], &b->program->nodes[k], y[k]);
-        if (like && best[i * columns + k] == best[(i + 1) * columns + k + 1] + like) {
-            a->partner[i] = (uint32_t)k;
-            b->partner[k++] = (uint32_t)i++;
-        } else if (best[i * columns + k] == best[(i + 1) * columns + k]) {
-            i++;
-        } else {
-            k++;
-        }
-    }
 }
 
 /* ---- what changed ---- */

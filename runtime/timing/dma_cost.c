@@ -95,14 +95,6 @@ static int64_t in_proportion(int64_t value, int64_t steps, int64_t walked)
     return steps == walked || walked == 0 ? value : (int64_t)((__int128)value * steps / walked);
 }
 
-static walk walk_of(const copy_command *k, const copy_side *s)
-{
-    walk w = {.count = k->count, .base = s->base};
-    memcpy(w.size, k->size, k->count * sizeof *w.size);
-    memcpy(w.stride, s->stride, k->count * sizeof *w.stride);
-    return w;
-}
-
 /* Nobody knows the list: the rows are taken as if they followed each other. */
 static int64_t moved_by(const copy_command *k, int64_t list_address)
 {
@@ -139,7 +131,7 @@ static bool inside(const walk *w)
 static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
 {
     const copy_side *of[2] = {&k->source, &k->destination};
-    walk walks[2] = {walk_of(k, &k->source), walk_of(k, &k->destination)}, list = walk_of(k, &k->list);
+    walk walks[2] = {walk_of_copy(k, &k->source), walk_of_copy(k, &k->destination)}, list = walk_of_copy(k, &k->list);
     walk_cursor cursors[2], at;
     side sides[2] = {{.hbm = k->source.memory == COPY_HBM}, {.hbm = k->destination.memory == COPY_HBM, .write = true}};
     int64_t bytes = k->packet_bytes;

@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "runtime/timing/report_parts.h"
+#include "support/align.h"
 #include "support/strbuf.h"
 
 typedef long long number;
 
 /* ---- alignment ---- */
 
-enum { MOST_CELLS = 1 << 24, SAME = 3, LIKE = 1 };
+enum { SAME = 3, LIKE = 1 };
 
 static bool same_command(const command *a, const command *b)
 {
@@ -17,45 +18,29 @@ static bool same_command(const command *a, const command *b)
            memcmp(a->entries, b->entries, sizeof a->entries) == 0;
 }
 
-static unsigned likeness(const command *a, const command *b)
-{
-    return same_command(a, b) ? SAME : a->op == b->op ? LIKE : 0;
-}
-
 typedef struct stream {
     const command *commands;
     size_t count;
 } stream;
 
-/* partner[i]: the command of b that stands for a's command i, or SIZE_MAX. */
+typedef struct streams {
+    const stream *a, *b;
+} streams;
+
+static unsigned likeness(const void *user, size_t i, size_t k)
+{
+    const streams *of = user;
+    const command *a = &of->a->commands[i], *b = &of->b->commands[k];
+    return same_command(a, b) ? SAME : a->op == b->op ? LIKE : 0;
+}
+
+/* partner[i]: the command of b that stands for a's command i, or SIZE_MAX; of streams that are too long the command at its place. */
 static void align_streams(const stream *a, const stream *b, size_t *partner, arena *arena_of)
 {
-    for (size_t i = 0; i < a->count; i++)
-        partner[i] = SIZE_MAX;
-    size_t columns = b->count + 1;
-    if ((a->count + 1) > MOST_CELLS / columns) { /* too long for a table: command by command */
+    streams of = {a, b};
+    if (!align_lists(a->count, b->count, likeness, &of, arena_of, partner))
         for (size_t i = 0; i < a->count && i < b->count; i++)
             partner[i] = a->commands[i].op == b->commands[i].op ? i : SIZE_MAX;
-        return;
-    }
-    uint32_t *best = ARENA_ARRAY(arena_of, uint32_t, (a->count + 1) * columns);
-    for (size_t i = a->count; i-- > 0;)
-        for (size_t k = b->count; k-- > 0;) {
-            unsigned like = likeness(&a->commands[i], &b->commands[k]);
-            uint32_t together = like ? best[(i + 1) * columns + k + 1] + like : 0;
-            uint32_t skip_a = best[(i + 1) * columns + k], skip_b = best[i * columns + k + 1];
-            uint32_t most = skip_a > skip_b ? skip_a : skip_b;
-            best[i * columns + k] = together > most ? together : most;
-        }
-    for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
-        unsigned like = likeness(&a->commands[i], &b->commands[k]);
-        if (like && best[i * columns + k] == best[(i + 1) * columns + k + 1] + like)
-            partner[i++] = k++;
-        else if (best[i * columns + k] == best[(i + 1) * columns + k])
-            i++;
-        else
-            k++;
-    }
 }
 
 /* ---- commands ---- */

@@ -19,6 +19,15 @@ ROWS, BANK_ROWS, LINE = 8, 128, 64  # of the TRF: bank rows, lines of one, bytes
 DM_BYTES, DM_WINDOW, HBM_BYTES, HBM_WINDOW = 512 * 1024, 4194304, 48 << 30, 1 << 36
 
 
+def unit_of(chip, cluster, s):
+    return (chip * CLUSTERS + cluster) * SLICES + s
+
+
+def place_of(unit):
+    """(chip, cluster, slice)"""
+    return unit // SLICES // CLUSTERS, unit // SLICES % CLUSTERS, unit % SLICES
+
+
 class TooLarge(Exception):
     """More work than is wanted."""
 
@@ -271,7 +280,7 @@ class Machine:
             element = 0
             for axis in order:
                 element = element * self.sizes[axis] + coords.get(axis, 0)
-            unit = (at.get("chip", 0) * CLUSTERS + at.get("cluster", 0)) * SLICES + at.get("slice", 0)
+            unit = unit_of(at.get("chip", 0), at.get("cluster", 0), at.get("slice", 0))
             if port["space"] == "hbm":
                 yield ("hbm", at["chip"], port["address"] * 8 + at["element"] * bits), element
             elif port["space"] == "dm":
@@ -408,7 +417,7 @@ class Machine:
             for cluster in range(CLUSTERS):
                 for s in range(SLICES):
                     if u["chips"] >> chip & 1 and u["clusters"] >> cluster & 1 and u[f"slices_{s // 64}"] >> s % 64 & 1:
-                        yield (chip * CLUSTERS + cluster) * SLICES + s
+                        yield unit_of(chip, cluster, s)
 
     def chain(self, commands, units):
         writes = []
@@ -429,7 +438,7 @@ class Machine:
     def unit_place(self, number, unit):
         """The position of a unit in a stream port; None: it has none."""
         l = self.layouts[number]
-        chip, cluster, s = unit // SLICES // CLUSTERS, unit // SLICES % CLUSTERS, unit % SLICES
+        chip, cluster, s = place_of(unit)
         if chip >= l["chip"].size or cluster >= l["cluster"].size or s >= l["slice"].size:
             return None
         if any(l[c].index(i) is None for c, i in (("chip", chip), ("cluster", cluster), ("slice", s))):
@@ -556,7 +565,7 @@ class Slice:
 
     def lifted(self, lift):
         """Bytes that this slice begins after the base."""
-        place = (self.unit // SLICES // CLUSTERS, self.unit // SLICES % CLUSTERS, self.unit % SLICES)
+        place = place_of(self.unit)
         return sum(e["stride"] * (place[e["level"]] // e["div"] % 2) for e in lift["t"]) if lift else 0
 
     def fetch(self, c, first=0):
@@ -661,7 +670,7 @@ class Slice:
         return [turned[i + offset] if 0 <= i + offset < len(turned) else self.ring.zero for i in range(lanes)]
 
     def live(self, masks, step, lane):
-        chip, cluster, s = self.unit // SLICES // CLUSTERS, self.unit // SLICES % CLUSTERS, self.unit % SLICES
+        chip, cluster, s = place_of(self.unit)
         counters = (step, lane, s, cluster, chip)
         return all(sum(counters[e["counter"]] // e["div"] % e["mod"] * e["weight"] for e in c["t"]) < c["f"]["limit"] for c in masks)
 

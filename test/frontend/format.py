@@ -177,11 +177,17 @@ LAYOUTS = [
 ]
 
 
-def main():
-    rng = random.Random(1)
+def sources():
+    """Examples, cases and published listings."""
     paths = sorted(glob.glob(os.path.join(visa_tools.SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(visa_tools.SOURCE, "test", "cases", "*.vm")))
     if visa_tools.shared("seeds", "listings"):
         paths += sorted(glob.glob(os.path.join(visa_tools.shared("seeds", "listings"), "*.vm")))
+    return paths
+
+
+def main():
+    rng = random.Random(1)
+    paths = sources()
     failures = []
     for before, after in LAYOUTS:
         done = fmt(before)

@@ -102,11 +102,8 @@ def corpus_files():
 
 def main():
     rng = random.Random(2)
-    paths = sorted(glob.glob(os.path.join(visa_tools.SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(visa_tools.SOURCE, "test", "cases", "*.vm")))
-    if visa_tools.shared("seeds", "listings"):
-        paths += sorted(glob.glob(os.path.join(visa_tools.shared("seeds", "listings"), "*.vm")))
     work = []
-    for path in paths[::visa_tools.SLOWER]:
+    for path in layout.sources()[::visa_tools.SLOWER]:
         with open(path, "rb") as file:
             text = file.read()
         work += [(os.path.basename(path), kind, variant, kind == "as it is") for kind, variant in variants(text, rng)]

@@ -7,22 +7,18 @@ operations of model.py, and compared bit for bit. Whether the Valid Count Genera
 numbers: each slice, flit and lane is looked at. What it can say must be accepted, the rest refused as E-VALID-COUNT; more than 8 slots, and results that
 lack or keep something, as E-VECTOR-REDUCE. What is accepted is compared with the reference as well, in numbers and in algebra.
 Usage: reduce_oracle.py [COUNT [SEED]]; VISA_LONG=1: 8,000."""
-import os
 import random
 import re
-import runpy
 import struct
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", ".."), os.path.join(HERE, "..", "..", "oracle")]
-import meaning  # noqa: E402
-import visa_tools  # noqa: E402
-from harness import compile_all  # noqa: E402
+import reductions
+from reductions import EDGES, MODEL, dense, edge_words, is_same, names_in_order  # reductions finds the modules of the oracles, too
+import meaning
+import visa_tools
+from harness import compile_all
 
-MODEL = runpy.run_path(os.path.join(HERE, "model.py"))
-EDGES = MODEL["edges"]()
 OPS = {"i32": [("AddSat", "REDUCE_ADD_SAT", 0), ("Max", "REDUCE_MAX_I32", 0x80000000), ("Min", "REDUCE_MIN_I32", 0x7FFFFFFF)],
        "f32": [("Add", "REDUCE_ADD_F32", 0), ("Max", "REDUCE_MAX_F32", 0xFF800000), ("Min", "REDUCE_MIN_F32", 0x7F800000)]}
 
@@ -289,44 +285,19 @@ class Case:
         return word + 7 & 0xFFFFFFFF if self.dtype == "i32" else word ^ 0x80000000
 
 
-def names_in_order(texts, axes):
-    """Axes in the order in which the parts first name them: those of which a part holds more than one coordinate."""
-    out = []
-    for text in texts:
-        codes = [c for c in meaning.table(meaning.parse(text), axes) if c and axes.live(c)]
-        for name in re.findall(r"[A-Z]\w*", text):
-            if name not in out and any(c & axes.field(name) for c in codes):
-                out.append(name)
-    return out
-
-
-def dense(axes, names, code):
-    index = 0
-    for name in names:
-        index = index * axes.sizes[name] + ((code >> axes.shift[name]) & meaning.MASK)
-    return index
-
-
 def input_words(case, rng, count):
     if case.op[0] == "Add":
         floats = [rng.choice([0.5, -1.5, 3.25, 1e-3, 1e8, -1e8, 7.0, -0.0]) if rng.random() < 0.4 else rng.uniform(-4, 4) for _ in range(count)]
         words = list(struct.unpack(f"<{count}I", struct.pack(f"<{count}f", *floats)))
         return [rng.choice(EDGES) if rng.random() < 0.02 else w for w in words]
-    return [rng.choice(EDGES) if rng.random() < 0.6 else rng.getrandbits(32) for _ in range(count)]
+    return edge_words(rng, count)
 
 
 def run_one(case, name, binary, rng, directory):
-    names = names_in_order([*case.slice.split(", "), *case.time, case.packet], case.axes)
-    total = 1
-    for n in names:
-        total *= case.sizes[n]
-    words = input_words(case, rng, total)
-    raw, out = os.path.join(directory, "x.raw"), os.path.join(directory, "out.raw")
-    with open(raw, "wb") as file:
-        file.write(struct.pack(f"<{total}I", *words))
-    done = visa_tools.run(["visa-run", binary, "--kernel", name, "--input", f"x={raw}", "--output", f"out={out}"])
-    if done.status != 0:
-        return done.text()
+    failed, names, words, got = reductions.run_kernel(case, name, binary, directory, [*case.slice.split(", "), *case.time, case.packet],
+                                                      lambda count: input_words(case, rng, count))
+    if failed:
+        return failed
     by_code = {}
     for s in range(len(case.s)):
         for t in range(len(case.flits)):
@@ -336,12 +307,9 @@ def run_one(case, name, binary, rng, directory):
                     by_code[code] = words[dense(case.axes, names, code)]
     wanted = case.expected(by_code)
     out_names = names_in_order([*case.slice.split(", "), *case.kept, *([] if case.tree else [case.packet])], case.axes)
-    with open(out, "rb") as file:
-        data = file.read()
-    got = struct.unpack(f"<{len(data) // 4}I", data)
     for code, word in wanted.items():
         found = got[dense(case.axes, out_names, code)]
-        if found != word and not (case.dtype == "f32" and MODEL["is_nan"](found) and MODEL["is_nan"](word)):
+        if not is_same(case.dtype, found, word):
             return f"{case.axes.show(code)}: {found:08x}, by the enumeration {word:08x}"
     return None
 
@@ -380,22 +348,7 @@ def batch(cases, rng, directory, count):
             faults.append(f"{sources[i]}\nshould be {wanted}: {got} {verdict.message if verdict.kind != 'accepted' else ''}")
         elif got == "accepted":
             good.append(i)
-    path = os.path.join(directory, "reduce.vm")
-    with open(path, "w") as file:
-        file.write("\n".join(sources[i] for i in good) + "\n")
-    if not good:
-        return faults
-    made = visa_tools.run(["visac", path, "-o", path + ".bin"], timeout=600)
-    checked = visa_tools.run(["visac", path, "--check"], timeout=600)
-    bad = re.sub(r"error\[E-CHECK-NOTHING\].*", "", checked.text())
-    if made.status != 0 or checked.crashed or "error[" in bad:
-        named = re.search(r"^(p\d+): .*(?:other polynomials|differ)", bad, re.M)
-        return faults + [(sources[int(named.group(1)[1:])] if named else "") + (made.text() + bad)[-600:]]
-    for i in good:
-        fault = run_one(cases[i], f"p{i}", path + ".bin", rng, directory)
-        if fault:
-            faults.append(f"{sources[i]}\n{fault}")
-    return faults
+    return faults + reductions.judge_good(cases, sources, good, directory, lambda case, name, binary: run_one(case, name, binary, rng, directory))
 
 
 def main():

@@ -7,22 +7,17 @@ after; what must come out is folded from the slices of the group in ascending or
 model.py, and compared bit for bit. Others break one rule and must be refused as E-VECTOR-SLICES. What is accepted is compared with the reference, in
 numbers and in algebra.
 Usage: slices_oracle.py [COUNT [SEED]]; VISA_LONG=1: 4,000."""
-import os
 import random
-import re
-import runpy
 import struct
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", ".."), os.path.join(HERE, "..", "..", "oracle")]
-import meaning  # noqa: E402
-import visa_tools  # noqa: E402
-from harness import compile_all  # noqa: E402
+import reductions
+from reductions import EDGES, MODEL, dense, edge_words, is_same, names_in_order  # reductions finds the modules of the oracles, too
+import meaning
+import visa_tools
+from harness import compile_all
 
-MODEL = runpy.run_path(os.path.join(HERE, "model.py"))
-EDGES = MODEL["edges"]()
 OPS = {"i32": [("Add", "SLICES_ADD_I32", 0), ("AddSat", "SLICES_ADD_SAT", 0), ("Max", "SLICES_MAX_I32", 0x80000000), ("Min", "SLICES_MIN_I32", 0x7FFFFFFF)],
        "f32": [("Add", "SLICES_ADD_F32", 0), ("Max", "SLICES_MAX_F32", 0xFF800000), ("Min", "SLICES_MIN_F32", 0x7F800000), ("Mul", "SLICES_MUL_F32", 0x3F800000)]}
 BREAKS = ["slice kept in another order", "axis of the stream as a new one", "promoted digit left in Time", "Time in another order", "a promoted digit that Time lacks"]
@@ -157,39 +152,18 @@ class Case:
         return {k: self.last(v) for k, v in cells.items()}
 
 
-def names_in_order(texts, axes):
-    out = []
-    for text in texts:
-        codes = [c for c in meaning.table(meaning.parse(text), axes) if c and axes.live(c)]
-        for name in re.findall(r"[A-Z]\w*", text):
-            if name not in out and any(c & axes.field(name) for c in codes):
-                out.append(name)
-    return out
-
-
-def dense(axes, names, code):
-    index = 0
-    for name in names:
-        index = index * axes.sizes[name] + ((code >> axes.shift[name]) & meaning.MASK)
-    return index
+def input_words(case, rng, count):
+    if case.op[0] not in ("Add", "Mul") or case.dtype != "f32":
+        return edge_words(rng, count)
+    return [struct.unpack("<I", struct.pack("<f", rng.choice([0.5, -1.5, 3.25, 1e8, -1e8, -0.0, rng.uniform(-4, 4)])))[0] if rng.random() < 0.98 else rng.choice(EDGES)
+            for _ in range(count)]
 
 
 def run_one(case, name, binary, rng, directory):
-    names = names_in_order([*case.slice.split(", "), *case.time, "P"], case.axes)
-    total = 1
-    for n in names:
-        total *= case.sizes[n]
-    if case.op[0] in ("Add", "Mul") and case.dtype == "f32":
-        words = [struct.unpack("<I", struct.pack("<f", rng.choice([0.5, -1.5, 3.25, 1e8, -1e8, -0.0, rng.uniform(-4, 4)])))[0] if rng.random() < 0.98 else rng.choice(EDGES)
-                 for _ in range(total)]
-    else:
-        words = [rng.choice(EDGES) if rng.random() < 0.6 else rng.getrandbits(32) for _ in range(total)]
-    raw, out = os.path.join(directory, "x.raw"), os.path.join(directory, "out.raw")
-    with open(raw, "wb") as file:
-        file.write(struct.pack(f"<{total}I", *words))
-    done = visa_tools.run(["visa-run", binary, "--kernel", name, "--input", f"x={raw}", "--output", f"out={out}"])
-    if done.status != 0:
-        return done.text()
+    failed, names, words, got = reductions.run_kernel(case, name, binary, directory, [*case.slice.split(", "), *case.time, "P"],
+                                                      lambda count: input_words(case, rng, count))
+    if failed:
+        return failed
     by_code = {}
     for a in case.s:
         for b in case.t:
@@ -198,10 +172,7 @@ def run_one(case, name, binary, rng, directory):
                     by_code[a + b + c] = words[dense(case.axes, names, a + b + c)]
     wanted = case.expected(by_code)
     out_names = names_in_order([*case.out_slice.split(", "), *case.out_time, "P"], case.axes)
-    with open(out, "rb") as file:
-        data = file.read()
-    got, seen = struct.unpack(f"<{len(data) // 4}I", data), 0
-    fresh = 0
+    seen = fresh = 0
     for n in case.sizes:
         fresh |= case.axes.field(n) if n[0] == "X" else 0
     for a in case.os:
@@ -212,7 +183,7 @@ def run_one(case, name, binary, rng, directory):
                 code, word = a + b + c, wanted.get((a + b + c) & ~fresh & ~(case.axes.field("A") if getattr(case, "fresh_a", False) else 0))
                 found = got[dense(case.axes, out_names, code)]
                 seen += 1
-                if word is None or (found != word and not (case.dtype == "f32" and MODEL["is_nan"](found) and MODEL["is_nan"](word))):
+                if word is None or not is_same(case.dtype, found, word):
                     return f"{case.axes.show(code)}: {found:08x}, by the enumeration {word if word is None else format(word, '08x')}"
     return None if seen else "nothing was compared"
 
@@ -239,20 +210,8 @@ def main():
                 else:
                     verdicts["accepted"] += 1
                     good.append(i)
-            path = os.path.join(directory, "slices.vm")
-            with open(path, "w") as file:
-                file.write("\n".join(sources[i] for i in good) + "\n")
-            made = visa_tools.run(["visac", path, "-o", path + ".bin"], timeout=600)
-            checked = visa_tools.run(["visac", path, "--check"], timeout=600)
-            bad = re.sub(r"error\[E-CHECK-NOTHING\].*", "", checked.text())
-            if made.status != 0 or checked.crashed or "error[" in bad:
-                named = re.search(r"^(p\d+): .*(?:other polynomials|differ)", bad, re.M)
-                faults.append((sources[int(named.group(1)[1:])] if named else "") + (made.text() + bad)[-800:])
-                continue
-            for i in good:
-                fault = run_one(cases[i], f"p{i}", path + ".bin", rng, directory)
-                if fault:
-                    faults.append(f"{sources[i]}\n{fault}")
+            faults += reductions.judge_good(cases, sources, good, directory,
+                                            lambda case, name, binary: run_one(case, name, binary, rng, directory))
     for fault in faults[:4]:
         print(fault)
     print(f"{verdicts['accepted']} reductions over slices, {verdicts['refused']} that break a rule, {len(faults)} wrong")
