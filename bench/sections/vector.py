@@ -22,7 +22,6 @@ PASSES = {
     "sum of a slice": ".vector_split::<_, _>().vector_intra_slice_reduce::<A, m![1], m![1 # 4]>(IntraSliceReduceOpF32::Add).vector_pad_way8::<_>()",
 }
 KERNELS = ("softmax", "rmsnorm", "gelu", "layer")
-TURNS = (8, 32)
 
 
 def source(turns):
@@ -38,8 +37,8 @@ def source(turns):
 
 
 def machine(bench, section):
-    binaries = []
-    for turns in TURNS:
+    binaries, counts = [], bench.count((8, 32), (8, 32), (1, 2))
+    for turns in counts:
         path = bench.file(f"vector{turns}.vm", source(turns))
         bench.run([bench.program("visac"), path, "-o", f"{path}.bin"])
         binaries.append(f"{path}.bin")
@@ -47,10 +46,10 @@ def machine(bench, section):
     for n, name in enumerate(PASSES):
         speeds = []
         for level in levels:
-            commands = [(str(turns), [bench.program("visa-run"), binary, f"--kernel=p{n}", f"--cpu={level}", "--threads=1"]) for turns, binary in zip(TURNS, binaries)]
-            taken = bench.processes(commands, bench.count(5, 3), 1)
-            few, many = (sorted(a + b for a, b in zip(of(taken[str(t)], "user"), of(taken[str(t)], "system"))) for t in TURNS)
-            speeds.append(spread([(TURNS[1] - TURNS[0]) * ELEMENTS / 1e6 / (b - a) for a, b in zip(few, many) if b > a] or [0]))
+            commands = [(str(turns), [bench.program("visa-run"), binary, f"--kernel=p{n}", f"--cpu={level}", "--threads=1"]) for turns, binary in zip(counts, binaries)]
+            taken = bench.processes(commands, bench.count(5, 3), 0)
+            few, many = (sorted(a + b for a, b in zip(of(taken[str(t)], "user"), of(taken[str(t)], "system"))) for t in counts)
+            speeds.append(spread([(counts[1] - counts[0]) * ELEMENTS / 1e6 / (b - a) for a, b in zip(few, many) if b > a] or [0]))
         rows.append([name, *speeds])
     section["tables"].append(table("passes of the machine, 1e9 elements a second", ["pass", *levels], rows))
 
