@@ -1,6 +1,7 @@
 #include "codegen/reference/scalar.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "codegen/reference/convert.h"
@@ -55,19 +56,71 @@ static LLVMValueRef unary(emitter *e, const char *name, LLVMValueRef x)
     return emit_intrinsic(e, name, &x, 1);
 }
 
-/* A function of the C library, for each lane. */
-static LLVMValueRef call_each(emitter *e, const char *name, LLVMValueRef x)
+static LLVMValueRef function_of(emitter *e, const char *name, LLVMTypeRef type)
 {
-    LLVMTypeRef type = LLVMFunctionType(e->f32, &e->f32, 1, false);
     LLVMValueRef callee = LLVMGetNamedFunction(e->module, name);
-    if (!callee)
-        callee = LLVMAddFunction(e->module, name, type);
-    if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVectorTypeKind)
-        return LLVMBuildCall2(e->b, type, callee, &x, 1, "");
-    LLVMValueRef all = LLVMGetPoison(LLVMTypeOf(x));
-    for (unsigned i = 0; i < LLVMGetVectorSize(LLVMTypeOf(x)); i++) {
+    return callee ? callee : LLVMAddFunction(e->module, name, type);
+}
+
+#ifdef HAVE_MVEC
+/* Its library's name of a function of so many f64: those of a register of the CPU, or fewer. */
+static void vector_name(char *name, size_t size, const char *function, int64_t lanes)
+{
+    snprintf(name, size, "_ZGV%cN%lldv_%s", lanes == 8 ? 'e' : lanes == 4 ? 'd' : 'b', (long long)lanes, function);
+}
+#endif
+
+/* Some lanes of f64 through the function. */
+static LLVMValueRef call_lanes(emitter *e, const char *function, LLVMValueRef x, unsigned lanes)
+{
+    LLVMTypeRef vector = LLVMTypeOf(x), type = LLVMFunctionType(e->f64, &e->f64, 1, false);
+    if (LLVMGetTypeKind(vector) != LLVMVectorTypeKind)
+        return LLVMBuildCall2(e->b, type, function_of(e, function, type), &x, 1, "");
+#ifdef HAVE_MVEC
+    enum { MOST_NAME = 32 };
+    char name[MOST_NAME];
+    vector_name(name, sizeof name, function, lanes);
+    type = LLVMFunctionType(vector, &vector, 1, false);
+    return LLVMBuildCall2(e->b, type, function_of(e, name, type), &x, 1, "");
+#else
+    LLVMValueRef all = LLVMGetPoison(vector), callee = function_of(e, function, type);
+    for (unsigned i = 0; i < lanes; i++) {
         LLVMValueRef lane = LLVMBuildExtractElement(e->b, x, emit_i32(e, i), "");
         all = LLVMBuildInsertElement(e->b, all, LLVMBuildCall2(e->b, type, callee, &lane, 1, ""), emit_i32(e, i), "");
+    }
+    return all;
+#endif
+}
+
+static LLVMValueRef nearest_at_once(emitter *e, const char *function, LLVMValueRef x, unsigned lanes)
+{
+    LLVMValueRef value = call_lanes(e, function, LLVMBuildFPExt(e->b, x, emit_type_like(e, x, e->f64), ""), lanes);
+    return LLVMBuildFPTrunc(e->b, value, LLVMTypeOf(x), "");
+}
+
+/* The f32 nearest to what the C library computes in f64: another implementation that is as careful gives the same, but where the true
+ * value is within 2^-50 of the middle of two. Vectors go through the library's functions of vectors, as many lanes as a register has. */
+static LLVMValueRef nearest(emitter *e, const char *function, LLVMValueRef x)
+{
+    enum { MOST_LANES = 8 };
+    LLVMTypeRef type = LLVMTypeOf(x);
+    bool one = LLVMGetTypeKind(type) != LLVMVectorTypeKind;
+    unsigned lanes = one ? 1 : LLVMGetVectorSize(type), part = one ? 1 : (unsigned)e->plan->machine.lanes / 2;
+    part = part > MOST_LANES ? MOST_LANES : part;
+    while (part > 1 && lanes % part)
+        part /= 2;
+    if (part == lanes)
+        return nearest_at_once(e, function, x, lanes);
+    LLVMValueRef all = LLVMGetPoison(type);
+    for (unsigned from = 0; from < lanes; from += part) {
+        int taken[MOST_LANES];
+        for (unsigned i = 0; i < part; i++)
+            taken[i] = (int)(from + i);
+        LLVMValueRef some = part == 1 ? LLVMBuildExtractElement(e->b, x, emit_i32(e, from), "") : emit_shuffle(e, x, x, taken, part);
+        some = nearest_at_once(e, function, some, part);
+        for (unsigned i = 0; i < part; i++)
+            all = LLVMBuildInsertElement(e->b, all, part == 1 ? some : LLVMBuildExtractElement(e->b, some, emit_i32(e, i), ""),
+                                         emit_i32(e, from + i), "");
     }
     return all;
 }
@@ -251,28 +304,28 @@ OP(ROUND_EVEN_F32)
 }
 OP(EXP_F32)
 {
-    return call_each(e, "nearest_exp", x[0]);
+    return nearest(e, "exp", x[0]);
 }
 OP(LOG_F32)
 {
-    return call_each(e, "nearest_log", x[0]);
+    return nearest(e, "log", x[0]);
 }
 OP(TANH_F32)
 {
-    return call_each(e, "nearest_tanh", x[0]);
+    return nearest(e, "tanh", x[0]);
 }
 OP(SIGMOID_F32)
 {
     LLVMValueRef one = emit_f32_like(e, x[0], 1);
-    return LLVMBuildFDiv(e->b, one, LLVMBuildFAdd(e->b, one, call_each(e, "nearest_exp", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
+    return LLVMBuildFDiv(e->b, one, LLVMBuildFAdd(e->b, one, nearest(e, "exp", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
 }
 OP(SIN_F32)
 {
-    return call_each(e, "nearest_sin", x[0]);
+    return nearest(e, "sin", x[0]);
 }
 OP(COS_F32)
 {
-    return call_each(e, "nearest_cos", x[0]);
+    return nearest(e, "cos", x[0]);
 }
 
 /* ---- comparisons ---- */
@@ -463,29 +516,32 @@ LLVMValueRef emit_scalar_constant(emitter *e, scalar_type type, uint32_t bits, i
     return lanes > 1 ? emit_splat(e, one, lanes) : one;
 }
 
-/* The f32 nearest to what the C library computes in f64: another implementation that is as careful gives the same, but where the true
- * value is within 2^-50 of the middle of two. */
-#define NEAREST(function) \
-    static float nearest_##function(float x) \
-    { \
-        return (float)function((double)x); \
-    }
-NEAREST(exp)
-NEAREST(log)
-NEAREST(tanh)
-NEAREST(sin)
-NEAREST(cos)
-
 /* What LLVM calls where the CPU has no instruction, and what is called by name. */
+#ifdef HAVE_MVEC
+#define OF_VECTORS(function) \
+    extern char _ZGVbN2v_##function[], _ZGVdN4v_##function[], _ZGVeN8v_##function[]; /* functions, of which only the address is taken */
+OF_VECTORS(exp)
+OF_VECTORS(log)
+OF_VECTORS(tanh)
+OF_VECTORS(sin)
+OF_VECTORS(cos)
+#undef OF_VECTORS
+#define OF_VECTORS(function) SYMBOL(_ZGVbN2v_##function), SYMBOL(_ZGVdN4v_##function), SYMBOL(_ZGVeN8v_##function),
+#else
+#define OF_VECTORS(function)
+#endif
+
 scalar_symbol scalar_symbol_at(size_t index)
 {
 #define SYMBOL(name) \
     { \
 #name, (void *)(uintptr_t)(name) \
     }
-    static const scalar_symbol symbols[] = {SYMBOL(nearest_exp), SYMBOL(nearest_log), SYMBOL(nearest_tanh), SYMBOL(nearest_sin),
-                                            SYMBOL(nearest_cos), SYMBOL(fmaf),        SYMBOL(floorf),       SYMBOL(ceilf),
-                                            SYMBOL(truncf),      SYMBOL(roundevenf),  SYMBOL(roundf)};
+    static const scalar_symbol symbols[] = {
+        SYMBOL(exp),        SYMBOL(log),    SYMBOL(tanh),
+        SYMBOL(sin),        SYMBOL(cos),    SYMBOL(fmaf),
+        SYMBOL(floorf),     SYMBOL(ceilf),  SYMBOL(truncf),
+        SYMBOL(roundevenf), SYMBOL(roundf), OF_VECTORS(exp) OF_VECTORS(log) OF_VECTORS(tanh) OF_VECTORS(sin) OF_VECTORS(cos)};
 #undef SYMBOL
     return index < sizeof symbols / sizeof *symbols ? symbols[index] : (scalar_symbol){NULL, NULL};
 }

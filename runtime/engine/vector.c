@@ -444,9 +444,10 @@ static void run_read(const vector_pass *p, const vector_step *s, vector_run *at)
 {
     const vector_read *r = &p->reads[s->read];
     stream_word *to = at->operand;
-    int64_t *done = &at->read[s->read];
-    for (int64_t i = 0; i < at->stream.count; i += s->lanes, to += s->lanes, ++*done) {
-        const unsigned char *from = at->vrf + vector_read_address(r, *done);
+    int64_t *done = &at->read[s->read], size = r->count ? r->size[r->count - 1] : 1, in_loop = *done % size, address = 0;
+    for (int64_t i = 0; i < at->stream.count; i += s->lanes, to += s->lanes, ++*done, in_loop = in_loop + 1 == size ? 0 : in_loop + 1) {
+        address = i == 0 || in_loop == 0 ? vector_read_address(r, *done) : address + r->stride[r->count - 1];
+        const unsigned char *from = at->vrf + address;
         memcpy(to, from, (size_t)r->lanes * sizeof *to);
         for (int64_t lane = r->lanes; lane < s->lanes; lane++)
             to[lane] = to[0];

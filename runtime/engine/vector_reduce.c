@@ -134,6 +134,8 @@ int64_t vector_reduction_lanes(const vector_reduction *r, int64_t slice, int64_t
 
 /* ---- at work ---- */
 
+enum { MOST_RUN = 64 /* packets */ };
+
 static stream_word apply(const vector_reduction *r, stream_word a, stream_word b)
 {
     stream_word out;
@@ -150,33 +152,61 @@ static stream_word tree_of(const vector_reduction *r, const stream_word *lane, i
     return apply(r, left, valid > 3 ? apply(r, lane[2], lane[3]) : lane[2]);
 }
 
-static void step(const vector_reduction *r, vector_reduction_run *at)
+/* On by `packets` of the innermost loop, which does not end before them. */
+static void step(const vector_reduction *r, vector_reduction_run *at, int64_t packets)
 {
-    at->packet++;
-    for (unsigned i = r->count; i-- > 0;) {
-        if (++at->index[i] < r->loops[i].size)
+    at->packet += packets;
+    for (unsigned i = r->count; i-- > 0; packets = 1) {
+        at->index[i] += packets;
+        if (at->index[i] < r->loops[i].size)
             return;
         at->index[i] = 0;
     }
+}
+
+/* Whole packets that go into one cell, one after the other. */
+static int64_t run_of(const vector_reduction *r, const vector_reduction_run *at, int64_t left)
+{
+    const accumulate_loop *inner = r->count ? &r->loops[r->count - 1] : NULL;
+    bool whole = !r->counter_count && inner && inner->reduced;
+    return whole ? smaller(smaller(left, inner->size - at->index[r->count - 1]), MOST_RUN) : 1;
+}
+
+/* What a loop writes it reads in its next turn: each packet is folded onto what the one before it left. */
+static void fold(const vector_reduction *r, stream_word *cell, const stream_word *words, int64_t packets)
+{
+    stream_word sums[(MOST_RUN + 1) * REDUCE_LANES], pairs[2][MOST_RUN];
+    int64_t width = r->tree ? 1 : REDUCE_LANES;
+    if (r->tree) {
+        for (int i = 0; i < 2; i++)
+            r->function(pairs[i], (const vector_operand[]){{words + 2 * i, REDUCE_LANES}, {words + 2 * i + 1, REDUCE_LANES}}, packets);
+        r->function(pairs[0], (const vector_operand[]){{pairs[0], 1}, {pairs[1], 1}}, packets);
+    }
+    memcpy(sums, cell, (size_t)width * sizeof *sums);
+    r->function(sums + width, (const vector_operand[]){{sums, 1}, {r->tree ? pairs[0] : words, 1}}, packets * width);
+    memcpy(cell, sums + packets * width, (size_t)width * sizeof *sums);
 }
 
 int64_t vector_reduction_run_packets(const vector_reduction *r, vector_reduction_run *at, int64_t slice, stream_word *words, int64_t count,
                                      unsigned char poison)
 {
     int64_t results = 0;
-    for (int64_t n = 0; n < count; n++, step(r, at)) {
+    for (int64_t n = 0, run; n < count; n += run, step(r, at, run)) {
         const stream_word *lane = words + n * REDUCE_LANES;
         bool first = true, last = true;
-        int64_t slot = 0, valid = vector_reduction_lanes(r, slice, at->packet);
+        int64_t slot = 0, valid = r->counter_count ? vector_reduction_lanes(r, slice, at->packet) : REDUCE_LANES;
+        run = run_of(r, at, count - n);
         for (unsigned i = 0; i < r->count; i++) {
             first = first && (!r->loops[i].reduced || at->index[i] == 0);
-            last = last && (!r->loops[i].reduced || at->index[i] == r->loops[i].size - 1);
+            last = last && (!r->loops[i].reduced || at->index[i] + (i + 1 == r->count ? run : 1) == r->loops[i].size);
             slot += at->index[i] * r->loops[i].slot_stride;
         }
         stream_word *cell = &at->cells[slot * REDUCE_LANES];
         for (int i = 0; first && i < REDUCE_LANES; i++)
             cell[i] = r->identity;
-        if (!r->tree)
+        if (run > 1)
+            fold(r, cell, lane, run);
+        else if (!r->tree)
             r->function(cell, (const vector_operand[]){{cell, 1}, {lane, 1}}, valid);
         else if (valid > 0)
             cell[0] = apply(r, cell[0], tree_of(r, lane, valid));
