@@ -125,9 +125,11 @@ static void try_orders(pricing *x)
     kernel *k = x->kernel;
     const int64_t *cycles = durations(x);
     const op **issue = ARENA_ARRAY(x->arena, const op *, order_work_count(x->graph));
-    int64_t bound = order_choose(x->graph, cycles, ORDER_EARLIEST, SIZE_MAX, x->arena, issue),
-            length = order_length(x->context->target, k, cycles, x->arena);
-    if (bound >= length && order_choose(x->graph, cycles, ORDER_LONGEST, SIZE_MAX, x->arena, issue) >= length)
+    int64_t length = order_length(x->context->target, k, cycles, x->arena);
+    bool is_shorter = false;
+    for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && !is_shorter; rule++)
+        is_shorter = order_choose(x->graph, cycles, rule, SIZE_MAX, x->arena, issue) < length;
+    if (!is_shorter)
         return;
     const op **best = best_order(x, cycles, length);
     if (best && take(x, best) && measure(x) && x->price.cycles < k->text_cycles)

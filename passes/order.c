@@ -198,9 +198,9 @@ static int64_t start_of(const chooser *c, size_t i)
 static bool is_better(const chooser *c, size_t i, size_t best)
 {
     int64_t start = start_of(c, i), other = start_of(c, best);
-    if (c->rule == ORDER_EARLIEST && start != other)
+    if (c->rule != ORDER_LONGEST && start != other)
         return start < other;
-    return c->tail[i] > c->tail[best];
+    return c->rule != ORDER_READY && c->tail[i] > c->tail[best];
 }
 
 int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rule, size_t window, arena *a, const op **issue)

@@ -25,6 +25,7 @@ typedef enum order_rule {
     ORDER_TEXT,     /* as the text has them */
     ORDER_EARLIEST, /* the one that can begin first, then the one with the longest path to the end */
     ORDER_LONGEST,  /* the one with the longest path to the end */
+    ORDER_READY,    /* the one that can begin first, then the one that the text has first: copies run ahead in their order */
     ORDER_RULES
 } order_rule;
 

@@ -10,6 +10,11 @@ tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t sl
     return s;
 }
 
+int64_t tune_sum_part(const tune_plan *p)
+{
+    return p->sum_padded / p->sum_loop;
+}
+
 static int64_t bytes_of(dtype type, int64_t elements)
 {
     return elements * dtype_row_of(type)->bits / 8;
@@ -28,7 +33,7 @@ static int64_t slices_of(const tune_plan *p)
 /* The digits that go around a ring: of a tile's rows as many as there are, then of the sum's packets. */
 static bool complete_ring(tune_plan *p)
 {
-    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile, packets = p->sum_padded / p->packet;
+    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile, packets = tune_sum_part(p) / p->packet;
     p->ring_rows = p->ring_sums = 1;
     if (!p->rings)
         return true;
@@ -49,18 +54,26 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     p->flit = t->flit_bytes * 8 / bits;
     p->packet = k <= p->flit ? p->flit : 2 * p->flit;
     p->sum_padded = round_up(k, p->packet);
+    if (p->sum_padded / p->packet % p->sum_loop != 0)
+        return false;
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
         !complete_ring(p))
         return false;
-    int64_t weights = bytes_of(q->type, column->tile * p->sum_padded), tiles = column->tile / p->lanes;
-    int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * p->sum_padded / p->ring_sums),
+    int64_t part = tune_sum_part(p), weights = bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
+    int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL) || weights + rows + out > t->dm_bytes_per_slice)
         return false;
-    if (p->sum_padded > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
+    /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
+    int64_t sums = 4 * row->tile * column->tile;
+    if (p->sum_loop > 1 &&
+        (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || p->split[TUNE_BATCH].loop > 1 || column->loop > 1 ||
+         !p->columns_outside || sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
+        return false;
+    if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return false;
     if (p->regroup > 1 &&
         (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
@@ -112,16 +125,16 @@ static int64_t run_of(int64_t row_bytes, int64_t rows, bool whole_rows, int64_t 
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t clusters = clusters_of(p), slices = slices_of(p), k = q->size[TUNE_SUM], packets = p->sum_padded / p->packet,
-            tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
+    int64_t clusters = clusters_of(p), slices = slices_of(p), k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM],
+            packets = tune_sum_part(p) / p->packet, tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
     bool whole = p->sum_padded == k;
-    int64_t part = bytes_of(q->type, p->ring_sums > 1 ? p->sum_padded / p->ring_sums : k);
+    int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     piece_times x;
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
-    x.store_weights = bytes_of(q->type, column->tile * p->sum_padded) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
@@ -135,6 +148,8 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     return x;
 }
 
+enum { MOST_BUFFERS = 8 };
+
 typedef struct clocks {
     int64_t dma, main, sub;
 } clocks;
@@ -145,41 +160,52 @@ static int64_t run_on(int64_t *clock, int64_t ready, int64_t cycles)
     return *clock;
 }
 
-/* The schedule of the loops with two buffers of everything: what an iteration needs is copied while the one before it is multiplied, and
- * the result leaves after the copies of the next one. Iterations past the first FOLLOWED are as long as those before them on average. */
+/* Iterations that copies may be ahead: as many buffers as DM has room for, two at least. */
+static int64_t buffers_of(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
+            weights = bytes_of(q->type, column->tile * tune_sum_part(p)), out = 4 * row->tile * column->tile;
+    int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
+    int64_t each = p->columns_outside ? rows : weights;
+    return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));
+}
+
+/* The schedule of the loops: copies run ahead while there are buffers, and a result leaves when the copies at hand are done. */
 void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
 {
-    enum { FOLLOWED = 64 };
     piece_times x = times_of(t, q, p);
-    int64_t outer = p->columns_outside ? p->split[TUNE_COLUMN].loop : p->split[TUNE_ROW].loop,
-            inner = p->columns_outside ? p->split[TUNE_ROW].loop : p->split[TUNE_COLUMN].loop,
-            count = outer * inner * p->split[TUNE_BATCH].loop, followed = smaller(count, FOLLOWED);
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t inner = p->columns_outside ? row->loop : column->loop, of_sum = row->loop * column->loop * p->split[TUNE_BATCH].loop,
+            count = of_sum * p->sum_loop, result = 0, store_at = 0, loaded = 0, buffers = buffers_of(t, q, p);
+    int64_t multiplied[MOST_BUFFERS] = {0}, rows_at[MOST_BUFFERS] = {0}, weights_at[MOST_BUFFERS] = {0}, weights = 0, rows = 0,
+            stored_at = 0;
+    bool fills_trf = 2 * bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
     clocks c = {0, 0, 0};
-    int64_t product[2] = {0, 0}, stored = 0, multiplied[2] = {0, 0}, weights_at = 0, half = 0, half_cycles = 0;
-    for (int64_t i = 0; i < followed; i++) {
-        bool first_of_inner = i % inner == 0, new_weights = p->columns_outside ? first_of_inner : true,
-             new_rows = p->columns_outside ? true : first_of_inner;
-        int64_t rows_at = 0, loaded = 0;
-        if (new_weights) {
-            loaded = run_on(&c.dma, multiplied[i & 1], x.weights);
-            int64_t busy_until = larger(loaded, multiplied[i & 1]);
-            weights_at = run_on(p->main_weights ? &c.main : &c.sub, busy_until, x.store_weights);
+    for (int64_t i = 0; i < count; i++) {
+        for (; loaded < count && loaded < i + buffers; loaded++) {
+            bool is_first = loaded % inner == 0;
+            int64_t free_at = loaded < buffers ? 0 : multiplied[loaded % buffers];
+            if (is_first || !p->columns_outside)
+                weights = run_on(&c.dma, free_at, x.weights);
+            if (is_first || p->columns_outside)
+                rows = run_on(&c.dma, free_at, x.rows);
+            weights_at[loaded % MOST_BUFFERS] = weights;
+            rows_at[loaded % MOST_BUFFERS] = rows;
         }
-        if (new_rows)
-            rows_at = run_on(&c.dma, multiplied[i & 1], x.rows);
-        if (i > 0)
-            run_on(&c.dma, product[(i - 1) & 1], x.store);
-        multiplied[i & 1] = run_on(&c.main, larger(rows_at, weights_at), x.multiply);
-        product[i & 1] = p->regroup > 1 ? run_on(&c.main, 0, x.regroup) : multiplied[i & 1];
-        if (i == followed / 2) {
-            half = i;
-            half_cycles = larger(c.dma, c.main);
+        if (store_at > 0)
+            run_on(&c.dma, store_at, x.store);
+        if (i % inner == 0 || !p->columns_outside) {
+            int64_t free_at = i > 0 && fills_trf ? multiplied[(i - 1) % buffers] : 0;
+            stored_at = run_on(p->main_weights ? &c.main : &c.sub, larger(weights_at[i % MOST_BUFFERS], free_at), x.store_weights);
         }
+        multiplied[i % buffers] = result = run_on(&c.main, larger(rows_at[i % MOST_BUFFERS], stored_at), x.multiply);
+        bool is_last = i >= count - of_sum;
+        if (is_last && p->regroup > 1)
+            result = run_on(&c.main, 0, x.regroup);
+        store_at = is_last ? result : 0;
     }
-    stored = run_on(&c.dma, product[(followed - 1) & 1], x.store);
-    p->cycles = stored;
-    if (count > followed)
-        p->cycles += (stored - half_cycles) / (followed - half) * (count - followed);
+    p->cycles = run_on(&c.dma, store_at, x.store);
 }
 
 tune_bound tune_bound_of(const target *t, const tune_question *q)

@@ -15,6 +15,7 @@ typedef struct tune_split {
 
 typedef struct tune_plan {
     tune_split split[TUNE_SUM];   /* batch, row, column; the tile of a batch is 1 */
+    int64_t sum_loop;             /* parts of the sum, one after the other: the outermost loop; 1: whole sums */
     int64_t sum_padded;           /* elements of a whole sum, a multiple of the packet */
     int64_t flit, packet;         /* elements: of 32 bytes, and of what is multiplied in a step, one flit or two */
     int64_t lanes;                /* columns side by side in the Rows: 1, 2, 4 or 8 */
@@ -27,6 +28,9 @@ typedef struct tune_plan {
     int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;               /* as estimated */
 } tune_plan;
+
+/* Elements of the sum in one of its parts. */
+int64_t tune_sum_part(const tune_plan *p);
 
 /* Padded digits of `size` elements: the tile is what is left for a slice. */
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple);

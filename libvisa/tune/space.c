@@ -6,7 +6,7 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
-enum { KEPT_OF_A_KIND = 32, MOST_DIGITS = 64, MOST_LOOPS = 256 };
+enum { KEPT_OF_A_KIND = 32, MOST_DIGITS = 64, MOST_LOOPS = 256, SHORTEST_PART = 128 };
 
 typedef struct kind {
     tune_plan plans[KEPT_OF_A_KIND];
@@ -26,7 +26,8 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
     bool loops = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop > 1;
     return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
-           (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6;
+           (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
+           (unsigned)(p->sum_loop > 1) << 7;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -58,6 +59,9 @@ static void consider_ways(space *x, tune_plan p)
 {
     const tune_split *s = p.split;
     int64_t slices = s[TUNE_BATCH].slice * s[TUNE_ROW].slice * s[TUNE_COLUMN].slice, all = x->target->slices_per_cluster;
+    /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
+    int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
+            most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, MOST_LOOPS / iterations));
     bool both_loops = s[TUNE_ROW].loop > 1 && s[TUNE_COLUMN].loop > 1;
     for (int outside = both_loops ? 0 : s[TUNE_COLUMN].loop > 1 || s[TUNE_ROW].loop == 1; outside < 2; outside++)
         for (int rings = 0; rings < 2; rings++)
@@ -69,7 +73,8 @@ static void consider_ways(space *x, tune_plan p)
                         p.main_weights = by_main;
                         p.idle_inside = inside;
                         p.regroup = regroup;
-                        consider(x, p);
+                        for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
+                            consider(x, p);
                     }
 }
 

@@ -41,6 +41,9 @@ static const char *head_of(const tune_question *q, const tune_answer *x, const t
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         describe_split(q, &x->plan.split[role], (tune_role)role, &out);
+    if (x->plan.sum_loop > 1)
+        strbuf_printf(&out, "//   %s: %" PRId64 " parts of %" PRId64 "\n", q->axis_text[TUNE_SUM], x->plan.sum_loop,
+                      tune_sum_part(&x->plan));
     strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,
                   x->refused, x->left);
     return out.text;

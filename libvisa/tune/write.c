@@ -177,7 +177,7 @@ static void write_axes(writer *w)
 }
 
 /* ".view().tile::<..>(i)" for the loops that this tensor takes part in; "" for none. */
-static const char *tiles(const writer *w, bool batch, bool row, bool column, const char *view)
+static const char *tiles(const writer *w, bool batch, bool row, bool column, bool sum, const char *view)
 {
     static const char *const index[] = {"g", "i", "j"};
     const bool part[] = {batch, row, column};
@@ -188,6 +188,8 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, con
             text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(%s)", text, *text ? "" : view,
                                 kept(w, (tune_role)role, s->padded / s->loop, s->loop), index[role]);
     }
+    if (sum && w->p->sum_loop > 1)
+        text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(l)", text, *text ? "" : view, summed(w, tune_sum_part(w->p), w->p->sum_loop));
     return text;
 }
 
@@ -195,14 +197,14 @@ static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
-    const char *type = type_name(w->q->type), *sums = summed(w, 1, p->sum_padded), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+    const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes);
     begin_step(w, TUNE_LOAD_WEIGHTS,
                arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
                             p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
                                                                                            : "each column once"));
     line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
-         LIST(w, kept(w, TUNE_COLUMN, 1, column->tile), sums), port_name(w, w->q->weights), tiles(w, true, false, true, ".view()"));
+         LIST(w, kept(w, TUNE_COLUMN, 1, column->tile), sums), port_name(w, w->q->weights), tiles(w, true, false, true, true, ".view()"));
     end_step(w, TUNE_LOAD_WEIGHTS);
     begin_step(w, TUNE_STORE_WEIGHTS,
                p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
@@ -220,7 +222,7 @@ static void write_rows(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW];
-    int64_t rest = row->tile / p->ring_rows, part = p->sum_padded / p->ring_sums;
+    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
     begin_step(w, TUNE_LOAD_ROWS,
                !p->rings
                    ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
@@ -231,28 +233,20 @@ static void write_rows(writer *w)
                                              LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
                                                   kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
     line(w, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", type_name(w->q->type), w->rows_slice,
-         LIST(w, kept(w, TUNE_ROW, 1, rest), summed(w, 1, part)), port_name(w, w->q->stream), tiles(w, true, true, false, ".view()"));
+         LIST(w, kept(w, TUNE_ROW, 1, rest), summed(w, 1, part)), port_name(w, w->q->stream), tiles(w, true, true, false, true, ".view()"));
     end_step(w, TUNE_LOAD_ROWS);
 }
 
-static void write_product(writer *w)
+/* The chain up to the sums, in their type. */
+static void write_chain(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t rest = row->tile / p->ring_rows, part = p->sum_padded / p->ring_sums, packets = part / p->packet,
-            flit_out = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
+    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums, packets = part / p->packet;
     const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
-               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
-               *out = type_name(w->q->out_type);
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     const char *all_rows = LIST(w, rest_of_rows, around_rows, groups);
-    begin_step(w, TUNE_MULTIPLY,
-               arena_printf(w->a,
-                            "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights",
-                            row->tile, column->tile, column->tile / p->lanes));
-    line(w, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", out,
-         p->lanes == p->lanes_kept ? LIST(w, kept(w, TUNE_ROW, 1, row->tile), kept(w, TUNE_COLUMN, 1, column->tile))
-                                   : LIST(w, kept(w, TUNE_ROW, 1, row->tile), padded_to(w, lanes, p->lanes, p->lanes_kept)));
     line(w, "    .begin(rows.view())");
     line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rest_of_rows, steps), LIST(w, packet));
     if (p->rings)
@@ -264,11 +258,99 @@ static void write_product(writer *w)
     line(w, "    .contract_packet::<m![1]>()");
     line(w, "    .contract_time::<m![%s]>()", all_rows);
     line(w, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
-    if (w->q->out_type != dtype_row_of(w->q->type)->accumulates_in)
-        line(w, "    .cast::<%s, m![%s]>()", out, padded_to(w, padded_to(w, lanes, p->lanes, w->t->rows), w->t->rows, flit_out));
+}
+
+/* What is kept of the results of a chain; in the type of the result where that is another one. */
+static void write_trim(writer *w, bool casts)
+{
+    const tune_plan *p = w->p;
+    const char *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
+    if (casts && w->q->out_type != dtype_row_of(w->q->type)->accumulates_in)
+        line(
+            w, "    .cast::<%s, m![%s]>()", type_name(w->q->out_type),
+            padded_to(w, padded_to(w, lanes, p->lanes, w->t->rows), w->t->rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits));
     line(w, "    .commit_trim::<m![%s]>()", padded_to(w, lanes, p->lanes, p->lanes_kept));
+}
+
+static const char *result_type(const writer *w, bool casts)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    const char *rows = kept(w, TUNE_ROW, 1, row->tile), *element;
+    if (!casts) /* for all rows */
+        element = LIST(w, kept(w, TUNE_ROW, row->padded / row->loop, row->loop), rows, kept(w, TUNE_COLUMN, 1, column->tile));
+    else
+        element = p->lanes == p->lanes_kept ? LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile))
+                                            : LIST(w, rows, padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>",
+                        type_name(casts ? w->q->out_type : dtype_row_of(w->q->type)->accumulates_in), element);
+}
+
+static const char *multiplied_why(const writer *w)
+{
+    const tune_split *row = &w->p->split[TUNE_ROW], *column = &w->p->split[TUNE_COLUMN];
+    return arena_printf(w->a,
+                        "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights",
+                        row->tile, column->tile, column->tile / w->p->lanes);
+}
+
+static void write_product(writer *w)
+{
+    begin_step(w, TUNE_MULTIPLY, multiplied_why(w));
+    line(w, "let products: %s = device.main", result_type(w, true));
+    write_chain(w);
+    write_trim(w, true);
     line(w, "    .commit();");
     end_step(w, TUNE_MULTIPLY);
+}
+
+/* Adds what came before, where there is something. */
+static void write_add(writer *w)
+{
+    bool is_float = dtype_row_of(dtype_row_of(w->q->type)->accumulates_in)->kind == DTYPE_KIND_FLOAT;
+    line(w, "    .vector_init()");
+    line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
+    line(w, "    .vector_clip(%s, &before)", is_float ? "ClipBinaryOpF32::Add" : "ClipBinaryOpI32::AddFxp");
+    line(w, "    .vector_final()");
+}
+
+/* The sums with a part that is not the last one. */
+static void write_part(writer *w, tune_step step, const char *why, bool adds)
+{
+    begin_step(w, step, why);
+    line(w, "device.main");
+    write_chain(w);
+    if (adds)
+        write_add(w);
+    write_trim(w, false);
+    line(w, "    .commit_view(next.view_mut()%s);", tiles(w, false, true, false, false, ""));
+    end_step(w, step);
+}
+
+static void write_last_part(writer *w)
+{
+    begin_step(w, TUNE_FINISH, "The last part is added on the way to the result");
+    line(w, "let products: %s = device.main", result_type(w, true));
+    write_chain(w);
+    write_add(w);
+    write_trim(w, true);
+    line(w, "    .commit();");
+    end_step(w, TUNE_FINISH);
+}
+
+static void write_before(writer *w)
+{
+    const tune_plan *p = w->p;
+    const char *rows = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *groups = kept(w, TUNE_COLUMN, p->lanes, p->split[TUNE_COLUMN].tile / p->lanes);
+    begin_step(w, TUNE_SUMS, "The sums so far, for the Vector Engine");
+    line(w, "let before: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", type_name(dtype_row_of(w->q->type)->accumulates_in),
+         LIST(w, rows, kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
+    line(w, "    .begin(sums.view()%s)", tiles(w, false, true, false, false, ""));
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rows, groups), lanes);
+    line(w, "    .collect()");
+    line(w, "    .to_vrf();");
+    end_step(w, TUNE_SUMS);
 }
 
 static void write_regroup(writer *w)
@@ -301,7 +383,7 @@ static void write_store(writer *w)
     const char *what = w->p->regroup > 1 ? "pieces" : "products", *out = port_name(w, TUNE_OUT);
     begin_step(w, TUNE_STORE, "Out");
     if (w->loops)
-        line(w, "%s.view().to_hbm_view(&mut device.tdma, %s%s);", what, out, tiles(w, true, true, true, ".view_mut()"));
+        line(w, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
     else
         line(w, "%s.to_hbm(&mut device.tdma)", what);
     end_step(w, TUNE_STORE);
@@ -324,6 +406,64 @@ static void end_loop(writer *w, tune_role role)
     line(w, "}");
 }
 
+static void write_whole(writer *w)
+{
+    tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
+    begin_loop(w, outer);
+    outer == TUNE_COLUMN ? write_weights(w) : write_rows(w);
+    begin_loop(w, inner);
+    inner == TUNE_COLUMN ? write_weights(w) : write_rows(w);
+    write_product(w);
+    if (w->p->regroup > 1)
+        write_regroup(w);
+    write_store(w);
+    end_loop(w, inner);
+    end_loop(w, outer);
+}
+
+/* One part of the sums after the other: the first copies are short, and the weights of the next part arrive while this one is multiplied.
+ */
+static void write_parts(writer *w)
+{
+    line(w, "// Sums in %" PRId64 " parts, so that multiplying begins with a part of the weights", w->p->sum_loop);
+    line(w, "let mut sums: %s = DmTensor::new();", result_type(w, false));
+    line(w, "for l in 0..%" PRId64 " {", w->p->sum_loop);
+    w->depth++;
+    line(w, "let mut next: %s = DmTensor::new();", result_type(w, false));
+    write_weights(w);
+    begin_loop(w, TUNE_ROW);
+    write_rows(w);
+    line(w, "if l == 0 {");
+    w->depth++;
+    write_part(w, TUNE_MULTIPLY, multiplied_why(w), false);
+    w->depth--;
+    line(w, "} else {");
+    w->depth++;
+    write_before(w);
+    if (w->p->sum_loop > 2) {
+        line(w, "if l < %" PRId64 " {", w->p->sum_loop - 1);
+        w->depth++;
+        write_part(w, TUNE_MULTIPLY_ON, "The same, added to them", true);
+        w->depth--;
+        line(w, "} else {");
+        w->depth++;
+    }
+    write_last_part(w);
+    if (w->p->regroup > 1)
+        write_regroup(w);
+    write_store(w);
+    if (w->p->sum_loop > 2) {
+        w->depth--;
+        line(w, "}");
+    }
+    w->depth--;
+    line(w, "}");
+    end_loop(w, TUNE_ROW);
+    line(w, "sums = next;");
+    w->depth--;
+    line(w, "}");
+}
+
 void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
                 tune_text *out)
 {
@@ -331,7 +471,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
-    w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop > 1;
+    w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop * p->sum_loop > 1;
     write_axes(&w);
     line(&w, "#[device(chip = 1)]");
     line(&w, "fn contract(");
@@ -349,23 +489,10 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
         line(&w, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.depth++;
     begin_loop(&w, TUNE_BATCH);
-    if (p->columns_outside) {
-        begin_loop(&w, TUNE_COLUMN);
-        write_weights(&w);
-        begin_loop(&w, TUNE_ROW);
-        write_rows(&w);
-    } else {
-        begin_loop(&w, TUNE_ROW);
-        write_rows(&w);
-        begin_loop(&w, TUNE_COLUMN);
-        write_weights(&w);
-    }
-    write_product(&w);
-    if (p->regroup > 1)
-        write_regroup(&w);
-    write_store(&w);
-    end_loop(&w, p->columns_outside ? TUNE_ROW : TUNE_COLUMN);
-    end_loop(&w, p->columns_outside ? TUNE_COLUMN : TUNE_ROW);
+    if (p->sum_loop > 1)
+        write_parts(&w);
+    else
+        write_whole(&w);
     end_loop(&w, TUNE_BATCH);
     w.depth--;
     line(&w, "}");

@@ -5,12 +5,15 @@
 #include "libvisa/tune/plan.h"
 #include "support/strbuf.h"
 
-/* What a kernel does, in the order of its text; some kernels have no TUNE_REGROUP. */
+/* What a kernel does, in the order of its text; not every kernel has all of it. */
 typedef enum tune_step {
     TUNE_LOAD_WEIGHTS,
     TUNE_STORE_WEIGHTS,
     TUNE_LOAD_ROWS,
     TUNE_MULTIPLY,
+    TUNE_SUMS,        /* those of the parts before this one, for the Vector Engine */
+    TUNE_MULTIPLY_ON, /* parts of the sum after the first one, */
+    TUNE_FINISH,      /* the last one into the result */
     TUNE_REGROUP,
     TUNE_STORE,
     TUNE_STEPS

@@ -109,6 +109,15 @@ def random_questions(seed):
         check(ran.status != 1 or "E-TUNE-NONE" not in ran.text() or "note: the first one: E-" in ran.text() or " 0 that" in ran.text(), what + ran.text())
 
 
+def parts():
+    """A question whose weights are waited for: sums in parts, added by the Vector Engine."""
+    of = {"m": 256, "n": 256, "k": 2048}
+    answer = tune(PRODUCT, of, "--out=bf16")
+    check("VrfTensor" in answer.text(), "no sums in parts: this question no longer tests them: " + answer.text())
+    ran = visa_tools.run(["visac", "-", "--check=numbers", "-Werror"], stdin=answer.out, timeout=300)
+    check(ran.status == 0 and "agree" in ran.text(), ran.text())
+
+
 def command_line():
     for arguments, status, text in [
             (["tune"], 2, "tune takes a question"),
@@ -132,6 +141,7 @@ def main():
     goals()
     numbers()
     same_twice()
+    parts()
     command_line()
     random_questions(seed)
     for failure in failures:
